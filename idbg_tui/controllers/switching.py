@@ -72,6 +72,6 @@ class Switching:
         self._awaited = 0
         before = [run for run in queries.ended_runs(self._state) if run.number < after.number]
         if after.verdict != "waiting" and before:
-            from idbg_tui.panes.switches.compared import summary
+            from idbg.views.compared import summary
 
             self._context.flash(f"{summary(before[-1], after)}; - Switches, ] tells more", of_run=False)

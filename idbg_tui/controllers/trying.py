@@ -4,10 +4,8 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from idbg.analysis.decisions.compared import Compared, compared
-from idbg.analysis.decisions.suggestions import Suggestion
-from idbg.format.amounts import counted, elapsed
-from idbg.schema.runs import Run
+from idbg.render.text import lines
+from idbg.views.tree import Section, Suggestion
 from idbg_tui.controllers.context import Actions, Context
 from idbg_tui.controllers.listings import Listings
 from idbg_tui.messages import TryAsked
@@ -68,33 +66,17 @@ class Trying:
         before = runs.get(trial.before)
         if before is None or after.verdict == "waiting":
             return
-        found = compared(before, after)
-        self._context.flash(summary(found, before, after))
+        from idbg.views import compared
+
+        section = compared.view(before, after)
+        self._context.flash(section.summary)
 
         def make(width: int) -> list[Entry]:
-            return list(_entries(trial.suggestion, before, after, found, width))
+            return _entries(trial.suggestion, section, width)
 
         self._listings.open(Reading(f"Tried: {trial.suggestion.words}", "", make))
 
 
-def summary(found: Compared, before: Run, after: Run) -> str:
-    """How counts and time changed: "4 to 2 compiles, 1 to 0 breaks, 3.1 to 2.0 s (caches may have helped one)"."""
-    counts = [
-        f"{len(before.frames)} to {counted(len(after.frames), 'compile')}",
-        f"{before.times_broken} to {counted(after.times_broken, 'break')}",
-        f"{len(before.recompiles)} to {counted(len(after.recompiles), 'recompile')}",
-    ]
-    helped = "" if found.cold else " (caches may have helped one of them)"
-    return f"{', '.join(counts)}, {elapsed(before.seconds)} to {elapsed(after.seconds)}{helped}"
-
-
-def _entries(suggestion: Suggestion, before: Run, after: Run, found: Compared, width: int) -> list[Entry]:
-    from idbg.reports.decisions.compared import text
-
-    told = [*sentences(summary(found, before, after), width, "strong")]
-    if suggestion.code:
-        told += sentences(f"in the program: {suggestion.code}", width)
-    told += sentences("", width)
-    for line in text(before, after, found):
-        told += sentences(line, width)
-    return told
+def _entries(suggestion: Suggestion, section: Section, width: int) -> list[Entry]:
+    code = [f"in the program: {suggestion.code}"] if suggestion.code else []
+    return [entry for line in (*code, "", *lines(section)) for entry in sentences(line, width)]

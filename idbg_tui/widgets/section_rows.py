@@ -9,11 +9,11 @@ from idbg.format.glyphs import MARKS
 from idbg.schema.graphs import GraphId, NodeId, Part
 from idbg.schema.repros import Sought
 from idbg.schema.runs import Run
-from idbg.views.tree import Suggestion
+from idbg.views.tree import Sides, Suggestion
 from idbg_tui.widgets.lines import StyledRow, clip
 
-Enter = Literal["", "fold", "edit", "node", "kernel", "zoom"]
-"""What enter does on a row: (un)folds it, opens its line, goes to its node or its kernel, or zooms in a picture."""
+Enter = Literal["", "fold", "edit", "node", "kernel", "sides", "zoom"]
+"""What enter does on a row: (un)folds it, opens its line, goes to its node or kernel, shows its sides, or zooms in."""
 
 INDENT = 2
 """Cells by which a row stands to the right of the one that it is folded under."""
@@ -62,7 +62,8 @@ class Row:
     `nodes` (the first that the shown run has), a `kernel`, or the user's `file` and `line`; `frame` is told for `W`.
     `fold` is the key of what is under it, `inside` those that it is under. `before` and `after` are the graphs on
     either side of it. `sought` is what x writes a script of, `again` what to run
-    with, and `copied` what y copies where that is not the row. `blocks` are there of a picture's row.
+    with, `copied` what y copies where that is not the row, and `sides` two texts to
+    compare. `blocks` are there of a picture's row.
     """
 
     key: Hashable
@@ -81,6 +82,7 @@ class Row:
     sought: Sought | None = None
     again: Suggestion | None = None
     copied: str = ""
+    sides: Sides | None = None
     head: bool = False
     blocks: tuple[Block, ...] = ()
 

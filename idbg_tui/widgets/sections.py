@@ -124,6 +124,7 @@ def _refers(row: tree.Row, item: Item) -> Callable[..., Row]:
         sought=row.repro,
         again=row.suggestion,
         copied=row.copied,
+        sides=row.sides,
     )
 
 

@@ -6,12 +6,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from idbg.analysis.decisions.compared import compared
 from idbg.format.verdicts import session_words, summary_words, verdict_words
 from idbg.mcp.command import Done
 from idbg.mcp.tools import compare as mcp_compare
 from idbg.reports import diagnostics
-from idbg.reports.decisions import compared as comparison
 from idbg.reports.documents import Told, markdown
 from idbg.reports.documents import json as json_document
 from idbg.schema import event_log, events
@@ -23,8 +21,8 @@ from idbg.schema.runs import History, fold
 from idbg.schema.summaries import SessionSummary
 from idbg.schema.violations import Violation
 from idbg.session import index
+from idbg.views import compared
 from idbg.views.session_overview import overview, view
-from idbg_tui.panes.switches.compared import summary as switches_line
 from idbg_tui.panes.switches.pane import _run_words
 from idbg_tui.state.state import State
 from idbg_tui.status_bar.header import header
@@ -100,7 +98,7 @@ def told_everywhere(folder: Path, log: list[SessionEvent]) -> dict[str, str]:
     found = fold(log)
     told = Told("s", found)
     before, after = (found.runs[number] for number in sorted(found.runs)[-2:])
-    changed = json.loads(json.dumps(comparison.as_json(before, after, compared(before, after)), default=str))
+    changed = json.loads(json.dumps(compared.as_json(before, after), default=str))
     return {
         "idbg list": f"{listed.verdict} {listed.looks} {summary_words(listed)}",
         "idbg show": view(overview(listed, found)).summary,
@@ -108,7 +106,7 @@ def told_everywhere(folder: Path, log: list[SessionEvent]) -> dict[str, str]:
         "narrow header": "".join(text for text, _ in header(state, 60)[1]),
         "markdown": markdown.render(told).decode().partition("\n")[0],
         "json": str(json.loads(json_document.render(told))["verdict"]),
-        "switches": switches_line(before, after),
+        "switches": compared.summary(before, after),
         "mcp compare": mcp_compare.tell(mcp_compare.Arguments(session="s"), Done((), changed, 0, "")).said,
     }
 
@@ -121,12 +119,12 @@ def test_a_session_with_wrong_numbers_is_clean_on_no_surface(tmp_path: Path) -> 
 def test_what_was_not_compared_is_no_better_than_wrong_numbers() -> None:
     found = history(run(2, FLIPPED))
     before, after = found.runs[1], found.runs[2]
-    (said,) = comparison.verdicts(before, after, compared(before, after))
+    verdict, said = compared.outcome(before, after)
+    assert verdict == "unknown"
     assert said == "not comparable: before 1 of 1 tensor wrong, after no rule broken, numbers not compared"
     assert _run_words(after).endswith("combo_kernels=True: no rule broken, 1.0 s")
     right = history(run(2, FLIPPED, "passed"))
-    (said,) = comparison.verdicts(right.runs[1], right.runs[2], compared(right.runs[1], right.runs[2]))
-    assert said == "better: before 1 of 1 tensor wrong, after clean"
+    assert compared.outcome(right.runs[1], right.runs[2]) == ("ok", "better: before 1 of 1 tensor wrong, after clean")
 
 
 def test_violations_are_counted_by_stage() -> None:

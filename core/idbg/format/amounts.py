@@ -86,6 +86,8 @@ def duration(milliseconds: float) -> str:
 
 def seconds(value: float) -> str:
     """Three digits, in the unit that shows them: "12.3 s", "0.42 s", "3.1 ms", "830 µs"."""
+    if value < 0:
+        return f"-{seconds(-value)}"
     return f"{value:.2f} s" if 0.1 <= value < 10 else f"{value:,.1f} s" if value >= 10 else duration(1000 * value)
 
 

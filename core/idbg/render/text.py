@@ -7,7 +7,7 @@ from idbg.format.file_names import near_place
 from idbg.format.tables import cells as width_of
 from idbg.format.tables import cut
 from idbg.render.cells import GAP, Layout, is_number, layout, texts
-from idbg.views.tree import Item, Place, Row, Section, Table, items
+from idbg.views.tree import Item, Place, Row, Section, Sides, Table, items
 
 MOST = 50  # rows of one list: the JSON report has all
 _WORDS = 72  # cells that words take before cells follow them ragged
@@ -15,9 +15,9 @@ _LEAST = 32  # cells of the words before columns give way
 _INDENT = 2
 
 
-def lines(section: Section, most: int | None = MOST, width: int | None = None) -> Iterator[str]:
-    """The summary; then each row that is unfolded at first, and below it its code. Tables are `width` cells wide at
-    most; None: as wide as they are.
+def lines(section: Section, most: int | None = MOST, width: int | None = None, sides: int = 0) -> Iterator[str]:
+    """The summary; then each row that is unfolded at first, and below it its code, and its sides in columns of so many
+    cells (0: not at all). Tables are `width` cells wide at most; None: as wide as they are.
     """
     found = list(items(section, lambda row: bool(row.open), most))
     layouts: dict[int, Layout] = {}
@@ -37,11 +37,22 @@ def lines(section: Section, most: int | None = MOST, width: int | None = None) -
             indent = " " * _INDENT * (item.depth + 2)
             yield from (f"{indent}{line}".rstrip() for line in rest)
             yield from (f"{indent}{line}" for line in item.row.code.splitlines())
+            if sides and item.row.sides is not None:
+                yield from _sides(item.row.sides, sides)
 
 
 def text(section: Section, most: int | None = MOST, width: int | None = None) -> str:
     """The same as one text, without an end of line after the last."""
     return "\n".join(lines(section, most, width))
+
+
+def _sides(sides: Sides, width: int) -> Iterator[str]:
+    for line in sides.lines:
+        if line is None:
+            yield "  ..."
+        else:
+            mark = " " if line.same else "|"
+            yield f"  {line.left_text[:width]:{width}} {mark} {line.right_text[:width]}".rstrip()
 
 
 def _layout(table: Table, found: list[Item], summary: str, width: int | None) -> Layout:

@@ -5,7 +5,7 @@ from functools import lru_cache
 from statistics import median
 
 from idbg.analysis.decisions import times
-from idbg.analysis.decisions.times import Heat, Timing, Use
+from idbg.analysis.decisions.times import Change, Heat, Timing, Use
 from idbg.format.amounts import seconds
 from idbg.schema.runs import Run
 from idbg.views.tree import Options
@@ -89,16 +89,25 @@ def total_before(options: Options) -> float | None:
     return median(totals) if totals else None
 
 
+def compile_times(run: Run) -> tuple[float, Heat]:
+    """How long a run compiled, and how warm its caches were."""
+    return sum(each.seconds for each in times.spent(times.tree(run))), times.heat(run)
+
+
+def changed_uses(before: Run, after: Run) -> list[Change]:
+    """What the second run spent notably more or less time on, the largest change first."""
+    total = max(compile_times(before)[0], compile_times(after)[0])
+    changes = times.compared(times.tree(before), times.tree(after))
+    return [change for change in changes if abs(change.more) >= max(LEAST * total, 0.001)]
+
+
 def compared(before: Run, after: Run) -> Iterator[str]:
     """How much longer or shorter the second run took to compile, and for what; which of them was cold."""
-    trees = times.tree(before), times.tree(after)
-    totals = [sum(each.seconds for each in times.spent(timings)) for timings in trees]
-    heats = times.heat(before), times.heat(after)
-    yield f"compile time: {seconds(totals[0])}, then {seconds(totals[1])}"
-    if heats[0] != heats[1]:
-        yield f"  the first was {HEATS[heats[0]]}; the second {HEATS[heats[1]]}"
-    for change in times.compared(*trees):
-        if abs(change.more) >= max(LEAST * max(totals), 0.001):
-            took = ["none" if each is None else seconds(each) for each in (change.before, change.after)]
-            sign = "+" if change.more > 0 else "-"
-            yield f"  {USES[change.use]:<52}{took[0]:>9}{took[1]:>9}  {sign}{seconds(abs(change.more))}"
+    (one, heat), (other, heat_after) = compile_times(before), compile_times(after)
+    yield f"compile time: {seconds(one)}, then {seconds(other)}"
+    if heat != heat_after:
+        yield f"  the first was {HEATS[heat]}; the second {HEATS[heat_after]}"
+    for change in changed_uses(before, after):
+        took = ["none" if each is None else seconds(each) for each in (change.before, change.after)]
+        sign = "+" if change.more > 0 else "-"
+        yield f"  {USES[change.use]:<52}{took[0]:>9}{took[1]:>9}  {sign}{seconds(abs(change.more))}"

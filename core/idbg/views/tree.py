@@ -6,6 +6,8 @@ from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
+from idbg.analysis.decisions.side_by_side import SideLine as SideLine
+from idbg.analysis.decisions.side_by_side import around_changes, side_by_side
 from idbg.analysis.decisions.suggestions import Suggestion as Suggestion  # widgets know no room but this one
 from idbg.schema.code import Kernel
 from idbg.schema.graphs import GraphId, NodeId, Part
@@ -73,15 +75,29 @@ class Refs(Struct, frozen=True):
 
 
 NO_REFS = Refs()
-Opens = Literal["", "fold", "edit", "node", "kernel"]
-"""What enter does on a row: (un)folds it, opens its line in an editor, goes to its node or kernel."""
+Opens = Literal["", "fold", "edit", "node", "kernel", "sides"]
+"""What enter does on a row: (un)folds it, opens its line in an editor, goes to its node or kernel, shows its sides."""
+
+
+class Sides(Struct, frozen=True):
+    """Two texts that painters show beside one another, and their names; "" where there is one alone."""
+
+    before: str
+    after: str
+    name_before: str
+    name_after: str
+
+    @property
+    def lines(self) -> tuple[SideLine | None, ...]:
+        """The lines that differ and those around them; None for lines left out."""
+        return around_changes(side_by_side(self.before, self.after))
 
 
 class Row(Struct, frozen=True):
     """One row. `key` identifies it, also in the next version of the section: the cursor and folds stay.
 
     `rows` are folded below it, unless `open`; a function makes them when they are unfolded. `code` stands below the
-    words. `repro` is what a script can be written of, `suggestion` what can be tried.
+    words. `repro` is what a script can be written of, `suggestion` what can be tried, `sides` what can be compared.
     """
 
     key: Hashable
@@ -95,6 +111,7 @@ class Row(Struct, frozen=True):
     repro: Sought | None = None
     suggestion: Suggestion | None = None
     copied: str = ""
+    sides: Sides | None = None
 
     @property
     def folds(self) -> bool:

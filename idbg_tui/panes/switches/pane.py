@@ -3,6 +3,7 @@
 import textwrap
 from collections.abc import Hashable
 from dataclasses import replace
+from functools import partial
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -19,22 +20,33 @@ from idbg.reports.switches import flag
 from idbg.schema.decisions.switches import Switch
 from idbg.schema.programs import OptionValue
 from idbg.schema.runs import Run
+from idbg.views import compared
 from idbg_tui.messages import DefaultsAsked, EditorAsked, Flash, SwitchAsked
 from idbg_tui.panes.prompting import AskingPane
-from idbg_tui.panes.switches import compared
-from idbg_tui.panes.switches.compared import ComparedLines
 from idbg_tui.panes.switches.rows import Item, SwitchLines, SwitchRow, items, words
 from idbg_tui.state import queries
 from idbg_tui.state.state import State
+from idbg_tui.widgets import sections, sides
+from idbg_tui.widgets.item_list import ItemList
 from idbg_tui.widgets.lines import Lines
 from idbg_tui.widgets.listing import Reading
 from idbg_tui.widgets.picker import Picker
 from idbg_tui.widgets.prompt import Prompt
 from idbg_tui.widgets.search import Searching
+from idbg_tui.widgets.section_list import SectionLines
 from idbg_tui.widgets.section_rows import Look
 
 _MOST = 5  # rows of what is said of the switch under the cursor
 _FEW = 12  # rows of the pane from which it is said at all
+
+
+class ComparedLines(SectionLines):
+    """The rows of a comparison; what is looked for is found among all of them."""
+
+    ALL = "the comparison"
+
+    def find(self, text: str, start: int) -> int:
+        return ItemList.find(self, text, start)
 
 
 class SwitchesPane(AskingPane, Searching):
@@ -133,8 +145,8 @@ class SwitchesPane(AskingPane, Searching):
         if self._state is None or not self.comparing:
             return
         look = replace(self._look, width=self.comparison.room - 1, files=queries.source_files(self._state))
-        empty = "two runs are compared once there are two: flip a switch, or r compiles again"
-        self.comparison.show_rows(compared.rows(*pair, look) if pair is not None else (), empty)
+        rows = sections.rows(compared.view(*pair), look) if pair is not None else ()
+        self.comparison.show_rows(rows, compared.NO_PAIR)
 
     def _switches(self, state: State) -> list[Switch]:
         every = state.history.switches
@@ -198,7 +210,7 @@ class SwitchesPane(AskingPane, Searching):
         """Choose the run before, then the one after."""
         runs = queries.ended_runs(self._state) if self._state is not None else []
         if len(runs) < 2:
-            self.post_message(Flash("there are no two runs to compare yet: r compiles again"))
+            self.post_message(Flash(compared.NO_PAIR))
             return
         listed = [(f"run {run.number}", _run_words(run)) for run in runs]
 
@@ -233,11 +245,9 @@ class SwitchesPane(AskingPane, Searching):
 
     def _open_difference(self) -> None:
         row = self.comparison.chosen
-        if isinstance(row, compared.Changed) and row.change is not None:
-            change = row.change
-            make = lambda width: compared.side_entries(change, width)  # noqa: E731
-            title = "Before, and after" if change.before and change.after else "It is in one run alone"
-            self.app.push_screen(Reading(title, "", make))
+        if row is not None and row.sides is not None:
+            title = "Before, and after" if row.sides.before and row.sides.after else "It is in one run alone"
+            self.app.push_screen(Reading(title, "", partial(sides.entries, row.sides)))
         elif row is not None and row.enter == "edit":
             self.post_message(EditorAsked(row.file, row.line))
         elif row is not None and row.fold is not None:

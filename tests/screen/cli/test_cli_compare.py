@@ -47,15 +47,15 @@ def test_a_switch_and_what_it_changes(capsys: pytest.CaptureFixture[str], folder
     flip = ["--with", "dynamo.automatic_dynamic_shapes=false"]
     assert cli.main(["compare", "sizes.py", "--backend", "eager", *flip]) == 0
     out = capsys.readouterr().out
-    assert "changed: dynamo.automatic_dynamic_shapes: as torch has it → False" in out
-    assert "recompiles:\n  1 → 3  <lambda>" in out
+    assert "changed: dynamo.automatic_dynamic_shapes: default → False" in out
+    assert "recompiles\n  1 → 3  <lambda>" in out
     (session,) = (folder / "debug_artifacts").iterdir()
     assert cli.main(["compare", str(session), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["schema"] == "idbg.compare/1"
     assert [(each["what"], each["before"], each["after"]) for each in found["recompiles"]] == [("<lambda>", 1, 3)]
     assert cli.main(["compare", str(session), str(session)]) == 0
-    assert "changed: nothing: the same target" in capsys.readouterr().out
+    assert "changed: nothing, the same target" in capsys.readouterr().out
 
 
 @pytest.mark.slow

@@ -4,14 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from idbg.reports.decisions import compared as report
+from idbg.render.text import lines as text_lines
 from idbg.schema import events
 from idbg.schema.decisions.dynamo import GraphBreak
 from idbg.schema.runs import Run, fold
+from idbg.views import compared
+from idbg.views.tree import Row as ViewRow
 from idbg_tui.controllers import switching
-from idbg_tui.panes.switches import compared
 from idbg_tui.panes.switches.pane import SwitchesPane
 from idbg_tui.panes.why.views import text_of
+from idbg_tui.widgets import sections, sides
 from idbg_tui.widgets.listing import Reading
 from idbg_tui.widgets.picker import Picker
 from idbg_tui.widgets.section_rows import Look
@@ -31,17 +33,17 @@ def runs() -> tuple[Run, Run]:
 
 
 def said(before: Run, after: Run) -> list[str]:
-    return [text_of(row).strip() for row in compared.rows(before, after, WHOLE)]
+    return [text_of(row).strip() for row in sections.rows(compared.view(before, after), WHOLE)]
 
 
 def test_it_says_what_the_report_says() -> None:
     before, after = runs()
     found = compared.differences(before, after)
-    text = "\n".join(said(before, after))
+    rows = said(before, after)
     assert [change.name for change in found.target] == ["max_autotune", "max_fusion_size"]
-    assert all(report.target_words(change) in text for change in found.target)
-    assert report.kernels_sentence(found) in text and report.time_sentence(found) in text
-    assert all(report.kernel_words(change).strip() in text for change in found.different)
+    listed = {" ".join(line.split()) for line in text_lines(compared.view(before, after), None)}
+    shown = {" ".join(row.replace("▾", "").split()) for row in rows}
+    assert len(listed) > 10 and listed == shown
     assert compared.differences(before, after) is found
 
 
@@ -49,21 +51,23 @@ def test_what_a_run_broke_more_often_leads_to_its_line() -> None:
     before, after = runs()
     after.breaks.append(GraphBreak("a print", FILE, 7))
     after.number += 1
-    rows = [row for row in compared.rows(before, after, WHOLE) if row.file]
+    rows = [row for row in sections.rows(compared.view(before, after), WHOLE) if row.file]
     assert [(row.file, row.line, row.enter) for row in rows] == [(FILE, 7, "edit")]
     assert "graph breaks" in "\n".join(said(before, after))
 
 
 def test_sources_stand_side_by_side_with_their_own_line_numbers() -> None:
     before, after = runs()
-    change = compared.differences(before, after).different[0]
-    rows = ["".join(text for text, _ in entry.draw(150)) for entry in compared.side_entries(change, 150)]
+    groups = [block for block in compared.view(before, after).body if isinstance(block, ViewRow)]
+    row = next(block for block in groups if "kernels" in block.text).below[0]
+    assert row.sides is not None
+    rows = ["".join(text for text, _ in entry.draw(150)) for entry in sides.entries(row.sides, 150)]
     assert all(len(row) <= 150 for row in rows)
-    left, right = change.before[0].source.splitlines(), change.after[0].source.splitlines()
+    left, right = row.sides.before.splitlines(), row.sides.after.splitlines()
     marked = [row for row in rows[1:] if "▌" in row]
     assert marked
-    for row in marked:
-        ours, theirs = row.split("▌", 1)
+    for line in marked:
+        ours, theirs = line.split("▌", 1)
         for side, lines in ((ours, left), (theirs, right)):
             number, _, text = side.strip().partition(" ")
             if number.isdigit():
@@ -80,7 +84,7 @@ async def test_brackets_go_there_and_enter_on_a_kernel_shows_both_sources(
         await pilot.press("minus", "right_square_bracket")
         pane = app.query_one(SwitchesPane)
         assert pane.comparing and app.focused is pane.comparison
-        kernel = next(at for at, row in enumerate(pane.comparison.items) if isinstance(row, compared.Changed))
+        kernel = next(at for at, row in enumerate(pane.comparison.items) if row.sides is not None)
         pane.comparison.go(kernel)
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, Reading))
@@ -104,7 +108,7 @@ async def test_any_two_runs_can_be_picked(tmp_path: Path) -> None:
         await pilot.press("enter")
         await settle(pilot)
         pane = app.query_one(SwitchesPane)
-        assert pane.comparing and "run 2 against run 1" in text_of(pane.comparison.items[0])
+        assert pane.comparing and any("run 1 compared with run 2" in text_of(row) for row in pane.comparison.items)
 
 
 async def test_with_one_run_it_says_what_makes_another(tmp_path: Path) -> None:
@@ -113,9 +117,9 @@ async def test_with_one_run_it_says_what_makes_another(tmp_path: Path) -> None:
         await settle(pilot)
         await pilot.press("minus", "p")
         await settle(pilot)
-        assert "no two runs" in bar(app, "footer")
+        assert "there is one run" in bar(app, "footer")
         await pilot.press("right_square_bracket")
-        assert "flip a switch" in app.query_one(SwitchesPane).comparison.empty
+        assert "change a switch" in app.query_one(SwitchesPane).comparison.empty
 
 
 async def test_when_the_run_with_other_switches_has_ended_what_changed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from idbg.schema.graphs import Frame, Graph, GraphId, Part, Stage
 from idbg.schema.programs import OptionValue, Target, Verdict
 from idbg.schema.runs import Run
 
-NOT_SET = "as torch has it"
+NOT_SET = "default"
 
 
 class TargetChange(msgspec.Struct, frozen=True):
@@ -162,7 +162,7 @@ def _named(before: Mapping[str, OptionValue], after: Mapping[str, OptionValue]) 
 def _said(value: object) -> str:
     if isinstance(value, tuple):
         return ", ".join(map(str, value)) or "none"
-    return "as the program has it" if value in ("", None) else str(value)
+    return "the program's" if value in ("", None) else str(value)
 
 
 # ------------------------------------------------------------- what came of it

@@ -6,18 +6,18 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from idbg.analysis.decisions.compared import Compared, compared
 from idbg.cli import exits, output, sessions
 from idbg.cli.commands.run import is_unusable
 from idbg.config import options, places
 from idbg.config.arguments import add_arguments as add_program_arguments
 from idbg.config.arguments import settle
 from idbg.config.switched import switched
-from idbg.reports.decisions import compared as report
+from idbg.render.text import lines
 from idbg.schema.bench import BenchCase, Latency
 from idbg.schema.errors import BadInput
 from idbg.schema.programs import Target
 from idbg.schema.runs import Run
+from idbg.views import compared
 
 if TYPE_CHECKING:
     from idbg.session.session import Session
@@ -51,6 +51,7 @@ SEE = (
 )
 
 Both = tuple[Latency, Latency]
+_MOST = 20  # rows of a kind
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -95,7 +96,7 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     for one in (before, after):
         if is_unusable(one) and one.failure is not None:
             raise BadInput(one.failure.message, hint=one.failure.hint)
-    _report(before, after, compared(before, after, latency), args)
+    _report(before, after, latency, args)
     return 0 if after.verdict in ("clean", "violations") else exits.FAILED
 
 
@@ -163,14 +164,12 @@ def _with(target: Target, texts: list[str]) -> Target:
     return target
 
 
-def _report(before: Run, after: Run, found: Compared, args: argparse.Namespace) -> None:
+def _report(before: Run, after: Run, latency: Both | None, args: argparse.Namespace) -> None:
     if args.json:
         from idbg.reports import json
 
-        output.say_json(json.encode({"schema": "idbg.compare/1", **report.as_json(before, after, found)}))
+        found = compared.as_json(before, after, latency)
+        output.say_json(json.encode({"schema": "idbg.compare/1", **found}))
         return
-    output.say("\n".join(report.text(before, after, found)))
-    width = max(30, (shutil.get_terminal_size((160, 24)).columns - 6) // 2)
-    for change in found.different if args.source else ():
-        output.say("\n" + report.kernel_words(change).strip())
-        output.say("\n".join(report.source_lines(change, width)))
+    width = max(30, (shutil.get_terminal_size((160, 24)).columns - 6) // 2) if args.source else 0
+    output.say("\n".join(lines(compared.view(before, after, latency), _MOST, sides=width)))

@@ -35,8 +35,9 @@ def tell(asked: Arguments, done: Done) -> tools.Told:
     kernels = told.get("kernels") or []
     changed = [each for each in kernels if each.get("how") != "same"]
     facts = {
-        name: value for name, value in told.items() if name not in ("schema", "kernels") and value not in (None, [])
+        name: value
+        for name, value in told.items()
+        if name not in ("schema", "summary", "kernels") and value not in (None, [])
     }
     facts |= {"kernels": changed, "kernels_unchanged": len(kernels) - len(changed)}
-    outcome = next(iter(told.get("outcome") or []), f"both {next(iter(told.get('said') or ['?']))}")
-    return tools.Told(f"{outcome}; {len(changed)} of {len(kernels)} kernels changed", facts)
+    return tools.Told(str(told.get("summary") or ""), facts)

@@ -10,10 +10,12 @@ from idbg.render.cells import is_number, written
 from idbg.render.html import links
 from idbg.render.html.templating import fill
 from idbg.schema.runs import Run
-from idbg.views.tree import Chart, Place, Row, Section, Table, Value
+from idbg.views.tree import Chart, Place, Row, Section, SideLine, Sides, Table, Value
 
 MOST = 200
 """Rows of one list: a browser opens the page at once."""
+
+_COMPARED = 6000  # lines of both sides together
 
 Drawings = Mapping[str, Callable[[object], Markup | None]]
 """By the name of a chart, what draws it."""
@@ -63,9 +65,15 @@ class Painter:
         """The rows below a row."""
         return row.below
 
+    def sides(self, sides: Sides) -> tuple[Sequence[SideLine | None], int]:
+        """The lines of both, and how many were left out; none of what takes seconds to compare."""
+        size = sides.before.count("\n") + sides.after.count("\n")
+        lines = sides.lines if size <= _COMPARED else ()
+        return lines[:MOST], max(len(lines) - MOST, 0) if lines else size
+
     def is_flat(self, table: Table) -> bool:
         """Whether it is a plain table: nothing of it folds."""
-        return not any(row.folds or row.code for row in table.rows)
+        return not any(row.folds or row.code or row.sides for row in table.rows)
 
 
 def section(made: Section, run: Run, noun: str, drawings: Drawings | None = None) -> Markup:

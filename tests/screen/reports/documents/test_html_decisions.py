@@ -11,20 +11,20 @@ import msgspec
 import pytest
 
 from idbg.analysis.decisions import times
-from idbg.analysis.decisions.compared import compared as comparison
 from idbg.analysis.decisions.recompiles import timelines
 from idbg.render.html.code import highlighted
 from idbg.reports import kept_scripts
-from idbg.reports.decisions import compared as told_compared
 from idbg.reports.decisions import guards as told_guards
 from idbg.reports.documents import Told
 from idbg.reports.documents.html.sections import breaks, compared, decisions, guards, repros, time
 from idbg.schema import events
 from idbg.schema.runs import History, Run, fold
 from idbg.views import breaks as breaks_view
+from idbg.views import compared as compared_view
 from idbg.views import earlier_times
 from idbg.views import recompiles as recompiles_view
 from idbg.views import time as time_view
+from idbg.views.tree import Row
 from tests.harness.markup import Markup
 from tests.harness.recorded import RECORDINGS, log
 
@@ -149,10 +149,11 @@ def test_nothing_outside_the_sessions_folder_is_read(tmp_path: Path) -> None:
 def test_a_session_of_two_runs_and_two_sessions_are_held_against_one_another() -> None:
     history = told("switched").history
     page = found(compared.section(told("switched")))
-    difference = comparison(history.runs[1], history.runs[2])
-    assert told_compared.changed_words(difference) in page.text
-    assert told_compared.kernels_sentence(difference) in page.texts
-    assert all(told_compared.graph_words(each) in page.texts for each in difference.graphs)
+    section = compared_view.view(history.runs[1], history.runs[2])
+    assert section.summary in page.texts
+    rows = [row for block in section.body if isinstance(block, Row) for row in (block, *block.below)]
+    assert len(rows) > 5 and all(row.text in page.text for row in rows if row.key != "runs")
+    assert "side by side" in page.texts and ("class", "culprit") in page.attributes
     two = replace(told("breaking"), other=told("resnet"))
     text = found(compared.section(two)).text
     assert "run 1 of resnet" in text and "run 1 of breaking" in text

@@ -8,7 +8,6 @@ from msgspec.structs import replace
 from idbg.analysis.decisions.compared import compared
 from idbg.analysis.decisions.kernels_matched import KernelChange, matched
 from idbg.analysis.decisions.side_by_side import around_changes, side_by_side
-from idbg.reports.decisions.compared import time_sentence
 from idbg.schema import events
 from idbg.schema.code import OutputCode
 from idbg.schema.decisions.caches import CacheAnswer
@@ -16,6 +15,8 @@ from idbg.schema.decisions.dynamo import BreakAgain, GraphBreak
 from idbg.schema.graphs import Frame, GraphId, NodeId
 from idbg.schema.runs import Run
 from idbg.schema.violations import Violation
+from idbg.views.compared import view
+from idbg.views.tree import Row
 from tests.harness.two_runs import POST, kernel, run
 
 BEFORE = {"extern_mm": "mm", "k0": "relu add", "k1": "mul", "k2": "sum"}
@@ -97,11 +98,11 @@ def test_what_they_were_made_for_differs_by_name() -> None:
     one = run(BEFORE, options={"max_autotune": True, "cpp.simdlen": 1}, dynamic=None)
     other = run(BEFORE, options={"cpp.simdlen": 8}, dynamic=True, settings={"dynamo.recompile_limit": 2}, mode="lite")
     assert {change.name: (change.before, change.after) for change in compared(one, other).target} == {
-        "dynamic": ("as the program has it", "True"),
-        "max_autotune": ("True", "as torch has it"),
+        "dynamic": ("the program's", "True"),
+        "max_autotune": ("True", "default"),
         "cpp.simdlen": ("1", "8"),
-        "mode": ("as the program has it", "lite"),
-        "dynamo.recompile_limit": ("as torch has it", "2"),
+        "mode": ("the program's", "lite"),
+        "dynamo.recompile_limit": ("default", "2"),
     }
 
 
@@ -161,13 +162,14 @@ def cached(*outcomes: str) -> Run:
         (
             ("hit", "hit"),
             ("miss", "off"),
-            "not comparable: caches had 2 of 2 entries for the first run, 0 of 1 for the",
+            "not comparable: 2 of 2 lookups hit in the first run, 0 of 1 in the second",
         ),
-        (("miss",), ("hit",), "not comparable: caches had 0 of 1 entries for the first run, 1 of 1 for the second"),
-        (("hit",), ("hit", "hit"), "both found all in caches"),
-        (("miss",), ("miss",), "neither found anything in caches"),
+        (("miss",), ("hit",), "not comparable: 0 of 1 lookups hit in the first run, 1 of 1 in the second"),
+        (("hit",), ("hit", "hit"), "every cache lookup hit in both"),
+        (("miss",), ("miss",), "no cache hit in either"),
         (("off",), ("miss",), "caches may have helped one of them"),
     ],
 )
 def test_a_warm_run_beside_a_cold_one_is_said(before: tuple[str, ...], after: tuple[str, ...], said: str) -> None:
-    assert said in time_sentence(compared(cached(*before), cached(*after)))
+    rows = [block for block in view(cached(*before), cached(*after)).body if isinstance(block, Row)]
+    assert said in next(row.text for row in rows if row.key == "time")
