@@ -3,12 +3,12 @@
 from idbg.format import file_names
 from idbg.format.amounts import counted
 from idbg.format.failures import headline
-from idbg.reports.blame import blame_sentence, where_to_ask
-from idbg.reports.owner import script_said
 from idbg.schema import events
 from idbg.schema.events import SessionEvent
 from idbg.schema.owner import OwnerVerdict
 from idbg.schema.programs import Failure
+from idbg.views.blame import blame_sentence, where_to_ask
+from idbg.views.owner import script_said
 from idbg.views.repros import brief_words
 from idbg_tui.state import queries, stages
 from idbg_tui.state.state import State

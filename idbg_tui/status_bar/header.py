@@ -10,9 +10,9 @@ from idbg.format.amounts import counted, elapsed, size
 from idbg.format.failures import headline
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
 from idbg.format.verdicts import verdict_words
-from idbg.reports.blame import blamed_stage
 from idbg.schema.programs import Verdict
 from idbg.schema.runs import Run
+from idbg.views.blame import blamed_stage
 from idbg_tui.state import queries, stages
 from idbg_tui.state.state import State
 from idbg_tui.widgets.bars import BarPart

@@ -20,15 +20,14 @@ from idbg.analysis.decisions.recompiles import timelines
 from idbg.checking.check import Check
 from idbg.format import failures
 from idbg.format.file_names import short
-from idbg.reports import steps
-from idbg.reports.because import because
-from idbg.reports.blame import blame_sentence, blamed_line
 from idbg.schema.diff import TensorDiff
 from idbg.schema.graphs import NodeId
 from idbg.schema.programs import Failure
 from idbg.schema.runs import History, Run
 from idbg.schema.violations import SEVERITIES, Severity, Violation
-from idbg.views import recompiles
+from idbg.views import recompiles, steps
+from idbg.views.because import because
+from idbg.views.blame import blame_sentence, blamed_line
 
 DiagnosticKind = Literal["failure", "mismatch", "change", "violation", "break", "recompile"]
 Level = Literal["error", "warning", "note"]

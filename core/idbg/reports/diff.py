@@ -15,11 +15,7 @@ from msgspec.structs import asdict
 from idbg.format.amounts import NOT_MEASURED, counted, figure
 from idbg.format.failures import lowering_said
 from idbg.format.file_names import near_place
-from idbg.reports import elsewhere, notebook, stage_table, steps
-from idbg.reports.because import because
-from idbg.reports.blame import blame_sentence, faithful_to, where_to_ask
-from idbg.reports.faults import birth_lines, crash_lines
-from idbg.reports.owner import owner_lines
+from idbg.reports import notebook, stage_table
 from idbg.schema import strict_json
 from idbg.schema.diff import (
     LARGEST,
@@ -32,6 +28,11 @@ from idbg.schema.diff import (
     launch_name,
 )
 from idbg.schema.programs import Failure
+from idbg.views import elsewhere, steps
+from idbg.views.because import because
+from idbg.views.blame import blame_sentence, faithful_to, where_to_ask
+from idbg.views.faults import birth_lines, crash_lines
+from idbg.views.owner import owner_lines
 
 SCHEMA = "idbg.diff/1"
 SIGNS: dict[Outcome, str] = {"passed": "✔", "failed": "✘", "error": "✘", "empty": "⚠", "waiting": "…"}

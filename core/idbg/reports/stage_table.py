@@ -4,8 +4,8 @@ import textwrap
 from collections.abc import Iterator
 
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
-from idbg.reports.blame import StageCells, Standing, stage_cells
 from idbg.schema.diff import DiffReport
+from idbg.views.blame import StageCells, Standing, stage_cells
 
 COLUMNS = 80
 _FIGURE = 11  # cells of a figure's column, with the blanks before it

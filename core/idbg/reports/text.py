@@ -12,10 +12,10 @@ from idbg.format.glyphs import SEVERITY_SIGNS, VERDICT_SIGNS
 from idbg.format.verdicts import rules_words, verdict_words
 from idbg.reports.broken_rules import BrokenRule, by_rule
 from idbg.reports.cost_text import cost_lines
-from idbg.reports.faults import crash_lines
 from idbg.schema.graphs import NodeId
 from idbg.schema.programs import Failure
 from idbg.schema.runs import Run
+from idbg.views.faults import crash_lines
 
 # how much of each is shown, so that a run with several broken rules still fits a screen
 LINES_OF_A_RULE = 5

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from functools import cache
 
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
-from idbg.reports.launches import is_bisected, kernels_said
 from idbg.schema.diff import DiffReport, KernelError
 from idbg.schema.graphs import NodeId
+from idbg.views.launches import is_bisected, kernels_said
 from idbg_tui.panes.kernel_diff import launches
 from idbg_tui.widgets.charts import Series, log_chart
 from idbg_tui.widgets.lines import StyledRow

@@ -4,11 +4,11 @@ import textwrap
 from collections.abc import Iterator
 
 from idbg.format.glyphs import MARKS
-from idbg.reports.because import because
-from idbg.reports.faults import crash_lines
-from idbg.reports.tensors import block_words, decades, metrics, outcome
 from idbg.schema.diff import TensorDiff
 from idbg.schema.programs import Failure
+from idbg.views.because import because
+from idbg.views.faults import crash_lines
+from idbg.views.tensors import block_words, decades, metrics, outcome
 from idbg_tui.panes.kernel_diff.outcomes import BAD, STYLES
 from idbg_tui.panes.kernel_diff.rows import failure_said
 from idbg_tui.widgets.lines import StyledRow

@@ -6,8 +6,8 @@ from math import ceil
 from msgspec.structs import replace
 
 from idbg.format.glyphs import LEVELS
-from idbg.reports import error_maps
 from idbg.schema.diff import LARGEST, ErrorMap
+from idbg.views import error_maps
 from idbg_tui.widgets.lines import StyledRow
 from idbg_tui.widgets.listing import Entry, sentences
 

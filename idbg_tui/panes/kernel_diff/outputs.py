@@ -5,8 +5,8 @@ from math import inf
 
 from idbg.format.amounts import column_figure
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
-from idbg.reports.tensors import LOOKS, against, decided, one_sided, outcome, worst_words
 from idbg.schema.diff import TensorDiff
+from idbg.views.tensors import LOOKS, against, decided, one_sided, outcome, worst_words
 from idbg_tui.panes.kernel_diff.columns import DiffColumns
 from idbg_tui.panes.kernel_diff.outcomes import STYLES
 from idbg_tui.widgets.cutting import cut_shape

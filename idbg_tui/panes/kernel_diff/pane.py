@@ -8,12 +8,12 @@ from textual.binding import Binding, BindingType
 
 from idbg.format.failures import headline
 from idbg.format.glyphs import VERDICT_SIGNS
-from idbg.reports.tensors import LOOKS
 from idbg.schema.blame import Maker, StageError
 from idbg.schema.diff import DiffReport, KernelError, TensorDiff
 from idbg.schema.faults import NanBirth
 from idbg.schema.graphs import NodeId, Part
 from idbg.schema.runs import Run
+from idbg.views.tensors import LOOKS
 from idbg_tui.messages import (
     ActionAsked,
     DiffAsked,

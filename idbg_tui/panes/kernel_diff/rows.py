@@ -9,18 +9,18 @@ from typing import Literal
 
 from idbg.format.amounts import counted, elapsed, figure
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
-from idbg.reports import elsewhere
-from idbg.reports import steps as told_steps
-from idbg.reports.blame import blame_sentence, unknown_stages, where_to_ask
-from idbg.reports.faults import births_told
-from idbg.reports.launches import is_bisected, kernels_said
-from idbg.reports.owner import LOOKS as OWNER_LOOKS
-from idbg.reports.owner import script_said
-from idbg.reports.tensors import LOOKS
 from idbg.schema.diff import DiffReport, KernelError, TensorDiff
 from idbg.schema.faults import NanBirth
 from idbg.schema.owner import OwnerVerdict
 from idbg.schema.programs import Failure
+from idbg.views import elsewhere
+from idbg.views import steps as told_steps
+from idbg.views.blame import blame_sentence, unknown_stages, where_to_ask
+from idbg.views.faults import births_told
+from idbg.views.launches import is_bisected, kernels_said
+from idbg.views.owner import LOOKS as OWNER_LOOKS
+from idbg.views.owner import script_said
+from idbg.views.tensors import LOOKS
 from idbg_tui.panes.kernel_diff import launches, outputs
 from idbg_tui.panes.kernel_diff.outcomes import BAD, OWNER_STYLES, STYLES
 from idbg_tui.panes.kernel_diff.stages import StageRow, badness, place, stage_rows

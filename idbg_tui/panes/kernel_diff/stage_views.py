@@ -4,10 +4,10 @@ import re
 from collections.abc import Callable, Iterator
 
 from idbg.format.amounts import figure
-from idbg.reports.blame import Standing, made_by, maker_name, stage_name
 from idbg.schema.blame import StageError
 from idbg.schema.diff import DiffReport
 from idbg.schema.graphs import NodeId
+from idbg.views.blame import Standing, made_by, maker_name, stage_name
 from idbg_tui.panes.kernel_diff.detail import labelled
 from idbg_tui.panes.kernel_diff.outcomes import BAD, OK
 from idbg_tui.panes.kernel_diff.stages import STYLES, StageRow, place

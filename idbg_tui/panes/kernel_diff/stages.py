@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from idbg.format import file_names
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
-from idbg.reports.blame import StageCells, Standing, faithful_to, stage_cells, stage_name
 from idbg.schema.blame import StageError
 from idbg.schema.diff import DiffReport, KernelError
+from idbg.views.blame import StageCells, Standing, faithful_to, stage_cells, stage_name
 from idbg_tui.panes.kernel_diff.columns import FIGURE
 from idbg_tui.panes.kernel_diff.outcomes import BAD, OK, UNSEEN
 from idbg_tui.widgets.lines import StyledRow, clip, cut, fit

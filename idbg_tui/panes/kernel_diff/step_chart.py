@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from idbg.format.amounts import column_figure
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
-from idbg.reports import steps as told
 from idbg.schema.steps import StepDistance, TrainingSteps
+from idbg.views import steps as told
 from idbg_tui.widgets.charts import Series, log_chart
 from idbg_tui.widgets.lines import StyledRow
 from idbg_tui.widgets.listing import Entry, sentences

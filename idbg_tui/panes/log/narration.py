@@ -9,16 +9,16 @@ from idbg.format.amounts import NOT_MEASURED, counted, duration, elapsed
 from idbg.format.failures import headline, place_of
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
 from idbg.format.verdicts import rules_words, verdict_words
-from idbg.reports.faults import crash_lines
 from idbg.reports.guilty import OUTCOMES
 from idbg.reports.guilty import summary as guilty_summary
-from idbg.reports.owner import owner_lines
 from idbg.schema import events
 from idbg.schema.events import SessionEvent
 from idbg.schema.programs import Failure, Verdict
 from idbg.schema.repros import Sought
 from idbg.schema.runs import Run
 from idbg.schema.violations import Severity
+from idbg.views.faults import crash_lines
+from idbg.views.owner import owner_lines
 from idbg.views.repros import progress_words, result_lines, sought_words, verdict
 
 _SLOW_ENOUGH = 0.1  # seconds; a compile has hundreds of phases, and most take a few milliseconds

@@ -16,7 +16,7 @@ from torch._inductor.async_compile import AsyncCompile
 
 from idbg.engine.kerneldiff.api import KernelDiff
 from idbg.reports.diff import ReadableReport
-from idbg.reports.faults import birth_lines, birth_said
+from idbg.views.faults import birth_lines, birth_said
 
 pytestmark = pytest.mark.usefixtures("seeded")
 

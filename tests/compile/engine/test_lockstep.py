@@ -14,8 +14,8 @@ from idbg.engine.kerneldiff.steps.training import Row, Rows, Training
 from idbg.engine.kerneldiff.steps.verdict import Judge, first, kept, unjudged_from
 from idbg.engine.kerneldiff.tensors.compare import Apart
 from idbg.engine.program.load import Workload
-from idbg.reports.steps import sentence
 from idbg.schema.steps import Kind, StepDistance, TrainingSteps
+from idbg.views.steps import sentence
 from tests.harness import trainings
 
 JUDGE = Judge("test", "eager", "moved", k=3.0)

@@ -17,9 +17,9 @@ from idbg.config import settings
 from idbg.engine.kerneldiff.api import KernelDiff
 from idbg.engine.kerneldiff.float64 import floor
 from idbg.engine.kerneldiff.tensors import home
-from idbg.reports.elsewhere import sentences
 from idbg.schema.errors import BadInput, SettingsError
 from idbg.schema.float64 import Float64Elsewhere, TransferFloor
+from idbg.views.elsewhere import sentences
 
 ROOT = Path(__file__).resolve().parents[3]
 Reports = dict[str, Any]

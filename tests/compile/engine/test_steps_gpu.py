@@ -8,8 +8,8 @@ import torch
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.kerneldiff.steps.run import Compiler, trained
 from idbg.engine.program.load import Workload
-from idbg.reports.steps import sentence
 from idbg.schema.steps import TrainingSteps
+from idbg.views.steps import sentence
 from tests.harness import trainings
 
 pytestmark = [

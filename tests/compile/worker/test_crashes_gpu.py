@@ -7,11 +7,12 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from idbg.reports import diff, faults
+from idbg.reports import diff
 from idbg.schema.diff import Comparison
 from idbg.schema.programs import Program, Target
 from idbg.schema.runs import Run
 from idbg.session.session import Session
+from idbg.views import faults
 from tests.harness.crashing import BY_ZERO, FORWARD, at_fault, planted, ran
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")]

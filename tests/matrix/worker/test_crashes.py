@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from idbg.reports import diff, faults, text
+from idbg.reports import diff, text
 from idbg.schema.diff import Comparison
 from idbg.schema.programs import Program, Target
 from idbg.schema.runs import Run
 from idbg.session.session import Session
+from idbg.views import faults
 from tests.harness.crashing import (
     BACKWARD,
     BY_ZERO,

@@ -7,13 +7,6 @@ from typing import Any, get_args
 import pytest
 from msgspec.structs import fields, replace
 
-from idbg.reports.blame import (
-    blame_sentence,
-    faithful_to,
-    stage_cells,
-    standing,
-    where_to_ask,
-)
 from idbg.reports.diagnostics import diagnostics
 from idbg.reports.diff import summary, to_json
 from idbg.reports.fail_kinds import findings_of
@@ -21,6 +14,13 @@ from idbg.schema.blame import STAGES, Maker, MakerKind, StageError
 from idbg.schema.diff import DiffReport
 from idbg.schema.programs import Program, Target
 from idbg.schema.runs import Run
+from idbg.views.blame import (
+    blame_sentence,
+    faithful_to,
+    stage_cells,
+    standing,
+    where_to_ask,
+)
 from tests.harness.blamed import (
     FAITHFUL,
     GUILTY,

@@ -4,12 +4,12 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from idbg.reports.blame import blamed_line
 from idbg.reports.diagnostics import diagnostics
 from idbg.schema import events
 from idbg.schema.blame import Maker
 from idbg.schema.programs import Failure
 from idbg.schema.runs import Run, fold
+from idbg.views.blame import blamed_line
 from tests.harness.recorded import log
 
 RECORDED = ("attention", "benched", "breaking", "mlp_train", "planted", "resnet", "switched", "wrong_pass")

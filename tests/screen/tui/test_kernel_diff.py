@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from textual.pilot import Pilot
 
 from idbg.format.amounts import column_figure, figure
-from idbg.reports.tensors import spot
 from idbg.schema import events
 from idbg.schema.diff import (
     Comparison,
@@ -20,6 +19,7 @@ from idbg.schema.diff import (
     TensorDiff,
 )
 from idbg.schema.programs import Failure
+from idbg.views.tensors import spot
 from idbg_tui.app import IdbgApp
 from idbg_tui.panes.kernel_diff.rows import Told, items
 from idbg_tui.panes.node import facts

@@ -7,7 +7,6 @@ from msgspec.structs import replace
 
 from idbg.format.amounts import column_figure
 from idbg.format.glyphs import LEVELS
-from idbg.reports.tensors import spot
 from idbg.schema.diff import (
     LARGEST,
     Baseline,
@@ -22,6 +21,7 @@ from idbg.schema.diff import (
 from idbg.schema.faults import CrashSite, LaunchArgument, NanBirth
 from idbg.schema.graphs import GraphId, TensorMeta
 from idbg.schema.programs import Failure
+from idbg.views.tensors import spot
 from idbg_tui.panes.kernel_diff import chart as diff_chart
 from idbg_tui.panes.kernel_diff import detail, heat
 from idbg_tui.panes.kernel_diff.launches import heads, kernel_columns, kernel_row, level

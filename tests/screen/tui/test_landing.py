@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from idbg.reports.blame import faithful_to
 from idbg.reports.diff import summary
+from idbg.views.blame import faithful_to
 from idbg_tui.panes.kernel_diff.lines import DiffLines
 from idbg_tui.state import queries
 from idbg_tui.widgets.listing import Listing

@@ -3,8 +3,8 @@
 from msgspec.structs import replace
 
 from idbg.reports.diff import summary
-from idbg.reports.launches import kernels_said
 from idbg.schema.diff import DiffReport, KernelError
+from idbg.views.launches import kernels_said
 from idbg_tui.panes.kernel_diff.launches import kernel_columns, kernel_row
 from idbg_tui.panes.kernel_diff.rows import Shown, items
 from idbg_tui.state import queries

@@ -5,10 +5,10 @@ import json
 import pytest
 
 from idbg.reports.diff import summary, to_json
-from idbg.reports.owner import launch_named, script_said
 from idbg.schema.diff import DiffReport, KernelError
 from idbg.schema.errors import BadInput
 from idbg.schema.owner import OwnerKind, OwnerVerdict
+from idbg.views.owner import launch_named, script_said
 
 
 def launch(name: str, handle: str = "", *, bad: bool = False) -> KernelError:

@@ -17,11 +17,11 @@ from idbg.config.arguments import add_arguments as add_program_arguments
 from idbg.config.arguments import settle
 from idbg.reports import diff as diff_report
 from idbg.reports.diagnostics import diagnostics
-from idbg.reports.owner import launch_named
 from idbg.schema.diff import EAGER, FLOAT64, SIDE_SECONDS, Comparison, K
 from idbg.schema.errors import BadInput, IdbgError
 from idbg.schema.programs import Float64On, Target
 from idbg.schema.runs import Run
+from idbg.views.owner import launch_named
 
 if TYPE_CHECKING:
     from idbg.session.session import Session

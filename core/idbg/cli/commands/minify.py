@@ -20,13 +20,13 @@ from idbg.config.arguments import add_arguments as add_program_arguments
 from idbg.config.arguments import settle
 from idbg.format.file_names import from_here
 from idbg.reports import bundle
-from idbg.reports.owner import launch_named
 from idbg.schema.diff import Comparison
 from idbg.schema.errors import BadInput, OutputError
 from idbg.schema.events import WorkerStarted
 from idbg.schema.kept import KeptRepro
 from idbg.schema.repros import CALLS, SECONDS, Budget, Sought
 from idbg.schema.runs import Run
+from idbg.views.owner import launch_named
 from idbg.views.repros import result_lines, status_words
 
 if TYPE_CHECKING:

@@ -5,14 +5,14 @@ from collections.abc import Callable, Sequence
 from markupsafe import Markup
 
 from idbg.format.amounts import column_figure, figure
-from idbg.reports import error_maps
-from idbg.reports import steps as told_steps
 from idbg.reports.drawings.bars import histogram
 from idbg.reports.drawings.heat import heat
 from idbg.reports.drawings.lines import Axis, Line, Point, lines
-from idbg.reports.tensors import decades
 from idbg.schema.diff import DiffReport, ErrorMap, KernelError, TensorDiff, launch_name
 from idbg.schema.steps import StepDistance, TrainingSteps
+from idbg.views import error_maps
+from idbg.views import steps as told_steps
+from idbg.views.tensors import decades
 
 _EQUAL, _NONFINITE = 8, 9  # classes of cells, beside those of the levels
 ERROR = "relative RMSE"

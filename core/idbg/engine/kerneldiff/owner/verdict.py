@@ -10,9 +10,9 @@ from idbg.engine.kerneldiff.owner.plan import Plan
 from idbg.engine.kerneldiff.owner.taking import RETURN, Overwritten
 from idbg.engine.kerneldiff.tensors.allowance import epsilon
 from idbg.format.amounts import figure
-from idbg.reports.blame import blame_sentence
 from idbg.schema.diff import LARGEST, DiffReport, KernelError, launch_name
 from idbg.schema.owner import OwnerKind, OwnerVerdict
+from idbg.views.blame import blame_sentence
 
 _FAR = 64  # ulps: an error that a user may ask about; rounding of one op or a few is below
 

@@ -9,23 +9,24 @@ from idbg.format.amounts import column_figure
 from idbg.format.glyphs import VERDICT_SIGNS
 from idbg.render.html.templating import fill
 from idbg.reports import diff as told_diff
-from idbg.reports import elsewhere, error_maps, stage_table
-from idbg.reports import steps as told_steps
+from idbg.reports import stage_table
 from idbg.reports.again import ask
-from idbg.reports.because import because
-from idbg.reports.blame import StageCells, blame_sentence, stage_cells, where_to_ask
 from idbg.reports.documents import Told
 from idbg.reports.drawings import of_diff
-from idbg.reports.faults import birth_lines
-from idbg.reports.launches import is_bisected, kernels_said
-from idbg.reports.owner import SIGNS as OWNER_SIGNS
-from idbg.reports.owner import script_said
-from idbg.reports.tensors import LOOKS, against, block_words, decided, metrics, outcome, worst_words
 from idbg.schema.diff import DiffReport, ErrorMap, KernelError, TensorDiff, launch_name
 from idbg.schema.graphs import NodeId
 from idbg.schema.programs import Verdict
 from idbg.schema.runs import Run
 from idbg.schema.steps import TrainingSteps
+from idbg.views import elsewhere, error_maps
+from idbg.views import steps as told_steps
+from idbg.views.because import because
+from idbg.views.blame import StageCells, blame_sentence, stage_cells, where_to_ask
+from idbg.views.faults import birth_lines
+from idbg.views.launches import is_bisected, kernels_said
+from idbg.views.owner import SIGNS as OWNER_SIGNS
+from idbg.views.owner import script_said
+from idbg.views.tensors import LOOKS, against, block_words, decided, metrics, outcome, worst_words
 
 TITLE = "Numbers (KernelDiff)"
 ANCHOR = "numbers"

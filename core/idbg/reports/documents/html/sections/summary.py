@@ -8,13 +8,13 @@ from markupsafe import Markup
 from idbg.analysis.decisions import times
 from idbg.render.html.templating import fill
 from idbg.reports import bench, most_telling, text
-from idbg.reports.blame import blame_sentence
 from idbg.reports.decisions import summary
 from idbg.reports.diagnostics import Diagnostic, badness, diagnostics
 from idbg.reports.documents import Told
 from idbg.reports.guilty import answer_sentence
 from idbg.schema.runs import Run
 from idbg.views import time
+from idbg.views.blame import blame_sentence
 
 TITLE = "Summary"
 ANCHOR = "summary"

@@ -5,9 +5,9 @@ from math import inf
 
 from idbg.format.amounts import figure
 from idbg.format.glyphs import MARKS
-from idbg.reports.because import decider
 from idbg.schema.diff import DECADES, LARGEST, Block, Counts, Outcome, TensorDiff, Value, Worst
 from idbg.schema.programs import Verdict
+from idbg.views.because import decider
 
 LOOKS: dict[Outcome, Verdict] = {
     "passed": "clean",
