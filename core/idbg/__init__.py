@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from idbg.engine.backends import backend as backend
     from idbg.engine.backends import mock_backend as mock_backend
     from idbg.engine.guard_inspector import GuardInspector as GuardInspector
-    from idbg.engine.kerneldiff.api import KernelDiff as KernelDiff
     from idbg.engine.kerneldiff.api import quick_check as quick_check
     from idbg.engine.kerneldiff.kernels.user_reference import reference as reference
     from idbg.engine.kerneldiff.tensors.compare import compare_tensors as compare_tensors
+    from idbg.kernel_diff import KernelDiff as KernelDiff
     from idbg.schema.decisions.guard_report import GuardReport as GuardReport
     from idbg.schema.errors import ConstraintViolation as ConstraintViolation
     from idbg.schema.errors import IdbgError as IdbgError
@@ -39,7 +39,7 @@ _HOMES = {
     "GuardInspector": "idbg.engine.guard_inspector",
     "GuardReport": "idbg.schema.decisions.guard_report",
     "IdbgError": "idbg.schema.errors",
-    "KernelDiff": "idbg.engine.kerneldiff.api",
+    "KernelDiff": "idbg.kernel_diff",
     "Session": "idbg.session.session",
     "aot_backend": "idbg.engine.backends",
     "aot_mock_backend": "idbg.engine.backends",

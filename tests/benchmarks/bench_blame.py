@@ -15,8 +15,8 @@ import torch
 import torchvision
 from torch.fx import Graph
 
+from idbg import KernelDiff
 from idbg.engine.kerneldiff import comparison, observed
-from idbg.engine.kerneldiff.api import KernelDiff
 
 BOUND = 3.0
 SIZE = 64

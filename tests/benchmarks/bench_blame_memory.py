@@ -19,7 +19,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from idbg.engine.kerneldiff.api import KernelDiff
+from idbg import KernelDiff
 from idbg.engine.kerneldiff.kernels.observe import observe_model
 from idbg.engine.kerneldiff.sides.run import run_eager, run_float64
 from idbg.engine.kerneldiff.sides.subject import Subject

@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 import torchvision
 
-from idbg.engine.kerneldiff.api import KernelDiff
+from idbg import KernelDiff
 from idbg.engine.kerneldiff.owner.script import owner_script
 from idbg.schema.errors import OutputError
 

@@ -8,7 +8,7 @@ import torch
 from torch._inductor.codecache import PyCodeCache
 from torch._inductor.graph import GraphLowering
 
-from idbg.engine.kerneldiff.api import KernelDiff
+from idbg import KernelDiff
 from idbg.engine.kerneldiff.comparison import ComparisonRun
 from idbg.schema.diff import DiffReport
 from idbg.schema.owner import OwnerVerdict

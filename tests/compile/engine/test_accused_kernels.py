@@ -11,7 +11,7 @@ from torch._inductor.async_compile import AsyncCompile
 from torch._inductor.codecache import PyCodeCache
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from idbg.engine.kerneldiff.api import KernelDiff
+from idbg import KernelDiff
 from idbg.engine.kerneldiff.kernels import verdict
 from idbg.engine.kerneldiff.kernels.given import Given, Wanted
 from idbg.engine.kerneldiff.kernels.observe import first_bad, observe_model

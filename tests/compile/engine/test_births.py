@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch._inductor.async_compile import AsyncCompile
 
-from idbg.engine.kerneldiff.api import KernelDiff
+from idbg import KernelDiff
 from idbg.reports.diff import ReadableReport
 from idbg.views.faults import birth_lines, birth_said
 

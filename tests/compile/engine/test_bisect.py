@@ -10,8 +10,8 @@ from torch._dynamo.backends.common import aot_autograd
 from torch.fx import Graph, GraphModule
 from torch.fx.experimental.proxy_tensor import make_fx
 
+from idbg import KernelDiff
 from idbg.engine.compat.lowering import boxed
-from idbg.engine.kerneldiff.api import KernelDiff
 from idbg.engine.kerneldiff.kernels.bisect import first_bad_node
 
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch._inductor.lowering import lowerings, register_lowering
 
-from idbg.engine.kerneldiff.api import KernelDiff
+from idbg import KernelDiff
 from idbg.reports.diff import summary
 
 

@@ -10,9 +10,9 @@ import pytest
 import torch
 from torch._dynamo.backends import registry
 
+from idbg import KernelDiff
 from idbg.engine.bench import measure
 from idbg.engine.failures import fallbacks
-from idbg.engine.kerneldiff.api import KernelDiff
 from idbg.schema.bench import BenchBackend, BenchCase, Failed, Task
 from idbg.schema.programs import Program
 

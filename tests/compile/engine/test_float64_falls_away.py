@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from idbg.engine.kerneldiff.api import KernelDiff
+from idbg import KernelDiff
 from idbg.engine.kerneldiff.float64.mode import Float64, NotInFloat64
 from idbg.engine.kerneldiff.sides.run import eagers_draws
 from idbg.engine.kerneldiff.sides.subject import Subject

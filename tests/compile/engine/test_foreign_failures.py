@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch._dynamo.backends import registry
 
+from idbg import KernelDiff
 from idbg.engine.bench import measure
-from idbg.engine.kerneldiff.api import KernelDiff
 from idbg.schema.bench import BenchBackend, BenchCase, Checked, Failed, Task
 from idbg.schema.programs import Failure, Program
 

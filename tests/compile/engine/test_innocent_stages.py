@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.fx import Graph, GraphModule
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from idbg.engine.kerneldiff.api import KernelDiff
+from idbg import KernelDiff
 from idbg.engine.kerneldiff.float64.roundings import OtherRoundings
 from idbg.engine.kerneldiff.float64.undeclared import Undone
 from idbg.engine.kerneldiff.stages.chain import Inputs, Stage

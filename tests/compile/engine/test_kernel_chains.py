@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch._inductor.codecache import PyCodeCache
 
+from idbg import KernelDiff
 from idbg.engine.instrument.wrapper_lines import Launch, Point, Wrapper
-from idbg.engine.kerneldiff.api import KernelDiff
 from idbg.engine.kerneldiff.kernels.buffers import Held
 from idbg.engine.kerneldiff.kernels.chains import completed_by
 from idbg.engine.kerneldiff.kernels.observe import observe_model

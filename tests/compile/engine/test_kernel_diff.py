@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from idbg.engine.kerneldiff.api import KernelDiff, quick_check
+from idbg import KernelDiff, quick_check
 from idbg.reports.diff import to_json
 from tests.harness.sides import Outputs, adding, only, plain, spoiled, wide
 

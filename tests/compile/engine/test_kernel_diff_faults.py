@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.fx import GraphModule
 
-from idbg.engine.kerneldiff.api import KernelDiff
+from idbg import KernelDiff
 from tests.harness.sides import Outputs, Spoil, only, spoiled, wide
 
 pytestmark = pytest.mark.usefixtures("seeded")

@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from idbg import KernelDiff
 from idbg.engine.compat import dynamo
-from idbg.engine.kerneldiff.api import KernelDiff
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")]
 

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.fx import GraphModule
 
+from idbg import KernelDiff
 from idbg.engine.backends import backend
-from idbg.engine.kerneldiff.api import KernelDiff
 from idbg.schema.errors import BadInput
 from tests.harness.sides import Outputs, adding, only, plain, spoiled, wide
 

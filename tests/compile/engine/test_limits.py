@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from idbg.engine.kerneldiff.api import KernelDiff
+from idbg import KernelDiff
 from idbg.engine.kerneldiff.tensors.compare import compare_sides
 
 Spoil = Callable[[Tensor], Tensor]

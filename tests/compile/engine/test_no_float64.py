@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch._subclasses import FakeTensorMode
 
+from idbg import KernelDiff
 from idbg.config import settings
-from idbg.engine.kerneldiff.api import KernelDiff
 from idbg.engine.kerneldiff.float64 import floor
 from idbg.engine.kerneldiff.tensors import home
 from idbg.schema.errors import BadInput, SettingsError

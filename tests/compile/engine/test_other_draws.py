@@ -11,10 +11,10 @@ from torch import Tensor
 from torch.fx import GraphModule
 from torch.nn.functional import dropout
 
+from idbg import KernelDiff
 from idbg.cli import exits
 from idbg.cli.commands.diff import status
 from idbg.cli.fail_on import Watch
-from idbg.engine.kerneldiff.api import KernelDiff
 from idbg.engine.kerneldiff.sides.other_draws import accused
 from idbg.format.verdicts import verdict_words
 from idbg.reports.baseline import NOTHING_KNOWN

@@ -9,8 +9,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from idbg import KernelDiff
 from idbg.engine.compat import fx, gpu
-from idbg.engine.kerneldiff.api import KernelDiff
 from idbg.engine.kerneldiff.float64.roundings import OtherRoundings, added_up
 from idbg.engine.kerneldiff.sides.otherwise import NOTE, not_computed
 from idbg.reports.diff import summary

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from idbg.engine.kerneldiff.api import KernelDiff
+from idbg import KernelDiff
 from idbg.engine.kerneldiff.sides.form import forms, with_forms
 from idbg.engine.kerneldiff.tensors.compare import compare_tensors
 from idbg.schema.diff import DiffReport, TensorDiff

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch._inductor import decomposition
 
-from idbg.engine.kerneldiff.api import KernelDiff
+from idbg import KernelDiff
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.kerneldiff.steps.run import Compiler, trained
 from idbg.engine.program.load import Workload

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from idbg import KernelDiff
 from idbg.cli import main
-from idbg.engine.kerneldiff.api import KernelDiff
 from idbg.engine.program.training_step import differentiates, failed_to_differentiate
 
 pytestmark = pytest.mark.usefixtures("warm")

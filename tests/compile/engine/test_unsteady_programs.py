@@ -5,7 +5,7 @@ import time
 import torch
 from torch import Tensor, nn
 
-from idbg.engine.kerneldiff.api import KernelDiff
+from idbg import KernelDiff
 from idbg.engine.kerneldiff.sides.steady import doubtful, with_steadiness
 from idbg.engine.kerneldiff.tensors.compare import compare_tensors
 from idbg.schema.diff import TensorDiff

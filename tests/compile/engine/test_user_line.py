@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from idbg import KernelDiff
 from idbg.engine.capture.fx import user_line
-from idbg.engine.kerneldiff.api import KernelDiff
 from idbg.reports.diff import summary
 
 OWN = '  File "/home/me/model.py", line 12, in forward\n    h = F.pad(h, (1, 1))\n'

@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from idbg import KernelDiff
 from idbg.engine.compat import gpu
-from idbg.engine.kerneldiff.api import KernelDiff
 
 
 @pytest.mark.slow

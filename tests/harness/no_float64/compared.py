@@ -18,7 +18,7 @@ from torch.utils.backend_registration import (
     rename_privateuse1_backend,
 )
 
-from idbg.engine.kerneldiff.api import KernelDiff
+from idbg import KernelDiff
 from idbg.engine.kerneldiff.sides.run import eagers_draws, run_float64
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.program.load import Workload

@@ -16,7 +16,7 @@ import torch._functorch.config
 import torch._inductor.config
 from torch import Tensor, nn
 
-from idbg.engine.kerneldiff.api import KernelDiff
+from idbg import KernelDiff
 from idbg.reports.diff import ReadableReport
 from idbg.schema.blame import MakerKind, StageName
 

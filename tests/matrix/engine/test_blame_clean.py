@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from idbg.engine.kerneldiff.api import KernelDiff
+from idbg import KernelDiff
 from idbg.schema.diff import DiffReport
 from tests.harness import clean_models, diff_models
 

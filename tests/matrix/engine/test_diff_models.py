@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_map
 
+from idbg import KernelDiff
 from idbg.engine.compat import dynamo
-from idbg.engine.kerneldiff.api import KernelDiff
 from idbg.schema.diff import DiffReport
 from tests.harness.diff_models import MODELS
 

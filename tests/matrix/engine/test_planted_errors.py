@@ -11,9 +11,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from idbg import KernelDiff
 from idbg.engine.compat import fx
 from idbg.engine.kerneldiff import comparison
-from idbg.engine.kerneldiff.api import KernelDiff
 from idbg.engine.kerneldiff.sides.run import Given, Side, run_eager, run_float64
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.kerneldiff.tensors.tree import AFTER

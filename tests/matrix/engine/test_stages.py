@@ -16,8 +16,8 @@ from torch.fx import Graph, Node
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn import functional
 
+from idbg import KernelDiff
 from idbg.engine.compat import stages
-from idbg.engine.kerneldiff.api import KernelDiff
 from idbg.engine.kerneldiff.stages import table
 from idbg.engine.kerneldiff.stages.chain import Inputs, Stage
 from idbg.engine.kerneldiff.stages.fingerprints import fingerprint

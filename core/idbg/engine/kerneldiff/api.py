@@ -2,7 +2,6 @@
 
 import inspect
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, cast
 
 import torch
@@ -11,7 +10,7 @@ from idbg.engine.kerneldiff.asked import Asked
 from idbg.engine.kerneldiff.comparison import ComparisonRun
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.program.load import Model, Workload
-from idbg.reports.diff import ReadableReport
+from idbg.schema.diff import DiffReport
 
 
 class KernelDiff(Asked):
@@ -44,15 +43,11 @@ class KernelDiff(Asked):
     has none. `kept`: a later session may ask for what was compared here.
     """
 
-    def compare(self) -> ReadableReport:
-        """Run every side and compare. Raises BadInput for settings that make no sense; what a side raises is told in
-        the report.
+    def compare(self) -> DiffReport:
+        """Run every side and compare. Raises BadInput for settings that make no sense; the report has what a side
+        raises.
         """
-        hear = self.on_result
-        if hear is None:
-            return ReadableReport.of(self.begin().run())
-        told = replace(self, on_result=lambda report: hear(ReadableReport.of(report)))
-        return ReadableReport.of(told.begin().run())
+        return self.begin().run()
 
     def begin(self) -> ComparisonRun:
         """The comparison to `run`; it holds the compared tensors. Raises as `compare` does."""

@@ -10,9 +10,9 @@ from idbg.engine.kerneldiff.owner.plan import Plan
 from idbg.engine.kerneldiff.owner.taking import RETURN, Overwritten
 from idbg.engine.kerneldiff.tensors.allowance import epsilon
 from idbg.format.amounts import figure
+from idbg.schema.blame import StageError
 from idbg.schema.diff import LARGEST, DiffReport, KernelError, launch_name
 from idbg.schema.owner import OwnerKind, OwnerVerdict
-from idbg.views.blame import blame_sentence
 
 _FAR = 64  # ulps: an error that a user may ask about; rounding of one op or a few is below
 
@@ -37,10 +37,11 @@ class Evidence:
         return self.report.kernels
 
     @property
-    def wrong_graph(self) -> bool:
-        """Whether the graph that it computes was wrong before it was compiled."""
+    def wrong_graph(self) -> StageError | None:
+        """The first stage at which the graph that it computes was wrong before it was compiled."""
         bad = (stage for stage in self.report.stages if stage.bad and stage.stage != "kernels")
-        return any(stage.frame in ("", self.error.frame) and stage.part in ("", self.error.part) for stage in bad)
+        frame, part = self.error.frame, self.error.part
+        return next((stage for stage in bad if stage.frame in ("", frame) and stage.part in ("", part)), None)
 
     @property
     def error(self) -> KernelError:
@@ -107,8 +108,9 @@ def _decided(evidence: Evidence, worst: Alone | None) -> Decided:
         if before is not None:
             what, other = before
             return "before", f"what came before: {alone}, but {what}", other
-    if evidence.wrong_graph:
-        return "graph", f"the graph's: {alone}; {blame_sentence(evidence.report)}", None
+    if (stage := evidence.wrong_graph) is not None:
+        at = f": `{stage.node}`" if stage.node else ""
+        return "graph", f"the graph's: {alone}; its graph is wrong since {stage.stage.replace('_', '-')}{at}", None
     if (said := _imprecise(error, worst)) is not None:
         return "precision", f"the precision's: {alone}, and {said}", None
     if error.bad:
