@@ -23,7 +23,7 @@ Charted = Callable[[tree.Chart, Look], Sequence[Row]]
 
 def rows(section: Section, look: Look, chart: Charted | None = None) -> Rows:
     """The rows that are listed; the first has the section's summary, over the columns where a table comes first."""
-    found = list(tree.items(section, lambda row: look.is_open(row.key, at_first=row.open == "all")))
+    found = list(tree.items(section, lambda row: look.is_open(row.key, at_first=row.open in ("screen", "all"))))
     place = partial(_place, look)
     made = Rows()
     layouts: dict[int, Layout] = {}

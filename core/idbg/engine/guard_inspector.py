@@ -16,12 +16,13 @@ from idbg.engine.decisions import frames, guards, recompiles
 from idbg.engine.program.environment import random_states
 from idbg.format.amounts import counted
 from idbg.format.file_names import near_place
-from idbg.reports.decisions import guards as report
+from idbg.render.text import lines
 from idbg.schema.decisions.guard_report import GuardedGraph, GuardReport, Recompile
 from idbg.schema.errors import BadInput
 from idbg.schema.graphs import GraphId
 from idbg.schema.programs import Program, Target
 from idbg.schema.runs import Run
+from idbg.views import guards as guards_view
 
 P = ParamSpec("P")
 
@@ -124,7 +125,7 @@ def _lines(name: str, run: Run, again: Sequence[Recompile]) -> Iterator[str]:
     for skip in (each for each in run.decided.skips if not stages.is_torchs(each.file)):
         yield f"left alone: {skip.function}, {near_place(skip.file, skip.line)}: {skip.reason}"
     if run.decided.guards:
-        yield from report.text(run)
+        yield from lines(guards_view.view(run))
     else:
         yield "nothing was compiled: there is nothing in it to compile, or what was compiled for an earlier call fits"
 

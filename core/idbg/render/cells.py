@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from idbg.format.amounts import NOTHING, column_figure, column_share, column_size, moment, seconds
+from idbg.format.amounts import NOTHING, column_figure, column_share, column_size, evaluation, moment, seconds
 from idbg.format.glyphs import LEVELS
 from idbg.format.tables import cells as width_of
 from idbg.views.tree import Cell, Column, Item, Kind, Place, Table, Value
@@ -23,6 +23,7 @@ def _number(value: float) -> str:
 
 _WRITTEN: dict[Kind, Callable[[float], str]] = {
     "seconds": seconds,
+    "evaluation": evaluation,
     "bytes": lambda value: column_size(int(value)),
     "count": _number,
     "share": column_share,
@@ -31,13 +32,22 @@ _WRITTEN: dict[Kind, Callable[[float], str]] = {
     "moment": moment,
     "bar": lambda value: LEVELS[-1] * max(round(value * _BAR), 1),
 }
-_WIDTHS: dict[Kind, int] = {"seconds": 8, "bytes": 10, "share": 7, "ratio": 8, "error": 9, "moment": 16, "bar": _BAR}
+_WIDTHS: dict[Kind, int] = {
+    "seconds": 8,
+    "evaluation": 11,
+    "bytes": 10,
+    "share": 7,
+    "ratio": 8,
+    "error": 9,
+    "moment": 16,
+    "bar": _BAR,
+}
 _WIDEST: dict[Kind, int] = {"place": 32, "text": 40, "code": 40, "count": 12}
 
 
 def is_number(kind: Kind) -> bool:
     """Whether its values stand below one another at their right ends."""
-    return kind in ("seconds", "bytes", "count", "share", "ratio", "error")
+    return kind in ("seconds", "evaluation", "bytes", "count", "share", "ratio", "error")
 
 
 def written(value: Value, kind: Kind, place: Written) -> str:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from idbg.analysis.decisions.side_by_side import SideLine as SideLine
 from idbg.analysis.decisions.side_by_side import around_changes, side_by_side
@@ -17,10 +17,13 @@ from idbg.schema.runs import Run
 Tone = Literal[
     "", "strong", "dim", "accent", "reject", "fallback", "pad", "tile", "slow", "unknown", "clean"
 ]  # each painter has a look for it
-Kind = Literal["text", "seconds", "bytes", "count", "share", "ratio", "error", "moment", "place", "code", "bar"]
+Kind = Literal[
+    "text", "seconds", "evaluation", "bytes", "count", "share", "ratio", "error", "moment", "place", "code", "bar"
+]
 Verdict = Literal["ok", "warning", "error", "unknown"]
-Unfolded = Literal["", "text", "all"]
-"""Where the rows below a row are listed at first: nowhere, in outputs that cannot unfold them, everywhere."""
+Unfolded = Literal["", "text", "screen", "all"]
+"""Where the rows below a row are listed at first: nowhere, in outputs that cannot unfold them, in those that can fold
+them, everywhere."""
 
 
 class Place(NamedTuple):
@@ -162,13 +165,15 @@ class Section(Struct, frozen=True):
 
 
 class Options(Struct, frozen=True):
-    """How the user looks at a section: with what matters little too (`everything`), in which `order` of the view's own.
+    """How the user looks at a section: with what matters little too (`everything`) or only with what matters most
+    (`narrow`), in which `order` of the view's own.
 
     While the run goes on `now` is the time, and a phase usually takes `typical` seconds; `earlier` are runs of the same
     program that ended well.
     """
 
     everything: bool = False
+    narrow: bool = False
     order: int = 0
     now: float | None = None
     typical: Mapping[str, float] = {}
@@ -216,6 +221,27 @@ def _items(
     if most is not None and len(rows) > most:
         more = Row((inside, "more"), (Span(f"and {len(rows) - most:,} more", "dim"),))
         yield Item(more, depth, inside, table=table)
+
+
+def having(section: Section, wanted: Callable[[Row], bool]) -> Section:
+    """The section with only the rows that are wanted and those that they are below."""
+    body: list[Block] = []
+    for block in section.body:
+        if isinstance(block, Table):
+            rows = _having(block.rows, wanted)
+            body += [structs.replace(block, rows=rows)] if rows else []
+        elif isinstance(block, Row):
+            body += _having([block], wanted)
+    return structs.replace(section, body=tuple(body))
+
+
+def _having(rows: Sequence[Row], wanted: Callable[[Row], bool]) -> list[Row]:
+    found = []
+    for row in rows:
+        below = _having(row.below, wanted) if row.folds else []
+        if below or wanted(row):
+            found.append(structs.replace(row, rows=below) if row.folds else row)
+    return found
 
 
 Direction = Literal["", "up", "down"]

@@ -4,14 +4,17 @@ A view is a section of `idbg.views`, or a module of this room, with `rows(run, l
 `NONE`, the sentence for a run that has none of it, and `FILTERS`.
 """
 
+import gc
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib import import_module
 from typing import Literal, Protocol, cast
 
 from idbg import views
+from idbg.format import file_names
 from idbg.schema.decisions.decision import Decision, Kind
 from idbg.schema.runs import Run
+from idbg.views import tree
 from idbg.views.tree import Options
 from idbg_tui.panes.why import flame
 from idbg_tui.widgets import sections
@@ -21,7 +24,7 @@ from idbg_tui.widgets.section_rows import Look, Row, first_match
 ViewName = Literal["frames", "breaks", "recompiles", "guards", "time", "passes", "fusion", "cache"]
 VIEWS: tuple[ViewName, ...] = ("frames", "breaks", "recompiles", "guards", "time", "passes", "fusion", "cache")
 """In the order in which the keys go through them."""
-SECTIONS: frozenset[ViewName] = frozenset(("breaks", "recompiles", "time"))
+SECTIONS: frozenset[ViewName] = frozenset(("breaks", "recompiles", "guards", "time"))
 """Those that `idbg.views` has; each of the others has a module of its name in this room."""
 
 
@@ -67,16 +70,20 @@ class Sectioned:
     """The rows of a section of `idbg.views`."""
 
     NONE = ""
-    FILTERS = False
+    FILTERS = True
 
     def __init__(self, name: ViewName) -> None:
         self._made = views.view(name)
 
     def rows(self, run: Run, look: Look) -> Sequence[Row]:
         """The section's rows; none where its summary is all there is."""
+        everything = look.hiding or look.whole or bool(look.query)
         section = self._made.view(
-            run, Options(look.hiding or look.whole, look.order, look.now, look.typical, look.earlier)
+            run, Options(everything, look.hiding, look.order, look.now, look.typical, look.earlier)
         )
+        if (found := pattern(look.query)) is not None:
+            section = tree.having(section, lambda row: bool(found.search(_searched(row, look))))
+            look = replace(look, whole=True)
         return sections.rows(section, look, flame.rows) if section.body else []
 
     def count(self, run: Run) -> int:
@@ -84,11 +91,30 @@ class Sectioned:
         return self._made.count(run)
 
 
+def _searched(row: tree.Row, look: Look) -> str:
+    """What a search looks through: the row's words, the texts and places in its cells, and its code."""
+    parts = [_text(part, look) if isinstance(part, tree.Place) else part.text for part in row.words]
+    for cell in row.cells:
+        if cell.value and not isinstance(cell.value, int | float):
+            parts += "  ", cell.value if isinstance(cell.value, str) else _text(cell.value, look)
+    return "".join((*parts, "\n", row.code)) if row.code else "".join(parts)
+
+
+def _text(place: tree.Place, look: Look) -> str:
+    return file_names.place(place.file, place.line, look.files)
+
+
 def listed(name: ViewName, run: Run, look: Look) -> Sequence[Row]:
     """The rows of a view: of what is looked for, those that have it and what they are under."""
     made = view(name)
     if not look.query or made.FILTERS:
-        return made.rows(run, look)
+        collecting = gc.isenabled()
+        gc.disable()  # so many new objects make it look through all that there is
+        try:
+            return made.rows(run, look)
+        finally:
+            if collecting:
+                gc.enable()
     rows = made.rows(run, replace(look, whole=True))
     found = pattern(look.query)
     having = [row for row in rows if not row.head and found is not None and found.search(text_of(row))]

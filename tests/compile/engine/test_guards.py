@@ -15,7 +15,8 @@ from torch._dynamo.guards import CheckFunctionManager
 
 from idbg.analysis.decisions.guards import share
 from idbg.engine.compat import guards as compat
-from idbg.reports.decisions import guards as report
+from idbg.render.text import text as text_of
+from idbg.views import guards as report
 from tests.harness.guarded import heard, listened
 
 Backend = Callable[..., Any]
@@ -110,7 +111,7 @@ def test_costs_are_measured_and_their_share_of_a_call() -> None:
     often, once = share(run, told), share(run, run.decided.guards["0/0"])
     assert often is not None and not often.first and 0 < often.part < 1
     assert once is not None and once.first
-    words = "\n".join(report.text(run))
+    words = text_of(report.view(run))
     assert "of the only call, which was the first" in words and "of the fastest call" in words
 
 
@@ -118,7 +119,7 @@ def test_a_frame_that_nobody_called_has_no_share() -> None:
     run = heard(_called)
     run.decided.calls.clear()
     assert share(run, run.decided.guards["0/0"]) is None
-    assert "no call of the compiled graph was measured" in "\n".join(report.text(run))
+    assert "no call of the compiled graph was measured" in text_of(report.view(run))
 
 
 def test_measuring_fails_no_guard_and_causes_no_recompile() -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from idbg.schema import events
 from idbg.schema.decisions.dynamo import FrameGuards
-from idbg_tui.panes.why import guards
+from idbg_tui.panes.why import views
 from idbg_tui.panes.why.pane import WhyPane
 from idbg_tui.panes.why.views import text_of
 from idbg_tui.widgets.section_rows import Look, Rows
@@ -14,10 +14,12 @@ from tests.harness.why_states import guard, guarded, run_of
 
 
 def test_guards_stand_under_what_they_are_about_with_cost_share_and_what_they_caused() -> None:
-    rows = guards.rows(run_of(guarded(8)), Look(whole=True))
+    rows = views.listed("guards", run_of(guarded(8)), Look(whole=True))
     said = [text_of(row) for row in rows]
-    assert said[0].split()[:1] == ["guard"] and rows[0].head
+    assert "8 guards, 1 failed" in said[0] and rows[0].head
     assert "layer_0 0/0  8 guards" in said[1] and "2 µs" in said[1] and "⚠ 1 failed" in said[1]
+    assert "all of them take 2 µs; share of a call unknown" in said[2]
+    rows, said = [rows[0], rows[1], *rows[3:]], [said[0], said[1], *said[3:]]
     assert "L['self'].layers[0].weight  4 guards" in said[2] and "50.0 %" in said[2] and "→ 0/1" in said[2]
     assert "check(L['self'].layers[0].weight, 0)" in said[3] and "12.5 %" in said[3] and "→ 0/1" in said[3]
     assert rows[3].file and rows[3].line == 1 and rows[3].inside == (rows[1].fold, rows[2].fold)
@@ -29,27 +31,27 @@ def test_what_was_not_measured_is_no_zero() -> None:
     made = guarded(4)
     unmeasured = FrameGuards(frame="0/0", guards=(type(bare)(kind=bare.kind, source=bare.source, code=bare.code),))
     run = run_of([*made, events.GuardsCaptured(run=1, guards=unmeasured)])
-    row = text_of(guards.rows(run, Look(whole=True))[2])
+    row = text_of(views.listed("guards", run, Look(whole=True))[3])
     assert row.split()[-2:] == ["-", "-"]
 
 
 def test_hiding_leaves_those_that_failed_and_the_dearest_come_first_in_the_other_order() -> None:
     run = run_of(guarded(40, frames=2))
-    hidden = [text_of(row) for row in guards.rows(run, Look(hiding=True, whole=True))]
-    assert sum("check(" in row for row in hidden) == 2 and "1 of 20 guards" in hidden[1]
-    flat = [row for row in guards.rows(run, Look(order=1)) if row.fold is None and not row.head]
-    assert len(flat) == 40 and len(flat[0].inside) == 1
+    hidden = [text_of(row) for row in views.listed("guards", run, Look(hiding=True, whole=True))]
+    assert sum("check(" in row for row in hidden) == 2
+    flat = [row for row in views.listed("guards", run, Look(order=1)) if row.fold is None and not row.head]
+    assert len(flat) == 40 + 2 and len(flat[0].inside) == 1, "each frame has a line for its cost"
 
 
 def test_a_filter_unfolds_what_it_finds_and_finds_by_kind_source_code_and_line() -> None:
     run = run_of(guarded(10_000))
     for query, count in (("layers[17]", 4), ("weight, 9999", 1), ("model.py:90", 111), ("nothing", 0)):
-        found = [row for row in guards.rows(run, Look(query=query)) if row.fold is None and not row.head]
+        found = [row for row in views.listed("guards", run, Look(query=query)) if row.fold is None and not row.head]
         assert len(found) == count, query
 
 
 def test_rows_are_made_when_they_are_seen() -> None:
-    rows = guards.rows(run_of(guarded(10_000)), Look(whole=True))
+    rows = views.listed("guards", run_of(guarded(10_000)), Look(whole=True))
     assert isinstance(rows, Rows) and len(rows) > 10_000 and len(rows._made) < 10
     assert rows.place(rows[9_000].key) == 9_000
 

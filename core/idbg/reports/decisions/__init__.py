@@ -40,7 +40,7 @@ class Telling(Protocol):
         """The same for a program, whole: records, lists and plain values."""
 
 
-VIEWED = ("breaks", "recompiles", "time")
+VIEWED = ("breaks", "recompiles", "guards", "time")
 """Those that `idbg.views` has."""
 
 

@@ -14,7 +14,6 @@ from idbg.analysis.decisions import times
 from idbg.analysis.decisions.recompiles import timelines
 from idbg.render.html.code import highlighted
 from idbg.reports import kept_scripts
-from idbg.reports.decisions import guards as told_guards
 from idbg.reports.documents import Told
 from idbg.reports.documents.html.sections import breaks, compared, decisions, guards, repros, time
 from idbg.schema import events
@@ -22,6 +21,7 @@ from idbg.schema.runs import History, Run, fold
 from idbg.views import breaks as breaks_view
 from idbg.views import compared as compared_view
 from idbg.views import earlier_times
+from idbg.views import guards as guards_view
 from idbg.views import recompiles as recompiles_view
 from idbg.views import time as time_view
 from idbg.views.tree import Row
@@ -78,11 +78,13 @@ def test_a_run_without_a_break_says_so_and_one_that_compiled_nothing_is_not_ther
 
 def test_guards_that_failed_come_first_with_what_came_of_it() -> None:
     run, page = run_of("breaking"), found(guards.section(told("breaking")))
-    frames = guards.frames(run)
-    assert [bool(frame.failed) for frame in frames] == sorted((bool(frame.failed) for frame in frames), reverse=True)
-    failed = {guard["frame"]: guard for guard in told_guards.as_json(run) if any(g["caused"] for g in guard["guards"])}  # type: ignore[attr-defined]
-    assert len(failed) == sum(bool(frame.failed) for frame in frames) > 0
-    assert "as it failed, torch compiled" in page.text
+    (table,) = guards_view.view(run).body
+    caused = {each["frame"] for each in guards_view.as_json(run) if any(one["caused"] for one in each["guards"])}  # type: ignore[attr-defined]
+    first = [row.refs.frame for row in table.rows][: len(caused)]  # type: ignore[union-attr]
+    assert caused == set(first) and "→ " in page.text
+    assert all(
+        guard.code[0] in page.text for each in run.decided.guards.values() for guard in each.guards if guard.code
+    )
     assert guards.section(told("planted")) is None
 
 
