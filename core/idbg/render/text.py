@@ -31,7 +31,7 @@ def lines(section: Section, most: int | None = MOST, width: int | None = None, s
             if item.table.title:
                 yield from ("", item.table.title)
             yield from _heads(item.table, layouts[id(item.table)], lead)
-        else:
+        elif item.row.words or item.row.cells or item.row.code:
             first, *rest = _line(item, item.row, layouts.get(id(item.table)), width).splitlines() or [""]
             yield first
             indent = " " * _INDENT * (item.depth + 2)

@@ -13,7 +13,6 @@ import msgspec
 from msgspec.structs import asdict
 
 from idbg.format.amounts import NOT_MEASURED, counted, figure
-from idbg.format.failures import lowering_said
 from idbg.format.file_names import near_place
 from idbg.reports import notebook, stage_table
 from idbg.schema import strict_json
@@ -21,28 +20,22 @@ from idbg.schema.diff import (
     LARGEST,
     DiffReport,
     KernelError,
-    Mode,
-    Outcome,
     TensorDiff,
     Variance,
     launch_name,
 )
-from idbg.schema.programs import Failure
 from idbg.views import elsewhere, steps
 from idbg.views.because import because
 from idbg.views.blame import blame_sentence, faithful_to, where_to_ask
-from idbg.views.faults import birth_lines, crash_lines
+from idbg.views.diff import OUTCOME_SIGNS, failure_lines, first_line, headline, nothing_lines, paragraph, variance_lines
+from idbg.views.faults import birth_lines
 from idbg.views.owner import owner_lines
 
 SCHEMA = "idbg.diff/1"
-SIGNS: dict[Outcome, str] = {"passed": "✔", "failed": "✘", "error": "✘", "empty": "⚠", "waiting": "…"}
 FAILED_SHOWN = 20  # outputs that failed, and as many gradients: more do not fit a screen
 PASSED_SHOWN = 8
-MESSAGE_LINES = 4  # of one message: a C++ compiler's has a thousand
-LINE_LENGTH = 300  # its command line alone has thousands of characters
 REASONS_SHOWN = 6  # why kernels were not observed
 NAMES_SHOWN = 3  # of kernels with the same reason
-WHOLE = "--json has all of it, and so has the session's events.jsonl"
 
 JsonValue = dict[str, "JsonValue"] | list["JsonValue"] | str | int | float | bool | None
 
@@ -119,13 +112,12 @@ def summary(report: DiffReport, to_ask: str = "") -> str:
 
 
 def _lines(report: DiffReport, to_ask: str) -> Iterator[str]:
-    verdict = f"{_sign(report)} {_verdict(report)}   {report.test} against {report.reference}   {_rule(report)}"
-    yield verdict.rstrip()
+    yield headline(report)
     if blamed := blame_sentence(report) or (where_to_ask(report, to_ask) if to_ask else ""):
         yield f"  {blamed}"
     yield from stage_table.lines(report)
     for sentence in elsewhere.sentences(report.float64_elsewhere):
-        yield from _paragraph("  ", sentence)
+        yield from paragraph("  ", sentence)
     yield from failure_lines(report)
     yield from nothing_lines(report)
     for noun, diffs in (("output", report.outputs), ("gradient", report.gradients)):
@@ -136,89 +128,7 @@ def _lines(report: DiffReport, to_ask: str) -> Iterator[str]:
     yield from steps.lines(report.steps, report.test)
     yield from variance_lines(report.variance)
     for note in report.notes:
-        yield from _paragraph("  note: ", note)
-
-
-def _sign(report: DiffReport) -> str:
-    return "⚠" if _is_empty(report) else SIGNS[report.verdict]
-
-
-def _verdict(report: DiffReport) -> str:
-    if report.verdict == "waiting":
-        return "not comparable" if report.not_comparable else "not finished"
-    if report.verdict == "error":
-        return "not compared" if any(side.failure for side in report.sides) else "not finished"
-    if _is_empty(report):
-        return "nothing was compared"
-    if report.verdict == "empty":
-        return "nothing was compiled"
-    failed = [diff for diff in _all(report) if diff.failed]
-    return f"{counted(len(failed), 'tensor')} failed" if failed else report.verdict
-
-
-def _all(report: DiffReport) -> tuple[TensorDiff, ...]:
-    return (*report.outputs, *report.gradients)
-
-
-def _is_empty(report: DiffReport) -> bool:
-    return report.verdict in ("passed", "failed", "empty") and not _all(report)
-
-
-def nothing_lines(report: DiffReport) -> Iterator[str]:
-    """A sentence where the verdict stands without a number behind it, or there is none."""
-    if report.not_comparable:
-        yield from _paragraph("  ", report.not_comparable)
-    if _is_empty(report):
-        yield "  neither side gave a tensor or a floating number: let the program return what is to be compared"
-    elif report.verdict == "passed" and not any(diff.elements for diff in _all(report)):
-        yield "  no tensor has any elements: only shapes and dtypes were compared"
-
-
-def _rule(report: DiffReport) -> str:
-    if report.verdict not in ("passed", "failed") or _is_empty(report):
-        return ""
-    rules: dict[Mode, str] = {"float64": "held against float64", "tolerance": "by tolerance"}
-    return rules[report.mode] + (f" (float64: {_line(report.float64_missing)})" if report.float64_missing else "")
-
-
-def failure_lines(report: DiffReport) -> Iterator[str]:
-    """Which side failed, and why; why it did not come to its end."""
-    for side in report.sides:
-        if side.failure:
-            yield from _failure(f"{side.name} failed", side.failure)
-    if report.failure and report.failure not in [side.failure for side in report.sides]:
-        yield from _failure("it did not come to its end", report.failure)
-
-
-def _failure(what: str, failure: Failure) -> Iterator[str]:
-    where = near_place(failure.file, failure.line)
-    yield from _paragraph(f"  {what}: ", failure.message, f" ({where})" if where else "")
-    yield from (f"    {line}" for line in (crash_lines(failure.crash) if failure.crash else ()))
-    if failure.lowering:
-        yield f"    it was raised in {lowering_said(failure.lowering, near_place)}"
-    if failure.hint:
-        yield from _paragraph("    ", failure.hint)
-
-
-def _paragraph(head: str, message: str, tail: str = "") -> Iterator[str]:
-    """A message; of one that is too long its first line and the first that tells of an error, and where the rest is."""
-    lines = [line.rstrip() for line in message.splitlines() if line.strip()] or [""]
-    shown = lines[:MESSAGE_LINES]
-    if len(lines) > MESSAGE_LINES and (error := next((line for line in lines if "error:" in line), "")):
-        shown = list(dict.fromkeys((lines[0], error)))
-    first, *others = (_line(line) for line in shown)
-    yield f"{head}{first}{tail}"
-    yield from (f"    {line}" for line in others)
-    if len(shown) < len(lines):
-        yield f"    … and {counted(len(lines) - len(shown), 'line')} more: {WHOLE}"
-    elif any(len(line) > LINE_LENGTH for line in lines):
-        yield f"    … cut: {WHOLE}"
-
-
-def _line(text: str) -> str:
-    """The first line of the text, cut at LINE_LENGTH."""
-    first = text.strip().partition("\n")[0]
-    return first if len(first) <= LINE_LENGTH else f"{first[:LINE_LENGTH]}…"
+        yield from paragraph("  note: ", note)
 
 
 def _diffs(noun: str, diffs: tuple[TensorDiff, ...]) -> Iterator[str]:
@@ -240,8 +150,9 @@ def _diffs(noun: str, diffs: tuple[TensorDiff, ...]) -> Iterator[str]:
 
 def _diff(diff: TensorDiff) -> Iterator[str]:
     by = f"   by {', '.join(diff.failed_by)}" if diff.failed_by else ""
-    sign = SIGNS["passed" if diff.passed else "failed" if diff.judged else "waiting"]
-    yield f"  {sign} {diff.name}   {_kind(diff)}{_figures(diff)}{by}{f'   {_line(diff.note)}' if diff.note else ''}"
+    note = f"   {first_line(diff.note)}" if diff.note else ""
+    sign = OUTCOME_SIGNS["passed" if diff.passed else "failed" if diff.judged else "waiting"]
+    yield f"  {sign} {diff.name}   {_kind(diff)}{_figures(diff)}{by}{note}"
     if (why := because(diff)) and (not diff.passed or diff.mismatches or diff.note):
         yield f"      {why}"
     if diff.passed:
@@ -302,7 +213,7 @@ def _bad(kernel: KernelError, launches: list[KernelError]) -> Iterator[str]:
     where = near_place(kernel.file, kernel.line)
     what = "node (bisected)" if kernel.bisected else "kernel"
     name = launch_name(kernel, launches)
-    yield f"  {SIGNS['failed']} the first bad {what}: {name}{f' ({where})' if where else ''}"
+    yield f"  {OUTCOME_SIGNS['failed']} the first bad {what}: {name}{f' ({where})' if where else ''}"
     computes = "" if kernel.bisected else f"; computes {', '.join(kernel.nodes) or 'no known node'}"
     given = f"of its inputs {_measured(kernel.input_error)}"
     if kernel.isolated is None:
@@ -312,7 +223,7 @@ def _bad(kernel: KernelError, launches: list[KernelError]) -> Iterator[str]:
         yield f"      relative error {_measured(kernel.isolated)} by itself, {exact}{computes}"
         yield f"      with what came before {_measured(kernel.error)}, {given}"
     if kernel.reason and not kernel.bisected:
-        yield f"      {_line(kernel.reason)}"
+        yield f"      {first_line(kernel.reason)}"
 
 
 def _measured(error: float | None) -> str:
@@ -350,7 +261,7 @@ def _unseen(kernels: list[KernelError]) -> Iterator[str]:
     """The kernels that were not observed, by the reason, the most frequent first."""
     by_reason: dict[str, list[str]] = {}
     for kernel in kernels:
-        by_reason.setdefault(_line(kernel.reason) or "no reason is known", []).append(kernel.name)
+        by_reason.setdefault(first_line(kernel.reason) or "no reason is known", []).append(kernel.name)
     groups = sorted(by_reason.items(), key=lambda group: -len(group[1]))
     if groups:
         yield "    not observed:"
@@ -360,16 +271,3 @@ def _unseen(kernels: list[KernelError]) -> Iterator[str]:
         yield f"      {len(launched):,} × {', '.join(names[:NAMES_SHOWN])}{more}: {reason}"
     if rest := sum(len(launched) for _, launched in groups[REASONS_SHOWN:]):
         yield f"      … and {rest:,} more, for other reasons: --json has them"
-
-
-def variance_lines(variances: tuple[Variance, ...]) -> Iterator[str]:
-    """Which outputs are not the same in each run; nothing where nobody asked."""
-    if not variances:
-        return
-    yield ""
-    unlike = [each for each in variances if not each.deterministic]
-    if not unlike:
-        yield f"  the same in all of {counted(variances[0].runs, 'run')}"
-    for each in unlike:
-        elements = counted(each.differing, "element")
-        yield f"  {each.name} is not the same in {each.runs} runs: {elements} differ, by up to {figure(each.max_abs)}"

@@ -3,22 +3,13 @@
 import textwrap
 from collections.abc import Iterator
 
-from idbg.format.glyphs import MARKS, VERDICT_SIGNS
 from idbg.schema.diff import DiffReport
-from idbg.views.blame import StageCells, Standing, stage_cells
+from idbg.views.blame import StageCells, stage_cells
+from idbg.views.diff import STAGE_SIGNS
 
 COLUMNS = 80
 _FIGURE = 11  # cells of a figure's column, with the blanks before it
 _HEADS = ("stage", "to float64", "to before", "first bad node")
-SIGNS: dict[Standing, str] = {
-    "right": VERDICT_SIGNS["clean"],
-    "guilty": VERDICT_SIGNS["wrong"],
-    "wrong": VERDICT_SIGNS["wrong"],
-    "faithful": MARKS["arrow"],
-    "harmless": MARKS["separator"],
-    "implied": MARKS["separator"],
-    "unjudged": VERDICT_SIGNS["waiting"],
-}
 
 
 def lines(report: DiffReport) -> Iterator[str]:
@@ -31,7 +22,7 @@ def lines(report: DiffReport) -> Iterator[str]:
     yield ""
     yield f"    {stage:<{name}}{error:>{_FIGURE}}{added:>{_FIGURE}}  {node}".rstrip()
     for row in rows:
-        head = f"  {SIGNS[row.standing]} {row.stage:<{name}}{row.error:>{_FIGURE}}{row.added:>{_FIGURE}}  "
+        head = f"  {STAGE_SIGNS[row.standing]} {row.stage:<{name}}{row.error:>{_FIGURE}}{row.added:>{_FIGURE}}  "
         yield from _wrapped(head, _told(row))
         if row.made_by:
             yield from _wrapped("      ", row.made_by)

@@ -96,11 +96,20 @@ class Sides(Struct, frozen=True):
         return around_changes(side_by_side(self.before, self.after))
 
 
+class Chart(Struct, frozen=True):
+    """A picture of `data`, drawn by each painter that has a drawing of this name; the others leave it out."""
+
+    name: Literal["flame", "phases", "launches", "training", "histogram", "error map"]
+    data: object
+    caption: str = ""
+
+
 class Row(Struct, frozen=True):
     """One row. `key` identifies it, also in the next version of the section: the cursor and folds stay.
 
     `rows` are folded below it, unless `open`; a function makes them when they are unfolded. `code` stands below the
-    words. `repro` is what a script can be written of, `suggestion` what can be tried, `sides` what can be compared.
+    words, and `charts` below that. `repro` is what a script can be written of, `suggestion` what can be tried,
+    `sides` what can be compared.
     """
 
     key: Hashable
@@ -115,6 +124,7 @@ class Row(Struct, frozen=True):
     suggestion: Suggestion | None = None
     copied: str = ""
     sides: Sides | None = None
+    charts: tuple[Chart, ...] = ()
 
     @property
     def folds(self) -> bool:
@@ -139,14 +149,6 @@ class Table(Struct, frozen=True):
     rows: Sequence[Row]
     noun: str = "row"
     title: str = ""
-
-
-class Chart(Struct, frozen=True):
-    """A picture of `data`, drawn by each painter that has a drawing of this name; the others leave it out."""
-
-    name: Literal["flame", "phases"]
-    data: object
-    caption: str = ""
 
 
 Block = Row | Table | Chart

@@ -8,11 +8,12 @@ from typing import Any
 
 import msgspec
 
-from idbg.reports.diff import FAILED_SHOWN, LINE_LENGTH, REASONS_SHOWN, summary, to_json
+from idbg.reports.diff import FAILED_SHOWN, REASONS_SHOWN, summary, to_json
 from idbg.schema.diff import Baseline, Block, Counts, DiffReport, KernelError, SideResult, TensorDiff, Variance, Worst
 from idbg.schema.graphs import GraphId, TensorMeta
 from idbg.schema.programs import Failure
 from idbg.schema.steps import TrainingSteps
+from idbg.views.diff import LINE_LENGTH
 
 META = TensorMeta("float32", (4, 8), (8, 1), "cpu")
 BAD = TensorDiff(

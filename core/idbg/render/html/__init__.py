@@ -26,7 +26,7 @@ class Painter:
     """What the template asks for while it draws a section of a run."""
 
     run: Run
-    noun: str  # under which the search finds rows
+    noun: str  # under which the search finds rows; "": that of each table
     drawings: Drawings
     most: int = MOST
 
@@ -36,7 +36,15 @@ class Painter:
 
     def address(self, row: Row) -> str:
         """The row's `id` in the page."""
-        return f"{self.noun}:{self.run.number}:{links.spelt(str(row.key))}"
+        return f"{self.noun or 'row'}:{self.run.number}:{links.spelt(str(row.key))}"
+
+    def find(self, table: Table) -> str:
+        """Under which word the search finds a table's rows."""
+        return self.noun or table.noun
+
+    def language(self, code: str) -> str:
+        """Whether code is a diff, or Python."""
+        return "diff" if code.startswith(("--- ", "@@ ")) else "python"
 
     def columns(self, table: Table) -> list[tuple[str, bool, str]]:
         """Head, whether it holds numbers, kind."""
@@ -76,9 +84,9 @@ class Painter:
         return not any(row.folds or row.code or row.sides for row in table.rows)
 
 
-def section(made: Section, run: Run, noun: str, drawings: Drawings | None = None) -> Markup:
-    """The summary, then every block; what does not fit into `MOST` rows of a list is counted."""
-    return fill("section.html", section=made, painter=Painter(run, noun, drawings or {}))
+def section(made: Section, run: Run, noun: str, drawings: Drawings | None = None, most: int = MOST) -> Markup:
+    """The summary, then every block; what does not fit into `most` rows of a list is counted."""
+    return fill("section.html", section=made, painter=Painter(run, noun, drawings or {}, most))
 
 
 _BAR = Markup(

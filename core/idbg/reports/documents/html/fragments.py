@@ -17,7 +17,7 @@ from idbg.schema.programs import Program, Target
 from idbg.schema.runs import History, Run
 
 # an attribute's value holds no quotation mark, and neither does any text: both are escaped
-_LINK = re.compile(r'<a\b([^>]*?) href="#[^"]*"([^>]*)>')
+_LINK = re.compile(r'<a\b([^>]*?) href="#[^"]*"([^>]*)>(.*?)</a>', re.DOTALL)
 _ADDRESSES = re.compile(r' (?:id|data-find|data-words|tabindex)="[^"]*"')
 
 Part = tuple[str, Markup, bool]
@@ -44,7 +44,8 @@ def of_run(run: Run) -> str:
 def of_diff(report: DiffReport) -> str:
     """The verdict, the tables and the charts."""
     alone = Run(0, Program(path=""), Target(), 0.0)
-    return _standing(diff.filled([diff.comparison(alone, report, to_ask="KernelDiff(..., per_kernel=True)")], [alone]))
+    alone.diff = report
+    return _standing(diff.comparison(alone, "KernelDiff(..., per_kernel=True)"))
 
 
 def of_rows(rows: list[Row]) -> str:
@@ -76,4 +77,4 @@ def _standing(head: Markup, parts: list[Part] | None = None, title: str = "", fo
     """With the style that it needs, and without what only the page has: addresses, and links to them."""
     style = Markup(f"{static('notebook.css')}\n{drawings.style()}")
     whole = str(fill("notebook.html", style=style, head=head, parts=parts or [], title=title, folder=folder))
-    return _ADDRESSES.sub("", _LINK.sub(r"<span\1\2>", whole).replace("</a>", "</span>"))
+    return _ADDRESSES.sub("", _LINK.sub(r"<span\1\2>\3</span>", whole))

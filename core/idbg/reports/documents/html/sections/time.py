@@ -3,12 +3,12 @@
 import gzip
 from base64 import b64encode
 
-import msgspec
 from markupsafe import Markup
 
 from idbg.reports.decisions import chrome_trace
 from idbg.reports.documents import Told
 from idbg.reports.documents.html.sections.viewed import of_views
+from idbg.schema import strict_json
 from idbg.schema.runs import Run
 
 TITLE = "Compile time"
@@ -25,7 +25,7 @@ def section(told: Told) -> Markup | None:
 
 def trace(run: Run) -> Markup:
     """The run's Chrome trace as a file in the page itself, compressed: Perfetto reads it so."""
-    packed = gzip.compress(msgspec.json.encode(chrome_trace.trace(run)), mtime=0)  # the same page for the same session
+    packed = gzip.compress(strict_json.encode(chrome_trace.trace(run)), mtime=0)  # the same page for the same session
     if len(packed) > LARGEST_TRACE:
         too_large = "The trace of run {} is too large for a page: <code>idbg analyze SESSION --trace time.json</code>"
         return Markup(f"<p>{too_large} writes it.</p>").format(run.number)

@@ -7,7 +7,7 @@ from markupsafe import Markup
 
 from idbg import views
 from idbg.analysis.decisions.times import Timing
-from idbg.format.shown import short
+from idbg.format.shown import clean, short
 from idbg.render import html
 from idbg.reports import bench_plots
 from idbg.reports.documents import Told
@@ -24,7 +24,7 @@ def of_views(told: Told, names: dict[str, str], has: Callable[[Run], object]) ->
     parts = []
     for run in shown:
         if len(runs) > 1:
-            parts.append(Markup("<h3>Run {}: {}</h3>").format(run.number, short(run.program.label)))
+            parts.append(Markup("<h3>Run {}: {}</h3>").format(run.number, short(clean(run.program.label))))
         parts += [html.section(views.view(name).view(run), run, noun, _DRAWINGS) for name, noun in names.items()]
     return Markup("\n").join(parts) if shown else None
 

@@ -1,0 +1,388 @@
+"""Show whether numbers agree with a reference, and where they go wrong: by stage, output, kernel launch and step."""
+
+from collections.abc import Iterator, Sequence
+
+from idbg.format.amounts import counted, figure
+from idbg.format.failures import lowering_said
+from idbg.format.file_names import near_place
+from idbg.format.glyphs import MARKS, VERDICT_SIGNS
+from idbg.schema.blame import StageError
+from idbg.schema.diff import DiffReport, ErrorMap, KernelError, Mode, Outcome, TensorDiff, Variance, launch_name
+from idbg.schema.graphs import NodeId
+from idbg.schema.programs import Failure
+from idbg.schema.programs import Verdict as Look
+from idbg.schema.runs import Run
+from idbg.schema.steps import StepDistance, TrainingSteps
+from idbg.views import elsewhere, error_maps
+from idbg.views import steps as training
+from idbg.views.because import because
+from idbg.views.blame import Standing, blame_sentence, stage_cells, where_to_ask
+from idbg.views.faults import birth_lines, crash_lines
+from idbg.views.launches import is_bisected, kernels_said
+from idbg.views.owner import owner_lines
+from idbg.views.tensors import LOOKS, against, block_words, decided, metrics, outcome, worst_words
+from idbg.views.tree import (
+    NO_OPTIONS,
+    NO_REFS,
+    Block,
+    Cell,
+    Chart,
+    Column,
+    Options,
+    Place,
+    Refs,
+    Row,
+    Section,
+    Table,
+    Tone,
+    Verdict,
+    words,
+)
+
+TITLE = "Numbers (KernelDiff)"
+NOT_COMPARED = "numbers were not compared"
+OUTCOME_SIGNS: dict[Outcome, str] = {"passed": "✔", "failed": "✘", "error": "✘", "empty": "⚠", "waiting": "…"}
+STAGE_SIGNS: dict[Standing, str] = {
+    "right": VERDICT_SIGNS["clean"],
+    "guilty": VERDICT_SIGNS["wrong"],
+    "wrong": VERDICT_SIGNS["wrong"],
+    "faithful": MARKS["arrow"],
+    "harmless": MARKS["separator"],
+    "implied": MARKS["separator"],
+    "unjudged": VERDICT_SIGNS["waiting"],
+}
+MESSAGE_LINES = 4  # of one message: a C++ compiler's has a thousand
+LINE_LENGTH = 300  # its command line alone has thousands of characters
+WHOLE = "--json has all of it, and so has the session's events.jsonl"
+_FIGURED = 40  # outputs, and gradients, whose figures are listed: the JSON has all
+_VERDICTS: dict[Look, Verdict] = {"clean": "ok", "wrong": "error", "failed": "error", "violations": "warning"}
+_TONES: dict[Look, Tone] = {"clean": "clean", "wrong": "reject", "failed": "reject", "empty": "fallback"}
+_STAGES = (
+    Column("to float64", "error", 3),
+    Column("to before", "error", 2),
+    Column("first bad node", "code", 4),
+    Column("line", "place", 3),
+)
+_TENSORS = (
+    Column("max |d|", "error", 3),
+    Column("RMSE", "error", 2),
+    Column("× eager's", "error", 4),
+    Column("decided", "text", 1),
+    Column("worst at", "text", 2),
+)
+_LAUNCHES = (
+    Column("computes", "code", 1),
+    *(Column(head, "error", 3) for head in ("alone", "eager alone", "so far", "inputs", "eager")),
+    Column("line", "place", 4),
+)
+
+
+def view(run: Run, options: Options = NO_OPTIONS) -> Section:
+    """The verdict, where the numbers go wrong, the stages, outputs and launches, then NaN, training and notes."""
+    report = run.diff
+    if report is None:
+        return Section(TITLE, _no_report(run), verdict="unknown")
+    return section(report, run.maps, run.number)
+
+
+def count(run: Run) -> int:
+    """Outputs and gradients that failed."""
+    return sum(diff.failed for diff in tensors(run.diff)) if run.diff is not None else 0
+
+
+def section(report: DiffReport, maps: dict[str, ErrorMap], run: int = 0) -> Section:
+    """The section of a comparison, also of one that belongs to no run; `maps` has error maps by output."""
+    body: list[Block] = [*_sentences(report), *_stages(report)]
+    for noun, diffs in (("output", report.outputs), ("gradient", report.gradients)):
+        body += _tensors(noun, diffs, maps)
+    body += _launches(report)
+    for number, owner in enumerate(report.owners):
+        body += [Row(("owner", number, at), words(line)) for at, line in enumerate(owner_lines(owner))]
+    body += [Row(("nan", at), words(line)) for at, line in enumerate(birth_lines(report))]
+    if report.steps is not None:
+        body += _training(report.steps, report.test)
+    body += [Row(("note", at), words((f"note: {note}", "dim"))) for at, note in enumerate(report.notes)]
+    failed = sum(diff.failed for diff in tensors(report))
+    verdict = _VERDICTS.get(LOOKS[report.verdict], "unknown")
+    return Section(TITLE, headline(report), failed, verdict, tuple(body))
+
+
+def _no_report(run: Run) -> str:
+    if run.comparison is None:
+        return NOT_COMPARED
+    unfinished = run.verdict == "waiting"
+    why = "it did not come to its end" if unfinished else "the run ended before both sides were compared"
+    return f"the comparison with {run.comparison.reference} has no verdict: {why}"
+
+
+# ---------------------------------------------------------------- the verdict and sentences
+
+
+def headline(report: DiffReport) -> str:
+    """The verdict, what was compared with what, and by which rule."""
+    sign = "⚠" if is_empty(report) else OUTCOME_SIGNS[report.verdict]
+    return f"{sign} {_verdict(report)}   {report.test} against {report.reference}   {_rule(report)}".rstrip()
+
+
+def _verdict(report: DiffReport) -> str:
+    if report.verdict == "waiting":
+        return "not comparable" if report.not_comparable else "not finished"
+    if report.verdict == "error":
+        return "not compared" if any(side.failure for side in report.sides) else "not finished"
+    if is_empty(report):
+        return "nothing was compared"
+    if report.verdict == "empty":
+        return "nothing was compiled"
+    failed = [diff for diff in tensors(report) if diff.failed]
+    return f"{counted(len(failed), 'tensor')} failed" if failed else report.verdict
+
+
+def _rule(report: DiffReport) -> str:
+    if report.verdict not in ("passed", "failed") or is_empty(report):
+        return ""
+    rules: dict[Mode, str] = {"float64": "held against float64", "tolerance": "by tolerance"}
+    missing = f" (float64: {first_line(report.float64_missing)})" if report.float64_missing else ""
+    return rules[report.mode] + missing
+
+
+def tensors(report: DiffReport) -> tuple[TensorDiff, ...]:
+    """Outputs, then gradients."""
+    return (*report.outputs, *report.gradients)
+
+
+def is_empty(report: DiffReport) -> bool:
+    """Whether there was nothing to compare."""
+    return report.verdict in ("passed", "failed", "empty") and not tensors(report)
+
+
+def _sentences(report: DiffReport) -> Iterator[Row]:
+    """Where the numbers go wrong; where float64 was computed; what failed; what varies."""
+    if blamed := blame_sentence(report):
+        yield Row("blame", words((blamed, "strong")))
+    lines = (
+        *elsewhere.sentences(report.float64_elsewhere),
+        *failure_lines(report),
+        *nothing_lines(report),
+        *variance_lines(report.variance),
+    )
+    yield from (Row(("line", at), words(line.strip())) for at, line in enumerate(lines) if line.strip())
+
+
+def asks(report: DiffReport, by: str) -> str:
+    """How to find out where the numbers go wrong, of a comparison that did not; "" of the others."""
+    return "" if blame_sentence(report) else where_to_ask(report, by)
+
+
+def nothing_lines(report: DiffReport) -> Iterator[str]:
+    """A sentence where the verdict stands without a number behind it, or there is none."""
+    if report.not_comparable:
+        yield from paragraph("  ", report.not_comparable)
+    if is_empty(report):
+        yield "  neither side gave a tensor or a floating number: let the program return what is to be compared"
+    elif report.verdict == "passed" and not any(diff.elements for diff in tensors(report)):
+        yield "  no tensor has any elements: only shapes and dtypes were compared"
+
+
+def failure_lines(report: DiffReport) -> Iterator[str]:
+    """Which side failed, and why; why it did not come to its end."""
+    for side in report.sides:
+        if side.failure:
+            yield from _failure(f"{side.name} failed", side.failure)
+    if report.failure and report.failure not in [side.failure for side in report.sides]:
+        yield from _failure("it did not come to its end", report.failure)
+
+
+def _failure(what: str, failure: Failure) -> Iterator[str]:
+    where = near_place(failure.file, failure.line)
+    yield from paragraph(f"  {what}: ", failure.message, f" ({where})" if where else "")
+    yield from (f"    {line}" for line in (crash_lines(failure.crash) if failure.crash else ()))
+    if failure.lowering:
+        yield f"    it was raised in {lowering_said(failure.lowering, near_place)}"
+    if failure.hint:
+        yield from paragraph("    ", failure.hint)
+
+
+def variance_lines(variances: tuple[Variance, ...]) -> Iterator[str]:
+    """Which outputs are not the same in each run; nothing where runs were not compared."""
+    if not variances:
+        return
+    yield ""
+    unlike = [each for each in variances if not each.deterministic]
+    if not unlike:
+        yield f"  the same in all of {counted(variances[0].runs, 'run')}"
+    for each in unlike:
+        elements = counted(each.differing, "element")
+        yield f"  {each.name} is not the same in {each.runs} runs: {elements} differ, by up to {figure(each.max_abs)}"
+
+
+def paragraph(head: str, message: str, tail: str = "") -> Iterator[str]:
+    """A message; of one that is too long its first line and the first that has an error, and where the rest is."""
+    lines = [line.rstrip() for line in message.splitlines() if line.strip()] or [""]
+    shown = lines[:MESSAGE_LINES]
+    if len(lines) > MESSAGE_LINES and (error := next((line for line in lines if "error:" in line), "")):
+        shown = list(dict.fromkeys((lines[0], error)))
+    first, *others = (first_line(line) for line in shown)
+    yield f"{head}{first}{tail}"
+    yield from (f"    {line}" for line in others)
+    if len(shown) < len(lines):
+        yield f"    … and {counted(len(lines) - len(shown), 'line')} more: {WHOLE}"
+    elif any(len(line) > LINE_LENGTH for line in lines):
+        yield f"    … cut: {WHOLE}"
+
+
+def first_line(text: str) -> str:
+    """The first line of the text, cut at LINE_LENGTH."""
+    first = text.strip().partition("\n")[0]
+    return first if len(first) <= LINE_LENGTH else f"{first[:LINE_LENGTH]}…"
+
+
+# ---------------------------------------------------------------- stages
+
+
+def _stages(report: DiffReport) -> Iterator[Block]:
+    if not report.stages:
+        return
+    yield Row("stages", words(("relative RMSE of the worst output, to float64 and to the stage before", "dim")))
+    rows = []
+    for stage, told in zip(report.stages, stage_cells(report), strict=True):
+        tone: Tone = "reject" if told.standing in ("guilty", "wrong") else ""
+        name = f"{STAGE_SIGNS[told.standing]} {told.stage}"
+        bold: Tone = "reject" if told.standing == "guilty" else ""
+        error, added = (stage.error, stage.added) if stage.judged else (None, None)
+        place = Place(stage.file, stage.line) if told.node and stage.file else ""
+        rows.append(
+            Row(
+                key := ("stage", stage.frame, stage.stage, stage.part),
+                words((name, bold), (f"  {told.means}" if told.means else "", "dim")),
+                (Cell(error, tone), Cell(added, tone), Cell(told.node), Cell(place)),
+                rows=list(_made_by(stage, told.made_by, key)),
+                open="all",
+                refs=_stage_refs(stage),
+                opens="node" if stage.node else "",
+            )
+        )
+    yield Table(_STAGES, rows, "stage")
+
+
+def _made_by(stage: StageError, text: str, key: object) -> Iterator[Row]:
+    """What made it wrong, and what that changed in the graph."""
+    if text:
+        maker = stage.made_by
+        refs = Refs(file=maker.file, line=maker.line) if maker is not None else NO_REFS
+        yield Row((key, "maker"), words(text), refs=refs, opens="edit" if refs.file else "")
+    if stage.made_by is not None and stage.made_by.diff:
+        changed = Row((key, "diff", "code"), (), code=stage.made_by.diff)
+        text = f"what {stage.made_by.name} changed in the graph"
+        yield Row((key, "diff"), words(text), rows=(changed,), opens="fold")
+
+
+def _stage_refs(stage: StageError) -> Refs:
+    nodes = (NodeId(stage.graph, stage.node),) if stage.graph is not None and stage.node else ()
+    return Refs(nodes=nodes, file=stage.file, line=stage.line, frame=stage.frame)
+
+
+# ---------------------------------------------------------------- outputs and gradients
+
+
+def _tensors(noun: str, diffs: Sequence[TensorDiff], maps: dict[str, ErrorMap]) -> Iterator[Block]:
+    """What failed first, then what was not judged."""
+    if not diffs:
+        return
+    failed, unjudged = sum(diff.failed for diff in diffs), sum(not diff.judged for diff in diffs)
+    said = [f"{failed} failed"] if failed or not unjudged else []
+    said += ["not compared" if unjudged == len(diffs) else f"{unjudged} not compared"] if unjudged else []
+    yield Row(f"{noun}s", words((f"{counted(len(diffs), noun)}, {', '.join(said)}", "strong")))
+    ordered = sorted(diffs, key=lambda diff: (not diff.failed, diff.passed))
+    rows = [_tensor(noun, at, diff, maps.get(diff.name)) for at, diff in enumerate(ordered)]
+    yield Table(_TENSORS, rows, noun)
+
+
+def _tensor(noun: str, at: int, diff: TensorDiff, error_map: ErrorMap | None) -> Row:
+    look = LOOKS[outcome(diff)]
+    figures = (Cell(diff.max_abs), Cell(diff.rmse), Cell(against(diff)))
+    key = (noun, at)
+    return Row(
+        key,
+        words((f"{VERDICT_SIGNS[look]} ", _TONES.get(look, "dim")), (diff.name, "strong"), (f"  {_kind(diff)}", "dim")),
+        (*figures, Cell(decided(diff)), Cell(worst_words(diff))),
+        rows=(lambda: _figures(diff, error_map, key)) if at < _FIGURED else (),
+        open="all" if diff.failed and at == 0 else "",
+        opens="fold",
+    )
+
+
+def _kind(diff: TensorDiff) -> str:
+    return str(diff.test or diff.reference or "")
+
+
+def _figures(diff: TensorDiff, error_map: ErrorMap | None, key: object) -> Iterator[Row]:
+    """Why it passed or failed, every figure, the worst blocks, how large errors are how often, and where."""
+    for name, text in (("because", because(diff)), ("note", diff.note)):
+        if text:
+            yield Row((key, name), words(text))
+    blocks = [(f"worst {block.kind}", block_words(block)) for block in diff.blocks if block.rmse]
+    for number, (label, text) in enumerate((*metrics(diff), *blocks)):
+        yield Row((key, "figure", number), words((f"{label}: ", "dim"), text))
+    if any(diff.histogram):
+        caption = "How many elements have which |test - reference|; bars grow by the logarithm of the count"
+        yield Row((key, "histogram"), (), charts=(Chart("histogram", diff, caption),))
+    if error_map is not None and not error_maps.is_equal(error_map):
+        yield Row((key, "map"), (), charts=(Chart("error map", error_map, error_maps.said(error_map)),))
+    elif error_map is not None:
+        yield Row((key, "map"), words((f"The map of its errors: {error_maps.EQUAL}", "dim")))
+
+
+# ---------------------------------------------------------------- launches and training
+
+
+def _launches(report: DiffReport) -> Iterator[Block]:
+    if not report.kernels:
+        return
+    yield Row("launches", words((kernels_said(report), "strong")))
+    yield Chart("launches", report, "The error from launch to launch: the table below has the figures")
+    rows = [_launch(at, one, report) for at, one in enumerate(report.kernels)]
+    yield Table(_LAUNCHES, rows, "node" if is_bisected(report) else "kernel launch")
+    meaning = "alone: with exact inputs; so far: with what came before; inputs: the worst of what it reads"
+    yield Row("launches meaning", words((f"relative RMSE to float64; {meaning}; -: not measured", "dim")))
+
+
+def _launch(at: int, one: KernelError, report: DiffReport) -> Row:
+    culprit = at == report.first_bad_kernel
+    name, reason = launch_name(one, report.kernels), one.reason if one.observed else f"not observed: {one.reason}"
+    tone: Tone = "reject" if one.bad else ""
+    sign = VERDICT_SIGNS["wrong" if one.bad else "clean" if one.observed else "waiting"]
+    names = list(dict.fromkeys((*([one.node] if one.node else []), *one.nodes)))
+    errors = (one.isolated, one.isolated_eager, one.error, one.input_error, one.eager_error)
+    return Row(
+        ("launch", at),
+        words((f"{sign} ", tone), (name, "strong" if culprit else tone), (f"  {reason}" if reason else "", "dim")),
+        (
+            Cell(", ".join(names[:4]) + (f", +{len(names) - 4}" if len(names) > 4 else "")),
+            *(Cell(error, tone) for error in errors),
+            Cell(Place(one.file, one.line) if one.file else ""),
+        ),
+        refs=Refs(
+            nodes=tuple(NodeId(one.graph, each) for each in names) if one.graph else (),
+            kernel=None if one.bisected else (one.frame, one.part, one.name),
+            file=one.file,
+            line=one.line,
+        ),
+        opens="node" if one.bisected else "kernel",
+    )
+
+
+def _training(steps: TrainingSteps, test: str) -> Iterator[Block]:
+    look = training.LOOKS[steps.verdict]
+    yield Row("training", words((f"{VERDICT_SIGNS[look]} ", _TONES.get(look, "dim")), training.sentence(steps, test)))
+    shown = training.shown(steps)
+    if shown:
+        yield Chart("training", (steps, test), f"{shown[0].tensor}, relative RMSE to {steps.truth}, step by step")
+        yield Table(
+            tuple(Column(head, "error") for head in training.HEADS[1:]), [_step(each) for each in shown], "step"
+        )
+
+
+def _step(row: StepDistance) -> Row:
+    figures = (row.test, row.reference, row.sensitivity, row.allowed)
+    sign = f" {VERDICT_SIGNS['wrong']}" if row.failed else ""
+    return Row(("step", row.step), words(f"{row.step}{sign}"), tuple(map(Cell, figures)))
