@@ -3,6 +3,7 @@
 from textual.message import Message
 
 from idbg.analysis.decisions.suggestions import Suggestion
+from idbg.analysis.outline import ModuleHeading
 from idbg.schema.code import Kernel
 from idbg.schema.decisions.switches import Switch
 from idbg.schema.graphs import NodeId, Part
@@ -15,12 +16,13 @@ from idbg_tui.widgets.notices import Flash as Flash
 
 class NodeChosen(Message):
     """The user moved to a node. `jump` puts the place that was left on the jump list: for enter and links, not for a
-    step of the cursor."""
+    step of the cursor. With a `heading` the cursor is on that module, and the node is one of it."""
 
-    def __init__(self, node: NodeId, *, jump: bool = False) -> None:
+    def __init__(self, node: NodeId, *, jump: bool = False, heading: ModuleHeading | None = None) -> None:
         super().__init__()
         self.node = node
         self.jump = jump
+        self.heading = heading
 
 
 class KernelChosen(Message):

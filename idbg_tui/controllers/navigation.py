@@ -72,7 +72,7 @@ class Navigation:
 
     def choose_node(self, chosen: NodeChosen) -> None:
         """Select a node of the shown run."""
-        known = self._state.choose(chosen.node, jump=chosen.jump)
+        known = self._state.choose(chosen.node, jump=chosen.jump, heading=chosen.heading)
         if not known:
             self._context.flash(f"the graphs that are shown have no node {chosen.node.name}")
         self._show_selection()

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from idbg.accelerators.parse import parse
 from idbg.analysis.liveness import MemoryProfile
+from idbg.checking.again import ONLY_PRINTED
 from idbg.constraints import Findings
 from idbg.schema.code import Kernel, KernelCall
 from idbg.schema.diff import KernelError
@@ -194,6 +195,14 @@ def level(state: State) -> list[Graph]:
 def counts(state: State) -> dict[Severity, int]:
     """Severity -> violations at the shown level, the severest first; those with none are not there."""
     return totals([state.checks.findings(graph) for graph in level(state)])
+
+
+def is_not_counted(state: State) -> bool:
+    """Whether what the rules find at the shown level is not in the run's number: torch only prints these graphs, which
+    a run holds against the rules that name their stage alone.
+    """
+    graphs = [graph for graph in level(state) if graph.id.stage in ONLY_PRINTED]
+    return any(not group.rule.stages for graph in graphs for group in state.checks.findings(graph).groups)
 
 
 def counts_of_other_levels(state: State) -> list[tuple[str, dict[Severity, int]]]:

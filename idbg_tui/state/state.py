@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from idbg.accelerators.model import Accelerator
 from idbg.accelerators.parse import parse
 from idbg.analysis.liveness import MemoryProfile
+from idbg.analysis.outline import ModuleHeading
 from idbg.analysis.provenance import Provenance
 from idbg.constraints import Findings
 from idbg.schema import events
@@ -80,6 +81,7 @@ class State:
     shown: Run | None = None  # whose graphs are shown: the last run that got as far
     graph_id: GraphId | None = None
     selected: NodeId | None = None
+    heading: ModuleHeading | None = None  # the module under the graph's cursor, if that is on no node
     kernel: Kernel | None = None  # chosen by hand; None: those of the selected node
     launch: KernelCall | None = None  # the one of that kernel's that was chosen, if one was
     versions: Versions = field(default_factory=Versions)
@@ -276,8 +278,10 @@ class State:
 
     # ---------------------------------------------------------------- what the user chose
 
-    def choose(self, node: NodeId, *, jump: bool = False) -> bool:
-        """Select a node, and show its graph. False if the shown run has no such node."""
+    def choose(self, node: NodeId, *, jump: bool = False, heading: ModuleHeading | None = None) -> bool:
+        """Select a node, and show its graph; with a `heading`, the module that the node is one of. False if the shown
+        run has no such node.
+        """
         graph = self.shown.graphs.get(node.graph) if self.shown else None
         if graph is None or node.name not in graph.by_name:
             return False
@@ -285,6 +289,9 @@ class State:
         if jump and self.selected is not None:
             self.jumps.leave(self.selected, node)
         self._select(node)
+        if heading is not None:
+            self.heading = heading
+            self.versions.selection += 1
         return True
 
     def choose_graph(self, graph: GraphId) -> bool:
@@ -300,7 +307,7 @@ class State:
         that too."""
         self._follow = False
         self.kernel, self.launch = kernel, launch
-        self.selected = node or self.selected
+        self.selected, self.heading = node or self.selected, None
         self.versions.selection += 1
 
     def walk(self, relation: Relation, turn: int) -> bool:
@@ -372,8 +379,9 @@ class State:
         self._select(graph.node_id(name))
 
     def _select(self, node: NodeId) -> None:
-        if node == self.selected and self.kernel is None:
+        if node == self.selected and self.kernel is None and self.heading is None:
             return
+        self.heading = None
         self.versions.selection += 1
         self._last_in[node.graph] = node.name
         self.selected, self.graph_id = node, node.graph

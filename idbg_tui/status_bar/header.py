@@ -80,7 +80,8 @@ def _counts(state: State, *, words: bool = True) -> list[BarPart]:
         return []
     if queries.is_without_rules(state):
         return [(level, "$foreground 75%")]
-    left: list[BarPart] = [(f"{level} ", "$foreground 75%")]
+    of_run = " (not counted)" if queries.is_not_counted(state) else ""
+    left: list[BarPart] = [(f"{level}{of_run} ", "$foreground 75%")]
     dot = MARKS["separator"]
     for place, (severity, count) in enumerate(queries.counts(state).items()):
         sign, style = SEVERITY_SIGNS[severity], SEVERITY_STYLES[severity]
@@ -142,7 +143,7 @@ def _target(state: State) -> str:
 
 
 def _rules(state: State) -> str:
-    if queries.is_without_rules(state):
+    if queries.is_without_rules(state) or (state.accelerator is None and not state.target.has_rules):
         return "no accelerator"
     name = state.accelerator.name if state.accelerator else state.target.accelerator
     return f"{name} ({'strict' if state.target.strict else 'warn'})"

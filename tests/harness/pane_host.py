@@ -235,7 +235,7 @@ def follow_choices(state: State, message: Message) -> None:
     """Select what was chosen, as the app does."""
     match message:
         case messages.NodeChosen():
-            state.choose(message.node, jump=message.jump)
+            state.choose(message.node, jump=message.jump, heading=message.heading)
         case messages.KernelChosen():
             navigation.choose_kernel(state, message.frame, message.part, message.name, message.handle, message.line)
         case messages.LineChosen():

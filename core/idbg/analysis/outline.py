@@ -31,6 +31,11 @@ class ModuleHeading:
     twin: str = ""  # the title of the sibling before it that does the same
     children: list[int] = field(default_factory=list)
 
+    @property
+    def span(self) -> tuple[int, int]:
+        """The indices of its first node and of the one after its last."""
+        return self.first, self.last
+
 
 @dataclass
 class Outline:

@@ -149,11 +149,14 @@ class GraphPane(Pane):
         if index is not None:
             self.post_message(NodeChosen(graph.node_id(graph.nodes[index].name), jump=jump))
         elif heading is not None:
-            own = self.lines.outline.headings[heading]
-            inside = graph.nodes[own.first : own.last]
+            inside = graph.nodes[slice(*self.lines.outline.headings[heading].span)]
             first = next((node for node in inside if node.op.startswith("call")), inside[0])
-            self._of_heading = graph.node_id(first.name)
-            self.post_message(NodeChosen(self._of_heading))
+            self._choose_heading(heading, graph.node_id(first.name))
+
+    def _choose_heading(self, heading: int, node: NodeId) -> None:
+        """Select a module: `node`, which is one of it, stands for it in the other panes."""
+        self._of_heading = node
+        self.post_message(NodeChosen(node, heading=self.lines.outline.headings[heading]))
 
     def action_next(self, step: int) -> None:
         """The next match of the filter; with no filter, the next node that breaks a rule."""
@@ -202,6 +205,7 @@ class GraphPane(Pane):
             self.lines.reveal(self._state.selected.name)
         elif here is not None:
             self.lines.place_cursor(self.lines.row_that_shows(here))
+            self._stay_in(self.lines.heading_of(self.lines.cursor))
 
     def _set_folded(self, heading: int, *, folded: bool) -> None:
         key = self.lines.outline.headings[heading].key
@@ -209,6 +213,16 @@ class GraphPane(Pane):
         change(key)
         self.lines.lay_out()
         self.lines.place_cursor(self.lines.row_of_heading(heading))
+        self._stay_in(heading)
+
+    def _stay_in(self, heading: int | None) -> None:
+        """A fold has put the cursor on the heading: what is selected in there stays so."""
+        selected, graph = self._state.selected, self.lines.graph
+        if heading is None or selected is None or graph is None or self.lines.node_at(self.lines.cursor) is not None:
+            return
+        first, last = self.lines.outline.headings[heading].span
+        if selected.graph == graph.id and any(node.name == selected.name for node in graph.nodes[first:last]):
+            self._choose_heading(heading, selected)
 
     # ---------------------------------------------------------------- filter
 

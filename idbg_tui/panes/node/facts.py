@@ -17,8 +17,11 @@ from idbg.schema.graphs import Graph, GraphId, Node, NodeId, Sym, TensorMeta
 from idbg.schema.violations import SEVERITIES
 from idbg.views.blame import made_by, stage_name
 from idbg_tui.panes.benchmarks import kernel_times
+from idbg_tui.panes.graph.tally import Tally
 from idbg_tui.state import queries
 from idbg_tui.state.state import State
+
+_MOST = 5_000  # nodes of a module whose kernels are looked up: each key press waits for it
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,7 @@ def facts(state: State) -> list[Fact]:
     if graph is None or node is None:
         return []
     return [
+        *_module(state, graph, node),
         *_what(graph, node),
         *_blame(state, graph, node),
         *_violations(state.checks.findings(graph).broken_by(node.name)),
@@ -60,6 +64,29 @@ def facts(state: State) -> list[Fact]:
         *_elsewhere(state, graph, node),
         *_symbols(node),
     ]
+
+
+def _module(state: State, graph: Graph, node: Node) -> Iterator[Fact]:
+    """Where the cursor is on a module: what its nodes come to. What follows is of one of them."""
+    heading = state.heading
+    if heading is None:
+        return
+    inside = graph.nodes[heading.first : heading.last]
+    yield Fact("module", _dotted(heading.title, heading.kind, counted(len(inside), "node")), "strong")
+    for severity, count in Tally(state.checks.findings(graph)).within(heading.first, heading.last).items():
+        words = f"{counted(count, 'violation')} in the module"
+        yield Fact(f"{SEVERITY_SIGNS[severity]} {severity}", words, severity)
+    launches = {
+        (kernel.frame, kernel.part, kernel.name, call.line): (kernel, call)
+        for each in inside[:_MOST]
+        for kernel, call in (state.provenance.kernels_of(graph.node_id(each.name)) if state.provenance else ())
+    }
+    if launches:
+        names = {key[:3] for key in launches}
+        times = [time for launch in launches.values() if (time := queries.time_of(state, *launch)) is not None]
+        took = kernel_times.sum_words(times) if len(times) == len(launches) else ""
+        yield Fact("kernels", _dotted(counted(len(names), "kernel"), counted(len(launches), "launch"), took))
+    yield Fact("its node", f"{node.name}: what follows is of this node", "dim")
 
 
 def value_of(tensor: TensorMeta) -> str:

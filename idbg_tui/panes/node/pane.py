@@ -43,7 +43,7 @@ class NodePane(FindingPane):
             return
         self._seen = seen
         known = facts(state) or [Fact("", f"no node is selected: {why_no_graph(state)}", "dim")]
-        name = state.node.name if state.node else ""
+        name = state.heading.title if state.heading else state.node.name if state.node else ""
         broken = queries.violations_of(state, state.selected) if state.selected else []
         signs = "".join(dict.fromkeys(SEVERITY_SIGNS[violation.severity] for violation in broken))
         self.mark = signs

@@ -155,6 +155,7 @@ class ViolationsPane(FindingPane):
             versions.costs,
             versions.graphs,
             state.running,
+            state.beginning,
             state.accelerator,
         )
         if seen == self._seen or not self.is_mounted:
@@ -163,7 +164,7 @@ class ViolationsPane(FindingPane):
         checked = [(state.checks.findings(graph), state.checks.change(graph)) for graph in level]
         self.lines.files = queries.source_files(state)
         self._checked = violation_list(checked, costs_by_rule(state))
-        self._rules, self._empty = versions.rules, _why_empty(state)
+        self._rules, self._empty = versions.rules, why_no_violations(state)
         if any(isinstance(item, Gone) for item in self._checked) and self._told != self._rules:
             self._tell_gone()
         self._list()
@@ -302,7 +303,8 @@ def _none(state: State) -> str:
     return "0 here" if sentences.other_levels(state) else ""
 
 
-def _why_empty(state: State) -> str:
+def why_no_violations(state: State) -> str:
+    """What the list says in place of violations."""
     run = state.run
     if queries.level(state):
         if state.accelerator is None:
@@ -312,7 +314,7 @@ def _why_empty(state: State) -> str:
         here = f"{stages.names_of(queries.level(state))}: no rule of {state.accelerator.name} is broken"
         other = sentences.other_levels(state)
         return f"{here} {MARKS['separator']} {other}: v goes there" if other else here
-    if state.running:
+    if state.running or state.beginning:
         return "compiling: violations are listed as soon as there is a graph"
     if run is not None and run.failure is not None:
         return f"no graph was captured: {headline(run.failure)}"

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from idbg.analysis.outline import ModuleHeading
 from idbg.schema.events import GraphCaptured, RulesEdited, RunStarted
 from idbg.schema.graphs import Graph, Node, Sym, TensorMeta
 from idbg.schema.programs import Program, Target
@@ -61,6 +62,23 @@ def test_each_violation_is_told_with_what_was_found_wanted_and_where_the_rule_co
         "→ pad dim 0 to 16, dim 1 to 16: +357 % bytes",
         "source https://hardware.example/alignment",
     ]
+
+
+def test_a_module_is_shown_with_what_its_nodes_come_to_until_a_node_is_chosen(state: State) -> None:
+    state.apply([RulesEdited(text=STRICTER, origin="editor")])
+    graph = state.graph
+    assert graph is not None
+    last = len(graph.nodes)
+    state.choose(graph.node_id("mm"), heading=ModuleHeading("layer", "layer", "Block", 0, 0, last, -1))
+    first, *others = facts(state)
+    assert (first.label, first.text) == ("module", f"layer · Block · {last} nodes")
+    pads = sum(len(state.checks.findings(graph).broken_at(index)) for index in range(last))
+    assert others[0].label == "◇ pad" and others[0].text == f"{pads} violations in the module"
+    launched = {call.line for kernel in state.shown.kernels for call in kernel.calls}
+    assert others[1].text == f"{len(state.shown.kernels)} kernels · {len(launched)} launches"
+    assert others[2].text.startswith("mm: ")
+    state.choose(graph.node_id("mm"))
+    assert facts(state)[0].label == "op"
 
 
 def test_a_symbolic_size_has_its_hint_and_range(state: State) -> None:

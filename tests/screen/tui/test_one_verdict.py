@@ -9,7 +9,7 @@ from idbg.schema.graphs import Graph, GraphId, NodeId
 from idbg.schema.programs import Failure, Program, Target
 from idbg.schema.violations import Violation
 from idbg_tui.panes.violations.pane import ViolationsPane
-from idbg_tui.state import sentences
+from idbg_tui.state import queries, sentences
 from idbg_tui.state.state import State
 from idbg_tui.status_bar.header import header
 from tests.harness.recorded import app_of, chain, log, state_of
@@ -62,6 +62,19 @@ def test_a_stage_without_violations_says_where_they_are_and_shows_no_green() -> 
     assert words(right).startswith("✘ stopped by the rules")
     assert green(state) == []
     assert sentences.other_levels(state) == "dynamo: 2 rejected"
+
+
+def test_what_is_found_in_a_graph_that_torch_only_prints_is_not_in_the_runs_number_and_says_so() -> None:
+    state = state_of("mlp_train")
+    state.apply([events.RulesEdited(text=NONE.replace("no_such_op", "mul"), origin="editor")])
+    run = state.shown
+    assert run is not None
+    joint = next(graph for graph in run.graphs if graph.stage == "joint")
+    for graph, counted in ((joint, False), (GraphId(joint.frame, "forward"), True)):
+        state.choose_graph(graph)
+        left, _ = header(state, 300)
+        assert sum(queries.counts(state).values()) > 0
+        assert ("(not counted)" in words(left)) is not counted
 
 
 def test_a_clean_run_of_clean_stages_is_green_once_and_again() -> None:
