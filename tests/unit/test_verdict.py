@@ -91,6 +91,21 @@ def test_a_green_sign_means_that_nothing_that_was_asked_is_wrong() -> None:
     assert {said for _, _, said, _ in RUNS.values() if "clean" in said} == {"clean"}  # and this run was compared
 
 
+def test_json_says_of_each_run_what_is_known_of_its_numbers() -> None:
+    known = {
+        name: json.loads(json_report.encode(json_report.run_report(run)))["numbers"] for name, (run, *_) in RUNS.items()
+    }
+    answered = {name: numbers for name, numbers in known.items() if numbers != "not compared"}
+    assert answered == {
+        "clean": "agree",
+        "right numbers, a rule broken": "agree",
+        "wrong numbers": "wrong",
+        "goes on": "wrong",
+    }
+    apart = DiffReport(test="aot", reference="eager", verdict="waiting", mode="float64", not_comparable="other draws")
+    assert json_report.run_report(ran(GRAPH, events.Compared(run=1, report=apart))).numbers == "not comparable"
+
+
 def test_what_a_program_swallowed_is_told_in_full() -> None:
     run = ran(GRAPH, swallowed())
     told = "\n".join(text.run_report(run))

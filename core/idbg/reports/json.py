@@ -13,6 +13,7 @@ from idbg.reports.cost_json import CostReport, cost_report
 from idbg.schema import strict_json
 from idbg.schema.code import Kernel
 from idbg.schema.decisions.dynamo import GraphBreak
+from idbg.schema.diff import Numbers
 from idbg.schema.graphs import Dim, Frame, Graph, Node, NodeId, Part, Stage, TensorMeta, hint_of
 from idbg.schema.programs import Failure, Program, Target, Verdict
 from idbg.schema.runs import Run
@@ -156,6 +157,7 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True):
     target: TargetReport
     verdict: Verdict
     said: str
+    numbers: Numbers = "not compared"
     error: ErrorReport | None
     seconds: float
     phases: dict[str, float]
@@ -181,6 +183,7 @@ def run_report(run: Run) -> RunReport:
         target=TargetReport(**msgspec.structs.asdict(run.target)),
         verdict=run.verdict,
         said=verdict_words(run),
+        numbers=run.numbers,
         error=_error(run.failure) if run.failure else None,
         seconds=run.seconds,
         phases=run.phases,

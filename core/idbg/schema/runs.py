@@ -17,7 +17,7 @@ from idbg.schema.decisions.decided import Decided
 from idbg.schema.decisions.dynamo import GraphBreak
 from idbg.schema.decisions.events import DECISION
 from idbg.schema.decisions.switches import Switch
-from idbg.schema.diff import Comparison, DiffReport, ErrorMap, SideResult
+from idbg.schema.diff import Comparison, DiffReport, ErrorMap, Numbers, SideResult
 from idbg.schema.drawn import drawn
 from idbg.schema.events import SessionEvent
 from idbg.schema.graphs import Frame, Graph, GraphId, Links, Part, Stage
@@ -91,9 +91,14 @@ class Run:
         yield "clean"
 
     @property
+    def numbers(self) -> Numbers:
+        """What is known of its numbers: `verdict` is "clean" also where nothing is."""
+        return "not compared" if self.diff is None else self.diff.numbers
+
+    @property
     def compared(self) -> bool:
         """Whether its numbers were held against a reference, up to an answer."""
-        return self.diff is not None and self.diff.verdict in ("passed", "failed")
+        return self.numbers in ("agree", "wrong")
 
     @property
     def cause(self) -> Failure | None:

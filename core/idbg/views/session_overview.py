@@ -8,6 +8,7 @@ from idbg.format.amounts import counted, elapsed, moment, size
 from idbg.format.glyphs import VERDICT_SIGNS
 from idbg.format.plain_text import one_line
 from idbg.format.verdicts import verdict_words
+from idbg.schema.diff import Numbers
 from idbg.schema.kept import KeptRepro
 from idbg.schema.programs import Verdict
 from idbg.schema.runs import History, Run
@@ -22,6 +23,7 @@ class RunOverview(msgspec.Struct, frozen=True, kw_only=True):
     run: int
     verdict: Verdict
     said: str
+    numbers: Numbers
     looks: Verdict
     program: str
     backend: str
@@ -86,6 +88,7 @@ def _run(run: Run) -> RunOverview:
         run=run.number,
         verdict=run.verdict,
         said=verdict_words(run),
+        numbers=run.numbers,
         looks=run.looks,
         program=run.program.label,
         backend=run.target.backend,

@@ -1,6 +1,7 @@
 """How does the worker hold a program against a reference, and look into what it found?"""
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as replaced
@@ -32,6 +33,10 @@ from idbg.schema.steps import Trained, TrainingSteps
 _WORST_FIRST: tuple[Outcome, ...] = ("error", "failed", "waiting", "passed", "empty")
 _TRAINED_WORST_FIRST: tuple[Trained, ...] = ("error", "failed", "passed", "unjudged")
 _FIRST_CALLS = "of each function that the program compiles, the first call is compared: later ones may differ"
+_OF_OUTPUTS = (
+    "gradients are those of all outputs at once, each weighted by fixed numbers: a loss outside of what is compiled "
+    "is not known"
+)
 
 
 @dataclass
@@ -50,19 +55,21 @@ class RunComparison:
     digests: list[str] = field(default_factory=list)
     comparisons: list[ComparisonRun] = field(default_factory=list)  # of each report
     _prefix: str = ""  # of the outputs of what is compared now
+    _compared: Counter[str] = field(default_factory=Counter)  # how often a function of this name was
     _ended: int = 0
     _told: DiffReport | None = None
 
     def __call__(self, workload: Workload, name: str) -> None:
         """Compare; of a script's functions each output is called by the function's `name` too."""
         asked, reference = self.asked, self.asked.reference
-        self._ended, self._prefix = 0, f"{name}: " if name else ""
+        self._ended, self._prefix = 0, f"{self._unique(name)}: " if name else ""
         comparison = KernelDiff(
             workload.model,
             workload.args,
             workload.kwargs,
             loss=workload.loss,
             backward=asked.backward,
+            backward_if_recorded=bool(name) and workload.grad,
             reference=kept(Path(reference), self._prefix) if os.path.isabs(reference) else reference,
             test=self.backend,
             atol=asked.atol,
@@ -80,10 +87,10 @@ class RunComparison:
             on_side=self._side_began,
             on_result=self._so_far,
         ).begin()
+        self.comparisons.append(comparison)
         with torch_compile_as_it_is():
             report = comparison.run()
         self.digests.append(comparison.digest)
-        self.comparisons.append(comparison)
         self.pairs |= {self._prefix + key: pair for key, pair in comparison.pairs.items()}
         self.reports.append(self._named(report))
 
@@ -140,7 +147,13 @@ class RunComparison:
             return tuple(replace(diff, name=self._prefix + diff.name) for diff in diffs)
 
         outputs, gradients = named(report.outputs), named(report.gradients)
-        return replace(report, outputs=outputs, gradients=gradients, notes=(*report.notes, _FIRST_CALLS))
+        notes = (*report.notes, _FIRST_CALLS, *([_OF_OUTPUTS] if self.comparisons[-1].backward else []))
+        return replace(report, outputs=outputs, gradients=gradients, notes=notes)
+
+    def _unique(self, name: str) -> str:
+        """The function's name, numbered from its second comparison on: of another one, or with gradients."""
+        self._compared[name] += 1
+        return name if self._compared[name] == 1 else f"{name} {self._compared[name]}"
 
 
 def _moved(owner: OwnerVerdict, by: int) -> OwnerVerdict:
@@ -190,7 +203,9 @@ def _merged(reports: list[DiffReport]) -> DiffReport:
         return reports[0]
     worst = min((report.verdict for report in reports), key=_WORST_FIRST.index)
     kernels = tuple(chain.from_iterable(report.kernels for report in reports))
-    told = next((report for report in reports if report.guilty_stage is not None), reports[0])
+    stages = [report for report in reports if report.stages] or reports
+    least = min(stages, key=lambda report: sum(stage.judged for stage in report.stages))
+    told = next((report for report in reports if report.guilty_stage is not None), least)
     return replace(
         reports[0],
         verdict=worst,

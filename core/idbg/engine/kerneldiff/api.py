@@ -22,7 +22,8 @@ class KernelDiff(Asked):
     takes as a backend; the reference may be "float64", or the outputs that another session kept (`kept.kept`).
 
     Gradients are compared where there is a `loss` (of the model's output) or with `backward`, which also asks for those
-    of inputs that need none, and differentiates all outputs where there is no loss.
+    of inputs that need none, and differentiates all outputs where there is no loss. `backward_if_recorded` does so
+    where outputs require gradients; the forward alone is compared where eager cannot differentiate them.
 
     `mode` "float64" (the default): the test fails where it is more than `k` times worse than the reference, both held
     against the model in float64; where that cannot be run, the report says why and tolerances decide. "tolerance" (the

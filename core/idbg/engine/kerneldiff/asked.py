@@ -31,6 +31,7 @@ class Asked:
     _: KW_ONLY
     loss: Loss | None = None
     backward: bool = False
+    backward_if_recorded: bool = False
     grad: bool = False
     reference: Backend | Kept = "eager"
     test: Backend = "inductor"

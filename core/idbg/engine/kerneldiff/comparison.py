@@ -28,6 +28,7 @@ from idbg.engine.kerneldiff.sides.otherwise import Samples, is_doubtful, looked_
 from idbg.engine.kerneldiff.sides.run import (
     ROUNDED,
     Given,
+    NothingToDifferentiate,
     Side,
     eagers_draws,
     run_compiled,
@@ -43,9 +44,9 @@ from idbg.engine.kerneldiff.tensors.compare import relative_rmse
 from idbg.engine.kerneldiff.tensors.home import float64_on
 from idbg.engine.kerneldiff.tensors.kept import Kept, digest
 from idbg.engine.kerneldiff.tensors.tree import AFTER, Again, Leaves
-from idbg.engine.program.training_step import failed_to_differentiate
+from idbg.engine.program.training_step import differentiates, failed_to_differentiate
 from idbg.schema.diff import DiffReport, Mode, Outcome, SideResult, TensorDiff
-from idbg.schema.errors import BadInput
+from idbg.schema.errors import BadInput, said
 from idbg.schema.float64 import Float64Elsewhere
 from idbg.schema.programs import Failure
 from idbg.schema.steps import TrainingSteps
@@ -59,9 +60,9 @@ class ComparisonRun:
     def __init__(self, asked: Asked, subject: Subject) -> None:
         self.asked = asked
         self.subject = subject
-        self.backward = asked.backward or asked.loss is not None
         self.sides: list[Side] = []
         self.notes: list[str] = []
+        self.backward = asked.backward or asked.loss is not None or _may_record(asked)
         self._owners: OwnerSearch | None = None
         self.digest = digest(subject.tensors.values()) if asked.kept or isinstance(asked.reference, Kept) else ""
         self.float64_missing = _WITHOUT[asked.chosen_mode] if asked.reference not in FLOAT64 else ""
@@ -190,6 +191,8 @@ class ComparisonRun:
         if not (self.sides or self.subject.grad or self.backward) and failed_to_differentiate(side.error):
             self.subject.grad = True  # a whole training step: what it calls itself needs gradients to be recorded
             side = self._run(cast("Backend", backend), runs)
+        if not self.sides and side.error is not None and not (self.asked.backward or self.asked.loss):
+            side = self._forward_alone(backend, side)
         self.sides.append(side)
         so_far = self._report(self._outcome((), final=False))
         if len(self.sides) == 1:  # the other may take the process with it
@@ -198,6 +201,19 @@ class ComparisonRun:
             so_far = replace(so_far, outputs=outputs, gradients=gradients)
         self._told(so_far)
         return side
+
+    def _forward_alone(self, backend: Backend | Kept, side: Side) -> Side:
+        """The reference without the backward pass that nobody demands, where that made it fail."""
+        if not self.backward or isinstance(backend, Kept) or gpu.is_lost():
+            return side
+        self.backward = False
+        forward = self._run(backend, 1)
+        if forward.error is None and not isinstance(side.error, NothingToDifferentiate):
+            why = said(cast("BaseException", side.error)).strip().partition("\n")[0]
+            self.notes.append(
+                f"the forward alone is compared: {name_of(backend)} cannot differentiate its outputs: {why}"
+            )
+        return forward
 
     def _not_run(self, reference: Side) -> Side:
         """The test side where the device does nothing more for this process."""
@@ -299,10 +315,13 @@ class ComparisonRun:
         if float64 is None or not any(map(is_doubtful, diffs)):
             return diffs
         sides = reference, test, float64
-        diffs = tuple(
-            looked_at_again(each, sides, self._rounded, self._before(each.name), asked.k) if is_doubtful(each) else each
-            for each in diffs
-        )
+        for name in ("_rounded", "_summed"):
+            diffs = tuple(
+                looked_at_again(each, sides, getattr(self, name), self._before(each.name), asked.k)
+                if is_doubtful(each)
+                else each
+                for each in diffs
+            )
         if not self.subject.optimizers or not any(map(is_doubtful, diffs)):
             return diffs
         self._begin(TRACED)
@@ -317,12 +336,22 @@ class ComparisonRun:
     @cached_property
     def _rounded(self) -> Samples:
         """What eager gives where its ops round otherwise."""
-        self._begin(ROUNDED)
-        modes = [OtherRoundings(seed) for seed in range(SAMPLES)]
-        sides = [run_rounded(self.subject, each, backward=self.backward) for each in modes]
-        samples = Samples(tuple({**(each.outputs or {}), **(each.gradients or {})} for each in sides), modes[0].tf32)
+        samples = self._sampled(one_by_one=False)
         self.notes += samples.notes()
         return samples
+
+    @cached_property
+    def _summed(self) -> Samples:
+        """The same, and what eager gives where its sums add one number after another, as Inductor's do: of equal
+        numbers, which the gradient of a mean is, their roundings do not cancel.
+        """
+        return self._rounded.and_more(self._sampled(one_by_one=True).runs)
+
+    def _sampled(self, *, one_by_one: bool) -> Samples:
+        self._begin(ROUNDED)
+        modes = [OtherRoundings(seed, one_by_one=one_by_one) for seed in range(SAMPLES)]
+        sides = [run_rounded(self.subject, each, backward=self.backward) for each in modes]
+        return Samples(tuple({**(each.outputs or {}), **(each.gradients or {})} for each in sides), modes[0].tf32)
 
     @property
     def _how(self) -> How:
@@ -361,6 +390,13 @@ class ComparisonRun:
 
     def _compiler(self, backend: Backend) -> Callable[..., Any]:
         return partial(torch.compile, backend=taken(backend), dynamic=self.asked.dynamic)
+
+
+def _may_record(asked: Asked) -> bool:
+    """Whether gradients are compared as far as there are any; of a session's outputs where it has gradients."""
+    if isinstance(asked.reference, Kept):
+        return asked.backward_if_recorded and any(name.startswith("grad(") for name in asked.reference)
+    return asked.backward_if_recorded and not differentiates(asked.model)
 
 
 def _alone(reference: Leaves | None, test: Leaves | None, why: str) -> tuple[TensorDiff, ...]:

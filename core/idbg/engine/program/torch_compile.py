@@ -56,7 +56,7 @@ class BackendInForce:
 _TORCH_COMPILE = torch.compile
 _CHECKED = ("backend", "mode", "options", "dynamic")  # what torch.compile looks at before anything is called
 _GUARD_FILTER = "guard_filter_fn"
-# what is called before the first call of something that the program compiled: (model or function, args, kwargs)
+# what is called before the first call, with and without gradients, of what the program compiled: (model, args, kwargs)
 BeforeFirst = Callable[[Compiled, tuple[object, ...], dict[str, object]], None]
 
 
@@ -151,13 +151,12 @@ def _of_target(target: Target, dynamic: bool | None) -> dict[str, object]:
 
 
 def _announced(compiled: Compiled, model: Compiled, before_first: BeforeFirst) -> Compiled:
-    """`compiled`, whose first call is told before it is made."""
-    told = False
+    """`compiled`, whose first calls with and without gradients are announced before they are made."""
+    announced: set[bool] = set()
 
     def tell(args: tuple[object, ...], kwargs: dict[str, object]) -> None:
-        nonlocal told
-        if not told:
-            told = True
+        if torch.is_grad_enabled() not in announced:
+            announced.add(torch.is_grad_enabled())
             before_first(model, args, kwargs)
 
     if isinstance(compiled, torch.nn.Module):

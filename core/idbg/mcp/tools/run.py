@@ -46,6 +46,7 @@ def tell(asked: Arguments, done: Done) -> tools.Told:
     facts: dict[str, object] = {
         "verdict": told.get("verdict"),
         "said": told.get("said"),
+        "numbers": told.get("numbers"),
         "session": done.session,
         "seconds": told.get("seconds"),
         "error": told.get("error"),

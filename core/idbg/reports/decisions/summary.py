@@ -28,6 +28,7 @@ def as_json(run: Run) -> object:
     """The same numbers."""
     return {
         "verdict": run.verdict,
+        "numbers": run.numbers,
         "seconds": run.seconds,
         "frames": len(run.frames),
         "graphs": len(run.graphs),

@@ -34,6 +34,10 @@ UNDONE = "eager without undeclared writes"
 _NO_PROGRAM = Program("")
 
 
+class NothingToDifferentiate(BadInput):
+    """No output requires a gradient."""
+
+
 @dataclass(frozen=True)
 class Given:
     """What one run gave: the leaves of its output, its loss, the tensors that it wrote to (`x (after)`); gradients.
@@ -215,8 +219,7 @@ def _run(subject: Subject, call: Call, backward: bool) -> Given:
     given_leaves, given_as = called(subject, call, backward)
     generators = place_of(None)
     after = {name + AFTER: tensor for name, tensor in subject.changed().items()}
-    wanted = subject.wanting_gradients() if backward else {}
-    gradients = {f"grad({name})": leaf.grad for name, leaf in wanted.items() if leaf.grad is not None}
+    gradients = {f"grad({name})": gradient for name, gradient in subject.gradients().items()}
     given = Given(snapshot(given_leaves | after), snapshot(gradients), given_as, generators=generators)
     if gpu.in_use():
         torch.cuda.synchronize()  # a kernel that fails tells of it here, on its own side
@@ -230,7 +233,7 @@ def _differentiate(outputs: Mapping[str, object]) -> None:
         return
     roots = _differentiable(outputs)
     if not roots:
-        raise BadInput(
+        raise NothingToDifferentiate(
             "there is nothing to differentiate: no output requires a gradient", hint="leave the backward pass out"
         )
     torch.autograd.backward(roots, [_cotangent(each) for each in roots])

@@ -39,6 +39,7 @@ class Subject:
         self.grad = workload.grad
         self.input_gradients = input_gradients
         self._before: dict[int, Tensor] = {}
+        self._gradients: dict[int, Tensor] = {}  # those that a run finds
         self._devices: dict[int, torch.device] = {}
 
     @cached_property
@@ -83,10 +84,16 @@ class Subject:
         moments = [value for state in states for value in state.values() if isinstance(value, Tensor)]
         return [*self.tensors.values(), *gradients, *moments]
 
-    def wanting_gradients(self) -> dict[str, Tensor]:
-        """The parameters and inputs of which a backward pass leaves a gradient, by name."""
-        both = self.parameters | self.inputs
-        return {name: leaf for name, leaf in both.items() if leaf.requires_grad and leaf.is_leaf}
+    def gradients(self) -> dict[str, Tensor]:
+        """The gradients that the run in hand left in parameters and inputs, by these tensors' names."""
+        both = (self.parameters | self.inputs).items()
+        leaves = ((name, leaf, leaf.grad) for name, leaf in both if leaf.requires_grad and leaf.is_leaf)
+        return {name: grad for name, leaf, grad in leaves if grad is not None and self._is_new(leaf, grad)}
+
+    def _is_new(self, leaf: Tensor, gradient: Tensor) -> bool:
+        """Whether it is not what was there before any run."""
+        before = self._gradients.get(id(leaf))
+        return before is None or before.shape != gradient.shape or not equal(gradient, before.to(gradient.dtype))
 
     @contextmanager
     def restored(self) -> Iterator[None]:
@@ -102,6 +109,7 @@ class Subject:
         self._keep()
         try:
             with state_restored():
+                self._gradients = {id(leaf): gradient for leaf, _, gradient in flags if uses and gradient is not None}
                 for tensor, _, gradient in flags:
                     tensor.grad = gradient.clone() if uses and gradient is not None else None
                 for tensor in self.inputs.values() if self.input_gradients else ():
