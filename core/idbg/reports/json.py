@@ -13,10 +13,9 @@ from idbg.reports.cost_json import CostReport, cost_report
 from idbg.schema import strict_json
 from idbg.schema.code import Kernel
 from idbg.schema.decisions.dynamo import GraphBreak
-from idbg.schema.diff import Numbers
 from idbg.schema.graphs import Dim, Frame, Graph, Node, NodeId, Part, Stage, TensorMeta, hint_of
 from idbg.schema.programs import Failure, Program, Target, Verdict
-from idbg.schema.runs import Run
+from idbg.schema.runs import Numbers, Run
 
 SCHEMA = "idbg.run/1"
 

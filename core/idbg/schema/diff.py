@@ -44,7 +44,6 @@ FailedBy = Literal[
 ]
 Mode = Literal["float64", "tolerance"]
 Outcome = Literal["passed", "failed", "error", "empty", "waiting"]
-Numbers = Literal["agree", "wrong", "not comparable", "not compared"]
 
 DECADES = tuple(range(-20, 11))
 """Exponents of the histogram: bin 0 counts equal elements, bin 1 those below 1e-20, bin i+2 |d| in [10**DECADES[i],
@@ -376,17 +375,6 @@ class DiffReport(msgspec.Struct, frozen=True, kw_only=True):
     def passed(self) -> bool:
         """Whether both sides ran and every number agrees."""
         return self.verdict == "passed"
-
-    @property
-    def numbers(self) -> Numbers:
-        """What is known of the numbers; those of a side that failed, or that compiled nothing, are not compared."""
-        match self.verdict:
-            case "passed":
-                return "agree"
-            case "failed":
-                return "wrong"
-            case _:
-                return "not comparable" if self.not_comparable else "not compared"
 
     def _repr_html_(self) -> str | None:
         return drawn(self)

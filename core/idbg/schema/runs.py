@@ -7,6 +7,7 @@ is "waiting".
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Literal
 
 from msgspec.structs import replace
 
@@ -17,7 +18,7 @@ from idbg.schema.decisions.decided import Decided
 from idbg.schema.decisions.dynamo import GraphBreak
 from idbg.schema.decisions.events import DECISION
 from idbg.schema.decisions.switches import Switch
-from idbg.schema.diff import Comparison, DiffReport, ErrorMap, Numbers, SideResult
+from idbg.schema.diff import Comparison, DiffReport, ErrorMap, Outcome, SideResult
 from idbg.schema.drawn import drawn
 from idbg.schema.events import SessionEvent
 from idbg.schema.graphs import Frame, Graph, GraphId, Links, Part, Stage
@@ -27,6 +28,8 @@ from idbg.schema.programs import Failure, Program, Target, Verdict
 from idbg.schema.violations import Violation
 
 BACKEND_MATCH = "BACKEND_MATCH"  # torch's guard of which backend a frame was compiled with
+Numbers = Literal["agree", "wrong", "not comparable", "not compared"]
+_NUMBERS: dict[Outcome, Numbers] = {"passed": "agree", "failed": "wrong"}
 _WORST_FIRST: tuple[Verdict, ...] = ("failed", "wrong", "empty", "violations", "clean", "waiting")
 
 
@@ -92,8 +95,12 @@ class Run:
 
     @property
     def numbers(self) -> Numbers:
-        """What is known of its numbers: `verdict` is "clean" also where nothing is."""
-        return "not compared" if self.diff is None else self.diff.numbers
+        """What is known of its numbers, of which `verdict` is "clean" also where nothing is: those of a side that
+        failed, or of what was not compiled, are not compared.
+        """
+        if self.diff is None:
+            return "not compared"
+        return _NUMBERS.get(self.diff.verdict, "not comparable" if self.diff.not_comparable else "not compared")
 
     @property
     def compared(self) -> bool:

@@ -8,10 +8,9 @@ from idbg.format.amounts import counted, elapsed, moment, size
 from idbg.format.glyphs import VERDICT_SIGNS
 from idbg.format.plain_text import one_line
 from idbg.format.verdicts import verdict_words
-from idbg.schema.diff import Numbers
 from idbg.schema.kept import KeptRepro
 from idbg.schema.programs import Verdict
-from idbg.schema.runs import History, Run
+from idbg.schema.runs import History, Numbers, Run
 from idbg.schema.summaries import SessionSummary
 from idbg.views.repros import sign, sought_words, status_words
 from idbg.views.tree import Cell, Column, Row, Section, Table, words

@@ -11,6 +11,7 @@ from idbg.engine import backends
 from idbg.engine.kerneldiff.tensors.compare import tolerance
 from idbg.engine.kerneldiff.tensors.kept import Kept
 from idbg.engine.program.load import Loss, Model
+from idbg.engine.program.training_step import differentiates
 from idbg.schema.diff import DiffReport, K, Mode
 from idbg.schema.errors import BadInput
 from idbg.schema.programs import Float64On
@@ -59,6 +60,13 @@ class Asked:
             return "tolerance"
         plain = self.atol is not None or self.rtol is not None
         return self.mode or ("tolerance" if plain else "float64")
+
+    @property
+    def may_differentiate(self) -> bool:
+        """Whether gradients are compared as far as there are any; of a session's outputs where it has gradients."""
+        if isinstance(self.reference, Kept):
+            return self.backward_if_recorded and any(name.startswith("grad(") for name in self.reference)
+        return self.backward_if_recorded and not differentiates(self.model)
 
     def check(self) -> None:
         """Raises BadInput for settings that make no sense."""

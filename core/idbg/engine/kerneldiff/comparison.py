@@ -1,6 +1,6 @@
 """How does one comparison go: which sides run, what is held against what, and what is the verdict?"""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from functools import cached_property, partial
 from math import inf
@@ -17,14 +17,13 @@ from idbg.engine.kerneldiff.asked import FLOAT64, Asked, Backend, name_of, taken
 from idbg.engine.kerneldiff.blame import Search
 from idbg.engine.kerneldiff.float64 import floor
 from idbg.engine.kerneldiff.float64.mode import is_narrow, why_not, widely
-from idbg.engine.kerneldiff.float64.roundings import SAMPLES, OtherRoundings
 from idbg.engine.kerneldiff.kernels.observe import Rerun
 from idbg.engine.kerneldiff.owner.find import OwnerFinding, OwnerSearch
-from idbg.engine.kerneldiff.sides.agreement import How, compared, uncompared
+from idbg.engine.kerneldiff.sides.agreement import How, alone, compared, unjudged
 from idbg.engine.kerneldiff.sides.births import SEARCHED, eager_births
 from idbg.engine.kerneldiff.sides.form import with_forms
 from idbg.engine.kerneldiff.sides.other_draws import DrawnApart, Reruns, accused, may_be_others
-from idbg.engine.kerneldiff.sides.otherwise import Samples, is_doubtful, looked_at_again
+from idbg.engine.kerneldiff.sides.otherwise import Samples, is_doubtful, looked_at_again, rounded_samples
 from idbg.engine.kerneldiff.sides.run import (
     ROUNDED,
     Given,
@@ -34,7 +33,6 @@ from idbg.engine.kerneldiff.sides.run import (
     run_compiled,
     run_eager,
     run_float64,
-    run_rounded,
 )
 from idbg.engine.kerneldiff.sides.steady import doubtful, with_steadiness
 from idbg.engine.kerneldiff.sides.subject import Subject
@@ -43,8 +41,8 @@ from idbg.engine.kerneldiff.steps.run import Compiler, trained, with_steps
 from idbg.engine.kerneldiff.tensors.compare import relative_rmse
 from idbg.engine.kerneldiff.tensors.home import float64_on
 from idbg.engine.kerneldiff.tensors.kept import Kept, digest
-from idbg.engine.kerneldiff.tensors.tree import AFTER, Again, Leaves
-from idbg.engine.program.training_step import differentiates, failed_to_differentiate
+from idbg.engine.kerneldiff.tensors.tree import AFTER, Leaves
+from idbg.engine.program.training_step import failed_to_differentiate
 from idbg.schema.diff import DiffReport, Mode, Outcome, SideResult, TensorDiff
 from idbg.schema.errors import BadInput, said
 from idbg.schema.float64 import Float64Elsewhere
@@ -62,7 +60,7 @@ class ComparisonRun:
         self.subject = subject
         self.sides: list[Side] = []
         self.notes: list[str] = []
-        self.backward = asked.backward or asked.loss is not None or _may_record(asked)
+        self.backward = asked.backward or asked.loss is not None or asked.may_differentiate
         self._owners: OwnerSearch | None = None
         self.digest = digest(subject.tensors.values()) if asked.kept or isinstance(asked.reference, Kept) else ""
         self.float64_missing = _WITHOUT[asked.chosen_mode] if asked.reference not in FLOAT64 else ""
@@ -81,7 +79,7 @@ class ComparisonRun:
         reference = self._side(self.asked.reference)
         lost = reference.given is None and gpu.is_lost()
         test = self._not_run(reference) if lost else self._side(self.asked.test, self.asked.runs)
-        self.notes += _notes(reference)
+        self.notes += reference.notes()
         if lost or (test.given is None and gpu.is_lost()):
             self.float64_missing = "not run: the device failed"
             return self._told(self._compare(reference, test, None))
@@ -137,7 +135,7 @@ class ComparisonRun:
         gradients = self._gradients(reference, test, truth)
         self._check_tolerances(outputs, gradients)
         if not final:
-            outputs, gradients = _unjudged(outputs), _unjudged(gradients)
+            outputs, gradients = unjudged(outputs), unjudged(gradients)
         report = self._report(self._outcome((*outputs, *gradients), final, test.graphs))
         mode: Mode = "tolerance" if truth is None else "float64"
         return replace(report, mode=mode, outputs=outputs, gradients=gradients, variance=test.variance)
@@ -197,7 +195,7 @@ class ComparisonRun:
         so_far = self._report(self._outcome((), final=False))
         if len(self.sides) == 1:  # the other may take the process with it
             why = f"{name_of(self.asked.test)} gave nothing yet"
-            outputs, gradients = (_alone(leaves, None, why) for leaves in (side.outputs, side.gradients))
+            outputs, gradients = (alone(leaves, None, why) for leaves in (side.outputs, side.gradients))
             so_far = replace(so_far, outputs=outputs, gradients=gradients)
         self._told(so_far)
         return side
@@ -278,7 +276,7 @@ class ComparisonRun:
 
     def _outputs(self, reference: Side, test: Side, truth: Side | None) -> tuple[TensorDiff, ...]:
         if reference.outputs is None or test.outputs is None:
-            return _alone(reference.outputs, test.outputs, self._failed)
+            return alone(reference.outputs, test.outputs, self._failed)
         ours, theirs = dict(reference.outputs), dict(test.outputs)
         true = dict(truth.outputs) if truth and truth.outputs is not None else None
         written = [name for name in (*ours, *theirs) if name.endswith(AFTER)]
@@ -304,7 +302,7 @@ class ComparisonRun:
 
     def _gradients(self, reference: Side, test: Side, truth: Side | None) -> tuple[TensorDiff, ...]:
         if reference.gradients is None or test.gradients is None:
-            return _alone(reference.gradients, test.gradients, self._failed)
+            return alone(reference.gradients, test.gradients, self._failed)
         return self._compared(reference.gradients, test.gradients, truth.gradients if truth else None)
 
     def _compared(self, reference: Leaves, test: Leaves, float64: Leaves | None) -> tuple[TensorDiff, ...]:
@@ -349,9 +347,7 @@ class ComparisonRun:
 
     def _sampled(self, *, one_by_one: bool) -> Samples:
         self._begin(ROUNDED)
-        modes = [OtherRoundings(seed, one_by_one=one_by_one) for seed in range(SAMPLES)]
-        sides = [run_rounded(self.subject, each, backward=self.backward) for each in modes]
-        return Samples(tuple({**(each.outputs or {}), **(each.gradients or {})} for each in sides), modes[0].tf32)
+        return rounded_samples(self.subject, backward=self.backward, one_by_one=one_by_one)
 
     @property
     def _how(self) -> How:
@@ -392,25 +388,6 @@ class ComparisonRun:
         return partial(torch.compile, backend=taken(backend), dynamic=self.asked.dynamic)
 
 
-def _may_record(asked: Asked) -> bool:
-    """Whether gradients are compared as far as there are any; of a session's outputs where it has gradients."""
-    if isinstance(asked.reference, Kept):
-        return asked.backward_if_recorded and any(name.startswith("grad(") for name in asked.reference)
-    return asked.backward_if_recorded and not differentiates(asked.model)
-
-
-def _alone(reference: Leaves | None, test: Leaves | None, why: str) -> tuple[TensorDiff, ...]:
-    """What the one side gave, where the other failed."""
-    if reference is not None:
-        return uncompared(reference, of_test=False, why=why)
-    return uncompared(test, of_test=True, why=why) if test is not None else ()
-
-
-def _unjudged(diffs: tuple[TensorDiff, ...]) -> tuple[TensorDiff, ...]:
-    """What is known before float64 has run: the figures, and no verdict."""
-    return tuple(replace(diff, passed=False, judged=False, failed_by=(), criteria=()) for diff in diffs)
-
-
 def _relative(wanted: object, given: object) -> float:
     both = isinstance(wanted, Tensor) and isinstance(given, Tensor) and wanted.shape == given.shape
     return relative_rmse(cast("Tensor", wanted), cast("Tensor", given)) if both else inf
@@ -418,13 +395,3 @@ def _relative(wanted: object, given: object) -> float:
 
 def _as(value: object, like: object) -> object:
     return value.to(like.dtype) if isinstance(value, Tensor) and isinstance(like, Tensor) else value
-
-
-def _notes(reference: Side) -> Iterator[str]:
-    if reference.given is None:
-        return
-    for name, value in reference.given.outputs.items():
-        if isinstance(value, Again):
-            yield f"{name} is {value.name} again: it is compared once"
-    if not reference.given.outputs and not reference.given.gradients:
-        yield "the program returned nothing that could be compared"

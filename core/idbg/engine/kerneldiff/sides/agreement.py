@@ -135,3 +135,15 @@ def _told(value: object) -> str:
         return f"{value.name} again"
     text = repr(value)
     return text if len(text) <= _SHOWN else f"a {type(value).__name__}"
+
+
+def alone(reference: Leaves | None, test: Leaves | None, why: str) -> tuple[TensorDiff, ...]:
+    """What the one side gave, where the other failed."""
+    if reference is not None:
+        return uncompared(reference, of_test=False, why=why)
+    return uncompared(test, of_test=True, why=why) if test is not None else ()
+
+
+def unjudged(diffs: tuple[TensorDiff, ...]) -> tuple[TensorDiff, ...]:
+    """What is known before float64 has run: the figures, and no verdict."""
+    return tuple(replace(diff, passed=False, judged=False, failed_by=(), criteria=()) for diff in diffs)

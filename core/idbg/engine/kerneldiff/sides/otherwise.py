@@ -15,6 +15,9 @@ import torch
 from msgspec.structs import replace
 from torch import Tensor
 
+from idbg.engine.kerneldiff.float64.roundings import SAMPLES, OtherRoundings
+from idbg.engine.kerneldiff.sides.run import run_rounded
+from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.kerneldiff.tensors.allowance import SMALL
 from idbg.engine.kerneldiff.tensors.compare import compare_sides
 from idbg.engine.kerneldiff.tensors.home import brought
@@ -49,6 +52,13 @@ class Samples:
     def notes(self) -> list[str]:
         """What a report says of them."""
         return [_TF32.format(setting=setting) for setting in sorted(self.tf32)]
+
+
+def rounded_samples(subject: Subject, *, backward: bool, one_by_one: bool) -> Samples:
+    """Eager with its ops rounding otherwise, SAMPLES times."""
+    modes = [OtherRoundings(seed, one_by_one=one_by_one) for seed in range(SAMPLES)]
+    sides = [run_rounded(subject, each, backward=backward) for each in modes]
+    return Samples(tuple({**(each.outputs or {}), **(each.gradients or {})} for each in sides), modes[0].tf32)
 
 
 def is_doubtful(diff: TensorDiff) -> bool:

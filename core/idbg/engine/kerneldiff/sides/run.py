@@ -1,7 +1,7 @@
 """What does each side of the comparison give, when all of them start from the same state?"""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -19,7 +19,7 @@ from idbg.engine.kerneldiff.float64.roundings import OtherRoundings
 from idbg.engine.kerneldiff.float64.undeclared import UndeclaredWrite, Undone
 from idbg.engine.kerneldiff.sides.form import Forms, forms
 from idbg.engine.kerneldiff.sides.subject import Subject
-from idbg.engine.kerneldiff.tensors.tree import AFTER, Leaves, leaves, snapshot
+from idbg.engine.kerneldiff.tensors.tree import AFTER, Again, Leaves, leaves, snapshot
 from idbg.engine.kerneldiff.tensors.wrapped import parts
 from idbg.schema.diff import SideResult, Variance
 from idbg.schema.errors import BadInput
@@ -79,6 +79,16 @@ class Side:
     def forms(self) -> Forms:
         """What outputs are beside their numbers, by name; empty where the side failed."""
         return self.given.forms if self.given else {}
+
+    def notes(self) -> Iterator[str]:
+        """What a report says of it as the reference."""
+        if self.given is None:
+            return
+        for name, value in self.given.outputs.items():
+            if isinstance(value, Again):
+                yield f"{name} is {value.name} again: it is compared once"
+        if not self.given.outputs and not self.given.gradients:
+            yield "the program returned nothing that could be compared"
 
 
 def run_eager(subject: Subject, *, backward: bool = False) -> Side:
