@@ -77,7 +77,7 @@ KEYS: tuple[Key, ...] = (
     Key("pane_11", "minus", "Switches", "Panes"),
     Key("next_pane", "tab", "the next pane", "Panes"),
     Key("pane_before", "shift+tab", "the pane before", "Panes"),
-    Key("zoom", "z,plus", "one pane on the whole screen, and back", "Panes"),
+    Key("zoom", "z", "one pane on the whole screen, and back", "Panes"),
     Key("grow", "equals_sign,greater_than_sign", "make the pane larger", "Panes"),
     Key("shrink", "less_than_sign", "make the pane smaller", "Panes"),
     Key("even", "underscore", "the sizes as they were at first", "Panes"),

@@ -34,7 +34,7 @@ class RuleRows(ItemList[FormRow]):
         Binding("minus", "step(False)", show=False),
         Binding("right,l", "inward", show=False),
         Binding("left,h", "outward", show=False),
-        Binding("D,delete", "remove", show=False),
+        Binding("ctrl+x,delete", "remove", show=False),
         Binding("escape", "close", show=False),
     ]
 

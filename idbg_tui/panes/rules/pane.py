@@ -42,7 +42,7 @@ VIEW_HINTS: dict[RulesView, Hints] = {
         ("m", "TOML"),
         ("d", "diff"),
         ("A", "add"),
-        ("D", "delete"),
+        ("^x", "delete"),
         ("/", "find"),
         *_COMMON,
         ("h l", "fold, or value"),

@@ -11,6 +11,7 @@ from idbg.schema.errors import SettingsError
 from idbg_tui import keymap
 from idbg_tui.panes.benchmarks.chart_listing import ChartListing
 from idbg_tui.panes.kernel_diff.tensor import TensorListing
+from idbg_tui.panes.rules.form_rows import RuleRows
 from idbg_tui.widgets.listing import Listing
 from tests.harness.recorded import app_of
 
@@ -28,7 +29,7 @@ async def test_every_key_does_something_and_all_that_can_be_done_has_a_key(tmp_p
 
 def test_the_settings_file_changes_one_key_and_leaves_the_others() -> None:
     keys = keymap.in_force({"run": "R"})
-    assert keys["run"] == "R" and keys["zoom"] == "z,plus"
+    assert keys["run"] == "R" and keys["zoom"] == "z"
 
 
 def test_an_action_that_does_not_exist_is_an_error_with_the_nearest_name() -> None:
@@ -56,3 +57,10 @@ def test_a_list_over_the_screen_owns_what_its_keys_do(listing: type[Listing]) ->
     for binding in bindings:
         where, name, _ = actions.parse(binding.action)
         assert where in ("", "screen") and hasattr(listing, f"action_{name}")
+
+
+def test_a_key_that_deletes_or_raises_a_value_in_the_rules_means_nothing_else_elsewhere() -> None:
+    everywhere = {key for one in keymap.KEYS for key in one.keys.split(",")}
+    edits = {"remove", "step(True)"}
+    bound = {key for one in RuleRows.BINDINGS if one.action in edits for key in one.key.split(",")}  # type: ignore[union-attr]
+    assert bound == {"ctrl+x", "delete", "plus"} and not bound & everywhere

@@ -54,6 +54,7 @@ KEYS: tuple[str, ...] = (
         "R",
         "T",
         "D",
+        "ctrl+x",
         "d",
         "r",
         "c",

@@ -208,7 +208,7 @@ async def test_a_rule_is_added_by_its_kind_and_taken_out_again(bench: Bench) -> 
         assert bench.editor.text == RULES + '\n[[rules]]\nkind = "rank"\nmax = 8\n'
         row = bench.pane.form.chosen
         assert row is not None and (row.rule.kind, row.key) == ("rank", "")
-        await bench.press(pilot, "j", "minus", "D")
+        await bench.press(pilot, "j", "minus", "ctrl+x")
         assert bench.editor.text == RULES + "" and told(bench) == ["rank is taken out: ^z brings it back"]
         await bench.press(pilot, "ctrl+z")
         assert bench.editor.text.endswith('kind = "rank"\nmax = 7\n')
@@ -221,7 +221,7 @@ async def test_with_a_mistake_in_the_text_the_form_shows_the_last_good_rules_and
         broken = bench.editor.text
         assert len(shown(bench.pane.form)) == 3
         assert "line 5" in str(bench.pane.query_one("#status").render())
-        await bench.press(pilot, "plus", "space", "D", "enter", "j", "enter")
+        await bench.press(pilot, "plus", "space", "ctrl+x", "enter", "j", "enter")
         assert bench.editor.text == broken
         assert any("line 5 of the text has a mistake" in words for words in told(bench))
         await bench.press(pilot, "m")
