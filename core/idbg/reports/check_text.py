@@ -12,10 +12,10 @@ from idbg.constraints import Group
 from idbg.format.amounts import counted, elapsed, size
 from idbg.format.file_names import near_place
 from idbg.format.glyphs import SEVERITY_SIGNS
-from idbg.reports.cost_text import cost_lines
 from idbg.reports.text import run_report
 from idbg.schema.graphs import Graph
 from idbg.schema.violations import SEVERITIES, Severity, Violation
+from idbg.views.cost_words import cost_lines
 
 WIDTH = 100
 LEAST_NAME = 12  # characters of an accelerator's name, however wide the other columns are

@@ -3,31 +3,26 @@
 Verdict first, then what was compiled, then the violations by rule and by the user's line.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from idbg.checking.check import of_run, unreadable
 from idbg.format.amounts import counted, elapsed
 from idbg.format.file_names import near_place
-from idbg.format.glyphs import SEVERITY_SIGNS, VERDICT_SIGNS
+from idbg.format.glyphs import VERDICT_SIGNS
 from idbg.format.verdicts import rules_words, verdict_words
-from idbg.reports.broken_rules import BrokenRule, by_rule
-from idbg.reports.cost_text import cost_lines
-from idbg.schema.graphs import NodeId
+from idbg.render.text import lines
 from idbg.schema.programs import Failure
 from idbg.schema.runs import Run
+from idbg.views import violations
 from idbg.views.faults import crash_lines
 
 # how much of each is shown, so that a run with several broken rules still fits a screen
 LINES_OF_A_RULE = 5
-FINDINGS_OF_A_LINE = 3
-NODES_OF_A_FINDING = 3
-FIXES_OF_A_RULE = 3
 
 
 def run_report(run: Run, *, tracebacks: bool = True) -> list[str]:
     """The lines that tell the run, as far as it has come."""
     failed = [*_failure(run, tracebacks), *_swallowed(run, tracebacks)]
-    return [headline(run), *contents(run), *failed, *violation_lines(run), *_costs(run)]
+    return [headline(run), *contents(run), *failed, *_violations(run)]
 
 
 def tracebacks(run: Run) -> list[str]:
@@ -133,43 +128,6 @@ def _traceback(failure: Failure) -> Iterator[str]:
     return ("  " + line for line in failure.traceback.rstrip().splitlines())
 
 
-def violation_lines(run: Run) -> Iterator[str]:
-    """The violations by rule and by the user's line, each rule after an empty line."""
-    for rule in by_rule(run.violations):
-        yield ""
-        wish = f"   wanted: {rule.wanted}" if rule.wanted else ""
-        nodes = counted(len(rule.violations), "node")
-        yield f"{SEVERITY_SIGNS[rule.severity]} {rule.name}   {nodes}   {rule.severity}{wish}"
-        yield from _user_lines(rule)
-        yield from (f"    → {fix}" for fix in rule.fixes[:FIXES_OF_A_RULE])
-        if len(rule.fixes) > FIXES_OF_A_RULE:
-            yield f"    → … and {counted(len(rule.fixes) - FIXES_OF_A_RULE, 'other fix')}"
-
-
-def _costs(run: Run) -> Iterator[str]:
-    """What the violations cost that do not reject, in the graphs that a backend lowers."""
-    own = of_run(run)
-    lines = [line for checked in own.accelerators for line in cost_lines(checked)] if own else []
-    if run.violations and (why := unreadable(run)):
-        lines = [f"what it costs is not known: {why}"]
-    if lines:
-        yield ""
-        yield from lines
-
-
-def _user_lines(rule: BrokenRule) -> Iterator[str]:
-    for line in rule.lines[:LINES_OF_A_RULE]:
-        yield f"    {near_place(line.file, line.line) or 'from no line of yours'}"
-        rows = [f"      {given}   {_nodes(nodes)}" for given, nodes in line.found.items()]
-        yield from rows[:FINDINGS_OF_A_LINE]
-        if len(rows) > FINDINGS_OF_A_LINE:
-            yield f"      … and {counted(len(rows) - FINDINGS_OF_A_LINE, 'other finding')}"
-    if len(rule.lines) > LINES_OF_A_RULE:
-        yield f"    … and {counted(len(rule.lines) - LINES_OF_A_RULE, 'other line')} (--json has all of them)"
-
-
-def _nodes(nodes: Sequence[NodeId]) -> str:
-    names = list(dict.fromkeys(node.name for node in nodes))
-    stages = dict.fromkeys(node.graph.stage for node in nodes)
-    more = f", +{len(names) - NODES_OF_A_FINDING}" if len(names) > NODES_OF_A_FINDING else ""
-    return f"{', '.join(names[:NODES_OF_A_FINDING])}{more} ({', '.join(stages)})"
+def _violations(run: Run) -> list[str]:
+    """The broken rules with the lines that break them, after an empty line."""
+    return ["", *lines(violations.by_rule_only(run), LINES_OF_A_RULE)] if run.violations else []

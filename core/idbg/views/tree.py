@@ -215,13 +215,14 @@ def _items(
     depth: int,
     inside: tuple[Hashable, ...],
 ) -> Iterator[Item]:
-    for row in rows[:most]:
+    listed = rows if most is None or len(rows) <= most else _limited(rows, most)
+    for row in listed:
         unfolded = row.folds and is_open(row)
         yield Item(row, depth, inside, unfolded, table)
         if unfolded:
             yield from _items(row.below, table, is_open, most, depth + 1, (*inside, row.key))
-    if most is not None and len(rows) > most:
-        more = Row((inside, "more"), (Span(f"and {len(rows) - most:,} more", "dim"),))
+    if len(listed) < len(rows):
+        more = Row((inside, "more"), (Span(f"and {len(rows) - len(listed):,} more", "dim"),))
         yield Item(more, depth, inside, table=table)
 
 
@@ -244,6 +245,17 @@ def _having(rows: Sequence[Row], wanted: Callable[[Row], bool]) -> list[Row]:
         if below or wanted(row):
             found.append(structs.replace(row, rows=below) if row.folds else row)
     return found
+
+
+def _limited(rows: Sequence[Row], most: int) -> list[Row]:
+    """So many rows with cells, and as many without: what is said of a row stands beside the rows that it has."""
+    listed: list[Row] = []
+    seen = {True: 0, False: 0}
+    for row in rows:
+        seen[bool(row.cells)] += 1
+        if seen[bool(row.cells)] <= most:
+            listed.append(row)
+    return listed
 
 
 Direction = Literal["", "up", "down"]

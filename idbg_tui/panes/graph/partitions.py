@@ -6,8 +6,8 @@ from idbg.analysis.partition import HOST, Boundary, Partitions
 from idbg.constraints import Findings
 from idbg.format.amounts import and_unsized, counted, size
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
-from idbg.reports.cost_text import partition_words
 from idbg.schema.graphs import Graph
+from idbg.views.cost_words import partition_words
 from idbg_tui.panes.graph.title import list_title
 from idbg_tui.panes.violations.costs import NO_CHANGE
 from idbg_tui.state import queries, stages

@@ -10,12 +10,12 @@ from idbg.format import file_names
 from idbg.format.amounts import counted, figure, size
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
 from idbg.format.kernels import language_of
-from idbg.reports.cost_text import waste_words
 from idbg.schema.code import Kernel, KernelCall
 from idbg.schema.diff import KernelError
 from idbg.schema.graphs import Graph, GraphId, Node, NodeId, Sym, TensorMeta
 from idbg.schema.violations import SEVERITIES
 from idbg.views.blame import made_by, stage_name
+from idbg.views.cost_words import waste_words
 from idbg_tui.panes.benchmarks import kernel_times
 from idbg_tui.panes.graph.tally import Tally
 from idbg_tui.state import queries

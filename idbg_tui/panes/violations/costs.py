@@ -10,8 +10,8 @@ from idbg.checking.costs import Better, Waste
 from idbg.constraints import Constraint
 from idbg.format.amounts import counted, size
 from idbg.format.glyphs import MARKS
-from idbg.reports.cost_text import partition_words, waste_words
 from idbg.schema.graphs import Graph, NodeId
+from idbg.views.cost_words import partition_words, waste_words
 from idbg_tui.state import queries, stages
 from idbg_tui.state.costs import pads
 from idbg_tui.state.state import State

@@ -12,13 +12,13 @@ from idbg.analysis.partition import partition
 from idbg.checking.check import Check, NamedAccelerator, check, named, presets
 from idbg.constraints import check as check_graph
 from idbg.reports import check_json, check_text
-from idbg.reports.cost_text import cost_lines
 from idbg.reports.json import run_report
 from idbg.schema import event_log
 from idbg.schema.errors import AcceleratorError
 from idbg.schema.graphs import Graph, GraphId, Node, TensorMeta
 from idbg.schema.programs import Failure, Program, Target
 from idbg.schema.runs import Run, fold
+from idbg.views.cost_words import cost_lines
 
 ROOT = Path(__file__).parents[3]
 

@@ -40,8 +40,14 @@ class Telling(Protocol):
         """The same for a program, whole: records, lists and plain values."""
 
 
-VIEWED = ("breaks", "recompiles", "guards", "time")
-"""Those that `idbg.views` has."""
+VIEWED = {
+    "breaks": "breaks",
+    "constraints": "violations",
+    "guards": "guards",
+    "recompiles": "recompiles",
+    "time": "time",
+}
+"""Those that `idbg.views` has, with the name of the module."""
 
 
 def telling(name: str) -> Telling:
@@ -53,7 +59,7 @@ class Viewed:
     """The text of a section of `idbg.views`, and the records that its module has."""
 
     def __init__(self, name: str) -> None:
-        self.module = views.view(name)
+        self.module = views.view(VIEWED[name])
 
     def text(self, run: Run) -> Iterable[str]:
         """The section's lines."""
@@ -66,6 +72,6 @@ class Viewed:
 
 def decisions(run: Run) -> list[Decision]:
     """Every decision of the run, of each kind that can tell what it is about."""
-    modules = (views.view(name) if name in VIEWED else telling(name) for name in TYPES)
+    modules = (views.view(VIEWED[name]) if name in VIEWED else telling(name) for name in TYPES)
     abouts = (getattr(module, "about", None) for module in modules)
     return [decision for about in abouts if about is not None for decision in about(run)]

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import msgspec
 
-from idbg.reports.decisions import constraints
+from idbg.render.text import text
 from idbg.schema.runs import fold
+from idbg.views import violations
 from tests.harness.recorded import log
 
 
@@ -13,10 +14,10 @@ def test_a_run_whose_backend_asks_no_rules_is_held_against_them_since() -> None:
     (run,) = fold(log("attention")).runs.values()
     asked = [each for each in run.violations if each.node.graph.stage in ("forward", "backward", "inference")]
     unasked = replace(run, checked=False, violations=[], target=msgspec.structs.replace(run.target, backend="inductor"))
-    assert len(constraints.asked_since(unasked)) == len(asked) > 0
-    told = "\n".join(constraints.text(unasked))
-    assert "inductor asks no rules while it compiles" in told and "layout" in told
-    answered = constraints.as_json(unasked)
+    assert len(violations.violations_after(unasked)) == len(asked) > 0
+    told = text(violations.view(unasked))
+    assert "asked after the compile: inductor asks none" in told and "layout" in told
+    answered = violations.as_json(unasked)
     assert isinstance(answered, dict) and answered["asked_while_compiling"] is False
     assert len(answered["violations"]) == len(asked)
 
@@ -24,7 +25,7 @@ def test_a_run_whose_backend_asks_no_rules_is_held_against_them_since() -> None:
 def test_a_run_that_never_ended_is_not_told_as_if_no_rule_were_broken() -> None:
     (run,) = fold(log("attention")).runs.values()
     ended = replace(run, violations=[])
-    assert list(constraints.text(ended)) == [f"{run.target.accelerator}: no rule is broken"]
+    assert text(violations.view(ended)).startswith(f"no rule of {run.target.accelerator} is broken in ")
     cut = replace(ended, ended=None)
     assert cut.verdict == "waiting"
-    assert "in what was captured: the run never ended" in next(iter(constraints.text(cut)))
+    assert text(violations.view(cut)).endswith(", the run has not ended") and violations.view(cut).verdict == "unknown"
