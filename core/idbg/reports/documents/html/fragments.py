@@ -69,7 +69,7 @@ def _parts(run: Run) -> Iterator[Part]:
         yield diff.TITLE, diff.section(told), wrong
     if run.breaks or run.recompiles:
         yield breaks.TITLE, breaks.section(told) or Markup(), False
-    if (spent := time.section(told)) is not None:
+    if (spent := time.without_trace(told)) is not None:
         yield time.TITLE, spent, False
 
 

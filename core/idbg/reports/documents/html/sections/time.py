@@ -17,10 +17,15 @@ LARGEST_TRACE = 1_000_000  # bytes, compressed, that a page carries
 
 
 def section(told: Told) -> Markup | None:
-    """Each run whose time is known."""
-    shown = of_views(told, {"time": "span"}, lambda run: run.decided.spans or run.phases)
+    """Each run whose time is known, and its trace."""
+    shown = without_trace(told)
     traces = [trace(run) for run in told.history.runs.values() if run.decided.spans]
     return shown and Markup("\n").join((shown, *traces))
+
+
+def without_trace(told: Told) -> Markup | None:
+    """The same for a page that holds no files."""
+    return of_views(told, {"time": "span"}, lambda run: run.decided.spans or run.phases)
 
 
 def trace(run: Run) -> Markup:
