@@ -1,17 +1,17 @@
 """What is measured, on which backends, and how is what was measured looked into?"""
 
-from collections.abc import Sequence
 from pathlib import Path
 from threading import Thread
 
 from idbg.format.glyphs import MARKS
 from idbg.schema.bench import EAGER, BenchBackend, BenchCase, file_of
 from idbg.schema.errors import IdbgError
+from idbg.views import bench as view
 from idbg_tui.controllers.context import Actions, Context
 from idbg_tui.controllers.listings import Listings
 from idbg_tui.messages import BenchAsked
 from idbg_tui.state import measurements
-from idbg_tui.widgets.listing import Entry, Reading
+from idbg_tui.widgets.listing import Reading
 
 KERNEL_RUNS = 50
 
@@ -133,15 +133,12 @@ class Measuring:
 
     def look_into(self, asked: BenchAsked) -> None:
         """Show all that is known of one measurement."""
-        from idbg_tui.panes.benchmarks import detail
+        from idbg_tui.panes.benchmarks.charts import measurement
 
         row = next((row for row in self._state.history.rows if measurements.key(row) == asked.row), None)
         if row is not None:
-
-            def make(width: int) -> Sequence[Entry]:
-                return detail.entries(row, self._state.measurements.past.change_of(row), width)
-
-            self._listings.open(Reading(detail.title(row), "", make))
+            made = view.measurement(row, self._state.measurements.past.change_of(row))
+            self._listings.open(Reading(made.title, "", lambda width: measurement(made, width)))
 
     def show_charts(self) -> None:
         """Chart what was measured now and before."""

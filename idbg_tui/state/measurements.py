@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from idbg.bench.change import change
-from idbg.reports.bench import latest
 from idbg.schema.bench import EAGER, Row, SpeedChange
 from idbg.schema.errors import IdbgError
 from idbg.schema.programs import Failure, Target
+from idbg.views.bench import key as key
+from idbg.views.bench import latest
 
 INDUCTOR = "inductor"
 Key = tuple[object, ...]
@@ -51,11 +52,6 @@ class Measurements:
     def backends(self, target: Target) -> tuple[str, ...]:
         """What a measurement is of."""
         return self.chosen or tuple(dict.fromkeys((EAGER, INDUCTOR, target.backend)))
-
-
-def key(row: Row) -> Key:
-    """This very measurement."""
-    return (*row.key, row.at)
 
 
 def read(file: str, rows: Sequence[Row]) -> PastMeasurements:

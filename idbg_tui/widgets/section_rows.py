@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, overload
 
-from idbg.format.glyphs import MARKS
+from idbg.format.glyphs import MARKS, plain
 from idbg.schema.graphs import GraphId, NodeId, Part
 from idbg.schema.repros import Sought
 from idbg.schema.runs import Run
@@ -153,7 +153,7 @@ def said(
 ) -> Iterator[Row]:
     """A text on as many rows as it takes, so far to the right."""
     indent = " " * (1 + INDENT * depth)
-    for place, line in enumerate(wrapped(text, look.width - len(indent) - 1)):
+    for place, line in enumerate(wrapped(plain(text), look.width - len(indent) - 1)):
         yield Row((key, place), fixed([(indent + line, style)]), inside=inside)
 
 

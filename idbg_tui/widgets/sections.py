@@ -6,14 +6,15 @@ from functools import partial
 from rich.cells import cell_len
 
 from idbg.format import file_names
-from idbg.format.glyphs import MARKS
+from idbg.format.glyphs import MARKS, plain
 from idbg.render.cells import GAP, Layout, is_number, layout, texts
 from idbg.views import tree
 from idbg.views.tree import Item, Place, Section, Table
-from idbg_tui.widgets.lines import StyledRow, fit
+from idbg_tui.widgets.lines import StyledRow, cut, fit
 from idbg_tui.widgets.section_rows import INDENT, Look, Row, Rows, clipped, fixed, said, sign, wrapped
 
 _LEAST = 34
+_MOST_MEASURED = 1000  # rows
 """Cells of the words before a column gives way."""
 _TRY = "  t tries it"
 
@@ -32,7 +33,7 @@ def rows(section: Section, look: Look, chart: Charted | None = None) -> Rows:
         made.add_all(said(section.summary, look, key="summary"))
     for number, item in enumerate(found):
         if item.table is not None and id(item.table) not in layouts:
-            layouts[id(item.table)] = layout(item.table, found, look.width, _LEAST, place)
+            layouts[id(item.table)] = layout(item.table, found, look.width, _least(item.table), place)
         shown = layouts.get(id(item.table))
         if item.row is None:
             assert item.table is not None and shown is not None
@@ -53,6 +54,12 @@ def rows(section: Section, look: Look, chart: Charted | None = None) -> Rows:
     return made
 
 
+def _least(table: Table) -> int:
+    """Cells that its words have at least: as many as they need, where that is less."""
+    widest = max((cell_len(row.text) for row in table.rows[:_MOST_MEASURED]), default=0)
+    return min(widest + 4, _LEAST)
+
+
 def _first(item: Item, row: tree.Row, look: Look, shown: Layout | None, place: Callable[[Place], str]) -> Row:
     return next(_listed(item, row, look, shown, place))
 
@@ -62,7 +69,7 @@ def _place(look: Look, place: Place) -> str:
 
 
 def _heads(table: Table, shown: Layout, summary: str) -> Row:
-    cells = [(table.columns[at].head, "dim") for at in shown.shown]
+    cells = [(plain(table.columns[at].head), "dim") for at in shown.shown]
     return Row(None, partial(_drawn, [(f" {summary or f'  {table.noun}'}", "dim")], cells, table, shown), head=True)
 
 
@@ -70,7 +77,9 @@ def _listed(
     item: Item, row: tree.Row, look: Look, shown: Layout | None, place: Callable[[Place], str]
 ) -> Iterator[Row]:
     """The row, on as many lines as its words take where it has no cells; below it its code."""
-    words = [(place(part), "accent") if isinstance(part, Place) else (part.text, part.tone) for part in row.words]
+    words = [
+        (place(part), "accent") if isinstance(part, Place) else (plain(part.text), part.tone) for part in row.words
+    ]
     indent = " " * (1 + INDENT * item.depth)
     refers = _refers(row, item)
     if row.cells or row.folds:
@@ -78,7 +87,8 @@ def _listed(
         pieces = [(indent[1:] + mark, ""), *words]
         if item.table is not None and shown is not None and row.cells:
             cells = _cells(row, item.table, shown, place)
-            draw: Callable[[int], StyledRow] = partial(_drawn, pieces, cells, item.table, shown)
+            named = row.refs.kernel is not None
+            draw: Callable[[int], StyledRow] = partial(_drawn, pieces, cells, item.table, shown, named=named)
         else:
             draw = fixed(pieces)
         yield refers(row.key, draw)
@@ -129,16 +139,29 @@ def _refers(row: tree.Row, item: Item) -> Callable[..., Row]:
 
 
 def _cells(row: tree.Row, table: Table, shown: Layout, place: Callable[[Place], str]) -> list[tuple[str, str]]:
-    found = texts(row.cells, table, shown.shown, place)
+    found = map(plain, texts(row.cells, table, shown.shown, place))
     tones = [row.cells[at].tone if at < len(row.cells) else "" for at in shown.shown]
     usual = {"place": "accent", "bar": "accent"}
     kinds = [table.columns[at].kind for at in shown.shown]
     return [(text, usual.get(kind) or tone) for text, tone, kind in zip(found, tones, kinds, strict=True)]
 
 
-def _drawn(words: StyledRow, cells: Sequence[tuple[str, str]], table: Table, shown: Layout, width: int) -> StyledRow:
-    """The words, cut at their end, and the cells of the shown columns, each with its look."""
+def _drawn(
+    words: StyledRow,
+    cells: Sequence[tuple[str, str]],
+    table: Table,
+    shown: Layout,
+    width: int,
+    *,
+    named: bool = False,
+) -> StyledRow:
+    """The words, cut at their end (of names, where the ends differ, in the middle), and the cells of the shown columns,
+    each with its look.
+    """
     room = width - sum(shown.widths[at] + GAP for at in shown.shown)
+    if named:
+        spare = room - sum(cell_len(text) for text, _ in words[:-1])
+        words = [*words[:-1], (cut(words[-1][0], max(spare, 1)), words[-1][1])]
     lead = clipped(words, room)
     drawn = [*lead, (" " * (room - sum(cell_len(text) for text, _ in lead)), "")]
     for at, (text, style) in zip(shown.shown, cells, strict=True):

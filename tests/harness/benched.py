@@ -8,16 +8,17 @@ from msgspec.structs import replace
 from textual.pilot import Pilot
 
 from idbg.bench.history import BenchHistory, default_path
-from idbg.reports import bench_plots
-from idbg.reports.bench_plots import Chart
 from idbg.schema import events
 from idbg.schema.bench import Latency, Row
 from idbg.schema.graphs import Graph, GraphId, Node
 from idbg.schema.kernel_times import KernelTime, KernelTimes, Peaks
+from idbg.views import bench_charts
+from idbg.views.bench_charts import Chart
 from idbg_tui.app import IdbgApp
 from idbg_tui.panes.benchmarks import rows as bench_list
 from idbg_tui.state.state import State
 from idbg_tui.widgets.listing import Listing
+from idbg_tui.widgets.section_rows import Look
 from tests.harness.recorded import app_of, state_of
 from tests.harness.screen import WIDE, settle, until
 
@@ -76,18 +77,12 @@ def memory() -> Chart:
     """Of a graph of 300 nodes, of which the one in the middle needs most."""
     nodes = tuple(Node(name=f"n{at}", op="call_function", target="aten.add.Tensor") for at in range(300))
     live = [(150 - abs(at - 150)) << 20 for at in range(300)]
-    return bench_plots.memory(Graph(GraphId("0/0", "forward"), nodes, ""), live)
+    return bench_charts.memory(Graph(GraphId("0/0", "forward"), nodes, ""), live)
 
 
 def told(state: State, width: int = 200) -> list[str]:
-    found = bench_list.items(state)
-    return [item.text if isinstance(item, bench_list.Told) else drawn(item, found, width) for item in found]
-
-
-def drawn(item: bench_list.Item, found: list[bench_list.Item], width: int) -> str:
-    shown = [one for one in found if isinstance(one, Row)]
-    pieces = bench_list.row(item, shown, width) if isinstance(item, Row) else bench_list.heads(shown, width)
-    return "".join(text for text, _ in pieces)
+    """The rows of the pane."""
+    return ["".join(text for text, _ in row.draw(width)).rstrip() for row in bench_list.rows(state, Look(width))]
 
 
 @asynccontextmanager

@@ -1,6 +1,7 @@
 """Print the tables of a section, sorted as the user wants them."""
 
 import argparse
+from collections.abc import Sequence
 from typing import cast
 
 from idbg.cli import output
@@ -19,21 +20,25 @@ def add_sort(parser: argparse._ActionsContainer) -> None:
     )
 
 
-def sorted_as_wanted(section: Section, wanted: str | None) -> Section:
-    """The section as --sort wants its rows. Raises BadInput where it has no such column."""
-    if not wanted:
-        return section
+def check_sort(wanted: str | None, known: Sequence[str]) -> None:
+    """Raises BadInput where --sort names none of these columns."""
+    if wanted and known and _parsed(wanted)[0] not in known:
+        raise BadInput(f"--sort: there is no column {wanted!r}", hint=f"the columns are {', '.join(known)}")
+
+
+def _parsed(wanted: str) -> tuple[str, Direction]:
     name, _, direction = wanted.rpartition(":")
-    if direction not in _DIRECTIONS:
-        name, direction = wanted, ""
-    known = sorting_columns(section)
-    if known and name not in known:
-        raise BadInput(f"--sort: there is no column {name!r}", hint=f"the columns are {', '.join(known)}")
-    return ordered(section, name, cast("Direction", direction))
+    return (name, cast("Direction", direction)) if direction in _DIRECTIONS else (wanted, "")
 
 
-def say(section: Section, wanted: str | None = None, most: int | None = None) -> None:
-    """Print the section within the terminal's width."""
+def say(section: Section, wanted: str | None = None, most: int | None = None, *, check: bool = True) -> None:
+    """Print the section within the terminal's width, its rows as --sort wants them. Raises BadInput where it has no
+    such column; without `check` its rows stay as they are then.
+    """
     from idbg.render import text  # not at the top: whoever reads a command line prints no table
 
-    output.say(text.text(sorted_as_wanted(section, wanted), most, output.width()))
+    if check:
+        check_sort(wanted, sorting_columns(section))
+    if wanted:
+        section = ordered(section, *_parsed(wanted))
+    output.say(text.text(section, most, output.width()))

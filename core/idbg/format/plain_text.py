@@ -13,6 +13,8 @@ _UNSAID = re.compile(
     "\u2028\u2029"  # ends of line to some readers alone
     "\ud800-\udfff\ufffe\uffff]"
 )
+_ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_].*?(?:\x07|\x1b\\)|\x1b[ -/]*[0-~]", re.DOTALL)
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 LONGEST = 2_000  # characters of one name or message: beyond that nobody reads it
 
 
@@ -44,3 +46,10 @@ def shortened(text: str, most: int, length: int = 0) -> str:
 
 def _spelled(match: re.Match[str]) -> str:
     return match[0].encode("unicode_escape").decode("ascii")
+
+
+def uncoloured(text: str) -> str:
+    """One line of a program's output as a terminal would leave it: no colours, no cursor moves, and of a line that was
+    written over with carriage returns the last state."""
+    text = _ESCAPES.sub("", text).rstrip("\r").rpartition("\r")[2]
+    return _CONTROL.sub("", text.expandtabs(8))

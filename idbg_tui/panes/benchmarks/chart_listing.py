@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
-from idbg.reports import bench_plots
+from idbg.reports.drawings.files import write_chart
 from idbg.schema.errors import IdbgError
 from idbg_tui.messages import Flash
 from idbg_tui.panes.benchmarks import charts
@@ -18,7 +18,7 @@ from idbg_tui.widgets.listing import Entry, Listing
 class ChartListing(Listing):
     """One of the charts: first that of what was measured last, then the one that was looked at before."""
 
-    HINTS = ("[ ] chart", "n numbers", "w CSV JSON PNG", "y Y copy", "esc closes")
+    HINTS = ("[ ] chart", "n numbers", "w CSV JSON SVG", "y Y copy", "esc closes")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left_square_bracket", "screen.chart(-1)", show=False),
         Binding("right_square_bracket", "screen.chart(1)", show=False),
@@ -59,11 +59,10 @@ class ChartListing(Listing):
 
         def write() -> None:
             try:
-                names = [path.name for path in bench_plots.write(chart, folder)]
+                names = [path.name for path in write_chart(chart, folder)]
             except IdbgError as error:
                 app.post_message(Flash(error.in_one_line, "error"))
             else:
                 app.post_message(Flash(f"written to {folder}: {', '.join(names)}"))
 
-        # not here: matplotlib takes a second to import and to draw
-        Thread(target=write, name="idbg-chart", daemon=True).start()
+        Thread(target=write, name="idbg-chart", daemon=True).start()  # a disk may be slow

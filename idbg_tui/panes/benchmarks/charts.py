@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING
 
 from idbg.format.amounts import NOT_MEASURED, day
 from idbg.format.glyphs import LEVELS, MARKS, is_ascii, plain
-from idbg.reports import bench, bench_plots
-from idbg.reports.bench_plots import Axis, Chart, Figure, Unit, said
+from idbg.schema.bench import Latency
+from idbg.views import bench, bench_charts
+from idbg.views.bench_charts import Axis, Chart, Figure, Unit, said
+from idbg.views.tree import Chart as SectionChart
+from idbg.views.tree import Section
 from idbg_tui.state import measurements
 from idbg_tui.state.state import State
+from idbg_tui.widgets import sections
 from idbg_tui.widgets.lines import StyledRow, clip, cut
 from idbg_tui.widgets.listing import Entry, sentences
+from idbg_tui.widgets.section_rows import Look, Row, fixed
 
 if TYPE_CHECKING:
     import plotext
@@ -30,31 +35,31 @@ _FRAME = str.maketrans(dict.fromkeys("┌┐└┘┤┬├┴┼", "+") | {"─
 
 def _phases(state: State) -> Chart:
     run = state.shown or state.run
-    return bench_plots.phases(run.phases if run else {}, f"run {run.number} ({run.target.backend})" if run else "")
+    return bench_charts.phases(run.phases if run else {}, f"run {run.number} ({run.target.backend})" if run else "")
 
 
 def _history(state: State) -> Chart:
     known = {measurements.key(row): row for row in (*(state.measurements.past.rows or ()), *state.history.rows)}
-    return bench_plots.history(known.values())
+    return bench_charts.history(known.values())
 
 
 def _memory(state: State) -> Chart:
     profile = state.costs.profile(state.graph) if state.graph else None
-    return bench_plots.memory(state.graph, profile.live_bytes if profile else ())
+    return bench_charts.memory(state.graph, profile.live_bytes if profile else ())
 
 
 def _kernels(state: State) -> Chart:
-    return bench_plots.kernels(state.history.kernels)
+    return bench_charts.kernels(state.history.kernels)
 
 
 _KEYS = {"phases": "r compiles", "kernels": "R times them", "roofline": "R times them", "memory": "r compiles"}
 CHARTS: tuple[Callable[[State], Chart], ...] = (
-    lambda state: bench_plots.latency(bench.latest(state.history.rows)),
-    lambda state: bench_plots.speedup(bench.latest(state.history.rows)),
-    lambda state: bench_plots.compile_time(bench.latest(state.history.rows)),
+    lambda state: bench_charts.latency(bench.latest(state.history.rows)),
+    lambda state: bench_charts.speedup(bench.latest(state.history.rows)),
+    lambda state: bench_charts.compile_time(bench.latest(state.history.rows)),
     _phases,
     _kernels,
-    lambda state: bench_plots.roofline(state.history.kernels),
+    lambda state: bench_charts.roofline(state.history.kernels),
     _memory,
     _history,
 )
@@ -77,6 +82,18 @@ def drawn(chart: Chart, width: int) -> list[StyledRow]:
     return _DRAWN[chart.axis](chart, width)
 
 
+def measurement(section: Section, width: int) -> Sequence[Entry]:
+    """All of one measurement, its samples as a histogram."""
+    rows = sections.rows(section, Look(width - 1), _samples)
+    return [Entry(row.draw, picture=row.head) for row in rows]
+
+
+def _samples(chart: SectionChart, look: Look) -> Sequence[Row]:
+    if not isinstance(chart.data, Latency):
+        return []
+    return [Row(None, fixed(row), head=True) for row in histogram(chart.data.samples, look.width)]
+
+
 def first_with_figures(state: State, place: int) -> int:
     """The chart at `place` if it has something to show, else the next that has; `place` if none does."""
     places = [(place + step) % len(CHARTS) for step in range(len(CHARTS))]
@@ -96,7 +113,7 @@ def _entry(row: StyledRow, *, picture: bool = False) -> Entry:
 
 
 def _table(chart: Chart) -> Iterator[Entry]:
-    heads, rows = bench_plots.table(chart)
+    heads, rows = bench_charts.table(chart)
     cells = [heads, *([_cell(value) for value in row] for row in rows)]
     widths = [max(len(row[at]) for row in cells) for at in range(len(heads))]
     for place, (name, *others) in enumerate(cells):
@@ -195,7 +212,7 @@ def over_nodes(chart: Chart, width: int) -> list[StyledRow]:
 def under_roof(chart: Chart, width: int) -> list[StyledRow]:
     """A roofline: each kernel's FLOP/s over its FLOPs a byte, both axes by powers of ten, under the machine's peaks."""
     points = [(log10(one.at), log10(one.value)) for one in chart.figures if one.at and one.value]
-    roof = [(log10(at), log10(value)) for at, value in bench_plots.roof_line(chart)]
+    roof = [(log10(at), log10(value)) for at, value in bench_charts.roof_line(chart)]
     both = [*points, *roof]
     figure = _blank(width, _LINES + 4)
     line, dot = MARKS["separator"], MARKS["dot"]

@@ -2,58 +2,25 @@
 
 from textual.app import ComposeResult
 
-from idbg.format.glyphs import plain
-from idbg.schema import bench as records
-from idbg.schema.kernel_times import KernelTime, KernelTimes
+from idbg.schema.kernel_times import KernelTime
+from idbg.views import kernel_times
 from idbg_tui.messages import BenchAsked, Flash, KernelChosen, SourceAsked
-from idbg_tui.panes.benchmarks import kernel_times
 from idbg_tui.panes.benchmarks import rows as bench_list
-from idbg_tui.panes.benchmarks.kernel_times import KernelHeads
-from idbg_tui.panes.benchmarks.rows import Heads, Item, Told
 from idbg_tui.panes.searchable import FindingPane
 from idbg_tui.state import measurements, queries
 from idbg_tui.state.state import State
 from idbg_tui.widgets.item_list import ItemList
-from idbg_tui.widgets.lines import Lines, StyledRow, clip
+from idbg_tui.widgets.lines import Lines
+from idbg_tui.widgets.section_list import SectionLines
+from idbg_tui.widgets.section_rows import Look, said
 
 
-class BenchLines(ItemList[Item]):
+class BenchLines(SectionLines):
     """The tables of measurements."""
 
     ALL = "the measurements"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.rows: list[records.Row] = []
-        self.times: KernelTimes | None = None
-
-    def show_tables(self, items: list[Item], times: KernelTimes | None = None) -> None:
-        """Show these, with the cursor on the backend that it was on; `times` are those that the kernels are of."""
-        self.times = times
-        self.rows = [item for item in items if isinstance(item, records.Row)]
-        self.show_items(items)
-
-    def key(self, item: Item) -> object:
-        return item.key if isinstance(item, records.Row) else None
-
-    def is_head(self, item: Item) -> bool:
-        return isinstance(item, Heads | KernelHeads)
-
-    def has_copy(self) -> bool:
-        return bool(self.rows or self.times)
-
-    def draw(self, item: Item, width: int) -> StyledRow:
-        match item:
-            case Told():
-                return [(clip(plain(item.text), width), item.style)]
-            case Heads():
-                return bench_list.heads(self.rows, width)
-            case records.Row():
-                return bench_list.row(item, self.rows, width)
-            case KernelHeads():
-                return kernel_times.heads(self.times, width) if self.times else []
-            case KernelTime():
-                return kernel_times.row(item, self.times, width) if self.times else []
+    find = ItemList.find
+    action_forget = ItemList.action_forget
 
 
 class BenchmarksPane(FindingPane):
@@ -66,7 +33,8 @@ class BenchmarksPane(FindingPane):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self.lines = BenchLines()
+        self.lines = BenchLines(self._lay)
+        self._state: State | None = None
         self._seen: tuple[object, ...] = ()
         self._elsewhere = ""  # why the timed kernels are not those of the run that is shown
 
@@ -79,24 +47,36 @@ class BenchmarksPane(FindingPane):
         seen = (state.versions.run, bench.waiting, bench.chosen, bench.past, state.target.backend)
         if seen == self._seen or not self.is_mounted:
             return
-        self._seen = seen
+        self._state, self._seen = state, seen
         self.mark = bench_list.mark(state)
-        tables = bench_list.items(state) or [Told(f" {text}", "dim") for text in _why_empty(state)]
-        self.lines.show_tables(tables, state.history.kernels.times if state.history.kernels else None)
+        self._lay()
+
+    def _lay(self) -> None:
+        if (state := self._state) is None:
+            return
+        look = Look(self.lines.room - 1)
+        found = bench_list.rows(state, look)
+        for number, text in enumerate(_why_empty(state) if not found else ()):
+            found.add_all(said(text, look, key=("empty", number), style="dim"))
+        self.lines.show_rows(found, "")
 
     # ---------------------------------------------------------------- keys
 
     def on_lines_opened(self, event: Lines.Opened) -> None:
         event.stop()
-        item = self.lines.chosen
-        if isinstance(item, KernelTime):
-            self._go_to(item)
+        row, state = self.lines.chosen, self._state
+        if row is None or state is None:
             return
-        row = item if isinstance(item, records.Row) else item.row if isinstance(item, Told) else None
-        if row is None:
-            self.post_message(Flash("enter on a measurement shows all of it, on a kernel goes to its source"))
+        kernels = state.history.kernels.times.kernels if state.history.kernels and state.history.kernels.times else ()
+        kernel = next((each for each in kernels if kernel_times.key(each) == row.key), None)
+        about = {row.key, *row.inside}
+        measured = next((each for each in state.history.rows if measurements.key(each) in about), None)
+        if kernel is not None:
+            self._go_to(kernel)
+        elif measured is not None:
+            self.post_message(BenchAsked(measurements.key(measured)))
         else:
-            self.post_message(BenchAsked(measurements.key(row)))
+            self.post_message(Flash("enter on a measurement shows all of it, on a kernel goes to its source"))
 
     def _go_to(self, kernel: KernelTime) -> None:
         """The launch's source and nodes, where what was timed is what is shown."""

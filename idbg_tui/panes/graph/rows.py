@@ -10,7 +10,7 @@ from idbg.format.glyphs import MARKS
 from idbg.schema.code import Kernel, KernelCall
 from idbg.schema.graphs import Graph, GraphId, NodeId
 from idbg.schema.violations import SEVERITIES
-from idbg_tui.panes.benchmarks import kernel_times
+from idbg.views import kernel_times
 from idbg_tui.panes.graph.columns import (
     GraphColumns,
     RowFacts,
@@ -265,7 +265,7 @@ class GraphLines(Lines):
             kernel=kernel_mark([kernel for kernel, _ in kernels]),
             error=error_mark(firsts),
             bad=any(error.bad for error in errors),
-            time=kernel_times.mark(times),
+            time=kernel_times.short_time(times),
             selected=index == self._selected,
         )
 

@@ -86,12 +86,12 @@ class TensorListing(Listing):
             self.post_message(Flash("there is no map of this output"))
             return
         slice_ = "".join(f"-{at}" for at in shown.index)
-        path = self._folder / f"error-{safe_name(shown.name)}{slice_}.png"
+        path = self._folder / f"error-{safe_name(shown.name)}{slice_}.svg"
 
         def save() -> None:
-            from idbg.reports.plots import save_error_map
+            from idbg.reports.drawings.files import write_error_map
 
-            save_error_map(shown, path)
+            write_error_map(shown, path)
             self.post_message(Flash(f"written: {path}"))
 
         self._attempt(save)

@@ -8,6 +8,7 @@ from idbg.format import file_names
 from idbg.format.amounts import NOT_MEASURED, counted, duration, elapsed
 from idbg.format.failures import headline, place_of
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
+from idbg.format.plain_text import uncoloured
 from idbg.format.verdicts import rules_words, verdict_words
 from idbg.reports.guilty import OUTCOMES
 from idbg.reports.guilty import summary as guilty_summary
@@ -31,9 +32,7 @@ _KINDS = {
 }
 _LEVELS: dict[str, Severity] = {"warning": "fallback", "error": "reject"}
 # CSI, OSC (up to its end), other two-character escapes; then what is left of control characters
-_ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_].*?(?:\x07|\x1b\\)|\x1b[ -/]*[0-~]", re.DOTALL)
 _QUOTED = re.compile(r'\s*File "([^"<]+)", line (\d+)')
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 @dataclass(frozen=True)
@@ -44,13 +43,6 @@ class Told:
     style: str = ""
     file: str = ""
     line: int = 0
-
-
-def clean(text: str) -> str:
-    """One line of a program's output as a terminal would leave it: no colours, no cursor moves, and of a line that was
-    written over with carriage returns the last state."""
-    text = _ESCAPES.sub("", text).rstrip("\r").rpartition("\r")[2]
-    return _CONTROL.sub("", text.expandtabs(8))
 
 
 def tell(event: SessionEvent, run: Run | None = None) -> Iterator[Told]:
@@ -250,12 +242,12 @@ def _noted(event: events.Noted) -> Iterator[Told]:
 
 def clean_lines(text: str) -> list[str]:
     """The lines of a text, without what a terminal would obey; none of a text that is blank."""
-    return [clean(line) for line in text.rstrip("\n").split("\n")] if text.strip() else []
+    return [uncoloured(line) for line in text.rstrip("\n").split("\n")] if text.strip() else []
 
 
 def step(event: events.BenchStepStarted) -> str:
     """ "step 4 of 6: warming up"."""
-    return f"step {event.step} of {event.of}: {clean(event.words)}"
+    return f"step {event.step} of {event.of}: {uncoloured(event.words)}"
 
 
 def _measured(event: events.BenchStarted | events.BenchTaskStarted | events.RowMeasured | events.KernelsTimed) -> Told:
@@ -266,7 +258,7 @@ def _measured(event: events.BenchStarted | events.BenchTaskStarted | events.RowM
             return Told(f"measuring {event.backend}: {event.task}", "dim")
         case events.RowMeasured(row=row):
             if row.status == "failed":
-                return Told(f"{SEVERITY_SIGNS['reject']} {row.backend} failed: {clean(row.reason)}", "reject")
+                return Told(f"{SEVERITY_SIGNS['reject']} {row.backend} failed: {uncoloured(row.reason)}", "reject")
             took = duration(row.latency_ms.median) if row.latency_ms else NOT_MEASURED
             return Told(f"{VERDICT_SIGNS['clean']} {row.backend}: {took}")
         case events.KernelsTimed(times=None, failure=failure):

@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from idbg.format.plain_text import uncoloured
 from idbg.schema import events
 from idbg.schema.events import SessionEvent
 from idbg.schema.repros import Sought
 from idbg.schema.runs import Run
-from idbg_tui.panes.log.narration import Told, clean, tell
+from idbg_tui.panes.log.narration import Told, tell
 from idbg_tui.state.soughts import of_event
 
 LIMIT = 20_000
@@ -114,4 +115,4 @@ class LogLines:
             self.lines.append(self._output(rest, event.stream))
 
     def _output(self, raw: str, stream: str) -> LogLine:
-        return LogLine(Told(clean(raw)), self._events, stream)
+        return LogLine(Told(uncoloured(raw)), self._events, stream)

@@ -14,9 +14,9 @@ from idbg.schema.code import Kernel, KernelCall
 from idbg.schema.diff import KernelError
 from idbg.schema.graphs import Graph, GraphId, Node, NodeId, Sym, TensorMeta
 from idbg.schema.violations import SEVERITIES
+from idbg.views import kernel_times
 from idbg.views.blame import made_by, stage_name
 from idbg.views.cost_words import waste_words
-from idbg_tui.panes.benchmarks import kernel_times
 from idbg_tui.panes.graph.tally import Tally
 from idbg_tui.state import queries
 from idbg_tui.state.state import State
@@ -227,7 +227,7 @@ def _kernels(state: State) -> Iterator[Fact]:
             label, _dotted(kernel.name, language_of(kernel), f"wrapper line {call.line}"), kernel=kernel, call=call
         )
         if (time := queries.time_of(state, kernel, call)) is not None:
-            yield Fact("time", kernel_times.words(time))
+            yield Fact("time", kernel_times.sentence(time))
         if (error := queries.error_of(state, kernel, call)) is not None:
             yield Fact("error", _error(error), "reject" if error.bad else "")
         label = ""

@@ -11,8 +11,8 @@ from idbg.format.amounts import counted
 from idbg.format.kernels import language_of
 from idbg.schema.code import Kernel, KernelCall, OutputCode
 from idbg.schema.graphs import Graph, GraphId, Node, NodeId, Part
+from idbg.views import kernel_times
 from idbg_tui import user_files
-from idbg_tui.panes.benchmarks import kernel_times
 from idbg_tui.state import queries
 from idbg_tui.state.sentences import why_no_graph
 from idbg_tui.state.state import State
@@ -137,7 +137,7 @@ def _about(state: State, kernel: Kernel) -> str:
     if len(unique) > 1 and key in unique:
         facts += f" · {unique.index(key) + 1} of this node's {len(unique)}"
     times = [time for call in _calls(state, kernel) if (time := queries.time_of(state, kernel, call)) is not None]
-    return f"{kernel_times.words(times[0])} · {facts}" if times else facts
+    return f"{kernel_times.sentence(times[0])} · {facts}" if times else facts
 
 
 def _wrapper(state: State) -> Sheet:

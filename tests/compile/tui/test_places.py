@@ -121,9 +121,9 @@ async def test_what_is_typed_takes_the_place_of_the_name_that_is_offered(tmp_pat
 
 
 def test_the_bar_of_a_latency_ends_at_its_median() -> None:
-    from idbg.reports import bench, bench_plots
+    from idbg.views import bench, bench_charts
 
-    chart = bench_plots.latency(bench.latest(state_of("benched").history.rows))
+    chart = bench_charts.latency(bench.latest(state_of("benched").history.rows))
     rows = ["".join(text for text, _ in row) for row in charts.drawn(chart, 100)]
     (mock,) = (row for row in rows if "mock  151" in row)
     bars = mock.partition("┤")[2]

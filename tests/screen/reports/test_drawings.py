@@ -9,14 +9,15 @@ import pytest
 from idbg.analysis.decisions import times
 from idbg.analysis.liveness import memory_profile
 from idbg.format.amounts import figure
-from idbg.reports import bench_plots, drawings
-from idbg.reports.bench_plots import Chart, Figure
+from idbg.reports import drawings
 from idbg.reports.drawings import Axis, Bar, FlameBox, Line, Point, of_bench, of_diff, of_time
 from idbg.reports.drawings.scales import Scale, scale, ticks
 from idbg.reports.drawings.svg import cut
 from idbg.schema.diff import DECADES, LARGEST, DiffReport, ErrorMap, TensorDiff
 from idbg.schema.runs import Run, fold
 from idbg.schema.steps import StepDistance, TrainingSteps
+from idbg.views import bench_charts
+from idbg.views.bench_charts import Chart, Figure
 from tests.harness.markup import Markup
 from tests.harness.recorded import log
 
@@ -106,10 +107,10 @@ def test_a_bar_ends_at_its_value_and_what_was_not_measured_has_none() -> None:
 
 def test_a_benchmark_says_each_median_and_keeps_every_sample() -> None:
     rows = fold(log("benched")).rows
-    chart = bench_plots.latency(rows)
+    chart = bench_charts.latency(rows)
     samples = [row.latency_ms.samples if row.latency_ms else () for row in rows]
     drawing = of_bench.chart(chart, samples)
-    medians = [bench_plots.said(row.latency_ms.median if row.latency_ms else None, "ms") for row in rows]
+    medians = [bench_charts.said(row.latency_ms.median if row.latency_ms else None, "ms") for row in rows]
     assert all(any(text.startswith(median) for text in texts(drawing)) for median in medians)
     strokes = [each.get("d", "") for each in parsed(drawing).iter("path") if each.get("class") == "samples"]
     assert len(strokes) == sum(bool(each) for each in samples)
@@ -121,8 +122,8 @@ def test_each_kind_of_chart_is_drawn(name: str) -> None:
     graph = next(iter(run.graphs.values()))
     roof = Figure("mm", 40.0, at=12.0), Figure("conv", 3.0, at=0.5)
     charts = {
-        "history": bench_plots.history(fold(log("benched")).rows),
-        "memory": bench_plots.memory(graph, memory_profile(graph).live_bytes),
+        "history": bench_charts.history(fold(log("benched")).rows),
+        "memory": bench_charts.memory(graph, memory_profile(graph).live_bytes),
         "roofline": Chart("roofline", "Roofline", "GFLOP/s", roof, "none", "FLOPs/byte", (10.0, 100.0)),
     }
     drawing = of_bench.chart(charts[name])

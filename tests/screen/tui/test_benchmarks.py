@@ -7,15 +7,24 @@ from msgspec.structs import replace
 
 from idbg.schema import events
 from idbg.schema.programs import Failure
-from idbg_tui.panes.benchmarks import charts, detail
+from idbg.views import bench
+from idbg.views.tree import items
+from idbg_tui.app import IdbgApp
+from idbg_tui.panes.benchmarks import charts
 from idbg_tui.panes.benchmarks import rows as bench_list
 from idbg_tui.state.state import State
 from idbg_tui.widgets.listing import Listing
+from idbg_tui.widgets.section_rows import place_of
 from tests.harness.benched import listed, opened, rows, scaled, told, with_rows
 from tests.harness.recorded import app_of
 from tests.harness.screen import SMALL, WIDE, bar, settle, texts
 
 MIDDLE = (110, 32)
+
+
+def shown_rows(app: IdbgApp) -> list[str]:
+    """The rows of the pane, without what stands before their words."""
+    return [row.strip(" ▾▸") for row in texts(app, "benchmarks")]
 
 
 @pytest.fixture(autouse=True)
@@ -30,32 +39,34 @@ async def test_a_saved_session_shows_its_rows_and_what_is_wrong_with_them(tmp_pa
     async with opened(tmp_path) as (app, pilot):
         await pilot.press("z")
         await settle(pilot)
-        shown = texts(app, "benchmarks")
-        assert shown[0] == " ✘ of 4 rows, 1 failed and 1 with numbers that do not agree"
+        shown = shown_rows(app)
+        assert shown[0] == "✘ of 4 rows, 1 failed and 1 with numbers that do not agree"
         for head in ("cold", "warm", "median", "± std", "p95", "speed-up", "peak", "graphs", "violations", "numbers"):
             assert head in shown[2]
-        inductor = next(row for row in shown if row.startswith(" ✘ inductor"))
-        for figure in ("18.3 s", "1.89 s", "59.8 µs", "± 2.41 µs", "64.6 µs", "1.24 x", "65.6 MiB", "WRONG"):
+        inductor = next(row for row in shown if row.startswith("✘ inductor"))
+        for figure in ("18.3 s", "1.89 s", "59.8 µs", "2.41 µs", "64.6 µs", "1.24x", "65.6 MiB", "WRONG"):
             assert figure in inductor
-        assert any(row.startswith(" ✘ tvm       failed: BackendCompilerFailed: ImportError: Pl") for row in shown)
-        assert ' ✘ inductor: 1 tensor wrong: out["late"]' in shown
-        assert " ⚠ eager: other processes used 73 % of the processors" in shown
+        assert any(row.strip().startswith("✘ failed: BackendCompilerFailed: ImportError: Pl") for row in shown)
+        below = [row.strip() for row in shown[shown.index(inductor) + 1 :]]
+        assert below[0] == '✘ 1 tensor wrong: out["late"]' and below[1].startswith("⚠ other processes used 76 %")
         assert app.body.panes["benchmarks"].mark == "✘"
 
 
 def test_a_failed_row_is_red_and_wrong_numbers_are() -> None:
-    every = list(rows().values())
-    failed = bench_list.row(rows()["tvm"], every, 150)
-    assert {style for _, style in failed} == {bench_list.BAD}
-    wrong = {text.strip(): style for text, style in bench_list.row(rows()["inductor"], every, 150)}
-    assert wrong["WRONG"] == bench_list.BAD and wrong["✘"] == bench_list.BAD
+    def tones(backend: str) -> dict[object, str]:
+        (row,) = [item.row for item in items(bench.view([rows()[backend]]), lambda row: False) if item.row]
+        return {cell.value: cell.tone for cell in row.cells}
+
+    assert set(tones("tvm").values()) == {"reject"}
+    assert tones("inductor")["WRONG"] == "reject" and tones("mock")["agree"] == "clean"
 
 
 def test_a_row_that_failed_late_keeps_its_figures_and_says_why_below() -> None:
     late = replace(rows()["mock"], status="failed", reason="the check died", diff=None)
-    (row,) = [line for line in told(with_rows(late)) if line.startswith(" ✘ mock  ")]
-    assert "151 µs" in row and row.endswith("failed")
-    assert " ✘ mock failed: the check died" in told(with_rows(late))
+    lines = told(with_rows(late))
+    (at,) = [at for at, line in enumerate(lines) if "✘ mock  " in line]
+    assert "151 µs" in lines[at] and lines[at].endswith("failed")
+    assert lines[at + 1].strip() == "✘ failed: the check died"
 
 
 def test_a_reason_cannot_colour_the_terminal() -> None:
@@ -85,28 +96,14 @@ def test_the_last_measurement_of_each_is_shown() -> None:
 
 
 @pytest.mark.parametrize("size", [WIDE, MIDDLE, SMALL])
-async def test_no_figure_is_cut_at_any_size(tmp_path: Path, size: tuple[int, int]) -> None:
+async def test_the_most_wanted_figures_are_whole_at_any_size(tmp_path: Path, size: tuple[int, int]) -> None:
     async with opened(tmp_path, size) as (app, _):
-        lines = app.body.panes["benchmarks"].lines  # type: ignore[attr-defined]
-        shown = [
-            row for row in texts(app, "benchmarks") if row.startswith((" ⚠ eager  ", " ✘ inductor  ", " ⚠ mock  "))
-        ]
-        assert len(shown) == 3
-        _, columns = bench_list.columns(lines.rows, lines.line_width)
-        for text, row in zip(shown, lines.rows, strict=False):
-            assert text.split()[2:] == " ".join(column.cell(row) for column, _ in columns).split()
-        assert {"median", "numbers", "speed-up"} <= {column.head for column, _ in columns}
-
-
-def test_columns_go_away_from_the_least_needed_one() -> None:
-    every, before = list(rows().values()), list(bench_list.COLUMNS)
-    for width in range(140, 20, -1):
-        _, shown = bench_list.columns(every, width)
-        kept = [column for column, _ in shown]
-        gone = [column for column in before if column not in kept]
-        assert all(one.need < other.need for one in gone for other in kept)
-        before = kept
-    assert [column.head for column in before] == ["median", "numbers"]
+        shown = shown_rows(app)
+        (inductor,) = [row for row in shown if "✘ inductor  " in row]
+        for figure in ("59.8 µs", "1.24x", "WRONG"):
+            assert f"  {figure}" in inductor
+        (heads,) = [row for row in shown if row.strip().startswith("backend")]
+        assert {"median", "numbers", "speed-up"} <= set(heads.split())
 
 
 # ---------------------------------------------------------------- looking into
@@ -115,12 +112,12 @@ def test_columns_go_away_from_the_least_needed_one() -> None:
 async def test_enter_on_a_row_shows_everything_about_it(tmp_path: Path) -> None:
     async with opened(tmp_path) as (app, pilot):
         lines = app.body.panes["benchmarks"].lines  # type: ignore[attr-defined]
-        lines.place_cursor(lines.items.index(rows()["inductor"]))
+        lines.place_cursor(place_of(lines.items, bench.key(rows()["inductor"])))
         await pilot.press("enter")
         await pilot.pause()
         shown = "\n".join(listed(app))
         for text in (
-            'numbers: WRONG: 1 tensor wrong: out["late"]',
+            '✘ 1 tensor wrong: out["late"]',
             "cold compile    18.3 s",
             "median 59.8 µs, p95 64.6 µs",
             "65.6 MiB (68,837,376 bytes)",
@@ -137,7 +134,7 @@ async def test_enter_on_a_row_shows_everything_about_it(tmp_path: Path) -> None:
 async def test_enter_on_what_is_said_of_a_row_opens_that_row(tmp_path: Path) -> None:
     async with opened(tmp_path) as (app, pilot):
         lines = app.body.panes["benchmarks"].lines  # type: ignore[attr-defined]
-        about = next(at for at, one in enumerate(lines.items) if getattr(one, "text", "").startswith(" ⚠ mock"))
+        about = place_of(lines.items, (bench.key(rows()["mock"]), 0))
         lines.place_cursor(about)
         await pilot.press("enter")
         await pilot.pause()
@@ -148,11 +145,11 @@ async def test_enter_on_what_is_said_of_a_row_opens_that_row(tmp_path: Path) -> 
 
 
 def test_what_was_not_measured_is_said_and_is_no_number() -> None:
-    entries = detail.entries(rows()["tvm"], None, 100)
+    entries = charts.measurement(bench.measurement(rows()["tvm"]), 100)
     shown = ["".join(text for text, _ in one.draw(100)) for one in entries]
     for label in ("cold compile", "latency", "speed-up", "peak memory", "graphs", "numbers", "machine"):
         assert f" {label:<16}not measured" in shown
-    assert shown[0].startswith(" failed: BackendCompilerFailed")
+    assert shown[0].startswith(" ✘ failed: BackendCompilerFailed")
 
 
 def test_the_histogram_holds_every_sample() -> None:
@@ -172,9 +169,9 @@ async def test_an_empty_pane_says_what_would_fill_it(tmp_path: Path) -> None:
         await settle(pilot)
         await pilot.press("6")
         await settle(pilot)
-        assert texts(app, "benchmarks")[:2] == [
-            " this session holds no measurement",
-            " idbg bench examples/mlp_train.py measures",
+        assert shown_rows(app)[:2] == [
+            "this session holds no measurement",
+            "idbg bench examples/mlp_train.py measures",
         ]
         await pilot.press("B")
         await pilot.pause()

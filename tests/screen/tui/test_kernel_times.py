@@ -5,19 +5,21 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from idbg.reports import bench_plots
-from idbg.reports.kernels import doubts, report
+from idbg.render import text
 from idbg.schema import events
 from idbg.schema.code import Lowered, LoweredText, Resources
 from idbg.schema.kernel_times import KernelTime, KernelTimes, Peaks
 from idbg.schema.programs import Failure
+from idbg.views import bench_charts, kernel_times
+from idbg.views.kernel_times import doubts
 from idbg_tui.messages import LowerAsked
-from idbg_tui.panes.benchmarks import kernel_times, rows
+from idbg_tui.panes.benchmarks import rows
 from idbg_tui.panes.node import facts
 from idbg_tui.panes.source.pane import Caption, SourcePane
 from idbg_tui.panes.source.sheets import make
 from idbg_tui.state import queries
 from idbg_tui.state.state import State
+from idbg_tui.widgets.section_rows import Look
 from tests.harness.pane_host import Host, follow_choices, make_state, write_model
 
 TIME = KernelTime(
@@ -41,6 +43,10 @@ def times_of(*kernels: KernelTime) -> KernelTimes:
 TIMES = times_of(SMALL, TIME)
 
 
+def told(state: State, width: int = 120) -> list[str]:
+    return ["".join(part for part, _ in row.draw(width)) for row in rows.rows(state, Look(width))]
+
+
 def timed(state: State, times: KernelTimes = TIMES, **other: str) -> State:
     assert state.shown is not None
     place = {"program": state.shown.program.label, "backend": state.shown.target.backend, **other}
@@ -54,22 +60,21 @@ def state(tmp_path: Path) -> State:
 
 
 def test_the_longest_comes_first_with_what_bounds_it(state: State) -> None:
-    found = rows.items(timed(state))
-    names = [item.name for item in found if isinstance(item, KernelTime)]
-    assert names == ["k", "extern_kernels.mm"]
-    told = " ".join(item.text for item in found if isinstance(item, rows.Told))
-    assert "2 kernels of" in told and "14.5 µs of a forward's 40 µs" in told and "2.5 % more" in told
-    row = "".join(text for text, _ in kernel_times.row(TIME, TIMES, 120))
+    lines = told(timed(state))
+    (at,) = [at for at, line in enumerate(lines) if line.split()[:1] == ["kernel"]]
+    assert [line.split()[0] for line in lines[at + 1 :]] == ["k", "mm:9"]
+    said = " ".join(lines[:at])
+    assert "2 kernels of" in said and "14.5 µs of a forward's 40 µs" in said and "+2.5 %" in said
     for figure in ("12.5 µs", "31.0 %", "80.0 %", "memory-bound"):
-        assert figure in row
+        assert figure in lines[at + 1]
 
 
 @pytest.mark.parametrize("width", [120, 78, 50, 40])
-def test_no_figure_of_a_row_is_cut(width: int) -> None:
-    row = "".join(text for text, _ in kernel_times.row(TIME, TIMES, width))
-    heads = "".join(text for text, _ in kernel_times.heads(TIMES, width))
-    assert len(row) <= width and "12.5 µs" in row and "31.0 %" in row
-    assert len(heads.rstrip()) <= width
+def test_no_figure_of_a_row_is_cut(state: State, width: int) -> None:
+    lines = told(timed(state), width)
+    assert all(len(line) <= width for line in lines)
+    (row,) = [line for line in lines if line.split()[:1] == ["k"]]
+    assert "12.5 µs" in row and "31.0 %" in row
 
 
 def test_the_node_and_the_graph_tell_the_time(state: State) -> None:
@@ -80,7 +85,7 @@ def test_the_node_and_the_graph_tell_the_time(state: State) -> None:
     words = "12.5 µs, 31 % of a call; memory-bound: 80 % of a copy's bandwidth"
     assert [fact.text for fact in facts.facts(state) if fact.label == "time"] == [words]
     assert make("kernel", state).caption.startswith(words)
-    assert [kernel_times.mark(of) for of in ([], [TIME], [TIME, TIME])] == ["", "12.5µs", "25µs"]
+    assert [kernel_times.short_time(of) for of in ([], [TIME], [TIME, TIME])] == ["", "12.5µs", "25µs"]
     timed(state, times_of(mine), backend="another")
     assert queries.time_of(state, kernel, call) is None
 
@@ -88,9 +93,10 @@ def test_the_node_and_the_graph_tell_the_time(state: State) -> None:
 def test_why_none_was_timed_is_told(state: State) -> None:
     failure = Failure(kind="input", message="no kernel of Inductor's ran")
     state.apply([events.KernelsTimed(program="m.py", backend="eager", failure=failure)])
-    what, why = [item for item in rows.items(state) if isinstance(item, rows.Told)]
-    assert what.text == " the kernels of eager were not timed" and what.style == "reject"
-    assert why.text.strip() == "no kernel of Inductor's ran"
+    assert [line.strip() for line in told(state)] == [
+        "the kernels of eager were not timed",
+        "no kernel of Inductor's ran",
+    ]
 
 
 # what a kernel was lowered to
@@ -136,23 +142,22 @@ def test_a_kernel_is_no_faster_than_the_machine(state: State) -> None:
     over = times_of(replace(product, peak_bytes_per_s=25e9), TIME)
     over = replace(over, peaks=replace(over.peaks, others=0.45))
     assert product.beyond_compute and product.of_compute is None and product.bound == "unknown"
-    assert "faster than the matmul that was measured" in kernel_times.words(product)
-    told = " ".join(item.text for item in rows.items(timed(state, over)) if isinstance(item, rows.Told))
-    chart = bench_plots.roofline(state.history.kernels).title
-    for said in (told, chart, report(over)):
+    assert "faster than the matmul that was measured" in kernel_times.sentence(product)
+    lines = " ".join(told(timed(state, over), 200))
+    chart = bench_charts.roofline(state.history.kernels).title
+    for said in (lines, chart, text.text(kernel_times.view(over))):
         assert "other processes used 45 % of the processors while the peaks were measured" in said
         assert "1 kernel ran faster than the matmul that was measured as the peak" in said
-    everything = told + "".join(text for text, _ in kernel_times.row(over.kernels[0], over, 120)) + report(over)
-    assert "10,0" not in everything and "10000 %" not in everything
+    assert "10,0" not in lines and "10000 %" not in lines
     fine = times_of(replace(product, peak_flops_per_s=6e12), TIME)
     assert fine.kernels[0].of_compute is not None and list(doubts(fine)) == []
 
 
 def test_rows_that_do_not_add_up_to_the_title_say_so(state: State) -> None:
     one, other = replace(TIME, samples_us=(10.0, 10.0, 20.0)), replace(SMALL, samples_us=(9.0, 5.0, 9.0))
-    told = " ".join(item.text for item in rows.items(timed(state, times_of(one, other))) if isinstance(item, rows.Told))
-    assert "19 µs of a forward" in told and "add up to 19 µs" not in told  # 19, 15, 29: the median is their sum
+    lines = " ".join(told(timed(state, times_of(one, other)), 200))
+    assert "19 µs of a forward" in lines and "add up to 19 µs" not in lines  # 19, 15, 29: the median is their sum
     one = replace(one, samples_us=(10.0, 10.0, 4.0, 4.0, 10.0))
     other = replace(other, samples_us=(4.0, 4.0, 10.0, 10.0, 10.0))
-    told = " ".join(item.text for item in rows.items(timed(state, times_of(one, other))) if isinstance(item, rows.Told))
-    assert "14 µs of a forward" in told and "the medians of the rows add up to 20 µs" in told
+    lines = " ".join(told(timed(state, times_of(one, other)), 200))
+    assert "14 µs of a forward" in lines and "the medians of the rows add up to 20 µs" in lines

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from idbg.format.plain_text import uncoloured
 from idbg.schema import events
 from idbg.schema.decisions.dynamo import GraphBreak
 from idbg.schema.diff import Comparison
@@ -11,7 +12,7 @@ from idbg.schema.programs import Failure, Program, Target
 from idbg.schema.repros import Sought
 from idbg.schema.runs import Run, fold
 from idbg_tui.messages import CopyAsked, Flash, LineChosen
-from idbg_tui.panes.log.narration import clean, tell
+from idbg_tui.panes.log.narration import tell
 from idbg_tui.panes.log.pane import LogPane
 from idbg_tui.panes.log.rows import LIMIT, LogLines
 from idbg_tui.state.state import State
@@ -125,7 +126,7 @@ def test_a_carriage_return_leaves_the_last_state_of_the_line() -> None:
     ],
 )
 def test_no_control_sequence_reaches_the_terminal(raw: str, shown: str) -> None:
-    assert clean(raw) == shown
+    assert uncoloured(raw) == shown
 
 
 def test_an_escape_sequence_cut_in_two_by_the_pipe_is_still_removed() -> None:

@@ -17,19 +17,26 @@ from idbg.schema.bench import BenchBackend, BenchCase
 from idbg.schema.errors import BadInput
 from idbg.schema.programs import Failure, Program, Target
 from idbg.session.session import Session
+from idbg.views import bench as view
 from idbg_tui.app import IdbgApp
-from idbg_tui.panes.benchmarks import detail
+from idbg_tui.panes.benchmarks.charts import measurement
 from idbg_tui.panes.log import narration
 from idbg_tui.state import measurements
 from idbg_tui.state.state import State
 from idbg_tui.status_bar import flashes
 from idbg_tui.status_bar.footer import footer_progress
 from idbg_tui.widgets.picker import Choices, Picker
+from idbg_tui.widgets.section_rows import place_of
 from tests.harness.benched import keep, opened, rows, scaled, told, with_rows
 from tests.harness.live import FakeSession
 from tests.harness.screen import WIDE, ReadyApp, bar, settle, texts, until
 
 STRICT = Target("aot", device="cpu", rules='name = "none"', options={"max_autotune": True})
+
+
+def shown_rows(app: IdbgApp) -> list[str]:
+    """The rows of the pane, without what stands before their words."""
+    return [row.strip(" ▾▸") for row in texts(app, "benchmarks")]
 
 
 @pytest.fixture(autouse=True)
@@ -84,7 +91,7 @@ async def test_one_key_measures_on_eager_inductor_and_the_targets_backend(tmp_pa
             assert (case.device, case.options, case.rules) == ("cpu", STRICT.options, STRICT.rules)
             assert case.program is session.program
         assert app.body.current == "benchmarks"
-        assert " 3 rows to measure when the compile is done   (c cancels both)" in texts(app, "benchmarks")
+        assert "3 rows to measure when the compile is done   (c cancels both)" in shown_rows(app)
         await pilot.press("B")
         assert len(session.asked) == 3 and "measuring already" in bar(app, "footer")
 
@@ -99,21 +106,21 @@ async def test_rows_appear_as_they_are_measured() -> None:
         await pilot.press("B")
         session.begin()
         await until(pilot, lambda: app.state.measuring)
-        assert texts(app, "benchmarks")[0] == " measuring eager: warm   3 rows left   (c stops it)"
+        assert shown_rows(app)[0] == "measuring eager: warm   3 rows left   (c stops it)"
         session.emit(events.RowMeasured(row=rows()["eager"]))
         session.emit(events.BenchTaskStarted(program="m.py", backend="inductor", task="warm"))
         await until(pilot, lambda: app.state.history.rows_left == 2)
-        assert texts(app, "benchmarks")[0].startswith(" measuring inductor: warm   2 rows left")
-        assert any(row.startswith(" ⚠ eager  ") for row in texts(app, "benchmarks"))
+        assert shown_rows(app)[0].startswith("measuring inductor: warm   2 rows left")
+        assert any(row.startswith("⚠ eager  ") for row in shown_rows(app))
         assert "measuring inductor: warm   2 rows left" in bar(app, "footer") and "c cancel" in bar(app, "footer")
         lines = app.body.panes["benchmarks"].lines  # type: ignore[attr-defined]
-        lines.place_cursor(lines.items.index(rows()["eager"]))
+        lines.place_cursor(place_of(lines.items, view.key(rows()["eager"])))
         session.emit(events.RowMeasured(row=rows()["mock"]))
         session.emit(events.RowMeasured(row=rows()["inductor"]))
         session.emit(events.BenchEnded())
         await until(pilot, lambda: not app.state.measuring)
-        assert "measuring" not in texts(app, "benchmarks")[0]
-        assert lines.items[lines.cursor] == rows()["eager"]
+        assert "measuring" not in shown_rows(app)[0]
+        assert lines.items[lines.cursor].key == view.key(rows()["eager"])
         assert "C charts them" in bar(app, "footer")
 
 
@@ -128,8 +135,8 @@ async def test_cancel_stops_it_and_finished_rows_stay(key: str) -> None:
         assert session.calls[-1] == "cancel" and app.is_running
         session.emit(events.BenchEnded(failure=Failure(kind="cancelled", message="cancelled")))
         await until(pilot, lambda: not app.state.measuring)
-        assert texts(app, "benchmarks")[0] == " stopped before all was measured: B measures again"
-        assert any(row.startswith(" ⚠ mock  ") for row in texts(app, "benchmarks"))
+        assert shown_rows(app)[0] == "stopped before all was measured: B measures again"
+        assert any(row.startswith("⚠ mock  ") for row in shown_rows(app))
         await pilot.press("B")
         assert len(session.asked) == 6
 
@@ -141,7 +148,7 @@ async def test_what_waits_for_the_compile_is_forgotten_with_it() -> None:
         await pilot.press("c")
         await pilot.pause()
         assert app.state.measurements.waiting == 0
-        assert texts(app, "benchmarks")[0].startswith(" not measured: B measures eager, inductor, aot")
+        assert shown_rows(app)[0].startswith("not measured: B measures eager, inductor, aot")
 
 
 async def test_a_measurement_that_is_refused_says_so_and_can_be_asked_again() -> None:
@@ -156,7 +163,7 @@ async def test_a_measurement_that_is_refused_says_so_and_can_be_asked_again() ->
 def test_the_time_of_each_kernel_is_no_row() -> None:
     state = with_rows(rows()["mock"])
     state.apply([events.BenchStarted(cases=1), events.BenchTaskStarted(program="m", backend="aot", task="kernels")])
-    assert told(state)[0] == " measuring aot: each kernel   (c stops it)"
+    assert told(state)[0].strip() == "measuring aot: each kernel   (c stops it)"
 
 
 def step(number: int, words: str, at: float) -> events.BenchStepStarted:
@@ -168,7 +175,10 @@ def test_the_step_and_its_time_are_told() -> None:
     task = events.BenchTaskStarted(program="m", backend="aot", task="kernels", at=now - 42)
     state.apply([events.BenchStarted(cases=1, at=now - 42), task, step(1, "importing torch", now - 42)])
     state.apply([step(6, "measuring the machine's peaks", now - 12.2)])
-    assert told(state)[0] == " measuring aot: each kernel · step 6 of 6: measuring the machine's peaks   (c stops it)"
+    assert (
+        told(state)[0].strip()
+        == "measuring aot: each kernel · step 6 of 6: measuring the machine's peaks   (c stops it)"
+    )
     whole = "".join(text for text, _ in footer_progress(state, 160))
     assert whole == "measuring aot: each kernel · step 6 of 6: measuring the machine's peaks  12 s, 42 s in all"
     assert "".join(text for text, _ in footer_progress(state, 80)) == "aot: each kernel · step 6 of 6  12 s"
@@ -182,7 +192,7 @@ async def test_steps_come_as_they_begin_and_go_with_the_measurement() -> None:
         session.begin()
         session.emit(step(4, "warming up", time.time()))
         await until(pilot, lambda: app.state.history.step is not None)
-        assert texts(app, "benchmarks")[0].startswith(" measuring eager: warm · step 4 of 6: warming up   3 rows left")
+        assert shown_rows(app)[0].startswith("measuring eager: warm · step 4 of 6: warming up   3 rows left")
         assert "eager: warm · step 4 of 6: warming up   3 rows left  0 s" in bar(app, "footer")
         assert "c cancel" in bar(app, "footer")
         session.emit(events.BenchEnded())
@@ -199,7 +209,7 @@ def test_rows_that_could_not_be_kept_are_said() -> None:
     ended = events.BenchEnded(failure=failure)
     state = with_rows(rows()["mock"])
     state.apply([ended])
-    assert told(state)[0] == " cannot use the database x: locked; try again"
+    assert told(state)[0].strip() == "cannot use the database x: locked; try again"
     assert flashes.of_event(ended) == ("cannot use the database x: locked: try again", "error")
 
 
@@ -247,7 +257,7 @@ async def test_a_program_is_really_measured(tmp_path: Path) -> None:
                     break
             (row,) = app.state.history.rows
             assert row.status == "ok" and row.latency_ms is not None
-            assert any(line.startswith((" ✔ eager", " ⚠ eager")) for line in texts(app, "benchmarks"))
+            assert any(line.startswith(("✔ eager", "⚠ eager")) for line in shown_rows(app))
     assert BenchHistory(default_path()).of_program(str(model)) == [row]
 
 
@@ -260,10 +270,10 @@ async def test_each_row_stands_beside_the_last_time(tmp_path: Path) -> None:
     async with opened(tmp_path) as (app, pilot):
         await pilot.press("z")
         await settle(pilot)
-        shown = texts(app, "benchmarks")
-        assert any(row.startswith(" = eager: no difference beyond the noise: 74.1 µs → 74.1 µs") for row in shown)
-        assert any(row.startswith(" ✔ inductor: faster: 89.6 µs → 59.8 µs") for row in shown)
-        assert "   mock was not measured before" in shown
+        shown = shown_rows(app)
+        assert any(row.strip().startswith("= no difference beyond the noise: 74.1 µs → 74.1 µs") for row in shown)
+        assert any(row.strip().startswith("✔ faster: 89.6 µs → 59.8 µs") for row in shown)
+        assert any(row.strip() == "→ not measured before" for row in shown)
 
 
 def test_slower_is_told_and_what_else_changed() -> None:
@@ -273,9 +283,9 @@ def test_slower_is_told_and_what_else_changed() -> None:
     state = with_rows(row)
     state.take_past(measurements.read(row.file, [row]))
     (line,) = [line for line in told(state) if "slower" in line]
-    assert line.startswith(" ⚠ inductor: slower: 29.9 µs → 59.8 µs") and line.endswith("also changed: the program")
-    entries = detail.entries(row, state.measurements.past.change_of(row), 100)
-    assert any("slower: 29.9 µs" in "".join(text for text, _ in one.draw(100)) for one in entries)
+    assert line.strip().startswith("⚠ slower: 29.9 µs → 59.8 µs") and line.endswith("also changed: the program")
+    made = measurement(view.measurement(row, state.measurements.past.change_of(row)), 100)
+    assert any("slower: 29.9 µs" in "".join(text for text, _ in one.draw(100)) for one in made)
 
 
 def test_a_second_measurement_is_held_against_the_first_of_the_same_session() -> None:

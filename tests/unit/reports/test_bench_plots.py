@@ -3,15 +3,16 @@
 import csv
 import io
 import json
-import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
-from idbg.reports import bench_plots
-from idbg.reports.bench_plots import Chart, Figure
+from idbg.reports.drawings.files import write_chart
 from idbg.schema.bench import Latency, Machine, Row
-from idbg.schema.errors import BadInput, OutputError
+from idbg.schema.errors import OutputError
+from idbg.views import bench_charts
+from idbg.views.bench_charts import Chart, Figure
 
 
 def row(backend: str = "inductor", median: float | None = 2.0, **others: object) -> Row:
@@ -23,32 +24,32 @@ def row(backend: str = "inductor", median: float | None = 2.0, **others: object)
 EAGER = row("eager", 4.0)
 FAILED = row("mock", None, status="failed", reason="no such op", cold_compile_s=1.5)
 ROWS = [EAGER, row(speedup=2.0, cold_compile_s=12.0, warm_compile_s=0.25), FAILED]
-HISTORY = bench_plots.history([row(at=86400.0 * day) for day in (3, 1, 2)] + [EAGER])
+HISTORY = bench_charts.history([row(at=86400.0 * day) for day in (3, 1, 2)] + [EAGER])
 CHARTS = [
-    bench_plots.latency(ROWS),
-    bench_plots.speedup(ROWS),
-    bench_plots.compile_time(ROWS),
-    bench_plots.phases({"dynamo": 0.5, "codegen": 2.0}, "run 3"),
+    bench_charts.latency(ROWS),
+    bench_charts.speedup(ROWS),
+    bench_charts.compile_time(ROWS),
+    bench_charts.phases({"dynamo": 0.5, "codegen": 2.0}, "run 3"),
     HISTORY,
 ]
 
 
 def test_a_latency_has_its_spread_and_a_failed_row_none() -> None:
-    eager, inductor, failed = bench_plots.latency(ROWS).figures
+    eager, inductor, failed = bench_charts.latency(ROWS).figures
     assert (eager.name, eager.value) == ("eager", 4.0)
     assert inductor.low == pytest.approx(1.82) and inductor.high == pytest.approx(2.18)
     assert failed == Figure("mock", None)
 
 
 def test_eager_is_neither_compiled_nor_sped_up() -> None:
-    assert [one.name for one in bench_plots.speedup(ROWS).figures] == ["inductor", "mock"]
-    cold, warm, cold_failed, warm_failed = bench_plots.compile_time(ROWS).figures
+    assert [one.name for one in bench_charts.speedup(ROWS).figures] == ["inductor", "mock"]
+    cold, warm, cold_failed, warm_failed = bench_charts.compile_time(ROWS).figures
     assert (cold.value, warm.value, cold_failed.value, warm_failed.value) == (12.0, 0.25, 1.5, None)
-    assert not bench_plots.speedup([EAGER]).figures
+    assert not bench_charts.speedup([EAGER]).figures
 
 
 def test_the_longest_phase_is_first() -> None:
-    assert [one.name for one in bench_plots.phases({"dynamo": 0.5, "codegen": 2.0}, "run 3").figures] == [
+    assert [one.name for one in bench_charts.phases({"dynamo": 0.5, "codegen": 2.0}, "run 3").figures] == [
         "codegen",
         "dynamo",
     ]
@@ -58,7 +59,7 @@ def test_the_history_is_a_line_for_each_backend_size_and_machine_by_date() -> No
     inductor = [one.at for one in HISTORY.figures if one.name == "inductor"]
     assert inductor == [86400.0, 2 * 86400.0, 3 * 86400.0]
     others = [row(batch=8), row(machine=Machine(host="one")), row(machine=Machine(host="two")), FAILED]
-    assert [one.name for one in bench_plots.history(others).figures] == [
+    assert [one.name for one in bench_charts.history(others).figures] == [
         "inductor batch 8",
         "inductor one",
         "inductor two",
@@ -67,32 +68,24 @@ def test_the_history_is_a_line_for_each_backend_size_and_machine_by_date() -> No
 
 @pytest.mark.parametrize("chart", CHARTS, ids=lambda chart: chart.name)
 def test_the_numbers_are_those_of_the_chart(chart: Chart) -> None:
-    heads, *lines = csv.reader(io.StringIO(bench_plots.to_csv(chart)))
+    heads, *lines = csv.reader(io.StringIO(bench_charts.to_csv(chart)))
     at = heads.index(next(head for head in heads if head not in ("measured", "at")))
     assert [line[at] for line in lines] == ["" if one.value is None else str(one.value) for one in chart.figures]
-    found = json.loads(bench_plots.to_json(chart), parse_constant=lambda name: 1 / 0)
-    assert found["schema"] == bench_plots.SCHEMA and found["unit"] == chart.unit
+    found = json.loads(bench_charts.to_json(chart), parse_constant=lambda name: 1 / 0)
+    assert found["schema"] == bench_charts.SCHEMA and found["unit"] == chart.unit
     assert [one["value"] for one in found["figures"]] == [one.value for one in chart.figures]
 
 
 @pytest.mark.parametrize("chart", CHARTS, ids=lambda chart: chart.name)
 def test_a_chart_becomes_three_files(tmp_path: Path, chart: Chart) -> None:
-    pytest.importorskip("matplotlib")
-    written = list(bench_plots.write(chart, tmp_path))
-    assert [path.name for path in written] == [f"bench-{chart.name}.{kind}" for kind in ("csv", "json", "png")]
-    assert written[-1].read_bytes().startswith(b"\x89PNG")
-
-
-def test_without_matplotlib_the_numbers_are_written_and_the_extra_is_named(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(BadInput, match="pictures need matplotlib") as raised:
-        list(bench_plots.write(CHARTS[0], tmp_path))
-    assert "idbg[plots]" in raised.value.hint
-    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".csv", ".json"]
+    written = list(write_chart(chart, tmp_path))
+    assert [path.name for path in written] == [f"bench-{chart.name}.{kind}" for kind in ("csv", "json", "svg")]
+    root = ElementTree.parse(written[-1]).getroot()
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    texts = [element.text or "" for element in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert texts[0].startswith(chart.title[:20]) and len(texts) > 3
 
 
 def test_a_folder_that_is_gone_is_said(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="cannot write"):
-        list(bench_plots.write(CHARTS[0], tmp_path / "gone"))
+        list(write_chart(CHARTS[0], tmp_path / "gone"))

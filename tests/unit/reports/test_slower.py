@@ -4,8 +4,8 @@ import pytest
 from msgspec.structs import replace
 
 from idbg.bench.change import change
-from idbg.reports.slower import lines, verdict
 from idbg.schema.bench import Machine, Row
+from idbg.views.slower import lines, verdict
 from tests.harness.bench_rows import row
 
 

@@ -11,14 +11,12 @@ from idbg.bench import plan
 from idbg.bench.history import BenchHistory, default_path
 from idbg.bench.runner import kernel_times, reason
 from idbg.bench.suite import Suite, rows_of
-from idbg.cli import exits, output
+from idbg.cli import exits, output, tables
 from idbg.cli.progress import Steps
 from idbg.cli.signals import signals_raise
 from idbg.config import places, settings
 from idbg.config.arguments import check_device
-from idbg.reports import bench as report
-from idbg.reports import kernels as kernel_report
-from idbg.reports import slower
+from idbg.schema import strict_json
 from idbg.schema.bench import (
     EAGER,
     RUNS,
@@ -34,6 +32,9 @@ from idbg.schema.bench import (
 from idbg.schema.bench_steps import BenchStep
 from idbg.schema.errors import BadInput, OutputError
 from idbg.schema.programs import Program, Target
+from idbg.views import bench as view
+from idbg.views import kernel_times as kernel_view
+from idbg.views import slower
 
 log = logging.getLogger(__name__)
 HELP = "measure programs on several backends: compile time, latency, memory, and whether the numbers agree"
@@ -108,6 +109,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     kept.add_argument("--resume", action="store_true", help="go on with the last suite that was interrupted")
     kept.add_argument("--name", default="", help="a name for this suite, for --compare")
     kept.add_argument("--database", metavar="FILE", help="where rows are kept (in the user's data folder)")
+    tables.add_sort(parser)
     parser.add_argument("--csv", metavar="FILE", help="write the rows there too")
 
 
@@ -136,20 +138,19 @@ def _run(args: argparse.Namespace, argv: tuple[str, ...], history: BenchHistory)
     else:
         suite = Suite.begin(history, cases, args.name) if cases else Suite.latest(history)
     _measure(suite, args.timeout)
-    changes: list[SpeedChange] | None = []
+    changes: list[SpeedChange] | None = None
     try:
-        changes = suite.changes(older) if args.compare else []
+        changes = suite.changes(older) if args.compare else None
     except OutputError as error:  # the rows are measured: they are told whatever the database says
         log.warning(error.message)
-        changes = None
     kernels: list[tuple[BenchCase, Timed | Failed]] = []
     try:
         if args.kernels:
             kernels += _kernels(suite.cases, args.timeout)
     finally:
-        _report(suite.rows, changes or [], kernels, args, notes=history.notes)
+        _report(suite.rows, changes, kernels, args, notes=history.notes)
     speed = _speed(suite.rows, changes) if args.fail_on else 0
-    return speed if report.passed(suite.rows) else exits.FAILED
+    return speed if view.passed(suite.rows) else exits.FAILED
 
 
 def _speed(rows: list[Row], changes: list[SpeedChange] | None) -> int:
@@ -169,6 +170,8 @@ def _check(args: argparse.Namespace) -> None:
         if value is not None and not value >= lowest:
             raise BadInput(f"--{name} is {value:g}", hint=f"give a number from {lowest:g} up")
     check_device(args.device)
+    heads = dict.fromkeys(column.head for column in (*view.COLUMNS, *kernel_view.COLUMNS))
+    tables.check_sort(args.sort, ("backend", "kernel", *heads))
     if args.fail_on and not args.compare:
         raise BadInput("--fail-on slower has nothing to compare with", hint="add --compare, or --compare SUITE")
 
@@ -224,19 +227,13 @@ def _refused(error: OutputError, row: Row | None) -> None:
     kept = ""
     if row is not None:
         with tempfile.NamedTemporaryFile("w", prefix="idbg-bench-", suffix=".json", delete=False) as file:
-            file.write(report.to_json([row]))
+            file.write(strict_json.formatted(view.as_json([row])).decode())
         kept = f"; the row is in {file.name}"
     log.warning("%s%s", error.message, kept)
 
 
-def _kernel_lines(name: str, result: Timed | Failed) -> str:
-    if isinstance(result, Timed):
-        return kernel_report.report(result.times, name)
-    return f"{name}: no kernel was timed: {reason(result)}"
-
-
 def _kernels_as_json(case: BenchCase, result: Timed | Failed) -> dict[str, object]:
-    timed = kernel_report.plain(result.times) if isinstance(result, Timed) else {"reason": reason(result)}
+    timed = kernel_view.as_json(result.times) if isinstance(result, Timed) else {"reason": reason(result)}
     return {"program": case.program.label, "backend": str(case.backend), **timed}
 
 
@@ -259,19 +256,24 @@ def _kernels(cases: list[BenchCase], seconds: float) -> list[tuple[BenchCase, Ti
 
 def _report(
     rows: list[Row],
-    changes: list[SpeedChange],
+    changes: list[SpeedChange] | None,
     kernels: list[tuple[BenchCase, Timed | Failed]],
     args: argparse.Namespace,
     notes: list[str],
 ) -> None:
     if args.json:
-        output.say_json(report.to_json(rows, changes, notes, [_kernels_as_json(*timed) for timed in kernels]))
+        found = view.as_json(rows, changes or (), notes, [_kernels_as_json(*timed) for timed in kernels])
+        output.say_json(strict_json.formatted(found).decode())
     else:
         for case, result in kernels:
-            output.say(_kernel_lines(_name(case), result) + "\n")
-        output.say(report.report(rows, changes))
+            if isinstance(result, Timed):
+                tables.say(kernel_view.view(result.times, _name(case)), args.sort, check=False)
+            else:
+                output.say(f"{_name(case)}: no kernel was timed: {reason(result)}")
+            output.say("")
+        tables.say(view.view(rows, changes), args.sort, check=False)
     if args.csv:
         try:
-            Path(args.csv).write_text(report.to_csv(rows))
+            Path(args.csv).write_text(view.as_csv(rows))
         except OSError as error:
             raise OutputError(f"cannot write {args.csv}: {error.strerror}", hint="give another file") from error

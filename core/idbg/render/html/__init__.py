@@ -25,7 +25,7 @@ Drawings = Mapping[str, Callable[[object], Markup | None]]
 class Painter:
     """What the template asks for while it draws a section of a run."""
 
-    run: Run
+    run: Run | None  # whose nodes and kernels rows name; None: of no run
     noun: str  # under which the search finds rows; "": that of each table
     drawings: Drawings
     most: int = MOST
@@ -36,7 +36,7 @@ class Painter:
 
     def address(self, row: Row) -> str:
         """The row's `id` in the page."""
-        return f"{self.noun or 'row'}:{self.run.number}:{links.spelt(str(row.key))}"
+        return f"{self.noun or 'row'}:{self.run.number if self.run else 0}:{links.spelt(str(row.key))}"
 
     def find(self, table: Table) -> str:
         """Under which word the search finds a table's rows."""
@@ -64,10 +64,13 @@ class Painter:
 
     def of_row(self, row: Row) -> str:
         """The address of the node or kernel that a row is about; "" of none."""
+        if self.run is None:
+            return ""
         if row.refs.kernel is not None:
             return links.named_kernel(self.run.number, *row.refs.kernel)
-        known = (node for node in row.refs.nodes if node.graph in self.run.graphs)
-        return next((links.node(self.run.number, node) for node in known), "")
+        run = self.run
+        known = (node for node in row.refs.nodes if node.graph in run.graphs)
+        return next((links.node(run.number, node) for node in known), "")
 
     def below(self, row: Row) -> Sequence[Row]:
         """The rows below a row."""
@@ -84,7 +87,7 @@ class Painter:
         return not any(row.folds or row.code or row.sides for row in table.rows)
 
 
-def section(made: Section, run: Run, noun: str, drawings: Drawings | None = None, most: int = MOST) -> Markup:
+def section(made: Section, run: Run | None, noun: str, drawings: Drawings | None = None, most: int = MOST) -> Markup:
     """The summary, then every block; what does not fit into `most` rows of a list is counted."""
     return fill("section.html", section=made, painter=Painter(run, noun, drawings or {}, most))
 

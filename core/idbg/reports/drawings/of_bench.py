@@ -7,9 +7,9 @@ from itertools import groupby
 from markupsafe import Markup
 
 from idbg.format.amounts import day
-from idbg.reports.bench_plots import Chart, Figure, roof_line, said
 from idbg.reports.drawings.bars import Bar, bars
 from idbg.reports.drawings.lines import Axis, Line, Point, lines
+from idbg.views.bench_charts import Chart, Figure, roof_line, said
 
 _LOOKS = ("c1", "c2", "c3", "c4", "c5")
 _FEW = 1500  # points of a line over nodes that are drawn: more than there are pixels

@@ -11,7 +11,8 @@ from idbg.format.amounts import counted, elapsed
 from idbg.format.file_names import short
 from idbg.format.glyphs import VERDICT_SIGNS
 from idbg.format.verdicts import verdict_words
-from idbg.reports import bench, diff, most_telling
+from idbg.render.text import text as as_text
+from idbg.reports import diff, most_telling
 from idbg.reports.again import command
 from idbg.reports.diagnostics import SIGNS, Diagnostic, changes, last_runs, of_history, stable_file
 from idbg.reports.documents import Told
@@ -19,6 +20,7 @@ from idbg.reports.documents.markdown.text import block, code, folded
 from idbg.reports.text import render as joined
 from idbg.reports.text import run_report
 from idbg.schema.runs import Run
+from idbg.views import bench
 
 ABOUT, SUFFIXES = "for an issue or a pull request", (".md",)
 MOST = 65_536  # characters that GitHub takes
@@ -160,4 +162,4 @@ def _details(told: Told, runs: list[Run]) -> Iterator[tuple[str, str]]:
             yield f"Where the numbers differ{which}", diff.summary(run.diff)
         yield f"The run as <code>idbg run</code> tells it{which}", joined(run_report(run))
     if told.history.rows:
-        yield "Benchmarks", bench.report(told.history.rows)
+        yield "Benchmarks", as_text(bench.view(told.history.rows))

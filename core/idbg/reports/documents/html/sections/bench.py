@@ -1,46 +1,20 @@
-"""What does compiling buy, with how much noise, and where does the time of a call go?"""
-
-from dataclasses import dataclass
-from itertools import groupby
+"""Show what compiling buys, with how much noise, and where the time of a call goes."""
 
 from markupsafe import Markup
 
-from idbg.format.amounts import NOT_MEASURED
-from idbg.render.html.templating import fill
-from idbg.reports import bench as told_bench
-from idbg.reports import bench_plots, bench_row, kernels
+from idbg.format.amounts import counted
+from idbg.format.shown import clean, short
+from idbg.render import html
 from idbg.reports.again import ask
-from idbg.reports.bench_plots import Chart
 from idbg.reports.documents import Told
-from idbg.reports.drawings import of_bench
-from idbg.schema.bench import Row
-from idbg.schema.events import KernelsTimed
+from idbg.reports.documents.html.sections.viewed import DRAWINGS
 from idbg.schema.runs import History
+from idbg.views import bench, bench_charts, kernel_times
+from idbg.views.tree import Chart, Section
 
 TITLE = "Benchmarks"
 ANCHOR = "benchmarks"
-OVER_TIME = 2  # measurements of one row, of which a line over time is drawn
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """A chart, its picture (None where it has no figures), and what lies beyond it."""
-
-    chart: Chart
-    picture: Markup | None
-
-
-@dataclass(frozen=True)
-class ProgramTold:
-    """The rows of one program, each as the table has it, and what they make as pictures."""
-
-    name: str
-    how: str
-    rows: list[Row]
-    cells: list[tuple[str, ...]]
-    doubts: list[str]
-    charts: list[Drawn]
-    figures: list[tuple[Row, list[tuple[str, str]]]]
+_COMMAND = Markup('<p class="dim">{} <code>{}</code></p>')
 
 
 def section(told: Told) -> Markup:
@@ -50,71 +24,28 @@ def section(told: Told) -> Markup:
 
 def filled(history: History) -> Markup:
     """What was measured in this session."""
-    return fill(
-        "bench.html",
-        programs=programs(history.rows),
-        kernels=timed(history.kernels) if history.kernels else None,
-        verdict=told_bench.verdict(history.rows),
-        measuring=history.rows_left,
-        ask=ask("bench", history.last),
-        ask_kernels=ask("bench", history.last, "--kernels"),
-        heads=told_bench.HEADS,
-    )
+    parts = []
+    if history.rows:
+        parts.append(html.section(bench.view(history.rows, everything=True), None, "measurement", DRAWINGS))
+    if history.rows_left > 0:
+        left = counted(history.rows_left, "more row")
+        parts.append(Markup("<p>{} not measured when this was written.</p>").format(left))
+    if history.kernels is not None:
+        parts.append(_kernels(history))
+    elif history.rows:
+        parts.append(_command("The time of each kernel was not measured:", ask("bench", history.last, "--kernels")))
+    return Markup("\n").join(parts) or _command("Nothing was measured:", ask("bench", history.last))
 
 
-def programs(rows: list[Row]) -> list[ProgramTold]:
-    """The rows of each program that stand beside one another."""
-    return [_program(name, list(own)) for name, own in groupby(rows, key=lambda row: row.program)]
+def _command(why: str, command: str) -> Markup:
+    return _COMMAND.format(why, short(clean(command), 400))
 
 
-def _program(name: str, rows: list[Row]) -> ProgramTold:
-    last = told_bench.latest(rows)
-    charts = [
-        Drawn(chart := bench_plots.latency(last), of_bench.chart(chart, [_samples(row) for row in last])),
-        *(Drawn(chart, of_bench.chart(chart)) for chart in (bench_plots.speedup(last), bench_plots.compile_time(last))),
-    ]
-    if len(rows) >= OVER_TIME * len(last):
-        charts.append(Drawn(chart := bench_plots.history(rows), of_bench.chart(chart)))
-    return ProgramTold(
-        name=name,
-        how=told_bench.how(rows),
-        rows=rows,
-        cells=[told_bench.cells(row) for row in rows],
-        doubts=[line.strip() for line in told_bench.doubts(rows)],
-        charts=[each for each in charts if each.picture is not None],
-        figures=[(row, figures(row)) for row in rows],
-    )
-
-
-def figures(row: Row) -> list[tuple[str, str]]:
-    """Every figure of a row with its label, and where it was measured."""
-    told = list(bench_row.figures(row))
-    if row.latency_ms:
-        told.append(("samples", bench_row.samples_words(row.latency_ms)))
-    return [*told, *bench_row.machine(row)]
-
-
-def _samples(row: Row) -> tuple[float, ...]:
-    return row.latency_ms.samples if row.latency_ms else ()
-
-
-@dataclass(frozen=True)
-class KernelsTold:
-    """What each kernel takes, or why that is not known."""
-
-    name: str
-    problem: str
-    lines: list[str]
-    charts: list[Drawn]
-
-
-def timed(event: KernelsTimed) -> KernelsTold:
-    """The last times of kernels that the session has."""
-    name = f"{event.program} on {event.backend}"
-    if event.times is None:
-        why = event.failure.message if event.failure else "no reason is known"
-        return KernelsTold(name, f"{NOT_MEASURED}: {why}", [], [])
-    wanted = bench_plots.kernels(event), bench_plots.roofline(event)
-    charts = [Drawn(chart, of_bench.chart(chart)) for chart in wanted]
-    lines = kernels.report(event.times, name).splitlines()
-    return KernelsTold(name, "", lines, [each for each in charts if each.picture is not None])
+def _kernels(history: History) -> Markup:
+    timed = history.kernels
+    assert timed is not None
+    made = kernel_times.of_event(timed)
+    charts = [Chart("bench", (of(timed), ()), of(timed).title) for of in (bench_charts.kernels, bench_charts.roofline)]
+    made = Section(made.title, made.summary, made.count, made.verdict, (*made.body, *charts))
+    title = Markup("<h3>Kernels of {} on {}</h3>").format(short(clean(timed.program)), short(clean(timed.backend)))
+    return title + html.section(made, None, "time", DRAWINGS)

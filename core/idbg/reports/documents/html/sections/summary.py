@@ -7,13 +7,13 @@ from markupsafe import Markup
 
 from idbg.analysis.decisions import times
 from idbg.render.html.templating import fill
-from idbg.reports import bench, most_telling, text
+from idbg.reports import most_telling, text
 from idbg.reports.decisions import summary
 from idbg.reports.diagnostics import Diagnostic, badness, diagnostics
 from idbg.reports.documents import Told
 from idbg.reports.guilty import answer_sentence
 from idbg.schema.runs import Run
-from idbg.views import time
+from idbg.views import bench, time
 from idbg.views.blame import blame_sentence
 
 TITLE = "Summary"
@@ -41,7 +41,7 @@ def section(told: Told) -> Markup:
     return fill(
         "summary.html",
         missing=told.history.missing,
-        measured=bench.verdict(bench.latest(told.history.rows)) if told.history.rows else "",
+        measured=bench.summary(bench.latest(told.history.rows)) if told.history.rows else "",
         runs=[(run, headline(run), [line.strip() for line in summary_lines(run)]) for run in runs],
         shown=[found[each.key] for each in shown],
         more=[found[each.key] for each in more],

@@ -9,10 +9,10 @@ from idbg import views
 from idbg.analysis.decisions.times import Timing
 from idbg.format.shown import clean, short
 from idbg.render import html
-from idbg.reports import bench_plots
 from idbg.reports.documents import Told
 from idbg.reports.drawings import of_bench, of_time
 from idbg.schema.runs import Run
+from idbg.views import bench_charts
 
 
 def of_views(told: Told, names: dict[str, str], has: Callable[[Run], object]) -> Markup | None:
@@ -25,7 +25,7 @@ def of_views(told: Told, names: dict[str, str], has: Callable[[Run], object]) ->
     for run in shown:
         if len(runs) > 1:
             parts.append(Markup("<h3>Run {}: {}</h3>").format(run.number, short(clean(run.program.label))))
-        parts += [html.section(views.view(name).view(run), run, noun, _DRAWINGS) for name, noun in names.items()]
+        parts += [html.section(views.view(name).view(run), run, noun, DRAWINGS) for name, noun in names.items()]
     return Markup("\n").join(parts) if shown else None
 
 
@@ -35,7 +35,11 @@ def _flame(data: object) -> Markup | None:
 
 def _phases(data: object) -> Markup | None:
     assert isinstance(data, Run)
-    return of_bench.chart(bench_plots.phases(data.phases, f"run {data.number} ({data.target.backend})"))
+    return of_bench.chart(bench_charts.phases(data.phases, f"run {data.number} ({data.target.backend})"))
 
 
-_DRAWINGS: html.Drawings = {"flame": _flame, "phases": _phases}
+def _bench(data: object) -> Markup | None:
+    return of_bench.chart(*cast("tuple[bench_charts.Chart, Sequence[Sequence[float]]]", data))
+
+
+DRAWINGS: html.Drawings = {"flame": _flame, "phases": _phases, "bench": _bench}

@@ -1,31 +1,24 @@
-"""Which charts do benchmark rows make, as numbers, and as pictures in files? Pictures need the extra `plots`."""
+"""Make the charts of benchmark rows, kernels, phases and memory, as numbers."""
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from itertools import groupby
-from pathlib import Path
 from statistics import quantiles
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 
 from idbg.format.amounts import NOT_MEASURED, duration
-from idbg.reports.kernels import doubts
 from idbg.schema import strict_json
 from idbg.schema.bench import EAGER, Latency, Row
-from idbg.schema.errors import BadInput, OutputError
 from idbg.schema.events import KernelsTimed
 from idbg.schema.graphs import Graph
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from idbg.views.kernel_times import doubts
 
 SCHEMA = "idbg.bench-chart/1"
 _MOST = 3.0  # times the largest value
 _NAMED = 4
-_DAY = 86400.0  # seconds: matplotlib counts days
 Unit = Literal["ms", "s", "x", "GFLOP/s", "MiB"]
 Axis = Literal["", "date", "node", "FLOPs/byte"]
 TOP = 12  # kernels that have a bar of their own
@@ -230,87 +223,6 @@ def date(at: float) -> datetime:
     return datetime.fromtimestamp(at)
 
 
-# ---------------------------------------------------------------- files
-
-
-def write(chart: Chart, folder: Path) -> Iterator[Path]:
-    """Write the numbers as CSV and JSON, then the picture, and give each path once it is written.
-
-    Raises OutputError where the disk refuses, BadInput without matplotlib.
-    """
-    for suffix, text in ((".csv", to_csv(chart)), (".json", to_json(chart))):
-        path = folder / f"bench-{chart.name}{suffix}"
-        try:
-            path.write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise _unwritten(path, error) from error
-        yield path
-    path = folder / f"bench-{chart.name}.png"
-    save(chart, path)
-    yield path
-
-
-def save(chart: Chart, path: Path) -> None:
-    """Draw the chart as a PNG. Raises BadInput without matplotlib, OutputError if it cannot be written."""
-    try:
-        from matplotlib.figure import Figure as Picture
-    except ImportError as error:
-        raise BadInput("pictures need matplotlib", hint='install it: pip install "idbg[plots]"') from error
-    measured = [(one, one.value or 0.0) for one in chart.figures if one.value is not None or not chart.over_time]
-    bars = 1.5 if chart.over_time else 0.4
-    picture = Picture(figsize=(9, min(max(2.5, 1.0 + bars * len(measured)), 6)), layout="constrained")
-    axes = picture.add_subplot()
-    axes.set_title(chart.title, fontsize=10)
-    if chart.over_time:
-        for name, line in groupby(measured, key=lambda one: one[0].name):
-            points = list(line)
-            axes.errorbar(
-                [(one.at or 0.0) / _DAY for one, _ in points],
-                [value for _, value in points],
-                yerr=_errors(points),
-                label=name,
-                marker="o",
-                capsize=3,
-            )
-        axes.set_ylabel(_head(chart))
-        axes.set_ylim(0, 1.04 * chart.reach)
-        axes.set_xlabel(chart.beyond)
-        axes.legend()
-        axes.xaxis_date(datetime.now().astimezone().tzinfo)
-        picture.autofmt_xdate()
-    elif chart.axis:
-        _draw_points(axes, chart)
-    else:
-        names = [f"{one.name}  {said(one.value, chart.unit)}" for one, _ in measured]
-        errors = _errors(measured) if any(one.low is not None for one, _ in measured) else None
-        axes.barh(names, [value for _, value in measured], xerr=errors, height=0.6, capsize=3)
-        axes.invert_yaxis()
-        axes.set_xlim(0, 1.04 * chart.reach)
-        axes.set_xlabel(f"{_head(chart)}   {chart.beyond}")
-    try:
-        picture.savefig(path, dpi=120)
-    except OSError as error:
-        raise _unwritten(path, error) from error
-
-
-def _draw_points(axes: "Axes", chart: Chart) -> None:
-    """A line over the graph's nodes; or kernels under the roof."""
-    places, values = [one.at or 0.0 for one in chart.figures], [one.value or 0.0 for one in chart.figures]
-    axes.set_xlabel(chart.axis)
-    axes.set_ylabel(chart.unit)
-    if chart.axis == "node":
-        axes.fill_between(places, values, step="mid")
-        return
-    axes.scatter(places, values)
-    for one in chart.figures:
-        axes.annotate(one.name, (one.at or 0.0, one.value or 0.0), fontsize=6)
-    if chart.roof is not None:
-        ends = roof_line(chart)
-        axes.plot([at for at, _ in ends], [value for _, value in ends], color="black")
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-
-
 def roof_line(chart: Chart) -> list[tuple[float, float]]:
     """The corners of the roof over the points, in FLOPs a byte and GFLOP/s: along a copy's speed, then a matmul's."""
     if chart.roof is None:
@@ -320,17 +232,3 @@ def roof_line(chart: Chart) -> list[tuple[float, float]]:
     ridge = compute / memory
     first, last = min(*places, ridge) / 2, max(*places, ridge) * 2
     return [(first, first * memory), (ridge, compute), (last, compute)]
-
-
-def _errors(measured: Sequence[tuple[Figure, float]]) -> list[list[float]]:
-    """How far each figure's spread reaches down and up from its value, as matplotlib wants error bars."""
-    return [
-        [value - (value if one.low is None else one.low) for one, value in measured],
-        [(value if one.high is None else one.high) - value for one, value in measured],
-    ]
-
-
-def _unwritten(path: Path, error: OSError) -> OutputError:
-    return OutputError(
-        f"cannot write {path}: {error.strerror or error}", hint="make room, or give another folder with --output"
-    )
