@@ -139,7 +139,8 @@ def _target(state: State) -> str:
     target = state.target
     device = target.device or _device_seen(state)
     dot = f" {MARKS['separator']} "
-    return dot.join(part for part in (target.backend, device, _rules(state)) if part)
+    backend = state.run.backend if state.run is not None and state.run.target == target else target.backend
+    return dot.join(part for part in (backend, device, _rules(state)) if part)
 
 
 def _rules(state: State) -> str:
@@ -224,7 +225,7 @@ def _ended(run: Run, brevity: int) -> list[BarPart]:
         pieces.append((f"{dot}{counted(len(run.kernels), 'kernel')}", ""))
     elif run.graphs:
         pieces.append((f"{dot}{counted(len(stages.frames(run)), 'frame')}, no kernels", ""))
-    return pieces if brevity else [*pieces, (f"{dot}{run.target.backend} took {elapsed(run.seconds)}", "")]
+    return pieces if brevity else [*pieces, (f"{dot}{run.backend} took {elapsed(run.seconds)}", "")]
 
 
 def _cells(pieces: list[BarPart]) -> int:

@@ -49,11 +49,11 @@ def heard(call: Callable[[Callable[..., Any]], object]) -> Run:
     """The run in which `call` is given a backend for torch.compile, and calls what it compiles."""
     run = Run(1, Program("m.py"), Target(), 0.0)
     capture = RunCapture(1, run.apply, None)
-    capture.lower = lambda gm, inputs, options: gm.forward
+    capture.lower = lambda gm, inputs, *given: gm.forward
 
     def backend(gm: torch.fx.GraphModule, inputs: list[object]) -> Callable[..., Any]:
         assert capture.lower is not None
-        return capture.lower(gm, inputs, {})
+        return capture.lower(gm, inputs, {}, {})
 
     with capturing(capture), guards.heard(capture):
         call(backend)

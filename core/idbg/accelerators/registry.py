@@ -86,7 +86,7 @@ def for_backend(target: Target, backend: str) -> Target:
     """The target with another backend. An accelerator that was only the old backend's own goes with it, to make room
     for the new one's, unless somebody edited its rules; so does mock, which is nobody's hardware.
     """
-    moved = replace(target, backend=backend)
+    moved = replace(target, backend=backend, own_backend=False)
     own = default_accelerator(backend)
     gives_way = target.accelerator in (default_accelerator(target.backend), "mock")
     if not gives_way or target.accelerator == own or (target.accelerator == "mock" and own == NO_ACCELERATOR):

@@ -61,7 +61,8 @@ def add_arguments(
 def add_target(parser: argparse.ArgumentParser, *, backend: str | None = None, backend_words: str = "") -> None:
     """The options that say for what to compile, and where sessions are kept; the words as in `add_arguments`."""
     target = parser.add_argument_group("target")
-    target.add_argument("--backend", default=backend, help=f"{BACKENDS} ({backend_words or backend or 'aot'})")
+    target.set_defaults(default_backend=backend)
+    target.add_argument("--backend", help=f"{BACKENDS} ({backend_words or backend or 'aot'})")
     target.add_argument(
         "--accelerator",
         metavar="ACCELERATOR",
@@ -119,8 +120,9 @@ def add_conditions(target: argparse._ArgumentGroup) -> None:
 
 
 def chosen_in(args: argparse.Namespace) -> dict[str, object]:
-    """The settings that the command line names."""
+    """The settings that the command line names, or has a default of its own for."""
     named = {name: getattr(args, name, None) for name in Settings.__struct_fields__}
+    named["backend"] = named["backend"] or getattr(args, "default_backend", None)
     return {name: value for name, value in named.items() if value is not None}
 
 
@@ -145,8 +147,10 @@ def settle(
     whose = options.family(chosen.backend)
     given = dict(options.parse(text) for text in args.option)
     program = parse_program(args.program, module=args.module, argv=argv, cwd=cwd)
+    is_chosen = bool(args.backend) or (not args.default_backend and settings.is_set("backend", environ, cwd))
     target = Target(
         backend=chosen.backend,
+        own_backend=not is_chosen,
         device=chosen.device,
         strict=strict if chosen.strict is None else chosen.strict,
         dynamic=chosen.dynamic,

@@ -129,6 +129,11 @@ def load(
     return msgspec.convert(values, Settings)
 
 
+def is_set(name: str, environ: Mapping[str, str], cwd: str | Path | None = None) -> bool:
+    """Whether a settings file or the environment says anything of this setting. Raises as `load` does."""
+    return any(name in layer for layer in _layers(environ, {}, cwd))
+
+
 def explained(
     environ: Mapping[str, str], chosen: Mapping[str, object] | None = None, cwd: str | Path | None = None
 ) -> dict[str, list[Given]]:

@@ -74,5 +74,9 @@ def _with_field(target: Target, name: str, value: OptionValue) -> Target:
         return replace(target, **{name: value})
     same = options.family(str(value)) == target.options_for
     return replace(
-        target, backend=value, options=target.options if same else {}, options_for=options.family(str(value))
+        target,
+        backend=value,
+        own_backend=False,
+        options=target.options if same else {},
+        options_for=options.family(str(value)),
     )

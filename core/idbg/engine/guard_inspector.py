@@ -78,7 +78,7 @@ class _Look:
         frame = self.capture.frame(tracing.current_frame())
         frame.dynamo(gm)
         try:
-            return self.capture.lower(gm, list(inputs), {})
+            return self.capture.lower(gm, list(inputs), {}, {})
         finally:
             frame.finish()
 
@@ -86,7 +86,7 @@ class _Look:
         """What a call comes to."""
         run = Run(1, Program(name), Target(backend="eager"), time.time())
         capture = self.capture = RunCapture(1, run.apply, None)
-        capture.lower = lambda gm, inputs, options: self.lower(gm, inputs)
+        capture.lower = lambda gm, inputs, *given: self.lower(gm, inputs)
         put_back = random_states()
         try:
             with inspecting.left_as_it_was(self.private), uncaptured(), capturing(capture), _heard(capture):

@@ -18,11 +18,10 @@ from idbg.accelerators.parse import parse
 from idbg.accelerators.registry import NO_RULES
 from idbg.engine import backends
 from idbg.engine.backends import TargetBackend
-from idbg.engine.backends.base import PARTS, Job
-from idbg.engine.backends.inductor import inner_of
+from idbg.engine.backends.own import Own
 from idbg.engine.capture.frame import Emit
-from idbg.engine.capture.run import RunCapture, by_itself, capturing, current, uncaptured
-from idbg.engine.compat import backend_calls, comparing, gpu, inspecting, tracing
+from idbg.engine.capture.run import RunCapture, capturing, current, uncaptured
+from idbg.engine.compat import backend_calls, comparing, gpu, inspecting
 from idbg.engine.compat.lowering import Compiled, Compiler
 from idbg.engine.decisions import all_heard
 from idbg.engine.failures.describe import failure_of
@@ -54,18 +53,6 @@ class Watched(RunCapture):
             self.told(backend)
 
 
-class _Own:
-    """A backend of the program's, called as it would be without us."""
-
-    def __init__(self, function: Compiler, *, checks: bool) -> None:
-        self.name = backend_calls.name_of(function)
-        self.function, self.checks = function, checks
-
-    def compile(self, job: Job) -> Compiled:
-        with by_itself(), backend_calls.inner_compile_met(self.function, lambda inner: inner_of(job, inner)):
-            return self.function(job.gm, job.inputs)
-
-
 @contextmanager
 def watching(capture: Watched) -> Iterator[None]:
     """While it lasts, whatever is compiled in this thread is captured; a watch within another has it for itself."""
@@ -82,13 +69,9 @@ def watching(capture: Watched) -> Iterator[None]:
 def _met(capture: Watched, own: Compiler, gm: GraphModule, inputs: list[object]) -> Compiled:
     rules, inside = capture.accelerator, backend_calls.innermost(own)
     known = len(inside.violations) if isinstance(inside, TargetBackend) else 0
-    backend = _Own(own, checks=rules is not None)
+    backend = Own(own, checks=rules is not None)
     capture.called(backend.name)
     compiled = TargetBackend(backend, rules or parse(NO_RULES), strict=False)(gm, inputs)
-    frame = capture.frame(tracing.current_frame())
-    for graph in list(frame.graphs.values()) if rules is not None else ():
-        if graph.id.stage in PARTS and graph.id.stage not in frame.trail:  # it was only printed
-            capture.check(graph)
     if rules is None and isinstance(inside, TargetBackend) and (found := inside.violations[known:]):
         capture.violations += found
         capture.emit(events.ViolationsFound(run=capture.run, violations=found))
@@ -147,7 +130,7 @@ def compared(capture: Watched, diff: KernelDiff) -> None:
     """
     test = diff.test
     if not isinstance(test, TargetBackend):
-        backend = backends.find(test) if isinstance(test, str) else _Own(test, checks=False)
+        backend = backends.find(test) if isinstance(test, str) else Own(test, checks=False)
         test = TargetBackend(backend, parse(NO_RULES), strict=False)
     with uncaptured(), capturing(capture), all_heard(capture):
         report = replace(diff, test=test).begin().run()

@@ -39,7 +39,7 @@ def render(lines: list[str]) -> str:
 def headline(run: Run) -> str:
     """Verdict, program, target and how long it took, or the phase that it is in."""
     target = run.target
-    where = f"{target.backend} · {target.device or _devices(run)} · {rules_words(target)}"
+    where = f"{run.backend} · {target.device or _devices(run)} · {rules_words(target)}"
     sign = VERDICT_SIGNS[run.looks]
     if run.ended is None:
         return f"{sign} {run.program.label}   {where}   {run.phase or 'starting'}"

@@ -90,6 +90,13 @@ class RunStarted(Event, frozen=True, kw_only=True, tag="run_started"):
     comparison: Comparison | None = None
 
 
+class BackendsCalled(Event, frozen=True, kw_only=True, tag="backends_called"):
+    """The backends that compiled so far, where one of them is the program's own and not the target's."""
+
+    run: int
+    backends: tuple[str, ...]
+
+
 class PhaseChanged(Event, frozen=True, kw_only=True, tag="phase_changed"):
     """A compile phase began (`seconds` is None) or ended; phases nest and interleave."""
 
@@ -363,6 +370,7 @@ SessionEvent = (
     | WorkerStarted
     | WorkerDied
     | RunStarted
+    | BackendsCalled
     | PhaseChanged
     | OutputWritten
     | FrameStarted

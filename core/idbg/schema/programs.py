@@ -54,7 +54,8 @@ class Target(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `mode` is torch.compile's, `stance` torch.compiler.set_stance's ("": as the program has them); `settings` are
     torch's beside Inductor's, "dynamo.recompile_limit" -> value; `dynamic_sources` are traced as dynamic, as
-    torch.compiler.config has them ("L['x']", "L['x']:0"). `cold`: nothing is found in any cache.
+    torch.compiler.config has them ("L['x']", "L['x']:0"). `cold`: nothing is found in any cache. `own_backend`: nobody
+    chose `backend`, so a torch.compile of the program that names another backend gets that one.
     """
 
     backend: str = "aot"
@@ -71,6 +72,7 @@ class Target(msgspec.Struct, frozen=True, omit_defaults=True):
     settings: dict[str, OptionValue] = {}
     dynamic_sources: tuple[str, ...] = ()
     cold: bool = False
+    own_backend: bool = False
 
     @property
     def has_rules(self) -> bool:

@@ -46,6 +46,7 @@ class Run:
     target: Target
     started: float
     comparison: Comparison | None = None
+    backends: tuple[str, ...] = ()  # those that compiled, where one is the program's own
     frames: dict[str, Frame] = field(default_factory=dict)
     graphs: dict[GraphId, Graph] = field(default_factory=dict)
     codes: dict[tuple[str, Part], OutputCode] = field(default_factory=dict)
@@ -71,6 +72,11 @@ class Run:
     exit_status: int = 0  # a script's own
     guilty: Bisected | None = None  # the last answer to who is
     decided: Decided = field(default_factory=Decided)
+
+    @property
+    def backend(self) -> str:
+        """The backends that compiled it; the target's until one of the program's own did."""
+        return " + ".join(self.backends) or self.target.backend
 
     @property
     def verdict(self) -> Verdict:
@@ -158,6 +164,8 @@ class Run:
                 self.phase = event.phase
             case events.PhaseChanged():
                 self.phases[event.phase] = self.phases.get(event.phase, 0.0) + (event.seconds or 0.0)
+            case events.BackendsCalled():
+                self.backends = event.backends
             case events.OutputWritten():
                 self.output.append(event)
             case events.FrameStarted():

@@ -33,7 +33,7 @@ def summary(folder: Path, opened: SessionOpened, history: History, last: float) 
     return replace(
         facts,
         program=run.program.label,
-        backend=run.target.backend,
+        backend=run.backend,
         accelerator=run.target.accelerator,
         device=run.target.device,
         verdict=telling.verdict,

@@ -90,7 +90,7 @@ def _run(run: Run) -> RunOverview:
         numbers=run.numbers,
         looks=run.looks,
         program=run.program.label,
-        backend=run.target.backend,
+        backend=run.backend,
         accelerator=run.target.accelerator,
         device=run.target.device,
         strict=run.target.strict,

@@ -46,7 +46,7 @@ class RunComparison:
     run: int
     asked: Comparison
     target: Target
-    backend: TargetBackend
+    backend_for: Callable[[Mapping[str, object]], TargetBackend]
     folder: Path
     emit: Callable[[SessionEvent], None]
     codes: Mapping[tuple[str, Part], OutputCode] = field(default_factory=dict)  # of the run, as it was captured
@@ -59,8 +59,12 @@ class RunComparison:
     _ended: int = 0
     _told: DiffReport | None = None
 
-    def __call__(self, workload: Workload, name: str) -> None:
-        """Compare; of a script's functions each output is called by the function's `name` too."""
+    def __call__(self, workload: Workload, name: str, own: Mapping[str, object]) -> None:
+        """Compare; of a script's functions each output is called by the function's `name` too.
+
+        `own` are the arguments of the script's torch.compile, if they name a backend of its own: that side is tested,
+        if nobody chose another.
+        """
         asked, reference = self.asked, self.asked.reference
         self._ended, self._prefix = 0, f"{self._unique(name)}: " if name else ""
         comparison = KernelDiff(
@@ -71,7 +75,7 @@ class RunComparison:
             backward=asked.backward,
             backward_if_recorded=bool(name) and workload.grad,
             reference=kept(Path(reference), self._prefix) if os.path.isabs(reference) else reference,
-            test=self.backend,
+            test=self.backend_for(own),
             atol=asked.atol,
             rtol=asked.rtol,
             k=asked.k,

@@ -4,6 +4,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace as replaced
 from functools import partial
 from pathlib import Path
 
@@ -39,7 +40,7 @@ from idbg.schema.errors import BadInput, IdbgError, OutputError, said
 from idbg.schema.events import RunEnded, SessionEvent
 from idbg.schema.graphs import Part
 from idbg.schema.owner import OwnerVerdict
-from idbg.schema.programs import Failure
+from idbg.schema.programs import Failure, Target
 from idbg.schema.runs import Run
 from idbg.worker.comparing import RunComparison
 from idbg.worker.last_words import LAUNCHES
@@ -158,10 +159,11 @@ class Jobs:
             rules=target.rules,
         )
         self.checks = backend.backend.checks
-        capture.lower = lambda gm, inputs, options: backend.with_options(options)(gm, inputs)
+        chosen = _Chosen(backend, target, capture)
+        capture.lower = lambda gm, inputs, options, own: chosen.of(own).with_options(options)(gm, inputs)
         if request.comparison is not None:
             folder = Path(request.folder)
-            self.comparing = RunComparison(request.run, request.comparison, target, backend, folder, tell, codes)
+            self.comparing = RunComparison(request.run, request.comparison, target, chosen.of, folder, tell, codes)
         try:
             with capturing(capture), all_heard(capture), _launches_noted(), fallbacks.heard(target.backend) as told:
                 status = self.programs.run(request.program, target, capture, self.comparing)
@@ -257,6 +259,33 @@ class Jobs:
             return whole_script(of_a_compile(seen, replace(target, rules=rules)), folder)
         except NoGraph:
             return whole_program(seen, self.request, folder)
+
+
+class _Chosen:
+    """The backend of each compile: the target's, or that of the program's own torch.compile if nobody chose one."""
+
+    def __init__(self, backend: backends.TargetBackend, target: Target, capture: RunCapture) -> None:
+        self._backend, self._target, self._capture = backend, target, capture
+        self._called: dict[str, bool] = {}  # whether it is the program's own
+
+    def of(self, own: Mapping[str, object]) -> backends.TargetBackend:
+        """The backend where torch.compile has these arguments, {} if they name none of the program's own."""
+        chosen = self._backend
+        if own and self._target.own_backend:
+            inner = backends.of_program(own, checks=chosen.backend.checks)
+            chosen = replaced(chosen, backend=inner, arguments=own)
+        self._tell(chosen.backend.name, is_own=chosen is not self._backend)
+        return chosen
+
+    def _tell(self, name: str, *, is_own: bool) -> None:
+        if name in self._called:
+            return
+        self._called[name] = is_own
+        if any(self._called.values()):
+            self._capture.emit(events.BackendsCalled(run=self._capture.run, backends=tuple(self._called)))
+        if is_own and (unused := [*self._target.options, *filter(None, [self._target.mode])]):
+            text = f"{name} is the program's own backend, and takes nothing of the target: not {', '.join(unused)}"
+            self._capture.emit(events.Noted(level="warning", text=text))
 
 
 def _launches_noted() -> AbstractContextManager[None]:

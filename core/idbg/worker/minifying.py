@@ -155,7 +155,7 @@ def _seen(request: Minify, jobs: "Jobs") -> Seen:
         holder = jobs.quiet()
         ends = request.failure is not None and ends_process(request.failure)
         kills = ends or request.sought.kind == "hang"
-        target = replace(request.target, backend="eager", options={}) if kills else request.target
+        target = replace(request.target, backend="eager", options={}, own_backend=False) if kills else request.target
         comparison = None if kills else request.comparison
         with _at_most(request.budget.seconds if kills else 0.0):
             holder.compile(Compile(request.run, request.program, target, request.folder, comparison))

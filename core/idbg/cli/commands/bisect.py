@@ -126,10 +126,10 @@ def _program(args: argparse.Namespace, argv: tuple[str, ...], command: tuple[str
     if args.program is None:
         if not command:
             raise BadInput("no program is named", hint="name a Python file, or a command with --check")
-        return Program("", cwd=str(Path.cwd())), Target(backend=args.backend)
+        return Program("", cwd=str(Path.cwd())), Target(backend=args.backend or args.default_backend)
     asked: Asked = settle(args, argv, strict=False)
     rules, _ = rules_for(asked.target)
-    return asked.program, replace(asked.target, rules=rules, strict=False)
+    return asked.program, replace(asked.target, rules=rules, strict=False, own_backend=False)
 
 
 def _kind(args: argparse.Namespace) -> tuple[Kind, tuple[OptionSet, ...], tuple[str, ...]]:

@@ -130,7 +130,7 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     _check_one(args)
     budget, against = _budget(args), replace(held_against(args), per_kernel=True)
     if args.backend is None and not _is_about_rules(args):
-        args.backend = "inductor"
+        args.default_backend = "inductor"
     asked = settle(args, argv, strict=True)
     with a_session(asked.program, asked.target, places.expanded(asked.settings.output)) as session:
         done, sought = _failing(session, args, against)
@@ -330,4 +330,4 @@ def _nothing(done: Run) -> list[str]:
         return [f"nothing fails: {done.program.label} ran, and nothing in it was compiled"]
     numbers = "" if done.diff is None else f", its numbers agree with {done.diff.reference}"
     rules = ", and it breaks no rule" if done.asked_rules else " (no rules were asked: --accelerator NAME does)"
-    return [f"nothing fails: {done.program.label} compiles and runs with {done.target.backend}{numbers}{rules}"]
+    return [f"nothing fails: {done.program.label} compiles and runs with {done.backend}{numbers}{rules}"]

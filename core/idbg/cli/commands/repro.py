@@ -185,4 +185,4 @@ def _report(
     elif before is not None:
         output.say(f"run again, {done.program.label} does not break {before.rule} at {before.node.name} any more")
     else:
-        output.say(f"nothing fails: {done.program.label} compiles and runs with {done.target.backend}")
+        output.say(f"nothing fails: {done.program.label} compiles and runs with {done.backend}")

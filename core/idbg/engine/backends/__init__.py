@@ -27,6 +27,7 @@ from idbg.engine.backends.eager import Eager
 from idbg.engine.backends.inductor import Inductor
 from idbg.engine.backends.mock import Mock
 from idbg.engine.backends.named import NamedBackend
+from idbg.engine.backends.own import is_own, own
 from idbg.engine.compat import dynamo
 from idbg.engine.compat.lowering import Compiled
 from idbg.schema.errors import BadInput, said
@@ -40,9 +41,11 @@ __all__ = [
     "aot_mock_backend",
     "backend",
     "find",
+    "is_own",
     "known",
     "mock_backend",
     "names",
+    "of_program",
     "takes_options",
 ]
 
@@ -61,6 +64,13 @@ def find(name: str, registers: Callable[[str], bool] | None = None) -> Backend:
     if name not in dynamo.backend_names() and not (registers and registers(name)):
         raise BadInput(f"there is no backend {name!r}", hint=f"use one of {', '.join(names())}")
     return NamedBackend(name)
+
+
+def of_program(arguments: Mapping[str, object], *, checks: bool) -> Backend:
+    """The backend that the program itself names by these arguments of torch.compile. Raises BadInput."""
+    name = arguments["backend"]
+    by_us = isinstance(name, str) and name in plugins.names(adapters.GROUP) and name not in dynamo.backend_names()
+    return _of_others(str(name)) if by_us else own(arguments, checks=checks)
 
 
 def takes_options(backend: Backend) -> bool:

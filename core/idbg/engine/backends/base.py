@@ -1,7 +1,7 @@
 """What does every backend do with a compiled frame: capture, check, then lower or refuse?"""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -71,13 +71,14 @@ class Job:
     def check_dynamo(self) -> None:
         """Capture Dynamo's graph and hold it against the rules; printed graphs will be, as they are read."""
         if self.checks:
-            self.frame.check = self._check
+            self.frame.check = self.check
         graph = self.frame.dynamo(self.gm)
         self.capture.hold(graph.id, self.gm, self.real_inputs)
         if self.checks:
-            self._check(graph)
+            self.check(graph)
 
-    def _check(self, graph: Graph) -> None:
+    def check(self, graph: Graph) -> None:
+        """Hold a graph against the rules."""
         self.violations += self.capture.check(graph)
 
     def through_aot(self, lower: Callable[[Part, GraphModule, Sequence[object]], Compiled]) -> Compiled:
@@ -93,7 +94,7 @@ class Job:
                 graph = self.frame.part(gm, part)
                 self.capture.hold(graph.id, gm, [] if part == "backward" else self.real_inputs)
                 if self.checks:
-                    self._check(graph)
+                    self.check(graph)
             try:
                 lowered = lower(gm, inputs, **kwargs) if self.lowers else lowering.boxed(gm.forward)
             except Exception as error:  # a backward may be compiled long after its frame
@@ -121,6 +122,7 @@ class TargetBackend:
     accelerator: Accelerator
     strict: bool
     options: dict[str, object] = field(default_factory=dict)
+    arguments: Mapping[str, object] = field(default_factory=dict)  # of torch.compile, for a backend of the program's
     repros: Path = Path("debug_artifacts/repros")
     rules: str = ""
     capture: RunCapture | None = None
@@ -173,7 +175,7 @@ class TargetBackend:
             capture,
             frame,
         )
-        compiling = capture.compiles[frame.frame] = Compiling(self.options)
+        compiling = capture.compiles[frame.frame] = Compiling(self.options, self.arguments)
         capture.settings_read()
         try:
             with tracing.observed():

@@ -3,7 +3,7 @@
 import dataclasses
 import os
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import cast
 
 import torch
@@ -49,7 +49,7 @@ def answer(case: BenchCase, task: Task, tell: TellStep = untold) -> TaskResult:
     results: list[TaskResult] = []
     before = memory.resident()
 
-    def use(workload: Workload, _: str) -> None:
+    def use(workload: Workload, _: str, __: Mapping[str, object]) -> None:
         with torch_compile_as_it_is():
             sized = _sized(workload, case)
             name = case.backend.name

@@ -25,8 +25,9 @@ from idbg.schema.decisions.dynamo import BreakAgain, FailedGuard, GraphBreak
 from idbg.schema.graphs import Frame, Graph, GraphId
 from idbg.schema.violations import Violation
 
-# how the run's backend lowers a Dynamo graph: (graph module, inputs, Inductor options)
-Lower = Callable[[GraphModule, list[object], dict[str, object]], Compiled]
+# how a run lowers a Dynamo graph: (graph module, inputs, options for the target's backend, and the arguments of the
+# program's own torch.compile where they name another backend)
+Lower = Callable[[GraphModule, list[object], dict[str, object], Mapping[str, object]], Compiled]
 
 PHASES = frozenset(
     {
@@ -54,11 +55,13 @@ class HeldGraph:
 class Compiling:
     """One frame as its backend is asked to compile it, and what a script must set so that it fails there again.
 
-    `objects` are the settings that hold functions or objects, as passes are; `patches`, known once it failed, torch's
-    functions that are others. `error` is what the backend raised.
+    `arguments` are those of the program's torch.compile, if its own backend compiles; `objects` are the settings that
+    hold functions or objects, as passes are; `patches`, known once it failed, torch's functions that are others.
+    `error` is what the backend raised.
     """
 
     options: dict[str, object] = field(default_factory=dict)
+    arguments: Mapping[str, object] = field(default_factory=dict)
     settings: tuple[str, ...] = field(default_factory=repros.changed_settings)
     modes: tuple[str, ...] = field(default_factory=repros.modes)
     objects: tuple[tuple[str, object], ...] = field(default_factory=registrations.set_to_objects)

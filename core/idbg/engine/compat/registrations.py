@@ -3,9 +3,11 @@
 Run on torch 2.14. Where a name is not there in another version, less is known, and a repro's trial run tells.
 """
 
+import functools
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FunctionType, ModuleType
 
@@ -50,6 +52,38 @@ def functions_of_op(op: str) -> dict[str, Function]:
     named = {"init": "_init_fn", "fake": "_abstract_fn", "backward": "_backward_fn", "setup": "_setup_context_fn"}
     held = {name: getattr(found, attribute, None) for name, attribute in named.items()}
     return {name: function for name, function in held.items() if function is not None}
+
+
+@dataclass(frozen=True)
+class Made:
+    """An object of a library's class, by the call that makes another like it: a function of a module, and arguments."""
+
+    module: str
+    function: str
+    args: tuple[object, ...] = ()
+    kwargs: dict[str, object] = field(default_factory=dict)
+
+
+def made_by(value: object) -> Made | None:
+    """The call that makes a backend like this one, if it is a partial or one of AOTAutograd's; else None."""
+    from torch._dynamo.backends.common import AotAutograd
+
+    if isinstance(value, functools.partial):
+        return Made("functools", "partial", (value.func, *value.args), dict(value.keywords))
+    if not isinstance(value, AotAutograd):
+        return None
+    given: dict[str, object] = {name: _unwrapped(each) for name, each in value.kwargs.items()}
+    forward = given.get("fw_compiler")  # which torch puts in the place of those that are not given
+    kwargs = {name: each for name, each in given.items() if name == "fw_compiler" or each not in (forward, None)}
+    return Made("torch._dynamo.backends.common", "aot_autograd", kwargs=kwargs)
+
+
+def _unwrapped(compiler: object) -> object:
+    """The compiler below what AOTAutograd wraps that of the backward in."""
+    if not getattr(compiler, "_is_wrapped_bw_compiler", False):
+        return compiler
+    cells = getattr(compiler, "__closure__", None) or ()
+    return next((cell.cell_contents for cell in cells if callable(cell.cell_contents)), compiler)
 
 
 def is_torchs(op: str) -> bool:

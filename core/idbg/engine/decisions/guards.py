@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from msgspec.structs import replace
 from torch.fx import GraphModule
@@ -61,8 +62,8 @@ def _calls_timed(capture: RunCapture, clocks: dict[str, _Clock]) -> Iterator[Non
         yield
         return
 
-    def timed(gm: GraphModule, inputs: list[object], options: dict[str, object]) -> Compiled:
-        return _timed(lower(gm, inputs, options), clock(capture.frame(tracing.current_frame()).frame).took)
+    def timed(gm: GraphModule, inputs: list[object], *given: Any) -> Compiled:
+        return _timed(lower(gm, inputs, *given), clock(capture.frame(tracing.current_frame()).frame).took)
 
     def clock(frame: str) -> _Clock:
         clocks[frame] = made = _Clock()  # another where torch traces a frame anew

@@ -133,8 +133,9 @@ def _hint(owner: Owner, message: str, backend: str) -> str:
     if owner.whose == "torch":
         return "torch.compile raised this: a repro shows it alone, if Dynamo had a graph"
     if owner.whose == "backend":
-        whose = f"{owner.package}, the package of the backend {backend}"
-        return f"{whose}, raised this: a repro shows it alone, if Dynamo had a graph"
+        package = f"{owner.package}, the package of the backend {backend},"
+        whose = package if owner.package else "the program's own backend"
+        return f"{whose} raised this: a repro shows it alone, if Dynamo had a graph"
     if any(text in message for text in _NO_CUDA):
         return "this machine has no usable CUDA GPU: run it where there is one, or with --device cpu"
     if owner.called_back:

@@ -33,6 +33,7 @@ _COMPILERS = (
     f"{_TORCH}/_inductor/compile_fx.py",
     f"{OURS}/engine/backends/base.py",
 )
+_OWN_BACKEND = f"{OURS}/engine/backends/own.py"  # below it the program's own backend runs
 _INDEX = "out of bounds"  # what a kernel says of an index, which eager refuses as well
 
 Whose = Literal["user", "torch", "backend"]
@@ -42,8 +43,9 @@ Whose = Literal["user", "torch", "backend"]
 class Owner:
     """Whose it is; `error` is what to tell of it, and `place` where the program was, as Dynamo had it.
 
-    `package` and `folders` are the backend's; `compiling`: it was raised while something was compiled. `called_back`:
-    by code of the user's own that the compiler calls (a lowering, a pass, a fake kernel), and not by the program's.
+    `package` and `folders` are the backend's, empty where the program has it itself; `compiling`: it was raised while
+    something was compiled. `called_back`: by code of the user's own that the compiler calls (a lowering, a pass, a fake
+    kernel), and not by the program's.
     """
 
     whose: Whose
@@ -109,8 +111,11 @@ def _owner(
     if exceptions.is_torch_error(error) and (owner := _of_traced_code(links)) is not None:
         return owner
     is_torch = any(map(exceptions.is_torch_error, links))
+    own = next((number for number, frame in enumerate(stack) if frame.filename == _OWN_BACKEND), len(stack))
     for number, frame in sorted(enumerate(stack), reverse=True):
         kind, package = _room(frame.filename, home)
+        if kind in ("user", "library") and number > own:
+            return Owner("backend", links[-1])
         below = bool(compiling) and number > compiling[0]
         if kind == "backend" or (kind == "library" and home.backend and below):
             return Owner("backend", links[-1], package=package, folders=home.folders)

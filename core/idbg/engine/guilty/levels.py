@@ -16,7 +16,9 @@ def target_at(level: Level, target: Target) -> Target:
     """The target that compiles at this level: by the level's backend, and with the part off that a setting is."""
     if level.backend in ("", PYTHON):
         return target
-    at = target if level.backend == "inductor" else replace(target, backend=level.backend, options={})
+    at = replace(target, own_backend=False)
+    if level.backend != "inductor":
+        at = replace(at, backend=level.backend, options={})
     known = subsystem(level)
     if known is None or not known.setting or known.config != "inductor":
         return at

@@ -275,7 +275,7 @@ def _problem(
         compiling = seen.capture.compiles.get(graph.id.frame) or Compiling()
         sizes = sizes_of(seen.capture, graph)
         has_sizes = any(node.name in sizes and not node.tensors for node in graph.nodes)
-        how, note, imports = how_compiled(target, compiling.options, has_sizes=has_sizes)
+        how, note, imports = how_compiled(target, compiling, has_sizes=has_sizes)
         travels = definitions_of(seen.capture, graph, compiling, target.backend)
         note = " ".join(filter(None, (note, *travels.notes)))
         template = Draft(

@@ -51,8 +51,10 @@ class Workload:
     grad: bool = False
 
 
-Compare = Callable[[Workload, str], None]
-"""Holds a workload against a reference; with the name of the compiled function where the program has its own."""
+Compare = Callable[[Workload, str, Mapping[str, object]], None]
+"""Holds a workload against a reference; with the name of the compiled function where the program has its own, and the
+arguments of its torch.compile where they name a backend of its own.
+"""
 
 
 class Programs:
@@ -94,7 +96,7 @@ class Programs:
                 with phase(capture, "program"):
                     workload = self._load(program, target.device)
                 with phase(capture, "run"):
-                    compare(workload, "") if compare else _run(workload, target)
+                    compare(workload, "", {}) if compare else _run(workload, target)
             else:
                 self._program, self._workload = program, None
                 code = run_script(program, capture)
@@ -295,9 +297,9 @@ def _called(compiled: Model, workload: Workload) -> object:
 
 
 def _before_first(compare: Compare) -> BeforeFirst:
-    def hold(model: Model, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
+    def hold(model: Model, args: tuple[object, ...], kwargs: dict[str, object], own: Mapping[str, object]) -> None:
         workload = Workload(model, args, kwargs, grad=torch.is_grad_enabled())
-        compare(workload, getattr(model, "__name__", type(model).__name__))
+        compare(workload, getattr(model, "__name__", type(model).__name__), own)
 
     return hold
 

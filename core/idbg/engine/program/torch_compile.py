@@ -41,30 +41,35 @@ class CompileCalls:
 
 
 class BackendInForce:
-    """What a program's torch.compile is given: the backend of the run in hand, also if an earlier run called it."""
+    """What a program's torch.compile is given: the backend of the run in hand, also if an earlier run called it.
+
+    `options` are for the target's backend, `arguments` those of a torch.compile that names a backend of its own.
+    """
 
     __name__ = "idbg"
 
-    def __init__(self, options: dict[str, object]) -> None:
-        self.options = options
+    def __init__(self, options: dict[str, object], arguments: Mapping[str, object]) -> None:
+        self.options, self.arguments = options, arguments
 
     def __call__(self, gm: GraphModule, inputs: list[object], **_: object) -> Compiled:
         capture = current()
-        return capture.lower(gm, inputs, self.options) if capture and capture.lower else gm.forward
+        return capture.lower(gm, inputs, self.options, self.arguments) if capture and capture.lower else gm.forward
 
 
 _TORCH_COMPILE = torch.compile
 _CHECKED = ("backend", "mode", "options", "dynamic")  # what torch.compile looks at before anything is called
 _GUARD_FILTER = "guard_filter_fn"
-# what is called before the first call, with and without gradients, of what the program compiled: (model, args, kwargs)
-BeforeFirst = Callable[[Compiled, tuple[object, ...], dict[str, object]], None]
+# what is called before the first call, with and without gradients, of what the program compiled: (model, args, kwargs,
+# and the arguments of its torch.compile, where they name a backend of its own)
+BeforeFirst = Callable[[Compiled, tuple[object, ...], dict[str, object], Mapping[str, object]], None]
 
 
 @contextmanager
 def torch_compile_replaced(
     target: Target, calls: CompileCalls, before_first: BeforeFirst | None = None, again: Again = lambda: None
 ) -> Iterator[None]:
-    """While it lasts, every torch.compile compiles for the target, whatever backend it asks for.
+    """While it lasts, every torch.compile compiles for the target, whatever backend it asks for, unless nobody chose
+    the target's.
 
     Its mode and options still hold where the target lowers through Inductor and has none of its own, and its options
     where it asks for the target's own backend. `again` puts the target's settings in force once more.
@@ -86,15 +91,19 @@ def torch_compile_replaced(
         dynamic = target.dynamic if target.dynamic is not None else cast("bool | None", kwargs.pop("dynamic", None))
         kwargs.pop("dynamic", None)
         backend, mode = kwargs.pop("backend", None), cast("str | None", kwargs.pop("mode", None))
-        calls.hear(backend, target)
         given = dict(cast("Mapping[str, object] | None", kwargs.pop("options", None)) or {})
         if _GUARD_FILTER in given:  # Dynamo's, whatever the backend
-            kwargs["options"] = {_GUARD_FILTER: given[_GUARD_FILTER]}
+            kwargs["options"] = {_GUARD_FILTER: given.pop(_GUARD_FILTER)}
+        own = {"backend": backend, "mode": mode, "options": given or None, "dynamic": dynamic}
+        own = own if backends.is_own(backend) else {}
+        if not (own and target.own_backend):
+            calls.hear(backend, target)
         options = _holding(given, mode, backend, dynamic, target) | _of_target(target, dynamic)
         # one object for equal options, or Dynamo compiles again
-        chosen = made.setdefault(repr(sorted(options.items())), BackendInForce(options))
+        key = repr((sorted(options.items()), sorted(own.items()), id(backend) if own else 0))
+        chosen = made.setdefault(key, BackendInForce(options, own))
         compiled = compiled_by(model, backend=chosen, dynamic=dynamic, **kwargs)
-        return _announced(compiled, model, before_first) if before_first else compiled
+        return _announced(compiled, model, own, before_first) if before_first else compiled
 
     torch.compile = compile_for_target  # type: ignore[assignment]
     try:
@@ -150,14 +159,14 @@ def _of_target(target: Target, dynamic: bool | None) -> dict[str, object]:
     return inductor.mode_options(mode or None, dynamic) | target.options
 
 
-def _announced(compiled: Compiled, model: Compiled, before_first: BeforeFirst) -> Compiled:
+def _announced(compiled: Compiled, model: Compiled, own: Mapping[str, object], before_first: BeforeFirst) -> Compiled:
     """`compiled`, whose first calls with and without gradients are announced before they are made."""
     announced: set[bool] = set()
 
     def tell(args: tuple[object, ...], kwargs: dict[str, object]) -> None:
         if torch.is_grad_enabled() not in announced:
             announced.add(torch.is_grad_enabled())
-            before_first(model, args, kwargs)
+            before_first(model, args, kwargs, own)
 
     if isinstance(compiled, torch.nn.Module):
         compiled.register_forward_pre_hook(lambda _, args, kwargs: tell(args, kwargs), with_kwargs=True)

@@ -10,7 +10,7 @@ import inspect
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from torch.fx import GraphModule
@@ -77,12 +77,32 @@ def definitions_of(capture: RunCapture, graph: Graph, compiling: Compiling, back
     held = capture.held.get(graph.id)
     calls = needed_by(held.gm) if held is not None else Needed()
     objects: list[object] = [value for value in compiling.options.values() if callable(value)]
-    if backend in dynamo.backend_names():
+    own = compiling.arguments.get("backend", backend)
+    backend = own if isinstance(own, str) else ""
+    imports: set[str] = set()
+    if not isinstance(own, str):
+        parts = list(_parts(own))
+        objects += [part for part in parts if not isinstance(part, registrations.Made)]
+        imports = {f"import {part.module}" for part in parts if isinstance(part, registrations.Made)}
+        imports |= {f"import {part.__module__}" for part in parts if inspect.isfunction(part) and not _is_users(part)}
+    elif backend in dynamo.backend_names():
         objects.append(dynamo.lookup_backend(backend))
     patches = registrations.patched() if compiling.patches is None else compiling.patches
     objects = [*calls.objects, *filter(_is_users, objects)]
     needed = Needed(calls.ops, tuple(objects), compiling.objects, patches, backend, lowerings=True)
-    return definitions_for(needed, files_of(capture))
+    found = definitions_for(needed, files_of(capture))
+    return replace(found, imports=found.imports | imports)
+
+
+def _parts(backend: object) -> Iterator[object]:
+    """A backend of the program's; of one that a library's function makes, that call and the parts of its arguments."""
+    made = registrations.made_by(backend)
+    if made is None:
+        yield backend
+        return
+    yield made
+    for each in (*made.args, *made.kwargs.values()):
+        yield from _parts(each) if callable(each) else ()
 
 
 def files_of(capture: RunCapture) -> list[str]:
@@ -119,6 +139,13 @@ def named(value: object) -> str:
 
     Raises ValueError where there is no such expression.
     """
+    if isinstance(value, _PLAIN):
+        return quoted(value) if isinstance(value, str) else repr(value)
+    if (made := registrations.made_by(value)) is not None:
+        args = [*map(named, made.args), *(f"{key}={named(each)}" for key, each in made.kwargs.items())]
+        return f"{made.module}.{made.function}({', '.join(args)})"
+    if inspect.isfunction(value) and not _is_users(value):
+        return f"{value.__module__}.{value.__qualname__}"
     if inspect.isfunction(value):
         name = _global_name(value, value.__globals__)
         if name is None and value.__code__.co_name == "<lambda>":

@@ -14,7 +14,7 @@ from idbg.accelerators.parse import parse, unparse
 from idbg.engine.capture.run import Compiling, RunCapture
 from idbg.engine.compat import dynamo, exceptions
 from idbg.engine.failures.owners import Owner, chain, home_of, owner_of, told
-from idbg.engine.repro.definitions import options_as_python
+from idbg.engine.repro.definitions import named, options_as_python
 from idbg.schema.graphs import Graph, GraphId
 from idbg.schema.programs import Target
 
@@ -96,11 +96,17 @@ def _dynamo(capture: RunCapture, frame: str) -> Graph:
     return graph
 
 
-def how_compiled(target: Target, options: Mapping[str, object], *, has_sizes: bool) -> tuple[str, str, list[str]]:
+def how_compiled(target: Target, compiling: Compiling, *, has_sizes: bool) -> tuple[str, str, list[str]]:
     """The arguments of torch.compile after the program, a note, and what registers the backend."""
-    name = target.backend
-    given = f", options={options_as_python(options)}" if options else ""
+    own = compiling.arguments
+    options = own.get("options") or {} if own else compiling.options
+    assert isinstance(options, Mapping)
+    given = f", mode={own['mode']!r}" if own.get("mode") else ""
+    given += f", options={options_as_python(options)}" if options else ""
     given += ", dynamic=True" if has_sizes and target.dynamic is not False else ""
+    name = own.get("backend", target.backend)
+    if not isinstance(name, str):
+        return f"backend={named(name)}{given}", "", []
     if name in _PLAIN:
         return f'backend="{_PLAIN[name]}"{given}', "", []
     if name in dynamo.backend_names() and name != "mock":

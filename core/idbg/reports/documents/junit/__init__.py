@@ -170,14 +170,14 @@ def _lacking(told: Told) -> ElementTree.Element:
 
 
 def _suite_name(run: Run) -> str:
-    return f"{run.program.label} on {run.target.backend}, {rules_words(run.target)}"
+    return f"{run.program.label} on {run.backend}, {rules_words(run.target)}"
 
 
 def _properties(run: Run, history: History) -> ElementTree.Element:
     known = {
         "verdict": verdict_words(run),
         "program": run.program.label,
-        "backend": run.target.backend,
+        "backend": run.backend,
         "accelerator": run.target.accelerator,
         "device": run.target.device,
         "torch": history.worker.torch if history.worker else "",

@@ -82,7 +82,7 @@ def _sentence(run: Run) -> str:
     known += [counted(len(run.recompiles), "recompile")] if run.recompiles else []
     known += [elapsed(run.seconds)] if run.ended is not None else []
     rules = f"accelerator {code(target.accelerator)} ({mode})" if target.has_rules else "no accelerator"
-    what = f"{code(run.program.label)} on {code(target.backend)}, {rules}"
+    what = f"{code(run.program.label)} on {code(run.backend)}, {rules}"
     return f"{what}: **{_verdict(run)}**; {', '.join(known)}"
 
 

@@ -1,0 +1,58 @@
+"""A backend of the program's own, called as it would be without us, with what it compiles captured."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from idbg import plugins
+from idbg.accelerators import adapter as adapters
+from idbg.engine.backends.base import PARTS, Job, TargetBackend
+from idbg.engine.backends.inductor import inner_of
+from idbg.engine.capture.run import by_itself
+from idbg.engine.compat import backend_calls, dynamo
+from idbg.engine.compat.lowering import Compiled, Compiler
+
+INDUCTOR = "inductor"
+
+
+class Own:
+    """A backend as torch calls it. `checks`: its graphs are held against the rules."""
+
+    def __init__(self, function: Compiler, *, checks: bool) -> None:
+        self.name = backend_calls.name_of(function)
+        self.function, self.checks = function, checks
+
+    def compile(self, job: Job) -> Compiled:
+        with by_itself(), backend_calls.inner_compile_met(self.function, lambda inner: inner_of(job, inner)):
+            compiled = self.function(job.gm, job.inputs)
+        job.frame.finish()  # torch has printed all: what it gave to compilers of others is read
+        for graph in list(job.frame.graphs.values()):
+            if graph.id.stage in PARTS and graph.id.stage not in job.frame.trail:  # it was only printed
+                job.check(graph)
+        return compiled
+
+
+def is_own(backend: object) -> bool:
+    """Whether a program that gives this to torch.compile has a backend of its own: neither Inductor nor one of idbg's,
+    whose rules and graphs are the session's to look at.
+    """
+    inside = backend_calls.innermost(backend)
+    if isinstance(inside, str):
+        return (
+            inside != INDUCTOR
+            and inside in (*plugins.names(adapters.GROUP), *dynamo.backend_names())
+            and (not inside.startswith("idbg_"))
+        )
+    return callable(inside) and not isinstance(inside, TargetBackend) and not _is_of_idbg(inside)
+
+
+def _is_of_idbg(backend: object) -> bool:
+    module = getattr(backend, "__module__", None) or type(backend).__module__
+    return module.partition(".")[0] == "idbg"
+
+
+def own(arguments: Mapping[str, Any], *, checks: bool) -> Own:
+    """The backend that these arguments of torch.compile name, called with its mode and options as torch does."""
+    given = [arguments.get(name) for name in ("mode", "options", "dynamic")]
+    return Own(torch._TorchCompileWrapper(arguments["backend"], *given), checks=checks)
