@@ -38,7 +38,8 @@ def _program(program: Program) -> list[str]:
 
 
 def _target(target: Target) -> Iterator[str]:
-    yield from ("--backend", target.backend, "--accelerator", target.accelerator)
+    yield from () if target.own_backend else ("--backend", target.backend)
+    yield from ("--accelerator", target.accelerator)
     if target.device:
         yield from ("--device", target.device)
     yield "--strict" if target.strict else "--warn"
