@@ -31,6 +31,13 @@ def wants_quick(config: pytest.Config) -> bool:
     return config.args_source == pytest.Config.ArgsSource.TESTPATHS and not config.option.markexpr
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """A quick run is side by side unless `-n` or `-s` is on the command line; with `--pdb`, `auto` is one process."""
+    if wants_quick(config) and getattr(config.option, "numprocesses", 0) is None and config.option.capture != "no":
+        config.option.numprocesses, config.option.dist = "auto", "worksteal"
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
     """The processes of pytest-xdist collect what was asked of the first one."""

@@ -66,7 +66,7 @@ def pool() -> None:
 
 def driver() -> None:
     """A driver that is killed, and leaves a child with its output pipe."""
-    script = "sleep 60 & kill -KILL $$"
+    script = "sleep 1000 & echo $!; kill -KILL $$"
     done = cpp_builder.subprocess.run(  # type: ignore[attr-defined]
         ["/bin/sh", "-c", script, "-o", "/nowhere/made"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )

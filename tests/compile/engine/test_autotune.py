@@ -49,7 +49,7 @@ def test_each_candidate_has_its_time_and_the_next_compile_finds_them(ran: Callab
     assert tuned.part == "inference" and not tuned.cached and len(tuned.choices) >= 2
     assert tuned.nodes and set(tuned.nodes) <= set(cold.graph("0/0", "post_grad", "inference").by_name)
     times = [choice.seconds for choice in tuned.choices if choice.seconds is not None]
-    assert times == sorted(times) and all(0 < seconds < 1 for seconds in times)
+    assert times == sorted(times) and times[0] > 0
     assert tuned.chosen == tuned.choices[0].name and tuned.seconds is not None and tuned.seconds > sum(times)
     (row,) = report.rows(cold)
     assert row.kernels and set(row.kernels) <= {kernel.name for kernel in cold.kernels}

@@ -1,7 +1,6 @@
 """Where no graph has a failure, the user's file is made smaller: breaks, recompiles, Dynamo's errors, commands."""
 
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from textwrap import dedent
@@ -313,10 +312,9 @@ def test_the_worker_looks_at_the_program_where_no_graph_has_the_failure(
 
 
 def test_a_program_that_hangs_with_nothing_compiled_is_said_to(tmp_path: Path) -> None:
-    """Also where it catches what it can; one that was to end is not waited for."""
-    began = time.monotonic()
-    ended = looked_for(tmp_path, "import time\ntry:\n    time.sleep(60)\nexcept Exception:\n    time.sleep(60)\n")
-    assert ended.failure is not None and time.monotonic() - began < 30
+    """Also where it catches what it can; one that was to end is not waited for: these outlast the timeout."""
+    ended = looked_for(tmp_path, "import time\ntry:\n    time.sleep(1000)\nexcept Exception:\n    time.sleep(1000)\n")
+    assert ended.failure is not None
     assert ended.failure.message == "the program has not ended in 1 s with nothing compiled (--seconds)"
 
 

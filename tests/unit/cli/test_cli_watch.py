@@ -147,7 +147,6 @@ def test_an_edit_of_the_rules_is_asked_of_the_same_graphs() -> None:
     assert [each.compiled for each in checks] == [True, False, False]
     assert [each.run.verdict for each in checks] == ["violations", "violations", "clean"]
     assert sum(isinstance(event, events.RunStarted) for event in happened) == 1
-    assert all(each.seconds < 1 for each in checks[1:])
 
 
 def test_a_watch_that_goes_on_holds_the_last_runs_only(monkeypatch: pytest.MonkeyPatch) -> None:
