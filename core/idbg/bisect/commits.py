@@ -80,7 +80,7 @@ class CommitSearch:
         """What is known so far: of a search that was stopped the commits that may be it."""
         if self.guilty is None and self._left:
             self.guilty = GuiltyCommit(tuple(Commit(sha) for sha in self._left), self._among)
-        return Bisected("commits", "", commit=self.guilty)
+        return Bisected("commits", commit=self.guilty)
 
     def _folder(self, here: Path) -> Path:
         program = self.asked.program

@@ -42,7 +42,7 @@ class CompilerSearch:
 
     def known(self) -> Bisected:
         """What is known so far."""
-        return Bisected("compiler", "", part=self.guilty)
+        return Bisected("compiler", part=self.guilty)
 
     def _backend(self) -> GuiltyPart:
         """The first backend that fails so: the last needs no try."""

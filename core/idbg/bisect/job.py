@@ -13,7 +13,6 @@ from idbg.bisect.options import FuzzSearch, OptionSearch
 from idbg.bisect.process import Processes
 from idbg.bisect.tries import Asks, Told, Tries
 from idbg.reduce.tries import Stopped
-from idbg.reports.guilty import answer_sentence
 from idbg.schema.guilty import Bisected, Question, Try
 
 
@@ -52,7 +51,7 @@ def bisected(
             stopped=stop,
             torch=tries.torch,
         )
-    return replace(found, sentence=answer_sentence(found, search.note))
+    return replace(found, note=search.note)
 
 
 def _search(question: Question, tries: Tries) -> _Search:

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from idbg.bisect.tries import Tries, compared
 from idbg.config.options import INDUCTOR, family, parse
 from idbg.reduce.ddmin import ddmin
-from idbg.reports.guilty import failing_text
 from idbg.schema.diff import Comparison
 from idbg.schema.errors import BadInput, IdbgError
 from idbg.schema.guilty import Bisected, GuiltyOptions, OptionDifference, OptionSet, Outcome, Try
@@ -129,7 +128,7 @@ class OptionSearch:
 
     def known(self) -> Bisected:
         """What is known so far."""
-        return Bisected("options", "", options=tuple(self.guilty))
+        return Bisected("options", options=tuple(self.guilty))
 
     def _end(self, options: OptionSet, name: str) -> Outcome:
         asked = with_options(self.asked, options)
@@ -200,7 +199,7 @@ class FuzzSearch:
 
     def known(self) -> Bisected:
         """What is known so far."""
-        return Bisected("fuzz", "", options=tuple(self.guilty))
+        return Bisected("fuzz", options=tuple(self.guilty))
 
     def _draw(self, number: int) -> None:
         answer = self.tries.answer_to(replace(self.asked, seed=self.seed + number, comparison=None))
@@ -218,4 +217,4 @@ class FuzzSearch:
 
 def said(part: Sequence[OptionDifference]) -> str:
     """Options as a try's words: by name, where they are few."""
-    return ", ".join(map(failing_text, part)) if len(part) <= 3 else f"{len(part)} of these options"
+    return ", ".join(one.failing_text for one in part) if len(part) <= 3 else f"{len(part)} of these options"

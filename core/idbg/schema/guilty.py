@@ -176,6 +176,11 @@ class OptionDifference(msgspec.Struct, frozen=True):
     passing: OptionValue = None
     unset: bool = False  # the passing set does not name it
 
+    @property
+    def failing_text(self) -> str:
+        """It as the failing set has it: "epilogue_fusion=False"."""
+        return f"{self.name}={self.failing!r}" if self.failing is not None or self.unset else f"{self.name} unset"
+
 
 class GuiltyOptions(msgspec.Struct, frozen=True, omit_defaults=True):
     """The smallest set of differences that makes it fail, of `among`: without any one of them it does not, if
@@ -208,12 +213,13 @@ class GuiltyCommit(msgspec.Struct, frozen=True, omit_defaults=True):
 class Bisected(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a search for the guilty came to. `signature` is the failure that was looked for, None where nothing failed.
 
-    `sentence` is the answer; `stopped` says why it is not the whole one, "" where it is. `options` has one entry, or
-    with "fuzz" one for each failure that was found.
+    `note` says why there is no answer, though nothing went wrong; `stopped` why it is not the whole one, "" if it is.
+    `options` has one entry, or with "fuzz" one for each failure that was found. `views.guilty` makes the sentence:
+    `sentence` has it in older sessions alone.
     """
 
     question: Kind
-    sentence: str
+    sentence: str = ""
     signature: Signature | None = None
     words: str = ""
     part: GuiltyPart | None = None
@@ -223,6 +229,7 @@ class Bisected(msgspec.Struct, frozen=True, omit_defaults=True):
     seconds: float = 0.0
     stopped: str = ""
     torch: str = ""
+    note: str = ""
 
     @property
     def others(self) -> tuple[Tried, ...]:

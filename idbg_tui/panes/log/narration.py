@@ -10,8 +10,6 @@ from idbg.format.failures import headline, place_of
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
 from idbg.format.plain_text import uncoloured
 from idbg.format.verdicts import rules_words, verdict_words
-from idbg.reports.guilty import OUTCOMES
-from idbg.reports.guilty import summary as guilty_summary
 from idbg.schema import events
 from idbg.schema.events import SessionEvent
 from idbg.schema.programs import Failure, Verdict
@@ -19,6 +17,8 @@ from idbg.schema.repros import Sought
 from idbg.schema.runs import Run
 from idbg.schema.violations import Severity
 from idbg.views.faults import crash_lines
+from idbg.views.guilty import OUTCOMES
+from idbg.views.guilty import summary as guilty_summary
 from idbg.views.owner import owner_lines
 from idbg.views.repros import progress_words, result_lines, sought_words, verdict
 

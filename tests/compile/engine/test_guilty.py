@@ -9,9 +9,9 @@ from idbg.bisect.options import of_texts
 from idbg.engine.compat import bisector
 from idbg.engine.guilty.drawing import drawn
 from idbg.engine.program.option_types import checked
-from idbg.reports.guilty import summary
 from idbg.schema.guilty import PYTHON, Bisected, Question
 from idbg.schema.programs import Program, Target
+from idbg.views.guilty import answer_sentence, summary
 from tests.harness.crashing import NOWHERE, PLANT
 from tests.harness.git_history import GitHistory
 
@@ -113,7 +113,8 @@ def test_a_program_that_fails_by_itself_accuses_no_compiler(tmp_path: Path) -> N
     found = searched(tmp_path, MODEL.replace("h = x @ w", "h = x @ w.repeat(2, 2)"))
     assert found.part is not None
     assert found.part.backend == PYTHON
-    assert found.sentence.startswith("the program itself is guilty: it fails without torch.compile too")
+    sentence = answer_sentence(found)
+    assert sentence.startswith("the program itself is guilty: it fails without torch.compile too")
 
 
 @pytest.mark.slow
@@ -127,7 +128,9 @@ def test_of_two_option_sets_the_option_that_matters(tmp_path: Path) -> None:
     found = bisected(question)
     assert found.signature is not None
     assert found.signature.kind == "wrong"
-    assert found.sentence == "it fails with cpp.inject_relu_bug_TESTING_ONLY='accuracy' alone (of 3 differences)"
+    assert (
+        answer_sentence(found) == "it fails with cpp.inject_relu_bug_TESTING_ONLY='accuracy' alone (of 3 differences)"
+    )
 
 
 def test_torchs_table_of_backends_is_as_the_search_takes_it() -> None:

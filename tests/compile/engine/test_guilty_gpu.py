@@ -9,6 +9,7 @@ from idbg.bisect.job import bisected
 from idbg.bisect.options import of_texts
 from idbg.schema.guilty import Question
 from idbg.schema.programs import Program, Target
+from idbg.views.guilty import answer_sentence
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA GPU")]
 
@@ -50,7 +51,9 @@ def test_of_two_option_sets_the_option_that_matters(how: str, tmp_path: Path) ->
         "options", program(tmp_path, MODEL), Target(backend="inductor"), sets=(bad, {}), names=("bad", "good")
     )
     found = bisected(question)
-    assert found.sentence == f"it fails with triton.inject_relu_bug_TESTING_ONLY={how!r} alone (of 2 differences)"
+    assert (
+        answer_sentence(found) == f"it fails with triton.inject_relu_bug_TESTING_ONLY={how!r} alone (of 2 differences)"
+    )
 
 
 def test_a_wrong_triton_kernel_is_of_a_lowering(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from idbg.bisect.job import bisected
 from idbg.schema.errors import BadInput
 from idbg.schema.guilty import Bisected, Question
 from idbg.schema.programs import Program
+from idbg.views.guilty import answer_sentence
 from tests.harness.git_history import GitHistory, eight_commits
 
 CHECK = (sys.executable,)
@@ -47,7 +48,7 @@ def test_the_first_commit_that_fails_is_told_with_author_date_subject_and_diff_s
     assert commit.date.startswith("20")
     assert "b.txt" in commit.stat
     assert "2 files changed" in commit.stat
-    assert found.sentence == f"{commit.sha[:10]} is the first commit that fails (of 7 commits): five"
+    assert answer_sentence(found) == f"{commit.sha[:10]} is the first commit that fails (of 7 commits): five"
 
 
 def test_the_users_checkout_index_head_and_files_stay_as_they_are(history: GitHistory) -> None:
@@ -73,7 +74,7 @@ def test_where_all_between_cannot_run_each_of_them_may_be_it(tmp_path: Path) -> 
     found = searched(history, "good")
     assert found.commit is not None
     assert [commit.subject for commit in found.commit.commits] == ["unclear 1", "unclear 2", "bad"]
-    assert "one of 3 commits is the first that fails" in found.sentence
+    assert "one of 3 commits is the first that fails" in answer_sentence(found)
 
 
 def test_the_guilty_one_may_be_on_the_branch_that_was_merged(tmp_path: Path) -> None:
@@ -110,7 +111,7 @@ def test_the_program_is_found_in_a_folder_of_the_repository(tmp_path: Path) -> N
     assert good.commit.commits[0].subject == "bad"
     none = searched(history, "none", path="deep/p.py")
     assert none.commit is None
-    assert "it has no deep/p.py" in none.sentence
+    assert "it has no deep/p.py" in answer_sentence(none)
 
 
 def test_a_folder_of_pythonpath_is_the_commits_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,7 +139,7 @@ def test_a_folder_of_pythonpath_is_the_commits_own(tmp_path: Path, monkeypatch: 
 def test_ends_that_are_none(history: GitHistory, good: str, bad: str, words: str) -> None:
     found = searched(history, good, bad)
     assert found.commit is None
-    assert words in found.sentence
+    assert words in answer_sentence(found)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 import pytest
 
 from idbg.bisect.job import bisected
-from idbg.reports.guilty import part_sentence
 from idbg.schema.errors import BadInput
 from idbg.schema.guilty import (
     GRAPHS,
@@ -23,6 +22,7 @@ from idbg.schema.guilty import (
 )
 from idbg.schema.programs import LoweredNode, Program, Target
 from idbg.schema.repros import Signature
+from idbg.views.guilty import answer_sentence, part_sentence
 
 WRONG = Signature("runtime", type="RuntimeError", message="this is wrong")
 OTHER = Signature("runtime", type="KeyError", message="and this is another")
@@ -82,7 +82,7 @@ def test_the_application_of_a_part_is_found_by_halves() -> None:
     assert found.part is not None
     assert (found.part.backend, found.part.subsystem, found.part.of) == ("inductor", "lowerings", 40)
     assert found.part.application == Application(23, "pass 23")
-    assert found.sentence == "the lowerings of inductor are guilty: application 23 of 40, pass 23"
+    assert answer_sentence(found) == "the lowerings of inductor are guilty: application 23 of 40, pass 23"
     assert {22, 23} <= {level.applied for level in compiler.levels}  # both sides of it were tried
     assert found.signature == WRONG
 
@@ -96,7 +96,7 @@ def test_a_lowering_of_the_users_own_that_raises_is_the_answer_after_one_try() -
     found = bisected(Question("compiler", Program("p.py"), Target(backend="inductor")), ask=ask)
     assert len(found.tried) == 1 and found.part is not None and found.part.lowering == raised
     where = "the lowering of held.scale.default, for node scale (model.py:14)"
-    assert found.sentence == f"{where}, is guilty: it raises the failure itself"
+    assert answer_sentence(found) == f"{where}, is guilty: it raises the failure itself"
 
 
 def test_a_decomposition_is_named_as_the_op_is_called() -> None:
@@ -144,7 +144,7 @@ def test_a_setting_that_mends_it_is_named() -> None:
         return WRONG if inductors and level.subsystem != "inductor_padding" else None
 
     found = Compiler(fails).asked()
-    assert found.sentence == "inductor is guilty, where padding is not False: with that it does not fail"
+    assert answer_sentence(found) == "inductor is guilty, where padding is not False: with that it does not fail"
 
 
 @pytest.mark.parametrize(
@@ -162,14 +162,14 @@ def test_the_first_backend_that_fails_is_guilty(backend: str, words: str) -> Non
         return WRONG if order.index(level.backend) >= order.index(backend) else None
 
     found = Compiler(fails).asked()
-    assert found.sentence.startswith(words)
+    assert answer_sentence(found).startswith(words)
     assert found.part is not None
     assert found.part.backend == backend
 
 
 def test_inductor_without_a_part_is_told_as_such() -> None:
     found = Compiler(lambda level: WRONG if level.backend in ("", "inductor") else None).asked()
-    assert "no part of it that torch can switch off" in found.sentence
+    assert "no part of it that torch can switch off" in answer_sentence(found)
 
 
 def test_another_failure_accuses_nobody_and_is_told() -> None:
@@ -188,7 +188,7 @@ def test_another_failure_accuses_nobody_and_is_told() -> None:
 
 def test_a_program_that_fails_otherwise_without_a_compiler_is_guilty_itself() -> None:
     found = Compiler(lambda level: OTHER if level.backend == PYTHON else WRONG).asked()
-    assert found.sentence == f"the program itself is guilty: it fails without torch.compile too, as {OTHER}"
+    assert answer_sentence(found) == f"the program itself is guilty: it fails without torch.compile too, as {OTHER}"
 
 
 def test_applications_that_cannot_be_told_apart_are_told_as_many() -> None:
@@ -199,7 +199,7 @@ def test_applications_that_cannot_be_told_apart_are_told_as_many() -> None:
 
     found = Compiler(fails).asked()
     assert found.part is not None
-    assert found.sentence == "the lowerings of inductor are guilty: application one of 22 to 25 of 40, pass 25"
+    assert answer_sentence(found) == "the lowerings of inductor are guilty: application one of 22 to 25 of 40, pass 25"
 
 
 def test_nothing_fails() -> None:
@@ -207,7 +207,7 @@ def test_nothing_fails() -> None:
     assert found.part is None
     assert found.signature is None
     assert [one.what for one in found.tried] == ["the program as it is", "its numbers, compared with eager"]
-    assert "nobody is guilty" in found.sentence
+    assert "nobody is guilty" in answer_sentence(found)
 
 
 def test_a_search_that_is_stopped_says_what_is_known() -> None:
@@ -215,19 +215,19 @@ def test_a_search_that_is_stopped_says_what_is_known() -> None:
     found = compiler.asked(stop_after=9)
     assert found.stopped
     assert len(found.tried) == 9
-    assert found.sentence.startswith("stopped after 9 tries: the lowerings of inductor are guilty")
+    assert answer_sentence(found).startswith("stopped after 9 tries: the lowerings of inductor are guilty")
     assert found.part is not None
 
 
 def test_a_search_that_is_stopped_early_does_not_say_that_no_part_is_guilty() -> None:
     found = Compiler(in_inductor("lowerings", 23)).asked(stop_after=6)
-    assert found.sentence == "stopped after 6 tries: it is in inductor, and which part of that is not known yet"
+    assert answer_sentence(found) == "stopped after 6 tries: it is in inductor, and which part of that is not known yet"
 
 
 def test_a_foreign_backend_has_no_parts() -> None:
     compiler = Compiler(lambda level: WRONG if level.backend in ("", "openvino") else None)
     found = compiler.asked("openvino")
-    assert found.sentence == "openvino is guilty"
+    assert answer_sentence(found) == "openvino is guilty"
     assert [level.backend for level in compiler.levels] == ["", PYTHON, "eager", "aot_eager"]
 
 

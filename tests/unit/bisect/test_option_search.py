@@ -12,6 +12,7 @@ from idbg.schema.errors import BadInput
 from idbg.schema.guilty import Answer, Bisected, OptionSet, Question, Try
 from idbg.schema.programs import Program, Target
 from idbg.schema.repros import Signature
+from idbg.views.guilty import answer_sentence
 
 WRONG = Signature("wrong")
 DEAD = Signature("died", type="SIGSEGV")
@@ -50,26 +51,26 @@ MANY: OptionSet = {f"option_{number}": number for number in range(20)}
 
 def test_one_option_alone() -> None:
     found = OptionsProgram(when(option_7=7)).between(MANY, {})
-    assert found.sentence == "it fails with option_7=7 alone (of 20 differences)"
+    assert answer_sentence(found) == "it fails with option_7=7 alone (of 20 differences)"
 
 
 def test_two_options_together() -> None:
     found = OptionsProgram(when(option_2=2, option_17=17)).between(MANY, {})
-    assert found.sentence == "it fails only with option_17=17 and option_2=2 together (of 20 differences)"
+    assert answer_sentence(found) == "it fails only with option_17=17 and option_2=2 together (of 20 differences)"
     assert found.options[0].minimal
 
 
 def test_either_set_may_be_the_failing_one_and_what_they_share_stays() -> None:
     program = OptionsProgram(when(a=1, shared=5))
     found = program.between({"a": 0, "shared": 5}, {"a": 1, "b": 2, "shared": 5})
-    assert found.sentence == "it fails with a=1 alone (of 2 differences); with a=0 it does not"
+    assert answer_sentence(found) == "it fails with a=1 alone (of 2 differences); with a=0 it does not"
     assert all(options["shared"] == 5 for options in program.tried)
 
 
 def test_an_option_that_is_missing_may_be_what_fails() -> None:
     found = OptionsProgram(lambda options: None if "safe" in options else WRONG).between({}, {"safe": True, "b": 1})
     assert [one.name for one in found.options[0].options] == ["safe"]
-    assert "safe unset" in found.sentence
+    assert "safe unset" in answer_sentence(found)
 
 
 def test_another_failure_does_not_accuse() -> None:
@@ -94,7 +95,7 @@ def test_two_sets_that_do_not_differ_in_what_comes_of_them(
 ) -> None:
     found = OptionsProgram(fails).between({"a": 1}, {})
     assert not found.options
-    assert found.sentence.startswith(words)
+    assert answer_sentence(found).startswith(words)
 
 
 def test_drawn_sets_are_each_bisected_and_what_is_known_is_not_drawn_again() -> None:
@@ -102,12 +103,12 @@ def test_drawn_sets_are_each_bisected_and_what_is_known_is_not_drawn_again() -> 
     program = OptionsProgram(lambda options: WRONG if "b" in options else DEAD if "d" in options else None, draws)
     found = bisected(Question("fuzz", Program("p.py"), Target(), draws=3), ask=program)
     assert [[one.name for one in each.options] for each in found.options] == [["b"], ["d"]]
-    assert found.sentence == "2 of 3 drawn option sets make it fail"
+    assert answer_sentence(found) == "2 of 3 drawn option sets make it fail"
 
 
 def test_a_program_that_fails_anyway_is_not_drawn_for() -> None:
     found = bisected(Question("fuzz", Program("p.py"), Target(), draws=3), ask=OptionsProgram(lambda options: WRONG))
-    assert found.sentence.startswith("it fails without any option")
+    assert answer_sentence(found).startswith("it fails without any option")
 
 
 def test_a_file_of_options(tmp_path: Path) -> None:
@@ -146,3 +147,9 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 def test_a_target_has_no_such_thing() -> None:
     with pytest.raises(BadInput, match="a target has no 'speed'"):
         of_texts(["target.speed=3"])
+
+
+def test_the_record_has_no_sentence_and_that_of_an_older_session_stays() -> None:
+    note = "it fails under both alike"
+    assert answer_sentence(Bisected("options", note=note)) == note
+    assert answer_sentence(Bisected("options", "what an older idbg wrote", note=note)) == "what an older idbg wrote"

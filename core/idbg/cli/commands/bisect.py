@@ -16,11 +16,11 @@ from idbg.cli.bar import Doing
 from idbg.cli.signals import signals_told
 from idbg.config.arguments import Asked, settle
 from idbg.config.arguments import add_arguments as add_program_arguments
-from idbg.reports import guilty
-from idbg.reports.guilty import OUTCOMES
 from idbg.schema.errors import BadInput
 from idbg.schema.guilty import TRY_SECONDS, Bisected, Kind, OptionSet, Question, Tried
 from idbg.schema.programs import Program, Target
+from idbg.views import guilty
+from idbg.views.guilty import OUTCOMES
 
 HELP = "find who is guilty of a failure: which part of the compiler, which options, which commit"
 ABOUT = """\

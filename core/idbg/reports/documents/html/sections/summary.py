@@ -11,10 +11,10 @@ from idbg.reports import most_telling, text
 from idbg.reports.decisions import summary
 from idbg.reports.diagnostics import Diagnostic, badness, diagnostics
 from idbg.reports.documents import Told
-from idbg.reports.guilty import answer_sentence
 from idbg.schema.runs import Run
 from idbg.views import bench, time
 from idbg.views.blame import blame_sentence
+from idbg.views.guilty import answer_sentence
 
 TITLE = "Summary"
 ANCHOR = "summary"

@@ -16,7 +16,6 @@ from idbg.schema.guilty import (
     GuiltyCommit,
     GuiltyOptions,
     GuiltyPart,
-    OptionDifference,
     Outcome,
 )
 
@@ -74,14 +73,9 @@ def _so_far(part: GuiltyPart) -> str:
     return f"it is in {part.backend}, and which part of that is not known yet"
 
 
-def failing_text(one: OptionDifference) -> str:
-    """An option as the failing set has it."""
-    return f"{one.name}={one.failing!r}" if one.failing is not None or one.unset else f"{one.name} unset"
-
-
 def options_sentence(found: GuiltyOptions) -> str:
     """Which options make it fail."""
-    names = [failing_text(one) for one in found.options]
+    names = [one.failing_text for one in found.options]
     among = f" (of {counted(found.among, 'difference')})" if found.among > len(names) else ""
     if not found.minimal:
         return f"so far it fails with {', '.join(names)}{among}"
@@ -101,15 +95,17 @@ def commit_sentence(found: GuiltyCommit) -> str:
     return f"one of {counted(len(found.commits), 'commit')} is the first that fails{among}: which is not known"
 
 
-def answer_sentence(found: Bisected, note: str = "") -> str:
-    """The answer in a sentence; `note` says why there is none, though nothing went wrong."""
-    sentence = _answer(found, note)
+def answer_sentence(found: Bisected) -> str:
+    """The answer in a sentence."""
+    if found.sentence:  # of a session that an older idbg wrote
+        return found.sentence
+    sentence = _answer(found)
     return f"stopped after {counted(len(found.tried), 'try')}: {sentence}" if found.stopped else sentence
 
 
-def _answer(found: Bisected, note: str) -> str:
-    if note:
-        return note
+def _answer(found: Bisected) -> str:
+    if found.note:
+        return found.note
     if found.part is not None:
         return _so_far(found.part) if found.stopped else part_sentence(found.part)
     if found.question == "fuzz":
@@ -131,7 +127,7 @@ def summary(found: Bisected) -> str:
 
 
 def _lines(found: Bisected) -> Iterator[str]:
-    yield found.sentence
+    yield answer_sentence(found)
     if found.words and found.question != "fuzz":
         yield f"  the failure: {found.words}"
     if found.part is not None:
@@ -171,7 +167,7 @@ def _around(part: GuiltyPart) -> Iterator[str]:
 
 def to_json(found: Bisected) -> bytes:
     """The answer as JSON: `schema` first, then the keys of `Bisected`."""
-    return strict_json.formatted({"schema": SCHEMA, **_every_key(found)})
+    return strict_json.formatted({"schema": SCHEMA, **_every_key(found), "sentence": answer_sentence(found)})
 
 
 def _every_key(record: msgspec.Struct) -> dict[str, object]:
