@@ -26,7 +26,7 @@ from idbg.engine.compat.lowering import Compiled, Compiler
 from idbg.engine.decisions import all_heard
 from idbg.engine.failures.describe import failure_of
 from idbg.engine.failures.frames import tell_frames
-from idbg.engine.kerneldiff.api import KernelDiff
+from idbg.engine.kerneldiff.api import ModelDiff
 from idbg.engine.program.environment import random_states
 from idbg.engine.program.machine import machine
 from idbg.schema import events
@@ -123,7 +123,7 @@ class Apart:
         return TargetBackend(self._backend, rules, strict=False)(gm, inputs)
 
 
-def compared(capture: Watched, diff: KernelDiff) -> None:
+def compared(capture: Watched, diff: ModelDiff) -> None:
     """Run a comparison whose test side is a backend by name or of the caller's own; the report is told.
 
     As a comparison does, it resets what Dynamo has compiled.

@@ -148,12 +148,12 @@ class Watcher:
         `backward`. `idbg.KernelDiff` says what each means; as it does, this resets what Dynamo has compiled.
         """
         __tracebackhide__ = True
-        from idbg.engine.kerneldiff.api import KernelDiff
+        from idbg.engine.kerneldiff.api import ModelDiff
         from idbg.engine.kerneldiff.asked import name_of
         from idbg.engine.watching import compared
 
         how = Comparison(reference=name_of(reference), backward=backward, atol=atol, rtol=rtol)
-        diff = KernelDiff(
+        diff = ModelDiff(
             function,
             args,
             kwargs,

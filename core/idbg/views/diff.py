@@ -1,13 +1,24 @@
 """Show whether numbers agree with a reference, and where they go wrong: by stage, output, kernel launch and step."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from math import inf
 
-from idbg.format.amounts import counted, figure
+from idbg.format.amounts import NOT_MEASURED, counted, figure
 from idbg.format.failures import lowering_said
 from idbg.format.file_names import near_place
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
 from idbg.schema.blame import StageError
-from idbg.schema.diff import DiffReport, ErrorMap, KernelError, Mode, Outcome, TensorDiff, Variance, launch_name
+from idbg.schema.diff import (
+    LARGEST,
+    DiffReport,
+    ErrorMap,
+    KernelError,
+    Mode,
+    Outcome,
+    TensorDiff,
+    Variance,
+    launch_name,
+)
 from idbg.schema.graphs import NodeId
 from idbg.schema.programs import Failure
 from idbg.schema.programs import Verdict as Look
@@ -40,6 +51,7 @@ from idbg.views.tree import (
 )
 
 TITLE = "Numbers (KernelDiff)"
+NO_MAPS: Mapping[str, ErrorMap] = {}
 NOT_COMPARED = "numbers were not compared"
 OUTCOME_SIGNS: dict[Outcome, str] = {"passed": "✔", "failed": "✘", "error": "✘", "empty": "⚠", "waiting": "…"}
 STAGE_SIGNS: dict[Standing, str] = {
@@ -54,6 +66,7 @@ STAGE_SIGNS: dict[Standing, str] = {
 MESSAGE_LINES = 4  # of one message: a C++ compiler's has a thousand
 LINE_LENGTH = 300  # its command line alone has thousands of characters
 WHOLE = "--json has all of it, and so has the session's events.jsonl"
+_NAMES = 3  # of kernels with the same reason
 _FIGURED = 40  # outputs, and gradients, whose figures are listed: the JSON has all
 _VERDICTS: dict[Look, Verdict] = {"clean": "ok", "wrong": "error", "failed": "error", "violations": "warning"}
 _TONES: dict[Look, Tone] = {"clean": "clean", "wrong": "reject", "failed": "reject", "empty": "fallback"}
@@ -70,10 +83,12 @@ _TENSORS = (
     Column("decided", "text", 1),
     Column("worst at", "text", 2),
 )
-_LAUNCHES = (
-    Column("computes", "code", 1),
-    *(Column(head, "error", 3) for head in ("alone", "eager alone", "so far", "inputs", "eager")),
-    Column("line", "place", 4),
+_ERRORS = (
+    Column("alone", "error", 4),
+    Column("eager alone", "error", 3),
+    Column("so far", "error", 4),
+    Column("inputs", "error", 2),
+    Column("eager", "error", 3),
 )
 
 
@@ -82,7 +97,7 @@ def view(run: Run, options: Options = NO_OPTIONS) -> Section:
     report = run.diff
     if report is None:
         return Section(TITLE, _no_report(run), verdict="unknown")
-    return section(report, run.maps, run.number)
+    return section(report, run.maps)
 
 
 def count(run: Run) -> int:
@@ -90,9 +105,11 @@ def count(run: Run) -> int:
     return sum(diff.failed for diff in tensors(run.diff)) if run.diff is not None else 0
 
 
-def section(report: DiffReport, maps: dict[str, ErrorMap], run: int = 0) -> Section:
-    """The section of a comparison, also of one that belongs to no run; `maps` has error maps by output."""
-    body: list[Block] = [*_sentences(report), *_stages(report)]
+def section(report: DiffReport, maps: Mapping[str, ErrorMap] = NO_MAPS, to_ask: str = "") -> Section:
+    """The section of a comparison, also of one that belongs to no run; `maps` has error maps by output, and `to_ask` is
+    what finds out where the numbers go wrong, if the comparison did not.
+    """
+    body: list[Block] = [*_sentences(report, to_ask), *_stages(report)]
     for noun, diffs in (("output", report.outputs), ("gradient", report.gradients)):
         body += _tensors(noun, diffs, maps)
     body += _launches(report)
@@ -101,10 +118,17 @@ def section(report: DiffReport, maps: dict[str, ErrorMap], run: int = 0) -> Sect
     body += [Row(("nan", at), words(line)) for at, line in enumerate(birth_lines(report))]
     if report.steps is not None:
         body += _training(report.steps, report.test)
-    body += [Row(("note", at), words((f"note: {note}", "dim"))) for at, note in enumerate(report.notes)]
+    body += list(_notes(report))
     failed = sum(diff.failed for diff in tensors(report))
     verdict = _VERDICTS.get(LOOKS[report.verdict], "unknown")
     return Section(TITLE, headline(report), failed, verdict, tuple(body))
+
+
+def _notes(report: DiffReport) -> Iterator[Row]:
+    for number, note in enumerate(report.notes):
+        first, *others = paragraph("note: ", note)
+        below = [Row(("note", number, at), words((line[4:], "dim"))) for at, line in enumerate(others)]
+        yield Row(("note", number), words((first, "dim")), rows=below, open="all")
 
 
 def _no_report(run: Run) -> str:
@@ -155,9 +179,9 @@ def is_empty(report: DiffReport) -> bool:
     return report.verdict in ("passed", "failed", "empty") and not tensors(report)
 
 
-def _sentences(report: DiffReport) -> Iterator[Row]:
-    """Where the numbers go wrong; where float64 was computed; what failed; what varies."""
-    if blamed := blame_sentence(report):
+def _sentences(report: DiffReport, to_ask: str) -> Iterator[Row]:
+    """Where the numbers go wrong, or how to find out; where float64 was computed; what failed; what varies."""
+    if blamed := blame_sentence(report) or (where_to_ask(report, to_ask) if to_ask else ""):
         yield Row("blame", words((blamed, "strong")))
     lines = (
         *elsewhere.sentences(report.float64_elsewhere),
@@ -165,12 +189,15 @@ def _sentences(report: DiffReport) -> Iterator[Row]:
         *nothing_lines(report),
         *variance_lines(report.variance),
     )
-    yield from (Row(("line", at), words(line.strip())) for at, line in enumerate(lines) if line.strip())
-
-
-def asks(report: DiffReport, by: str) -> str:
-    """How to find out where the numbers go wrong, of a comparison that did not; "" of the others."""
-    return "" if blame_sentence(report) else where_to_ask(report, by)
+    found: list[list[str]] = []
+    for line in filter(str.strip, lines):
+        if line.startswith("    ") and found:  # more of what the line before it has
+            found[-1].append(line[4:])
+        else:
+            found.append([line.strip()])
+    for number, (first, *others) in enumerate(found):
+        below = [Row(("line", number, at), words(line)) for at, line in enumerate(others)]
+        yield Row(("line", number), words(first), rows=below, open="all")
 
 
 def nothing_lines(report: DiffReport) -> Iterator[str]:
@@ -253,9 +280,9 @@ def _stages(report: DiffReport) -> Iterator[Block]:
         rows.append(
             Row(
                 key := ("stage", stage.frame, stage.stage, stage.part),
-                words((name, bold), (f"  {told.means}" if told.means else "", "dim")),
+                words((name, bold)),
                 (Cell(error, tone), Cell(added, tone), Cell(told.node), Cell(place)),
-                rows=list(_made_by(stage, told.made_by, key)),
+                rows=list(_made_by(stage, told.made_by or told.means, key)),
                 open="all",
                 refs=_stage_refs(stage),
                 opens="node" if stage.node else "",
@@ -284,7 +311,7 @@ def _stage_refs(stage: StageError) -> Refs:
 # ---------------------------------------------------------------- outputs and gradients
 
 
-def _tensors(noun: str, diffs: Sequence[TensorDiff], maps: dict[str, ErrorMap]) -> Iterator[Block]:
+def _tensors(noun: str, diffs: Sequence[TensorDiff], maps: Mapping[str, ErrorMap]) -> Iterator[Block]:
     """What failed first, then what was not judged."""
     if not diffs:
         return
@@ -299,16 +326,20 @@ def _tensors(noun: str, diffs: Sequence[TensorDiff], maps: dict[str, ErrorMap]) 
 
 def _tensor(noun: str, at: int, diff: TensorDiff, error_map: ErrorMap | None) -> Row:
     look = LOOKS[outcome(diff)]
-    figures = (Cell(diff.max_abs), Cell(diff.rmse), Cell(against(diff)))
+    figures = map(_error, (diff.max_abs, diff.rmse, against(diff)))
     key = (noun, at)
     return Row(
         key,
         words((f"{VERDICT_SIGNS[look]} ", _TONES.get(look, "dim")), (diff.name, "strong"), (f"  {_kind(diff)}", "dim")),
         (*figures, Cell(decided(diff)), Cell(worst_words(diff))),
         rows=(lambda: _figures(diff, error_map, key)) if at < _FIGURED else (),
-        open="all" if diff.failed and at == 0 else "",
+        open="all" if diff.failed and at == 0 else "text" if not diff.passed or diff.mismatches or diff.note else "",
         opens="fold",
     )
+
+
+def _error(value: float | None, tone: Tone = "") -> Cell:
+    return Cell(inf if value is not None and value >= LARGEST else value, tone)  # JSON has carried it as a number
 
 
 def _kind(diff: TensorDiff) -> str:
@@ -316,13 +347,16 @@ def _kind(diff: TensorDiff) -> str:
 
 
 def _figures(diff: TensorDiff, error_map: ErrorMap | None, key: object) -> Iterator[Row]:
-    """Why it passed or failed, every figure, the worst blocks, how large errors are how often, and where."""
-    for name, text in (("because", because(diff)), ("note", diff.note)):
+    """Why it passed or failed, where it is worst, how large errors are how often, and every figure."""
+    for name, text in (("because", because(diff)), ("note", first_line(diff.note))):
         if text:
             yield Row((key, name), words(text))
-    blocks = [(f"worst {block.kind}", block_words(block)) for block in diff.blocks if block.rmse]
-    for number, (label, text) in enumerate((*metrics(diff), *blocks)):
-        yield Row((key, "figure", number), words((f"{label}: ", "dim"), text))
+    if diff.failed and diff.worst is not None:
+        yield _figure((key, "worst"), "worst", worst_words(diff))
+    blocks = [block for block in diff.blocks if block.rmse]
+    for block in blocks:
+        if block.kind in diff.failed_by:
+            yield _figure((key, block.kind), f"worst {block.kind}", block_words(block))
     if any(diff.histogram):
         caption = "How many elements have which |test - reference|; bars grow by the logarithm of the count"
         yield Row((key, "histogram"), (), charts=(Chart("histogram", diff, caption),))
@@ -330,6 +364,13 @@ def _figures(diff: TensorDiff, error_map: ErrorMap | None, key: object) -> Itera
         yield Row((key, "map"), (), charts=(Chart("error map", error_map, error_maps.said(error_map)),))
     elif error_map is not None:
         yield Row((key, "map"), words((f"The map of its errors: {error_maps.EQUAL}", "dim")))
+    figures = (*metrics(diff), *((f"worst {block.kind}", block_words(block)) for block in blocks))
+    rows = [_figure((key, "figure", at), *each) for at, each in enumerate(figures)]
+    yield Row((key, "figures"), words("every figure"), rows=rows, opens="fold")
+
+
+def _figure(key: object, label: str, text: str) -> Row:
+    return Row(key, words((f"{label}: ", "dim"), text))
 
 
 # ---------------------------------------------------------------- launches and training
@@ -338,15 +379,74 @@ def _figures(diff: TensorDiff, error_map: ErrorMap | None, key: object) -> Itera
 def _launches(report: DiffReport) -> Iterator[Block]:
     if not report.kernels:
         return
-    yield Row("launches", words((kernels_said(report), "strong")))
+    below = [*_bad(report), *_largest(report), *_unseen(report)]
+    yield Row("launches", words((kernels_said(report), "strong")), rows=below, open="all", opens="fold")
     yield Chart("launches", report, "The error from launch to launch: the table below has the figures")
-    rows = [_launch(at, one, report) for at, one in enumerate(report.kernels)]
-    yield Table(_LAUNCHES, rows, "node" if is_bisected(report) else "kernel launch")
+    first = 0 if any(one.isolated is not None for one in report.kernels) else 2  # none was launched alone
+    columns = (Column("computes", "code", 1), *_ERRORS[first:], Column("line", "place", 3))
+    rows = [_launch(at, one, report, first) for at, one in enumerate(report.kernels)]
+    yield Table(columns, rows, "node" if is_bisected(report) else "kernel launch")
     meaning = "alone: with exact inputs; so far: with what came before; inputs: the worst of what it reads"
     yield Row("launches meaning", words((f"relative RMSE to float64; {meaning}; -: not measured", "dim")))
 
 
-def _launch(at: int, one: KernelError, report: DiffReport) -> Row:
+def _bad(report: DiffReport) -> Iterator[Row]:
+    """What is known of the first bad launch."""
+    one = report.culprit
+    if one is None:
+        return
+    what = "node (bisected)" if one.bisected else "kernel"
+    where = near_place(one.file, one.line)
+    name = f"the first bad {what}: {launch_name(one, report.kernels)}{f' ({where})' if where else ''}"
+    computes = "" if one.bisected else f"; computes {', '.join(one.nodes) or 'no known node'}"
+    inputs = f"of its inputs {_measured(one.input_error)}"
+    lines = [f"relative error {_measured(one.error)}, {inputs}{computes}"]
+    if one.isolated is not None:
+        exact = f"given exact inputs (eager's {_measured(one.isolated_eager)})"
+        lines = [f"relative error {_measured(one.isolated)} by itself, {exact}{computes}"]
+        lines.append(f"with what came before {_measured(one.error)}, {inputs}")
+    if one.reason and not one.bisected:
+        lines.append(first_line(one.reason))
+    below = [Row(("bad", at), words(line)) for at, line in enumerate(lines)]
+    yield Row("bad", words((f"{VERDICT_SIGNS['wrong']} {name}", "reject")), rows=below, open="all")
+
+
+def _measured(error: float | None) -> str:
+    return NOT_MEASURED if error is None else figure(error)
+
+
+def _largest(report: DiffReport) -> Iterator[Row]:
+    """The launch that adds the most by itself, and the one at which the most has come together."""
+    launches = [one for one in report.kernels if not one.bisected]
+    alone = max((one for one in launches if one.isolated), key=lambda one: one.isolated or 0.0, default=None)
+    so_far = max((one for one in launches if one.error), key=lambda one: one.error or 0.0, default=None)
+    if alone is not None and so_far is not None:
+        most = f"{figure(alone.isolated)} of {_with_node(alone, report)}"
+        together = f"{figure(so_far.error)} of {_with_node(so_far, report)}"
+        yield Row("largest", words(f"the largest error by itself: {most}; with what came before: {together}"))
+
+
+def _with_node(one: KernelError, report: DiffReport) -> str:
+    return launch_name(one, report.kernels) + (f" ({one.node})" if one.node and one.node != one.name else "")
+
+
+def _unseen(report: DiffReport) -> Iterator[Row]:
+    """The launches that were not observed, by the reason, the most frequent first."""
+    by_reason: dict[str, list[str]] = {}
+    for one in report.kernels:
+        if not one.observed and not one.bisected:
+            by_reason.setdefault(first_line(one.reason) or "no reason is known", []).append(one.name)
+    groups = sorted(by_reason.items(), key=lambda group: -len(group[1]))
+    rows = []
+    for reason, names in groups:
+        different = list(dict.fromkeys(names))
+        more = f", +{len(different) - _NAMES}" if len(different) > _NAMES else ""
+        rows.append(Row(("unseen", reason), words(f"{len(names):,} × {', '.join(different[:_NAMES])}{more}: {reason}")))
+    if rows:
+        yield Row("unseen", words("not observed:"), rows=rows, open="all")
+
+
+def _launch(at: int, one: KernelError, report: DiffReport, first: int) -> Row:
     culprit = at == report.first_bad_kernel
     name, reason = launch_name(one, report.kernels), one.reason if one.observed else f"not observed: {one.reason}"
     tone: Tone = "reject" if one.bad else ""
@@ -358,7 +458,7 @@ def _launch(at: int, one: KernelError, report: DiffReport) -> Row:
         words((f"{sign} ", tone), (name, "strong" if culprit else tone), (f"  {reason}" if reason else "", "dim")),
         (
             Cell(", ".join(names[:4]) + (f", +{len(names) - 4}" if len(names) > 4 else "")),
-            *(Cell(error, tone) for error in errors),
+            *(_error(error, tone) for error in errors[first:]),
             Cell(Place(one.file, one.line) if one.file else ""),
         ),
         refs=Refs(

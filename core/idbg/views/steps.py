@@ -3,17 +3,15 @@
 The one place of the sentence and of the curve, for the command line, the JSON and the screen.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from idbg.format.amounts import column_figure, counted, figure
-from idbg.format.glyphs import VERDICT_SIGNS
+from idbg.format.amounts import counted, figure
 from idbg.schema.programs import Verdict
 from idbg.schema.steps import StepDistance, Trained, TrainingSteps, Where
 
 LOOKS: dict[Trained, Verdict] = {"passed": "clean", "failed": "wrong", "error": "wrong", "unjudged": "waiting"}
 """Which verdict's sign and colours a training has."""
 AMPLIFIED = 10.0  # times as far: below that nobody would call a training unstable
-_ROWS = 12  # of the curve, in a terminal
 HEADS = ("step", "test", "eager", "sensitivity", "allowed")
 _WRONG: dict[Where, str] = {
     "forward": "the forward is wrong",
@@ -104,33 +102,3 @@ def shown(steps: TrainingSteps) -> Sequence[StepDistance]:
 def curve(steps: TrainingSteps, tensor: str) -> Sequence[StepDistance]:
     """The distances of one tensor, step by step."""
     return tuple(each for each in steps.distances if each.tensor == tensor)
-
-
-def lines(steps: TrainingSteps | None, test: str) -> Iterator[str]:
-    """The sentence, and the curve as figures. Nothing where no training was asked for."""
-    if steps is None:
-        return
-    yield ""
-    yield f"  {VERDICT_SIGNS[LOOKS[steps.verdict]]} {sentence(steps, test)}"
-    rows = shown(steps)
-    if not rows:
-        return
-    yield f"    {rows[0].tensor}, relative RMSE to {steps.truth}:"
-    yield "    " + "".join(f"{head:>12}" for head in HEADS)
-    for row in _some(rows, steps.parted):
-        figures = (row.test, row.reference, row.sensitivity, row.allowed)
-        mark = f"  {VERDICT_SIGNS['wrong']}" if row.failed else ""
-        yield f"    {row.step:>12}" + "".join(f"{column_figure(each):>12}" for each in figures) + mark
-
-
-def _some(rows: Sequence[StepDistance], parted: StepDistance | None) -> Sequence[StepDistance]:
-    """As many as fit: the first ones, those about the parting, and the last."""
-    if len(rows) <= _ROWS:
-        return rows
-    at = next((place for place, row in enumerate(rows) if parted and row.step == parted.step), 0)
-    places = {0, len(rows) - 1, *range(max(0, at - 2), min(len(rows), at + 3))}
-    spread = (round(part * (len(rows) - 1) / (_ROWS - 1)) for part in range(_ROWS))
-    for place in spread:
-        if len(places) < _ROWS:
-            places.add(place)
-    return [rows[place] for place in sorted(places)]

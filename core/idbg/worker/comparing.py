@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from torch import Tensor
 
 from idbg.engine.backends import TargetBackend
-from idbg.engine.kerneldiff.api import KernelDiff
+from idbg.engine.kerneldiff.api import ModelDiff
 from idbg.engine.kerneldiff.comparison import ComparisonRun
 from idbg.engine.kerneldiff.owner.find import OwnerFinding
 from idbg.engine.kerneldiff.tensors.error_map import error_map
@@ -67,7 +67,7 @@ class RunComparison:
         """
         asked, reference = self.asked, self.asked.reference
         self._ended, self._prefix = 0, f"{self._unique(name)}: " if name else ""
-        comparison = KernelDiff(
+        comparison = ModelDiff(
             workload.model,
             workload.args,
             workload.kwargs,

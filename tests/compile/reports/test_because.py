@@ -102,4 +102,4 @@ def test_an_infinity_that_json_has_carried_is_an_infinity_again():
     found = compare_tensors(torch.ones(3), torch.full((3,), inf))
     (told,) = sayable(DiffReport(test="t", reference="r", verdict="failed", mode="tolerance", outputs=(found,))).outputs
     text = summary(DiffReport(test="t", reference="r", verdict="failed", mode="tolerance", outputs=(told,)))
-    assert "e+308" not in text and "max |d| inf" in text
+    assert "e+308" not in text and "inf" in text.splitlines()[3].split()

@@ -147,43 +147,32 @@ def test_a_comparison_that_did_not_ask_says_how_to_find_out() -> None:
     plain = report(kernels=(), stages=())
     told = "where they go wrong was not asked: --per-kernel says which stage, node, pass or kernel"
     assert where_to_ask(plain, "--per-kernel") == told
-    assert summary(plain, "--per-kernel").splitlines()[1] == f"  {told}"
+    assert summary(plain, "--per-kernel").splitlines()[1] == told
     assert "--per-kernel" not in summary(plain)
     assert where_to_ask(replace(plain, verdict="passed"), "D") == ""
 
 
-def test_the_table_stands_under_the_sentence_and_fits_80_columns() -> None:
+def test_the_table_stands_under_the_sentence() -> None:
     reason = "Dynamo's graph could not be traced to ATen without its decompositions: " + "a long reason " * 6
     found = replace(by_a_pass(), stages=(unjudged("dynamo", reason), *by_a_pass().stages[-3:]))
     lines = summary(found).splitlines()
-    assert lines[1] == f"  {blame_sentence(found)}"
-    table = lines[3 : lines.index("", 3)]
-    assert table[0] == "    stage       to float64  to before  first bad node"
-    assert table[1].startswith("  · dynamo               -          -  not run: what follows from it is right")
-    assert "  ✔ partitioned    1.0e-16    1.0e-16" in table
-    assert table[-4:] == [
-        "  ✘ post-grad      3.0e-04    3.0e-04  mul_3  plant.py:21",
-        "      made by post_grad_custom_post_pass (plant.py:9): without it the outputs",
-        "      are right",
-        "  → kernels        3.0e-04    1.0e-07  faithful to what it was given",
+    assert lines[1] == blame_sentence(found)
+    table = [" ".join(line.split()) for line in lines[3:10]]
+    assert table == [
+        "stage to float64 to before first bad node line",
+        "· dynamo - -",
+        "not run: what follows from it is right",
+        "✔ partitioned 1.0e-16 1.0e-16",
+        "✘ post-grad 3.0e-04 3.0e-04 mul_3 plant.py:21",
+        "made by post_grad_custom_post_pass (plant.py:9): without it the outputs are right",
+        "what post_grad_custom_post_pass changed in the graph",
     ]
-    assert all(len(line) <= 80 for line in table)
 
 
-def test_why_a_stage_was_not_judged_is_told_whole_in_80_columns() -> None:
+def test_why_a_stage_was_not_judged_is_told_whole() -> None:
     reason = "Dynamo's graph could not be traced to ATen without its decompositions: " + "a long reason " * 6
-    lines = summary(report(unjudged("post_grad", reason), unjudged("kernels", reason))).splitlines()
-    table = lines[3 : lines.index("", 3)]
-    assert all(len(line) <= 80 for line in table)
-    told = " ".join("\n".join(table).split())
+    told = " ".join(summary(report(unjudged("post_grad", reason), unjudged("kernels", reason))).split())
     assert told.count(f"not judged: {reason.strip()}") == 2
-
-
-def test_a_long_name_takes_a_line_of_its_own_and_cuts_no_figure() -> None:
-    node = "convolution_backward_" * 4
-    told = summary(report(replace(GUILTY, node=node)))
-    (row,) = (line for line in told.splitlines() if line.startswith("  ✘ post-grad"))
-    assert row.split()[2:5] == ["3.0e-04", "3.0e-04", node]
 
 
 def test_a_pass_shows_the_table_quietly() -> None:

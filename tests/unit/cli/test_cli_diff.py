@@ -98,7 +98,7 @@ def test_a_wrong_output_fails_by_name_and_the_other_passes(folder: Path, capsys:
     said = capsys.readouterr().out
     assert said.startswith("✘ 1 tensor failed   aot_eager against eager   held against float64")
     assert "✔ out[0]" in said
-    assert "✘ out[1]   f32[40,64]" in said
+    assert "✘ out[1]  f32[40,64]" in said
 
 
 @pytest.mark.slow

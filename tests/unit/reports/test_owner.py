@@ -50,7 +50,7 @@ def test_where_no_kernel_is_accused_one_must_be_named():
 def test_the_verdict_is_in_the_text_and_in_the_json_and_an_older_one_of_the_launch_is_replaced():
     report = REPORT.with_owner(OWNER).with_owner(OWNER)
     assert report.owners == (OWNER,) and report.owner_of(2) == OWNER and report.owner_of(0) is None
-    assert "  ✘ the compiler's: it is wrong" in summary(report).splitlines()
+    assert "✘ the compiler's: it is wrong" in summary(report).splitlines()
     told = json.loads(to_json(report))["owners"]
     assert [(one["launch"], one["kind"], one["error"], one["cause"]) for one in told] == [(2, "compiler", 0.1, None)]
 

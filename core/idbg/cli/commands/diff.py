@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from idbg.accelerators.parse import parse
 from idbg.accelerators.registry import rules_for
-from idbg.cli import exits, fail_on, output, sessions
+from idbg.cli import exits, fail_on, output, sessions, tables
 from idbg.cli.commands.run import status as run_status
 from idbg.config import places
 from idbg.config.arguments import add_arguments as add_program_arguments
@@ -21,6 +21,7 @@ from idbg.schema.diff import EAGER, FLOAT64, SIDE_SECONDS, Comparison, K
 from idbg.schema.errors import BadInput, IdbgError
 from idbg.schema.programs import Float64On, Target
 from idbg.schema.runs import Run
+from idbg.views.diff import section
 from idbg.views.owner import launch_named
 
 if TYPE_CHECKING:
@@ -232,7 +233,7 @@ def _report(run: Run, *, as_json: bool, folder: Path) -> None:
         output.say_json(diff_report.to_json(run.diff))
     elif run.failure is None or run.diff.sides:
         asked = run.comparison is not None and run.comparison.per_kernel
-        output.say(diff_report.summary(run.diff, "" if asked else "--per-kernel"))
+        tables.say(section(run.diff, run.maps, "" if asked else "--per-kernel"), most=diff_report.SHOWN)
     else:  # it did not come to its first side
         from idbg.reports import text
 

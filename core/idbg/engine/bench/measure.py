@@ -25,7 +25,7 @@ from idbg.engine.capture.run import RunCapture, capturing
 from idbg.engine.compat import comparing, inductor
 from idbg.engine.failures import fallbacks
 from idbg.engine.failures.describe import failure_of
-from idbg.engine.kerneldiff.api import KernelDiff
+from idbg.engine.kerneldiff.api import ModelDiff
 from idbg.engine.program.load import Model, Programs, Workload
 from idbg.engine.program.target import check_device, conditions_of, options_of
 from idbg.engine.program.torch_compile import torch_compile_as_it_is
@@ -223,7 +223,7 @@ def _checked(workload: Workload, case: BenchCase) -> Checked:
     backend = _target_backend(case, case.rules)
     capture = RunCapture(0, told.append, backend.accelerator)
     with capturing(capture):
-        report = KernelDiff(
+        report = ModelDiff(
             workload.model,
             workload.args,
             workload.kwargs,

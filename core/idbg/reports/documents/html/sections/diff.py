@@ -45,7 +45,6 @@ def _parts(runs: list[Run]) -> Iterator[Markup]:
 
 
 def comparison(run: Run, to_ask: str) -> Markup:
-    """The section of one run; `to_ask` finds out where it goes wrong, if the comparison did not."""
-    made = html.section(diff.view(run), run, "", _DRAWINGS, _MOST)
-    where = diff.asks(run.diff, f"`{to_ask}`") if run.diff is not None else ""
-    return made + (Markup("<p>{}</p>").format(clean(where)) if where else Markup())
+    """The section of one run; `to_ask` finds out where it goes wrong, if it did not."""
+    made = diff.view(run) if run.diff is None else diff.section(run.diff, run.maps, f"`{to_ask}`")
+    return html.section(made, run, "", _DRAWINGS, _MOST)
