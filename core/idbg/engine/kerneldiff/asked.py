@@ -24,7 +24,7 @@ FLOAT64 = ("float64", "fp64")
 
 @dataclass(frozen=True)
 class Asked:
-    """The settings of one comparison. `api.KernelDiff`, which people make, says what each of them means."""
+    """The settings of one comparison. `idbg.KernelDiff`, which people make, says what each of them means."""
 
     model: Model
     inputs: object = ()
