@@ -32,10 +32,14 @@ from idbg.schema.decisions.events import SwitchesListed as SwitchesListed
 from idbg.schema.diff import Comparison, DiffReport, ErrorMap, SideResult
 from idbg.schema.event import Event as Event
 from idbg.schema.graphs import Frame, Graph, Links, NodeId, Part
-from idbg.schema.guilty import Bisected, Question, Tried
 from idbg.schema.owner import OwnerVerdict
 from idbg.schema.programs import Failure, Machine, Program, Target, Verdict
-from idbg.schema.repros import Minified, MinifyProgress, Sought
+from idbg.schema.search_events import BisectEnded as BisectEnded
+from idbg.schema.search_events import BisectProgressed as BisectProgressed
+from idbg.schema.search_events import BisectStarted as BisectStarted
+from idbg.schema.search_events import MinifyEnded as MinifyEnded
+from idbg.schema.search_events import MinifyProgressed as MinifyProgressed
+from idbg.schema.search_events import MinifyStarted as MinifyStarted
 from idbg.schema.violations import Violation
 
 FORMAT = 1
@@ -268,51 +272,6 @@ class ReproEnded(Event, frozen=True, kw_only=True, tag="repro_ended"):
     status: int | None = None
     output: str = ""
     seconds: float = 0.0
-    failure: Failure | None = None
-
-
-class MinifyStarted(Event, frozen=True, kw_only=True, tag="minify_started"):
-    """A search began for the smallest script that shows a failure of a run."""
-
-    run: int
-    sought: Sought
-
-
-class MinifyProgressed(Event, frozen=True, kw_only=True, tag="minify_progressed"):
-    """How far the search has come."""
-
-    run: int
-    progress: MinifyProgress
-
-
-class MinifyEnded(Event, frozen=True, kw_only=True, tag="minify_ended"):
-    """The search is over. `minified` is what was found, also by one that was stopped; None where it could not begin."""
-
-    run: int
-    minified: Minified | None = None
-    failure: Failure | None = None
-
-
-class BisectStarted(Event, frozen=True, kw_only=True, tag="bisect_started"):
-    """A search for the guilty of a run's failure began."""
-
-    run: int
-    question: Question
-
-
-class BisectProgressed(Event, frozen=True, kw_only=True, tag="bisect_progressed"):
-    """A try of that search begins, said in words; with `tried`, it came to its end."""
-
-    run: int
-    what: str
-    tried: Tried | None = None
-
-
-class BisectEnded(Event, frozen=True, kw_only=True, tag="bisect_ended"):
-    """Who is guilty, as far as it is known: `bisected` is None where nothing could be tried."""
-
-    run: int
-    bisected: Bisected | None = None
     failure: Failure | None = None
 
 
