@@ -258,6 +258,22 @@ def mine(gm, inputs):
         "NotImplementedError",
         backend="mine",
     ),
+    "a decomposition in the place of torch's raises": Failing(
+        """
+from torch._inductor.decomposition import decompositions, register_decomposition
+decompositions.pop(torch.ops.aten.hardswish.default, None)
+@register_decomposition([torch.ops.aten.hardswish.default])
+def hard(x):
+    if x.shape[-1] == 17:
+        raise RuntimeError("hardswish does not fit rows of an odd size")
+    return x * (x + 3).clamp(0, 6) / 6
+def net(x):
+    y = torch.nn.functional.hardswish(x.sin() + 1)
+    return (y.exp() * x).sum(-1)
+"""
+        + CALL,
+        "RuntimeError hardswish does not fit rows",
+    ),
     "backend of AOTAutograd raises": Failing(
         """
 from torch._dynamo.backends.common import aot_autograd

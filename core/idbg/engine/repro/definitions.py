@@ -198,6 +198,7 @@ class _Carrier:
         """What lowers or decomposes an op, perhaps none that the script has: where it cannot come, a note says so."""
         try:
             self._named(function)
+            self._slice.making_room(_file(function))
         except ValueError as error:
             self._notes.append(f"{function.__name__}, which lowers an op in the program, is not here: {error}.")
 

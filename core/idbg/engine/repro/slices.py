@@ -104,6 +104,14 @@ class Slice:
             if each.registers and isinstance(each.node, ast.Expr) and name in each.reads:
                 self._take(file, at)
 
+    def making_room(self, file: str) -> None:
+        """Take the statements that take entries out of a table (`NAME.pop(...)`, `del NAME[...]`), as who registers
+        another decomposition must: torch refuses a second one.
+        """
+        for at, each in enumerate(statements(file)):
+            if _takes_entries_out(each.node):
+                self._take(file, at)
+
     def named(self, file: str, name: str) -> None:
         """Take the statements that register something under this name, which stands in them as text."""
         for at, each in enumerate(statements(file)):
@@ -233,6 +241,13 @@ def _globals_of(code: CodeType) -> Iterator[str]:
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from _globals_of(constant)
+
+
+def _takes_entries_out(node: ast.stmt) -> bool:
+    if isinstance(node, ast.Delete):
+        return all(isinstance(each, ast.Subscript) for each in node.targets)
+    called = node.value.func if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) else None
+    return isinstance(called, ast.Attribute) and called.attr == "pop" and isinstance(called.value, ast.Name)
 
 
 def _called(node: ast.expr) -> str:
