@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from idbg.analysis.decisions.fusion import Subject, why_not
-from idbg.reports.decisions.fusion import answer_lines
 from idbg.schema.code import Kernel
 from idbg.schema.graphs import NodeId
 from idbg.schema.runs import Run
+from idbg.views.fusion import answer_lines
 from idbg_tui.controllers.context import Actions, Context
 from idbg_tui.controllers.listings import Listings
 from idbg_tui.messages import PairAsked
@@ -17,7 +17,7 @@ _MOST = 5000  # nodes that can be picked
 
 
 class Pairing:
-    """Asks for the second of two, where there is only one, and says why they are not one."""
+    """Asks for the second of two, where there is only one, and shows why they are not fused."""
 
     def __init__(self, context: Context, listings: Listings) -> None:
         self._context, self._state, self._listings = context, context.state, listings
@@ -34,7 +34,7 @@ class Pairing:
             self.ask(PairAsked(self._state.selected))
 
     def ask(self, asked: PairAsked) -> None:
-        """Say why two are not one."""
+        """Show why two are not fused."""
         run = self._state.shown
         if run is None:
             self._context.flash(why_no_graph(self._state) or "nothing was compiled yet")
@@ -57,7 +57,7 @@ class Pairing:
                 self._answer(run, one, others[name])
 
         listed = [(name, _words(run, other)) for name, other in others.items()]
-        title = f"Why is {one.name} not one with..."
+        title = f"Why is {one.name} not fused with..."
         self._context.app.push_screen(Picker(title, listed, next(iter(others))), take)
 
     def _answer(self, run: Run, one: Subject, other: Subject) -> None:
@@ -66,7 +66,7 @@ class Pairing:
         def make(width: int) -> list[Entry]:
             return list(_entries(lines, one, other, width))
 
-        self._listings.open(Listing("Why are these not one?", "", make))
+        self._listings.open(Listing("Why are these not fused?", "", make))
 
 
 def _others(run: Run, one: Subject) -> Iterator[tuple[str, Subject]]:

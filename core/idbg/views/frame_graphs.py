@@ -2,8 +2,26 @@
 
 from collections.abc import Iterable
 
-from idbg.schema.graphs import GraphId, NodeId
+from idbg.analysis.decisions.frames import spoken
+from idbg.schema.graphs import GraphId, NodeId, Part
 from idbg.schema.runs import Run
+from idbg.views.tree import Place, Span, Words, words
+
+
+def compile_words(run: Run, frame: str, part: Part = "") -> Words:
+    """Which compile: "0/0 inference  f  model.py:12"."""
+    known = run.frames.get(frame)
+    name = Span(f"{frame} {part}".rstrip(), "accent")
+    if known is None:
+        return words(name)
+    return words(name, f"  {spoken(known)}  ", *([Place(known.file, known.line)] if known.file else []))
+
+
+def nodes_of(run: Run, frame: str, part: Part, names: Iterable[str]) -> tuple[NodeId, ...]:
+    """Those of the nodes that the compile's post-grad graph has."""
+    graph = GraphId(frame, "post_grad", part)
+    known = run.graphs[graph].by_name if graph in run.graphs else {}
+    return tuple(NodeId(graph, name) for name in names if name in known)
 
 
 class FrameGraphs:

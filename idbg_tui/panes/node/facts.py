@@ -238,9 +238,9 @@ def _again(state: State) -> Iterator[Fact]:
     run, provenance, selected = state.shown, state.provenance, state.selected
     if run is None or provenance is None or selected is None or not run.decided.fusion:
         return
-    from idbg_tui.panes.why.fusion import heard
+    from idbg.views.fusion import recorded
 
-    for found in heard(run):
+    for found in recorded(run):
         below = GraphId(found.frame, "post_grad", found.part)
         if found.frame != selected.graph.frame or below not in run.graphs:
             continue
@@ -249,7 +249,7 @@ def _again(state: State) -> Iterator[Fact]:
         )
         for name in names & found.recomputed().keys():
             number = counted(len(found.recomputed()[name]), "time")
-            yield Fact("computed", f"{SEVERITY_SIGNS['fallback']} {number}: 0 Why, fusion tells where", "fallback")
+            yield Fact("computed", f"{SEVERITY_SIGNS['fallback']} {number}: see 0 Why, fusion", "fallback")
 
 
 def _elsewhere(state: State, graph: Graph, node: Node) -> Iterator[Fact]:

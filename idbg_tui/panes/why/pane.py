@@ -39,7 +39,7 @@ VIEW_HINTS: dict[ViewName, tuple[tuple[str, str], ...]] = {
     "breaks": (("t", "try it"),),
     "recompiles": (("t", "try it"),),
     "guards": (("H", "only those that failed"), ("o", "by source, by cost")),
-    "fusion": (("m", "mark it; on another: why are they not one?"), ("w", "why not one with...")),
+    "fusion": (("m", "mark it; on another: why not fused?"), ("w", "why not fused with...")),
     "time": (("o", "tree, flame"), ("t", "write a trace"), ("H", "the short ones too")),
 }
 """What keys do in one view alone."""
@@ -143,7 +143,7 @@ class WhyPane(RowKeys):
         self._name_views(self._run)
 
     def _name_views(self, run: Run | None) -> None:
-        counts = {name: views.view(name).count(run) for name in VIEWS} if run is not None else {}
+        counts = {name: views.count(name, run) for name in VIEWS} if run is not None else {}
         latest = self._state.run if self._state is not None else None
         older = f"run {run.number}" if run is not None and run is not latest else ""
         query = f"/{self.look.query}" if self.look.query else ""

@@ -81,13 +81,13 @@ class RowKeys(FindingPane):
         return next((one for one in run.kernels if (one.frame, one.part, one.name) == row.kernel), None)
 
     def action_mark(self) -> None:
-        """Keep the row's node or kernel in mind; on another row, ask why the two are not one."""
+        """Keep the row's node or kernel in mind; on another row, ask why the two are not fused."""
         subject = self._subject
         if subject is None:
-            self.post_message(Flash("m marks a node or a kernel, to ask why it and another are not one"))
+            self.post_message(Flash("m marks a node or a kernel, to ask why it and another are not fused"))
         elif self._marked is None or self._marked == subject:
             self._marked = None if self._marked == subject else subject
-            words = f"{subject.name} is marked: m on another says why they are not one" if self._marked else "no mark"
+            words = f"{subject.name} is marked: m on another: why not fused?" if self._marked else "no mark"
             self.post_message(Flash(words))
         else:
             self.post_message(PairAsked(self._marked, subject))
@@ -95,7 +95,7 @@ class RowKeys(FindingPane):
         self.show_marks()
 
     def action_why_not(self) -> None:
-        """Pick the one with which the row's node or kernel might be one."""
+        """Pick the one with which the row's node or kernel might be fused."""
         subject = self._subject
         self.post_message(PairAsked(subject) if subject is not None else ActionAsked("why_not"))
 

@@ -1,14 +1,9 @@
-"""Which views has the pane "Why", and which module makes the rows of each?
-
-A view is a section of `idbg.views`, or a module of this room, with `rows(run, look)`, `count(run)` for its name's mark,
-`NONE`, the sentence for a run that has none of it, and `FILTERS`.
-"""
+"""List the views of the pane "Why", each one or several sections of `idbg.views`, and their rows."""
 
 import gc
 from collections.abc import Sequence
 from dataclasses import replace
-from importlib import import_module
-from typing import Literal, Protocol, cast
+from typing import Literal
 
 from idbg import views
 from idbg.format import file_names
@@ -19,13 +14,13 @@ from idbg.views.tree import Options
 from idbg_tui.panes.why import flame
 from idbg_tui.widgets import sections
 from idbg_tui.widgets.search import pattern
-from idbg_tui.widgets.section_rows import Look, Row, first_match
+from idbg_tui.widgets.section_rows import Look, Row, Rows, first_match, said
 
 ViewName = Literal["frames", "breaks", "recompiles", "guards", "time", "passes", "fusion", "cache"]
 VIEWS: tuple[ViewName, ...] = ("frames", "breaks", "recompiles", "guards", "time", "passes", "fusion", "cache")
 """In the order in which the keys go through them."""
-SECTIONS: frozenset[ViewName] = frozenset(("breaks", "recompiles", "guards", "time"))
-"""Those that `idbg.views` has; each of the others has a module of its name in this room."""
+PARTS: dict[ViewName, tuple[str, ...]] = {"cache": ("cache", "cuda_graphs", "autotune")}
+"""The sections of a view that shows several, one below the other."""
 
 
 OF_KIND: dict[Kind, ViewName] = {
@@ -46,49 +41,39 @@ OF_KIND: dict[Kind, ViewName] = {
 _WHOLE = 500  # cells of a row: nothing is cut
 
 
-class View(Protocol):
-    """A module of this room that makes rows."""
-
-    NONE: str
-    """Why there is nothing to list in a run that has ended, and what would fill it."""
-    FILTERS: bool
-    """Whether `rows` leaves out itself what has not what is looked for."""
-
-    def rows(self, run: Run, look: Look) -> Sequence[Row]:
-        """What is listed of this run."""
-
-    def count(self, run: Run) -> int:
-        """How many there are of what the view lists."""
+def listed(name: ViewName, run: Run, look: Look) -> Sequence[Row]:
+    """The rows of a view, of what is looked for those that have it and what they are under; none where the summaries
+    of its sections are all there is.
+    """
+    collecting = gc.isenabled()
+    gc.disable()  # so many new objects make it look through all that there is
+    try:
+        return _listed(name, run, look)
+    finally:
+        if collecting:
+            gc.enable()
 
 
-def view(name: ViewName) -> View:
-    """What makes the rows of the view of this name."""
-    return Sectioned(name) if name in SECTIONS else cast("View", import_module(f"idbg_tui.panes.why.{name}"))
+def _listed(name: ViewName, run: Run, look: Look) -> Sequence[Row]:
+    everything = look.hiding or look.whole or bool(look.query)
+    options = Options(everything, look.hiding, look.order, look.now, look.typical, look.earlier)
+    shown = [views.view(part).view(run, options) for part in PARTS.get(name, (name,))]
+    if (found := pattern(look.query)) is not None:
+        shown = [tree.having(each, lambda row: bool(found.search(_searched(row, look)))) for each in shown]
+        look = replace(look, whole=True)
+    rows = Rows()
+    if any(section.body for section in shown):
+        for section in shown:
+            if section.body:
+                rows.extend(sections.rows(section, look, flame.rows))
+            elif not look.query:
+                rows.add_all(said(section.summary, look, key=section.title, style="dim"))
+    return rows
 
 
-class Sectioned:
-    """The rows of a section of `idbg.views`."""
-
-    NONE = ""
-    FILTERS = True
-
-    def __init__(self, name: ViewName) -> None:
-        self._made = views.view(name)
-
-    def rows(self, run: Run, look: Look) -> Sequence[Row]:
-        """The section's rows; none where its summary is all there is."""
-        everything = look.hiding or look.whole or bool(look.query)
-        section = self._made.view(
-            run, Options(everything, look.hiding, look.order, look.now, look.typical, look.earlier)
-        )
-        if (found := pattern(look.query)) is not None:
-            section = tree.having(section, lambda row: bool(found.search(_searched(row, look))))
-            look = replace(look, whole=True)
-        return sections.rows(section, look, flame.rows) if section.body else []
-
-    def count(self, run: Run) -> int:
-        """As the section counts."""
-        return self._made.count(run)
+def count(name: ViewName, run: Run) -> int:
+    """What stands beside the view's name."""
+    return views.view(PARTS.get(name, (name,))[0]).count(run)
 
 
 def _searched(row: tree.Row, look: Look) -> str:
@@ -104,29 +89,11 @@ def _text(place: tree.Place, look: Look) -> str:
     return file_names.place(place.file, place.line, look.files)
 
 
-def listed(name: ViewName, run: Run, look: Look) -> Sequence[Row]:
-    """The rows of a view: of what is looked for, those that have it and what they are under."""
-    made = view(name)
-    if not look.query or made.FILTERS:
-        collecting = gc.isenabled()
-        gc.disable()  # so many new objects make it look through all that there is
-        try:
-            return made.rows(run, look)
-        finally:
-            if collecting:
-                gc.enable()
-    rows = made.rows(run, replace(look, whole=True))
-    found = pattern(look.query)
-    having = [row for row in rows if not row.head and found is not None and found.search(text_of(row))]
-    keys, folds = {row.key for row in having}, {fold for row in having for fold in row.inside}
-    return [row for row in rows if row.head or row.key in keys or row.fold in folds] if having else []
-
-
 def empty(name: ViewName, run: Run | None) -> str:
     """Why there is nothing to list."""
     if run is None:
         return "not compiled yet: r compiles, and lists here what was decided"
-    return views.view(name).view(run).summary if name in SECTIONS else view(name).NONE
+    return views.view(name).view(run).summary
 
 
 def text_of(row: Row) -> str:

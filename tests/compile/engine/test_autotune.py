@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from idbg.reports.decisions import autotune as report
+from idbg.render.text import text as text_of
 from idbg.schema.decisions.caches import Autotuned
 from idbg.schema.runs import Run
+from idbg.views import autotune as report
 from tests.harness.fresh_caches import own_caches
 
 TEXT = """\
@@ -51,9 +52,9 @@ def test_each_candidate_has_its_time_and_the_next_compile_finds_them(ran: Callab
     times = [choice.seconds for choice in tuned.choices if choice.seconds is not None]
     assert times == sorted(times) and times[0] > 0
     assert tuned.chosen == tuned.choices[0].name and tuned.seconds is not None and tuned.seconds > sum(times)
-    (row,) = report.rows(cold)
+    (row,) = report.choices(cold)
     assert row.kernels and set(row.kernels) <= {kernel.name for kernel in cold.kernels}
-    told = "\n".join(report.text(cold))
+    told = text_of(report.view(cold))
     assert f"{tuned.chosen}, the fastest of" in told and "faster than the next" in told
     (decision,) = report.about(cold)
     assert decision.kernels == tuple(("0/0", name) for name in row.kernels) and decision.nodes
@@ -62,12 +63,12 @@ def test_each_candidate_has_its_time_and_the_next_compile_finds_them(ran: Callab
     warm = ran(TEXT.format(number=2), backend="inductor", options=OPTIONS)
     (found,) = tunings(warm)
     assert found.cached and without_number(found.chosen) == without_number(tuned.chosen)
-    assert "found in the autotune cache" in "\n".join(report.text(warm))
+    assert "found in the autotune cache" in text_of(report.view(warm))
 
 
 def test_nothing_was_measured_where_nothing_is_chosen_so(ran: Callable[..., Run]):
     run = ran(TEXT.format(number=1), backend="inductor")
-    assert tunings(run) == [] and list(report.text(run)) == [report.NOTHING]
+    assert tunings(run) == [] and text_of(report.view(run)) == report.NOTHING
 
 
 @pytest.mark.slow
@@ -83,4 +84,4 @@ def test_a_candidate_that_fails_says_why(ran: Callable[..., Run]):
     (tuned,) = tunings(run)
     (failed,) = [choice for choice in tuned.choices if choice.seconds is None]
     assert failed.error == "RuntimeError: no such instruction"
-    assert f"failed   {failed.name}: RuntimeError: no such instruction" in "\n".join(report.text(run))
+    assert f"failed   {failed.name}: RuntimeError: no such instruction" in text_of(report.view(run))

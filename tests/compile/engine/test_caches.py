@@ -12,8 +12,9 @@ from torch._dynamo.utils import counters
 
 from idbg.config import places
 from idbg.engine.decisions import seen_keys
-from idbg.reports.decisions import cache as report
+from idbg.render.text import text as text_of
 from idbg.schema.runs import Run
+from idbg.views import cache as report
 from tests.harness.fresh_caches import answers, outcomes, own_caches
 
 PLAIN = """\
@@ -74,9 +75,9 @@ def test_cold_then_warm_then_one_thing_changed_is_told_as_torch_counts_it(again:
     assert {answer.what for answer in answers(cold, "kernel")} <= {kernel.name for kernel in cold.kernels}
     assert outcomes(cold, "aot_autograd") == ["off"] and "rule" in answers(cold, "aot_autograd")[0].reason
 
-    told = "\n".join(report.text(option))
+    told = text_of(report.view(option))
     assert "inductor config: epilogue_fusion is False, was True (against the nearest key, of run 1, frame 0/0)" in told
-    assert "mark_dynamic" in "\n".join(report.text(shape))
+    assert "mark_dynamic" in text_of(report.view(shape))
     assert [decision.kernels for decision in report.about(warm) if decision.words == "FX graph cache hit"] == [
         tuple((kernel.frame, kernel.name) for kernel in warm.kernels)
     ]
@@ -88,7 +89,7 @@ def test_a_pass_without_an_id_bypasses_the_cache(again: Callable[..., Run]):
     (answer,) = answers(bypassed)
     assert answer.outcome == "bypass" and "custom pass" in answer.reason and answer.part == "inference"
     assert counters["inductor"]["fxgraph_cache_bypass"] == 1
-    assert "uuid()" in "\n".join(report.text(bypassed))
+    assert "uuid()" in text_of(report.view(bypassed))
 
 
 @pytest.mark.parametrize(("setting", "value"), [("fx_graph_cache", False), ("force_disable_caches", True)])
@@ -114,7 +115,7 @@ def test_keys_are_known_to_a_later_process_and_a_cleared_cache_is_said(
     cleared = again()
     (answer,) = answers(cleared)
     assert answer.outcome == "miss" and answer.differs == () and answer.nearest
-    assert "no more in the cache" in report.why(answer)
+    assert "no longer in the cache" in report.why(answer)
 
 
 def test_a_spoilt_memory_of_keys_is_none(again: Callable[..., Run]):

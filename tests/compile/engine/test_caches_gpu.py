@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 import torch
 
-from idbg.reports.decisions import autotune as autotune_report
-from idbg.reports.decisions import cache as cache_report
-from idbg.reports.decisions import cuda_graphs as cuda_graph_report
+from idbg.render.text import text as text_of
 from idbg.schema.decisions.caches import Autotuned
 from idbg.schema.runs import Run
+from idbg.views import autotune as autotune_report
+from idbg.views import cache as cache_report
+from idbg.views import cuda_graphs as cuda_graph_report
 from tests.harness.fresh_caches import answers, cuda_graphs, outcomes, own_caches
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")]
@@ -72,13 +73,13 @@ def tunings(run: Run) -> list[Autotuned]:
 def test_the_second_call_is_recorded_once(again: Callable[..., Run]):
     once = again(called(PLAIN, [32]), options=GRAPHS)
     assert [graph.outcome for graph in cuda_graphs(once)] == ["ready"]
-    assert "second call" in "\n".join(cuda_graph_report.text(once))
+    assert "second call" in text_of(cuda_graph_report.view(once))
     often = again(called(PLAIN, [32] * 5), options=GRAPHS)
     assert [(graph.outcome, graph.part, graph.times) for graph in cuda_graphs(often)] == [
         ("ready", "inference", 1),
         ("captured", "inference", 1),
     ]
-    assert [row.words for row in cuda_graph_report.rows(often)] == ["recorded"]
+    assert [row.words for row in cuda_graph_report.outcomes(often)] == ["recorded"]
 
 
 def test_a_changed_input_is_skipped_at_its_line(again: Callable[..., Run]):
@@ -87,7 +88,7 @@ def test_a_changed_input_is_skipped_at_its_line(again: Callable[..., Run]):
     assert skipped.reason.startswith("mutated inputs (1 instances)")
     assert skipped.line == line_of(MUTATED, "x.add_(1)") and skipped.file.endswith("subject.py")
     assert not [graph for graph in cuda_graphs(run) if graph.outcome == "captured"]
-    assert "clone()" in "\n".join(cuda_graph_report.text(run))
+    assert "clone()" in text_of(cuda_graph_report.view(run))
 
 
 def test_what_is_on_the_cpu_is_left_out_or_keeps_all_of_it_out(again: Callable[..., Run]):
@@ -133,7 +134,7 @@ torch.cuda.synchronize()
     run = again(text, options=GRAPHS)
     (recorded,) = [graph for graph in cuda_graphs(run) if graph.outcome == "rerecorded"]
     assert recorded.reason.startswith("static input data pointer changed") and recorded.times == 1
-    assert "other memory" in "\n".join(cuda_graph_report.text(run))
+    assert "other memory" in text_of(cuda_graph_report.view(run))
 
 
 def test_templates_of_a_product_are_measured_and_found_again(again: Callable[..., Run]):
@@ -157,15 +158,15 @@ torch.cuda.synchronize()
     assert all(1e-7 < (choice.seconds or 0) < 1e-2 for choice in measured)
     assert all(choice.error for choice in tuned.choices if choice.seconds is None)
     assert "float32[512, 512]" in tuned.inputs
-    assert "faster than the next" in "\n".join(autotune_report.text(cold))
+    assert "faster than the next" in text_of(autotune_report.view(cold))
     kernels = {kernel.name for kernel in cold.kernels}
-    assert set(autotune_report.rows(cold)[0].kernels) <= kernels and autotune_report.rows(cold)[0].kernels
+    assert set(autotune_report.choices(cold)[0].kernels) <= kernels and autotune_report.choices(cold)[0].kernels
 
     warm = again(text.format(number=2), options=options)
     found = next(each for each in tunings(warm) if each.op == "mm")
     # where a choice could not be measured, torch keeps no time of it: whether it then measures all again is its own
     assert found.cached or any(choice.seconds is None for choice in tuned.choices)
-    assert ("found in the autotune cache" in "\n".join(autotune_report.text(warm))) == found.cached
+    assert ("found in the autotune cache" in text_of(autotune_report.view(warm))) == found.cached
 
 
 def test_configurations_of_a_kernel_and_the_search_from_the_best(again: Callable[..., Run]):
@@ -196,7 +197,7 @@ def test_triton_kernels_are_built_then_found(again: Callable[..., Run]):
     assert set(outcomes(cold, "triton")) == {"miss"}
     warm = again(called(PLAIN, [32]))
     assert outcomes(warm) == ["hit"] and set(outcomes(warm, "triton")) == {"hit"}
-    assert "Triton cache" in "\n".join(cache_report.text(warm))
+    assert "Triton cache" in text_of(cache_report.view(warm))
     # another graph with the same kernel: Inductor's cache has no such graph, Triton's has the kernel
     other = again(called(PLAIN.replace("x @ w", "x @ w.t()"), [32]))
     assert outcomes(other) == ["miss"] and set(outcomes(other, "triton")) == {"hit"}

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from idbg.reports.decisions import cuda_graphs as report
+from idbg.render.text import text as text_of
 from idbg.schema.runs import Run
+from idbg.views import cuda_graphs as report
 from tests.harness.fresh_caches import cuda_graphs, own_caches
 
 TEXT = """\
@@ -30,7 +31,7 @@ def _own_caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_nothing_is_said_where_no_cuda_graph_was_asked_for(ran: Callable[..., Run]):
     run = ran(TEXT, backend="inductor")
-    assert cuda_graphs(run) == [] and list(report.text(run)) == [report.NOTHING]
+    assert cuda_graphs(run) == [] and text_of(report.view(run)) == report.NOTHING
 
 
 def test_each_op_that_is_left_out_is_told_at_its_line_and_not_guessed_on_a_hit(ran: Callable[..., Run]):
@@ -41,7 +42,7 @@ def test_each_op_that_is_left_out_is_told_at_its_line_and_not_guessed_on_a_hit(r
     assert nodes and nodes <= set(run.graph("0/0", "post_grad", "inference").by_name)
     (skipped,) = [graph for graph in cuda_graphs(run) if graph.outcome == "skipped"]
     assert skipped.part == "inference"
-    told = "\n".join(report.text(run))
+    told = text_of(report.view(run))
     assert "it runs on the CPU" in told and "subject.py:" in told
     lines = {decision.line for decision in report.about(run)}
     assert lines & {4, 5} and any(decision.nodes for decision in report.about(run))
@@ -56,7 +57,7 @@ def test_a_whole_graph_is_refused_with_the_line_of_the_reason(ran: Callable[...,
     (graph,) = cuda_graphs(run)
     assert (graph.outcome, graph.part, graph.line) == ("skipped", "inference", 4)
     assert graph.reason.startswith("cpu device (")
-    assert "a tensor on the CPU is in it" in "\n".join(report.text(run))
+    assert "a tensor on the CPU is in it" in text_of(report.view(run))
 
 
 def test_a_dynamic_size_is_the_reason_where_that_is_asked(ran: Callable[..., Run]):
@@ -64,7 +65,7 @@ def test_a_dynamic_size_is_the_reason_where_that_is_asked(ran: Callable[..., Run
     run = ran(TEXT, backend="inductor", options=options, dynamic=True)
     (graph,) = cuda_graphs(run)
     assert graph.outcome == "skipped" and "symbolic shapes" in graph.reason and graph.line in (4, 5)
-    assert "mark_static" in "\n".join(report.text(run))
+    assert "mark_static" in text_of(report.view(run))
 
 
 def test_an_op_that_cannot_be_recorded_is_named(ran: Callable[..., Run]):
@@ -87,4 +88,4 @@ def program():
     run = ran(text, backend="inductor", options={**GRAPHS, "graph_partition": False})
     (graph,) = cuda_graphs(run)
     assert graph.reason == "incompatible op unrecordable.twice.default" and graph.line == 11
-    assert "unrecordable.twice.default cannot be recorded" in "\n".join(report.text(run))
+    assert "unrecordable.twice.default cannot be recorded" in text_of(report.view(run))

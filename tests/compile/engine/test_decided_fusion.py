@@ -11,10 +11,11 @@ import torch
 from idbg.analysis.decisions.fusion import Answer, fusion_of, why_not
 from idbg.analysis.decisions.kernel_facts import kernel_facts
 from idbg.engine.compat import scheduling
-from idbg.reports.decisions import fusion as report
+from idbg.render.text import text as text_of
 from idbg.schema.errors import BadInput
 from idbg.schema.graphs import GraphId, NodeId
 from idbg.schema.runs import Run
+from idbg.views import fusion as report
 
 Runner = Callable[..., Run]
 COLD = {"fx_graph_cache": False}
@@ -70,14 +71,14 @@ def test_why_two_nodes_are_not_one(compiled: Run):
     assert (apart.refusals, apart.shared) == ((), ()), "different data: the scheduler looks at no such pair"
     reduced = asked(run, "sum_1", "exp")
     assert reduced.kind in ("refused", "one kernel")
-    assert "need a reduction's result" in "\n".join(report.pair_lines(run, "sum_1", "exp"))
+    assert "need the result of a reduction" in "\n".join(report.pair_lines(run, "sum_1", "exp"))
     assert asked(run, "mm", "mul_1").kind == "library"
     waits = asked(run, "tanh", "mul_1")
     found = fusion_of(run, "0/0", "inference")
     assert found is not None
     assert [refusal.reason for refusal in waits.refusals] == ["intermediate nodes between node1 & node2"]
     assert [name for number in waits.between for name in found.nodes(number)] == ["mm"]
-    assert "something else must run between them" in "\n".join(report.pair_lines(run, "tanh", "mul_1"))
+    assert "another kernel depends on the first" in "\n".join(report.pair_lines(run, "tanh", "mul_1"))
     with pytest.raises(BadInput, match="no node or kernel nobody"):
         report.pair_lines(run, "nobody", "exp")
 
@@ -159,9 +160,9 @@ def test_code_out_of_a_cache_says_that_the_scheduler_was_not_asked(ran: Runner):
     run = ran(source, backend="inductor")
     assert not run.decided.fusion
     assert asked(run, "sin", "mul").kind == "cached"
-    assert report.pair_lines(run, "sin", "mul")[1] == report.NOT_ASKED
-    assert f"0/0 inference: {report.NOT_ASKED}" in report.text(run)
-    assert any(each.why == report.NOT_ASKED for each in report.about(run))
+    assert report.pair_lines(run, "sin", "mul")[1] == report.NOT_RECORDED
+    assert report.NOT_RECORDED in text_of(report.view(run))
+    assert any(each.why == report.NOT_RECORDED for each in report.about(run))
 
 
 def test_a_listener_that_fails_breaks_nothing(ran: Runner, monkeypatch: pytest.MonkeyPatch):
@@ -183,7 +184,7 @@ def test_refusals_beyond_the_bound_are_counted(ran: Runner, monkeypatch: pytest.
     found = fusion_of(run, "0/0", "inference")
     assert found is not None
     assert found.log.dropped > 0
-    assert "more not kept" in report.headline(found)
+    assert "not recorded" in report.headline(found)
 
 
 def test_branches_have_schedulers_and_kernels_of_their_own(ran: Runner):

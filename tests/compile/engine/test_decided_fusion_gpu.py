@@ -8,9 +8,10 @@ import torch
 
 from idbg.analysis.decisions.fusion import fusion_of, why_not
 from idbg.analysis.decisions.kernel_facts import kernel_facts
-from idbg.reports.decisions import fusion as report
+from idbg.render.text import text as text_of
 from idbg.schema.graphs import GraphId, NodeId
 from idbg.schema.runs import Run
+from idbg.views import fusion as report
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")]
 Runner = Callable[..., Run]
@@ -47,4 +48,4 @@ def test_triton_kernels_and_what_keeps_nodes_apart(ran: Runner):
         assert facts.reads
         assert facts.writes
     assert found.kernels[found.of_node["cos"][0]] in triton
-    assert any("xnumel" in line for line in report.text(run))
+    assert any("xnumel" in line for line in text_of(report.view(run)).splitlines())

@@ -9,10 +9,11 @@ from torch.fx import GraphModule
 
 from idbg.analysis.decisions.partitioner import partition
 from idbg.analysis.decisions.passes import came_from, changes, touched
-from idbg.reports.decisions import passes as report
+from idbg.render.text import text as text_of
 from idbg.schema.decisions.passes import PassRun, PhaseRun
 from idbg.schema.graphs import GraphId, NodeId
 from idbg.schema.runs import Run
+from idbg.views import passes as report
 
 Runner = Callable[..., Run]
 COLD = {"fx_graph_cache": False}
@@ -101,7 +102,7 @@ def test_a_pass_of_the_programs_is_marked_with_its_place_and_what_its_nodes_stan
     (decision,) = [each for each in report.about(run) if node in each.nodes]
     assert decision.words == "made by the post-grad pass post_grad_custom_post_pass"
     assert (decision.why, decision.line) == ("in the place of sin", 7)
-    assert any("Softer at" in line for line in report.text(run))
+    assert any("Softer at" in line for line in text_of(report.view(run)).splitlines())
 
 
 def test_on_a_cache_hit_the_post_grad_passes_are_said_not_to_have_run(ran: Runner):
@@ -170,4 +171,4 @@ def test_min_cuts_choice_is_that_of_torch(ran: Runner, monkeypatch: pytest.Monke
     assert {held.node for held in ours.kept} == {name for name, _ in saved}
     assert ours.nbytes + ours.argument_bytes == sum(size for _, size in saved)
     assert ours.everything > ours.nbytes, "more would be held, were nothing computed again"
-    assert any("computed again in the backward" in line for line in report.text(run))
+    assert any("computed again in the backward" in line for line in text_of(report.view(run)).splitlines())

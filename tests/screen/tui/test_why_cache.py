@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from idbg.reports.decisions import cache as report
 from idbg.schema import events
 from idbg.schema.decisions.caches import Autotuned, CacheAnswer, Choice, CudaGraph, Differs
 from idbg.schema.events import SessionEvent
 from idbg.schema.graphs import Frame
 from idbg.schema.runs import Run, fold
-from idbg_tui.panes.why import cache
+from idbg.views import cache as report
+from idbg_tui.panes.why import views
 from idbg_tui.panes.why.pane import WhyPane
 from idbg_tui.panes.why.views import text_of
 from idbg_tui.widgets.section_rows import Look, Row
@@ -25,7 +25,7 @@ def shown(happened: list[SessionEvent], look: Look = LOOK) -> list[str]:
 
 def rows(happened: list[SessionEvent], look: Look = LOOK) -> list[Row]:
     framed = [*start(), events.FrameStarted(run=1, frame=Frame("0/0", "f", FILE, 3)), *happened]
-    return list(cache.rows(fold(framed).runs[1], look))
+    return list(views.listed("cache", fold(framed).runs[1], look))
 
 
 def answered(answer: CacheAnswer) -> list[SessionEvent]:
@@ -38,7 +38,7 @@ def test_a_miss_says_which_part_of_the_key_differs_and_a_bypass_why() -> None:
     bypass = CacheAnswer(cache="fx_graph", outcome="bypass", part="inference", reason="an op that cannot be cached")
     text = "\n".join(shown([*answered(miss), *answered(bypass)]))
     assert "⚠ miss" in text and "the shape of argument 1 is [5, 8], was [4, 8]" in text
-    assert "⚠ bypass" in text and "an op that cannot be cached" in text and "0 of 2 answers a hit" in text
+    assert "⚠ bypass" in text and "an op that cannot be cached" in text and "0 of 2 lookups hit" in text
 
 
 def test_kernels_of_one_outcome_are_one_row_that_unfolds() -> None:
@@ -62,15 +62,15 @@ def test_candidates_stand_by_time_with_bars_and_the_winner_marked() -> None:
     found = shown([events.Autotuning(run=1, frame="0/0", tuned=tuned)])
     lines = [line for line in found if "mm" in line and ("µs" in line or "failed" in line)]
     bars = [line.count("█") for line in lines]
-    assert bars == [6, 24, 0] and "✔ extern_mm" in lines[0] and "10 µs" in lines[0] and "no room" in lines[2]
+    assert bars == [4, 14, 0] and "✔ extern_mm" in lines[0] and "10 µs" in lines[0] and "no room" in lines[2]
 
 
 def test_a_recorded_compile_has_a_row_for_each_answer() -> None:
     run: Run = fold(log("switched")).runs[1]
-    text = "\n".join(text_of(row) for row in cache.rows(run, Look(width=200, whole=True)))
-    for row in report.rows(run):
+    text = "\n".join(text_of(row) for row in views.listed("cache", run, Look(width=200, whole=True)))
+    for row in report.answers(run):
         assert report.NAMES[row.cache] in text and row.outcome in text and row.what in text
-    assert cache.count(run) > 0
+    assert views.count("cache", run) > 0
 
 
 async def test_on_a_small_screen_too(tmp_path: Path) -> None:

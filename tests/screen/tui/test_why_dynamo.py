@@ -61,7 +61,7 @@ def test_frames_that_are_alike_are_one_row_which_unfolds_to_each_and_why_it_was_
 
 
 def test_what_was_left_alone_is_told_the_users_first_and_folded() -> None:
-    skips = [row for row in said("frames") if "functions left alone, all of torch and libraries" in row]
+    skips = [row for row in said("frames") if "functions skipped, all of torch and libraries" in row]
     assert len(skips) == 1 and skips[0].startswith("▸")
     assert any("Dynamo never compiles code of this file" in row for row in said("frames", Look(whole=True)))
 

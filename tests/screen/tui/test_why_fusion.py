@@ -6,13 +6,13 @@ import pytest
 from textual.pilot import Pilot
 
 from idbg.analysis.decisions.fusion import fusions
-from idbg.reports.decisions import fusion as report
 from idbg.schema import events
 from idbg.schema.graphs import GraphId
 from idbg.schema.runs import Run, fold
+from idbg.views import fusion as report
 from idbg_tui.app import IdbgApp
 from idbg_tui.panes.node.facts import facts
-from idbg_tui.panes.why import fusion
+from idbg_tui.panes.why import views
 from idbg_tui.panes.why.pane import WhyPane
 from idbg_tui.panes.why.views import text_of
 from idbg_tui.widgets.listing import Listing
@@ -47,7 +47,7 @@ async def opened(pilot: Pilot[None], app: IdbgApp) -> WhyPane:
 
 def test_every_kernel_its_nodes_and_every_refusal_is_there() -> None:
     run = recorded()
-    rows = fusion.rows(run, WHOLE)
+    rows = views.listed("fusion", run, WHOLE)
     kernels = {row.kernel for row in rows if row.kernel is not None}
     assert kernels == {(kernel.frame, kernel.part, kernel.name) for kernel in run.kernels}
     listed = {node.name for row in rows for node in row.nodes}
@@ -57,13 +57,13 @@ def test_every_kernel_its_nodes_and_every_refusal_is_there() -> None:
         for numbers in report.by_kernel(found).values():
             for line in report.tried_lines(found, numbers):
                 assert any(line[:80] in said for said in text)
-    assert fusion.count(run) > 0
+    assert views.count("fusion", run) > 0
 
 
 def test_what_was_found_in_a_cache_says_that_nobody_was_asked_and_what_does() -> None:
     found = fold(event for event in log(RECORDED) if not isinstance(event, events.FusionDecided)).runs[1]
-    text = "\n".join(text_of(row) for row in fusion.rows(found, WHOLE))
-    assert report.NOT_ASKED in text and "not one with " not in text.partition("\n")[2]
+    text = "\n".join(text_of(row) for row in views.listed("fusion", found, WHOLE))
+    assert report.NOT_RECORDED in text and "not fused with " not in text.partition("\n")[2]
     assert all(kernel.name in text for kernel in found.kernels)
 
 

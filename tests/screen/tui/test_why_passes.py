@@ -7,7 +7,7 @@ from textual.pilot import Pilot
 
 from idbg.analysis.decisions.partitioner import partition
 from idbg.schema.runs import Run, fold
-from idbg_tui.panes.why import passes
+from idbg_tui.panes.why import views
 from idbg_tui.panes.why.pane import WhyPane
 from idbg_tui.panes.why.views import text_of
 from idbg_tui.widgets.section_rows import Look, Row
@@ -24,10 +24,10 @@ def recorded() -> Run:
 
 def test_each_pass_is_told_with_its_nodes_and_each_line_of_its_diff() -> None:
     run = recorded()
-    rows = passes.rows(run, WHOLE)
+    rows = views.listed("passes", run, WHOLE)
     text = [text_of(row) for row in rows]
     every = [each for phases in run.decided.passes.values() for phase in phases for each in phase.passes]
-    assert every and passes.count(run) == len(every)
+    assert every and views.count("passes", run) == len(every)
     for each in every:
         mine = [line for line in text if each.name in line]
         before, after = each.nodes
@@ -41,7 +41,7 @@ def test_each_pass_is_told_with_its_nodes_and_each_line_of_its_diff() -> None:
 
 def test_rows_of_nodes_that_the_run_has_lead_to_them() -> None:
     run = recorded()
-    for row in passes.rows(run, WHOLE):
+    for row in views.listed("passes", run, WHOLE):
         assert all(node.name in run.graphs[node.graph].by_name for node in row.nodes)
         assert (row.enter == "node") == bool(row.nodes) or row.enter == "fold"
 
@@ -49,7 +49,7 @@ def test_rows_of_nodes_that_the_run_has_lead_to_them() -> None:
 def test_what_is_kept_and_computed_again_is_listed_with_its_bytes() -> None:
     run = recorded()
     cuts = [cut for frame in run.decided.passes if (cut := partition(run, frame)) is not None]
-    keys = [row.key for row in passes.rows(run, WHOLE)]
+    keys = [row.key for row in views.listed("passes", run, WHOLE)]
     for cut in cuts:
         assert all(("partition", cut.frame, held.node) in keys for held in cut.kept)
         assert all(("partition", cut.frame, "again", name) in keys for name in cut.recomputed)
@@ -83,4 +83,4 @@ async def test_the_node_under_the_cursor_is_the_selected_one(tmp_path: Path) -> 
 
 def test_a_run_of_a_backend_without_passes_says_so() -> None:
     run = fold(log("mlp_train")).runs[1]
-    assert passes.rows(run, WHOLE) == [] and "b chooses another" in passes.NONE
+    assert not views.listed("passes", run, WHOLE) and "runs none of Inductor's" in views.empty("passes", run)

@@ -31,7 +31,7 @@ def recorded() -> Run:
 
 
 def rows_of(run: Run, look: Look) -> Sequence[Row]:
-    return views.view("time").rows(run, look)
+    return views.listed("time", run, look)
 
 
 def said(found: Sequence[Row]) -> list[str]:

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from idbg.analysis.decisions.fusion import not_heard
 from idbg.analysis.decisions.kernel_facts import kernel_facts
-from idbg.reports.decisions.fusion import facts_words
 from idbg.schema import event_log
 from idbg.schema.runs import Run, fold
+from idbg.views.fusion import facts_words
 
 RECORDING = Path(__file__).parents[2] / "recordings" / "mlp_train_cuda.jsonl"
 

@@ -7,11 +7,10 @@ from msgspec.structs import replace
 
 from idbg.render.text import lines, text
 from idbg.reports import decisions
-from idbg.reports.decisions import frames, graphs, passes
 from idbg.schema import events
 from idbg.schema.decisions.dynamo import FailedGuard, Skip
 from idbg.schema.decisions.passes import PhaseRun
-from idbg.views import breaks, recompiles
+from idbg.views import breaks, frames, graphs, passes, recompiles
 from tests.harness.framed import BROKEN, FILE, PRINT, again, done, graph, recompiled, run_of, started
 from tests.harness.work import lines_run
 
@@ -34,39 +33,41 @@ AGAIN = (
 )
 
 
-def test_frames_are_told_as_a_tree_with_how_they_ended():
-    told = list(frames.text(run_of(*BROKEN, started("4/0", "g"), done("4/0", end="eager", why="no", ops=None))))
-    assert told[0] == "5 frames, 4 compiled, 1 given up, and run in eager"
-    assert told[1].startswith("  0/0 f (")
-    assert told[1].endswith("2 ops, 1 break, traced 2 times, 2 s")
-    assert told[2].startswith("    1/0 inner (")
-    assert told[4].startswith("  3/0 f, after line 20 (")
-    assert "given up, and run in eager: no" in told[5]
+def test_frames_are_a_tree_with_how_they_ended():
+    shown = text(frames.view(run_of(*BROKEN, started("4/0", "g"), done("4/0", end="eager", why="no", ops=None))))
+    first, *rest = shown.splitlines()
+    assert first.startswith("5 frames, 4 compiled, 1 left to eager")
+    found = [line for line in rest if "/0" in line]
+    assert found[0].startswith("✔ f  0/0, traced 2 times") and "2.00 s" in found[0]
+    assert any(line.startswith("  ✔ inner  1/0") for line in found)
+    assert any(line.startswith("✔ f, after line 20  3/0") for line in found)
+    assert any("g  4/0, left to eager" in line for line in found) and "  no" in rest
 
 
 def test_a_frame_that_failed_shows_the_users_stack():
     failed = done("0/0", end="failed", why="boom", stack=PRINT.stack, ops=None)
-    told = "\n".join(frames.text(run_of(started("0/0", "f"), failed)))
-    assert "failed: boom" in told
-    assert "in inner   print(" in told
-    assert "(1 line of torch)" in told
+    shown = text(frames.view(run_of(started("0/0", "f"), failed)))
+    assert "f  0/0, failed" in shown and "boom" in shown
+    assert "in inner" in shown and "print(" in shown
+    assert "1 line of torch" in shown
+    assert frames.view(run_of(started("0/0", "f"), failed)).verdict == "error"
 
 
-def test_what_was_left_alone_is_told_of_the_users_own_and_counted_of_others():
+def test_skipped_functions_of_the_user_are_listed_and_others_counted():
     own = Skip("g", FILE, 7, "no tensor-related objects found in frame")
     torchs = Skip("h", "/x/site-packages/torch/nn/m.py", 7, "frame is in the Dynamo skipfiles list")
     skips = [events.FrameSkipped(run=1, skip=skip) for skip in (own, torchs)]
     run = run_of(*skips, events.SkipsDropped(run=1, count=5))
-    told = list(frames.text(run))
-    assert told[0] == "nothing was compiled: Dynamo left alone every function that it was asked for"
-    assert told[2] == "left alone: 1 function of yours, 6 of torch and libraries"
-    assert told[3].endswith("no tensors in it")
-    assert len(told) == 4
+    shown = text(frames.view(run)).splitlines()
+    assert shown[0] == "nothing was compiled: Dynamo skipped every function"
+    assert "7 functions skipped, 1 of them yours; 2 are listed" in shown[1]
+    assert shown[2].endswith("no tensors in it") and shown[3].strip() == "1 function of torch and libraries"
+    assert len(shown) == 4
     assert [(each.kind, each.line) for each in frames.about(run)] == [("skip", 7), ("skip", 7)]
 
 
 def test_nothing_is_said_to_be_nothing():
-    assert list(frames.text(run_of())) == ["nothing was compiled: Dynamo was asked for no frame"]
+    assert text(frames.view(run_of())) == "nothing was compiled: torch.compile was called for no function"
     assert text(breaks.view(run_of())) == "no graph breaks"
     assert text(recompiles.view(run_of())).startswith("no recompiles")
 
@@ -96,9 +97,9 @@ def test_phases_of_passes_say_milliseconds_and_functions_are_named_as_everywhere
     phase = PhaseRun(phase="joint", ran=2, seconds=0.0031, nodes=(3, 3))
     name = "torch_dynamo_resume_in_f_at_7"
     run = run_of(started("0/0", name), events.PassesRan(run=1, frame="0/0", phases=(phase,)), graph("0/0"))
-    told = list(passes.text(run))
-    assert told[0].startswith("0/0 f, after line 7   ") and told[1].endswith(", 3.1 ms")
-    assert next(iter(graphs.text(run))).startswith("0/0 f, after line 7   ")
+    shown = list(lines(passes.view(run)))
+    assert shown[1].startswith("0/0  f, after line 7  ") and shown[2].endswith("  3.1 ms")
+    assert list(lines(graphs.view(run)))[1].startswith("0/0  f, after line 7  ")
 
 
 def test_a_break_is_about_the_line_that_the_user_wrote():

@@ -110,7 +110,7 @@ def _status(run: Run, watch: fail_on.Watch) -> int:
 def _report_pair(run: Run, one: str, other: str, *, as_json: bool) -> None:
     """Why two are not one. Raises BadInput where the run has no such node or kernel."""
     from idbg.reports import json
-    from idbg.reports.decisions import fusion
+    from idbg.views import fusion
 
     if as_json:
         pair = fusion.pair_json(run, one, other)

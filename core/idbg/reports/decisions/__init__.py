@@ -40,13 +40,7 @@ class Telling(Protocol):
         """The same for a program, whole: records, lists and plain values."""
 
 
-VIEWED = {
-    "breaks": "breaks",
-    "constraints": "violations",
-    "guards": "guards",
-    "recompiles": "recompiles",
-    "time": "time",
-}
+VIEWED = {name: {"constraints": "violations"}.get(name, name) for name in TYPES if name != "summary"}
 """Those that `idbg.views` has, with the name of the module."""
 
 

@@ -25,7 +25,10 @@ def of_views(told: Told, names: dict[str, str], has: Callable[[Run], object]) ->
     for run in shown:
         if len(runs) > 1:
             parts.append(Markup("<h3>Run {}: {}</h3>").format(run.number, short(clean(run.program.label))))
-        parts += [html.section(views.view(name).view(run), run, noun, DRAWINGS) for name, noun in names.items()]
+        for name, noun in names.items():
+            section = views.view(name).view(run)
+            parts += [Markup("<h4>{}</h4>").format(section.title)] if len(names) > 1 else []
+            parts.append(html.section(section, run, noun, DRAWINGS))
     return Markup("\n").join(parts) if shown else None
 
 

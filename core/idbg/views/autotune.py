@@ -1,22 +1,25 @@
-"""Of which candidates did torch choose, how fast is each, and by how much did the winner win?"""
+"""Show between which candidates autotuning chose, how fast each is, and by how much the winner won."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from msgspec import to_builtins
 
-from idbg.format.amounts import counted, duration, elapsed, percentage
-from idbg.reports.decisions.cache import place_of
+from idbg.format.amounts import counted, elapsed, percentage
+from idbg.format.glyphs import VERDICT_SIGNS
 from idbg.schema.decisions.caches import Autotuned, Choice
 from idbg.schema.decisions.decision import Decision
 from idbg.schema.graphs import GraphId, NodeId, Part
 from idbg.schema.runs import Run
+from idbg.views.frame_graphs import nodes_of
+from idbg.views.tree import NO_OPTIONS, Cell, Column, Options, Refs, Row, Section, Table, words
 
-NOTHING = "nothing was measured to be chosen: max_autotune is off, or there was one candidate for each op"
-MOST = 8  # candidates of one choice, in text
+TITLE = "Autotuning"
+NOTHING = "no autotuning: max_autotune is off, or there was one candidate for each op"
+_COLUMNS = (Column("takes", "seconds", 4), Column("", "bar", 1), Column("about", "text", 2, 8))
 
 
-class Row(NamedTuple):
+class Tuned(NamedTuple):
     """One choice: of which frame and part, what was chosen and by how much, of which kernels, and the candidates."""
 
     frame: str
@@ -27,10 +30,10 @@ class Row(NamedTuple):
     tuned: Autotuned
 
 
-def rows(run: Run) -> list[Row]:
+def choices(run: Run) -> list[Tuned]:
     """Every choice, in the order in which they were made."""
     return [
-        Row(frame, tuned.part, _words(tuned), margin(tuned), kernels_of(run, frame, tuned), tuned)
+        Tuned(frame, tuned.part, _words(tuned), margin(tuned), kernels_of(run, frame, tuned), tuned)
         for frame, choices in run.decided.autotuned.items()
         for tuned in choices
     ]
@@ -76,33 +79,54 @@ def _seconds(choice: Choice) -> float:
     return choice.seconds
 
 
-def text(run: Run) -> Iterable[str]:
-    """Each choice with its candidates, the fastest first; those that failed with the reason."""
-    every = rows(run)
+def view(run: Run, options: Options = NO_OPTIONS) -> Section:
+    """A row a choice; below it its candidates, the fastest first, each with a bar as long as it takes."""
+    every = choices(run)
     if not every:
-        yield NOTHING
-    for frame, part in dict.fromkeys((row.frame, row.part) for row in every):
-        yield place_of(run, frame, part)
-        for row in every:
-            if (row.frame, row.part) == (frame, part):
-                yield from _lines(row)
+        return Section(TITLE, NOTHING)
+    rows = [_row(run, each, number, alone=len(every) == 1) for number, each in enumerate(every)]
+    summary = f"autotuning: {counted(len(every), 'choice')}"
+    return Section(TITLE, summary, len(every), "ok", (Table(_COLUMNS, rows, "candidate"),))
 
 
-def _lines(row: Row) -> Iterator[str]:
-    yield f"  {row.words}{f': {row.margin}' if row.margin else ''}"
-    if where := ", ".join((*(f"node {name}" for name in row.tuned.nodes), *(f"kernel {name}" for name in row.kernels))):
-        yield f"    {where}"
-    failed = [choice for choice in row.tuned.choices if choice.error]
-    measured = [choice for choice in row.tuned.choices if choice.seconds is not None]
-    for choice in measured[:MOST]:
-        yield f"    {duration(1000 * _seconds(choice)):>9}   {choice.name}" + (
-            f"   {choice.about}" if choice.about else ""
+def count(run: Run) -> int:
+    """Choices."""
+    return sum(map(len, run.decided.autotuned.values()))
+
+
+def _row(run: Run, each: Tuned, number: int, *, alone: bool) -> Row:
+    key = ("tuned", number)
+    return Row(
+        key,
+        words((each.words, "strong"), (f"  {each.margin}", "dim")),
+        rows=lambda: _candidates(each, key),
+        open="all" if alone else "text",
+        refs=Refs(nodes=nodes_of(run, each.frame, each.part, each.tuned.nodes), frame=each.frame),
+        opens="fold",
+    )
+
+
+def _candidates(each: Tuned, key: tuple[str, int]) -> Iterator[Row]:
+    names = (*(f"node {name}" for name in each.tuned.nodes), *(f"kernel {name}" for name in each.kernels))
+    if names:
+        yield Row((key, "of"), words((f"{each.frame} {each.part}: {', '.join(names)}", "dim")))
+    slowest = max((choice.seconds for choice in each.tuned.choices if choice.seconds is not None), default=0.0)
+    for number, choice in enumerate(each.tuned.choices):
+        won = choice.name == each.tuned.chosen
+        bar = choice.seconds / slowest if choice.seconds and slowest else ""
+        yield Row(
+            ("choice", key, number),
+            words((f"{VERDICT_SIGNS['clean'] if won else ' '} ", "clean"), (choice.name, "strong" if won else "")),
+            (
+                Cell("failed" if choice.error else choice.seconds),
+                Cell(bar, "clean" if won else ""),
+                Cell(choice.error or choice.about, "reject" if choice.error else "dim"),
+            ),
+            refs=Refs(frame=each.frame),
+            copied=choice.name,
         )
-    for choice in failed[:MOST]:
-        yield f"    {'failed':>9}   {choice.name}: {choice.error}"
-    more = len(measured) + len(failed) - len(measured[:MOST]) - len(failed[:MOST]) + row.tuned.dropped
-    if more:
-        yield f"    and {more:,} more"
+    if each.tuned.dropped:
+        yield Row((key, "more"), words((f"and {each.tuned.dropped:,} more, not recorded", "dim")))
 
 
 def as_json(run: Run) -> object:
@@ -115,13 +139,13 @@ def as_json(run: Run) -> object:
             "margin": row.margin,
             "kernels": list(row.kernels),
         }
-        for row in rows(run)
+        for row in choices(run)
     ]
 
 
 def about(run: Run) -> Iterable[Decision]:
     """Each choice, of its nodes and kernels."""
-    for row in rows(run):
+    for row in choices(run):
         graph = GraphId(row.frame, "post_grad", row.part)
         yield Decision(
             kind="autotune",

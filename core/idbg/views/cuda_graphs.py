@@ -1,27 +1,36 @@
-"""Which calls became CUDA graphs, which did not, and why, at which line?"""
+"""Show which calls became CUDA graphs, and of the others why not, at which line."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from msgspec import to_builtins
 
 from idbg.analysis.decisions.cuda_graphs import meaning, ways_out
 from idbg.format.amounts import counted
-from idbg.format.file_names import near_place
-from idbg.reports.decisions.cache import place_of
+from idbg.format.glyphs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
 from idbg.schema.decisions.caches import CudaGraph
 from idbg.schema.decisions.decision import Decision
 from idbg.schema.graphs import GraphId, NodeId, Part
 from idbg.schema.runs import Run
+from idbg.views.frame_graphs import nodes_of
+from idbg.views.tree import NO_OPTIONS, Options, Place, Refs, Row, Section, Tone, words
 
+TITLE = "CUDA graphs"
 NOTHING = (
-    "no CUDA graph was asked for (mode reduce-overhead, or the option triton.cudagraphs), "
-    "or nothing was lowered by Inductor"
+    "no CUDA graphs: neither mode reduce-overhead nor the option triton.cudagraphs is on, or Inductor lowered nothing"
 )
+_LOOKS: dict[str, tuple[str, Tone]] = {
+    "captured": (VERDICT_SIGNS["clean"], "clean"),
+    "ready": (VERDICT_SIGNS["waiting"], "dim"),
+    "rerecorded": (SEVERITY_SIGNS["fallback"], "fallback"),
+    "split": (SEVERITY_SIGNS["fallback"], "fallback"),
+    "skipped": (VERDICT_SIGNS["failed"], "reject"),
+}
+_NODES = 4  # named in a row
 
 
-class Row(NamedTuple):
-    """One decision: of which frame and part, what became of it, why and where, and what to do."""
+class Outcome(NamedTuple):
+    """One decision: of which frame and part, its outcome, why and where, and what to do."""
 
     frame: str
     part: Part
@@ -33,10 +42,12 @@ class Row(NamedTuple):
     graph: CudaGraph
 
 
-def rows(run: Run) -> list[Row]:
-    """What became of each graph, the last word on it alone: what was recorded, or was not, is no more ready."""
+def outcomes(run: Run) -> list[Outcome]:
+    """The last outcome of each graph: one that was recorded or skipped is no longer ready."""
     return [
-        Row(frame, each.part, _words(each), why(run, frame, each), each.file, each.line, ways_out(each.reason), each)
+        Outcome(
+            frame, each.part, _words(each), why(run, frame, each), each.file, each.line, ways_out(each.reason), each
+        )
         for frame, graphs in run.decided.cuda_graphs.items()
         for each in graphs
         if each.outcome != "ready" or not _was_decided(graphs, each.part)
@@ -74,37 +85,54 @@ def _split(run: Run, frame: str, part: Part) -> bool:
     return any(graph.part == part and graph.outcome == "split" for graph in run.decided.cuda_graphs.get(frame, ()))
 
 
-def text(run: Run) -> Iterable[str]:
-    """Each graph, what became of it, and why."""
-    every = rows(run)
+def view(run: Run, options: Options = NO_OPTIONS) -> Section:
+    """A row a decision, its reason and what to do below it."""
+    every = outcomes(run)
     if not every:
-        yield NOTHING
-    for frame, part in dict.fromkeys((row.frame, row.part) for row in every):
-        yield place_of(run, frame, part)
-        for row in every:
-            if (row.frame, row.part) == (frame, part):
-                yield from _lines(row)
+        return Section(TITLE, NOTHING)
+    bad = count(run)
+    summary = f"CUDA graphs: {counted(len(every), 'decision')}, {bad:,} of them not a whole graph"
+    rows = tuple(_row(run, each, number) for number, each in enumerate(every))
+    return Section(TITLE, summary, bad, "warning" if bad else "ok", rows)
 
 
-def _lines(row: Row) -> Iterator[str]:
-    place = f"   {near_place(row.file, row.line)}" if row.file else ""
-    nodes = f" ({', '.join(row.graph.nodes[:4])}{', …' if len(row.graph.nodes) > 4 else ''})" if row.graph.nodes else ""
-    yield f"  {row.words}{nodes}{f': {row.why}' if row.why else ''}{place}"
-    if row.to_do:
-        yield f"    {row.to_do}"
+def count(run: Run) -> int:
+    """Graphs that were skipped, split or recorded again."""
+    return sum(each.graph.outcome in ("skipped", "split", "rerecorded") for each in outcomes(run))
+
+
+def _row(run: Run, each: Outcome, number: int) -> Row:
+    sign, tone = _LOOKS[each.graph.outcome]
+    key = ("cuda graph", number)
+    nodes = nodes_of(run, each.frame, each.part, each.graph.nodes)
+    more = ", …" if len(each.graph.nodes) > _NODES else ""
+    names = f" ({', '.join(each.graph.nodes[:_NODES])}{more})" if each.graph.nodes else ""
+    below = [Row((key, "why"), words(each.why))] if each.why else []
+    below += [Row((key, "do"), words((f"{MARKS['arrow']} {each.to_do}", "accent")))] if each.to_do else []
+    place = ("  ", Place(each.file, each.line)) if each.file else ()
+    return Row(
+        key,
+        words(
+            (f"{sign} ", tone), (f"{each.frame} {each.part}  ", "accent"), (f"{each.words}{names}", "strong"), *place
+        ),
+        rows=below,
+        open="all",
+        refs=Refs(nodes=nodes, frame=each.frame, file=each.file, line=each.line),
+        opens="edit" if each.file else "node" if nodes else "",
+    )
 
 
 def as_json(run: Run) -> object:
     """Each decision, whole, with its sentence."""
     return [
         {"frame": row.frame, **to_builtins(row.graph), "words": row.words, "why": row.why, "to_do": row.to_do}
-        for row in rows(run)
+        for row in outcomes(run)
     ]
 
 
 def about(run: Run) -> Iterable[Decision]:
-    """Each, at its line and nodes; what is said of a whole graph, of all its kernels."""
-    for row in rows(run):
+    """Each, at its line and nodes; one of a whole graph is about all its kernels."""
+    for row in outcomes(run):
         graph = GraphId(row.frame, "post_grad", row.part)
         of_all = not row.file and not row.graph.nodes
         kernels = [kernel for kernel in run.kernels if (kernel.frame, kernel.part) == (row.frame, row.part)]
