@@ -78,7 +78,7 @@ def test_why_two_nodes_are_not_one(compiled: Run):
     assert found is not None
     assert [refusal.reason for refusal in waits.refusals] == ["intermediate nodes between node1 & node2"]
     assert [name for number in waits.between for name in found.nodes(number)] == ["mm"]
-    assert "another kernel depends on the first" in "\n".join(report.pair_lines(run, "tanh", "mul_1"))
+    assert "fusion rejected: another kernel must run between them" in "\n".join(report.pair_lines(run, "tanh", "mul_1"))
     with pytest.raises(BadInput, match="no node or kernel nobody"):
         report.pair_lines(run, "nobody", "exp")
 
