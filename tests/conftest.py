@@ -34,7 +34,9 @@ def wants_quick(config: pytest.Config) -> bool:
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
     """A quick run is side by side unless `-n` or `-s` is on the command line; with `--pdb`, `auto` is one process."""
-    if wants_quick(config) and getattr(config.option, "numprocesses", 0) is None and config.option.capture != "no":
+    is_worker = hasattr(config, "workerinput") or "PYTEST_XDIST_WORKER" in os.environ  # else each starts others
+    side_by_side = getattr(config.option, "numprocesses", 0) is None and config.option.capture != "no"
+    if wants_quick(config) and side_by_side and not is_worker:
         config.option.numprocesses, config.option.dist = "auto", "worksteal"
 
 
