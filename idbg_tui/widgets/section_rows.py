@@ -187,11 +187,6 @@ def clipped(pieces: StyledRow, width: int) -> StyledRow:
     return fitting
 
 
-def widest(texts: Iterable[str], most: int = 60) -> int:
-    """Cells of a column of these."""
-    return min(most, max(map(len, texts), default=0))
-
-
 def first_match(rows: Sequence[Row], wanted: Callable[[Row], int]) -> int | None:
     """The row that `wanted` scores highest, the first of several; None where it gives all of them 0."""
     scores = [wanted(row) for row in rows]

@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 CORE, SCREEN, TESTS, TOOLS = (ROOT / name for name in ("core", "idbg_tui", "tests", "tools"))
-MOST_LINES, MOST_LINES_OF_A_FUNCTION = 400, 60
+MOST_LINES, MOST_LINES_OF_A_FUNCTION = 600, 60
 LEAST_DOCSTRINGS, MOST_ANY = 0.85, 3.0  # a share of what is public; in a thousand lines
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -23,7 +23,7 @@ def place(path: Path, node: ast.stmt | None = None) -> str:
 
 
 @pytest.mark.parametrize("folder", [CORE, SCREEN, TESTS, TOOLS], ids=lambda folder: folder.name)
-def test_no_file_has_more_than_400_lines(folder: Path) -> None:
+def test_no_file_has_more_than_600_lines(folder: Path) -> None:
     lines = {place(path): path.read_text(encoding="utf-8").count("\n") for path in files(folder)}
     assert {path: count for path, count in lines.items() if count > MOST_LINES} == {}
 

@@ -24,4 +24,4 @@ def kernels_said(report: DiffReport) -> str:
         return f"{launches}, {seen:,} observed; {harmless:,} worse than its inputs and not accused: the outputs agree"
     if seen == every:
         return f"{launches}, {seen:,} observed; none is worse than its inputs"
-    return f"{launches}; none of the {seen:,} observed is worse than its inputs; {every - seen:,} were not observed"
+    return f"{launches}; none of the {seen:,} observed is worse than its inputs; not observed: {every - seen:,}"

@@ -84,7 +84,9 @@ def test_why_two_nodes_are_not_one_kernel(folder: Path, capsys: pytest.CaptureFi
     )
     asked = ["analyze", "model.py", "--backend", "inductor", "--option", "fx_graph_cache=false"]
     assert cli.main([*asked, "--nodes", "mm", "sin"]) == 0
-    assert "mm and sin:\none of them is a call into a library, which joins nothing" in capsys.readouterr().out
+    assert (
+        "mm and sin:\nnot fused: one of them is a library call, which Inductor does not fuse" in capsys.readouterr().out
+    )
     (session,) = map(str, Path("debug_artifacts").glob("model-*"))
     assert cli.main(["analyze", session, "--nodes", "sin", "nobody", "--json"]) != 0
     assert "the run has no node or kernel nobody" in capsys.readouterr().err

@@ -149,7 +149,7 @@ def launched(observed: bool, **known: Any) -> KernelError:
         (
             [launched(True), launched(False, reason="no"), launched(False, reason="no")],
             None,
-            "3 kernel launches; none of the 1 observed is worse than its inputs; 2 were not observed",
+            "3 kernel launches; none of the 1 observed is worse than its inputs; not observed: 2",
         ),
         ([launched(False, reason="no")], None, "1 kernel launch, none observed"),
         ([launched(True), launched(True, bad=True)], 1, "2 kernel launches, 2 observed; the first bad one is k"),
