@@ -147,7 +147,8 @@ def settle(
     whose = options.family(chosen.backend)
     given = dict(options.parse(text) for text in args.option)
     program = parse_program(args.program, module=args.module, argv=argv, cwd=cwd)
-    is_chosen = bool(args.backend) or (not args.default_backend and settings.is_set("backend", environ, cwd))
+    by_setting = "default_backend" in args and not args.default_backend and settings.is_set("backend", environ, cwd)
+    is_chosen = "backend" not in args or bool(args.backend) or by_setting  # `check` chooses it by the level
     target = Target(
         backend=chosen.backend,
         own_backend=not is_chosen,
