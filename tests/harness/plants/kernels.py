@@ -171,9 +171,10 @@ def scaled(x: Tensor, s: Tensor) -> Tensor:
 ONE_PLACE = replaced(r"(tmp_acc\d+_vec_arr)\[tid\] = ", r"\1[0] = ")
 ADD = replaced(
     r"atomic_add_vec<.*?>\((\w+), (\w+), (\w+)\);",
-    r"int64_t at_[16]; \2.store(at_); float add_[16], was_[16]; \3.store(add_);"
-    r"for (int i = 0; i < 16; i++) was_[i] = \1[at_[i]]; usleep(300);"
-    r"for (int i = 0; i < 16; i++) \1[at_[i]] = was_[i] + add_[i];",
+    r"constexpr int n_ = decltype(\3)::size();"  # 8 with AVX2, 16 with AVX-512
+    r"int64_t at_[n_]; \2.store(at_); float add_[n_], was_[n_]; \3.store(add_);"
+    r"for (int i = 0; i < n_; i++) was_[i] = \1[at_[i]]; usleep(300);"
+    r"for (int i = 0; i < n_; i++) \1[at_[i]] = was_[i] + add_[i];",
 )
 
 RACES = (
