@@ -8,6 +8,7 @@ import pytest
 from idbg.schema import events
 from idbg.schema.code import Kernel, KernelCall
 from idbg.schema.kernel_times import KernelTime, KernelTimes, Peaks
+from idbg.views import kernel_times
 from idbg_tui.app import IdbgApp
 from idbg_tui.panes.node import facts
 from idbg_tui.panes.source import sheets
@@ -104,7 +105,7 @@ def test_a_kernel_fact_of_a_node_leads_to_the_launch_that_computes_it() -> None:
 
 async def entered(app: IdbgApp, item: KernelTime) -> None:
     lines = app.body.panes["benchmarks"].lines  # type: ignore[attr-defined]
-    lines.place_cursor(lines.items.index(item))
+    lines.place_cursor(next(at for at, row in enumerate(lines.items) if row.key == kernel_times.key(item)))
     lines.action_open()
 
 
