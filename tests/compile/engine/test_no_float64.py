@@ -54,7 +54,7 @@ def test_it_is_told_first_and_so_is_what_the_way_there_changes(there: Reports) -
     assert told["device"] == "npu:0" and "npu has none: this device has no float64" in told["why"]
     assert {each["dtype"]: each["changed"] for each in told["floors"]} == {"float32": 0, "int64": 0}
     lines = there["there"]["summary"].splitlines()
-    assert lines[1].startswith("  float64 is computed on the CPU and not on npu:0: npu has none")
+    assert lines[1].startswith("float64 is computed on the CPU and not on npu:0: npu has none")
     assert "back, values are the same bit for bit" in lines[2]
 
 
