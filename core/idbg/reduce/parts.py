@@ -1,7 +1,7 @@
 """Which parts of a Python file's statements might it do without?
 
 Each kind is searched by itself, the ones that take most away first: branches, heads of blocks, decorators, bodies,
-items of lists and calls, operands, numbers.
+items of lists and calls, operands, names, numbers.
 """
 
 import ast
@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from idbg.reduce.names import inlined, renamed
 from idbg.reduce.sources import Edit, Placed, Source
 
 _SMALL = 2
@@ -28,6 +29,8 @@ class Part:
     siblings: list["Part"] = field(default_factory=list)
     comma: bool = False
     """Whether it is a tuple's, of which one item needs a comma."""
+    also: Sequence[Edit] = ()
+    """What is edited with `edit`."""
 
     @property
     def start(self) -> int:
@@ -37,7 +40,7 @@ class Part:
     def edits(self, gone: Collection["Part"]) -> Iterator[Edit]:
         """What leaves it out together with the others in `gone`."""
         if self.edit is not None:
-            yield self.edit
+            yield from (self.edit, *self.also)
             return
         held = {id(part) for part in gone}
         away = [id(sibling) in held for sibling in self.siblings]
@@ -213,14 +216,14 @@ def _list_of(spans: Sequence[tuple[int, int]], end: int, comma: bool = False) ->
 
 
 def _operands(which: int) -> Kind:
-    """An expression replaced by its first operand (0), or its second (1)."""
+    """An expression replaced by its first operand (0), its second (1), or its third (2)."""
 
     def kind(source: Source) -> Iterator[Part]:
         imports = [node for node in ast.walk(source.tree) if isinstance(node, (ast.Import, ast.ImportFrom))]
         modules = {(alias.asname or alias.name).partition(".")[0] for node in imports for alias in node.names}
         for node in ast.walk(source.tree):
             if isinstance(node, ast.expr) and len(found := _within(node)) > which:
-                if isinstance(only := found[which], ast.Name) and only.id in {"torch", *modules}:
+                if _root(only := found[which]) in {"torch", *modules}:
                     continue  # no value of the program's
                 if isinstance(only, ast.Constant) and isinstance(node, ast.Call):
                     continue  # a size, and not the tensor that was made of it
@@ -240,12 +243,30 @@ def _within(node: ast.expr) -> list[ast.expr]:
         case ast.UnaryOp():
             return [node.operand]
         case ast.Call(func=ast.Attribute() as method):
-            return [method.value, *node.args[:1]]
+            return [method.value, *node.args[:2]]
         case ast.Call():
-            return node.args[:1]
-        case ast.Subscript():
+            return node.args[:2]
+        case ast.Subscript() | ast.Attribute(attr="T" | "mT" | "H" | "mH" | "real" | "data"):
             return [node.value]
+        case ast.List(elts=[only]) | ast.Tuple(elts=[only]):
+            return [only]
     return []
+
+
+def _root(node: ast.expr) -> str:
+    """`torch` of `torch.nn.functional`."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _named(edits: Callable[[Source], Iterator[tuple[Edit, ...]]]) -> Kind:
+    """An assignment that only names a value."""
+
+    def kind(source: Source) -> Iterator[Part]:
+        yield from (Part(first, also=others) for first, *others in edits(source))
+
+    return kind
 
 
 def _numbers(source: Source) -> Iterator[Part]:
@@ -267,5 +288,8 @@ KINDS: dict[str, Kind] = {
     "defaults": _defaults,
     "first operands": _operands(0),
     "second operands": _operands(1),
+    "third operands": _operands(2),
+    "values of names": _named(inlined),
+    "names of aliases": _named(renamed),
     "numbers": _numbers,
 }

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from idbg.engine.repro.failing import fragment, shortened
+from idbg.engine.repro.message import fragment, shortened
 from tests.harness.repro_bench import Bench, run
 
 RELU = "cpp.inject_relu_bug_TESTING_ONLY"  # Inductor writes C++ that does not compile
@@ -102,3 +102,34 @@ def test_a_message_is_told_by_what_stays_of_it() -> None:
     assert fragment(["'s75'"]) == ""
     assert fragment(["no unit for 's75'", "While executing %a_longer_line : [num_users=2]"]) == "no unit for"
     assert len(shortened("\n".join(map(str, range(99))))) < 15
+
+
+OF_TRITON = "at 3:37:\ndef k(x):\n    tl.store(x, tl.foo(x))\n                ^\n"
+
+
+@pytest.mark.parametrize(
+    ("message", "piece"),
+    [
+        ("name 'foo' is not defined", "name 'foo' is not defined"),
+        ("'Foo' object has no attribute 'bar'", "'Foo' object has no attribute 'bar'"),
+        ("'bar'", "'bar'"),
+        ("cannot import name 'foo' from 'a.b' (/x/y.py)", "cannot import name 'foo' from 'a.b'"),
+        ("missing lowering\n  target: aten.foo.default\n  args[0]: 3", "target: aten.foo.default"),
+        ("KeyError: 'foo'\n  target: aten.foo.default", "KeyError: 'foo'"),
+        (OF_TRITON + "NameError('foo is not defined')", "NameError('foo is not defined'"),
+        (
+            OF_TRITON + """AttributeError("module 'tl' has no attribute 'foo'")""",
+            """AttributeError("module 'tl' has no attribute 'foo'\"""",
+        ),
+        ("/a.cpp:1:2: error: no member ‘foo’ in ‘class Vec<float>’", "no member 'foo' in 'class Vec<float>'"),
+        # names that torch chooses, or a search changes
+        ("no kernel for 'buf0'", "no kernel for"),
+        ("'arg0_1' has no value", "has no value"),
+        ("it wanted 'bfloat16' of 'l_x_'", "it wanted"),
+        ("Constraints violated (L['x'].size()[0])!", "Constraints violated"),
+        ("/a.cpp:1:2: error: ‘tmp0’ was not declared", "was not declared"),
+        ("'c3f9ab12d0'", ""),
+    ],
+)
+def test_a_name_that_is_missing_tells_one_failure_from_another(message: str, piece: str) -> None:
+    assert fragment(shortened(message)) == piece

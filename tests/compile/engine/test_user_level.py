@@ -172,7 +172,7 @@ def test_of_twelve_layers_the_one_that_breaks_is_left_alone(smaller: Smaller) ->
     assert found.reproduced and found.status == 1 and found.minimal
     assert "REPRODUCED Graph break: Failed to trace builtin operator" in found.printed
     assert found.note == "It is the model's layers.6 (Block) alone." and found.note in small.script
-    assert 'print("mean", y.mean())' in small.left
+    assert "print()" in small.left, "the line that breaks is made smaller too"
     assert (
         "class Block(nn.Module):" in small.left and "torch.compile(" in small.left and 'backend="eager"' in small.left
     )
@@ -191,7 +191,7 @@ def test_a_break_that_is_not_the_first_is_the_only_one_left(smaller: Smaller, tm
     small = smaller(SCRIPT, Sought("break", place=f"{tmp_path / 'subject.py'}:10"))
     assert small.minified.reproduced and small.minified.minimal
     assert small.minified.signature.message == "Data-dependent branching"
-    assert "if x.sum() > 0:" in small.left and "print" not in small.left and "__main__" not in small.left
+    assert "if x > 0:" in small.left and "print" not in small.left and "__main__" not in small.left
     # the first that is met is an error then
     assert "fullgraph=True" in small.left and "set_logs" not in small.script
 

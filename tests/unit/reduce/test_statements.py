@@ -2,11 +2,13 @@
 
 import ast
 from textwrap import dedent, indent
+from unittest import mock
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from idbg.reduce.names import inlined
 from idbg.reduce.sources import Source
 from idbg.reduce.statements import reduce_source, tidied, without_unread
 from idbg.reduce.tries import Stopped
@@ -106,8 +108,10 @@ def test_a_search_that_is_stopped_has_the_smallest_so_far() -> None:
     ("text", "left"),
     [
         ("with a as b:\n    if b:\n        KEEP\n", "KEEP\n"),
-        ("x = (KEEP if a else b) + [1, 2]\n", "x = KEEP\n"),
-        ("f(1, [2, KEEP, 3], c=4)\n", "[KEEP]\n"),
+        ("x = (KEEP if a else b) + [1, 2]\n", "KEEP\n"),
+        ("f(1, [2, KEEP, 3], c=4)\n", "KEEP\n"),
+        ("f(1, 2, KEEP)\n", "KEEP\n"),
+        ("KEEP.T\n", "KEEP\n"),
         ("for a in b:\n    KEEP\nelse:\n    c\n", "KEEP\n"),
         ("if a:\n    b\nelif c:\n    KEEP\nelse:\n    d\n", "KEEP\n"),
         ("try:\n    a\nexcept A:\n    b\nexcept B:\n    KEEP\n", "KEEP"),
@@ -129,6 +133,54 @@ def test_what_stands_around_it_goes(text: str, left: str) -> None:
     reduced = reduce_source(text, lambda text: "KEEP" in text)
     assert reduced.minimal and left in reduced.text
     assert not left.endswith("\n") or reduced.text == left
+
+
+class Value:
+    def t(self) -> "Value":
+        return self
+
+    def __add__(self, other: object) -> "Value":
+        return self
+
+
+@pytest.mark.parametrize(
+    ("body", "left", "protected"),
+    [
+        ("y = x; z = y.t().t(); w = KEEP(z); return w", "f(x):\n    return KEEP(x)", ""),
+        ("y = x\nz = y.t().t()\nw = KEEP(z)\nreturn w", "f(x):\n    return KEEP(x)", ""),
+        ("y = x\nz = y.t().t()\nw = KEEP(z)\nreturn w", "f(z):\n    w = KEEP(z)\n    return w", "w = KEEP(z)"),
+        ("x = x.t()\nx = x + x\nx = KEEP(x)\nreturn x", "f(x):\n    return KEEP(x)", ""),
+        ("x = x + 1\nx += x\nreturn KEEP(x)", "f(x):\n    return KEEP(x)", ""),
+        ("y = KEEP(x)\nreturn", "f(x):\n    KEEP(x)\n    return", ""),
+        # what each name is needed for stays
+        ("x = x + 1\nx += x\nreturn KEEP(x)", "x = x + 1\n    x += x", "x = x + 1\n    x += x"),
+        ("def g():\n    global h\n    h = x\ng()\nreturn KEEP(h)", "h = x", "h = x"),
+    ],
+)
+def test_a_name_that_only_passes_a_value_on_goes(body: str, left: str, protected: str) -> None:
+    text = f"def f(x):\n{indent(body, '    ')}\nf(Value())\n"
+
+    def fails(text: str) -> bool:
+        def keep(given: object) -> Value:
+            raise Culprit(given)
+
+        try:
+            exec(compile(text, "program", "exec"), {"KEEP": keep, "Value": Value})
+        except Culprit as culprit:
+            return isinstance(culprit.args[0], Value) and "return" in text and "f(Value" in text
+        except Exception:
+            return False
+        return False
+
+    assert fails(text)
+    assert left in reduce_source(text, fails, protected=[protected]).text
+
+
+def test_inlining_reads_a_value_before_its_name_is_bound_again() -> None:
+    source = Source("a = 1 + 2\nb = a * 3\nlong = [\n    b\n]\na = long\nprint(a)\nc = d = b\n")
+    texts = [source.edited(edits) for edits in inlined(source)]
+    assert texts == [source.text.replace("a = 1 + 2\nb = a * 3", "b = (1 + 2) * 3"), mock.ANY]
+    assert texts[1].endswith("]\nprint(long)\nc = d = b\n")
 
 
 def test_a_string_of_several_lines_is_not_indented_otherwise() -> None:

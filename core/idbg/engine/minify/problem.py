@@ -14,16 +14,8 @@ from idbg.engine.minify.candidate import Candidate
 from idbg.engine.minify.cut import Cutting
 from idbg.engine.repro.definitions import definitions_of
 from idbg.engine.repro.draft import Breaks, Check, Dies, Differs, Draft, FailsCommand, Hangs, Heading, Raises, Runs
-from idbg.engine.repro.failing import (
-    NoGraph,
-    failed_compile,
-    fragment,
-    function_of,
-    how_compiled,
-    inline,
-    shortened,
-    telling,
-)
+from idbg.engine.repro.failing import NoGraph, failed_compile, function_of, how_compiled, inline, telling
+from idbg.engine.repro.message import fragment, shortened
 from idbg.engine.repro.recipes import without_data
 from idbg.engine.repro.values import sizes_of
 from idbg.engine.repro.violation import written_violation

@@ -4,7 +4,6 @@ The Dynamo graph that did not compile, as plain torch, with the program's lines,
 backend of idbg's shows the failure, the script says so.
 """
 
-import re
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,20 +18,6 @@ from idbg.schema.graphs import Graph, GraphId
 from idbg.schema.programs import Target
 
 _PLAIN = {"aot": "inductor", "inductor": "inductor"}  # what idbg's backends are without idbg
-_LINES, _WIDTH = 12, 160  # of a message, in a script
-# what differs from one run to the next, and from the program to a script: paths, what has a digit in it, quoted names,
-# but for those of C++, which are the compiler's
-_PATH, _QUOTED, _NUMBERED = r"\S*[/\\]\S+", r"'[^']*'|\"[^\"]*\"|‘[^’]*’", r"\S*\d\S*"
-_VARIES = re.compile(f"{_PATH}|{_QUOTED}|{_NUMBERED}")
-_VARIES_IN_CPP = re.compile(f"{_PATH}|{_NUMBERED}")
-_CPP = re.compile(r"^\S+:\d+:\d+: (?:fatal )?error: ")
-_COMPILERS_ERROR = re.compile(r"^.*?\berror: .*$", re.MULTILINE)
-# what torch says beside every error of its kind, and tells none from another by
-_ADVICE = re.compile(
-    r"CUDA kernel errors might be async|For debugging consider passing|Compile with `TORCH_USE_|Search for `cuda"
-)
-PLAIN_QUOTES = {ord("‘"): "'", ord("’"): "'"}
-_TELLING = 8  # characters that a piece of a message must have to tell one failure from another
 
 
 def inline(rules: str) -> str:
@@ -132,30 +117,3 @@ def function_of(error: BaseException) -> str:
     """The innermost function of an exception's traceback: what tells it where its message does not."""
     frames = traceback.extract_tb(error.__traceback__)
     return frames[-1].name if frames else ""
-
-
-def shortened(message: str) -> list[str]:
-    """The lines of a message that say what is wrong: a compiler's errors without its command, not pages of it."""
-    errors = [line.rpartition("/")[2] for line in _COMPILERS_ERROR.findall(message)] if "Command:" in message else []
-    lines = errors or [line.rstrip() for line in message.strip().splitlines() if not _ADVICE.match(line)]
-    kept = [line if len(line) <= _WIDTH else line[:_WIDTH] + " ..." for line in lines[:_LINES]]
-    return [*kept, "..."] if len(lines) > _LINES else kept
-
-
-def fragment(message: list[str]) -> str:
-    """The longest piece of a message that is the same wherever it fails, of its first line where that has one; "" if
-    there is none to speak of. A C++ compiler's quotes are plain ones in it, as some locales have them.
-    """
-    for lines in (message[:1], message[1:3]):
-        pieces = [piece.strip(" \t:;,.()[]{}<>") for line in lines for piece in _constant_pieces(line)]
-        longest = max(pieces, key=len, default="")
-        if len(longest) >= _TELLING:
-            return longest
-    return ""
-
-
-def _constant_pieces(line: str) -> list[str]:
-    of_cpp = _CPP.sub("", line)
-    if of_cpp == line:
-        return _VARIES.split(line)
-    return _VARIES_IN_CPP.split(of_cpp.translate(PLAIN_QUOTES).partition("; did you mean")[0])

@@ -10,7 +10,9 @@ from idbg.engine.minify.shrink.literals import numbers, replaced
 from idbg.engine.minify.shrink.parts import Argument, Parts
 from idbg.engine.minify.shrink.plausible import Plausible
 
-_SECONDS = 10.0  # for all groups: with many arguments, those that are not found by then cost tries instead
+_SECONDS = (
+    10.0  # of the processor, for all groups: with many arguments, those that are not found by then cost tries instead
+)
 
 
 @dataclass(frozen=True)
@@ -91,12 +93,12 @@ def groups(parts: Parts, plausible: Plausible) -> list[Group]:
     """
     held = sizes(parts)
     bases = sorted((slot for slot in held if held[slot] > 1), key=lambda slot: (slot.kind == "number", -held[slot]))
-    end = time.monotonic() + _SECONDS
+    end = time.thread_time() + _SECONDS
     found: list[Group] = []
     for base in bases:
         if any(base in each.slots for each in found):
             continue
-        is_late = not plausible.is_known or time.monotonic() > end
+        is_late = not plausible.is_known or time.thread_time() > end
         group = None if is_late else _together(parts, base, found, plausible)
         if group is None and base.kind != "number":
             group = alike(parts, base)

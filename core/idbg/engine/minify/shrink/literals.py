@@ -51,6 +51,13 @@ def names(lines: Sequence[str]) -> frozenset[str]:
     return frozenset(node.id for node in _nodes(lines) if isinstance(node, ast.Name))
 
 
+def renamed(lines: Sequence[str], old: str, new: str) -> tuple[str, ...]:
+    """The lines with another name in the place of one."""
+    starts = _starts(lines)
+    found = [node for node in _nodes(lines) if isinstance(node, ast.Name) and node.id == old]
+    return replaced(lines, [(Span(*_ends(node, starts)), new) for node in found])
+
+
 def imported(lines: Sequence[str]) -> frozenset[str]:
     """The names that imports among the lines bind."""
     statements = [node for node in _nodes(lines) if isinstance(node, (ast.Import, ast.ImportFrom))]

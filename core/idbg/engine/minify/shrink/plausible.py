@@ -12,7 +12,7 @@ import torch
 from idbg.engine.compat.fakes import without_memory
 from idbg.engine.minify.shrink.parts import Argument, Parts
 
-_LONG = 0.03  # seconds for one run: with more, questions by the hundred take longer than the tries that they save
+_LONG = 0.03  # CPU seconds for one run: with more, questions by the hundred take longer than the tries that they save
 _CONSTANTS = {"torch": torch, "operator": operator, "device": torch.device, "inf": torch.inf, "nan": torch.nan}
 
 
@@ -35,11 +35,11 @@ class Plausible:
 
     def __init__(self, parts: Parts) -> None:
         brings_its_own = parts.draft.definitions or any(each.input.is_array for each in parts.arguments)
-        begun = time.perf_counter()
+        begun = time.thread_time()
         self.is_known = not brings_its_own and _run(parts).is_whole
-        if self.is_known and time.perf_counter() - begun > _LONG:  # the first time torch loads what it needs
-            begun = time.perf_counter()
-            self.is_known = _run(parts).is_whole and time.perf_counter() - begun < _LONG
+        if self.is_known and time.thread_time() - begun > _LONG:  # the first time torch loads what it needs
+            begun = time.thread_time()
+            self.is_known = _run(parts).is_whole and time.thread_time() - begun < _LONG
 
     def __call__(self, parts: Parts) -> bool:
         """Whether the statements run with arguments of these forms, as far as that is known."""

@@ -1,40 +1,78 @@
 """Is each statement still needed, now that sizes and values are others than those with which that was asked?"""
 
 import ast
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from idbg.engine.minify.shrink.extras import used_alone
 from idbg.engine.minify.shrink.fills import Fill, Form, contiguous
 from idbg.engine.minify.shrink.hunt import Hunt
-from idbg.engine.minify.shrink.literals import names
+from idbg.engine.minify.shrink.literals import names, renamed
 from idbg.engine.minify.shrink.parts import Argument, Parts
 from idbg.engine.minify.shrink.plausible import Plausible
 from idbg.engine.repro.draft import MARK, Input
 
 
 def sweep_statements(hunt: Hunt) -> None:
-    """Leaves out single statements, from the last to the first, until none can be: what they gave is made instead.
+    """Leaves out single statements, from the last to the first, until none can be: what they gave is made instead, or
+    one of their operands takes their place.
 
-    Nothing is asked of a statement alone, nor where it is not known what the statements give.
+    Nothing is asked of a statement alone. Where it is not known what the statements give, nothing is made.
     """
     at = len(hunt.parts.draft.statements)
-    while hunt.allows.is_known and at:
+    while at:
         at -= 1
-        if hunt.take(without_statement(hunt.parts, at, hunt.allows)):
+        made = without_statement(hunt.parts, at, hunt.allows) if hunt.allows.is_known else None
+        if hunt.take(made) or any(map(hunt.take, sorted(with_operands(hunt.parts, at, hunt.allows), key=Parts.size))):
             at = len(hunt.parts.draft.statements)
+
+
+def with_operands(parts: Parts, at: int, plausible: Plausible) -> Iterator[Parts]:
+    """The parts with each operand of the assignment at this place in its place: f(x) where it was f(g(x)). Where forms
+    are known, with those of the same form.
+    """
+    lines = parts.draft.statements
+    name = _assigned(lines[at])
+    if name is None or lines[at].endswith(MARK):
+        return
+    rest = _without_line(lines, at)
+    bound = {each.input.name for each in parts.arguments} | {_assigned(line) for line in rest[:at]}
+    forms = plausible.ran(parts).forms if plausible.is_known else {}
+    for operand in sorted(names([lines[at].partition("=")[2].strip()]) & bound):
+        if forms.get(operand) != forms.get(name):
+            continue
+        statements = renamed(rest, name, operand)
+        result = renamed([parts.draft.result], name, operand)[0]
+        if names([result]) & {_assigned(line) for line in statements}:  # else nothing is left that is compiled
+            left = replace(parts, draft=replace(parts.draft, statements=statements, result=_once(result)))
+            yield used_alone(left) or left
+
+
+def _without_line(lines: Sequence[str], at: int) -> list[str]:
+    """The lines without one of them, and without the user's line of it alone."""
+    rest = [*lines[:at], *lines[at + 1 :]]
+    if at and lines[at - 1].startswith("#") and (at + 1 == len(lines) or lines[at + 1].startswith("#")):
+        del rest[at - 1]
+    return rest
+
+
+def _once(result: str) -> str:
+    """A tuple of names with each of them once."""
+    tree = ast.parse(result, mode="eval").body
+    if not isinstance(tree, ast.Tuple) or not all(isinstance(each, ast.Name) for each in tree.elts):
+        return result
+    return f"({', '.join(dict.fromkeys(map(ast.unparse, tree.elts)))},)"
 
 
 def without_statement(parts: Parts, at: int, plausible: Plausible) -> Parts | None:
     """The parts without the line at this place; None where it is no assignment of one tensor, or the only one."""
-    lines = list(parts.draft.statements)
+    lines = parts.draft.statements
     name = _assigned(lines[at])
     if name is None or lines[at].endswith(MARK) or sum(_assigned(line) is not None for line in lines) < 2:
         return None
     form = plausible.ran(parts).forms.get(name)
     before = names([lines[at].partition("=")[2].strip()])
-    rest = [*lines[:at], *lines[at + 1 :]]
-    if at and lines[at - 1].startswith("#") and (at + 1 == len(lines) or lines[at + 1].startswith("#")):
-        del rest[at - 1]  # the user's line of it alone
+    rest = _without_line(lines, at)
     arguments = parts.arguments
     if name in names(rest):
         if form is None or any(each.input.name == name for each in arguments):

@@ -8,7 +8,7 @@ import ast
 import os
 import textwrap
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import torch
@@ -65,16 +65,19 @@ class Around:
 
 @dataclass(frozen=True)
 class Candidate:
-    """One script. `body` is what is left of the user's file, and of what calls the model that it makes."""
+    """One script. `body` is what is left of the user's file, and of what calls the model that it makes. `anywhere`: it
+    may fail at any line, so that less of the user's line is tried too.
+    """
 
     body: str
     how: How
     around: Around = field(default_factory=Around)
+    anywhere: bool = False
 
     @property
     def key(self) -> str:
         """Names what it does."""
-        return repr((self.body, self.how, self.around))
+        return repr((self.body, self.how, self.around, self.anywhere))
 
     @property
     def is_given_tensors(self) -> bool:
@@ -85,6 +88,8 @@ class Candidate:
 def rendered(candidate: Candidate, wanted: Wanted, note: str = "") -> str:
     """The script's text."""
     future, body = _without_future(candidate.body)
+    told = _told(wanted, candidate, note)
+    wanted = replace(wanted, line="") if candidate.anywhere else wanted
     check = _listener(wanted) if candidate.how.listens else []
     raises = ["torch._dynamo.config.error_on_recompile = True"] if _raises_recompile(wanted, candidate) else []
     imports = {"import sys", "import traceback"}
@@ -92,7 +97,7 @@ def rendered(candidate: Candidate, wanted: Wanted, note: str = "") -> str:
     imports |= {"import logging"} if check else set()
     imports |= {"from pathlib import Path"} if candidate.is_given_tensors else set()
     parts = [
-        "\n".join(_told(wanted, candidate, note)),
+        "\n".join(told),
         "\n".join([*future, *_ordered(imports)]),
         "\n".join(_constants(wanted, candidate)),
         "\n".join(_judge(wanted)),
@@ -129,7 +134,7 @@ def _constants(wanted: Wanted, candidate: Candidate) -> list[str]:
     return [
         *(["HERE = Path(__file__).resolve().parent"] if candidate.is_given_tensors else []),
         *laid_out(f"ERROR = {wanted.error!r}"),
-        *laid_out(f"LINE = {wanted.line!r}"),
+        *(laid_out(f"LINE = {wanted.line!r}") if wanted.line else []),
         *laid_out(f"MESSAGE = {wanted.pieces!r}"),
     ]
 
@@ -145,7 +150,7 @@ def _judge(wanted: Wanted) -> list[str]:
         "    while link := links[-1].__cause__ or links[-1].__context__:",
         "        links.append(link)",
         f"    same = any({named}all(piece in {message_of(wanted.error)} for piece in MESSAGE) for link in links)",
-        '    if same and LINE in "".join(told):',
+        '    if same and LINE in "".join(told):' if wanted.line else "    if same:",
         *laid_out(f'print("REPRODUCED", {_told_by(wanted)})', 2),
         "        sys.exit(1)",
         '    print(f"OTHER {kind.__name__}: {str(error).strip().partition(chr(10))[0]}")',
@@ -168,7 +173,7 @@ def _listener(wanted: Wanted) -> list[str]:
         "",
         "    def emit(self, record):",
         "        told = record.getMessage()",
-        "        if all(piece in told for piece in MESSAGE) and LINE in told:",
+        "        if all(piece in told for piece in MESSAGE)" + (" and LINE in told:" if wanted.line else ":"),
         *laid_out(f'print("REPRODUCED", {_told_by(wanted)})', 3),
         "            sys.exit(1)",
         "",

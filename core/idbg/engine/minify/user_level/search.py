@@ -135,6 +135,19 @@ class _Search:
             return False
         begun = self.nearer(begun)
         self.doing = "statements of the file"
+        found = self._reduced(begun)
+        if (
+            self.wanted.line and self.wanted.pieces
+        ):  # what it says is enough to tell it by, now that little else is there
+            self.doing = "the line that fails"
+            found = self._reduced(replace(found, anywhere=True))
+        self.doing = "a plainer script"
+        for one in self.plainer(found):
+            self.improves(one)
+        return True
+
+    def _reduced(self, begun: Candidate) -> Candidate:
+        """The candidate with as few statements, and parts of them, as still fail. Raises Stopped."""
         reduced = reduce_source(
             begun.body,
             lambda body: self.fails(self.with_body(begun, body)),
@@ -144,10 +157,7 @@ class _Search:
         )
         if not reduced.minimal:
             raise Stopped(reduced.why)
-        self.doing = "a plainer script"
-        for one in self.plainer(self.with_body(begun, reduced.text)):
-            self.improves(one)
-        return True
+        return self.with_body(begun, reduced.text)
 
     def _sometimes(self, whole: Candidate) -> Candidate | None:
         """The whole again, where the failure may not come every time; None where it never does."""
@@ -164,7 +174,8 @@ class _Search:
     def _kept(self, begun: Candidate) -> list[str]:
         """Pieces of the text that a script must have to be about the same."""
         given = [f"{name}={value}" for name, value in begun.how.given]
-        return [piece for piece in (self.wanted.line, *given) if piece and piece in begun.body]
+        line = "" if begun.anywhere else self.wanted.line
+        return [piece for piece in (line, *given) if piece and piece in begun.body]
 
     # What is tried
 

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from idbg.engine.compat import exceptions
 from idbg.engine.failures.owners import chain, is_own, own_frames
-from idbg.engine.repro.failing import fragment, shortened, telling
+from idbg.engine.repro.failing import telling
+from idbg.engine.repro.message import fragment, shortened
 from idbg.schema.decisions.dynamo import GraphBreak
 from idbg.schema.errors import said
 from idbg.schema.repros import Signature, Sought
@@ -19,6 +20,7 @@ from idbg.schema.runs import Run
 
 _NUMBER = re.compile(r"(?<![A-Za-z])\d.*", re.DOTALL)
 _ADDRESS = re.compile(r"\d{7}")  # of an object: another in each process
+_VALUES = re.compile(r"[\[(]")  # after which an explanation has types and values
 _ENTRY = re.compile(r"^\s*\d+/\d+: ")  # which cache entry's guard it was
 _RESUMED = re.compile(r"(?<=_at_)\d+$")  # a line, in the name of what runs on after a break
 
@@ -91,10 +93,13 @@ def of_break(graph_break: GraphBreak) -> Wanted:
     """A graph break, at its line."""
     title, _, why = graph_break.reason.partition(": ")
     line = _line(graph_break.file, graph_break.line)
+    what = fragment(
+        [_VALUES.split(graph_break.explanation.partition("\n")[0])[0]]
+    )  # of what, where the title has it not
     return Wanted(
         Signature("break", message=title, place=line),
         f"Graph break: {title}",
-        pieces=(title,),
+        pieces=tuple(filter(None, (title, what))),
         line=line,
         source=f"{graph_break.file}:{graph_break.line}",
         message=tuple(shortened(why)) if why else (),
