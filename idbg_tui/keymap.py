@@ -1,6 +1,7 @@
 """Which key does what, everywhere in the program? Data for the bindings, the footer, the help and the settings file.
 
-Panes add keys of their own (see their BINDINGS); where a pane has the focus, its keys come first.
+Panes add keys of their own (see their BINDINGS); where a pane has the focus, its keys come first. A key means the same
+in every pane, so that none that edits or deletes is harmless elsewhere (tests/screen/tui/test_one_meaning_a_key.py).
 """
 
 from collections.abc import Mapping
@@ -45,8 +46,8 @@ KEYS: tuple[Key, ...] = (
     Key("time_kernels", "R", "time each kernel: its share, and what bounds it (roofline)", "Measure"),
     Key("measured_backends", "T", "choose on which backends it is measured", "Measure"),
     Key("charts", "C", "charts of what was measured now and before", "Measure"),
-    Key("stage_before", "left_square_bracket", "the stage before this", "Graph"),
-    Key("stage_after", "right_square_bracket", "the next stage", "Graph"),
+    Key("stage_before", "left_square_bracket", "the stage before this; in a pane with views, the view", "Graph"),
+    Key("stage_after", "right_square_bracket", "the next stage, or view", "Graph"),
     Key("frame_before", "left_curly_bracket", "the frame before", "Graph"),
     Key("frame_after", "right_curly_bracket", "the next frame", "Graph"),
     Key("input", "i", "go to the node's first input", "Graph"),
@@ -60,10 +61,10 @@ KEYS: tuple[Key, ...] = (
     Key("why", "W", "why: every decision of the compiler about the node, kernel or line", "Graph"),
     Key("why_not", "w", "why are these not one kernel? the selected node and one that you pick", "Graph"),
     Key("back", "backspace,ctrl+o", "back to where you jumped from", "Graph"),
-    Key("forward", "ctrl+y", "forward again", "Graph"),
+    Key("forward", "F", "forward again", "Graph"),
     Key("copy", "y", "copy what the cursor is on", "Files"),
     Key("edit", "e", "open the node's line in $EDITOR", "Files"),
-    Key("report", "O", "write the session as one page (report.html), to hand it to somebody", "Files"),
+    Key("report", "O", "write a file: the session as one page (report.html); a chart, an error map, a trace", "Files"),
     Key("pane_1", "1", "Graph", "Panes"),
     Key("pane_2", "2", "Source", "Panes"),
     Key("pane_3", "3", "Node", "Panes"),
@@ -78,9 +79,9 @@ KEYS: tuple[Key, ...] = (
     Key("next_pane", "tab", "the next pane", "Panes"),
     Key("pane_before", "shift+tab", "the pane before", "Panes"),
     Key("zoom", "z", "one pane on the whole screen, and back", "Panes"),
-    Key("grow", "equals_sign,greater_than_sign", "make the pane larger", "Panes"),
+    Key("grow", "greater_than_sign", "make the pane larger", "Panes"),
     Key("shrink", "less_than_sign", "make the pane smaller", "Panes"),
-    Key("even", "underscore", "the sizes as they were at first", "Panes"),
+    Key("even", "equals_sign", "the sizes as they were at first", "Panes"),
     Key("tour_skip", "ctrl+n,f8", "on the tour: the next step", "Tour"),
     Key("tour_back", "ctrl+r,f7", "on the tour: the step before", "Tour"),
     Key("tour_leave", "ctrl+t,f9", "on the tour: leave it", "Tour"),
@@ -97,8 +98,7 @@ MOVING: tuple[tuple[str, str], ...] = (
     ("PgUp PgDn", "a page"),
     ("enter", "go there"),
     ("/", "filter or find"),
-    ("n N", "next and previous match; in the graph with no filter: violation"),
-    ("space", "fold or unfold a module"),
+    ("n N", "next and previous match"),
     ("h l", "fold, unfold"),
     ("f", "fold or unfold all"),
     ("esc", "clear the filter, leave the editor"),

@@ -13,7 +13,7 @@ from idbg_tui.messages import DiffAsked
 from idbg_tui.state import queries
 from idbg_tui.widgets.listing import Entry, Listing, Reading, sentences
 
-CHART_KEY = "t"  # of the KernelDiff pane
+CHART_KEY = "C"  # of the KernelDiff pane
 STEPS = 10  # of a training that is asked for on the screen
 
 

@@ -58,7 +58,7 @@ def earlier_runs(state: State, run: Run) -> tuple[Run, ...]:
         past
         for past in state.history.runs.values()
         if past.number < run.number and past.verdict in ("clean", "violations")
-        if (past.program, past.target.backend) == (run.program, run.target.backend)
+        if (past.program, past.backend) == (run.program, run.backend)
     )
 
 
@@ -100,7 +100,7 @@ def kernel_times(state: State) -> KernelTimes | None:
     timed, shown = state.history.kernels, state.shown
     if timed is None or timed.times is None or shown is None:
         return None
-    same = (timed.program, timed.backend) == (shown.program.label, shown.target.backend)
+    same = (timed.program, timed.backend) == (shown.program.label, shown.backend)
     return timed.times if same and timed.at >= shown.started else None  # the program may be another since
 
 

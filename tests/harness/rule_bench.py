@@ -61,7 +61,7 @@ class Bench:
     async def text(self, pilot: Pilot[None]) -> None:
         """Leave the form for the text."""
         await pilot.pause()
-        await pilot.press("m")
+        await pilot.press("right_square_bracket")
         await pilot.pause()
 
     async def press(self, pilot: Pilot[None], *keys: str) -> None:

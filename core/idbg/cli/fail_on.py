@@ -71,7 +71,7 @@ class Watch(NamedTuple):
         if not run.asked_rules:
             if self.named and kinds & set(SEVERITIES):
                 why = "no accelerator is chosen (--accelerator NAME)"
-                why = f"{run.target.backend} asks no rules while it compiles" if run.target.has_rules else why
+                why = f"{run.backend} asks no rules while it compiles" if run.target.has_rules else why
                 output.note(f"{why}: none was looked for (idbg check does)")
             kinds -= set(SEVERITIES)
         return baseline.Looked(

@@ -52,7 +52,7 @@ def unfinished(run: Run, failure: Failure | None) -> DiffReport:
     """The report of a comparison whose program did not come to its end: what is known, and `failure`."""
     assert run.comparison is not None
     known = run.diff or DiffReport(
-        test=run.target.backend,
+        test=run.backend,
         reference=run.comparison.reference,
         verdict="waiting",
         mode="tolerance" if run.comparison.by_tolerance else "float64",

@@ -44,7 +44,7 @@ def by_rule_only(run: Run) -> Section:
     checked = own.accelerators[0] if own and own.accelerators else None
     rules = sorted(by_rule(broken), key=lambda rule: SEVERITIES.index(rule.severity))
     rows = [_rule(rule, checked) for rule in rules]
-    since = f", asked after the compile: {run.target.backend} asks none" if not run.checked else ""
+    since = f", asked after the compile: {run.backend} asks none" if not run.checked else ""
     stopped = ", which stopped the compile" if run.stopped else ""
     of = f"{counted(len(rules), 'rule')} of {run.target.accelerator}"
     summary = f"{violation_words(broken)} of {of}{stopped}{since}"

@@ -18,12 +18,12 @@ from idbg_tui.widgets.listing import Entry, Listing
 class ChartListing(Listing):
     """One of the charts: first that of what was measured last, then the one that was looked at before."""
 
-    HINTS = ("[ ] chart", "n numbers", "w CSV JSON SVG", "y Y copy", "esc closes")
+    HINTS = ("[ ] chart", "f numbers", "O CSV JSON SVG", "y Y copy", "esc closes")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left_square_bracket", "screen.chart(-1)", show=False),
         Binding("right_square_bracket", "screen.chart(1)", show=False),
-        Binding("n", "screen.numbers", show=False),
-        Binding("w", "screen.write", show=False),
+        Binding("f", "screen.numbers", show=False),
+        Binding("O", "screen.write", show=False),
     ]
 
     def __init__(self, key: str, state: State, folder: Path) -> None:

@@ -35,7 +35,7 @@ _FRAME = str.maketrans(dict.fromkeys("┌┐└┘┤┬├┴┼", "+") | {"─
 
 def _phases(state: State) -> Chart:
     run = state.shown or state.run
-    return bench_charts.phases(run.phases if run else {}, f"run {run.number} ({run.target.backend})" if run else "")
+    return bench_charts.phases(run.phases if run else {}, f"run {run.number} ({run.backend})" if run else "")
 
 
 def _history(state: State) -> Chart:

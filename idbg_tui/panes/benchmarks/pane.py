@@ -93,8 +93,8 @@ def _elsewhere(state: State) -> str:
         return ""
     if shown is None:
         return "no run is shown whose kernels these are: r compiles"
-    if timed.backend != shown.target.backend:
-        return f"these are kernels of {timed.backend}, and {shown.target.backend} is shown: b chooses the backend"
+    if timed.backend != shown.backend:
+        return f"these are kernels of {timed.backend}, and {shown.backend} is shown: b chooses the backend"
     return f"run {shown.number} was compiled since these were timed: R times its kernels"
 
 

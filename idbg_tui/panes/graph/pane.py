@@ -7,7 +7,7 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 
 from idbg.schema.graphs import GraphId, NodeId
-from idbg_tui.messages import ActionAsked, CopyAsked, Flash, NodeChosen
+from idbg_tui.messages import CopyAsked, Flash, NodeChosen
 from idbg_tui.panes.base import Pane
 from idbg_tui.panes.graph.column_heads import GraphHeads
 from idbg_tui.panes.graph.filter import GraphFilter
@@ -24,7 +24,7 @@ class GraphPane(Pane):
 
     ID = "graph"
     LABEL = "Graph"
-    HINTS = (("[ ]", "stage"), ("/", "filter"), ("n", "next"), ("i u", "input user"), ("space", "fold"))
+    HINTS = (("[ ]", "stage"), ("/", "filter"), ("n", "next"), ("i u", "input user"), ("enter", "fold"))
     DEFAULT_CSS = """
     GraphPane { layout: vertical; }
     GraphPane > GraphLines { height: 1fr; }
@@ -32,7 +32,6 @@ class GraphPane(Pane):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("slash", "filter", show=False),
         Binding("escape", "clear", show=False),
-        Binding("space", "fold", show=False),
         Binding("left,h", "close", show=False),
         Binding("right,l", "open", show=False),
         Binding("f", "fold_all", show=False),
@@ -159,11 +158,11 @@ class GraphPane(Pane):
         self.post_message(NodeChosen(node, heading=self.lines.outline.headings[heading]))
 
     def action_next(self, step: int) -> None:
-        """The next match of the filter; with no filter, the next node that breaks a rule."""
+        """The next match of the filter."""
         if self._filter.query:
             self.lines.go(self.lines.cursor + step)
         else:
-            self.post_message(ActionAsked("broken" if step > 0 else "broken_before"))
+            self.post_message(Flash("no filter: / sets one; v goes to the next node that breaks a rule"))
 
     # ---------------------------------------------------------------- folding
 

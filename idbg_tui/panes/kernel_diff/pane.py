@@ -44,14 +44,14 @@ class KernelDiffPane(FindingPane):
     LABEL = "KernelDiff"
     SHORT = "Diff"
     HINTS = (
-        *(("enter", "open"), ("d", "compare"), ("D", "kernels"), ("t", "chart"), ("x", "whose error, repro")),
+        *(("enter", "open"), ("d", "compare"), ("D", "kernels"), ("C", "chart"), ("x", "whose error, repro")),
         *(
             ("X", "minify"),
-            ("S", "train"),
+            ("E", "each step of a training"),
             ("p", "the pass's diff"),
             ("/", "filter"),
             ("o", "order"),
-            ("f", "failed"),
+            ("H", "failed"),
             (", .", "comparison before, after"),
             ("e", "edit"),
         ),
@@ -59,9 +59,9 @@ class KernelDiffPane(FindingPane):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("e", "edit", show=False),
         Binding("o", "order", show=False),
-        Binding("f", "failed", show=False),
-        Binding("t", "look('chart')", show=False),
-        Binding("S", "look('steps')", show=False),
+        Binding("H", "failed", show=False),
+        Binding("C", "look('chart')", show=False),
+        Binding("E", "look('steps')", show=False),
         Binding("comma", "look('before')", show=False),
         Binding("full_stop", "look('after')", show=False),
         Binding("x", "owner", show=False),
@@ -248,7 +248,7 @@ class KernelDiffPane(FindingPane):
 
     def action_failed(self) -> None:
         failed_only = not self._shown.failed_only
-        said = "only what failed; f shows all" if failed_only else "all stages, outputs and kernels"
+        said = "only what failed; H shows all" if failed_only else "all stages, outputs and kernels"
         self._again(replace(self._shown, failed_only=failed_only), said)
 
     def _again(self, shown: Shown, said: str) -> None:

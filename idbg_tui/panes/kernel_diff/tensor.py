@@ -32,11 +32,11 @@ def tensor_of(state: State, name: str) -> TensorDiff | None:
 class TensorListing(Listing):
     """One output, looked into; its keys go through the slices of its error map."""
 
-    HINTS = ("[ ] slice", "p PNG", "y Y copy", "esc closes")
+    HINTS = ("[ ] slice", "O PNG", "y Y copy", "esc closes")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left_square_bracket", "screen.slice(-1)", show=False),
         Binding("right_square_bracket", "screen.slice(1)", show=False),
-        Binding("p", "screen.save_map", show=False),
+        Binding("O", "screen.save_map", show=False),
     ]
 
     def __init__(self, output: str, state: State, ask_for_map: AskForMap, folder: Path) -> None:

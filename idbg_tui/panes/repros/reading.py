@@ -66,11 +66,10 @@ class ReadingScripts(ModalScreen[None], Searching):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "dismiss", show=False),
         Binding("tab,shift+tab", "other", show=False),
-        Binding("d", "next_difference(1)", show=False),
-        Binding("D", "next_difference(-1)", show=False),
+        Binding("right_square_bracket", "next_difference(1)", show=False),
+        Binding("left_square_bracket", "next_difference(-1)", show=False),
         Binding("e", "edit", show=False),
-        Binding("Y", "copy_script", show=False),
-        Binding("p", "copy_path", show=False),
+        Binding("Y", "copy_all", show=False),
     ]
 
     def __init__(self, title: str, script: Script, passing: Script | None = None, lacks: str = "") -> None:
@@ -126,12 +125,12 @@ class ReadingScripts(ModalScreen[None], Searching):
         for side, page in enumerate(self._pages):
             page.display = both or side == self._current
         self.page.code.focus()
-        keys = ["e edit", "y copy line", "Y script", "p path", "/ find", "esc closes"]
+        keys = ["e edit", "y copy line", "Y script", "/ find", "esc closes"]
         if len(self._pages) > 1:
             named = "other" if both else "what fails" if self._current else "what does not fail"
-            keys = [f"tab {named}", "d next difference", *keys]
+            keys = [f"tab {named}", "[ ] difference", *keys]
         if not both:
-            keys = [key.replace(" copy line", " line").replace("next difference", "next") for key in keys]
+            keys = [key.replace(" copy line", " line") for key in keys]
         self._keys.update(f" {MARKS['separator']} ".join(keys))
 
     def _follow(self, side: int, line: int) -> None:
@@ -175,9 +174,6 @@ class ReadingScripts(ModalScreen[None], Searching):
     def action_edit(self) -> None:
         self.post_message(EditorAsked(self.page.script.path, self.page.code.line))
 
-    def action_copy_script(self) -> None:
+    def action_copy_all(self) -> None:
         lines = counted(self.page.code.line_count, "line")
         self.post_message(CopyAsked(self.page.script.text, f"the script ({lines})"))
-
-    def action_copy_path(self) -> None:
-        self.post_message(CopyAsked(self.page.script.path, "the script's path"))

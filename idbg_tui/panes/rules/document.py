@@ -84,7 +84,7 @@ class RulesDocument:
             message = self.refused.message.replace(f"line {line}: ", "") if line else self.refused.message
             said.append(f"{f'line {line}: ' if line else ''}{message} (the last good rules stay in force)")
         if self.theirs is not None:
-            said.append(f"{self.home.name} changed on disk, and has edits here: t takes the file's text")
+            said.append(f"{self.home.name} changed on disk, and has edits here: L loads the file's text")
         if self.gone:
             said.append(f"{self.home.name} was deleted on disk: these rules stay in force, ^s writes it again")
         if self.warnings:

@@ -24,7 +24,7 @@ _ANY_TIME = {"bump", "save", "undo", "redo", "copy_line"}
 class TomlEditor(TextArea):
     """A text area with two modes, as in vim: reading, where single letters are the app's keys, and editing.
 
-    While reading, keys change a value as a whole: + and - step it, space switches its rule off and on.
+    While reading, keys change a value as a whole: + and _ step it, space switches its rule off and on.
     """
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -50,16 +50,16 @@ class TomlEditor(TextArea):
     TomlEditor .editor--look-name { text-style: bold; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter,i", "edit", show=False),
+        Binding("enter", "edit", show=False),
         Binding("escape", "stop", show=False),
         Binding("j", "walk(1)", show=False),
         Binding("k", "walk(-1)", show=False),
         Binding("g", "edge(-1)", show=False),
         Binding("G", "edge(1)", show=False),
         Binding("plus,ctrl+up", "bump(True)", show=False),
-        Binding("minus,ctrl+down", "bump(False)", show=False),
+        Binding("underscore,ctrl+down", "bump(False)", show=False),
         Binding("space", "switch", show=False),
-        Binding("t", "take", show=False),
+        Binding("L", "take", show=False),
         Binding("e", "external", show=False),
         Binding("ctrl+s", "save", show=False),
         Binding("y", "copy_line", show=False),

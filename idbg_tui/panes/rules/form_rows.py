@@ -30,10 +30,10 @@ class RuleRows(ItemList[FormRow]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "switch", show=False),
-        Binding("plus", "step(True)", show=False),
-        Binding("minus", "step(False)", show=False),
+        Binding("plus,ctrl+up", "step(True)", show=False),
+        Binding("underscore,ctrl+down", "step(False)", show=False),
         Binding("right,l", "inward", show=False),
-        Binding("left,h", "outward", show=False),
+        Binding("left,h", "close", show=False),
         Binding("ctrl+x,delete", "remove", show=False),
         Binding("escape", "close", show=False),
     ]
@@ -166,7 +166,7 @@ class RuleRows(ItemList[FormRow]):
         if row is None:
             return False
         if self.wrong:
-            self._say(f"line {self.wrong} of the text has a mistake: m goes there, ^z takes the last edit back")
+            self._say(f"line {self.wrong} of the text has a mistake: ] goes there, ^z takes the last edit back")
             return False
         try:
             text = do(self.form, row)
@@ -198,18 +198,16 @@ class RuleRows(ItemList[FormRow]):
             self.post_message(Flash(f"{row.rule.name} is taken out: ^z brings it back"))
 
     def action_open(self) -> None:
-        """Open or fold what the row holds; else write its value, or switch it."""
+        """Open or fold what the row holds; else write its value. What is on or off is switched by space alone."""
         row = self.chosen
         if row is None:
             return
-        if row.choice:
-            self.action_switch()
-        elif not row.key or options(row.rule, row.key):
+        if not row.choice and (not row.key or options(row.rule, row.key)):
             self._fold(row, unfold=(row.rule.name, row.key) not in self._opened)
+        elif row.choice or isinstance(getattr(row.rule, row.key), bool):
+            self.post_message(Flash("space switches it"))
         elif has_globs(row.rule, row.key) and len(spelled(row.rule, row.key)) > _TYPED:
             self.post_message(self.LineAsked(max(self.form.line(row), 1)))
-        elif isinstance(getattr(row.rule, row.key), bool):
-            self.action_switch()
         elif self.wrong:
             self.action_switch()  # which says why nothing can be written
         else:
@@ -219,19 +217,10 @@ class RuleRows(ItemList[FormRow]):
         row = self.chosen
         if row is None or row.choice:
             return
-        if row.key and not options(row.rule, row.key):
-            self.action_step(True)
-        elif (row.rule.name, row.key) in self._opened:
+        if (row.rule.name, row.key) in self._opened:
             self.action_move(1)
-        else:
+        elif not row.key or options(row.rule, row.key):
             self._fold(row, unfold=True)
-
-    def action_outward(self) -> None:
-        row = self.chosen
-        if row is not None and row.key and not options(row.rule, row.key):
-            self.action_step(False)
-        else:
-            self.action_close()
 
     def action_close(self) -> None:
         """Fold what is open here, or what the row is in; a search is ended first."""

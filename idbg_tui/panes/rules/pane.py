@@ -36,29 +36,31 @@ _COMMON: Hints = (("^z", "undo"), ("^y", "redo"), ("^s", "save"), ("S", "save as
 VIEW_HINTS: dict[RulesView, Hints] = {
     "form": (
         ("space", "on/off"),
-        ("+ -", "value"),
+        ("+ _", "value"),
         ("enter", "open"),
-        ("w", "what would it take?"),
-        ("m", "TOML"),
-        ("d", "diff"),
+        ("[ ]", "form, TOML, what would it take, diff"),
         ("A", "add"),
         ("^x", "delete"),
         ("/", "find"),
         *_COMMON,
-        ("h l", "fold, or value"),
+        ("h l", "fold"),
     ),
     "text": (
         ("enter", "edit"),
-        ("m esc", "form"),
-        ("+ -", "value"),
+        ("[ ]", "form, TOML, what would it take, diff"),
+        ("+ _", "value"),
         ("space", "on/off"),
-        ("w", "what would it take?"),
-        ("d", "diff"),
         ("A", "add"),
         *_COMMON,
     ),
-    "relax": (("enter", "change it so"), ("a", "all of them"), ("space", "every severity"), ("esc", "back")),
-    "diff": (("esc", "back"), ("y", "copy"), *_COMMON),
+    "relax": (
+        ("space", "change it so"),
+        ("A", "all of them"),
+        ("H", "every severity"),
+        ("[ ]", "view"),
+        ("esc", "back"),
+    ),
+    "diff": (("[ ]", "view"), ("esc", "back"), ("y", "copy"), *_COMMON),
 }
 """What the footer says of the keys of each view."""
 _EDITING: Hints = (("esc", "ends editing"), ("^s", "save"), ("^z", "undo"), ("^y", "redo"))
@@ -83,9 +85,8 @@ class RulesPane(RuleText, FindingPane):
     RulesPane > #status.-wrong { color: $text-error; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("m", "mode", show=False),
-        Binding("w", "view('relax')", show=False),
-        Binding("d", "view('diff')", show=False),
+        Binding("left_square_bracket", "view(-1)", show=False),
+        Binding("right_square_bracket", "view(1)", show=False),
         Binding("escape", "back", show=False),
         Binding("A", "add", show=False),
     ]
@@ -94,7 +95,6 @@ class RulesPane(RuleText, FindingPane):
         super().__init__(id=id)
         self.form, self.relax, self.diff = RuleRows(self.editor.become), RelaxRows(), DiffRows()
         self.view: RulesView = "form"
-        self._base: RulesView = "form"  # where esc goes back to
         self._state: State | None = None
         self._seen: tuple[object, ...] = ()
         self._rules_seen = -1
@@ -204,33 +204,27 @@ class RulesPane(RuleText, FindingPane):
 
     # ---------------------------------------------------------------- views
 
-    def action_mode(self) -> None:
-        """The form or the text, at the same rule."""
-        row = self.form.chosen
-        if self._base == "text":
-            self._go_to_form()
-        else:
+    def action_view(self, step: int) -> None:
+        """The view before or after; form and text stay at the same rule."""
+        views = list(self._views)
+        self._turn_to(views[(views.index(self.view) + step) % len(views)])
+
+    def _turn_to(self, view: RulesView) -> None:
+        row, left = self.form.chosen, self.view
+        if view == "text":
             line = self.form.wrong or (self.form.form.line(row) if row else 0)
             self._go("text")
             self.editor.go_to(line or 1)
-
-    def _go_to_form(self) -> None:
-        self._go("form")
-        self.form.select_line(self.editor.cursor_location[0] + 1)
-
-    def action_view(self, view: RulesView) -> None:
-        self._go(self._base if view == self.view else view)
+            return
+        self._go(view)
+        if left == "text":
+            self.form.select_line(self.editor.cursor_location[0] + 1)
 
     def action_back(self) -> None:
-        if self.view == "text":
-            self._go_to_form()
-        else:
-            self._go(self._base)
+        self._turn_to("form")
 
     def _go(self, view: RulesView) -> None:
         self.view = view
-        if view in ("form", "text"):
-            self._base = view
         if view == "form":
             self.form.show_text(self.document.text)
         elif view == "relax":

@@ -25,7 +25,7 @@ class RuleText(AskingPane):
         Binding("ctrl+s", "save", show=False),
         Binding("ctrl+z", "undo", show=False),
         Binding("ctrl+y", "redo", show=False),
-        Binding("t", "take", show=False),
+        Binding("L", "take", show=False),
         Binding("e", "external", show=False),
     ]
 

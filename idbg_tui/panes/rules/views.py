@@ -3,6 +3,7 @@
 import difflib
 from typing import ClassVar
 
+from textual.actions import SkipAction
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
@@ -10,7 +11,7 @@ from idbg.checking.relax import Relaxation, relaxations
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
 from idbg.schema.errors import AcceleratorError
 from idbg.schema.violations import SEVERITIES
-from idbg_tui.messages import CopyAsked
+from idbg_tui.messages import CopyAsked, Flash
 from idbg_tui.panes.rules.document import RulesDocument
 from idbg_tui.state import queries, sentences, stages
 from idbg_tui.state.state import State
@@ -21,11 +22,12 @@ _NAME, _SHORT = 18, 6  # cells of a rule's name at most, and where its number ne
 
 
 class RelaxRows(ItemList[Relaxation]):
-    """The smallest change of each broken rule; enter makes one, `a` all; space lists every severity."""
+    """The smallest change of each broken rule; space makes one, `A` all; `H` lists every severity."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("a", "all", show=False),
-        Binding("space", "severities", show=False),
+        Binding("space", "switch", show=False),
+        Binding("A", "all", show=False),
+        Binding("H", "severities", show=False),
     ]
 
     class Wanted(Message):
@@ -61,7 +63,7 @@ class RelaxRows(ItemList[Relaxation]):
         """Why the list is empty: of the stage that is shown, with what the others break."""
         here, other = stages.names_of(queries.level(state)), sentences.other_levels(state)
         said = "no rule is broken" if self.every else "nothing is rejected"
-        key = "A adds one" if self.every else "space lists the rest"
+        key = "A adds one" if self.every else "H lists the rest"
         return f"{here}: {said} {MARKS['separator']} {other}: v goes there" if other else f"{said}: {key}"
 
     def key(self, item: Relaxation) -> object:
@@ -93,12 +95,16 @@ class RelaxRows(ItemList[Relaxation]):
         return names, max(0, min(room - names, max(map(len, says)))), removes
 
     def action_open(self) -> None:
+        self.post_message(Flash("space makes this change, A all of them"))
+
+    def action_switch(self) -> None:
         if self.items:
             self.post_message(self.Wanted([self.items[self.cursor]]))
 
     def action_all(self) -> None:
-        if self.items:
-            self.post_message(self.Wanted(list(self.items)))
+        if not self.items:
+            raise SkipAction  # the pane's key then, which adds a rule
+        self.post_message(self.Wanted(list(self.items)))
 
     def action_severities(self) -> None:
         self.every = not self.every

@@ -271,7 +271,7 @@ def why_no_kernel(state: State) -> str:
             return "no kernels yet: code is generated at the end of the compile"
         if run.failure:
             return "no kernels: the compile stopped before code was generated"
-        return f"no kernels: the {run.target.backend} backend generated none"
+        return f"no kernels: the {run.backend} backend generated none"
     if node is None:
         return "no node is selected"
     if node.op == "placeholder":

@@ -57,17 +57,17 @@ class SwitchesPane(AskingPane, Searching):
     SHORT = "Switch"
     TIGHT = "Swit"
     HINTS = (
-        *(("space", "flip, choose"), ("[ ]", "switches, two runs"), ("u", "its default"), ("U", "all defaults")),
-        *(("p", "pick two runs"), ("H", "only the changed"), ("/", "find"), ("y", "copy")),
+        *(("space", "flip, choose"), ("[ ]", "switches, two runs"), ("^x", "its default"), ("Z", "all defaults")),
+        *(("J", "pick two runs"), ("H", "only the changed"), ("/", "find"), ("y", "copy")),
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "flip", show=False),
         Binding("left_square_bracket,right_square_bracket", "view", show=False),
-        Binding("p", "pick_runs", show=False),
+        Binding("J", "pick_runs", show=False),
         Binding("h,left", "fold(False)", show=False),
         Binding("l,right", "fold(True)", show=False),
-        Binding("u", "undo", show=False),
-        Binding("U", "undo_all", show=False),
+        Binding("ctrl+x,delete", "remove", show=False),
+        Binding("Z", "undo_all", show=False),
         Binding("H", "hide", show=False),
     ]
     DEFAULT_CSS = """
@@ -177,7 +177,7 @@ class SwitchesPane(AskingPane, Searching):
         if switch.choices and switch.type != "bool":
             facts.append(f"it can be {switches.spelled_all(switch.choices)}")
         if switch.group == switches.UNLISTED:
-            facts = [f"given to this session as it began; u takes {switch.name} away"]
+            facts = [f"given to this session as it began; ^x takes {switch.name} away"]
         meaning = " ".join(switch.meaning.split())
         told = (
             textwrap.wrap(meaning, width, max_lines=_MOST - 2, placeholder=f" {MARKS['ellipsis']}") if meaning else []
@@ -264,28 +264,37 @@ class SwitchesPane(AskingPane, Searching):
 
     def on_lines_opened(self, event: Lines.Opened) -> None:
         event.stop()
-        self.action_flip()
+        self._change(flip=False)
 
     def action_flip(self) -> None:
-        """Turn a switch round that is on or off; of another ask for its value. In the comparison: open the row."""
-        if self.comparing:
+        """Turn a switch round that is on or off; of another ask for its value."""
+        self._change(flip=True)
+
+    def _change(self, *, flip: bool) -> None:
+        """Without `flip` ask for the value of every switch. In the comparison: open the row."""
+        if self.comparing and flip:
+            self.post_message(Flash("enter opens this row; space is for switches"))
+        elif self.comparing:
             self._open_difference()
-            return
+        else:
+            self._change_switch(flip=flip)
+
+    def _change_switch(self, *, flip: bool) -> None:
         row = self._chosen
         if row is None:
             self.post_message(Flash(self.lines.empty or "this row is no switch"))
         elif row.switch.group == switches.UNLISTED:
-            self.post_message(Flash(f"{row.switch.name} is none of the listed switches: u takes it away"))
-        elif row.switch.type == "bool":
+            self.post_message(Flash(f"{row.switch.name} is none of the listed switches: ^x takes it away"))
+        elif row.switch.type == "bool" and flip:
             self.post_message(SwitchAsked(row.switch, flip=True))
-        elif row.switch.choices:
+        elif row.switch.choices or row.switch.type == "bool":
             self._pick(row)
         else:
             self._type(row)
 
     def _pick(self, row: SwitchRow) -> None:
         switch = row.switch
-        values: dict[str, OptionValue] = {words(switch, choice): choice for choice in switch.choices}
+        values: dict[str, OptionValue] = {words(switch, choice): choice for choice in switch.choices or (True, False)}
         listed = [(name, "torch's default" if value == switch.default else "") for name, value in values.items()]
 
         def take(name: str | None) -> None:
@@ -303,7 +312,7 @@ class SwitchesPane(AskingPane, Searching):
         value = ",".join(map(str, row.value)) if isinstance(row.value, list) else switches.spelled(row.value)
         self.ask(f"{switch.name}, {switch.type}; torch's default is {words(switch, switch.default)}", value, take)
 
-    def action_undo(self) -> None:
+    def action_remove(self) -> None:
         """Let torch have this switch as it has it by itself."""
         row = self._chosen
         if row is None or not row.changed:
@@ -326,4 +335,4 @@ def _run_words(run: Run) -> str:
     own = [f"{name}={switches.spelled(value)}" for name, value in {**target.options, **target.settings}.items()]
     own += [f"{name} {value}" for name in ("mode", "stance") if (value := getattr(target, name))]
     own += ["cold"] if target.cold else []
-    return f"{target.backend}, {', '.join(own) or 'as torch has it'}: {verdict_words(run)}, {elapsed(run.seconds)}"
+    return f"{run.backend}, {', '.join(own) or 'as torch has it'}: {verdict_words(run)}, {elapsed(run.seconds)}"

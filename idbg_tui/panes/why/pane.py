@@ -32,15 +32,15 @@ from idbg_tui.widgets.section_list import SectionLines
 from idbg_tui.widgets.section_rows import Look, Row, place_of
 
 _HINTS = (
-    *(("[ ]", "view"), ("enter", "go there"), ("space", "unfold"), ("/", "filter"), (", .", "graph before, after")),
+    *(("[ ]", "view"), ("enter", "go there, unfold"), ("/", "filter"), (", .", "graph before, after")),
     *(("e", "edit"), ("f", "fold all"), ("o", "order"), ("H", "hide, show all"), ("x", "repro"), ("y", "copy")),
 )
 VIEW_HINTS: dict[ViewName, tuple[tuple[str, str], ...]] = {
     "breaks": (("t", "try it"),),
     "recompiles": (("t", "try it"),),
     "guards": (("H", "only those that failed"), ("o", "by source, by cost")),
-    "fusion": (("m", "mark it; on another: why not fused?"), ("w", "why not fused with...")),
-    "time": (("o", "tree, flame"), ("t", "write a trace"), ("H", "the short ones too")),
+    "fusion": (("J", "mark it; on another: why not fused?"), ("w", "why not fused with...")),
+    "time": (("o", "tree, flame"), ("O", "write a trace"), ("H", "the short ones too")),
 }
 """What keys do in one view alone."""
 _TICK = 0.4  # seconds between two looks at a compile that goes on
@@ -55,7 +55,6 @@ class WhyPane(RowKeys):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left_square_bracket", "view(-1)", show=False),
         Binding("right_square_bracket", "view(1)", show=False),
-        Binding("space", "fold", show=False),
         Binding("h,left", "close", show=False),
         Binding("l,right", "unfold", show=False),
         Binding("f", "fold_all", show=False),
@@ -63,10 +62,11 @@ class WhyPane(RowKeys):
         Binding("full_stop", "graph(1)", show=False),
         Binding("o", "order", show=False),
         Binding("H", "hide", show=False),
-        Binding("m", "mark", show=False),
+        Binding("J", "mark", show=False),
         Binding("w", "why_not", show=False),
         Binding("e", "edit", show=False),
         Binding("t", "try", show=False),
+        Binding("O", "write", show=False),
         Binding("x", "repro", show=False),
         Binding("X", "repro(True)", show=False),
     ]
@@ -307,4 +307,4 @@ class WhyPane(RowKeys):
             focus = next((block.id for block in row.blocks if block.id == self.look.focus), row.blocks[0].id)
             self._again(replace(self.look, focus=focus, zoom=0 if focus in (self.look.zoom, 0) else focus))
         else:
-            self.post_message(Flash("this row leads nowhere: space on a row with a sign before it unfolds it"))
+            self.post_message(Flash("this row leads nowhere: enter on a row with a sign before it unfolds it"))

@@ -84,10 +84,10 @@ class RowKeys(FindingPane):
         """Keep the row's node or kernel in mind; on another row, ask why the two are not fused."""
         subject = self._subject
         if subject is None:
-            self.post_message(Flash("m marks a node or a kernel, to ask why it and another are not fused"))
+            self.post_message(Flash("J marks a node or a kernel, to ask why it and another are not fused"))
         elif self._marked is None or self._marked == subject:
             self._marked = None if self._marked == subject else subject
-            words = f"{subject.name} is marked: m on another: why not fused?" if self._marked else "no mark"
+            words = f"{subject.name} is marked: J on another: why not fused?" if self._marked else "no mark"
             self.post_message(Flash(words))
         else:
             self.post_message(PairAsked(self._marked, subject))
@@ -99,12 +99,17 @@ class RowKeys(FindingPane):
         subject = self._subject
         self.post_message(PairAsked(subject) if subject is not None else ActionAsked("why_not"))
 
-    def action_try(self) -> None:
-        """Run again with what the row suggests; of the run's time, write a file that Perfetto opens."""
-        row = self.lines.chosen
+    def action_write(self) -> None:
+        """Of the run's time a file that Perfetto opens; elsewhere the report."""
         if self.view == "time" and self._run is not None:
             self.post_message(TraceAsked(self._run.number))
-        elif row is not None and row.again is not None:
+        else:
+            self.post_message(ActionAsked("report"))
+
+    def action_try(self) -> None:
+        """Run again with what the row suggests."""
+        row = self.lines.chosen
+        if row is not None and row.again is not None:
             self.post_message(TryAsked(row.again))
         else:
             self.post_message(Flash("nothing to try here: t is for what says so in breaks and recompiles"))

@@ -91,7 +91,7 @@ async def test_while_a_line_is_typed_the_footer_names_no_letters(tmp_path: Path)
     app = app_of("resnet", tmp_path)
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
-        await pilot.press("8", "m", "enter")
+        await pilot.press("8", "right_square_bracket", "enter")
         await settle(pilot)
         assert bar(app, "footer").split() == [
             "esc",

@@ -57,13 +57,15 @@ async def test_a_filter_narrows_the_rows_selects_a_match_and_escape_takes_it_bac
         assert any(row.lstrip("▌↑↓● ").startswith("addmm") for row in texts(app, "graph"))
 
 
-async def test_n_goes_through_matches_and_without_a_filter_through_violations(tmp_path: Path) -> None:
+async def test_n_goes_through_matches_and_without_a_filter_says_which_key_goes_through_violations(
+    tmp_path: Path,
+) -> None:
     app = app_of("resnet", tmp_path)
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
         await pilot.press("n")
         await settle(pilot)
-        assert app.state.selected == NodeId(INFERENCE, "convolution_1")
+        assert app.state.selected == NodeId(INFERENCE, "convolution") and "v goes to the next" in bar(app, "footer")
         await pilot.press("slash", *"relu", "enter", "n", "n")
         await settle(pilot)
         assert app.state.selected is not None and app.state.selected.name.startswith("relu")
@@ -256,10 +258,10 @@ async def test_growing_and_shrinking_move_the_border(tmp_path: Path) -> None:
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
         width = app.query_one(GraphPane).region.width
-        await pilot.press("equals_sign")
+        await pilot.press("greater_than_sign")
         await settle(pilot)
         assert app.query_one(GraphPane).region.width > width
-        await pilot.press("underscore")
+        await pilot.press("equals_sign")
         await settle(pilot)
         assert app.query_one(GraphPane).region.width == width
 

@@ -59,7 +59,7 @@ async def test_the_numbers_of_a_chart_are_one_key_away_and_are_copied(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(tmp_path) as (app, pilot):
-        await pilot.press("C", "n")
+        await pilot.press("C", "f")
         await pilot.pause()
         table = listed(app)
         assert table[2].split() == ["measured", "median", "ms", "p5", "p95"]
@@ -70,14 +70,14 @@ async def test_the_numbers_of_a_chart_are_one_key_away_and_are_copied(
         await pilot.press("Y")
         await until(pilot, lambda: bool(copied))
         assert "0.059758" in copied[0]
-        await pilot.press("n")
+        await pilot.press("f")
         await pilot.pause()
         assert "█" in "".join(listed(app))
 
 
 async def test_a_chart_is_written_to_the_sessions_folder(tmp_path: Path) -> None:
     async with opened(tmp_path) as (app, pilot):
-        await pilot.press("C", "w")
+        await pilot.press("C", "O")
         await until(pilot, lambda: "written to" in bar(app, "footer"))
         names = {path.name for path in Path(app.session.folder).glob("bench-*")}
         assert names == {"bench-latency.csv", "bench-latency.json", "bench-latency.svg"}

@@ -101,7 +101,7 @@ async def test_any_two_runs_can_be_picked(tmp_path: Path) -> None:
     app = app_of(RECORDED, tmp_path)
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
-        await pilot.press("minus", "p")
+        await pilot.press("minus", "J")
         await until(pilot, lambda: isinstance(app.screen, Picker))
         await pilot.press(*"run 2", "enter")
         await settle(pilot)
@@ -115,7 +115,7 @@ async def test_with_one_run_it_says_what_makes_another(tmp_path: Path) -> None:
     app = app_of("mlp_train", tmp_path)
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
-        await pilot.press("minus", "p")
+        await pilot.press("minus", "J")
         await settle(pilot)
         assert "there is one run" in bar(app, "footer")
         await pilot.press("right_square_bracket")

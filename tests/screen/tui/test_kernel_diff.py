@@ -97,10 +97,10 @@ async def test_enter_on_an_output_shows_every_metric_and_where_the_error_lies(tm
 
 async def test_only_what_failed_and_the_worst_first(tmp_path: Path) -> None:
     async with opened(tmp_path) as (app, pilot):
-        await pilot.press("f")
+        await pilot.press("H")
         await settle(pilot)
         assert not any('out["early"]' in row for row in texts(app, "kernel_diff"))
-        await pilot.press("f", "o")
+        await pilot.press("H", "o")
         await settle(pilot)
         kernels = [row for row in app.body.panes["kernel_diff"].lines.items if isinstance(row, KernelError)]  # type: ignore[attr-defined]
         errors = [row.error or 0.0 for row in kernels]
@@ -113,13 +113,13 @@ async def test_only_what_failed_and_the_worst_first(tmp_path: Path) -> None:
 
 async def test_the_chart_marks_the_bad_kernel_and_gives_the_figures(tmp_path: Path) -> None:
     async with opened(tmp_path) as (app, pilot):
-        await pilot.press("t")
+        await pilot.press("C")
         await pilot.pause()
         chart, figures = "\n".join(listed(app)).split("relative RMSE, launch by launch")
         assert chart.count("✘") == 1
         assert chart.count("●") == len(report().kernels) - 1
         assert figures.count("planted.py:") == len(report().kernels)
-        await pilot.press("t")
+        await pilot.press("C")
         assert not isinstance(app.screen, Listing)
 
 
@@ -134,7 +134,7 @@ async def test_c_is_left_to_cancel(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 async def test_the_chart_opens_at_its_top_and_leads_to_the_first_bad_kernel(tmp_path: Path) -> None:
     async with opened(tmp_path, SMALL) as (app, pilot):
-        await pilot.press("t")
+        await pilot.press("C")
         await settle(pilot)
         assert isinstance(app.screen, Listing)
         lines = app.screen.lines

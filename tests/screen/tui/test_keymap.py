@@ -63,4 +63,4 @@ def test_a_key_that_deletes_or_raises_a_value_in_the_rules_means_nothing_else_el
     everywhere = {key for one in keymap.KEYS for key in one.keys.split(",")}
     edits = {"remove", "step(True)"}
     bound = {key for one in RuleRows.BINDINGS if one.action in edits for key in one.key.split(",")}  # type: ignore[union-attr]
-    assert bound == {"ctrl+x", "delete", "plus"} and not bound & everywhere
+    assert bound == {"ctrl+x", "delete", "plus", "ctrl+up"} and not bound & everywhere

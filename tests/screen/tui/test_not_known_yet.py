@@ -58,7 +58,7 @@ async def test_before_a_graph_every_key_says_that_it_is_not_known_yet(
             await settle(pilot)
             assert isinstance(app.screen, Listing) and why in app.screen.lines.text(0)
             await pilot.press("escape")
-        await pilot.press("8", "w")
+        await pilot.press("8", "right_square_bracket", "right_square_bracket")
         await settle(pilot)
         assert why in app.body.panes["rules"].relax.empty  # type: ignore[attr-defined]
         assert not any("repro" in call for call in session.calls)

@@ -139,7 +139,7 @@ async def test_the_panes_of_one_stage_say_what_another_breaks(tmp_path: Path) ->
         told = pane.lines.line(0).text
         assert "forward + backward: no rule of d is broken · dynamo: 2 rejected: v goes there" in told
         assert pane.mark == "0 here" and "✔" not in (app.query_one("#tabs").border_title or "")
-        await pilot.press("8", "w")
+        await pilot.press("8", "right_square_bracket", "right_square_bracket")
         await settle(pilot)
         relax = app.body.panes["rules"].relax  # type: ignore[attr-defined]
         assert "dynamo: 2 rejected" in relax.empty and "nothing is rejected" in relax.empty

@@ -20,9 +20,9 @@ async def test_the_diff_is_against_the_preset_and_follows_the_edits(bench: Bench
     bench.state.apply([RulesEdited(text=preset.read_text(), origin=str(preset))])
     async with bench.app.run_test(size=SIZE) as pilot:
         await pilot.pause()
-        await bench.press(pilot, "d")
+        await bench.press(pilot, "left_square_bracket")
         assert shown(bench.pane.diff) == [" no difference from mock"]
-        await bench.press(pilot, "d", "plus", "d")
+        await bench.press(pilot, "right_square_bracket", "plus", "left_square_bracket")
         assert "+1 -1 lines against mock" in bench.title
         rows = shown(bench.pane.diff)
         assert " -multiple = 1" in rows and " +multiple = 2" in rows
@@ -38,10 +38,10 @@ async def test_the_diff_of_a_users_file_is_against_what_is_on_disk_now(bench: Be
     bench.state.apply([RulesEdited(text=RULES, origin=str(path))])
     async with bench.app.run_test(size=SIZE) as pilot:
         await pilot.pause()
-        await bench.press(pilot, "plus", "d")
+        await bench.press(pilot, "plus", "left_square_bracket")
         assert "against mine.toml" in bench.title
         path.unlink()
-        await bench.press(pilot, "escape", "d")
+        await bench.press(pilot, "escape", "left_square_bracket")
         assert "nothing to compare with: there is no file" in shown(bench.pane.diff)[0]
 
 
@@ -102,7 +102,7 @@ async def test_what_cannot_be_written_is_said_and_can_be_mended(bench: Bench, ty
 async def test_a_text_with_a_mistake_is_not_saved_as_an_accelerator(bench: Bench, tmp_path: Path) -> None:
     async with bench.app.run_test(size=SIZE) as pilot:
         await bench.text(pilot)
-        await bench.press(pilot, "j", "j", "i", "x", "escape", "S")
+        await bench.press(pilot, "j", "j", "enter", "x", "escape", "S")
         await answer(pilot, bench, "new.toml")
         assert "xmultiple" in question(bench)
         assert not (tmp_path / "new.toml").exists()
@@ -126,7 +126,7 @@ async def test_a_session_that_was_edited_before_it_was_opened_knows_where_its_ru
     async with bench.app.run_test(size=SIZE) as pilot:
         await pilot.pause()
         assert "mock.toml · edited" in bench.title
-        await bench.press(pilot, "d")
+        await bench.press(pilot, "left_square_bracket")
         assert "+1 -1 lines against mock" in bench.title
 
 
@@ -135,13 +135,13 @@ async def test_a_saved_file_is_still_compared_with_the_preset_that_it_was_made_o
     bench.state.apply([RulesEdited(text=preset.read_text(), origin=str(preset))])
     async with bench.app.run_test(size=SIZE) as pilot:
         await pilot.pause()
-        await bench.press(pilot, "plus", "ctrl+s", "plus", "ctrl+s", "d")
+        await bench.press(pilot, "plus", "ctrl+s", "plus", "ctrl+s", "left_square_bracket")
         assert "+1 -1 lines against mock" in bench.title
         assert " +multiple = 4" in shown(bench.pane.diff)
         await bench.press(pilot, "escape", "S")
         await answer(pilot, bench, "other")
         bench.disk((tmp_path / "other.toml").read_text(), "other.toml")
-        await bench.press(pilot, "d")
+        await bench.press(pilot, "left_square_bracket")
         assert "other.toml" not in bench.title and "against mock" in bench.title
 
 

@@ -24,7 +24,7 @@ async def test_single_letters_are_the_apps_until_editing_begins_and_after_it_end
         await bench.text(pilot)
         await bench.press(pilot, "r", "c", "x", "q", "g")
         assert bench.editor.text == RULES
-        await bench.press(pilot, "i", "#", "r", "c")
+        await bench.press(pilot, "enter", "#", "r", "c")
         assert bench.editor.text == "#rc" + RULES
         assert "editing" in bench.title
         await bench.press(pilot, "escape", "r")
@@ -71,7 +71,7 @@ async def test_a_stepped_value_is_checked_and_the_border_counts_what_it_changed(
 async def test_a_mistake_is_shown_at_its_line_and_goes_with_it(bench: Bench) -> None:
     async with bench.app.run_test(size=(60, 20)) as pilot:
         await bench.text(pilot)
-        await bench.press(pilot, "g", "j", "j", "j", "j", "i", "x")
+        await bench.press(pilot, "g", "j", "j", "j", "j", "enter", "x")
         status = bench.pane.query_one("#status")
         assert status.display
         assert "line 5:" in str(status.render())
@@ -105,7 +105,7 @@ async def test_a_preset_is_saved_beside_the_program_and_not_into_the_installatio
     bench.state.apply([RulesEdited(text=before, origin=str(preset))])
     async with bench.app.run_test(size=(60, 20)) as pilot:
         await bench.text(pilot)
-        await bench.press(pilot, "g", "i", "#", "ctrl+s")
+        await bench.press(pilot, "g", "enter", "#", "ctrl+s")
         assert (tmp_path / "mock-edited.toml").read_text() == "#" + before
         assert preset.read_text() == before
         told = [message.text for message in bench.app.posted if isinstance(message, Flash)]
@@ -119,7 +119,7 @@ async def test_a_file_of_the_users_is_saved_in_place(bench: Bench, tmp_path: Pat
     bench.state.apply([RulesEdited(text=RULES, origin=str(path))])
     async with bench.app.run_test(size=(60, 20)) as pilot:
         await bench.text(pilot)
-        await bench.press(pilot, "g", "i", "#", "ctrl+s", "escape")
+        await bench.press(pilot, "g", "enter", "#", "ctrl+s", "escape")
         assert path.read_text() == "#" + RULES
         assert "edited" not in bench.title
 
@@ -128,7 +128,7 @@ async def test_a_folder_that_cannot_be_written_is_said(bench: Bench, tmp_path: P
     (tmp_path / "small-edited.toml").mkdir()
     async with bench.app.run_test(size=(60, 20)) as pilot:
         await bench.text(pilot)
-        await bench.press(pilot, "g", "i", "#", "ctrl+s")
+        await bench.press(pilot, "g", "enter", "#", "ctrl+s")
         flashes = [message for message in bench.app.posted if isinstance(message, Flash)]
         assert [flash.level for flash in flashes] == ["error"]
         assert "cannot be written" in flashes[0].text
@@ -154,13 +154,13 @@ async def test_a_change_on_disk_does_not_overwrite_unsaved_edits_until_the_user_
     bench.state.apply([RulesEdited(text=RULES, origin=str(path))])
     async with bench.app.run_test(size=(60, 20)) as pilot:
         await bench.text(pilot)
-        await bench.press(pilot, "g", "i", "#", "escape")
+        await bench.press(pilot, "g", "enter", "#", "escape")
         bench.disk(theirs, str(path))
         await pilot.pause(DEBOUNCE)
         assert bench.editor.text == "#" + RULES
-        assert "t takes the file's text" in str(bench.pane.query_one("#status").render())
+        assert "L loads the file's text" in str(bench.pane.query_one("#status").render())
         assert bench.state.rules.text == "#" + RULES, "what is shown stays in force"
-        await bench.press(pilot, "t")
+        await bench.press(pilot, "L")
         assert bench.editor.text == theirs
         assert bench.state.rules.text == theirs
         assert "edited" not in bench.title
@@ -186,7 +186,7 @@ async def test_without_a_search_slash_says_so(bench: Bench) -> None:
 async def test_editing_ends_at_the_beginning_of_the_line(bench: Bench) -> None:
     async with bench.app.run_test(size=(40, 20)) as pilot:
         await bench.text(pilot)
-        await bench.press(pilot, "g", "i", *("#" * 60), "escape")
+        await bench.press(pilot, "g", "enter", *("#" * 60), "escape")
         assert bench.editor.scroll_offset.x == 0
         assert bench.editor.cursor_location == (0, 0)
 
@@ -194,11 +194,11 @@ async def test_editing_ends_at_the_beginning_of_the_line(bench: Bench) -> None:
 async def test_the_hints_are_those_of_the_mode(bench: Bench) -> None:
     async with bench.app.run_test(size=(60, 20)) as pilot:
         await bench.text(pilot)
-        await pilot.press("i")
+        await pilot.press("enter")
         assert bench.pane.HINTS[0] == ("esc", "ends editing")
         await pilot.press("escape")
         assert bench.pane.HINTS[0] == ("enter", "edit")
-        await pilot.press("m")
+        await pilot.press("left_square_bracket")
         assert bench.pane.HINTS[0] == ("space", "on/off")
 
 
@@ -236,7 +236,7 @@ async def test_another_accelerator_is_taken_and_the_edits_of_the_last_are_one_un
     path.write_text(RULES.replace("small", "other"))
     async with bench.app.run_test(size=(60, 20)) as pilot:
         await bench.text(pilot)
-        await bench.press(pilot, "g", "i", "#", "escape")
+        await bench.press(pilot, "g", "enter", "#", "escape")
         bench.disk(path.read_text(), str(path))
         await pilot.pause(DEBOUNCE)
         assert bench.editor.text == path.read_text()
@@ -283,7 +283,7 @@ async def test_undoing_what_was_typed_in_the_last_lines_goes_back_to_the_start(b
     async with bench.app.run_test(size=(60, 12)) as pilot:
         await bench.text(pilot)
         await bench.press(pilot, "down", "down", "down", "enter", *"junk", "enter", *"more", "enter", "escape")
-        await bench.press(pilot, "G", "m", "ctrl+z", "ctrl+z", "ctrl+z", "ctrl+z")
+        await bench.press(pilot, "G", "left_square_bracket", "ctrl+z", "ctrl+z", "ctrl+z", "ctrl+z")
         assert bench.editor.text == RULES
         await bench.press(pilot, *["ctrl+y"] * 4)
         assert "junk" in bench.editor.text

@@ -78,7 +78,7 @@ async def test_an_edit_in_the_form_is_read_once(held: Held, read: Counter[str]) 
 async def test_what_is_typed_is_read_once_a_mistake_too(held: Held, read: Counter[str]) -> None:
     async with held.app.run_test(size=SIZE) as pilot:
         await held.text(pilot)
-        await held.press(pilot, "i", "x")
+        await held.press(pilot, "enter", "x")
         typed = RULES.replace("[[rules]]", "x[[rules]]", 1)
         assert (held.editor.text, held.state.rules.line) == (typed, 3)
         assert held.session.target.rules == RULES

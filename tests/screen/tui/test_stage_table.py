@@ -187,10 +187,10 @@ async def test_stages_are_filtered_ordered_and_copied_as_the_other_rows(tmp_path
             return [item.cells.stage for item in lines.items if isinstance(item, StageRow)]
 
         assert names()[:2] == ["dynamo", "pre-grad"] and len(names()) == 7
-        await pilot.press("f")
+        await pilot.press("H")
         await settle(pilot)
         assert names() == ["post-grad"]
-        await pilot.press("f", "o")
+        await pilot.press("H", "o")
         await settle(pilot)
         assert names()[0] == "post-grad" and names()[-1] == "dynamo"
         await pilot.press("slash", *"custom_post", "enter")

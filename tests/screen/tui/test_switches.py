@@ -36,7 +36,7 @@ async def test_flips_in_a_row_are_one_compile_and_each_is_marked(monkeypatch: py
     async with app.run_test(size=WIDE) as pilot:
         pane = await open_switches(pilot, app, session)
         runs = session.runs
-        await pilot.press("j", "space", "j", "enter")
+        await pilot.press("j", "space", "j", "space")
         await until(pilot, lambda: session.runs > runs)
         await settle(pilot)
         assert session.target.options == {"max_autotune": True, "epilogue_fusion": False}
@@ -45,6 +45,19 @@ async def test_flips_in_a_row_are_one_compile_and_each_is_marked(monkeypatch: py
         await pilot.press("space")
         await settle(pilot)
         assert session.target.options == {"max_autotune": True} and pane.mark == "1"
+
+
+async def test_enter_flips_nothing_but_asks_which_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    app, session = living()
+    monkeypatch.setattr(switching, "RECOMPILE", 60.0)
+    async with app.run_test(size=WIDE) as pilot:
+        pane = await open_switches(pilot, app, session)
+        await pilot.press("j", "enter")
+        await settle(pilot)
+        assert isinstance(app.screen, Picker) and pane.mark == ""
+        await pilot.press(*"true", "enter")
+        await settle(pilot)
+        assert pane.mark == "1"
 
 
 async def test_a_value_is_typed_and_one_that_cannot_be_is_refused_with_nothing_lost() -> None:
@@ -79,9 +92,9 @@ async def test_u_puts_one_back_and_U_all_of_them_also_what_is_in_no_list() -> No
         assert pane.mark == "3" and "trace.enabled" in "\n".join(texts(app, "switches"))
         await pilot.press("H")
         assert len([row for row in texts(app, "switches") if row.strip()]) == 6
-        await pilot.press("g", "u")
+        await pilot.press("g", "ctrl+x")
         await until(pilot, lambda: session.target.options == {"max_autotune": True})
-        await pilot.press("U")
+        await pilot.press("Z")
         await until(pilot, lambda: not session.target.options and not session.target.mode)
         assert "every switch is as torch has it" in pane.lines.empty
 
@@ -90,7 +103,7 @@ async def test_a_saved_session_says_that_nothing_is_compiled(tmp_path: Path) -> 
     app = app_of("mlp_train", tmp_path)
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
-        await pilot.press("minus", "U")
+        await pilot.press("minus", "Z")
         await settle(pilot)
         assert "does not say which switches torch has" in app.query_one(SwitchesPane).lines.empty
         assert "read from disk" in bar(app, "footer")

@@ -190,11 +190,11 @@ async def test_a_row_moves_the_other_panes_and_rows_about_the_selected_line_are_
         assert len(marked) == 1 and "n is 2, and was 1" in marked[0]
 
 
-async def test_space_unfolds_h_goes_to_what_it_is_under_and_a_new_event_moves_nothing(tmp_path: Path) -> None:
+async def test_l_unfolds_h_goes_to_what_it_is_under_and_a_new_event_moves_nothing(tmp_path: Path) -> None:
     app = app_of("breaking", tmp_path)
     async with app.run_test(size=WIDE) as pilot:
         pane = await shown(pilot, "breaks")
-        await pilot.press("space", "j", "j")
+        await pilot.press("l", "j", "j")
         await settle(pilot)
         before = pane.lines.chosen
         assert before is not None and before.inside

@@ -74,11 +74,11 @@ async def test_a_mark_and_then_another_row_say_why_they_are_not_one(size: tuple[
         pane = await opened(pilot, app)
         rows = [at for at, row in enumerate(pane.lines.items) if row.kernel is not None]
         pane.lines.go(rows[0])
-        await pilot.press("m")
+        await pilot.press("J")
         await settle(pilot)
         assert "is marked" in bar(app, "footer")
         pane.lines.go(rows[1])
-        await pilot.press("m")
+        await pilot.press("J")
         await until(pilot, lambda: isinstance(app.screen, Listing))
         run = app.state.shown
         assert run is not None
@@ -106,13 +106,13 @@ async def test_w_asks_of_the_selected_node_and_one_that_is_picked(tmp_path: Path
         assert not isinstance(app.screen, Listing)
 
 
-async def test_m_on_a_row_of_neither_says_what_it_is_for(tmp_path: Path) -> None:
+async def test_J_on_a_row_of_neither_says_what_it_is_for(tmp_path: Path) -> None:
     app = app_of(RECORDED, tmp_path)
     async with app.run_test(size=WIDE) as pilot:
         await opened(pilot, app)
-        await pilot.press("m")
+        await pilot.press("J")
         await settle(pilot)
-        assert "m marks a node or a kernel" in bar(app, "footer")
+        assert "J marks a node or a kernel" in bar(app, "footer")
 
 
 def test_a_node_that_several_kernels_or_loops_compute_says_so_in_its_facts() -> None:

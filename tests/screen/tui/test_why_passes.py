@@ -74,7 +74,7 @@ async def test_the_node_under_the_cursor_is_the_selected_one(tmp_path: Path) -> 
         pane.choose_view("passes")
         await pilot.press("g")
         await down_to(pilot, pane, lambda row: str(row.key).startswith("('pass'"))
-        await pilot.press("space")
+        await pilot.press("enter")
         await down_to(pilot, pane, lambda row: row.enter == "node")
         await settle(pilot)
         row = pane.lines.chosen

@@ -136,7 +136,7 @@ async def test_t_writes_a_trace_and_says_where(tmp_path: Path, monkeypatch: pyte
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
         app.query_one(WhyPane).choose_view("time")
-        await pilot.press("0", "t")
+        await pilot.press("0", "O")
         await settle(pilot)
         (path,) = tmp_path.glob("*trace*.json")
         assert path.name in bar(app, "footer")

@@ -107,7 +107,7 @@ def _rules(run: Run, found: list[Diagnostic], unfinished: str) -> Iterator[Case]
         told.add(rule.name)
         broken = tuple(each for each in violations if each.rule == rule.name)
         other = rule.stages and stages.isdisjoint(rule.stages)
-        why = unfinished or ("" if run.checked else f"the backend {run.target.backend} asks no rules")
+        why = unfinished or ("" if run.checked else f"the backend {run.backend} asks no rules")
         why = why or ("" if stages else "no graph was captured")
         why = why or ("" if rule.enabled else "it is switched off")
         why = why or (f"it is about graphs of {', '.join(rule.stages)}, and there is none" if other else "")

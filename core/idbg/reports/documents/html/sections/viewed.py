@@ -38,7 +38,7 @@ def _flame(data: object) -> Markup | None:
 
 def _phases(data: object) -> Markup | None:
     assert isinstance(data, Run)
-    return of_bench.chart(bench_charts.phases(data.phases, f"run {data.number} ({data.target.backend})"))
+    return of_bench.chart(bench_charts.phases(data.phases, f"run {data.number} ({data.backend})"))
 
 
 def _bench(data: object) -> Markup | None:
