@@ -79,9 +79,9 @@ def bound() -> dict[str, set[str]]:
                         assert isinstance(binding, Binding)
                         for key in binding.key.split(","):
                             found.setdefault(key, set()).add(binding.action)
-    for key in keymap.KEYS:
-        for one in key.keys.split(","):
-            found.setdefault(one, set()).add(key.name)
+    for action in keymap.KEYS:
+        for key in action.keys.split(","):
+            found.setdefault(key, set()).add(action.name)
     return {key: actions for key, actions in found.items() if key not in MOVING}
 
 

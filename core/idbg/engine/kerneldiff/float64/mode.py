@@ -36,6 +36,7 @@ _Kwargs = Mapping[str, object]
 _TAKES_DEFAULT_DTYPE = ("rand", "randn", "normal")
 _REINTERPRETS = ("view.dtype", "view_copy.dtype")
 _USERS_KERNEL = "triton_kernel_wrapper"
+_RECOMPUTED = ("run_and_save_rng_state", "run_with_rng_state")
 
 
 class NotInFloat64(Exception):
@@ -219,6 +220,8 @@ class Float64(TorchDispatchMode):
     def _nested(self, op: HigherOrderOperator, args: _Args, kwargs: _Kwargs) -> object:
         """An op that calls graphs: torch's own kernel for plain tensors, with the mode in force below it."""
         name = fx.op_name(op)
+        if name in _RECOMPUTED:
+            return self._recomputed(name, args, dict(kwargs))
         kernel = comparing.dense_kernel(op)
         if kernel is None:
             raise NotInFloat64(f"torch.ops.higher_order.{name} cannot be run op by op")
@@ -230,6 +233,32 @@ class Float64(TorchDispatchMode):
             return kernel(*args, **given)
         finally:
             super().__exit__(None, None, None)  # type: ignore[no-untyped-call]
+
+    def _recomputed(self, name: str, args: _Args, kwargs: dict[str, object]) -> object:
+        """A random op of a checkpointed region: the forward returns the generator's state with the numbers, and the
+        backward draws the same from that state, which is no draw of its own.
+        """
+        if name == _RECOMPUTED[0]:
+            op, *rest = args
+            return self._generator_state(rest), self._in_float64(cast("Op", op), tuple(rest), kwargs)
+        state, op, *rest = args
+        before, drawn = self._generator_state(rest), len(self.draws)
+        self._set_generator_state(rest, cast("Tensor", state))
+        try:
+            return self._in_float64(cast("Op", op), tuple(rest), kwargs)
+        finally:
+            self._set_generator_state(rest, before)
+            del self.draws[drawn:]
+
+    def _draws_on_gpu(self, args: list[object]) -> bool:
+        return gpu.in_use() and self.standing.of_result(tree_leaves(args)).type == "cuda"
+
+    def _generator_state(self, args: list[object]) -> Tensor:
+        return torch.cuda.get_rng_state() if self._draws_on_gpu(args) else torch.get_rng_state()
+
+    def _set_generator_state(self, args: list[object], state: Tensor) -> None:
+        put = torch.cuda.set_rng_state if self._draws_on_gpu(args) else torch.set_rng_state
+        put(state.cpu())
 
     def _users_kernel(self, name: str, kernel: Callable[..., object], kwargs: _Kwargs) -> object:
         """A Triton kernel, which is written for the program's own dtypes: it writes to tensors, or to copies of them
