@@ -132,3 +132,56 @@ def test_forward_and_backward_have_their_own_answers(again: Callable[..., Run]):
     run = again(text)
     assert [(answer.part, answer.outcome) for answer in answers(run)] == [("forward", "miss"), ("backward", "miss")]
     assert counters["inductor"]["fxgraph_cache_miss"] == 2
+
+
+LOWERED = """\
+import torch
+from torch._inductor.lowering import lowerings, make_pointwise, register_lowering
+from torch._inductor.virtualized import ops
+
+def f(x):
+    return torch.erfinv(x)
+
+def program():
+    @register_lowering(torch.ops.aten.erfinv.default, type_promotion_kind=None)
+    def lowered(x):
+        return make_pointwise(lambda value: ops.add(value, ops.constant({number}, torch.float32)))(x)
+    return f, (torch.ones(8),)
+"""
+PATTERN = """\
+import torch
+from torch._inductor.fx_passes.post_grad import pass_patterns
+from torch._inductor.pattern_matcher import CallFunction, KeywordArg, register_graph_pattern
+
+def f(x):
+    return torch.erfinv(x)
+
+def program():
+    @register_graph_pattern(CallFunction(torch.ops.aten.erfinv.default, KeywordArg("x")), pass_dict=pass_patterns[1])
+    def replaced(match, x):
+        match.replace_by_example(lambda x: torch.ops.aten.mul.Tensor(x, {number}), [x])
+    return f, (torch.ones(8),)
+"""
+
+
+@pytest.mark.parametrize(("text", "what"), [(LOWERED, "lowering of aten.erfinv.default"), (PATTERN, "pattern")])
+def test_a_graph_that_the_users_own_code_lowers_is_not_taken_from_the_cache(
+    again: Callable[..., Run], text: str, what: str
+):
+    from torch._inductor.fx_passes import post_grad
+    from torch._inductor.lowering import lowerings
+
+    before, erfinv = dict(lowerings), torch.ops.aten.erfinv.default
+    for number in ("3.0", "44.0"):
+        try:
+            run = again(text.format(number=number))
+        finally:
+            lowerings.clear()
+            lowerings.update(before)
+            for patterns in post_grad.pass_patterns:
+                patterns.patterns.pop(("call_function", erfinv), None)
+        (answer,) = answers(run)
+        assert (answer.outcome, answer.part) == ("bypass", "inference")
+        assert answer.reason.startswith(f"the program's own {what} (") and "subject.py:" in answer.reason
+        (code,) = run.codes.values()
+        assert number in code.text

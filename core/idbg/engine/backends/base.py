@@ -13,8 +13,9 @@ from idbg.accelerators.model import Accelerator
 from idbg.checking.again import ONLY_PRINTED
 from idbg.engine.capture.frame import FrameCapture
 from idbg.engine.capture.run import LOOKING, Compiling, RunCapture, capturing, current, phase
-from idbg.engine.compat import exceptions, fx, lowering, tracing
+from idbg.engine.compat import caches, exceptions, fx, lowering, registrations, tracing
 from idbg.engine.compat.lowering import Compiled, Compiler
+from idbg.engine.failures.owners import is_own
 from idbg.engine.repro import violation_repro
 from idbg.schema import events
 from idbg.schema.errors import ConstraintViolation, OutputError
@@ -178,7 +179,7 @@ class TargetBackend:
         compiling = capture.compiles[frame.frame] = Compiling(self.options, self.arguments)
         capture.settings_read()
         try:
-            with tracing.observed():
+            with tracing.observed(), caches.graphs_bypassed(lambda: registrations.outside_the_key(is_own)):
                 with phase(capture, LOOKING):
                     job.check_dynamo()
                 compiled = self.backend.compile(job)

@@ -3,12 +3,13 @@
 import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NamedTuple
 
 import torch._functorch.config
 import torch._inductor.config
 
+from idbg.engine.compat.patched import patched, when_lowering
 from idbg.engine.compat.tracing import trace_log
 
 _ANSWERS = {"fx_graph_cache_": "fx_graph", "aotautograd_cache_": "aot_autograd"}
@@ -51,6 +52,27 @@ def answers_told(tell: Callable[[Told], None]) -> Iterator[None]:
         yield
     finally:
         logger.removeHandler(tap)
+
+
+@contextmanager
+def graphs_bypassed(why: Callable[[], str]) -> Iterator[None]:
+    """Inductor's cache of graphs is neither asked nor filled where there is a reason not to, in words."""
+
+    def patches() -> AbstractContextManager[None]:
+        from torch._inductor.codecache import BypassFxGraphCache, FxGraphCache
+
+        def around(check: Callable[..., None]) -> Callable[..., None]:
+            def checked(*args: object, **kwargs: object) -> None:
+                if reason := why():
+                    raise BypassFxGraphCache(reason)
+                check(*args, **kwargs)
+
+            return checked
+
+        return patched(FxGraphCache, "_check_can_cache", around)
+
+    with when_lowering(patches):
+        yield
 
 
 def why_off() -> str:

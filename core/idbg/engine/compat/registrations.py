@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FunctionType, ModuleType
+from types import CellType, FunctionType, ModuleType
 
 import torch
 import torch._dynamo.config
@@ -133,14 +133,48 @@ def set_to_objects() -> tuple[tuple[str, object], ...]:
     return tuple(found)
 
 
-def patched() -> tuple[tuple[str, object], ...]:
+def outside_the_key(is_own: Callable[[str], bool]) -> str:
+    """Which of the program's functions lowers graphs without being part of the key that torch's cache of graphs has, in
+    words; "" where none does. `is_own` tells whether a file is the program's.
+
+    What changes the graph above lowering (a decomposition, a joint pass) is in the key with the graph that it gives.
+    """
+    for what, value in _below_the_key():
+        code = getattr(unwrapped(value), "__code__", None) if callable(value) else None
+        if code is not None and is_own(code.co_filename):
+            place = f"{Path(code.co_filename).name}:{code.co_firstlineno}"
+            return f"the program's own {what} ({code.co_name}, {place}) is not part of the cache's key"
+    return ""
+
+
+def _below_the_key() -> Iterator[tuple[str, object]]:
+    held: ModuleType | None = sys.modules.get("torch._inductor.lowering")
+    for op, function in list(getattr(held, "lowerings", {}).items()):
+        yield f"lowering of {op}", function
+    held = sys.modules.get("torch._inductor.fx_passes.post_grad")
+    for patterns in getattr(held, "pass_patterns", ()):
+        for entry in [each for several in list(patterns.patterns.values()) for each in several]:
+            check = unwrapped(entry.extra_check)
+            inner = [cell.cell_contents for cell in getattr(check, "__closure__", None) or () if _is_filled(cell)]
+            for function in (getattr(entry, "handler", None), check, *inner):
+                yield "pattern", function
+    for name, value in patched("torch._inductor"):
+        yield f"torch.{name.removeprefix('torch.')}", function_of(value)
+
+
+def _is_filled(cell: CellType) -> bool:
+    try:
+        return callable(cell.cell_contents)
+    except ValueError:
+        return False
+
+
+def patched(within: str | tuple[str, ...] = _PATCHABLE) -> tuple[tuple[str, object], ...]:
     """Attributes of torch's compiler, of modules and of classes, in whose place are functions from outside of torch:
     "torch._inductor.codegen.cpp.CppOverrides.tanh", and what it holds.
     """
     found: list[tuple[str, object]] = []
-    for module in [
-        held for name, held in sys.modules.items() if name.startswith(_PATCHABLE) and _is_file_of_torch(held)
-    ]:
+    for module in [held for name, held in sys.modules.items() if name.startswith(within) and _is_file_of_torch(held)]:
         for name, value in list(vars(module).items()):
             if _is_foreign(value):
                 found.append((f"{module.__name__}.{name}", value))

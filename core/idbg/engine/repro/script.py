@@ -14,6 +14,7 @@ from idbg.engine.repro.layout import element, laid_out, names_in, spaced
 from idbg.engine.repro.own_names import bound_at_top, bound_in, held_apart, renamed
 
 _PRINTED = {"device", "inf", "nan", "operator"}  # names that graphs are printed with, which they may also have
+_NO_CACHES = "torch._inductor.config.force_disable_caches = True  # their keys do not hold the code above"
 _MODULES = {"idbg", "numpy", "operator", "os", "signal", "subprocess", "sys", "torch", "traceback"}
 _MEMBERS = {
     "contextlib": {"nullcontext", "suppress"},
@@ -63,11 +64,17 @@ def _code(draft: Draft, checked: Checked, clashing: Set[str]) -> list[str]:
     constants = [
         re.sub(r"^[A-Z, ]+(?= = )", lambda names: renamed([names[0]], clashing)[0], line) for line in checked.constants
     ]
-    head = [line for setting in (*draft.settings, *constants) for line in setting.splitlines()]
+    settings = [*([_NO_CACHES] if _lowers(draft) else []), *draft.settings]
+    head = [line for setting in (*settings, *constants) for line in setting.splitlines()]
     own = [renamed(each, clashing) for each in (*_helpers(draft), _inputs(draft), *checked.blocks)]
     definitions = [definition.strip("\n").splitlines() for definition in draft.definitions]
     blocks = [*definitions, *([head] if head else []), _program(draft, clashing), *own]
     return [*_joined(blocks), "", "", 'if __name__ == "__main__":', *renamed(checked.ending, clashing)]
+
+
+def _lowers(draft: Draft) -> bool:
+    """Whether it brings code that lowers graphs: whoever edits that shall not find what it gave before."""
+    return any("_inductor" in text for text in (*draft.definitions, *draft.imports)) and bool(draft.definitions)
 
 
 def _joined(blocks: list[list[str]]) -> list[str]:
