@@ -39,13 +39,13 @@ def from_here(path: str) -> str:
 
 
 def near_place(file: str, line: int) -> str:
-    """file:line as a shell here opens it: relative if it is below, without the way to an installed package; "" of no
-    file."""
+    """file:line as a shell here opens it: relative if it is below, without the way to an installed package; the file
+    alone where no line is known, "" of no file."""
     if not file:
         return ""
     near = relpath(file)
     name = file.rpartition("site-packages/")[2] if near.startswith("..") else near
-    return f"{name.rpartition('site-packages/')[2]}:{line}"
+    return f"{name.rpartition('site-packages/')[2]}{f':{line}' if line else ''}"
 
 
 def _in_package(path: PurePath) -> tuple[str, ...]:

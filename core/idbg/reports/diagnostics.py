@@ -14,6 +14,7 @@ import msgspec
 
 from idbg.analysis.decisions import breaks
 from idbg.analysis.decisions.break_words import suggestions
+from idbg.analysis.decisions.frames import resumed
 from idbg.analysis.decisions.recompile_advice import advice_on
 from idbg.analysis.decisions.recompiles import place_of as guard_place
 from idbg.analysis.decisions.recompiles import timelines
@@ -182,18 +183,31 @@ def _mismatches(run: Run) -> Iterator[Diagnostic]:
     if run.diff is None:
         return
     file, line = blamed_line(run.diff)
-    file = file or run.program.path
     tensors = [("output", each) for each in run.diff.outputs] + [("gradient", each) for each in run.diff.gradients]
     for noun, tensor in tensors:
         if tensor.failed:
             rule = tensor.failed_by[0] if tensor.failed_by else "mismatch"
             message = f"{noun} {tensor.name} of {run.diff.test} differs from {run.diff.reference}'s: {_why(tensor)}"
-            found = _error(run, "mismatch", rule, message, file, line, "")
+            at = (file, line) if file else _compared_function(run, tensor.name)
+            found = _error(run, "mismatch", rule, message, *at, "")
             yield _keyed(run, found, noun, tensor.name, run.diff.test)
     if run.diff.steps is not None and run.diff.steps.verdict in ("failed", "error"):
         message = steps.sentence(run.diff.steps, run.diff.test)
-        found = _error(run, "mismatch", "training", message, file, line, "")
+        found = _error(run, "mismatch", "training", message, file or run.program.path, line, "")
         yield _keyed(run, found, "training", run.diff.test)
+
+
+def _compared_function(run: Run, tensor: str) -> tuple[str, int]:
+    """Where the function begins that gave this tensor: of a script's several, the one that "NAME: out" names, or the
+    only one that no tensor names. The file alone where that is not one.
+    """
+    assert run.diff is not None
+    names = {each.name.partition(": ")[0] for each in (*run.diff.outputs, *run.diff.gradients) if ": " in each.name}
+    name, colon, _ = tensor.partition(": ")
+    begins = {(one.function, one.file, one.line): None for one in run.frames.values() if not resumed(one.function)}
+    places = [(file, line) for function, file, line in begins if colon and function == name]
+    places = places or [(file, line) for function, file, line in begins if function not in names]
+    return places[0] if len(places) == 1 and places[0][0] else (run.program.path, 0)
 
 
 def _changes(run: Run) -> Iterator[Diagnostic]:

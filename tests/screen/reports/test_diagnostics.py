@@ -4,9 +4,11 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from idbg.reports.baseline import line
 from idbg.reports.diagnostics import diagnostics
 from idbg.schema import events
 from idbg.schema.blame import Maker
+from idbg.schema.graphs import Frame
 from idbg.schema.programs import Failure
 from idbg.schema.runs import Run, fold
 from idbg.views.blame import blamed_line
@@ -88,3 +90,23 @@ def test_a_mismatch_stands_at_the_line_that_is_to_blame() -> None:
     elsewhere = replace(blamed, file="", line=0, made_by=pass_of_the_users)
     assert blamed_line(replace(run.diff, stages=(elsewhere,))) == ("passes.py", 7)
     assert blamed_line(replace(run.diff, stages=())) == ("", 0)
+
+
+def test_a_mismatch_of_which_no_node_is_known_stands_where_its_function_begins() -> None:
+    run = fold(log("wrong_pass")).last
+    assert run is not None and run.diff is not None
+    run.diff = replace(run.diff, stages=())
+    (frame,) = run.frames.values()
+    (found,) = [each for each in diagnostics(run) if each.kind == "mismatch"]
+    assert (found.file, found.line) == (frame.file, frame.line) and frame.line
+
+    names = {"first": 10, "second": 20}
+    run.frames = {name: Frame(f"{line}/0", name, "script.py", line) for name, line in names.items()}
+    wrong = next(each for each in run.diff.outputs if each.failed)
+    run.diff = replace(run.diff, outputs=[replace(wrong, name=f"{name}: out") for name in ("second", "third")])
+    at = {each.message.split()[1]: (each.file, each.line) for each in diagnostics(run) if each.kind == "mismatch"}
+    assert at == {"second:": ("script.py", 20), "third:": ("script.py", 10)}
+    run.frames["other"] = Frame("30/0", "other", "script.py", 30)
+    at = {each.message.split()[1]: (each.file, each.line) for each in diagnostics(run) if each.kind == "mismatch"}
+    assert at["third:"] == (run.program.path, 0), "two functions could be it: a guess is no line"
+    assert line(next(each for each in diagnostics(run) if "third:" in each.message)).startswith(f"{run.program.path}: ")

@@ -232,6 +232,17 @@ def output_values(gm: GraphModule) -> list[object]:
     return [value for value in _returned(gm) if not is_token(value)]
 
 
+RNG_STATE = "rng_state_output"
+"""How the partitioner names a backward's argument that is the state of a generator at a draw of the forward."""
+
+
+def is_rng_state(value: object) -> bool:
+    """Whether a graph's result is the state of a generator that a draw of a checkpointed region began at."""
+    if not isinstance(value, torch.fx.Node) or value.target is not operator.getitem or value.args[1] != 0:
+        return False
+    return isinstance(of := value.args[0], torch.fx.Node) and fx.op_name(of.target) == "run_and_save_rng_state"
+
+
 def without_tokens(gm: GraphModule, results: Sequence[object]) -> list[object]:
     """Of what a run of the graph returned, the values of `output_values`."""
     return [value for node, value in zip(_returned(gm), results, strict=True) if not is_token(node)]

@@ -107,8 +107,15 @@ class Stage:
 
     def saved_as(self) -> tuple[str, ...]:
         """What the backward calls each of the forward's results."""
-        returned = tuple(map(node_name, stages.output_values(self.graphs["forward"])))
-        return self.saved if len(self.saved) == len(returned) else returned
+        values = stages.output_values(self.graphs["forward"])
+        names = list(self.saved if len(self.saved) == len(values) else map(node_name, values))
+        # torch names a generator's state in the backward alone, in the forward's order
+        states = [at for at, value in enumerate(values) if stages.is_rng_state(value)]
+        inputs = [node.name for node in self.graphs["backward"].graph.nodes if node.op == "placeholder"]
+        redrawn = [name for name in inputs if name.startswith(stages.RNG_STATE)] if states else []
+        for at, name in zip(states, redrawn, strict=False):
+            names[at] = name
+        return tuple(names)
 
     def saved_node(self, name: str) -> str:
         """The forward's node that an argument of the backward is; "" where it is none."""
