@@ -3,6 +3,7 @@
 import gc
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,6 +20,8 @@ def pytest_configure(config: pytest.Config) -> None:
     Two wait for each other while another process has their processor: planted convolutions took 111 s with two, and
     18 s with one. OpenMP reads it when torch is imported.
     """
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # else each process parses all of our code, and the tests, anew
+    sys.dont_write_bytecode = False
     if "PYTEST_XDIST_WORKER" in os.environ:
         os.environ.setdefault("OMP_NUM_THREADS", "1")
     warm_processes.server.environ = dict(os.environ)

@@ -5,7 +5,7 @@ commands that begin with this Python; all others, and those whose environment sa
 are imported, start as ever.
 """
 
-import atexit
+import fcntl
 import json
 import os
 import socket
@@ -22,7 +22,13 @@ from typing import Any
 SERVER = Path(__file__).with_name("warm_server.py")
 # Read when Python starts or torch is imported; and of these, what is read again each time
 AT_START = ("TORCH", "OMP_", "PYTHON", "CXX", "CUDA_VISIBLE", "TMPDIR", "TRITON", "LD_", "MKL", "PATH")
-AGAIN = {"PYTHONPATH", "PYTHONUNBUFFERED", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"}
+AGAIN = {
+    "PYTHONPATH",
+    "PYTHONUNBUFFERED",
+    "TORCHINDUCTOR_CACHE_DIR",
+    "TORCHINDUCTOR_COMPILE_THREADS",
+    "TRITON_CACHE_DIR",
+}
 ON_GPU = os.path.exists("/dev/nvidiactl")  # CUDA takes no fork once something has asked for it
 COLD = {"TORCH_COLD": "1"}  # in the environment: that process starts as ever
 CHILDREN = "WARM_CHILDREN"  # in the environment: what that process starts is warm as well, as is the worker of `idbg`
@@ -34,7 +40,9 @@ def of_start(environ: Mapping[str, str]) -> dict[str, str]:
 
 @dataclass
 class Server:
-    """Where the server is asked, and what Python and torch read in its environment. It ends with this process."""
+    """Where the server is asked, and what Python and torch read in its environment. The processes of pytest-xdist
+    share one, that ends with the process that started them; else it ends with this one.
+    """
 
     environ: Mapping[str, str]
     path: str = ""
@@ -42,14 +50,22 @@ class Server:
     def address(self) -> str:
         """The path of its socket. The first who asks waits until torch is imported, some seconds."""
         if not self.path:
-            self.path = os.path.join(tempfile.mkdtemp(prefix="warm-"), "socket")
-            command = [sys.executable, str(SERVER), self.path]
-            pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-            process = Popen(command, **pipes, env=self.environ, start_new_session=True)  # type: ignore[call-overload]
-            assert process.stdout.readline() == b"ready\n"
-            process.stdout.close()
-            atexit.register(process.stdin.close)
+            run = os.environ.get("PYTEST_XDIST_TESTRUNUID")
+            folder = os.path.join(tempfile.gettempdir(), f"warm-{run}") if run else tempfile.mkdtemp(prefix="warm-")
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+            self.path = os.path.join(folder, "socket")
+            with open(os.path.join(folder, "lock"), "w") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                if not os.path.exists(self.path):
+                    self._start(os.getppid() if run else os.getpid())
         return self.path
+
+    def _start(self, owner: int) -> None:
+        command = [sys.executable, str(SERVER), self.path, str(owner)]
+        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE}
+        process = Popen(command, **pipes, env=self.environ, start_new_session=True)  # type: ignore[call-overload]
+        assert process.stdout.readline() == b"ready\n"
+        process.stdout.close()
 
     def can_be(self, args: object, environ: Mapping[str, str]) -> bool:
         """Whether it is this Python, asked for a module, a text or a file, and would start as the server did."""

@@ -1,8 +1,8 @@
-"""A Python that has imported torch, and becomes whatever Python is asked of it: `python warm_server.py SOCKET`.
+"""A Python that has imported torch, and becomes whatever Python is asked of it: `python warm_server.py SOCKET OWNER`.
 
 Importing torch and its compilers takes 4 s of a processor, in each process that a test starts. This one forks: for each
 connection a child that has the arguments, environment, folder and open files that it was sent, and a keeper that tells
-its pid and how it ended. It computes nothing itself, so it has no threads, and ends with the process that it reads.
+its pid and how it ended. It computes nothing itself, and ends with the process OWNER.
 """
 
 import contextlib
@@ -26,33 +26,24 @@ from collections.abc import Callable
 from pathlib import Path
 from select import select
 
-PRELOADED = (
-    "torch",
-    "torch._dynamo",
-    "torch._functorch.aot_autograd",
-    "torch._inductor.async_compile",
-    "torch._inductor.codecache",
-    "torch._inductor.codegen.cpp",
-    "torch._inductor.codegen.cpp_wrapper_cpu",
-    "torch._inductor.codegen.wrapper",
-    "torch._inductor.compile_fx",
-    "torch._inductor.fx_passes.joint_graph",
-    "torch.export",
-)
+OURS = ("idbg.worker.main", "idbg.worker.jobs", "idbg.cli", "idbg.engine.minify.forks.server")
+AT_IMPORT = "IDBG_NATIVE"  # what a module of ours reads in the environment when it is imported
+aside: dict[str, types.ModuleType] = {}
 LARGEST = 1 << 20  # bytes of a request
 FILES = 64
 
 
-def serve(path: str) -> Callable[[], None]:
-    """Answer until the process that started this one is gone. In a child: what it has to do."""
+def serve(path: str, owner: int) -> Callable[[], None]:
+    """Answer until the owner is gone. In a child: what it has to do."""
+    ends = os.pidfd_open(owner)
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     listening.bind(path)
     listening.listen(64)
     print("ready", flush=True)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers are nobody's to bury
     while True:
-        ready, _, _ = select([listening.fileno(), 0], [], [])
-        if 0 in ready:
+        ready, _, _ = select([listening.fileno(), ends], [], [])
+        if ends in ready:
             shutil.rmtree(os.path.dirname(path), ignore_errors=True)
             os._exit(0)
         connection, _ = listening.accept()
@@ -105,6 +96,10 @@ def become(request: dict[str, object]) -> None:
     own = [entry for entry in environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
     random.seed()
     tempfile.tempdir = None
+    if AT_IMPORT not in environ and any("idbg" in word for word in argv[:3]):
+        sys.modules.update(aside)
+    if threads := environ.get("TORCHINDUCTOR_COMPILE_THREADS"):  # torch reads it as it is imported
+        sys.modules["torch._inductor.config"]._config["compile_threads"].default = int(threads)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     give_streams("PYTHONUNBUFFERED" in environ)
     unsafe = argv[0] != "-P"
@@ -147,14 +142,23 @@ def give_streams(unbuffered: bool) -> None:
     sys.stderr = sys.__stderr__ = writes(2, "backslashreplace", False)  # type: ignore[misc]
 
 
+def warm_up() -> None:
+    """As our own process that forks does it, but for backends: which packages offer some depends on the child's path.
+    What is ours is put aside for the children that are ours.
+    """
+    from idbg.engine.compat import warming
+
+    warming._backends = lambda: None
+    warming.warm_up()
+    for name in OURS:
+        importlib.import_module(name)
+    aside.update({name: sys.modules.pop(name) for name in [*sys.modules] if name.partition(".")[0] == "idbg"})
+
+
 if __name__ == "__main__":
     gc.disable()
-    for name in PRELOADED:
-        importlib.import_module(name)
-    from torch._inductor.cpu_vec_isa import pick_vec_isa
-
-    pick_vec_isa()  # which asks the compiler: once, whatever cache a child has
+    warm_up()
     gc.freeze()  # no child looks through all of it, nor copies it
     gc.enable()
     gc.set_threshold(20_000, 20, 50)
-    serve(sys.argv[1])()
+    serve(sys.argv[1], int(sys.argv[2]))()

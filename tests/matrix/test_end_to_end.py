@@ -74,7 +74,6 @@ def test_resnet_from_first_paint_to_repro(start: Open, tmp_path: Path):
     assert "REPRODUCED unsupported_ops" in done.stdout
 
 
-@pytest.mark.usefixtures("warm")
 def test_a_saved_session_opens_without_torch(start: Open, tmp_path: Path):
     subprocess.run(
         [sys.executable, "-m", "idbg", "run", "examples/mlp_train.py", "--backend", "mock", "--warn",

@@ -39,7 +39,7 @@ def program() -> tuple[nn.Module, tuple[Tensor]]:
 FIRST_LINEAR = PROGRAM.split("\n").index("        hidden = self.first(x)") + 1
 PRECISIONS = "import openvino; print(*openvino.Core().get_property('CPU', 'OPTIMIZATION_CAPABILITIES'))"
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("warm")]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture

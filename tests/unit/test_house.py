@@ -1,7 +1,9 @@
 """Is the house in the order that CONTRIBUTING promises: short files and functions, docstrings, few `Any`?"""
 
 import ast
+import functools
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -30,55 +32,68 @@ def test_no_file_has_more_than_600_lines(folder: Path) -> None:
 
 @pytest.mark.parametrize("folder", [CORE, SCREEN, TESTS, TOOLS], ids=lambda folder: folder.name)
 def test_no_function_has_more_than_60_lines(folder: Path) -> None:
-    long = {}
-    for path in files(folder):
-        for node in ast.walk(parsed(path)):
-            if isinstance(node, Function) and (lines := length(node)) > MOST_LINES_OF_A_FUNCTION:
-                long[f"{place(path, node)} {node.name}"] = lines
-    assert long == {}
+    assert facts(folder).long == {}
 
 
 @pytest.mark.parametrize("folder", [CORE, SCREEN, TOOLS], ids=lambda folder: folder.name)
 def test_what_is_public_says_what_it_is(folder: Path) -> None:
     """Classes, functions and methods, but for `action_*`, which a key describes, and what Textual calls by its name."""
-    told, silent = 0, []
-    for path in files(folder):
-        for name, node in public(parsed(path)):
-            if ast.get_docstring(node):
-                told += 1
-            else:
-                silent.append(f"{place(path, node)} {name}")
-    share = told / (told + len(silent))
+    documented, silent = facts(folder).documented, facts(folder).silent
+    share = documented / (documented + len(silent))
     assert share >= LEAST_DOCSTRINGS, f"{share:.1%} of {folder.name} has docstrings, not:\n" + "\n".join(silent)
 
 
 def test_no_test_imports_another() -> None:
     """What several tests share is in tests/harness; a benchmark may use what another one makes."""
-    taken = {}
-    for path in files(TESTS):
-        modules = {node.module or "" for node in ast.walk(parsed(path)) if isinstance(node, ast.ImportFrom)}
-        tests = {module for module in modules if module.startswith("tests.") and not module.startswith("tests.harness")}
-        if tests and path.parent.name != "benchmarks":
-            taken[place(path)] = tests
-    assert taken == {}
+    assert facts(TESTS).of_tests == {}
 
 
 def test_any_is_rare_in_core() -> None:
-    lines, uses = 0, []
-    for path in files(CORE):
-        lines += path.read_text(encoding="utf-8").count("\n")
-        names = (node for node in ast.walk(parsed(path)) if isinstance(node, ast.Name) and node.id == "Any")
-        uses += [f"{place(path)}:{name.lineno}" for name in names]
+    lines, uses = facts(CORE).lines, facts(CORE).any
     share = 1000 * len(uses) / lines
     assert share < MOST_ANY, f"{share:.1f} Any in a thousand lines:\n" + "\n".join(uses)
 
 
+@dataclass
+class Facts:
+    """What the tests hold of a folder's files: each is parsed once."""
+
+    lines: int = 0
+    long: dict[str, int] = field(default_factory=dict)
+    documented: int = 0
+    silent: list[str] = field(default_factory=list)
+    any: list[str] = field(default_factory=list)
+    of_tests: dict[str, set[str]] = field(default_factory=dict)
+
+
+@functools.cache
+def facts(folder: Path) -> Facts:
+    found = Facts()
+    for path in files(folder):
+        text = path.read_text(encoding="utf-8")
+        found.lines += text.count("\n")
+        tree = ast.parse(text)
+        modules = set()
+        for node in ast.walk(tree):
+            if isinstance(node, Function) and (lines := length(node)) > MOST_LINES_OF_A_FUNCTION:
+                found.long[f"{place(path, node)} {node.name}"] = lines
+            elif isinstance(node, ast.Name) and node.id == "Any":
+                found.any.append(f"{place(path)}:{node.lineno}")
+            elif isinstance(node, ast.ImportFrom):
+                modules.add(node.module or "")
+        tests = {module for module in modules if module.startswith("tests.") and not module.startswith("tests.harness")}
+        if tests and path.parent.name != "benchmarks":
+            found.of_tests[place(path)] = tests
+        for name, definition in public(tree):
+            if ast.get_docstring(definition):
+                found.documented += 1
+            else:
+                found.silent.append(f"{place(path, definition)} {name}")
+    return found
+
+
 def length(function: Function) -> int:
     return (function.end_lineno or 0) - function.lineno + 1
-
-
-def parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 OF_TEXTUAL = (

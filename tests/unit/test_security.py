@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,19 +20,23 @@ CONNECT = {
     "httpx",
     "aiohttp",
 }
+SOUGHT = re.compile("|".join({name.rpartition(".")[2] for name in UNPICKLE | CONNECT}))
 BESIDE = "core/idbg/engine/minify/forks/"
 """Talks to a process of its own, by a pair of sockets without an address."""
 
 
 @functools.cache
 def imported() -> list[tuple[str, str]]:
-    """(file, module) of every import of ours."""
+    """(file, module) of every import of ours, in files that name one of those modules."""
     return list(_imported())
 
 
 def _imported() -> Iterator[tuple[str, str]]:
     for path in [*(ROOT / "core" / "idbg").rglob("*.py"), *(ROOT / "idbg_tui").rglob("*.py")]:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        text = path.read_text(encoding="utf-8")
+        if not SOUGHT.search(text):
+            continue
+        for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.Import):
                 yield from ((str(path.relative_to(ROOT)), alias.name) for alias in node.names)
             elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:

@@ -19,8 +19,6 @@ from idbg.accelerators.adapter import AdapterError
 from idbg.engine.capture.run import RunCapture, capturing
 from idbg.schema.events import Noted, SessionEvent
 
-pytestmark = pytest.mark.usefixtures("warm")
-
 PACKAGE = Path(__file__).resolve().parents[3] / "examples" / "adapter_package"
 SUCCESS, PARTIAL = CompilationStatus.SUCCESS, CompilationStatus.PARTIAL
 

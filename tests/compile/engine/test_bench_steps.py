@@ -13,8 +13,6 @@ from idbg.schema.bench import BenchBackend, BenchCase, Failed, Task, Timed
 from idbg.schema.bench_steps import PLANS, BenchStep
 from idbg.schema.programs import Program
 
-pytestmark = pytest.mark.usefixtures("warm")
-
 TINY = "import torch\ndef program():\n    return torch.nn.Linear(8, 5).eval(), (torch.randn(4, 8),)\n"
 
 

@@ -44,7 +44,7 @@ def assert_same_figures(device: str, shapes: tuple[tuple[int, int], ...], dtypes
         eager, test, exact = noisy(shape, dtype, device)
         grid = grid_of(*shape)
         third = Matrix(exact, grid, torch.float64, where) if three else None
-        turned = (lambda side: side.t().contiguous().t(),) if dtype == torch.float32 else ()
+        turned = (lambda side: side.t().contiguous().t(),) if dtype == torch.float32 and 1 not in shape else ()
         for change in (lambda side: side, *turned):
             sides = Matrix(change(eager), grid, dtype, where), Matrix(test, grid, dtype, where), third
             assert cuda.can_read(sides)
@@ -144,4 +144,4 @@ def test_a_gpu_is_asked_once():
 
 if __name__ == "__main__":
     assert_same_figures("cpu", SHAPES, (torch.float32,))
-    assert_same_figures("cpu", ((3, 70), (70, 33)), tuple(dtype for dtype in DTYPES if dtype != torch.float32))
+    assert_same_figures("cpu", ((3, 70),), tuple(dtype for dtype in DTYPES if dtype != torch.float32))

@@ -18,7 +18,6 @@ FAST = {  # one for each way that code is carried
 ROOT = Path(__file__).parents[3]
 SHOWN = [name for name, case in FAILING.items() if case.raises]
 REFUSED = [name for name, case in FAILING.items() if case.refuses]
-pytestmark = pytest.mark.usefixtures("warm")
 
 
 def ran(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.cold
 COMPILES = """
 import json, sys, tempfile
 from idbg.schema import events

@@ -59,7 +59,6 @@ def searched(folder: Path, text: str) -> Bisected:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("warm")
 def test_a_wrong_pass_is_found_with_the_graph_around_it(tmp_path: Path) -> None:
     found = searched(tmp_path, MODEL + WRONG_PASS)
     assert found.signature is not None
@@ -83,7 +82,6 @@ def test_a_wrong_pass_is_found_with_the_graph_around_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("warm")
 def test_a_pass_that_raises_is_found(tmp_path: Path) -> None:
     found = searched(tmp_path, MODEL + RAISING_PASS)
     assert "this graph is refused" in found.words
@@ -95,7 +93,6 @@ def test_a_pass_that_raises_is_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("warm")
 def test_a_kernel_that_kills_its_process_is_of_a_lowering(tmp_path: Path) -> None:
     found = searched(tmp_path, PLANT.format(mark=".sin()", code=NOWHERE) + MODEL)
     assert found.signature is not None
@@ -108,7 +105,6 @@ def test_a_kernel_that_kills_its_process_is_of_a_lowering(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("warm")
 def test_a_program_that_fails_by_itself_accuses_no_compiler(tmp_path: Path) -> None:
     found = searched(tmp_path, MODEL.replace("h = x @ w", "h = x @ w.repeat(2, 2)"))
     assert found.part is not None
@@ -118,7 +114,6 @@ def test_a_program_that_fails_by_itself_accuses_no_compiler(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("warm")
 def test_of_two_option_sets_the_option_that_matters(tmp_path: Path) -> None:
     bad = of_texts(["cpp.inject_relu_bug_TESTING_ONLY=accuracy", "max_fusion_size=32", "functorch.cse=false"])
     good = of_texts(["max_fusion_size=16"])
@@ -152,7 +147,6 @@ def test_drawn_options_are_inductors_and_the_same_for_a_seed() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("warm")
 def test_the_commit_since_which_a_program_computes_wrongly(tmp_path: Path) -> None:
     history = GitHistory(tmp_path / "repo")
     history.commit("it works", MODEL)

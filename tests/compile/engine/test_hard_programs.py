@@ -129,7 +129,6 @@ def test_gradients_of_inputs_do_not_add_up_over_runs(tmp_path: Path):
         ("lambda x: x.sum() * 2", "dtype", "inference", "mul"),
     ],
 )
-@pytest.mark.usefixtures("warm")
 def test_a_repro_takes_tuples_symbolic_sizes_and_scalars(tmp_path: Path, text: str, rule: str, stage: str, target: str):
     rules = '[[rules]]\nkind = "alignment"\nmultiple = 7\n[[rules]]\nkind = "dtype"\nallowed = ["int8", "int64"]\n'
     jobs = Jobs(lambda event: None)
@@ -179,7 +178,6 @@ def test_a_second_script_meets_nothing_of_the_first(tmp_path: Path):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("warm")
 def test_a_cache_that_plain_torch_filled_does_not_hide_kernels_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "cache"))
     text = "import torch\ntorch.compile(lambda x: x.sin() + x.cos())(torch.ones(8))\n"

@@ -70,7 +70,6 @@ def test_a_run_cancelled_while_the_linker_writes_leaves_plain_python_a_cache_tha
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("warm")
 def test_builds_killed_at_200_random_moments_leave_plain_python_a_cache_that_works(place: Path) -> None:
     done = small("kill", 200, 10, place=place)
     assert done.returncode == 0, done.stderr
@@ -81,7 +80,6 @@ def test_builds_killed_at_200_random_moments_leave_plain_python_a_cache_that_wor
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.usefixtures("warm")
 def test_a_torn_library_is_said_removed_and_built_again(place: Path) -> None:
     assert small("build", 7).stdout == "7 7\n"
     library = max(libraries(place), key=lambda file: file.stat().st_mtime_ns)
@@ -96,6 +94,7 @@ def test_a_torn_library_is_said_removed_and_built_again(place: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.cold
 def test_a_torn_library_does_not_make_the_processor_unable(place: Path) -> None:
     first = small("isa")
     assert first.returncode == 0, first.stderr
@@ -106,12 +105,10 @@ def test_a_torn_library_does_not_make_the_processor_unable(place: Path) -> None:
     assert again.stdout == first.stdout and f"built again: {torn}" in again.stderr
 
 
-@pytest.mark.usefixtures("warm")
 def test_builds_in_torch_s_pool_of_processes_write_privately_too(place: Path) -> None:
     assert small("pool", place=place).stdout.split() == ["_Compilers"]
 
 
-@pytest.mark.usefixtures("warm")
 def test_a_compiler_that_is_killed_is_not_waited_for_by_its_children(place: Path) -> None:
     done = small("driver", place=place)  # which has a child that outlasts the timeout of `small`
     child = done.stdout.split()[1]
@@ -120,7 +117,6 @@ def test_a_compiler_that_is_killed_is_not_waited_for_by_its_children(place: Path
     assert list((place / "scratch").iterdir()) == []
 
 
-@pytest.mark.usefixtures("warm")
 def test_what_a_compiler_prints_and_how_it_fails_comes_as_torch_expects_it(place: Path) -> None:
     assert "CppCompileError" in small("broken", place=place).stderr
 

@@ -68,8 +68,9 @@ CASES = {"mlp": (mlp, (16, 64)), "conv": (conv, (2, 3, 16, 16)), "attention": (A
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    ("case", "dtype"), [("mlp", torch.bfloat16), ("conv", torch.float32), ("attention", torch.bfloat16)], ids=str
+)
 def test_no_kernel_of_a_clean_training_step_is_bad(case: str, dtype: torch.dtype):
     torch.manual_seed(0)
     make, shape = CASES[case]

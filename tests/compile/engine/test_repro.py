@@ -16,8 +16,6 @@ from idbg.schema.programs import Program, Target
 from idbg.worker.jobs import Jobs
 from idbg.worker.protocol import Compile, WriteRepro
 
-pytestmark = pytest.mark.usefixtures("warm")
-
 BLOCK = """\
 import torch
 

@@ -11,7 +11,6 @@ from tests.harness.shrinking import candidate, run_here, shrink
 pytestmark = [
     pytest.mark.gpu,
     pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU"),
-    pytest.mark.usefixtures("warm"),
 ]
 
 

@@ -10,8 +10,6 @@ from idbg.engine.minify.candidate import Candidate
 from idbg.engine.repro.draft import Check, Differs, Raises
 from tests.harness.shrinking import candidate, run_here, shrink
 
-pytestmark = pytest.mark.usefixtures("warm")
-
 
 def with_relu(bug: str, check: Check, **extras: Any) -> Candidate:
     """A program whose relu Inductor's C++ gets wrong in one of the ways that torch has for its own tests."""

@@ -12,8 +12,6 @@ from idbg import KernelDiff
 from idbg.cli import main
 from idbg.engine.program.training_step import differentiates, failed_to_differentiate
 
-pytestmark = pytest.mark.usefixtures("warm")
-
 STEP = """
 import torch
 from torch import nn

@@ -15,8 +15,6 @@ from idbg.engine.program.load import registers
 from idbg.engine.repro.definitions import named
 from idbg.schema.programs import Program, Target
 
-pytestmark = pytest.mark.usefixtures("warm")
-
 OWN = """
 import torch
 from torch._dynamo import register_backend

@@ -9,7 +9,7 @@ import pytest
 
 from idbg import cli
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("warm")]
+pytestmark = pytest.mark.slow
 
 WRONG = """
 import torch

@@ -26,7 +26,7 @@ from tests.harness.crashing import (
     ran,
 )
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("warm")]
+pytestmark = pytest.mark.slow
 
 INDUCTOR = Target(backend="inductor", strict=False)
 

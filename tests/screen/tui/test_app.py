@@ -186,11 +186,9 @@ async def test_rules_that_nothing_breaks_say_so(tmp_path: Path, monkeypatch: pyt
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
         app.session.edit_rules('name = "free"\n')
-        await pilot.pause(0.3)
-        assert "no rule broken" in bar(app, "header")
+        await until(pilot, lambda: "no rule broken" in bar(app, "header"))
         app.session.edit_rules('name = "free2"\n')
-        await pilot.pause(0.3)
-        assert "no rule of free2 is broken" in "".join(texts(app, "violations"))
+        await until(pilot, lambda: "no rule of free2 is broken" in "".join(texts(app, "violations")))
 
 
 async def test_a_small_screen_shows_one_pane_and_the_names_of_all(tmp_path: Path) -> None:

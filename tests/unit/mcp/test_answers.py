@@ -23,13 +23,13 @@ from idbg.schema.errors import BadInput
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=300),
-    lambda inner: st.lists(inner, max_size=30) | st.dictionaries(st.text(max_size=100), inner, max_size=30),
-    max_leaves=200,
+    lambda inner: st.lists(inner, max_size=12) | st.dictionaries(st.text(max_size=100), inner, max_size=12),
+    max_leaves=60,
 )
 
 
 @example({"": {"0" * 81: None}}, 200)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.dictionaries(st.text(max_size=20), JSON, max_size=10), st.integers(200, 3000))
 def test_whatever_is_told_fits_and_can_be_read(facts: dict[str, object], limit: int) -> None:
     cut, left = bounded(facts, limit)

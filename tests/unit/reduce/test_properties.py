@@ -16,7 +16,7 @@ from idbg.reduce.tries import Judged, Stopped, Tries
 from idbg.schema.repros import Budget
 from tests.harness.oracles import Problem, problems
 
-EXAMPLES = int(os.environ.get("IDBG_EXAMPLES", "150"))
+EXAMPLES = int(os.environ.get("IDBG_EXAMPLES", "60"))
 checked = settings(max_examples=EXAMPLES, deadline=None, database=None, derandomize="IDBG_EXAMPLES" not in os.environ)
 
 
