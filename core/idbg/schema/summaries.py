@@ -33,7 +33,7 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
     said: str = "no run"
     graphs: int = 0
     kernels: int = 0
-    violations: int = 0
+    violations: int | None = 0
     breaks: int = 0
     bytes: int = 0
     damaged: str = ""

@@ -41,7 +41,7 @@ def summary(folder: Path, opened: SessionOpened, history: History, last: float) 
         said=session_words(history),
         graphs=len(run.graphs),
         kernels=len(run.kernels),
-        violations=len(run.violations),
+        violations=len(run.violations) if run.asked_rules else None,
         breaks=run.times_broken,
     )
 

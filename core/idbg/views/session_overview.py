@@ -34,7 +34,7 @@ class RunOverview(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float | None
     graphs: int
     kernels: int
-    violations: int
+    violations: int | None
     breaks: int
     recompiles: int
     exit_status: int
@@ -99,7 +99,7 @@ def _run(run: Run) -> RunOverview:
         seconds=None if run.ended is None else run.seconds,
         graphs=len(run.graphs),
         kernels=len(run.kernels),
-        violations=len(run.violations),
+        violations=len(run.violations) if run.asked_rules else None,
         breaks=run.times_broken,
         recompiles=len(run.recompiles),
         exit_status=run.exit_status,

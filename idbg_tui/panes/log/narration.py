@@ -62,6 +62,8 @@ def tell(event: SessionEvent, run: Run | None = None) -> Iterator[Told]:
             parts = (event.program.label, target.backend, target.device, rules_words(target))
             words = f" {MARKS['separator']} ".join(part for part in parts if part)
             yield Told(f"{MARKS['rule']} run {event.run} {MARKS['rule']} {words}", "strong")
+        case events.BackendsCalled(backends=backends):
+            yield Told(f"compiled by {' + '.join(backends)}, as the program's own torch.compile says", "dim")
         case events.PhaseChanged() | events.FrameStarted() | events.GraphCaptured() | events.CodeCaptured():
             yield from _progress(event)
         case events.BenchStepStarted():

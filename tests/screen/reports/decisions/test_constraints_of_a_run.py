@@ -5,6 +5,7 @@ from dataclasses import replace
 import msgspec
 
 from idbg.render.text import text
+from idbg.reports.decisions import summary
 from idbg.schema.runs import fold
 from idbg.views import violations
 from tests.harness.recorded import log
@@ -20,6 +21,8 @@ def test_a_run_whose_backend_asks_no_rules_is_held_against_them_since() -> None:
     answered = violations.as_json(unasked)
     assert isinstance(answered, dict) and answered["asked_while_compiling"] is False
     assert len(answered["violations"]) == len(asked)
+    counted = summary.as_json(unasked)
+    assert isinstance(counted, dict) and counted["violations"] is None, "nobody asked: that is not none"
 
 
 def test_a_run_that_never_ended_is_not_told_as_if_no_rule_were_broken() -> None:

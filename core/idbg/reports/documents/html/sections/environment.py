@@ -11,7 +11,7 @@ from idbg.format.amounts import elapsed
 from idbg.format.verdicts import rules_words
 from idbg.render.html.templating import fill
 from idbg.reports.documents import Told
-from idbg.schema.programs import Machine, Target
+from idbg.schema.programs import Machine
 from idbg.schema.runs import Run
 
 TITLE = "Environment"
@@ -31,7 +31,7 @@ def section(told: Told) -> Markup:
         folder=told.folder,
         machine=list(machine(told.history.worker.machine)) if told.history.worker else [],
         torch_build=_build(told),
-        targets=[(run, [*times(run), *settings(run.target)]) for run in runs],
+        targets=[(run, [*times(run), *settings(run)]) for run in runs],
         rules=[(text, of) for text, of in rules.items() if text],
     )
 
@@ -64,9 +64,10 @@ def times(run: Run) -> Iterator[tuple[str, str]]:
 _YEAR_9999 = 253_370_764_800.0
 
 
-def settings(target: Target) -> Iterator[tuple[str, str]]:
-    """What the target names, in words; what it leaves as the program has it is not there."""
-    yield "backend", target.backend
+def settings(run: Run) -> Iterator[tuple[str, str]]:
+    """What the run was compiled with, in words; what its target leaves as the program has it is not there."""
+    target = run.target
+    yield "backend", run.backend
     yield "device", target.device or "where the program puts itself"
     yield "accelerator", rules_words(target)
     if target.dynamic is not None:

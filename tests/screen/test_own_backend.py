@@ -1,0 +1,48 @@
+"""A run that the program's own backend compiled is called by that backend, wherever it is named."""
+
+from collections.abc import Iterator
+
+import pytest
+from msgspec.structs import replace
+
+from idbg.reports.documents import Told
+from idbg.reports.documents.html.sections import environment
+from idbg.schema import events
+from idbg.schema.runs import Run, fold
+from idbg_tui.panes.log.narration import tell
+from idbg_tui.panes.switches import pane as switches
+from tests.harness.recorded import log
+
+CALLED = events.BackendsCalled(run=1, backends=("mine",))
+
+
+def heard() -> Iterator[events.SessionEvent]:
+    for event in log("attention"):
+        if isinstance(event, events.RunStarted):
+            event = replace(event, target=replace(event.target, backend="asked_for", own_backend=True))
+        yield event
+        if isinstance(event, events.RunStarted):
+            yield CALLED
+
+
+@pytest.fixture
+def run() -> Run:
+    (run,) = fold(list(heard())).runs.values()
+    assert run.backend == "mine"
+    return run
+
+
+def test_the_environment_and_the_switches_of_a_page_name_it(run: Run) -> None:
+    assert dict(environment.settings(run))["backend"] == "mine"
+    assert switches._run_words(run).startswith("mine, ")
+
+
+def test_the_log_says_which_backend_compiled() -> None:
+    (line,) = tell(CALLED)
+    assert line.text == "compiled by mine, as the program's own torch.compile says"
+
+
+def test_the_page_does_not_name_the_backend_that_was_only_asked_for() -> None:
+    history = fold(list(heard()))
+    page = str(environment.section(Told("s", history)))
+    assert "mine" in page and "asked_for" not in page
