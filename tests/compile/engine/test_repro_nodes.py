@@ -150,6 +150,16 @@ def test_what_is_put_around_an_op_or_a_class_reproduces(
         assert status == 1, script.read_text() + out
 
 
+def test_a_node_that_gives_nothing_reproduces(tmp_path: Path) -> None:
+    rules = '[[rules]]\nkind = "unsupported_ops"\ndeny = ["setitem"]\n'
+    bench = Bench(
+        tmp_path, program("z = x.clone()\n    z[0] = y[1]\n    return z", "torch.ones(4, 6), torch.ones(4, 6)"), rules
+    )
+    graph = bench.graph("dynamo")
+    script = bench.script(graph, graph.by_name["setitem"], "unsupported_ops")
+    assert run(script)[0] == 1, script.read_text()
+
+
 def test_a_symbolic_size_stays_one(tmp_path: Path) -> None:
     rules = '[[rules]]\nkind = "static_shapes"\n'
     text = program("return x.view(x.shape[0] * 2, -1) * x.shape[0], x @ y", "torch.randn(4, 6), torch.randn(6, 4)")

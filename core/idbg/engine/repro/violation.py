@@ -154,6 +154,8 @@ class Cutter:
             *before, last = source.statements(step) or [""]
             lines += [*before, last + (MARK if step is node or step.name in makes else "")] if last else []
         result = name_of(node.name)
+        if not any(line.lstrip().startswith(f"{result} =") for line in lines):  # it gives nothing, as `x[0] = y`
+            result = f"({', '.join(map(name_of, node.inputs))},)"
         if node.role == "intermediate" and rule.roles and len(node.tensors) == 1:
             copy = "numpy.copy" if result in source.arrays else IDENTITY
             lines.append(f"result = {copy}({result})")  # what the program returns is an output to the rule
