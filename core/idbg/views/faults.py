@@ -61,7 +61,7 @@ def births_told(report: DiffReport, place: Place = near_place) -> Iterator[tuple
     yield from ((birth_said(birth, place), birth) for birth in report.births if birth.phase != "given")
     seen = any(kernel.observed for kernel in report.kernels)
     if not report.births:
-        kernels = ", and no kernel that was observed makes one" if seen else ""
+        kernels = ", and no kernel that was observed makes one that the graph it came from does not" if seen else ""
         yield f"no NaN and no infinity is born in eager{kernels}", None
     elif seen and not any(birth.side == "compiled" for birth in report.births):
         yield "the kernels that were observed make none that eager has not", None
