@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from idbg.accelerators.adapter import CompilationResult as CompilationResult
     from idbg.accelerators.adapter import CompilationStatus as CompilationStatus
     from idbg.accelerators.model import Accelerator as Accelerator
+    from idbg.api import Session as Session
     from idbg.api import check as check
     from idbg.api import report as report
     from idbg.api import run_program as run_program
@@ -16,15 +17,14 @@ if TYPE_CHECKING:
     from idbg.engine.backends import aot_mock_backend as aot_mock_backend
     from idbg.engine.backends import backend as backend
     from idbg.engine.backends import mock_backend as mock_backend
-    from idbg.engine.guard_inspector import GuardInspector as GuardInspector
     from idbg.engine.kerneldiff.api import quick_check as quick_check
     from idbg.engine.kerneldiff.kernels.user_reference import reference as reference
     from idbg.engine.kerneldiff.tensors.compare import compare_tensors as compare_tensors
+    from idbg.guard_inspector import GuardInspector as GuardInspector
     from idbg.kernel_diff import KernelDiff as KernelDiff
     from idbg.schema.decisions.guard_report import GuardReport as GuardReport
     from idbg.schema.errors import ConstraintViolation as ConstraintViolation
     from idbg.schema.errors import IdbgError as IdbgError
-    from idbg.session.session import Session as Session
 
 __version__ = "0.1.0"
 
@@ -36,11 +36,11 @@ _HOMES = {
     "CompilationResult": "idbg.accelerators.adapter",
     "CompilationStatus": "idbg.accelerators.adapter",
     "ConstraintViolation": "idbg.schema.errors",
-    "GuardInspector": "idbg.engine.guard_inspector",
+    "GuardInspector": "idbg.guard_inspector",
     "GuardReport": "idbg.schema.decisions.guard_report",
     "IdbgError": "idbg.schema.errors",
     "KernelDiff": "idbg.kernel_diff",
-    "Session": "idbg.session.session",
+    "Session": "idbg.api",
     "aot_backend": "idbg.engine.backends",
     "aot_mock_backend": "idbg.engine.backends",
     "backend": "idbg.engine.backends",

@@ -9,11 +9,22 @@ from idbg.checking import check as checks
 from idbg.checking.check import Check
 from idbg.config.arguments import accelerator_of, check_device, parse_program
 from idbg.config.options import family
+from idbg.reports import notebook
 from idbg.reports.documents import Told, document, format_of, formats, write
+from idbg.schema import drawn
 from idbg.schema.errors import BadInput
 from idbg.schema.programs import OptionValue, Program, Target
-from idbg.schema.runs import Run
-from idbg.session.session import Session
+from idbg.schema.runs import Run, fold
+from idbg.session.session import Session as Session
+
+
+def _drawn(session: Session) -> str:
+    history = fold(session.events)  # its own: the session's changes while events arrive
+    return notebook.of_history(history, session.folder.name, str(session.folder))
+
+
+notebook.register()  # Python code that imports this has runs, comparisons and rows: they draw themselves in a notebook
+drawn.draw(Session, _drawn)
 
 
 def run_program(

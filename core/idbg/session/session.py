@@ -14,18 +14,18 @@ from idbg.analysis.decisions.times import typical
 from idbg.bench.job import BenchJob
 from idbg.bisect.background import BisectJob
 from idbg.config.keeping import ALL, Keeping
-from idbg.reports import notebook
 from idbg.schema import events
 from idbg.schema.bench import BenchCase
 from idbg.schema.code import Kernel
 from idbg.schema.diff import Comparison
+from idbg.schema.drawn import drawn
 from idbg.schema.errors import BadInput
 from idbg.schema.events import SessionEvent
 from idbg.schema.graphs import NodeId
 from idbg.schema.guilty import Question
 from idbg.schema.programs import Program, Target
 from idbg.schema.repros import Budget, Sought
-from idbg.schema.runs import History, Run, fold
+from idbg.schema.runs import History, Run
 from idbg.session import retention
 from idbg.session.event_bus import EventBus, Listener
 from idbg.session.past import asks_the_same, phases_of_earlier, seconds_of_earlier
@@ -35,8 +35,6 @@ from idbg.session.rules import RulesInForce
 from idbg.session.store import Store
 from idbg.worker.child import COMMAND
 from idbg.worker.protocol import FindOwner, LowerKernel, MapErrors, Minify, WriteRepro
-
-notebook.register()  # runs, comparisons and rows come from here: in a notebook they draw themselves
 
 
 class Session:
@@ -276,8 +274,8 @@ class Session:
             self._jobs.close()
         self._bus.close()
 
-    def _repr_html_(self) -> str:
-        return notebook.of_history(fold(self.events), self.folder.name, str(self.folder))  # of its own: events come
+    def _repr_html_(self) -> str | None:
+        return drawn(self)
 
     def __enter__(self) -> "Session":
         return self

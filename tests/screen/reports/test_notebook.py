@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import asdict, replace
 
+from idbg.api import Session
 from idbg.render.html.templating import static
 from idbg.reports import notebook
 from idbg.reports.diff import ReadableReport
@@ -16,7 +17,6 @@ from idbg.schema import drawn
 from idbg.schema.bench import Rows
 from idbg.schema.kernel_times import KernelTime, KernelTimes, Peaks
 from idbg.schema.runs import History, Run, fold
-from idbg.session.session import Session
 from tests.harness.markup import Markup
 from tests.harness.recorded import RECORDINGS, log
 
@@ -123,7 +123,7 @@ def test_what_nobody_knows_to_draw_is_left_to_its_repr() -> None:
 
 def test_drawing_loads_no_template_before_it_is_asked_to() -> None:
     code = (
-        "import sys; from idbg.session.session import Session; from idbg.schema.runs import History;"
+        "import sys; from idbg.api import Session; from idbg.schema.runs import History;"
         "assert 'jinja2' not in sys.modules; assert 'idbg-notebook' in History()._repr_html_()"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT, env={"PYTHONPATH": f"{ROOT}/core:{ROOT}"})
