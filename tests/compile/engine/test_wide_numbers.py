@@ -2,11 +2,13 @@
 values only in a third, sums that cancel.
 """
 
-from math import inf, nan
+from math import inf, isclose, nan
 
 import pytest
 import torch
 
+from idbg.engine.kerneldiff.kernels.verdict import measured, rms
+from idbg.engine.kerneldiff.stages.chain import _near
 from idbg.engine.kerneldiff.tensors import native
 from idbg.engine.kerneldiff.tensors.compare import compare_sides, compare_tensors, relative_rmse
 
@@ -93,3 +95,13 @@ def test_means_of_the_largest_numbers_of_float64_are_numbers(size: float):
     diff = compare_tensors(reference, reference * 0.5)
     assert diff.mean_abs == pytest.approx(size / 2) and diff.rmse == pytest.approx(size / 2)
     assert diff.max_abs == pytest.approx(size / 2) and diff.mean_rel == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("size", [1e200, 1.7e308])
+def test_the_error_of_a_stage_is_one_half_where_squares_overflow(size: float) -> None:
+    exact = torch.full((40,), size, dtype=torch.float64)
+    error = measured(exact, exact * 0.5)
+    assert isclose(error.rmse, 0.5, rel_tol=1e-9) and isclose(error.maximum, 0.5, rel_tol=1e-9)
+    assert isclose(rms(exact), size, rel_tol=1e-9)
+    assert measured(exact, torch.full_like(exact, inf)).rmse == inf
+    assert _near(exact, exact * 0.5) is None, "a norm that overflows says nothing of how near they are"

@@ -181,7 +181,10 @@ def measured(reference: Tensor, value: Tensor, scale: float | None = None) -> Si
     same = (wide == reference) | (wide.isnan() & reference.isnan())
     difference = difference.masked_fill_(same, 0)
     scale = rms(reference) if scale is None else scale
-    figures = torch.stack([difference.square().mean().sqrt(), difference.max()]).tolist()
+    root, largest = torch.stack([difference.square().mean().sqrt(), difference.max()]).tolist()
+    if not root < math.inf and largest < math.inf:
+        root = _scaled_rms(difference, largest, difference.numel())
+    figures = (root, largest)
     return Size(
         *(0.0 if figure == 0 else math.inf if not figure < math.inf else _over(figure, scale) for figure in figures)
     )
@@ -192,7 +195,14 @@ def rms(tensor: Tensor) -> float:
     size = tensor.to(torch.float64, copy=False).abs() if not tensor.dtype.is_complex else tensor.abs()
     finite = size.isfinite()
     count = int(finite.sum())
-    return math.sqrt(float(size.masked_fill(~finite, 0).square().sum()) / count) if count else 0.0
+    size = size.masked_fill(~finite, 0)
+    root = math.sqrt(float(size.square().sum()) / count) if count else 0.0
+    return root if root < math.inf else _scaled_rms(size, float(size.max()), count)
+
+
+def _scaled_rms(size: Tensor, largest: float, count: int) -> float:
+    """The same of magnitudes whose squares overflow."""
+    return largest * math.sqrt(float((size / largest).square().sum()) / count)
 
 
 def _over(figure: float, scale: float) -> float:

@@ -253,7 +253,7 @@ def _near(exact: Tensor, given: Tensor) -> float | None:
     if not exact.numel() or not (exact.dtype.is_floating_point or exact.dtype.is_complex):
         return None
     size, apart = (float(torch.linalg.vector_norm(value)) for value in (exact, given - exact))
-    return apart / size if size and apart <= SAME * size else None
+    return apart / size if 0 < size < inf and apart <= SAME * size else None
 
 
 def _wide(value: Tensor) -> Tensor:
