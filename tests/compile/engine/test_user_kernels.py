@@ -93,6 +93,19 @@ def test_a_reference_of_what_is_no_op_is_refused():
         idbg.reference(print, print)
 
 
+def test_a_reference_of_a_triton_op_is_refused_as_it_would_have_no_effect():
+    @torch.library.triton_op("idbg_user_kernels::doubled", mutates_args=())
+    def doubled(x: Tensor) -> Tensor:
+        return x * 2
+
+    packet = torch.ops.idbg_user_kernels.doubled
+    for op in (doubled, packet, packet.default, "idbg_user_kernels::doubled"):
+        with pytest.raises(BadInput, match="is a triton_op") as refused:
+            idbg.reference(op, torch.clone)
+        assert "@triton.jit" in str(refused.value.hint)
+    assert user_reference._FUNCTIONS == {}
+
+
 def test_an_op_that_changes_its_arguments_is_replayed_alone():
     from idbg.engine.kerneldiff.owner.alone import judged, replayed
     from idbg.engine.kerneldiff.owner.plan import planned

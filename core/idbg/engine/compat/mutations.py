@@ -90,6 +90,16 @@ def name_of_op(op: object) -> str:
     return op_name(op._opoverload if isinstance(op, CustomOpDef) else op)
 
 
+def kernels_of_triton_op(name: str) -> tuple[str, ...] | None:
+    """The names of the Triton kernels in an op that `torch.library.triton_op` made ("my::op"), as far as torch finds
+    them in its source; None of any other op.
+    """
+    from torch._library import triton
+
+    held = getattr(triton, "triton_ops_to_kernels", {}).get(name)
+    return None if held is None else tuple(str(getattr(jit_function(each), "__name__", each)) for each in held)
+
+
 def _written_by_triton(node: Node) -> Iterator[Node]:
     from torch._higher_order_ops.triton_kernel_wrap import get_mutated_tensors
 

@@ -25,7 +25,7 @@ def reference(kernel_or_op: object, function: F | None = None) -> F | Callable[[
     name ("my::op"). The function is called as the op is, a kernel's with all its arguments by name; it returns what the
     op returns, and writes in place to what the op or the kernel writes to. It is called in float64 too, so it must take
     any dtype. Of a `triton_op`, whose kernels the compiler sees one by one, give the references of the kernels. Gives
-    the function. Raises BadInput for what is neither an op nor a Triton kernel.
+    the function. Raises BadInput for a `triton_op`, and for what is neither an op nor a Triton kernel.
     """
     key = _key(kernel_or_op)
 
@@ -59,9 +59,9 @@ def unreferenced(node: Node) -> str:
 
 def _key(kernel_or_op: object) -> object:
     if isinstance(kernel_or_op, str) and "::" in kernel_or_op:
-        return kernel_or_op.removeprefix("aten::")
+        return _checked(kernel_or_op.removeprefix("aten::"))
     if name := mutations.name_of_op(kernel_or_op):
-        return name
+        return _checked(name)
     kernel = mutations.jit_function(kernel_or_op)
     if kernel is None:
         raise BadInput(
@@ -69,3 +69,13 @@ def _key(kernel_or_op: object) -> object:
             hint='give the @triton.jit function, what torch.library.custom_op made, or its name "my::op"',
         )
     return kernel
+
+
+def _checked(op: str) -> str:
+    kernels = mutations.kernels_of_triton_op(op)
+    if kernels is not None:
+        raise BadInput(
+            f"{op} is a triton_op: the compiler sees its kernels and not the op, whose reference has no effect",
+            hint=f"give a reference of each of its kernels: {', '.join(kernels) or 'its @triton.jit functions'}",
+        )
+    return op
