@@ -1,7 +1,7 @@
 """Report to a user's own Python which guards a function gets, and where its graph breaks."""
 
-from collections.abc import Iterator, Sequence
-from typing import ParamSpec
+from collections.abc import Callable, Iterator, Sequence
+from typing import Generic, ParamSpec
 
 from idbg.engine.compat.stages import is_torchs
 from idbg.engine.guard_inspector import FunctionInspector
@@ -16,7 +16,7 @@ from idbg.views import guards as guards_view
 P = ParamSpec("P")
 
 
-class GuardInspector(FunctionInspector[P]):
+class GuardInspector(Generic[P]):
     """Looks at how torch.compile would guard a function or a module, given some arguments.
 
     `function` may be compiled already: it is looked at as it was before. `backend` is a name that torch knows: "eager"
@@ -25,6 +25,9 @@ class GuardInspector(FunctionInspector[P]):
     and for a backend that torch does not know.
     """
 
+    def __init__(self, function: Callable[P, object], *, backend: str = "eager", dynamic: bool | None = None) -> None:
+        self._inspector = FunctionInspector(function, backend=backend, dynamic=dynamic)
+
     def inspect(self, *args: P.args, **kwargs: P.kwargs) -> GuardReport:
         """Compile and call the function once, with all that the call itself does, and tell what came of it.
 
@@ -32,7 +35,7 @@ class GuardInspector(FunctionInspector[P]):
         report says which. For the rest of the process it has not happened: what is compiled there, torch's counters,
         settings and random generators are as before. What the function raises is raised.
         """
-        return _report(self.name, self.run(*args, **kwargs))
+        return _report(self._inspector.name, self._inspector.run(*args, **kwargs))
 
 
 def _report(name: str, run: Run) -> GuardReport:

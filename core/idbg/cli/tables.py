@@ -39,6 +39,9 @@ def say(section: Section, wanted: str | None = None, most: int | None = None, *,
 
     if check:
         check_sort(wanted, sorting_columns(section))
-    if wanted:
-        section = ordered(section, *_parsed(wanted))
-    output.say(text.text(section, most, output.width()))
+    output.say(text.text(in_order(section, wanted), most, output.width()))
+
+
+def in_order(section: Section, wanted: str | None) -> Section:
+    """The section with its rows as --sort wants them."""
+    return ordered(section, *_parsed(wanted)) if wanted else section

@@ -1,6 +1,7 @@
 """`idbg analyze`: what the compiler decided, of a program or of a saved session; and --fail-on for machines."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from idbg import cli
 from idbg.reports import decisions
 from idbg.schema import events
 from idbg.schema.runs import Run, fold
-from tests.harness.recorded import log
+from tests.harness.recorded import RECORDINGS, log
 
 BREAKS = """
 import torch
@@ -98,3 +99,20 @@ def test_a_folder_that_is_no_session_is_refused_in_a_sentence(folder: Path, caps
     (folder / "empty").mkdir()
     assert cli.main(["analyze", "empty"]) != 0
     assert capsys.readouterr().err.startswith("idbg: ")
+
+
+@pytest.mark.parametrize("direction", ["up", "down"])
+def test_rows_are_sorted_by_the_column_that_is_named(
+    direction: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    session = folder / "session"
+    session.mkdir()
+    shutil.copy(RECORDINGS / "resnet.jsonl", session / "events.jsonl")
+    assert cli.main(["analyze", str(session), "--type", "constraints", "--sort", f"nodes:{direction}"]) == 0
+    _, _, modules = capsys.readouterr().out.partition("\nmodule")
+    counts = [int(line.split()[-1]) for line in modules.splitlines()[1:] if line.split()[-1:][0].isdigit()]
+    assert len(set(counts)) > 1 and counts == sorted(counts, reverse=direction == "down")
+    for wrong, hint in (("speed", "the columns are"), ("nodes", "name what is sorted")):
+        types = ["--type", "constraints"] if wrong == "speed" else []
+        assert cli.main(["analyze", str(session), *types, "--sort", wrong]) == 2
+        assert hint in capsys.readouterr().err

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from idbg.reports import replays, repros_json
+from idbg.reports import repros_json
+from idbg.schema import strict_json
 from idbg.schema.graphs import GraphId, NodeId
 from idbg.schema.kept import KeptRepro
 from idbg.schema.programs import Failure, Program, Target
@@ -14,6 +15,7 @@ from idbg.schema.replays import Replayed, Variant
 from idbg.schema.repros import Minified, OtherFailure, Signature, Sought
 from idbg.schema.runs import Run
 from idbg.schema.violations import Violation
+from idbg.views import replays
 
 PAGE = (Path(__file__).parents[3] / "docs" / "json-schema.md").read_text(encoding="utf-8")
 NODE = NodeId(GraphId("0/0", "dynamo"), "cumsum")
@@ -37,8 +39,8 @@ def encoded(which: str) -> dict[str, object]:
         return json.loads(repros_json.encode(repros_json.minify_report(broken_run(), repro)))  # type: ignore[no-any-return]
     if which == "idbg.repros/1":
         return json.loads(repros_json.encode(repros_json.repros_report(broken_run(), [repro], repro)))  # type: ignore[no-any-return]
-    told = replays.report([Replayed(script="/s/repro.py", variant=Variant("backend", "eager"), answer="gone")])
-    return json.loads(replays.encode(told))  # type: ignore[no-any-return]
+    told = replays.as_json([Replayed(script="/s/repro.py", variant=Variant("backend", "eager"), answer="gone")])
+    return json.loads(strict_json.formatted(told))  # type: ignore[no-any-return]
 
 
 def keys(value: object) -> set[str]:

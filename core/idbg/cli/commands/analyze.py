@@ -4,7 +4,7 @@ import argparse
 import logging
 from pathlib import Path
 
-from idbg.cli import exits, fail_on, output, sessions
+from idbg.cli import exits, fail_on, output, sessions, tables
 from idbg.cli.commands.run import is_unusable
 from idbg.config import places
 from idbg.config.arguments import add_arguments as add_program_arguments
@@ -63,6 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help="where the time of the compile went, as a Chrome trace (Perfetto opens it)",
     )
+    tables.add_sort(parser)
     fail_on.add_arguments(parser, fail_on.OF_A_COMPARISON, "a failure does, and numbers that a session found wrong")
 
 
@@ -76,7 +77,7 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     if args.nodes:
         _report_pair(done, *args.nodes, as_json=args.json)
     else:
-        _report(done, args.types or ["summary"], as_json=args.json)
+        _report(done, args.types or ["summary"], args.sort, as_json=args.json)
     if done.cause is not None and "summary" not in (args.types or ["summary"]):
         log.warning("the run failed: %s", done.cause.message.strip().partition("\n")[0])
     output.session(folder)
@@ -119,7 +120,7 @@ def _report_pair(run: Run, one: str, other: str, *, as_json: bool) -> None:
         output.say("\n".join(fusion.pair_lines(run, one, other)))
 
 
-def _report(run: Run, types: list[str], *, as_json: bool) -> None:
+def _report(run: Run, types: list[str], sort: str | None, *, as_json: bool) -> None:
     if as_json:
         from idbg.reports import json
 
@@ -128,7 +129,25 @@ def _report(run: Run, types: list[str], *, as_json: bool) -> None:
         return
     if is_unusable(run):
         types = ["summary"]  # there is nothing but why
+    elif sort:
+        _report_sorted(run, types, sort)
+        return
     for number, name in enumerate(types):
         if len(types) > 1:
             output.say(f"{'' if number == 0 else chr(10)}{name}")
         output.say("\n".join(decisions.telling(name).text(run)))
+
+
+def _report_sorted(run: Run, types: list[str], sort: str) -> None:
+    """The tables of these types by a column. Raises BadInput where none of them has it."""
+    from idbg.render.text import lines
+    from idbg.views.tree import sorting_columns
+
+    shown = {name: decisions.Viewed(name).section(run) for name in types if name in decisions.VIEWED}
+    if len(shown) < len(types):
+        raise BadInput("the summary has no rows to sort", hint="name what is sorted: --type time --sort COLUMN")
+    tables.check_sort(sort, [column for section in shown.values() for column in sorting_columns(section)])
+    for number, (name, section) in enumerate(shown.items()):
+        if len(shown) > 1:
+            output.say(f"{'' if number == 0 else chr(10)}{name}")
+        output.say("\n".join(lines(tables.in_order(section, sort))))

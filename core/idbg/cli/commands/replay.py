@@ -6,16 +6,17 @@ import shutil
 from pathlib import Path
 
 from idbg.accelerators import registry
-from idbg.cli import exits, output
+from idbg.cli import exits, output, tables
 from idbg.cli.commands.diff import check_numbers
 from idbg.cli.progress import Steps
 from idbg.cli.signals import Stopped, signals_raise
 from idbg.config import places
 from idbg.replay.process import SECONDS
 from idbg.replay.replay import parsed_options, read, replays, scripts
-from idbg.reports import replays as told
+from idbg.schema import strict_json
 from idbg.schema.errors import BadInput
 from idbg.schema.replays import Replayed, Variant
+from idbg.views import replays as view
 
 HELP = "run a repro as it is, and with another backend, accelerator, options or torch"
 ABOUT = """\
@@ -88,11 +89,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=SECONDS,
         help=f"one that takes longer is stopped ({SECONDS:g})",
     )
+    tables.add_sort(parser)
 
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     """Run each, tell, and give the exit status as `EXITS` has it. Raises BadInput before anything runs."""
     check_numbers(args, timeout=0.001)
+    tables.check_sort(args.sort, ("variant", "answer", "exit", "took"))
     if argv:
         raise BadInput("a repro takes no arguments", hint="leave out what stands after --")
     paths, variants = scripts(args.scripts), _variants(args)
@@ -112,7 +115,7 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
                 steps.next()
         except Stopped as signalled:  # what is known by then is told
             stopped = signalled.status
-    _report(done, as_json=args.json)
+    _report(done, args.sort, as_json=args.json)
     return stopped or status(done)
 
 
@@ -146,8 +149,8 @@ def _python(path: str) -> str:
     return found
 
 
-def _report(done: list[Replayed], *, as_json: bool) -> None:
+def _report(done: list[Replayed], sort: str | None, *, as_json: bool) -> None:
     if as_json:
-        output.say_json(told.encode(told.report(done)))
+        output.say_json(strict_json.formatted(view.as_json(done)))
     else:
-        output.say("\n".join(told.table(done)))
+        tables.say(view.view(done), sort, check=False)

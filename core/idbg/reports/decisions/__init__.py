@@ -11,6 +11,7 @@ from idbg import views
 from idbg.render.text import lines
 from idbg.schema.decisions.decision import Decision
 from idbg.schema.runs import Run
+from idbg.views.tree import Section
 
 TYPES: dict[str, str] = {
     "summary": "what was compiled, and what stood in its way",
@@ -57,7 +58,11 @@ class Viewed:
 
     def text(self, run: Run) -> Iterable[str]:
         """The section's lines."""
-        return lines(self.module.view(run))
+        return lines(self.section(run))
+
+    def section(self, run: Run) -> Section:
+        """What the text is drawn from."""
+        return self.module.view(run)
 
     def as_json(self, run: Run) -> object:
         """The module's records."""
