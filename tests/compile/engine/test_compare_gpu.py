@@ -14,8 +14,8 @@ import pytest
 import torch
 
 from idbg.engine.kerneldiff.tensors import figures as at
-from idbg.engine.kerneldiff.tensors import sums
-from idbg.engine.kerneldiff.tensors.compare import compare_sides, compare_tensors
+from idbg.engine.kerneldiff.tensors import native, sums
+from idbg.engine.kerneldiff.tensors.compare import FEW, compare_sides, compare_tensors
 from idbg.engine.kerneldiff.tensors.figures import Rule, grid_of
 from idbg.engine.kerneldiff.tensors.pieces import Matrix
 
@@ -99,9 +99,11 @@ def test_the_kernel_gives_torchs_figures_on_a_gpu():
 @pytest.mark.gpu
 @on_gpu
 @pytest.mark.parametrize("dtype", [*DTYPES, torch.int64, torch.complex64, torch.float8_e4m3fn], ids=str)
-def test_a_gpu_says_what_the_cpu_says(dtype: torch.dtype):
+@pytest.mark.parametrize("rows", [300, 700], ids=["copied to memory", "on the device"])
+def test_a_gpu_says_what_the_cpu_says(dtype: torch.dtype, rows: int):
     random = torch.Generator().manual_seed(1)
-    reference = (3 * torch.randn(300, 400, generator=random)).to(dtype)
+    reference = (3 * torch.randn(rows, 400, generator=random)).to(dtype)
+    assert native.wait() and (reference.numel() < FEW) == (rows == 300)
     test = reference.clone()
     test[7, 9] = test[7, 9] + 2 if dtype.itemsize > 1 else 1.0
     here, there = compare_tensors(reference, test), compare_tensors(reference.cuda(), test.cuda())

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from idbg.engine.kerneldiff.float64.lending import widened
 from idbg.engine.kerneldiff.float64.mode import Float64, NotInFloat64, usual_dtype, why_not
-from idbg.engine.kerneldiff.sides.run import Side, run_compiled, run_eager, run_float64
+from idbg.engine.kerneldiff.sides.run import Side, eagers_draws, run_compiled, run_eager, run_float64
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.program.load import Workload
 
@@ -237,6 +237,43 @@ def test_float64_draws_the_numbers_that_eager_draws(dtype: torch.dtype) -> None:
     torch.testing.assert_close(out(eager).double(), out(float64), atol=16 * torch.finfo(dtype).eps, rtol=0)
 
 
+def normed(x: Tensor, weight: Tensor) -> Tensor:
+    """As the transformers' RMS norms: converted back where the weight has fewer bits."""
+    wide = x.to(torch.float32) * torch.rsqrt(x.to(torch.float32).pow(2).mean(-1, keepdim=True) + 1e-6)
+    return weight * (wide.to(weight.dtype) if weight.dtype in (torch.float16, torch.bfloat16) else wide)
+
+
+def attended(x: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
+    return F.scaled_dot_product_attention(x, x, x, mask, 0.3, causal)
+
+
+DROPPING: dict[str, Callable[[Tensor], Tensor]] = {
+    "norm": lambda x: F.dropout(normed(x, torch.ones(8, dtype=x.dtype)), 0.5),
+    "type_as": lambda x: F.dropout(x.float().softmax(-1).type_as(x), 0.5),
+    "same dtype": lambda x: F.dropout(x.to(x.dtype).mul_(2), 0.5) + x,
+    "mask of a scalar": lambda x: F.dropout(torch.where(x > 0, x, torch.finfo(x.dtype).tiny), 0.5),
+    "attention": lambda x: attended(x, None, False),
+    "causal attention": lambda x: attended(x, None, True),
+    "masked attention": lambda x: attended(x, torch.ones(6, 6, dtype=torch.bool).tril(), False),
+    "double": lambda x: F.dropout(x.double(), 0.5).to(x.dtype) * 2,
+}
+
+
+@pytest.mark.parametrize("autocast", [False, True], ids=["", "autocast"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("name", DROPPING)
+def test_dropout_is_of_the_programs_dtypes_whatever_leads_there(name: str, dtype: torch.dtype, autocast: bool) -> None:
+    def model(x: Tensor) -> Tensor:
+        with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+            return DROPPING[name](F.linear(x, torch.eye(8, dtype=dtype)))
+
+    held = subject(model, torch.randn(2, 3, 6, 8).to(dtype))
+    float64 = run_float64(held)
+    assert float64.draws and float64.draws == eagers_draws(held)
+    low = torch.bfloat16 if autocast else dtype
+    torch.testing.assert_close(out(run_eager(held)).double(), out(float64), atol=64 * torch.finfo(low).eps, rtol=0.1)
+
+
 def test_float64_is_kept_whatever_dtype_is_asked_for() -> None:
     third = torch.tensor(1 / 3)  # closed over: comes in as float32
 
@@ -324,7 +361,9 @@ def test_lent_values_come_back_also_after_an_error() -> None:
 
 def test_the_mode_leaves_torchs_settings_as_they_were() -> None:
     with Float64() as mode:
-        assert torch.ones(1).dtype == torch.float64 and not mode.draws
+        held = torch.ones(1)
+        assert held.dtype == torch.float32 and not mode.draws
+    assert held.dtype == torch.float64
     assert torch.ones(1).dtype == torch.float32 and not torch.is_autocast_enabled("cpu")
 
 

@@ -17,6 +17,7 @@ from idbg import KernelDiff
 from idbg.config import settings
 from idbg.engine.kerneldiff.float64 import floor
 from idbg.engine.kerneldiff.tensors import home
+from idbg.schema.diff import KernelError
 from idbg.schema.errors import BadInput, SettingsError
 from idbg.schema.float64 import Float64Elsewhere, TransferFloor
 from idbg.views.elsewhere import sentences
@@ -150,6 +151,12 @@ class Layers(nn.Module):
         return out
 
 
+def errors(kernel: KernelError) -> dict[str, float]:
+    """Of each output: which of those that are equally wrong is the worst is chance. Beyond 1 all is: sums that cancel."""
+    known = (each for each in kernel.outputs if each.error is not None)
+    return {f"{each.buffer}: {each.node}": min(each.error, 1.0) for each in known if each.error is not None}
+
+
 @pytest.mark.gpu
 @gpu
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
@@ -169,9 +176,5 @@ def test_on_a_gpu_both_ways_say_the_same(dtype: torch.dtype) -> None:
         assert isclose(one.baseline.reference_rmse, other.baseline.reference_rmse, rel_tol=1e-3, abs_tol=1e-12)
     assert [each.observed for each in there.kernels] == [each.observed for each in here.kernels]
     for kernel, again in zip(there.kernels, here.kernels, strict=True):
-        assert (
-            kernel.error is None
-            or again.error is None
-            or isclose(kernel.error, again.error, rel_tol=1e-2, abs_tol=1e-9)
-        )
+        assert errors(kernel) == pytest.approx(errors(again), rel=1e-2, abs=1e-9), kernel.name
     assert next(layers.parameters()).device.type == "cuda"

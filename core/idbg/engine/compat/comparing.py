@@ -277,6 +277,11 @@ def attention_kind(*taken: object, **named: object) -> str:
     return {1: "flash", 2: "efficient", 3: "cudnn"}.get(choice, "")
 
 
+def attention_sums_halves() -> bool:
+    """Whether attention in plain math computes float16 and bfloat16 as they are, and not in float32."""
+    return cast("Callable[[], bool]", torch.backends.cuda.fp16_bf16_reduction_math_sdp_allowed)()
+
+
 def no_modes() -> AbstractContextManager[object]:
     """While it lasts, ops are what they are where no mode is in force: real, and in the dtypes that they have."""
     return cast("AbstractContextManager[object]", _disable_current_modes())

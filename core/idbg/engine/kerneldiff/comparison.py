@@ -38,6 +38,7 @@ from idbg.engine.kerneldiff.sides.steady import doubtful, with_steadiness
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.kerneldiff.sides.traced import TRACED, traced_samples
 from idbg.engine.kerneldiff.steps.run import Compiler, trained, with_steps
+from idbg.engine.kerneldiff.tensors import native
 from idbg.engine.kerneldiff.tensors.compare import relative_rmse
 from idbg.engine.kerneldiff.tensors.home import float64_on
 from idbg.engine.kerneldiff.tensors.kept import Kept, digest
@@ -70,6 +71,7 @@ class ComparisonRun:
         """The report, once every side has run; `on_result` has heard of it by then. Raises BadInput where tolerances
         name an output that there is not; what a side raises is told in the report.
         """
+        native.ready()  # it is compiled while the program is
         with float64_on(self.asked.float64), launches_waited_for() if self.asked.sync else nullcontext():
             self.elsewhere = floor.measured(self.subject.tensors.values())
             report = self._run_sides()

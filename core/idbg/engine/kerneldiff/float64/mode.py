@@ -17,11 +17,11 @@ from torch._ops import HigherOrderOperator, OpOverload
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
-from idbg.engine.compat import comparing, fx, gpu
+from idbg.engine.compat import comparing, fx
 from idbg.engine.kerneldiff.float64 import attention
-from idbg.engine.kerneldiff.float64.attention_choice import AttentionAsThere
+from idbg.engine.kerneldiff.float64.as_in_program import AsInProgram
 from idbg.engine.kerneldiff.float64.draws import Op, argument, draw_of, draws_inside, draws_outside, place_of
-from idbg.engine.kerneldiff.float64.standing import AsIfThere, Standing
+from idbg.engine.kerneldiff.float64.standing import Standing
 from idbg.engine.kerneldiff.float64.undeclared import Before, UndeclaredWrite
 from idbg.engine.kerneldiff.float64.where_taken import in_place
 from idbg.engine.kerneldiff.float64.wide_ops import in_float64
@@ -94,7 +94,8 @@ class Float64(TorchDispatchMode):
         super().__init__()  # type: ignore[no-untyped-call]
         self.like = like
         self._unwritten = {id(tensor): tensor for tensor in unwritten}
-        self.standing = Standing(tensors)
+        self._programs = {id(tensor): (tensor, tensor.dtype) for tensor in tensors}
+        self.standing = Standing(tensor for tensor, _ in self._programs.values())
         self.draws: list[str] = []
         self.undeclared: set[UndeclaredWrite] = set()
         self.narrows = narrows
@@ -111,9 +112,7 @@ class Float64(TorchDispatchMode):
             self._around.enter_context(torch.autocast(device, enabled=False))
         if self.standing.is_elsewhere:
             self._around.enter_context(comparing.dropped_out_by(self.standing.dropped_out))
-            self._around.enter_context(AsIfThere(self.standing))
-        if gpu.in_use():
-            self._around.enter_context(AttentionAsThere(self._was))
+        self._around.enter_context(AsInProgram(self))
         super().__enter__()  # type: ignore[no-untyped-call]
         return self
 
@@ -126,11 +125,9 @@ class Float64(TorchDispatchMode):
         self, func: Op, types: object, args: tuple[object, ...] = (), kwargs: Mapping[str, object] | None = None
     ) -> object:
         given = dict(kwargs or {})
-        with in_place(func, args, given):
-            if not self.standing.is_elsewhere:
-                return self._in_float64(func, args, given)
-            with comparing.tensors_as_they_are():  # they tell where they are, and not what they stand for
-                return self._in_float64(func, args, given)
+        # in an op, tensors say where they are and what they hold, and not what they stand for
+        with in_place(func, args, given), comparing.tensors_as_they_are():
+            return self._in_float64(func, args, given)
 
     def _in_float64(self, func: Op, args: _Args, given: dict[str, object]) -> object:
         name = fx.op_name(func)
@@ -179,8 +176,20 @@ class Float64(TorchDispatchMode):
         """What stands for this value while the mode is in force: a tensor in float64, with what was written to it."""
         return self._wide(value)
 
-    def _was(self, tensor: Tensor) -> torch.dtype:
-        return tensor.dtype if is_narrow(tensor) else cast("torch.dtype", getattr(tensor, _WAS, self.like))
+    def dtype_of(self, tensor: Tensor) -> torch.dtype:
+        """The dtype that the tensor has in the program."""
+        if is_narrow(tensor):
+            return tensor.dtype
+        _, before = self._programs.get(id(tensor), (None, self.like))
+        return cast("torch.dtype", getattr(tensor, _WAS, before))
+
+    def device_of(self, tensor: Tensor) -> torch.device:
+        """The device that the tensor is on in the program."""
+        return self.standing.of(tensor) if self.standing.is_elsewhere else tensor.device
+
+    def note_dtype(self, tensor: Tensor, dtype: torch.dtype) -> None:
+        """Note the dtype that a tensor of float64 has in the program."""
+        setattr(tensor, _WAS, dtype)
 
     def _result_was(self, name: str, args: _Args, kwargs: _Kwargs) -> tuple[torch.dtype, torch.device]:
         """The dtype that the program's own result would have: the one that is asked for, or the widest argument's; and
@@ -195,7 +204,9 @@ class Float64(TorchDispatchMode):
         filled_in = name == "_to_copy" and isinstance(flat[0], Tensor) and asked == [flat[0].dtype]
         if asked and not filled_in:
             return asked[0]
-        dtypes = {self._was(leaf) for leaf in flat if isinstance(leaf, Tensor) and leaf.dtype.is_floating_point}
+        floats = [leaf for leaf in flat if isinstance(leaf, Tensor) and leaf.dtype.is_floating_point]
+        # beside tensors that have dimensions, one that has none decides nothing
+        dtypes = {self.dtype_of(leaf) for leaf in [leaf for leaf in floats if leaf.ndim] or floats}
         if not dtypes:
             return self._default
         widest, *others = dtypes
@@ -325,7 +336,7 @@ class Float64(TorchDispatchMode):
         """A tensor as the program has it: its dtype, on its device."""
         if not isinstance(value, Tensor):
             return value
-        narrow = value.to(self._was(value)) if value.dtype == torch.float64 else value
+        narrow = value.to(self.dtype_of(value)) if value.dtype == torch.float64 else value
         return narrow.to(self.standing.of(value))
 
     def _dropped_out(self, args: _Args, mask: Tensor) -> tuple[Tensor, Tensor]:

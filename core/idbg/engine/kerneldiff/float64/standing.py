@@ -1,16 +1,14 @@
 """For which device does a tensor of the float64 side stand, where that device has no float64?
 
-Random numbers are drawn there, so that they are the ones that the program draws, and the program is told that its
-tensors are there.
+Random numbers are drawn there, so that they are the ones that the program draws.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import cast
 
 import torch
 from torch import Tensor
-from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
 from idbg.engine.kerneldiff.tensors.home import CPU, home
@@ -76,38 +74,3 @@ class Standing:
         if train and 0 < p < 1 and value.numel() and self.of(value).type not in _PLAIN_DROPOUT:
             return torch.native_dropout(value, p, train)[0]
         return None
-
-
-class AsIfThere(TorchFunctionMode):
-    """While it is in force, tensors on the CPU tell of the device that they stand for: what a program does by its
-    tensors' device (a checkpoint restores that one's random state) it does here too.
-    """
-
-    def __init__(self, standing: Standing) -> None:
-        super().__init__()
-        self.standing = standing
-
-    def __torch_function__(
-        self,
-        func: Callable[..., object],
-        types: object,
-        args: tuple[object, ...] = (),
-        kwargs: Mapping[str, object] | None = None,
-    ) -> object:
-        if func in _TELLS and isinstance(tensor := args[0], Tensor) and self.standing.is_elsewhere:
-            return _TELLS[func](self.standing.of(tensor))
-        return func(*args, **(kwargs or {}))
-
-
-def _getter(name: str) -> Callable[..., object]:
-    return cast("Callable[..., object]", getattr(Tensor, name).__get__)
-
-
-_TELLS: dict[Callable[..., object], Callable[[torch.device], object]] = {
-    _getter("device"): lambda device: device,
-    _getter("is_cpu"): lambda device: device.type == "cpu",
-    _getter("is_cuda"): lambda device: device.type == "cuda",
-    _getter("is_mps"): lambda device: device.type == "mps",
-    _getter("is_xpu"): lambda device: device.type == "xpu",
-    Tensor.get_device: lambda device: -1 if device.index is None else device.index,
-}

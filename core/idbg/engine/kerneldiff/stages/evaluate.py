@@ -105,6 +105,7 @@ class _Runner(Interpreter):
             value = self._copied(n, target)
         else:
             value = _laid_out(n, super().run_node(n))
+            self._note_dtype(n, value)
             self._note_written(n)
         if self.seen is not None and n.op not in ("placeholder", "output"):
             with stages.outside_of_modes():
@@ -117,6 +118,14 @@ class _Runner(Interpreter):
         value = source.expand(held.shape)
         self.after[target.name] = self.env[target] = value
         return value
+
+    def _note_dtype(self, node: Node, value: object) -> None:
+        """What the graph says of a value, autocast's part in it too, decides what dropout draws of it."""
+        like = node.meta.get("example_value", node.meta.get("val"))
+        if self.mode is None or not isinstance(value, Tensor) or not isinstance(like, Tensor):
+            return
+        if value.dtype == torch.float64 and like.dtype.is_floating_point:
+            self.mode.note_dtype(value, like.dtype)
 
     def _note_written(self, node: Node) -> None:
         """An op that writes in place to one of the graph's arguments."""

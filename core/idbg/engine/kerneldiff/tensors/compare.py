@@ -35,6 +35,10 @@ TOLERANCES: dict[torch.dtype, tuple[float, float]] = {
     torch.complex64: (1.3e-6, 1e-5),
     torch.complex128: (1e-7, 1e-7),
 }
+FEW = 1 << 18
+"""A GPU's tensors of fewer elements are copied to memory: a Triton kernel for each of their shapes takes a second to
+compile.
+"""
 _EXACT = (0.0, 0.0)
 _SQUARES_LEAVE = (torch.float64, torch.complex128)
 
@@ -265,11 +269,14 @@ def _pass(two: Pair, float64: Tensor | None, rule: Rule, full: bool, equal_nan: 
 
 def _figures(two: Pair, rule: Rule, sides: Sides, full: bool) -> Figures:
     """By the fastest of the three ways that there is for them."""
+    few = two.test.is_cuda and two.grid.elements < FEW
+    if (two.test.is_cpu or few) and two.dtype in native.KINDS and (kernel := native.ready()) is not None:
+        reference, test, exact = sides
+        here = reference.on_cpu(), test.on_cpu(), None if exact is None else exact.on_cpu()
+        return native.measure(kernel, two.grid, rule, here, full=full)
     if two.test.is_cuda and (cuda := _cuda()) is not None and cuda.can_read(sides):
         figures: Figures = cuda.measure(two.grid, rule, sides, full=full)
         return figures
-    if two.test.is_cpu and two.dtype in native.KINDS and (kernel := native.ready()) is not None:
-        return native.measure(kernel, two.grid, rule, sides, full=full)
     return sums.measure(two.grid, rule, sides, full=full)
 
 

@@ -45,6 +45,11 @@ class Matrix:
         tensor = self.tensor
         return tensor.dtype == self.dtype and tensor.device == self.device and tensor.is_contiguous()
 
+    def on_cpu(self) -> "Matrix":
+        """The same matrix in the computer's memory."""
+        cpu = torch.device("cpu")
+        return self if self.device == cpu else Matrix(self.tensor.to(cpu), self.grid, self.dtype, cpu)
+
     @cached_property
     def view(self) -> Tensor | None:
         """The tensor in two dims where it is; None where its rows lie at no single stride."""

@@ -17,7 +17,10 @@ from idbg.schema.diff import Baseline, Block, Criterion, FailedBy, Term
 
 _LOOKS = 16  # suspects of a kind for which float64 is read: where eager is exact by luck, the worst may be no loss
 Kind = Literal["row", "column", "tile"]
+_COUNTLESS = np.array([np.inf])
+_NEARLY = 1 - 1e-9  # rounding may not leave out the worst
 Mask = npt.NDArray[np.bool_]
+Places = npt.NDArray[np.int64]
 KINDS: tuple[Kind, ...] = ("row", "column", "tile")
 
 
@@ -66,35 +69,68 @@ def _far(test: float, eager: float, magnitude: float) -> str:
     return f"eager itself is {apart}: judged by tolerance"
 
 
+@dataclass(frozen=True)
+class _Blocks:
+    """Some blocks, by their places: the test's error and eager's, what is allowed by eager's and by rounding, and which
+    of them may have lost their values.
+    """
+
+    places: Places
+    rmse: Vector
+    own: Vector
+    factors: Vector
+    of_eager: Vector
+    floors: Vector
+    suspects: Mask
+
+    @property
+    def ratios(self) -> Vector:
+        """Each error over what is allowed of it."""
+        return self.rmse / (self.of_eager + self.floors)
+
+
 def _judged(
     figures: Figures, allowance: Allowance, left_out: Vector | None, eager: float, magnitude: float, size: ReadSize
 ) -> list[tuple[Block, Criterion]]:
     """The worst row, column and tile; `eager` is eager's error in all of the tensor."""
     grid, counts = figures.grid, _counts(figures.grid, left_out)
-    rmse, own = (np.sqrt(figures.side(which) / counts) / figures.block_scale for which in range(2))
-    factors, floors = allowance.factors(counts), allowance.floors(magnitude, counts)
-    of_own = factors * own
-    of_eager = np.maximum(of_own, factors * eager)
-    ratios = rmse / (of_eager + floors)
-    suspects = rmse > np.maximum(of_own, allowance.noise(eager, magnitude))
-    suspects &= counts >= FEWEST
+    noise = allowance.noise(eager, magnitude)
+    means = figures.side(0) / counts
+
+    def blocks_at(places: Places) -> _Blocks:
+        of = counts[places]
+        rmse, own = (
+            np.sqrt(squares / of) / figures.block_scale
+            for squares in (figures.side(0)[places], figures.side(1)[places])
+        )
+        factors, floors = allowance.factors(of), allowance.floors(magnitude, of)
+        suspects = (rmse > np.maximum(factors * own, noise)) & (of >= FEWEST)
+        return _Blocks(places, rmse, own, factors, factors * np.maximum(own, eager), floors, suspects)
+
     worst_of_kinds = []
     for kind, span in zip(KINDS, grid.spans, strict=True):
-        place = span.start + int(ratios[span].argmax())
-        wrong, ratio = float(rmse[place]), float(ratios[place])
-        lost = _lost(grid, kind, span, suspects, rmse, own, size) if ratio <= 1 and suspects[span].any() else None
-        terms = Term("eager", float(of_eager[place]), float(factors[place])), Term("rounding", float(floors[place]))
-        worst = _block(grid, kind, place - span.start, wrong, ratio), Criterion(kind, wrong, total(terms), terms)
+        blocks = blocks_at(np.array([span.start + int(means[span].argmax())]))
+        if blocks.rmse[0]:
+            # no block has less allowed to it than one of countless elements
+            least = float(allowance.factors(_COUNTLESS)[0] * eager + allowance.floors(magnitude, _COUNTLESS)[0])
+            limit = figures.block_scale * min(noise, float(blocks.ratios[0]) * least)
+            blocks = blocks_at(span.start + np.flatnonzero(means[span] >= _NEARLY * limit**2))
+        at = int(blocks.ratios.argmax())
+        wrong, ratio, place = float(blocks.rmse[at]), float(blocks.ratios[at]), int(blocks.places[at]) - span.start
+        lost = _lost(grid, kind, span, blocks, size) if ratio <= 1 and blocks.suspects.any() else None
+        terms = (
+            Term("eager", float(blocks.of_eager[at]), float(blocks.factors[at])),
+            Term("rounding", float(blocks.floors[at])),
+        )
+        worst = _block(grid, kind, place, wrong, ratio), Criterion(kind, wrong, total(terms), terms)
         worst_of_kinds.append(lost or worst)
     return worst_of_kinds
 
 
-def _lost(
-    grid: Grid, kind: Kind, span: slice, suspects: Mask, rmse: Vector, own: Vector, size: ReadSize
-) -> tuple[Block, Criterion] | None:
+def _lost(grid: Grid, kind: Kind, span: slice, blocks: _Blocks, size: ReadSize) -> tuple[Block, Criterion] | None:
     """A block of this kind that eager has and the test has not; None where there is none."""
-    places = np.flatnonzero(suspects[span])
-    rmse, own = rmse[span][places], own[span][places]
+    found = np.flatnonzero(blocks.suspects)
+    rmse, own, places = blocks.rmse[found], blocks.own[found], blocks.places[found] - span.start
     for one in np.argsort(own / rmse)[:_LOOKS]:
         wrong = float(rmse[one])
         block = _block(grid, kind, int(places[one]), wrong, None)
@@ -107,10 +143,11 @@ def _lost(
 
 def worst_blocks(figures: Figures, left_out: Vector | None) -> tuple[Block, ...]:
     """Of two sides: the row, the column and the tile with the largest RMSE."""
-    rmse = np.sqrt(figures.side(0) / _counts(figures.grid, left_out)) / figures.block_scale
+    means = figures.side(0) / _counts(figures.grid, left_out)
+    worst = [int(means[span].argmax()) for span in figures.grid.spans]
     return tuple(
-        _block(figures.grid, kind, int(rmse[span].argmax()), float(rmse[span].max()), None)
-        for kind, span in zip(KINDS, figures.grid.spans, strict=True)
+        _block(figures.grid, kind, at, sqrt(means[span][at]) / figures.block_scale, None)
+        for kind, span, at in zip(KINDS, figures.grid.spans, worst, strict=True)
     )
 
 
