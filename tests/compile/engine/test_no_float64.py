@@ -152,7 +152,7 @@ class Layers(nn.Module):
 
 
 def errors(kernel: KernelError) -> dict[str, float]:
-    """Of each output: which of those that are equally wrong is the worst is chance. Beyond 1 all is: sums that cancel."""
+    """Of each output: which of equally wrong ones is the worst is chance. So is all beyond 1: sums that cancel."""
     known = (each for each in kernel.outputs if each.error is not None)
     return {f"{each.buffer}: {each.node}": min(each.error, 1.0) for each in known if each.error is not None}
 
