@@ -17,7 +17,7 @@ from torch._ops import HigherOrderOperator, OpOverload
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
-from idbg.engine.compat import comparing, fx
+from idbg.engine.compat import comparing, fx, gpu
 from idbg.engine.kerneldiff.float64 import attention
 from idbg.engine.kerneldiff.float64.as_in_program import AsInProgram
 from idbg.engine.kerneldiff.float64.draws import Op, argument, draw_of, draws_inside, draws_outside, place_of
