@@ -5,8 +5,10 @@ connection a child that has the arguments, environment, folder and open files th
 its pid and how it ended. It computes nothing itself, and ends with the process OWNER.
 """
 
+import atexit
 import contextlib
 import fcntl
+import functools
 import gc
 import importlib
 import importlib.util
@@ -21,6 +23,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import types
 from collections.abc import Callable
 from pathlib import Path
@@ -28,6 +31,8 @@ from select import select
 
 OURS = ("idbg.worker.main", "idbg.worker.jobs", "idbg.cli", "idbg.engine.minify.forks.server")
 AT_IMPORT = "IDBG_NATIVE"  # what a module of ours reads in the environment when it is imported
+READ = ("OMP_", "PYTHONHASHSEED", "CXX", "TMPDIR", "TORCHINDUCTOR_CPP", "TORCH_", "LD_", "PATH")  # when they begin
+began = dict(os.environ)
 aside: dict[str, types.ModuleType] = {}
 LARGEST = 1 << 20  # bytes of a request
 FILES = 64
@@ -98,6 +103,7 @@ def become(request: dict[str, object]) -> None:
     tempfile.tempdir = None
     if AT_IMPORT not in environ and any("idbg" in word for word in argv[:3]):
         sys.modules.update(aside)
+        os.execv = functools.partial(execute, os.execv)  # type: ignore[assignment]
     if threads := environ.get("TORCHINDUCTOR_COMPILE_THREADS"):  # torch reads it as it is imported
         sys.modules["torch._inductor.config"]._config["compile_threads"].default = int(threads)
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -127,6 +133,40 @@ def become(request: dict[str, object]) -> None:
         main.__file__ = argv[0]
         with open(argv[0], "rb") as file:
             exec(compile(file.read(), argv[0], "exec"), main.__dict__)
+
+
+def execute(cold: Callable[[str, list[str]], None], path: str, argv: list[str]) -> None:
+    """`os.execv` of a process of ours: a script that it runs in a Python of its own has torch imported as well, but
+    where it sets up torch before it imports it.
+    """
+    from idbg.config.environment import sets_up_torch
+
+    if path != sys.executable or argv[1:4] != ["-u", "-P", "-m"] or sets_up_torch(Path(argv[6])) or is_other():
+        return cold(path, argv)
+    for entry in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):  # the folder's own
+            if not os.get_inheritable(int(entry)):
+                os.close(int(entry))
+    environ = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    status = 1
+    try:
+        become({"argv": argv[2:], "env": environ, "cwd": os.getcwd(), "server": ""})
+        status = 0
+    except SystemExit as error:
+        if error.code is not None and not isinstance(error.code, int):
+            print(error.code, file=sys.stderr)
+        status = error.code & 0xFF if isinstance(error.code, int) else int(error.code is not None)
+    except BaseException:
+        sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    os._exit(status)
+
+
+def is_other() -> bool:
+    """Whether a new Python, or torch imported anew, would read something else in the environment than this one did."""
+    now, then = ({k: v for k, v in each.items() if k.startswith(READ)} for each in (dict(os.environ), began))
+    return now != then
 
 
 def give_streams(unbuffered: bool) -> None:

@@ -179,6 +179,7 @@ def test_nobody_is_ended_who_was_not_started() -> None:
         child.wait()
 
 
+@pytest.mark.cold
 def test_a_verified_script_runs_as_a_stranger_would_run_it(tmp_path: Path) -> None:
     script = tmp_path / "repro.py"
     script.write_text(
