@@ -40,14 +40,14 @@ def test_stages_draw_the_forwards_numbers_again_and_are_judged() -> None:
     assert stages["post_grad"].error is not None and stages["post_grad"].error < 1e-12
 
 
-def test_a_wrong_pass_below_the_recomputed_draw_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_pass_below_the_recomputed_draw_is_named() -> None:
     def wrong(graph: Any) -> None:
         for node in graph.nodes:
             if node.target is torch.ops.aten.mul.Tensor and node.args[1] == 0.25:
                 node.args = (node.args[0], 0.26)
 
-    monkeypatch.setattr(config, "post_grad_custom_post_pass", wrong)
-    report = compared()
+    with config.patch(post_grad_custom_post_pass=wrong):
+        report = compared()
     stages = {stage.stage: stage for stage in report.stages}
     assert not report.passed and stages["post_grad"].bad
     assert all(stages[name].judged and not stages[name].bad for name in ("joint", "joint_passes", "partitioned"))
