@@ -6,8 +6,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch._inductor import config
+from torch._prims.rng_prims import graphsafe_run_with_rng_state
 from torch.utils.checkpoint import checkpoint
 
+from idbg.engine.kerneldiff.float64.mode import NotInFloat64
+from idbg.engine.kerneldiff.stages.evaluate import computed
 from idbg.kernel_diff import KernelDiff
 from idbg.schema.diff import DiffReport
 
@@ -51,3 +54,12 @@ def test_a_wrong_pass_below_the_recomputed_draw_is_named() -> None:
     stages = {stage.stage: stage for stage in report.stages}
     assert not report.passed and stages["post_grad"].bad
     assert all(stages[name].judged and not stages[name].bad for name in ("joint", "joint_passes", "partitioned"))
+
+
+def test_numbers_drawn_again_by_a_generator_of_a_gpu_are_not_judged() -> None:
+    graph = torch.fx.Graph()
+    x = graph.placeholder("x")
+    again = graph.call_function(graphsafe_run_with_rng_state, (torch.ops.aten.native_dropout.default, x, 0.5, True))
+    graph.output((again,))
+    with pytest.raises(NotInFloat64, match="checkpointed region draws its random numbers again"):
+        computed(torch.fx.GraphModule(torch.nn.Module(), graph), [torch.ones(4)])

@@ -275,6 +275,16 @@ def test_a_wrapper_that_inductor_generated_replaces_nothing_of_torchs(
     assert dict(registrations.patched())["torch.fx.replace_pattern"] is generated.call
 
 
+def test_a_function_that_torch_itself_calls_deprecated_is_no_patch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its wrapper is typing_extensions', which may lie in a folder of the user's."""
+    made: dict[str, Any] = {}
+    exec(compile("def wrapper(): ...", str(tmp_path / "typing_extensions.py"), "exec"), made)
+    monkeypatch.setattr(torch.fx, "replace_pattern", made["wrapper"])
+    assert "torch.fx.replace_pattern" not in dict(registrations.patched())
+
+
 def test_files_that_a_cache_names_are_not_the_programs(tmp_path: Path) -> None:
     """A post-grad graph that a cache gave back was printed where another copy of the program lay."""
     capture = RunCapture(1, lambda event: None, None)

@@ -37,6 +37,7 @@ _OF_TORCH = {
 Function = Callable[..., object]
 _TORCH = str(Path(torch.__file__).parent)
 _PATCHABLE = ("torch._inductor", "torch._dynamo", "torch._functorch", "torch._decomp", "torch.fx", "torch._subclasses")
+_DECORATORS = "typing_extensions.py"  # wherever it lies: torch decorates its deprecated functions with it
 _CONFIGS = (torch._inductor.config, torch._functorch.config, torch._dynamo.config)
 
 
@@ -198,7 +199,9 @@ def function_of(value: object) -> object:
 
 def _is_foreign(value: object) -> bool:
     function = function_of(value)
-    return isinstance(function, FunctionType) and not function.__code__.co_filename.startswith((_TORCH, "<"))
+    if not isinstance(function, FunctionType) or function.__code__.co_filename.startswith((_TORCH, "<")):
+        return False
+    return Path(function.__code__.co_filename).name != _DECORATORS
 
 
 def called_by(module: GraphModule) -> Iterator[tuple[Node, object]]:

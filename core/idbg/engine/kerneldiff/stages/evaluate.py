@@ -10,11 +10,12 @@ from torch import Tensor
 from torch.fx import GraphModule, Interpreter, Node
 
 from idbg.engine.compat import comparing, fx, stages
-from idbg.engine.kerneldiff.float64.mode import Float64, usual_dtype
+from idbg.engine.kerneldiff.float64.mode import Float64, NotInFloat64, usual_dtype
 from idbg.engine.kerneldiff.kernels.values import changed_by
 from idbg.engine.program.environment import state_restored
 
 Seen = Callable[[Node, object], None]
+_REDRAWN = "graphsafe_run_with_rng_state"
 _SEED = 0  # of the random numbers of every stage: they draw the same, as long as they draw in the same order
 
 
@@ -99,6 +100,8 @@ class _Runner(Interpreter):
 
     def run_node(self, n: Node) -> Any:
         """The node's value."""
+        if self.mode is not None and fx.op_name(n.target) == _REDRAWN:
+            raise NotInFloat64("a checkpointed region draws its random numbers again by a GPU generator's state")
         if n.name in self.instead:
             value = _shaped(self.instead[n.name], super().run_node(n))
         elif (target := _copied_to(n)) is not None:
