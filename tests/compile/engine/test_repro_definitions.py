@@ -4,6 +4,7 @@ import importlib.util
 import runpy
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
