@@ -29,6 +29,12 @@ TEST_ERROR, EAGER_ERROR, TEST_MAX, EAGER_MAX, FLOAT64_SQUARES, FLOAT64_MAX = map
     tl.constexpr, (at.TEST_ERROR, at.EAGER_ERROR, at.TEST_MAX, at.EAGER_MAX, at.FLOAT64_SQUARES, at.FLOAT64_MAX)
 )
 
+# Whatever they are, the same code is compiled: Triton would make one for each of them that is 1 or a multiple of 16. Of
+# `columns` and the strides it has to know, or it reads number by number
+ANY = (
+    "rows", "blocks", "bands", "areas", "each", "row_bits", "column_bits", "tile_row_bits", "tile_column_bits",
+)  # fmt: skip
+
 
 @triton.jit
 def _greater(one, other):
@@ -228,7 +234,7 @@ def _leave_header(
     tl.store(into + SLOTS + tl.arange(0, BINS), histogram.to(tl.float64))
 
 
-@triton.jit
+@triton.jit(do_not_specialize=ANY)
 def one_pass(
     reference, test, float64, by_program, sums, rule, powers, rows, columns, blocks, bands, areas, each,
     reference_row, reference_column, test_row, test_column, float64_row, float64_column,
@@ -285,7 +291,7 @@ def one_pass(
     _leave_header(by_program, program, met, two, against_float64, down, along, columns, bands, THREE, FULL)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=("programs", "end", "rows", "columns"))
 def gather(
     by_program, packed, programs, end, reference, test, rows, columns,
     reference_row, reference_column, test_row, test_column, PROGRAMS: tl.constexpr, FULL: tl.constexpr,
