@@ -57,7 +57,7 @@ def test_resnet_from_first_paint_to_repro(start: Open, tmp_path: Path):
     terminal.until("multiple 1 ")
     terminal.press("+", "+", "+", "+")
     terminal.until(lambda screen: "multiple 16 " in screen and rejects(screen) > 20)
-    terminal.press("-", "-", "-", "-")
+    terminal.press("_", "_", "_", "_")
     terminal.until(lambda screen: "multiple 1 " in screen and rejects(screen) == 20)
 
     terminal.press("c", "1", "v", "r")

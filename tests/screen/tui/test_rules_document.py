@@ -178,7 +178,7 @@ def test_a_file_that_changed_on_disk_waits_while_it_has_edits_here(mine: Path) -
     assert document.unsent() == document.text
     document.take(Rules(document.text, "editor"), TARGET)
     assert document.take(Rules(FOUR, str(mine)), TARGET).contested
-    assert document.text == "# mine\n" + RULES and "t takes the file's text" in document.problems()[0]
+    assert document.text == "# mine\n" + RULES and "L loads the file's text" in document.problems()[0]
     assert document.unsent() == document.text, "the edits are put in force again"
     assert document.take_theirs() and not document.take_theirs()
     assert (document.text, document.edited, document.problems()) == (FOUR, False, [])

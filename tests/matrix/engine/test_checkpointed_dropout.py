@@ -14,7 +14,7 @@ from idbg.engine.kerneldiff.stages.evaluate import computed
 from idbg.kernel_diff import KernelDiff
 from idbg.schema.diff import DiffReport
 
-pytestmark = [pytest.mark.usefixtures("seeded", "warm"), pytest.mark.slow]
+pytestmark = [pytest.mark.usefixtures("seeded"), pytest.mark.slow]
 
 
 class Network(nn.Module):
