@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch._inductor import config
 
 from idbg.schema import events
 from idbg.schema.graphs import Graph, Node, Stage
@@ -50,7 +51,12 @@ def run(script: Path) -> tuple[object, str]:
     """Its exit status, and what it printed, with the warnings that Python prints where nobody set logging up."""
     torch._dynamo.reset()
     out = io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out), _logged(logging.StreamHandler(out)):
+    with (
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(out),
+        _logged(logging.StreamHandler(out)),
+        config.patch(force_disable_caches=config.force_disable_caches),  # a script may set it for its own process
+    ):
         try:
             runpy.run_path(str(script), run_name="__main__")
         except SystemExit as end:
