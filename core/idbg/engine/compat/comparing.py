@@ -83,6 +83,16 @@ class InductorGraph:
     is_cpp_wrapper: bool
 
 
+# Settings under which every graph is compiled anew, and each launch is a statement of its wrapper's `call`
+_OBSERVABLE: dict[str, object] = {
+    "fx_graph_cache": False,
+    "fx_graph_remote_cache": False,
+    "graph_partition": False,  # it splits `call` into functions, for CUDA graphs alone
+    "triton.cudagraphs": False,
+    "use_rand4x": False,  # draws other numbers, that depend on how a kernel is tiled
+}
+
+
 @contextmanager
 def inductor_graphs(told: Callable[[InductorGraph], None], unread: Callable[[str], None]) -> Iterator[None]:
     """Tell of each graph that Inductor compiles, once its module is loaded and before it is called; of one that could
@@ -90,6 +100,29 @@ def inductor_graphs(told: Callable[[InductorGraph], None], unread: Callable[[str
 
     The caches of whole graphs are off, and so are CUDA graphs, under which no wrapper runs; kernels stay cached.
     """
+    known = torch._inductor.config.get_config_copy()
+    settings = {name: value for name, value in _OBSERVABLE.items() if name in known}
+    with observed(), torch._inductor.config.patch(settings), modules_loaded(told, unread):
+        yield
+
+
+def is_observable() -> bool:
+    """Whether the graph that is being compiled may be observed as it is: it has no CUDA graphs, and draws its random
+    numbers as one that is compiled for that.
+    """
+    known = torch._inductor.config.get_config_copy()
+    return not (known.get("triton.cudagraphs") or known.get("use_rand4x"))
+
+
+def graphs_found() -> int:
+    """How many graphs a cache of Inductor's or AOTAutograd's has given in this process."""
+    counters = torch._dynamo.utils.counters
+    return int(counters["inductor"]["fxgraph_cache_hit"] + counters["aot_autograd"]["autograd_cache_hit"])
+
+
+@contextmanager
+def modules_loaded(told: Callable[[InductorGraph], None], unread: Callable[[str], None]) -> Iterator[None]:
+    """As `inductor_graphs`, with the settings left as they are: a graph that a cache gives is not told of."""
     from torch._inductor import graph as inductor
 
     original = cast("Callable[[GraphLowering], WrapperModule]", inductor.GraphLowering.compile_to_module)
@@ -105,21 +138,11 @@ def inductor_graphs(told: Callable[[InductorGraph], None], unread: Callable[[str
             told(read)
         return module
 
-    settings = {
-        "fx_graph_cache": False,
-        "fx_graph_remote_cache": False,
-        "graph_partition": False,  # it splits `call` into functions, for CUDA graphs alone
-        "triton.cudagraphs": False,
-        "use_rand4x": False,  # draws other numbers, that depend on how a kernel is tiled
-    }
-    known = torch._inductor.config.get_config_copy()
-    settings = {name: value for name, value in settings.items() if name in known}
-    with observed(), torch._inductor.config.patch(settings):
-        inductor.GraphLowering.compile_to_module = compile_to_module  # type: ignore[assignment, method-assign]
-        try:
-            yield
-        finally:
-            inductor.GraphLowering.compile_to_module = original  # type: ignore[assignment, method-assign]
+    inductor.GraphLowering.compile_to_module = compile_to_module  # type: ignore[assignment, method-assign]
+    try:
+        yield
+    finally:
+        inductor.GraphLowering.compile_to_module = original  # type: ignore[assignment, method-assign]
 
 
 def _inductor_graph(graph: "GraphLowering", module: WrapperModule) -> InductorGraph:

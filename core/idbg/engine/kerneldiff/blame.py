@@ -18,7 +18,7 @@ from idbg.engine.kerneldiff.float64.undeclared import UndeclaredWrite
 from idbg.engine.kerneldiff.kernels.bisect import BisectResult, first_bad_node
 from idbg.engine.kerneldiff.kernels.inputs import copied
 from idbg.engine.kerneldiff.kernels.observe import Rerun
-from idbg.engine.kerneldiff.observed import Observed, run_observed
+from idbg.engine.kerneldiff.observed import Observed, SideCompile, run_observed
 from idbg.engine.kerneldiff.sides.run import UNDONE, Call, Side, run_compiled, run_eager, run_side, run_undone
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.kerneldiff.stages.foreign import ForeignPart, foreign_parts
@@ -43,7 +43,8 @@ _WITHOUT_BACKEND = (("eager", "Dynamo"), ("aot_eager", "AOTAutograd"))
 class Search:
     """The search for what is to blame. `notes` takes what it has to say beside the report, `begin` is told what runs;
     `error_of` gives the error by which another backend fails, None where it does not; `keep` takes what runs the
-    observed program again. `undeclared`: what ops of the program's own write to without declaring it.
+    observed program again. `compiled` is what the test side left of its compile. `undeclared`: what ops of the
+    program's own write to without declaring it.
     """
 
     asked: Asked
@@ -53,6 +54,7 @@ class Search:
     begin: Callable[[str], None]
     failing: Callable[[Side], float | None]
     keep: Callable[[Rerun], None]
+    compiled: SideCompile | None = None
     undeclared: tuple[UndeclaredWrite, ...] = ()
 
     def located(self, report: DiffReport) -> DiffReport:
@@ -87,7 +89,7 @@ class Search:
         self.begin("kernels")
         compile = partial(torch.compile, backend=taken(self.asked.test), dynamic=self.asked.dynamic)
         with comparing.inductor_set(self.asked.options), uncaptured():
-            observed = run_observed(self.subject, compile, backward=self.backward)
+            observed = run_observed(self.subject, compile, backward=self.backward, before=self.compiled)
         if observed.again is not None:
             self.keep(observed.again)
         if (failure := observed.side.result.failure) is not None:

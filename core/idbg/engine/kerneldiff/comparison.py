@@ -18,6 +18,7 @@ from idbg.engine.kerneldiff.blame import Search
 from idbg.engine.kerneldiff.float64 import floor
 from idbg.engine.kerneldiff.float64.mode import is_narrow, why_not, widely
 from idbg.engine.kerneldiff.kernels.observe import Rerun
+from idbg.engine.kerneldiff.observed import SideCompile
 from idbg.engine.kerneldiff.owner.find import OwnerFinding, OwnerSearch
 from idbg.engine.kerneldiff.sides.agreement import How, alone, compared, unjudged
 from idbg.engine.kerneldiff.sides.births import SEARCHED, eager_births
@@ -66,6 +67,7 @@ class ComparisonRun:
         self.digest = digest(subject.tensors.values()) if asked.kept or isinstance(asked.reference, Kept) else ""
         self.float64_missing = _WITHOUT[asked.chosen_mode] if asked.reference not in FLOAT64 else ""
         self.elsewhere: Float64Elsewhere | None = None
+        self._compiled = SideCompile() if asked.per_kernel or asked.nan else None
 
     def run(self) -> DiffReport:
         """The report, once every side has run; `on_result` has heard of it by then. Raises BadInput where tolerances
@@ -100,7 +102,15 @@ class ComparisonRun:
         report = self._with_births(report)
         failing = partial(self._failing, reference, truth)
         search = Search(
-            self.asked, self.subject, self.backward, self.notes, self._begin, failing, self._keep, undeclared
+            self.asked,
+            self.subject,
+            self.backward,
+            self.notes,
+            self._begin,
+            failing,
+            self._keep,
+            self._compiled,
+            undeclared,
         )
         return self._told(accused(search.located(report), judged))
 
@@ -234,8 +244,17 @@ class ComparisonRun:
                 return run_eager(self.subject, backward=self.backward)
         compile = self._compiler(backend)
         others = uncaptured() if not self.sides else nullcontext()  # a session hears of its test side alone
+        kept = self._compiled if self.sides else None
+        compile = kept.compiling(compile) if kept else compile
         with comparing.inductor_set(self.asked.options), others:
-            side = run_compiled(name_of(backend), self.subject, compile, backward=self.backward, runs=runs)
+            side = run_compiled(
+                name_of(backend),
+                self.subject,
+                compile,
+                backward=self.backward,
+                runs=runs,
+                within=kept.captured if kept else nullcontext,
+            )
         if side.given is not None and side.graphs == 0:
             self.notes.append(f"{name_of(backend)} was given no graph: what ran is the program as it is")
         return side

@@ -1,16 +1,20 @@
-"""Run the compiled program once more with its launches observed and the graphs of every stage kept."""
+"""Run the compiled program once more with its launches observed and the graphs of every stage kept.
+
+What the test side compiled is run again where that was seen whole (`SideCompile`); else the program is compiled anew.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from msgspec.structs import replace
 from torch.fx import Node
 
 from idbg.engine.capture.fx import user_line
-from idbg.engine.compat import comparing, stages
-from idbg.engine.kerneldiff.kernels.observe import Observation, Rerun, observing
+from idbg.engine.compat import comparing, stages, tracing
+from idbg.engine.kerneldiff.kernels.observe import Observation, Rerun
 from idbg.engine.kerneldiff.kernels.watch import Watch
 from idbg.engine.kerneldiff.sides.run import Call, Side, run_side
 from idbg.engine.kerneldiff.sides.subject import Subject
@@ -126,25 +130,78 @@ def _foreign_lowering(target: object) -> Maker | None:
     )
 
 
-def run_observed(subject: Subject, compile: Callable[[Call], Call], *, backward: bool = False) -> Observed:
-    """The compiled model once more, with every kernel of Inductor's observed, and every graph on the way there kept."""
-    torch._dynamo.reset()
-    observed = Observation()
-    capture = StageCapture()
-    compiled: list[Call] = []
+class SideCompile:
+    """What the test side compiles, captured so that the same code can be observed later, without another compile."""
 
+    def __init__(self) -> None:
+        self.capture = StageCapture()
+        self.observation = Observation(on_watch=self.capture.watched)
+        self.call: Call | None = None
+        self._found = 0
+        self._is_observable = True
+
+    def compiling(self, compile: Callable[[Call], Call]) -> Callable[[Call], Call]:
+        """The same, with what it gives kept."""
+
+        def kept(model: Call) -> Call:
+            self.call = compile(model)
+            return self.call
+
+        return kept
+
+    @contextmanager
+    def captured(self) -> Iterator[None]:
+        """While it lasts, what is compiled is captured."""
+        found = comparing.graphs_found()
+        with (
+            tracing.observed(),
+            stages_captured(self.capture),
+            comparing.modules_loaded(self._loaded, self.observation.unread),
+        ):
+            try:
+                yield
+            finally:
+                self._found += comparing.graphs_found() - found
+
+    def _loaded(self, graph: comparing.InductorGraph) -> None:
+        self._is_observable &= comparing.is_observable()
+        self.observation.compiled(graph)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether each of its graphs was seen: none came from a cache, and none cannot be observed as it is."""
+        parts, watches = sum(len(frame.parts) for frame in self.capture.frames), len(self.observation.watches)
+        seen = parts == watches > 0 and not self._found and not self.observation.problem
+        return seen and self._is_observable and self.call is not None
+
+
+def run_observed(
+    subject: Subject, compile: Callable[[Call], Call], *, backward: bool = False, before: SideCompile | None = None
+) -> Observed:
+    """The compiled model once more, with every kernel of Inductor's observed, and every graph on the way there kept:
+    as it was compiled `before` where that was seen whole, and runs again without a compile.
+    """
+    if before is not None and before.is_whole:
+        graphs = len(before.observation.watches)
+        observed = _run_observed(subject, lambda _: cast("Call", before.call), backward, before)
+        watches = before.observation.watches
+        if observed.side.error is None and len(watches) == graphs and all(watch.called for watch in watches):
+            return observed
+    torch._dynamo.reset()
+    return _run_observed(subject, compile, backward, SideCompile())
+
+
+def _run_observed(subject: Subject, compile: Callable[[Call], Call], backward: bool, into: SideCompile) -> Observed:
     def around(stack: ExitStack) -> Call:
-        nonlocal observed, capture
         stack.enter_context(comparing.random_as_eager())
-        capture = stack.enter_context(stages_captured())
-        observed = stack.enter_context(observing(on_watch=capture.watched))
-        compiled.append(compile(subject.model))
-        return compiled[0]
+        stack.enter_context(stages_captured(into.capture))
+        stack.enter_context(into.observation.begun())
+        return into.compiling(compile)(subject.model)
 
     side = run_side("kernels", subject, around, backward)
-    again = Rerun(observed, compiled[0]) if compiled else None
-    frames = tuple(called(capture.frames))
-    return Observed(side, tuple(_placed(observed.kernels, frames)), frames, observed.births, again)
+    again = Rerun(into.observation, into.call) if into.call is not None else None
+    frames = tuple(called(into.capture.frames))
+    return Observed(side, tuple(_placed(into.observation.kernels, frames)), frames, into.observation.births, again)
 
 
 def _placed(kernels: Sequence[KernelError], frames: Sequence[FrameStages]) -> Iterator[KernelError]:

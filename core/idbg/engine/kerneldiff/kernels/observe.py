@@ -21,13 +21,16 @@ from idbg.schema.faults import NanBirth
 
 
 class Observation:
-    """The graphs that were compiled since it began, each watched for its first call. `problem` says why one is not."""
+    """The graphs that were compiled since it was made, each watched for its first call after `begin`. `problem` says
+    why one is not.
+    """
 
     def __init__(self, k: float = GIVEN_K, on_watch: Callable[[Watch], None] | None = None) -> None:
         self.k = k
         self.on_watch = on_watch
         self.problem = ""
         self.watches: list[Watch] = []
+        self._begun = False
 
     @property
     def kernels(self) -> tuple[KernelError, ...]:
@@ -62,7 +65,21 @@ class Observation:
         self.watches.append(watch)
         if self.on_watch is not None:
             self.on_watch(watch)
-        watch.start()
+        if self._begun:
+            watch.start()
+
+    @contextmanager
+    def begun(self) -> Iterator[None]:
+        """While it lasts, first calls are observed: of graphs that were compiled before too."""
+        self._begun = True
+        for watch in self.watches:
+            watch.start()
+        with comparing.inductor_graphs(self.compiled, self.unread):
+            try:
+                yield
+            finally:
+                for watch in self.watches:
+                    watch.stop()
 
     def unread(self, why: str) -> None:
         """Called for a graph that cannot be watched: the others are."""
@@ -86,12 +103,8 @@ def observing(k: float = GIVEN_K, on_watch: Callable[[Watch], None] | None = Non
     of each graph that will be.
     """
     observation = Observation(k, on_watch)
-    with comparing.inductor_graphs(observation.compiled, observation.unread):
-        try:
-            yield observation
-        finally:
-            for watch in observation.watches:
-                watch.stop()
+    with observation.begun():
+        yield observation
 
 
 def observe(run: Callable[[], object], *, k: float = GIVEN_K) -> tuple[KernelError, ...]:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -135,15 +135,22 @@ def run_undone(subject: Subject, *, backward: bool = False) -> Side:
 
 
 def run_compiled(
-    name: str, subject: Subject, compile: Callable[[Call], Call], *, backward: bool = False, runs: int = 1
+    name: str,
+    subject: Subject,
+    compile: Callable[[Call], Call],
+    *,
+    backward: bool = False,
+    runs: int = 1,
+    within: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> Side:
-    """The model as `compile(model)` makes it, from its first call on; run so many times."""
+    """The model as `compile(model)` makes it, from its first call on; run so many times, each `within` this."""
     torch._dynamo.reset()  # no code that an earlier compile left behind
     before = comparing.graphs_compiled()
     compiled: list[Call] = []
 
     def around(stack: ExitStack) -> Call:
         stack.enter_context(comparing.random_as_eager())
+        stack.enter_context(within())
         compiled[:] = compiled or [compile(subject.model)]
         return compiled[0]
 

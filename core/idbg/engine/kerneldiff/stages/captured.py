@@ -136,8 +136,8 @@ def _as_it_is(value: object) -> object:
 
 
 @contextmanager
-def stages_captured() -> Iterator[StageCapture]:
-    """While it lasts, what Inductor compiles is captured stage by stage."""
-    capture = StageCapture()
+def stages_captured(capture: StageCapture | None = None) -> Iterator[StageCapture]:
+    """While it lasts, what Inductor compiles is captured stage by stage, into this where it is given."""
+    capture = StageCapture() if capture is None else capture
     with stages.stages_told(capture):
         yield capture

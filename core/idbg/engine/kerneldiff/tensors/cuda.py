@@ -7,6 +7,9 @@ Import it only where there is Triton. TRITON_INTERPRET=1 runs the kernel on tens
 # mypy: disable-error-code="import-untyped, no-untyped-call"
 
 import math
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -14,6 +17,7 @@ import torch
 import triton
 from torch import Tensor
 
+from idbg.config import places
 from idbg.engine.kerneldiff.tensors.cuda_kernel import LENGTH, gather, one_pass
 from idbg.engine.kerneldiff.tensors.figures import HEADER, Figures, Grid, Rule
 from idbg.engine.kerneldiff.tensors.pieces import Matrix
@@ -69,13 +73,37 @@ def measure(grid: Grid, rule: Rule, sides: tuple[Matrix, Matrix, Matrix | None],
         host = packed = torch.zeros(end + 2, dtype=torch.float64)
         _launch(grid, rule, views, packed, full)
     else:
-        with torch.cuda.device(device):
+        with torch.cuda.device(device), _cached_apart():
             packed = torch.zeros(end + 2, dtype=torch.float64, device=device)
             _launch(grid, rule, views, packed, full)
             # Pinned: a copy to other memory takes longer than the pass. Torch keeps it for the next one.
             host = torch.empty(end + 2, dtype=torch.float64, pin_memory=True).copy_(packed)
     values = host.numpy()
     return Figures(values[:end], grid, three, full, (float(values[end]), float(values[end + 1])))
+
+
+_CACHE = "TRITON_CACHE_DIR"
+
+
+@contextmanager
+def _cached_apart() -> Iterator[None]:
+    """Triton keeps our kernels in a folder of ours: Inductor sets its own once it compiles something, and a program's
+    caches may be emptied. Compiling them takes 4 s.
+    """
+    before = os.environ.get(_CACHE)
+    os.environ[_CACHE] = _folder()
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_CACHE]
+        else:
+            os.environ[_CACHE] = before
+
+
+@lru_cache(maxsize=1)
+def _folder() -> str:
+    return str(places.cache() / "triton")
 
 
 def _launch(grid: Grid, rule: Rule, views: list[Tensor], packed: Tensor, full: bool) -> None:
