@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch._inductor.graph import GraphLowering
 
+from idbg.engine.compat import comparing
 from idbg.engine.kerneldiff.observed import Observed, SideCompile, run_observed
 from idbg.engine.kerneldiff.sides.run import run_compiled
 from idbg.engine.kerneldiff.sides.subject import Subject
@@ -25,19 +25,11 @@ class Net(torch.nn.Module):
 
 
 @contextmanager
-def lowerings() -> Iterator[list[str]]:
-    """A name for each graph that Inductor lowers while it lasts."""
-    original, seen = GraphLowering.compile_to_module, []
-
-    def counted(graph):
-        seen.append(graph.name)
-        return original(graph)
-
-    GraphLowering.compile_to_module = counted
-    try:
+def lowerings() -> Iterator[list[object]]:
+    """Each graph that Inductor lowers while it lasts."""
+    seen: list[object] = []
+    with comparing.modules_loaded(seen.append, pytest.fail):
         yield seen
-    finally:
-        GraphLowering.compile_to_module = original
 
 
 @pytest.fixture
