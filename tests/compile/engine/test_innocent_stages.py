@@ -163,3 +163,14 @@ def test_a_pass_that_changes_a_node_within_the_outputs_rounding_is_said_to() -> 
     assert (stage.stage, stage.node, stage.line) == ("post_grad", "mul", added.__code__.co_firstlineno + 2)
     assert stage.node_error == pytest.approx(0.04, rel=1e-3)
     assert "within rounding, but post-grad changed the graph: 4 % in float64 at `mul`" in summary(report)
+
+
+def test_dropout_of_what_dropout_gave_is_in_the_dtype_of_the_graph() -> None:
+    def program(x: Tensor, weight: Tensor) -> Tensor:
+        low = weight.to(torch.bfloat16)
+        dropped, _ = aten.native_dropout(x.to(torch.bfloat16) @ low, 0.3, True)
+        return aten.native_dropout(dropped @ low, 0.3, True)[0]
+
+    x, weight = torch.randn(4, 16), torch.randn(16, 16)
+    draws = computed(make_fx(program, tracing_mode="fake")(x, weight), [x, weight]).draws
+    assert [draw.split()[1].partition("(")[0] for draw in draws] == ["torch.bfloat16"] * 2

@@ -294,7 +294,7 @@ class Float64(TorchDispatchMode):
         result = func(*narrow[0], **narrow[1])
         self.draws.append(draw_of(name, result, place))
         if name == "native_dropout":
-            return self._dropped_out(twins[0], brought(result[1]))
+            return self._marked(self._dropped_out(twins[0], brought(result[1])), was, at)
         return self._carried(func, twins, narrow, self._marked(result, was, at))
 
     def _in_own_dtypes(self, func: OpOverload, args: _Args, kwargs: _Kwargs) -> object:

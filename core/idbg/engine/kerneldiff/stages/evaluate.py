@@ -127,7 +127,9 @@ class _Runner(Interpreter):
         like = node.meta.get("example_value", node.meta.get("val"))
         if self.mode is None or not isinstance(value, Tensor) or not isinstance(like, Tensor):
             return
-        if value.dtype == torch.float64 and like.dtype.is_floating_point:
+        with comparing.tensors_as_they_are():
+            is_held = value.dtype == torch.float64
+        if is_held and like.dtype.is_floating_point:
             self.mode.note_dtype(value, like.dtype)
 
     def _note_written(self, node: Node) -> None:
