@@ -45,14 +45,14 @@ class GPT(nn.Module):
 
 def program():
     torch.manual_seed(0)
-    return GPT().to(DEVICE), (torch.randint(0, 1000, (4, 256), device=DEVICE),)
+    return GPT().to(DEVICE), (torch.randint(0, 1000, (4, 256), device=DEVICE),), loss
 
 
 def loss(output):
     return output.logsumexp(-1).mean()
 """
 PLAIN = """
-model, arguments = program()
+model, arguments, _ = program()
 loss(torch.compile(model)(*arguments)).backward()
 torch.cuda.synchronize() if DEVICE == "cuda" else None
 """
