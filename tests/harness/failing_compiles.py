@@ -78,6 +78,10 @@ def lowering(how: str, of: str = "torch.ops.aten.erfinv.default", head: str = ""
     return (net + head + made if "scale" in net else head + made + net) + CALL
 
 
+def in_table(fills: str, raises: str = "raise LookupError('not placed')") -> str:
+    return IN_TABLE.replace("RAISES", raises).replace("FILLS", fills) + NET + CALL
+
+
 def by_pass(where: str, how: str = "checked", net: str = NET) -> str:
     return PASS.replace("WHERE", where).replace("HOW", how) + net + CALL
 
@@ -90,6 +94,17 @@ SIZED = """
 assert x.get_size()[-1] % 16 == 0, f"the last size {x.get_size()} is no multiple of 16"
 return make_pointwise(ops.tanh)(x)
 """
+IN_TABLE = """
+from torch._inductor.lowering import lowerings
+before = lowerings[torch.ops.aten.erfinv.default]
+def lowered(x):
+    if x.get_size():
+        RAISES
+    return before(x)
+FILLS
+"""
+ENTRY = "lowerings[torch.ops.aten.erfinv.default] = lowered"
+UPDATED = "def install():\n    lowerings.update({torch.ops.aten.erfinv.default: lowered})\ninstall()"
 AS_COS = "return make_pointwise(ops.cos)(x)"
 SCALE = "torch.ops.mine.scale.default"
 
@@ -102,6 +117,12 @@ FAILING: dict[str, Failing] = {
     "lowering returns no buffer": Failing(lowering("return 'buffer'"), "AssertionError"),
     "lowering is wrong": Failing(lowering(AS_COS), wrong=True),
     "lowering dies": Failing(lowering("ctypes.string_at(0)", head="import ctypes"), dies="SIGSEGV"),
+    "lowering put into the table raises": Failing(in_table(ENTRY), "LookupError"),
+    "lowering put into the table by a function raises": Failing(in_table(UPDATED), "LookupError"),
+    "lambda put into the table raises": Failing(
+        in_table(ENTRY.replace("= lowered", "= lambda x: lowered(x)")), "LookupError"
+    ),
+    "lowering put into the table dies": Failing(in_table(ENTRY, "__import__('ctypes').string_at(0)"), dies="SIGSEGV"),
     "pre-grad pass raises": Failing(by_pass("pre_grad_custom_pass"), "ValueError"),
     "joint pre pass raises": Failing(by_pass("joint_custom_pre_pass"), "ValueError"),
     "joint post pass raises": Failing(by_pass("joint_custom_post_pass"), "ValueError"),

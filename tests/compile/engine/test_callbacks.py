@@ -77,3 +77,27 @@ def test_a_lowering_keeps_the_condition_under_which_it_raises() -> None:
     assert "def mine" not in whole, "what does not matter is left out as ever"
     assert "class Net" not in whole
     assert "if not fits" not in reduce_source(PROGRAM, fails).text, "as it was without that"
+
+
+def test_what_stands_in_a_table_of_the_compiler_is_left_whole() -> None:
+    """However it came there: torch's own table says which functions those are."""
+    text = """\
+from torch._inductor.lowering import lowerings
+def bad(x):
+    if x:
+        raise ValueError
+def install():
+    for op in [1, 2]:
+        lowerings[op] = bad
+install()
+results = {}
+results["a"] = bad2(3)
+lowerings[torch.ops.aten.sin.default] = lambda x: x + 1
+"""
+    whole = called_back(text, in_tables={"bad"})
+    found = [each for each in ast.walk(ast.parse(text)) if isinstance(each, ast.stmt) and ast.dump(each) in whole]
+    assert sorted(ast.unparse(each).splitlines()[0] for each in found) == [
+        "def bad(x):",
+        "lowerings[op] = bad",
+        "lowerings[torch.ops.aten.sin.default] = lambda x: x + 1",
+    ]

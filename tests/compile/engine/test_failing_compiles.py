@@ -57,7 +57,12 @@ def test_what_is_no_compilers_failure_is_refused_in_its_own_words(tmp_path: Path
     assert re.search(FAILING[name].refuses, str(told.get("refused"))), told
 
 
-MINIFIED = ["lowering asserts", "C++ written by a patched CppOverrides", "post-grad pass is wrong"]
+MINIFIED = [
+    "lowering asserts",
+    "lowering put into the table raises",
+    "C++ written by a patched CppOverrides",
+    "post-grad pass is wrong",
+]
 
 
 @pytest.mark.slow
@@ -66,3 +71,17 @@ def test_the_smallest_script_carries_the_compilers_code_too(tmp_path: Path, name
     told = written(tmp_path, name, "minify")
     assert (told.get("size"), told.get("reproduced")) == (1, True), told
     assert ran(tmp_path, str(told["script"])).returncode == 1
+
+
+@pytest.mark.slow
+def test_code_that_the_compiler_calls_is_whole_in_the_smallest_script(tmp_path: Path) -> None:
+    """It finds the table by an import of its own, and reads what the table had before."""
+    (tmp_path / "model.py").write_text("import torch\n" + FAILING["lowering put into the table dies"].text)
+    done = ran(tmp_path, "-m", "idbg", "minify", "model.py")
+    out = done.stdout + done.stderr
+    assert "killed by SIGSEGV" in out and "script: " in out, out
+    script = tmp_path / out.partition("script: ")[2].splitlines()[0]
+    text = script.read_text()
+    assert "it fails again in a fresh process" in out, out
+    assert "before = lowerings[" in text and "return before(x)" in text
+    assert ran(tmp_path, str(script)).returncode == 1

@@ -97,21 +97,32 @@ def loaded_libraries() -> list[str]:
     return sorted(map(str, torch.ops.loaded_libraries))
 
 
-def lowered_by() -> Iterator[Function]:
-    """The functions that lower or decompose ops here, torch's own too."""
-    tables = [torch._decomp.decomposition_table]
+@dataclass(frozen=True)
+class TableEntry:
+    """An entry of the tables by which torch lowers or decomposes: the table's path, the op, and what stands there."""
+
+    table: str
+    op: object
+    value: Function
+
+    @property
+    def line(self) -> str:
+        """The statement that makes this entry, up to the value; "" where the op has no plain spelling."""
+        ops = torch._ops.OpOverload | torch._ops.OpOverloadPacket
+        return f"{self.table}[torch.ops.{self.op}] = " if isinstance(self.op, ops) else ""
+
+
+def table_entries() -> Iterator[TableEntry]:
+    """By what ops are lowered or decomposed here, torch's own too."""
     for module, name in (
+        ("torch._decomp", "decomposition_table"),
         ("torch._inductor.lowering", "lowerings"),
         ("torch._inductor.decomposition", "decompositions"),
     ):
         held: ModuleType | None = sys.modules.get(module)
-        tables += [getattr(held, name, {})]
-    seen: set[int] = set()
-    for table in tables:
-        for function in list(table.values()):
-            if callable(function) and id(function) not in seen:
-                seen.add(id(function))
-                yield unwrapped(function)
+        for op, value in list(getattr(held, name, {}).items()):
+            if callable(value):
+                yield TableEntry(f"{module}.{name}", op, value)
 
 
 def unwrapped(function: Function) -> Function:

@@ -94,6 +94,14 @@ def definitions_of(capture: RunCapture, graph: Graph, compiling: Compiling, back
     return replace(found, imports=found.imports | imports)
 
 
+def own_lowerings() -> Iterator[registrations.TableEntry]:
+    """What of torch's tables of lowerings and decompositions is a function of the program's."""
+    for entry in registrations.table_entries():
+        function = registrations.unwrapped(entry.value)
+        if inspect.isfunction(function) and _is_users(function):
+            yield entry
+
+
 def _parts(backend: object) -> Iterator[object]:
     """A backend of the program's; of one that a library's function makes, that call and the parts of its arguments."""
     made = registrations.made_by(backend)
@@ -176,8 +184,8 @@ class _Carrier:
         for file in self._files if self._needed.backend else ():
             self._slice.named(file, self._needed.backend)
         if self._needed.lowerings:
-            for function in filter(_is_users, registrations.lowered_by()):
-                self._lowering(function)
+            for entry in own_lowerings():
+                settings += self._lowering(entry)
         done: set[str] = set()
         while left := sorted((self._slice.ops | self._needed.ops) - done):
             for op in filter(lambda op: not registrations.is_torchs(op), left):
@@ -194,13 +202,23 @@ class _Carrier:
             (*self._notes, *dict.fromkeys(imported)),
         )
 
-    def _lowering(self, function: registrations.Function) -> None:
-        """What lowers or decomposes an op, perhaps none that the script has: where it cannot come, a note says so."""
+    def _lowering(self, entry: registrations.TableEntry) -> list[str]:
+        """What lowers or decomposes an op, perhaps none that the script has: where it cannot come, a note says so. The
+        line that puts it into torch's table, where the program did so by no function of torch's.
+        """
+        function = registrations.unwrapped(entry.value)
         try:
-            self._named(function)
+            if function.__name__ == "<lambda>" and self._slice.line(_file(function), function.__code__.co_firstlineno):
+                return []
+            expression = self._named(function)
             self._slice.making_room(_file(function))
         except ValueError as error:
             self._notes.append(f"{function.__name__}, which lowers an op in the program, is not here: {error}.")
+            return []
+        if function is not entry.value or not entry.line or self._slice.is_registered(_file(function), expression):
+            return []
+        self._slice.imports.add(f"import {entry.table.rpartition('.')[0]}")
+        return [f"{entry.line}{expression}"]
 
     def _op(self, op: str) -> None:
         functions = registrations.functions_of_op(op)

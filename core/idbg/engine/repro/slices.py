@@ -18,6 +18,7 @@ from idbg.engine.failures.owners import is_own
 
 _REGISTERS = re.compile(r"(^|_)(register\w*|impl\w*|define|fallback|fallthrough|custom_op|triton_op)$")
 _MAKES_OPS = ("custom_op", "triton_op", "Library", "PatternMatcherPass")
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _OPS = re.compile(r"\bops\.(\w+)\.(\w+)")
 
 
@@ -35,7 +36,7 @@ class Statement:
     @cached_property
     def binds(self) -> frozenset[str]:
         """Names that the module has by it."""
-        if isinstance(self.node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        if isinstance(self.node, Definition):
             return frozenset({self.node.name})
         aliases = {(each.asname or each.name).partition(".")[0] for each in _aliases(self.node)}
         stored = {each.id for each in _outside_of_functions(self.node) if isinstance(each.ctx, ast.Store)}
@@ -103,6 +104,22 @@ class Slice:
         for at, each in enumerate(statements(file)):
             if each.registers and isinstance(each.node, ast.Expr) and name in each.reads:
                 self._take(file, at)
+
+    def is_registered(self, file: str, name: str) -> bool:
+        """Whether a statement at the top of the file registers what has this name there, by a function of torch."""
+        return any(each.registers and (name in each.reads or name in each.binds) for each in statements(file))
+
+    def line(self, file: str, line: int) -> bool:
+        """Take the statement at the top of the file, no definition, that this line is part of."""
+        spans = [(at, each.node) for at, each in enumerate(statements(file))]
+        found = [
+            at
+            for at, node in spans
+            if node.lineno <= line <= (node.end_lineno or 0) and not isinstance(node, Definition)
+        ]
+        for at in found:
+            self._take(file, at)
+        return bool(found)
 
     def making_room(self, file: str) -> None:
         """Take the statements that take entries out of a table (`NAME.pop(...)`, `del NAME[...]`), as who registers
@@ -229,7 +246,7 @@ def _outside_of_functions(node: ast.AST) -> Iterator[ast.Name]:
     """The names of a statement, but for those inside of functions and classes."""
     if isinstance(node, ast.Name):
         yield node
-    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+    if not isinstance(node, Definition | ast.Lambda):
         for each in ast.iter_child_nodes(node):
             yield from _outside_of_functions(each)
 

@@ -10,6 +10,7 @@ from idbg.engine.minify.shrink.hunt import Hunt, Step
 from idbg.engine.minify.shrink.literals import imported, names
 from idbg.engine.minify.shrink.parts import Argument, Parts
 from idbg.engine.repro.draft import Breaks, Draft, Input
+from idbg.engine.repro.slices import Statement
 from idbg.schema.errors import AcceleratorError
 
 
@@ -52,7 +53,23 @@ def _without_mode(mode: str) -> Step:
 
 
 def _without_definition(source: str) -> Step:
-    return _on_draft(lambda draft: replace(draft, definitions=_without(draft.definitions, source)))
+    """What another definition reads stays: code that the compiler calls is left whole, or not at all."""
+
+    def step(draft: Draft) -> Draft:
+        left = _without(draft.definitions, source)
+        needed = _bound(source) & names((*left, *draft.settings))
+        return draft if needed else replace(draft, definitions=left)
+
+    return _on_draft(step)
+
+
+def _bound(source: str) -> frozenset[str]:
+    """The names that a definition gives."""
+    try:
+        body = ast.parse(source).body
+    except SyntaxError:
+        return frozenset()
+    return frozenset().union(*(Statement(each, "").binds for each in body))
 
 
 def _without_import(name: str) -> Step:
@@ -61,7 +78,9 @@ def _without_import(name: str) -> Step:
     def step(draft: Draft) -> Draft:
         used = names((*draft.statements, draft.result, *draft.settings, *draft.modes, *draft.definitions))
         line = name if name.startswith(("import ", "from ")) else f"import {name}"
-        needed = imported((line,)) & (used - {"torch"})
+        module = f"{line.removeprefix('import ')}."
+        is_named = any(module in each for each in (*draft.settings, *draft.definitions)) and module != "torch."
+        needed = is_named or imported((line,)) & (used - {"torch"})
         return draft if needed else replace(draft, imports=draft.imports - {name})
 
     return _on_draft(step)

@@ -7,24 +7,22 @@ import ast
 import re
 from collections.abc import Collection, Iterator
 
-from idbg.engine.repro.slices import Statement
+from idbg.engine.repro.slices import Definition, Statement
 
 _HOLDS_CODE = re.compile(r"pass(es)?$|partitioner_fn$")  # settings of torch's that hold functions
 _OF_MODULES = re.compile(r"register_(buffer|parameter|module|\w*hook)\b")
 _TAKES_CODE = ("backend", "options")  # arguments of torch.compile
 
-Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
-
-def called_back(text: str, patched: Collection[str] = ()) -> frozenset[str]:
+def called_back(text: str, patched: Collection[str] = (), in_tables: Collection[str] = ()) -> frozenset[str]:
     """The statements, each as `ast.dump` has it, with the definitions that they read. `patched` are names of torch's
-    attributes that the program set.
+    attributes that the program set, `in_tables` those of its functions that stand in torch's tables of lowerings.
     """
     tree = ast.parse(text)
     kept: dict[int, ast.stmt] = {}
-    names: set[str] = set(_given_to_compile(tree))
+    names: set[str] = set(_given_to_compile(tree)).union(in_tables)
     for node in ast.walk(tree):
-        if isinstance(node, ast.stmt) and _is_called_back(node, patched):
+        if isinstance(node, ast.stmt) and (_is_called_back(node, patched) or _fills_table(node, in_tables)):
             kept[id(node)] = node
             names |= _reads(node)
     done: set[str] = set()
@@ -44,6 +42,16 @@ def _is_called_back(node: ast.stmt, patched: Collection[str]) -> bool:
     if statement.registers and not _OF_MODULES.search(statement.registers):
         return True
     return any(name in patched or _HOLDS_CODE.search(name) for name in statement.sets)
+
+
+def _fills_table(node: ast.stmt, in_tables: Collection[str]) -> bool:
+    """Whether it puts one of these functions, or one without a name for an op, into a table."""
+    if not isinstance(node, ast.Assign | ast.Expr):
+        return False
+    keyed = [each for each in getattr(node, "targets", ()) if isinstance(each, ast.Subscript)]
+    if isinstance(node.value, ast.Lambda):
+        return any("ops." in ast.unparse(each) or "aten." in ast.unparse(each) for each in keyed)
+    return (bool(keyed) or isinstance(node, ast.Expr)) and not _reads(node).isdisjoint(in_tables)
 
 
 def _given_to_compile(tree: ast.AST) -> Iterator[str]:

@@ -18,6 +18,7 @@ from idbg.engine.minify.user_level.script import Candidate, How, around, as_comp
 from idbg.engine.minify.user_level.trying import SCRIPT, Place, Trying
 from idbg.engine.minify.user_level.wanted import Wanted
 from idbg.engine.program.load import defines_function, file_of
+from idbg.engine.repro.definitions import own_lowerings
 from idbg.reduce.sources import parsed
 from idbg.reduce.statements import reduce_source
 from idbg.reduce.tries import Stopped, Tries
@@ -153,7 +154,11 @@ class _Search:
             lambda body: self.fails(self.with_body(begun, body)),
             lambda body: self.trying.better(self.with_body(begun, body)),
             self._kept(begun),
-            whole=called_back(begun.body, {name.rpartition(".")[2] for name, _ in registrations.patched()}),
+            whole=called_back(
+                begun.body,
+                {name.rpartition(".")[2] for name, _ in registrations.patched()},
+                {registrations.unwrapped(each.value).__qualname__.partition(".")[0] for each in own_lowerings()},
+            ),
         )
         if not reduced.minimal:
             raise Stopped(reduced.why)
