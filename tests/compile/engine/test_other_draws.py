@@ -109,6 +109,15 @@ def test_a_backend_that_gives_other_than_dynamos_graph_still_fails(model: Model,
     assert report.verdict == "failed" and not report.not_comparable
 
 
+def test_a_backend_that_rounds_otherwise_draws_the_same_other_numbers() -> None:
+    """It is not Dynamo's graph to the bit."""
+
+    def rounds(gm: Any, _: object) -> Any:
+        return lambda *args: [each * (1 + 1e-7) for each in gm(*args)]
+
+    assert compared(drawing, rounds).verdict == "waiting"
+
+
 def test_a_stage_proven_wrong_of_equal_draws_is_accused_all_the_same() -> None:
     failed = DiffReport(
         test="inductor", reference="eager", verdict="failed", mode="float64", outputs=(TensorDiff(passed=False),)

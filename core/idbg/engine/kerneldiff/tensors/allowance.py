@@ -1,52 +1,10 @@
 """How much worse than eager may a result be before it is wrong: an output of the program, or what one kernel wrote?
 
-Both are held against float64, and both allowances are `factor * eager's error + floor`. There are two factors, since
-two things are asked.
+Both are held against float64, and both allowances are `factor * eager's error + floor`. An output may be K times as
+wrong as eager's. A launch that begins from what it was really given may be GIVEN_K times as wrong as eager from the
+same, and a part of a graph, where that cannot be had, KERNEL_K times the worst of eager's error and its inputs'.
 
-**An output may be K (3) times as wrong as eager's.** It is what people get, there are few of them, and float64, eager
-and the test all begin from the same numbers. The constants, and why:
-
-- A clean test is not eager's copy: it adds up in another order and rounds at other places, so its error may be `k` (3)
-  times eager's. The largest of many errors scatters more than their RMSE: MAXIMUM_FACTOR times k.
-- Of n elements the ratio of two RMSEs scatters like the square root of F(n, n): beyond all bounds for a scalar, by
-  1e-6 beyond 8.8 for n = 8 and 1.8 for n = 64. So k grows by (1 + SMALL / n)**2: to 48 for a scalar, 5.7 for 8. That
-  is for an eager that is right by luck: where it is as wrong as can be expected, 48 times that hides a wrong loss. So
-  what the growth adds ends at CLOSE of the magnitude, bfloat16's rtol in torch.testing. One for all dtypes, because a
-  float32 loss under autocast is bfloat16's work: resnet18's came to 4 times eager's 2e-4. Not of a gradient, nor of
-  what is all rounding: its magnitude is below eager's error.
-- Eager may be exact by luck, or because it computes nothing: `ulps` of the dtype, at the RMS of the tensor (for the
-  maximum: twice that, at its largest magnitude), are no error. 4 in float32, where functions are good for 1 to 4 ulps;
-  1 in 16 bits and less, where both sides compute in float32 and round once. Few elements add up long sums (a loss):
-  there are more ulps, by 1 + ulps**2 / n.
-- A block may be BLOCK times k as bad as the same block of eager's, or as all of eager's: where one element falls on
-  the other side of a ReLU, a channel's gradient is off, and it is another channel in eager. Clean training runs of
-  resnet18 come to 7 times k; a lost column, tail or tile is at millions in float32, and at hundreds in 16 bits.
-- That hides the loss of a block whose values are small. It is lost where it is BLOCK times k as bad as the same block
-  of eager's, and float64, which is read there only then, says that eager has it (its error is below FOUND of the
-  block's size) and the test has not (above LOST of it). Of a gradient through noise that is luck now and then. So it
-  must also be NOISE times k as bad as all of eager's, less what rounding once explains (half an ulp; of small values
-  that is small), and of FEWEST elements or more: without, clean bfloat16 gradients of resnet18 fail.
-- Where both sides are further from float64 than FAR of its RMS, it is no judge: a branch or an argmax fell the other
-  way there. Nearer, no test is right that is further from it than ZEROS of its RMS, as zeros are. Training in bfloat16
-  or under autocast leaves outputs of a clean resnet50 0.56 off and its gradients anything up to 2: so no lower, and not
-  for gradients. Nor where float64 is below CANCELLED of eager's error: all that eager holds is rounding then.
-
-**A kernel may be GIVEN_K (3) times as wrong as eager is, where both begin from what the kernel was really given.** So
-no error is passed on to it, and what is left is the rounding of a few ops. A program has hundreds of kernels, each
-asked, and a clean one that is accused sends people to look for what is not there: so one that is further off (a batch
-norm and its gradient in float32 come to 4 and 5.5 times) is looked at again. Eager is one rounding; what it gives where
-its ops round otherwise counts as well then. Rounding once is no error: what float64 loses as it is rounded to a narrow
-dtype, and half an ulp of float32. An integer or boolean is wrong where it is neither float64's nor eager's, and
-rounding does not turn it over. Only where an output fails is a kernel accused at all.
-
-**A part of a graph may be KERNEL_K (10) times as wrong as the worst of eager's error and its inputs'.** That is for
-bisecting, where what a node was really given cannot be had. How much of its inputs' errors an op lets through is not
-known: a difference, a quotient or an exponential makes more of it.
-
-- Of one element eager's error may be zero by luck: the factor grows by 8 / sqrt(n) below 64 elements.
-- Rounding once is no error: half an ulp of the dtype, at the RMS, and for the maximum at the largest magnitude.
-- Integers and booleans come of comparisons: an error e of what is compared turns over about a share e of the results,
-  and seldom one by itself.
+docs/numerics.md has the formulas and, of each constant, the reason and the test that fails without it.
 """
 
 from dataclasses import dataclass
