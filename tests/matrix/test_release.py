@@ -121,9 +121,9 @@ def test_what_is_published_is_as_registries_want_it(published: Path) -> None:
 
 
 def test_the_changelog_has_this_version_first(published: Path) -> None:
-    heads = re.findall(r"^## (\S+) \((.*)\)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
-    assert heads[0][0] == idbg.__version__
-    assert all(re.fullmatch(r"unreleased|\d{4}-\d\d-\d\d", when) for _, when in heads), "a date as 2026-11-22"
+    heads = re.findall(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert heads[0] == "[Unreleased]" or heads[0].startswith(f"[{idbg.__version__}] - ")
+    assert all(re.fullmatch(r"\[Unreleased\]|\[\d+\.\d+\.\d+\] - \d{4}-\d\d-\d\d", head) for head in heads), heads
     assert {path.name.split("-")[1].removesuffix(".tar.gz") for path in published.iterdir()} == {idbg.__version__}
 
 

@@ -37,6 +37,17 @@ def steps() -> list[dict[str, Any]]:
     return job["steps"]
 
 
+def test_our_own_workflows_run_what_everybody_runs() -> None:
+    """GitHub's CI is `.ci/run` on each Python and torch, and a release has no token."""
+    ours = {path.stem: yaml.safe_load(path.read_text()) for path in (DOCS.parent / ".github/workflows").glob("*.yml")}
+    job = ours["ci"]["jobs"]["ci"]
+    assert [each["run"] for each in job["steps"] if "run" in each] == [".ci/run"]
+    assert job["steps"][-1]["env"] == {"TORCH": "${{ matrix.torch }}"}
+    assert {each["torch"] for each in job["strategy"]["matrix"]["include"]} == {"2.14", "2.11"}
+    publish = ours["release"]["jobs"]["publish"]
+    assert publish["permissions"] == {"id-token": "write"} and "password" not in str(publish)
+
+
 def test_the_workflow_is_one_and_may_do_what_it_does() -> None:
     told = workflow()
     assert {"pull_request", "push"} == set(told[True]), "YAML reads `on` as true"

@@ -48,7 +48,7 @@ DTYPES: dict[str, tuple[str, int]] = {
 DTYPE_OF_SHORT = {short: name for name, (short, _) in DTYPES.items()}
 
 
-class Sym(msgspec.Struct, frozen=True, omit_defaults=True):
+class Sym(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """A symbolic size: torch's expression, the value seen while tracing, and the range that the guards allow."""
 
     expr: str
@@ -69,7 +69,7 @@ def hint_of(dim: Dim) -> int | None:
     return dim if isinstance(dim, int) else dim.hint
 
 
-class TensorMeta(msgspec.Struct, frozen=True, omit_defaults=True):
+class TensorMeta(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """One tensor's dtype ("float32"), shape and stride in elements, and device ("cpu", "cuda:0")."""
 
     dtype: str
@@ -98,7 +98,7 @@ class TensorMeta(msgspec.Struct, frozen=True, omit_defaults=True):
         return f"{short}[{','.join(map(str, self.shape))}]"
 
 
-class GraphId(msgspec.Struct, frozen=True, omit_defaults=True):
+class GraphId(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """Which graph: the frame's compile id ("0/0"), the stage, and for a post-grad graph the part it belongs to."""
 
     frame: str
@@ -109,7 +109,7 @@ class GraphId(msgspec.Struct, frozen=True, omit_defaults=True):
         return f"{self.frame} {self.stage}" + (f" ({self.part})" if self.part else "")
 
 
-class NodeId(msgspec.Struct, frozen=True):
+class NodeId(msgspec.Struct, frozen=True, gc=False):
     """Which node: its graph and its FX name, unique in that graph."""
 
     graph: GraphId
@@ -119,7 +119,7 @@ class NodeId(msgspec.Struct, frozen=True):
         return self.name
 
 
-class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One FX node. `op` is the FX opcode; `target` is qualified ("aten.convolution.default", "torch.conv2d", "relu").
 
     `tensors` holds every tensor in the node's value, in order (a node that returns a tuple has several; one without
