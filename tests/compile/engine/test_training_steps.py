@@ -73,9 +73,9 @@ def test_an_optimizers_step_is_compared_by_what_it_changes(kind: str, moments: b
 
 def test_a_wrong_step_of_an_optimizer_fails() -> None:
     def wrong(gm: torch.fx.GraphModule, inputs: list[Tensor]) -> Callable[..., object]:
-        for node in gm.graph.nodes:
-            if str(node.target) == "add_" and node.kwargs.get("alpha"):
-                node.kwargs = {**node.kwargs, "alpha": node.kwargs["alpha"] * 1.01}
+        for node in gm.graph.nodes:  # the rate is `alpha` of add_, or a factor before it (torch 2.11)
+            node.args = tuple(each * 1.01 if isinstance(each, float) else each for each in node.args)
+            node.kwargs = {key: each * 1.01 if key == "alpha" else each for key, each in node.kwargs.items()}
         gm.recompile()
         return gm.forward
 
