@@ -122,6 +122,17 @@ FAILING: dict[str, Failing] = {
     "lambda put into the table raises": Failing(
         in_table(ENTRY.replace("= lowered", "= lambda x: lowered(x)")), "LookupError"
     ),
+    "what torch makes a lowering of raises": Failing(
+        """
+from torch._inductor.lowering import lowerings, make_pointwise
+def fails(x):
+    raise LookupError("not placed")
+lowerings[torch.ops.aten.erfinv.default] = make_pointwise(fails)
+"""
+        + NET
+        + CALL,
+        "LookupError",
+    ),
     "lowering put into the table dies": Failing(in_table(ENTRY, "__import__('ctypes').string_at(0)"), dies="SIGSEGV"),
     "pre-grad pass raises": Failing(by_pass("pre_grad_custom_pass"), "ValueError"),
     "joint pre pass raises": Failing(by_pass("joint_custom_pre_pass"), "ValueError"),

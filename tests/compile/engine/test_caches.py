@@ -148,6 +148,15 @@ def program():
         return make_pointwise(lambda value: ops.add(value, ops.constant({number}, torch.float32)))(x)
     return f, (torch.ones(8),)
 """
+POINTWISE = (
+    LOWERED.partition("def program")[0]
+    + """\
+def program():
+    pointwise = make_pointwise(lambda value: ops.add(value, ops.constant({number}, torch.float32)))
+    lowerings[torch.ops.aten.erfinv.default] = pointwise
+    return f, (torch.ones(8),)
+"""
+)
 PATTERN = """\
 import torch
 from torch._inductor.fx_passes.post_grad import pass_patterns
@@ -164,7 +173,14 @@ def program():
 """
 
 
-@pytest.mark.parametrize(("text", "what"), [(LOWERED, "lowering of aten.erfinv.default"), (PATTERN, "pattern")])
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        (LOWERED, "lowering of aten.erfinv.default"),
+        (POINTWISE, "lowering of aten.erfinv.default"),
+        (PATTERN, "pattern"),
+    ],
+)
 def test_a_graph_that_the_users_own_code_lowers_is_not_taken_from_the_cache(
     again: Callable[..., Run], text: str, what: str
 ):

@@ -32,6 +32,23 @@ def lowered(op: torch._ops.OpOverload, wrong: Callable[..., Any]) -> Planting:
     return planting
 
 
+def pointwise(op: torch._ops.OpOverload, factor: float) -> Planting:
+    """Inductor lowers the op by what torch makes of a function: the right values, times a factor."""
+
+    @contextmanager
+    def planting() -> Iterator[None]:
+        from torch._inductor.lowering import lowerings, make_pointwise
+        from torch._inductor.virtualized import ops
+
+        def wrong(x: Any) -> Any:
+            return ops.mul(getattr(ops, op.overloadpacket.__name__)(x), ops.constant(factor, torch.float32))
+
+        with patch.dict(lowerings, {op: make_pointwise(wrong)}):
+            yield
+
+    return planting
+
+
 def other(op: torch._ops.OpOverload) -> Callable[..., Any]:
     """As another op is lowered."""
 
@@ -118,6 +135,10 @@ PLANTS = (
     ),
     Plant(
         "lowering", "fused", fused, SQUARE, lowered(aten.sigmoid.default, other(aten.tanh.default)),
+        stage="kernels", maker="lowering", made_by="sigmoid", node="sigmoid",
+    ),
+    Plant(
+        "lowering", "pointwise", squashed, SQUARE, pointwise(aten.sigmoid.default, 1.02),
         stage="kernels", maker="lowering", made_by="sigmoid", node="sigmoid",
     ),
     Plant(

@@ -125,7 +125,26 @@ def table_entries() -> Iterator[TableEntry]:
                 yield TableEntry(f"{module}.{name}", op, value)
 
 
-def unwrapped(function: Function) -> Function:
+def part_of(value: object, is_theirs: Callable[[str], bool]) -> FunctionType | None:
+    """The function from one of these files that a value is, or that torch's function is around, as that which
+    `make_pointwise(f)` gives is around f; None where there is none.
+    """
+    seen: set[int] = set()
+    left = [value]
+    while left:
+        each = unwrapped(left.pop())
+        if isinstance(each, functools.partial):
+            left += [each.func, *each.args]
+        if not isinstance(each, FunctionType) or id(each) in seen:
+            continue
+        seen.add(id(each))
+        if is_theirs(each.__code__.co_filename):
+            return each
+        left += [cell.cell_contents for cell in each.__closure__ or () if _is_filled(cell)]
+    return None
+
+
+def unwrapped(function: object) -> object:
     """The function that a decorator's is around."""
     while (inner := getattr(function, "__wrapped__", None)) is not None:
         function = inner
@@ -152,8 +171,8 @@ def outside_the_key(is_own: Callable[[str], bool]) -> str:
     What changes the graph above lowering (a decomposition, a joint pass) is in the key with the graph that it gives.
     """
     for what, value in _below_the_key():
-        code = getattr(unwrapped(value), "__code__", None) if callable(value) else None
-        if code is not None and is_own(code.co_filename):
+        if (function := part_of(value, is_own)) is not None:
+            code = function.__code__
             place = f"{Path(code.co_filename).name}:{code.co_firstlineno}"
             return f"the program's own {what} ({code.co_name}, {place}) is not part of the cache's key"
     return ""
@@ -166,10 +185,8 @@ def _below_the_key() -> Iterator[tuple[str, object]]:
     held = sys.modules.get("torch._inductor.fx_passes.post_grad")
     for patterns in getattr(held, "pass_patterns", ()):
         for entry in [each for several in list(patterns.patterns.values()) for each in several]:
-            check = unwrapped(entry.extra_check)
-            inner = [cell.cell_contents for cell in getattr(check, "__closure__", None) or () if _is_filled(cell)]
-            for function in (getattr(entry, "handler", None), check, *inner):
-                yield "pattern", function
+            yield "pattern", getattr(entry, "handler", None)
+            yield "pattern", entry.extra_check
     for name, value in patched("torch._inductor"):
         yield f"torch.{name.removeprefix('torch.')}", function_of(value)
 

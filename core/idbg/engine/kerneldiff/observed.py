@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from torch.fx import Node
 
 from idbg.engine.capture.fx import user_line
-from idbg.engine.compat import comparing, stages, tracing
+from idbg.engine.compat import comparing, registrations, stages, tracing
 from idbg.engine.kerneldiff.kernels.observe import Observation, Rerun
 from idbg.engine.kerneldiff.kernels.watch import Watch
 from idbg.engine.kerneldiff.sides.run import Call, Side, run_side
@@ -124,10 +124,9 @@ class Observed:
 
 def _foreign_lowering(target: object) -> Maker | None:
     """What lowers the op, where it is not torch's own."""
-    file, line = stages.place_of(stages.lowering_of(target))
-    return (
-        Maker(kind="lowering", name=str(target), file=file, line=line) if file and not stages.is_torchs(file) else None
-    )
+    function = registrations.part_of(stages.lowering_of(target), lambda file: not stages.is_torchs(file))
+    file, line = stages.place_of(function)
+    return Maker(kind="lowering", name=str(target), file=file, line=line) if file else None
 
 
 class SideCompile:

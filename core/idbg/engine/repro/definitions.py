@@ -94,12 +94,11 @@ def definitions_of(capture: RunCapture, graph: Graph, compiling: Compiling, back
     return replace(found, imports=found.imports | imports)
 
 
-def own_lowerings() -> Iterator[registrations.TableEntry]:
-    """What of torch's tables of lowerings and decompositions is a function of the program's."""
+def own_lowerings() -> Iterator[tuple[registrations.TableEntry, registrations.Function]]:
+    """What of torch's tables of lowerings and decompositions is, or is around, a function of the program's."""
     for entry in registrations.table_entries():
-        function = registrations.unwrapped(entry.value)
-        if inspect.isfunction(function) and _is_users(function):
-            yield entry
+        if (function := registrations.part_of(entry.value, is_own)) is not None:
+            yield entry, function
 
 
 def _parts(backend: object) -> Iterator[object]:
@@ -184,8 +183,8 @@ class _Carrier:
         for file in self._files if self._needed.backend else ():
             self._slice.named(file, self._needed.backend)
         if self._needed.lowerings:
-            for entry in own_lowerings():
-                settings += self._lowering(entry)
+            for entry, function in own_lowerings():
+                settings += self._lowering(entry, function)
         done: set[str] = set()
         while left := sorted((self._slice.ops | self._needed.ops) - done):
             for op in filter(lambda op: not registrations.is_torchs(op), left):
@@ -202,11 +201,10 @@ class _Carrier:
             (*self._notes, *dict.fromkeys(imported)),
         )
 
-    def _lowering(self, entry: registrations.TableEntry) -> list[str]:
+    def _lowering(self, entry: registrations.TableEntry, function: registrations.Function) -> list[str]:
         """What lowers or decomposes an op, perhaps none that the script has: where it cannot come, a note says so. The
         line that puts it into torch's table, where the program did so by no function of torch's.
         """
-        function = registrations.unwrapped(entry.value)
         try:
             if function.__name__ == "<lambda>" and self._slice.line(_file(function), function.__code__.co_firstlineno):
                 return []

@@ -54,6 +54,12 @@ class Statement:
         return frozenset(each.attr for each in targets if isinstance(each, ast.Attribute))
 
     @cached_property
+    def fills_table(self) -> bool:
+        """Whether it sets entries of something: `TABLE[KEY] = ...`."""
+        targets = self.node.targets if isinstance(self.node, ast.Assign) else ()
+        return any(isinstance(each, ast.Subscript) for each in targets)
+
+    @cached_property
     def registers(self) -> str:
         """The text of what it registers with: decorators, or a call; "" where it does not."""
         calls: list[ast.expr] = []
@@ -102,7 +108,8 @@ class Slice:
     def registering(self, file: str, name: str) -> None:
         """Take the statements that register what is at the top of the file under this name."""
         for at, each in enumerate(statements(file)):
-            if each.registers and isinstance(each.node, ast.Expr) and name in each.reads:
+            by_call = each.registers and isinstance(each.node, ast.Expr)
+            if (by_call or each.fills_table) and name in each.reads:
                 self._take(file, at)
 
     def is_registered(self, file: str, name: str) -> bool:
@@ -110,7 +117,7 @@ class Slice:
         return any(each.registers and (name in each.reads or name in each.binds) for each in statements(file))
 
     def line(self, file: str, line: int) -> bool:
-        """Take the statement at the top of the file, no definition, that this line is part of."""
+        """Take the statement (no definition) at the top of the file that has this line, and what registers it."""
         spans = [(at, each.node) for at, each in enumerate(statements(file))]
         found = [
             at
@@ -119,6 +126,8 @@ class Slice:
         ]
         for at in found:
             self._take(file, at)
+            for name in statements(file)[at].binds:
+                self.registering(file, name)
         return bool(found)
 
     def making_room(self, file: str) -> None:

@@ -157,7 +157,7 @@ class _Search:
             whole=called_back(
                 begun.body,
                 {name.rpartition(".")[2] for name, _ in registrations.patched()},
-                {registrations.unwrapped(each.value).__qualname__.partition(".")[0] for each in own_lowerings()},
+                {function.__qualname__.partition(".")[0] for _, function in own_lowerings()},
             ),
         )
         if not reduced.minimal:
