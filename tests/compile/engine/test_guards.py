@@ -112,7 +112,7 @@ def test_costs_are_measured_and_their_share_of_a_call() -> None:
     often, once = share(run, told), share(run, run.decided.guards["0/0"])
     assert often is not None and not often.first and 0 < often.part < 1
     assert once is not None and once.first
-    # what each frame says, and not the text of the run: that unfolds the frames which were measured as the most expensive
+    # one frame's own sentence: the text of the whole run unfolds only the frames measured as the most expensive
     assert "of the only call, which was the first" in report.cost(run, run.decided.guards["0/0"])
     assert "of the fastest call" in report.cost(run, told)
 
