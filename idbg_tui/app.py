@@ -322,10 +322,10 @@ class IdbgApp(Asked, App[None]):
 
         self.push_screen(Help(entries(self.keys, list(self.body.panes.values()))))
 
-    def on_action_asked(self, message: "messages.ActionAsked") -> None:
+    def on_action_request(self, message: "messages.ActionRequest") -> None:
         self.action_do(message.name)
 
-    def on_source_asked(self) -> None:
+    def on_source_request(self) -> None:
         self.body.go("source")
 
     def on_rules_changed(self, message: "messages.RulesChanged") -> None:

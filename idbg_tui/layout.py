@@ -81,12 +81,11 @@ class TabLine(Widget):
     TabLine { height: 1; padding: 0 1; background: $surface; }
     """
 
+    @dataclass
     class Chosen(Message):
         """The user clicked on a pane's name."""
 
-        def __init__(self, pane: PaneId) -> None:
-            super().__init__()
-            self.pane = pane
+        pane: PaneId
 
     def __init__(self) -> None:
         super().__init__()

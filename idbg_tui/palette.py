@@ -14,7 +14,7 @@ from idbg.format.amounts import counted
 from idbg.schema.code import Kernel
 from idbg.schema.graphs import Graph
 from idbg_tui import keymap
-from idbg_tui.messages import EditorAsked, KernelChosen, NodeChosen, ReproAsked
+from idbg_tui.messages import EditorRequest, KernelChosen, NodeChosen, ReproRequest
 from idbg_tui.panes.graph.node_search import NodeSearch
 from idbg_tui.state import soughts
 from idbg_tui.state.state import State
@@ -98,11 +98,11 @@ class IdbgCommands(Provider):
         asked = []
         if state.live and (failed := soughts.of_failure(state)) is not None:
             asked += [
-                ("of how the run failed", "written, and tried once", ReproAsked(failed)),
-                ("the smallest of how the run failed", "searched for", ReproAsked(failed, smallest=True)),
+                ("of how the run failed", "written, and tried once", ReproRequest(failed)),
+                ("the smallest of how the run failed", "searched for", ReproRequest(failed, smallest=True)),
             ]
         if state.live and (fed := soughts.of_node(state)) is not None and fed.node is not None:
-            asked.append((f"from here: what feeds {fed.node.name}", "written, and tried once", ReproAsked(fed)))
+            asked.append((f"from here: what feeds {fed.node.name}", "written, and tried once", ReproRequest(fed)))
         for title, words, message in asked:
             yield f"Repros: {title}", words, partial(self._host.post_message, message)
 
@@ -118,7 +118,7 @@ class IdbgCommands(Provider):
         graph = self._host.state.graph
         files = dict.fromkeys(node.file for node in graph.nodes if node.file) if graph else {}
         for file in files:
-            yield file, "file: opens in $EDITOR", partial(self._host.post_message, EditorAsked(file))
+            yield file, "file: opens in $EDITOR", partial(self._host.post_message, EditorRequest(file))
 
 
 def _lit(title: str, places: Sequence[int], style: Style) -> Content:

@@ -18,47 +18,47 @@ class Asked:
     def on_kernel_chosen(self, message: "messages.KernelChosen") -> None:
         self.controllers.navigation.choose_kernel(message)
 
-    def on_why_asked(self, message: "messages.WhyAsked") -> None:
+    def on_why_request(self, message: "messages.WhyRequest") -> None:
         self.controllers.deciding.ask(message)
 
-    def on_try_asked(self, message: "messages.TryAsked") -> None:
+    def on_try_request(self, message: "messages.TryRequest") -> None:
         self.controllers.trying.ask(message)
 
-    def on_pair_asked(self, message: "messages.PairAsked") -> None:
+    def on_pair_request(self, message: "messages.PairRequest") -> None:
         self.controllers.pairing.ask(message)
 
     def on_line_chosen(self, message: "messages.LineChosen") -> None:
         self.controllers.navigation.choose_line(message)
 
-    def on_switch_asked(self, message: "messages.SwitchAsked") -> None:
+    def on_switch_request(self, message: "messages.SwitchRequest") -> None:
         self.controllers.switching.take(message)
 
-    def on_defaults_asked(self) -> None:
+    def on_defaults_request(self) -> None:
         self.controllers.switching.put_back()
 
-    def on_repro_asked(self, message: "messages.ReproAsked") -> None:
+    def on_repro_request(self, message: "messages.ReproRequest") -> None:
         self.controllers.repros.ask(message)
 
-    def on_script_asked(self, message: "messages.ScriptAsked") -> None:
+    def on_script_request(self, message: "messages.ScriptRequest") -> None:
         self.controllers.repros.read(message)
 
-    def on_lower_asked(self, message: "messages.LowerAsked") -> None:
+    def on_lower_request(self, message: "messages.LowerRequest") -> None:
         self.controllers.compiling.lower(message)
 
-    def on_diff_asked(self, message: "messages.DiffAsked") -> None:
+    def on_diff_request(self, message: "messages.DiffRequest") -> None:
         self.controllers.comparing.look_into(message)
 
-    def on_owner_asked(self, message: "messages.OwnerAsked") -> None:
+    def on_owner_request(self, message: "messages.OwnerRequest") -> None:
         self.controllers.comparing.find_owner(message.launch)
 
-    def on_bench_asked(self, message: "messages.BenchAsked") -> None:
+    def on_bench_request(self, message: "messages.BenchRequest") -> None:
         self.controllers.measuring.look_into(message)
 
-    def on_copy_asked(self, message: "messages.CopyAsked") -> None:
+    def on_copy_request(self, message: "messages.CopyRequest") -> None:
         self.controllers.files.copy(message)
 
-    def on_trace_asked(self, message: "messages.TraceAsked") -> None:
+    def on_trace_request(self, message: "messages.TraceRequest") -> None:
         self.controllers.files.write_trace(message)
 
-    def on_editor_asked(self, message: "messages.EditorAsked") -> None:
+    def on_editor_request(self, message: "messages.EditorRequest") -> None:
         self.controllers.files.edit(message)

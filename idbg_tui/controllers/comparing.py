@@ -9,7 +9,7 @@ from idbg.schema.diff import Comparison
 from idbg.schema.graphs import NodeId
 from idbg_tui.controllers.context import Actions, Context
 from idbg_tui.controllers.listings import Listings
-from idbg_tui.messages import DiffAsked
+from idbg_tui.messages import DiffRequest
 from idbg_tui.state import queries
 from idbg_tui.widgets.listing import Entry, Listing, Reading, sentences
 
@@ -51,7 +51,7 @@ class Comparing:
         elif self._context.attempt(lambda: self._session.find_owner(launch)):
             self._context.flash("the program runs again, and then the kernel alone: whose error is it?")
 
-    def look_into(self, asked: DiffAsked) -> None:
+    def look_into(self, asked: DiffRequest) -> None:
         """Open what the pane asks for over the screen."""
         match asked.what:
             case "chart":

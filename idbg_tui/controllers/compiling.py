@@ -3,7 +3,7 @@
 from textual.timer import Timer
 
 from idbg_tui.controllers.context import Actions, Context
-from idbg_tui.messages import LowerAsked
+from idbg_tui.messages import LowerRequest
 
 RECOMPILE = 1.0  # seconds after the last edit of the rules
 
@@ -71,6 +71,6 @@ class Compiling:
         if self._context.attempt(self._session.cancel):
             self._context.flash(words, of_run=True)
 
-    def lower(self, asked: LowerAsked) -> None:
+    def lower(self, asked: LowerRequest) -> None:
         """Have the worker tell what the compilers made of a kernel."""
         self._context.attempt(lambda: self._session.lower(asked.kernel))

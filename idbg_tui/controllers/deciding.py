@@ -7,7 +7,7 @@ from idbg.format.amounts import counted
 from idbg.schema.decisions.decision import Decision
 from idbg_tui.controllers.context import Actions, Context
 from idbg_tui.controllers.listings import Listings
-from idbg_tui.messages import WhyAsked
+from idbg_tui.messages import WhyRequest
 from idbg_tui.state import decisions, queries
 from idbg_tui.state.decisions import Group
 from idbg_tui.state.sentences import why_no_graph
@@ -32,9 +32,9 @@ class Deciding:
         if self._state.selected is None:
             self._context.flash(why_no_graph(self._state) or "no node is selected")
         else:
-            self.ask(WhyAsked(node=self._state.selected))
+            self.ask(WhyRequest(node=self._state.selected))
 
-    def ask(self, asked: WhyAsked) -> None:
+    def ask(self, asked: WhyRequest) -> None:
         """List those about what is asked, over the screen."""
         about = asked.node.name if asked.node else asked.kernel[2] if asked.kernel else _place(self._state, asked)
 
@@ -43,7 +43,7 @@ class Deciding:
 
         self._listings.open(Listing(f"Why? {about}", self._keys["why"], make), self._go)
 
-    def _found(self, asked: WhyAsked) -> list[Group]:
+    def _found(self, asked: WhyRequest) -> list[Group]:
         if asked.node is not None:
             return decisions.of_node(self._state, asked.node)
         if asked.kernel is not None:
@@ -60,7 +60,7 @@ class Deciding:
             pane.reveal(target)
 
 
-def _place(state: State, asked: WhyAsked) -> str:
+def _place(state: State, asked: WhyRequest) -> str:
     return file_names.place(asked.file, asked.line, queries.source_files(state))
 
 

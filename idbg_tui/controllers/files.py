@@ -8,7 +8,7 @@ from idbg.config.environment import importable
 from idbg.format.amounts import size
 from idbg.format.failures import place_of
 from idbg_tui.controllers.context import Actions, Context
-from idbg_tui.messages import CopyAsked, EditorAsked, TraceAsked
+from idbg_tui.messages import CopyRequest, EditorRequest, TraceRequest
 
 
 class Files:
@@ -32,15 +32,15 @@ class Files:
         cause = run and (run.failure or run.cause)
         file, line = place_of(cause) if cause and (node is None or self._state.shown is not run) else ("", 0)
         if file:
-            self.edit(EditorAsked(file, line))
+            self.edit(EditorRequest(file, line))
         elif node is not None and node.file:
-            self.edit(EditorAsked(node.file, node.line))
+            self.edit(EditorRequest(node.file, node.line))
         elif program is not None and not program.module:
-            self.edit(EditorAsked(program.path))
+            self.edit(EditorRequest(program.path))
         else:
             self._context.flash("no line of your program is known for this node")
 
-    def copy(self, asked: CopyAsked) -> None:
+    def copy(self, asked: CopyRequest) -> None:
         """Put a text on the clipboard, in a thread: a program that takes it may be slow."""
         from idbg_tui.terminal import suspend
 
@@ -52,7 +52,7 @@ class Files:
 
         app.run_worker(copy, thread=True, exclusive=True, group="copy")
 
-    def write_trace(self, asked: TraceAsked) -> None:
+    def write_trace(self, asked: TraceRequest) -> None:
         """Write a run's time as Perfetto reads it: to the session's folder; of a saved session, which stays as it is,
         to the present one.
         """
@@ -87,7 +87,7 @@ class Files:
         self._context.flash("the report is written …")
         app.run_worker(write, thread=True, exclusive=True, group="report")
 
-    def edit(self, asked: EditorAsked) -> None:
+    def edit(self, asked: EditorRequest) -> None:
         """Leave the screen to the editor until it ends; a text that has no file becomes the rules."""
         from idbg_tui.terminal import suspend
 

@@ -9,7 +9,7 @@ from idbg.schema.errors import IdbgError
 from idbg.views import bench as view
 from idbg_tui.controllers.context import Actions, Context
 from idbg_tui.controllers.listings import Listings
-from idbg_tui.messages import BenchAsked
+from idbg_tui.messages import BenchRequest
 from idbg_tui.state import measurements
 from idbg_tui.widgets.listing import Reading
 
@@ -131,7 +131,7 @@ class Measuring:
 
     # ---------------------------------------------------------------- the views
 
-    def look_into(self, asked: BenchAsked) -> None:
+    def look_into(self, asked: BenchRequest) -> None:
         """Show all that is known of one measurement."""
         from idbg_tui.panes.benchmarks.charts import measurement
 

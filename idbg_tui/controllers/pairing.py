@@ -9,7 +9,7 @@ from idbg.schema.runs import Run
 from idbg.views.fusion import answer_lines
 from idbg_tui.controllers.context import Actions, Context
 from idbg_tui.controllers.listings import Listings
-from idbg_tui.messages import PairAsked
+from idbg_tui.messages import PairRequest
 from idbg_tui.state.sentences import why_no_graph
 from idbg_tui.widgets.listing import Entry, Listing, sentences
 
@@ -31,9 +31,9 @@ class Pairing:
         if self._state.selected is None:
             self._context.flash(why_no_graph(self._state) or "no node is selected")
         else:
-            self.ask(PairAsked(self._state.selected))
+            self.ask(PairRequest(self._state.selected))
 
-    def ask(self, asked: PairAsked) -> None:
+    def ask(self, asked: PairRequest) -> None:
         """Show why two are not fused."""
         run = self._state.shown
         if run is None:

@@ -7,7 +7,7 @@ from idbg.schema.repros import Budget
 from idbg.views.repros import status_words
 from idbg_tui.controllers.context import Actions, Context
 from idbg_tui.controllers.listings import Listings
-from idbg_tui.messages import ReproAsked, ScriptAsked
+from idbg_tui.messages import ReproRequest, ScriptRequest
 from idbg_tui.state import queries, soughts
 from idbg_tui.widgets.listing import Reading
 
@@ -31,9 +31,9 @@ class Repros:
         if found is None:
             self._context.flash(soughts.why_none(self._state))
         else:
-            self.ask(ReproAsked(found, smallest=smallest))
+            self.ask(ReproRequest(found, smallest=smallest))
 
-    def ask(self, asked: ReproAsked) -> None:
+    def ask(self, asked: ReproRequest) -> None:
         """Have the script written into the session's folder, and tried; or the smallest looked for."""
         if why := self._why_not(asked):
             self._context.flash(why, "warning")
@@ -46,7 +46,7 @@ class Repros:
             elif busy:
                 self._context.flash(f"a repro was asked for{after}")
 
-    def _begin(self, asked: ReproAsked) -> None:
+    def _begin(self, asked: ReproRequest) -> None:
         session, sought = self._context.session, asked.sought
         if asked.smallest:
             session.minify(sought)
@@ -60,7 +60,7 @@ class Repros:
         failure = self._state.run.failure if self._state.run is not None else None
         return failure is not None and failure.kind != "worker"
 
-    def _why_not(self, asked: ReproAsked) -> str:
+    def _why_not(self, asked: ReproRequest) -> str:
         run, sought = self._state.run, asked.sought
         if asked.run and run is not None and asked.run != run.number:
             return f"run {asked.run} is not held any more: r runs again"
@@ -72,7 +72,7 @@ class Repros:
 
     # ---------------------------------------------------------------- the scripts
 
-    def read(self, asked: ScriptAsked) -> None:
+    def read(self, asked: ScriptRequest) -> None:
         """Show a script, beside the nearest that does not fail where there is one; of none, why there is none."""
         from idbg_tui.panes.kernel_diff import detail
         from idbg_tui.panes.repros import scripts

@@ -7,7 +7,7 @@ from textual.timer import Timer
 from idbg.config import switches
 from idbg.schema.programs import Target
 from idbg_tui.controllers.context import Context
-from idbg_tui.messages import SwitchAsked
+from idbg_tui.messages import SwitchRequest
 from idbg_tui.state import queries
 
 RECOMPILE = 1.0  # seconds after the last switch: several are one change
@@ -21,7 +21,7 @@ class Switching:
         self._recompiling: Timer | None = None
         self._awaited = 0  # the run with the switches, until its end was told
 
-    def take(self, asked: SwitchAsked) -> None:
+    def take(self, asked: SwitchRequest) -> None:
         """Set one switch, or turn it round."""
 
         def change(target: Target) -> Target:

@@ -8,7 +8,7 @@ from idbg.render.text import lines
 from idbg.views.tree import Section, Suggestion
 from idbg_tui.controllers.context import Actions, Context
 from idbg_tui.controllers.listings import Listings
-from idbg_tui.messages import TryAsked
+from idbg_tui.messages import TryRequest
 from idbg_tui.widgets.listing import Entry, Reading, sentences
 
 
@@ -33,7 +33,7 @@ class Trying:
         """No key of every pane's is this one's."""
         return {}
 
-    def ask(self, asked: TryAsked) -> None:
+    def ask(self, asked: TryRequest) -> None:
         """Run again with the suggestion."""
         run, suggestion = self._state.run, asked.suggestion
         if run is None or not self._state.live:

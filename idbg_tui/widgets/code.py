@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection
+from dataclasses import dataclass
 from typing import ClassVar
 
 from rich.cells import cell_len
@@ -19,8 +20,8 @@ from idbg.format.amounts import counted
 from idbg.format.glyphs import MARKS
 from idbg.format.lexing import Lexing
 from idbg_tui.widgets.looks import look
-from idbg_tui.widgets.notices import CopyAsked
-from idbg_tui.widgets.search import SEARCH_KEYS, Finder, SearchAsked
+from idbg_tui.widgets.notices import CopyRequest
+from idbg_tui.widgets.search import SEARCH_KEYS, Finder, SearchRequest
 
 # What would move the terminal's cursor or change its colours; a tab has been expanded before
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
@@ -69,13 +70,12 @@ class CodeView(ScrollView, can_focus=True):
         Binding("y", "copy", show=False),
     ]
 
+    @dataclass
     class Moved(Message):
         """The user moved the cursor to `line`; never posted for a move by the program."""
 
-        def __init__(self, view: "CodeView", line: int) -> None:
-            super().__init__()
-            self.view = view
-            self.line = line
+        view: "CodeView"
+        line: int
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -296,7 +296,7 @@ class CodeView(ScrollView, can_focus=True):
         self._scroll(self.scroll_offset.x + side * _STEP, None)
 
     def action_search(self) -> None:
-        self.post_message(SearchAsked(self))
+        self.post_message(SearchRequest(self))
 
     def action_find_next(self, side: int) -> None:
         index = self._finder.next_row(self._cursor, side, len(self._lines))
@@ -312,7 +312,7 @@ class CodeView(ScrollView, can_focus=True):
         anchor = self._cursor if self._anchor is None else self._anchor
         chosen = self._source[min(anchor, self._cursor) : max(anchor, self._cursor) + 1]
         if chosen:
-            self.post_message(CopyAsked("\n".join(chosen), counted(len(chosen), "line")))
+            self.post_message(CopyRequest("\n".join(chosen), counted(len(chosen), "line")))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """`n` and escape mean something here only while there is a search (or a selection) to go on with or to end."""

@@ -6,8 +6,8 @@ from typing import ClassVar, Generic, TypeVar
 from textual.binding import Binding, BindingType
 
 from idbg_tui.widgets.lines import Lines, StyledRow, clip
-from idbg_tui.widgets.notices import CopyAsked
-from idbg_tui.widgets.search import SEARCH_KEYS, Finder, SearchAsked
+from idbg_tui.widgets.notices import CopyRequest
+from idbg_tui.widgets.search import SEARCH_KEYS, Finder, SearchRequest
 
 Item = TypeVar("Item")
 
@@ -122,7 +122,7 @@ class ItemList(Lines, Generic[Item]):
         return pieces
 
     def action_search(self) -> None:
-        self.post_message(SearchAsked(self))
+        self.post_message(SearchRequest(self))
 
     def action_find_next(self, side: int) -> None:
         row = self._finder.next_row(self.cursor, side, self.row_count)
@@ -134,10 +134,10 @@ class ItemList(Lines, Generic[Item]):
         self.repaint_changes()
 
     def action_copy(self) -> None:
-        self.post_message(CopyAsked(*self.copied(self.cursor)))
+        self.post_message(CopyRequest(*self.copied(self.cursor)))
 
     def action_copy_all(self) -> None:
-        self.post_message(CopyAsked("\n".join(map(self.text, range(len(self.items)))), self.ALL))
+        self.post_message(CopyRequest("\n".join(map(self.text, range(len(self.items)))), self.ALL))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """n and escape mean something here only while there is a search, y and Y where there is something to copy."""

@@ -1,6 +1,7 @@
 """How is a list of 100,000 rows shown so that a cursor key costs two lines of repaint?"""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 from rich.cells import cell_len, set_cell_size
@@ -60,21 +61,19 @@ class Lines(Thrifty, can_focus=True):
         Binding("enter", "open", "Go", show=False),
     ]
 
+    @dataclass
     class Moved(Message):
         """The user moved the cursor to a row."""
 
-        def __init__(self, lines: "Lines", index: int) -> None:
-            super().__init__()
-            self.lines = lines
-            self.index = index
+        lines: "Lines"
+        index: int
 
+    @dataclass
     class Opened(Message):
         """The user pressed enter, or clicked twice, on a row."""
 
-        def __init__(self, lines: "Lines", index: int) -> None:
-            super().__init__()
-            self.lines = lines
-            self.index = index
+        lines: "Lines"
+        index: int
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)

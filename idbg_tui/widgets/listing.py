@@ -16,7 +16,7 @@ from textual.widget import Widget
 from idbg.format.glyphs import MARKS
 from idbg_tui.widgets.item_list import ItemList
 from idbg_tui.widgets.lines import Lines, StyledRow
-from idbg_tui.widgets.notices import CopyAsked, Flash
+from idbg_tui.widgets.notices import CopyRequest, Flash
 from idbg_tui.widgets.search import Searching
 
 
@@ -71,7 +71,7 @@ class ListingLines(ItemList[Entry]):
 
     def action_copy_all(self) -> None:
         if self._copied:
-            self.post_message(CopyAsked(self._copied, self.ALL))
+            self.post_message(CopyRequest(self._copied, self.ALL))
         else:
             super().action_copy_all()
 

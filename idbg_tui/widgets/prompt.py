@@ -1,5 +1,6 @@
 """What is the value? A question with a line to type the answer in, which is there only while it is asked."""
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -22,12 +23,11 @@ class Prompt(Vertical):
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", show=False)]
 
+    @dataclass
     class Answered(Message):
         """The user entered an answer."""
 
-        def __init__(self, value: str) -> None:
-            super().__init__()
-            self.value = value
+        value: str
 
     class Left(Message):
         """The user does not answer."""

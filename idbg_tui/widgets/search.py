@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar, Protocol
 
 from textual.binding import Binding, BindingType
@@ -38,12 +39,11 @@ class Searched(Protocol):
         """Take the keys again."""
 
 
-class SearchAsked(Message):
+@dataclass
+class SearchRequest(Message):
     """The user wants to look for a text in this widget."""
 
-    def __init__(self, searched: Searched) -> None:
-        super().__init__()
-        self.searched = searched
+    searched: Searched
 
 
 class Finder:
@@ -110,13 +110,13 @@ class SearchLine(Input):
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "give_up", show=False)]
 
+    @dataclass
     class Sought(Message):
         """What stands in the line now; `done`: it was entered, or given up ("")."""
 
-        def __init__(self, text: str, *, done: bool = False) -> None:
-            super().__init__()
-            self.text = text
-            self.done = done
+        text: str
+        _: KW_ONLY
+        done: bool = False
 
     def __init__(self) -> None:
         super().__init__(placeholder="search", compact=True, select_on_focus=True)
@@ -169,7 +169,7 @@ class Searching(Widget):
         if done and text:
             self.post_message(Flash(_outcome(text, count)))
 
-    def on_search_asked(self, event: SearchAsked) -> None:
+    def on_search_request(self, event: SearchRequest) -> None:
         event.stop()
         self._searched, self._sought_from = event.searched, event.searched.place
         SearchLine.open_in(self.search_room)

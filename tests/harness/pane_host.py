@@ -226,7 +226,7 @@ def _keep(self: Host, message: Message) -> None:
 
 for _name in (
     *("NodeChosen", "KernelChosen", "LineChosen", "RulesChanged"),
-    *("EditorAsked", "CopyAsked", "Flash", "LowerAsked"),
+    *("EditorRequest", "CopyRequest", "Flash", "LowerRequest"),
 ):
     setattr(Host, getattr(messages, _name).handler_name, _keep)
 

@@ -4,7 +4,7 @@ from textual.app import ComposeResult
 
 from idbg.schema.kernel_times import KernelTime
 from idbg.views import kernel_times
-from idbg_tui.messages import BenchAsked, Flash, KernelChosen, SourceAsked
+from idbg_tui.messages import BenchRequest, Flash, KernelChosen, SourceRequest
 from idbg_tui.panes.benchmarks import rows as bench_list
 from idbg_tui.panes.searchable import FindingPane
 from idbg_tui.state import measurements, queries
@@ -74,7 +74,7 @@ class BenchmarksPane(FindingPane):
         if kernel is not None:
             self._go_to(kernel)
         elif measured is not None:
-            self.post_message(BenchAsked(measurements.key(measured)))
+            self.post_message(BenchRequest(measurements.key(measured)))
         else:
             self.post_message(Flash("enter on a measurement shows all of it, on a kernel goes to its source"))
 
@@ -84,7 +84,7 @@ class BenchmarksPane(FindingPane):
             self.post_message(Flash(self._elsewhere, "warning"))
             return
         self.post_message(KernelChosen(kernel.frame, kernel.part, kernel.name, kernel.handle, kernel.line))
-        self.post_message(SourceAsked())
+        self.post_message(SourceRequest())
 
 
 def _elsewhere(state: State) -> str:

@@ -7,7 +7,7 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 
 from idbg.schema.graphs import GraphId, NodeId
-from idbg_tui.messages import CopyAsked, Flash, NodeChosen
+from idbg_tui.messages import CopyRequest, Flash, NodeChosen
 from idbg_tui.panes.base import Pane
 from idbg_tui.panes.graph.column_heads import GraphHeads
 from idbg_tui.panes.graph.filter import GraphFilter
@@ -273,7 +273,7 @@ class GraphPane(Pane):
             return
         node = graph.nodes[index]
         tensor = f"  # {node.tensor}" if node.tensor else ""
-        self.post_message(CopyAsked(f"{node.name} = {node.target}({node.args}){tensor}", f"node {node.name}"))
+        self.post_message(CopyRequest(f"{node.name} = {node.target}({node.args}){tensor}", f"node {node.name}"))
 
     def _no_row(self) -> str:
         return self.lines.empty if self.lines.graph is not None else why_no_graph(self._state)

@@ -15,15 +15,15 @@ from idbg.schema.graphs import NodeId, Part
 from idbg.schema.runs import Run
 from idbg.views.tensors import LOOKS
 from idbg_tui.messages import (
-    ActionAsked,
-    DiffAsked,
-    EditorAsked,
+    ActionRequest,
+    DiffRequest,
+    EditorRequest,
     Flash,
     KernelChosen,
     NodeChosen,
-    OwnerAsked,
-    ReproAsked,
-    SourceAsked,
+    OwnerRequest,
+    ReproRequest,
+    SourceRequest,
 )
 from idbg_tui.panes.kernel_diff.lines import DiffLines
 from idbg_tui.panes.kernel_diff.rows import ORDERS, Heads, Shown, Told, items
@@ -119,13 +119,13 @@ class KernelDiffPane(FindingPane):
                 self._open_stage(item)
             case KernelError() if self._is_shown(item.frame, item.part):
                 self._go_to(item)
-                self.post_message(SourceAsked())
+                self.post_message(SourceRequest())
             case KernelError():
                 self.post_message(Flash(_OTHER_RUN, "warning"))
             case TensorDiff():
-                self.post_message(DiffAsked("tensor", item.name))
+                self.post_message(DiffRequest("tensor", item.name))
             case Told(failed=str(side)):
-                self.post_message(DiffAsked("failure", side))
+                self.post_message(DiffRequest("failure", side))
             case Told(birth=NanBirth() as birth):
                 self._open_birth(birth)
             case Told(blames=True) if self.lines.guilty_row is not None:
@@ -152,13 +152,13 @@ class KernelDiffPane(FindingPane):
         culprit = self.lines.culprit if stage.stage == "kernels" and row.wrong else None
         if culprit is not None and self._is_shown(culprit.frame, culprit.part):
             self._go_to(culprit)
-            self.post_message(SourceAsked())
+            self.post_message(SourceRequest())
         elif (node := self._node_of(stage)) is not None:
             self.post_message(NodeChosen(node, jump=True))
         elif stage.node and not self._is_shown(stage.frame, stage.part):
             self.post_message(Flash(_OTHER_RUN, "warning"))
         else:
-            self.post_message(DiffAsked("stage", row.name))
+            self.post_message(DiffRequest("stage", row.name))
 
     def _open_birth(self, birth: NanBirth) -> None:
         """Go to the launch, or to a node of the line, where a NaN or an infinity is born."""
@@ -167,7 +167,7 @@ class KernelDiffPane(FindingPane):
             self.post_message(NodeChosen(NodeId(birth.graph, birth.node)))
             launch = birth.handle, birth.wrapper_line
             self.post_message(KernelChosen(birth.frame, birth.part, birth.kernel, *launch))
-            self.post_message(SourceAsked())
+            self.post_message(SourceRequest())
             return
         provenance = state.provenance if state is not None else None
         nodes = provenance.nodes_at(birth.file, birth.line) if provenance is not None else []
@@ -213,12 +213,12 @@ class KernelDiffPane(FindingPane):
                 places = (birth,)
         for place in places:
             if place is not None and place.file:
-                self.post_message(EditorAsked(place.file, place.line))
+                self.post_message(EditorRequest(place.file, place.line))
                 return
-        self.post_message(ActionAsked("edit"))
+        self.post_message(ActionRequest("edit"))
 
     def action_look(self, what: str) -> None:
-        self.post_message(DiffAsked(what))
+        self.post_message(DiffRequest(what))
 
     def action_owner(self) -> None:
         """Whose the error of the kernel's launch is, with a script of it; elsewhere a repro of what is wrong."""
@@ -229,18 +229,18 @@ class KernelDiffPane(FindingPane):
             said = "this node was bisected: there is no launch of it that could be called alone; X finds the smallest"
             self.post_message(Flash(f"{said} script"))
         else:
-            self.post_message(OwnerAsked(next(at for at, one in enumerate(report.kernels) if one is item)))
+            self.post_message(OwnerRequest(next(at for at, one in enumerate(report.kernels) if one is item)))
 
     def action_repro(self, smallest: bool = False) -> None:
         """A script, or the smallest, of what the row shows wrong; where nothing was compared, as the key does."""
         if self.lines.report is None:
-            self.post_message(ActionAsked("minify" if smallest else "repro"))
+            self.post_message(ActionRequest("minify" if smallest else "repro"))
             return
         found = soughts.of_row(self.lines.chosen, self.lines.report)
         if isinstance(found, str):
             self.post_message(Flash(found))
         else:
-            self.post_message(ReproAsked(found, smallest=smallest))
+            self.post_message(ReproRequest(found, smallest=smallest))
 
     def action_order(self) -> None:
         order = ORDERS[(ORDERS.index(self._shown.order) + 1) % len(ORDERS)]

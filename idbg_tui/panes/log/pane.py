@@ -8,7 +8,7 @@ from textual.binding import Binding, BindingType
 
 from idbg.format.amounts import counted
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
-from idbg_tui.messages import ActionAsked, CopyAsked, EditorAsked, LineChosen, ReproAsked
+from idbg_tui.messages import ActionRequest, CopyRequest, EditorRequest, LineChosen, ReproRequest
 from idbg_tui.panes.log.narration import Told
 from idbg_tui.panes.log.rows import LogLines
 from idbg_tui.panes.log.wrapping import LogRows
@@ -162,17 +162,17 @@ class LogList(ItemList[int]):
         """The line that the log tells of here, else what `e` opens elsewhere."""
         told = self.session_log.lines[self._line].told if self.session_log.lines else _EMPTY
         if told.file:
-            self.post_message(EditorAsked(told.file, told.line))
+            self.post_message(EditorRequest(told.file, told.line))
         else:
-            self.post_message(ActionAsked("edit"))
+            self.post_message(ActionRequest("edit"))
 
     def action_repro(self, smallest: bool = False) -> None:
         """Of the break, recompile or failure that the line tells of; elsewhere what the key does."""
         line = self.session_log.lines[self._line] if self.session_log.lines else None
         if line is not None and line.sought is not None:
-            self.post_message(ReproAsked(line.sought, smallest=smallest, run=line.run))
+            self.post_message(ReproRequest(line.sought, smallest=smallest, run=line.run))
         else:
-            self.post_message(ActionAsked("minify" if smallest else "repro"))
+            self.post_message(ActionRequest("minify" if smallest else "repro"))
 
     def copied(self, index: int) -> tuple[str, str]:
         block = self.session_log.block(self._laid.line_of(index))
@@ -180,4 +180,4 @@ class LogList(ItemList[int]):
 
     def action_copy_all(self) -> None:
         texts = [line.told.text for line in self.session_log.lines]
-        self.post_message(CopyAsked("\n".join(texts), counted(len(texts), "line")))
+        self.post_message(CopyRequest("\n".join(texts), counted(len(texts), "line")))

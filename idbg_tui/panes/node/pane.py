@@ -7,7 +7,7 @@ from textual.app import ComposeResult
 from textual.content import Content
 
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
-from idbg_tui.messages import CopyAsked, EditorAsked, KernelChosen, NodeChosen
+from idbg_tui.messages import CopyRequest, EditorRequest, KernelChosen, NodeChosen
 from idbg_tui.panes.node.facts import Fact, facts
 from idbg_tui.panes.searchable import FindingPane
 from idbg_tui.state import queries
@@ -66,7 +66,7 @@ class NodePane(FindingPane):
             launch = (call.handle, call.line) if call else ()
             self.post_message(KernelChosen(kernel.frame, kernel.part, kernel.name, *launch))
         elif fact.file:
-            self.post_message(EditorAsked(fact.file, fact.line))
+            self.post_message(EditorRequest(fact.file, fact.line))
 
 
 FactRow = tuple[str, str, Fact]
@@ -111,7 +111,7 @@ class FactList(ItemList[FactRow]):
 
     def action_copy_all(self) -> None:
         texts = [f"{fact.label:<{_LABEL}}{fact.text}".rstrip() for fact in self._facts]
-        self.post_message(CopyAsked("\n".join(texts), "all that is known of this node"))
+        self.post_message(CopyRequest("\n".join(texts), "all that is known of this node"))
 
     def take(self, facts: list[Fact], *, keep: bool) -> None:
         """Show other facts; `keep` leaves the cursor and the scroll where they are."""

@@ -12,7 +12,7 @@ from textual.binding import Binding, BindingType
 from idbg.schema.kept import KeptRepro
 from idbg.schema.repros import Sought
 from idbg.views.repros import sought_words
-from idbg_tui.messages import ActionAsked, CopyAsked, EditorAsked, Flash, ReproAsked, ScriptAsked
+from idbg_tui.messages import ActionRequest, CopyRequest, EditorRequest, Flash, ReproRequest, ScriptRequest
 from idbg_tui.panes.repros import scripts
 from idbg_tui.panes.repros.rows import Columns, Heads, Item, Note, ReproRow, drawn, drawn_note, heads, items
 from idbg_tui.panes.searchable import FindingPane
@@ -109,7 +109,7 @@ class ReproLines(ItemList[Item]):
     def action_copy(self) -> None:
         """The script's path; of a row that has none what it says."""
         if self.path:
-            self.post_message(CopyAsked(self.path, "the script's path"))
+            self.post_message(CopyRequest(self.path, "the script's path"))
         else:
             super().action_copy()
 
@@ -120,7 +120,7 @@ class ReproLines(ItemList[Item]):
             return
         script = scripts.read(self.path, self.folder)
         if script.text:
-            self.post_message(CopyAsked(script.text, self.ALL))
+            self.post_message(CopyRequest(script.text, self.ALL))
         else:
             self.post_message(Flash(f"{script.path}: {script.problem}", "warning"))
 
@@ -166,24 +166,24 @@ class ReprosPane(FindingPane):
         event.stop()
         match self.lines.chosen:
             case Note(other=other) as note if other is not None:
-                self.post_message(ScriptAsked(note.repro, other))
+                self.post_message(ScriptRequest(note.repro, other))
             case ReproRow() | Note() as item:
-                self.post_message(ScriptAsked(item.repro))
+                self.post_message(ScriptRequest(item.repro))
             case _:
                 self.post_message(Flash("enter on a repro reads its script"))
 
     def action_edit(self) -> None:
         """Open the script in the user's editor; elsewhere what the key does."""
         if not self.lines.path:
-            self.post_message(ActionAsked("edit"))
+            self.post_message(ActionRequest("edit"))
             return
-        self.post_message(EditorAsked(scripts.read(self.lines.path, self.lines.folder).path))
+        self.post_message(EditorRequest(scripts.read(self.lines.path, self.lines.folder).path))
 
     def action_repro(self, smallest: bool = False) -> None:
         """The same again; or on with the search for the smallest, from where it was stopped."""
         item = self.lines.chosen
         if not isinstance(item, ReproRow | Note):
-            self.post_message(ActionAsked("minify" if smallest else "repro"))
+            self.post_message(ActionRequest("minify" if smallest else "repro"))
             return
         sought = item.repro.sought
         if sought.kind == "violation" and sought.node is None:
@@ -191,7 +191,7 @@ class ReprosPane(FindingPane):
         if smallest and item.repro.minified is not None and item.repro.minified.minimal:
             self.post_message(Flash(f"{sought_words(sought)}: this is 1-minimal, nothing can be left out"))
             return
-        self.post_message(ReproAsked(sought, smallest=smallest, run=item.repro.run))
+        self.post_message(ReproRequest(sought, smallest=smallest, run=item.repro.run))
 
 
 def _why_empty(state: State) -> str:

@@ -14,7 +14,7 @@ from textual.widgets import Static
 from idbg.format import file_names
 from idbg.format.amounts import counted
 from idbg.format.glyphs import MARKS
-from idbg_tui.messages import CopyAsked, EditorAsked, Flash
+from idbg_tui.messages import CopyRequest, EditorRequest, Flash
 from idbg_tui.panes.repros.scripts import Pairing, Script
 from idbg_tui.widgets.code import CodeView
 from idbg_tui.widgets.lines import cut
@@ -172,8 +172,8 @@ class ReadingScripts(ModalScreen[None], Searching):
         self._follow(self._current, line)
 
     def action_edit(self) -> None:
-        self.post_message(EditorAsked(self.page.script.path, self.page.code.line))
+        self.post_message(EditorRequest(self.page.script.path, self.page.code.line))
 
     def action_copy_all(self) -> None:
         lines = counted(self.page.code.line_count, "line")
-        self.post_message(CopyAsked(self.page.script.text, f"the script ({lines})"))
+        self.post_message(CopyRequest(self.page.script.text, f"the script ({lines})"))

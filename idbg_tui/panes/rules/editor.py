@@ -13,7 +13,7 @@ from textual.widgets.text_area import Edit, EditHistory, EditResult, Selection
 from idbg.accelerators import line_edits
 from idbg.accelerators.toml_text import TextEdit, difference
 from idbg.format.lexing import Lexing
-from idbg_tui.messages import CopyAsked, Flash
+from idbg_tui.messages import CopyRequest, Flash
 from idbg_tui.panes.rules.undo import UndoHistory, location
 
 _RULE = "[[rules]]"
@@ -68,13 +68,13 @@ class TomlEditor(TextArea):
     class ModeChanged(Message):
         """Editing began or ended."""
 
-    class SaveAsked(Message):
+    class SaveRequest(Message):
         """The user wants the text saved."""
 
-    class TakeAsked(Message):
+    class TakeRequest(Message):
         """The user wants the text that another program wrote."""
 
-    class ExternalAsked(Message):
+    class ExternalRequest(Message):
         """The user wants the text in their own editor, at `line` (1-based)."""
 
         def __init__(self, line: int) -> None:
@@ -267,16 +267,16 @@ class TomlEditor(TextArea):
         self._apply(line_edits.toggle(self.text, self.cursor_location[0] + 1))
 
     def action_take(self) -> None:
-        self.post_message(self.TakeAsked())
+        self.post_message(self.TakeRequest())
 
     def action_external(self) -> None:
-        self.post_message(self.ExternalAsked(self.cursor_location[0] + 1))
+        self.post_message(self.ExternalRequest(self.cursor_location[0] + 1))
 
     def action_save(self) -> None:
-        self.post_message(self.SaveAsked())
+        self.post_message(self.SaveRequest())
 
     def action_copy_line(self) -> None:
-        self.post_message(CopyAsked(self.document.get_line(self.cursor_location[0]), "1 line"))
+        self.post_message(CopyRequest(self.document.get_line(self.cursor_location[0]), "1 line"))
 
     def _step(self, up: object) -> TextEdit | None:
         return line_edits.step(self.text, self.cursor_location[0] + 1, up=bool(up))

@@ -12,7 +12,7 @@ from idbg.accelerators import edit
 from idbg.accelerators.values import has_globs, options, spelled
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
 from idbg.schema.errors import AcceleratorError
-from idbg_tui.messages import CopyAsked, Flash
+from idbg_tui.messages import CopyRequest, Flash
 from idbg_tui.panes.rules import form as rule_form
 from idbg_tui.panes.rules import words as rule_words
 from idbg_tui.panes.rules.form import Count, Form, FormRow
@@ -38,14 +38,14 @@ class RuleRows(ItemList[FormRow]):
         Binding("escape", "close", show=False),
     ]
 
-    class ValueAsked(Message):
+    class ValueRequest(Message):
         """The user wants to type the value of a row's key."""
 
         def __init__(self, form: Form, row: FormRow) -> None:
             super().__init__()
             self.form, self.row = form, row
 
-    class LineAsked(Message):
+    class LineRequest(Message):
         """The user wants to write at this 1-based line of the text."""
 
         def __init__(self, line: int) -> None:
@@ -207,11 +207,11 @@ class RuleRows(ItemList[FormRow]):
         elif row.choice or isinstance(getattr(row.rule, row.key), bool):
             self.post_message(Flash("space switches it"))
         elif has_globs(row.rule, row.key) and len(spelled(row.rule, row.key)) > _TYPED:
-            self.post_message(self.LineAsked(max(self.form.line(row), 1)))
+            self.post_message(self.LineRequest(max(self.form.line(row), 1)))
         elif self.wrong:
             self.action_switch()  # which says why nothing can be written
         else:
-            self.post_message(self.ValueAsked(self.form, row))
+            self.post_message(self.ValueRequest(self.form, row))
 
     def action_inward(self) -> None:
         row = self.chosen
@@ -248,7 +248,7 @@ class RuleRows(ItemList[FormRow]):
     def action_copy(self) -> None:
         row = self.chosen
         if row is not None and (row.number, "") in self.form.lines:
-            self.post_message(CopyAsked(edit.rule_text(self.form.text, row.number), "the rule"))
+            self.post_message(CopyRequest(edit.rule_text(self.form.text, row.number), "the rule"))
 
 
 def _change(count: Count) -> str:

@@ -240,13 +240,13 @@ class RulesPane(RuleText, FindingPane):
 
     # ---------------------------------------------------------------- what the views say
 
-    def on_rule_rows_line_asked(self, event: RuleRows.LineAsked) -> None:
+    def on_rule_rows_line_request(self, event: RuleRows.LineRequest) -> None:
         event.stop()
         self._go("text")
         self.editor.go_to(event.line)
         self.post_message(Flash("a long list is edited as text: enter edits, esc goes back to the form"))
 
-    def on_rule_rows_value_asked(self, event: RuleRows.ValueAsked) -> None:
+    def on_rule_rows_value_request(self, event: RuleRows.ValueRequest) -> None:
         event.stop()
         form, row = event.form, event.row
 

@@ -7,7 +7,7 @@ from textual.binding import Binding, BindingType
 from textual.timer import Timer
 from textual.widgets import TextArea
 
-from idbg_tui.messages import EditorAsked, Flash, RulesChanged
+from idbg_tui.messages import EditorRequest, Flash, RulesChanged
 from idbg_tui.panes.prompting import AskingPane
 from idbg_tui.panes.rules.document import RulesDocument
 from idbg_tui.panes.rules.editor import TomlEditor
@@ -102,9 +102,9 @@ class RuleText(AskingPane):
     def _open_outside(self, line: int) -> None:
         document, path = self.document, self.document.home.path
         if path is not None and not document.edited and not document.gone:
-            self.post_message(EditorAsked(str(path), line))
+            self.post_message(EditorRequest(str(path), line))
         else:
-            self.post_message(EditorAsked(document.home.name, line, document.text))
+            self.post_message(EditorRequest(document.home.name, line, document.text))
 
     def action_undo(self) -> None:
         self.editor.undo()
@@ -112,15 +112,15 @@ class RuleText(AskingPane):
     def action_redo(self) -> None:
         self.editor.redo()
 
-    def on_toml_editor_external_asked(self, event: TomlEditor.ExternalAsked) -> None:
+    def on_toml_editor_external_request(self, event: TomlEditor.ExternalRequest) -> None:
         event.stop()
         self._open_outside(event.line)
 
-    def on_toml_editor_take_asked(self, event: TomlEditor.TakeAsked) -> None:
+    def on_toml_editor_take_request(self, event: TomlEditor.TakeRequest) -> None:
         event.stop()
         self.action_take()
 
-    def on_toml_editor_save_asked(self, event: TomlEditor.SaveAsked) -> None:
+    def on_toml_editor_save_request(self, event: TomlEditor.SaveRequest) -> None:
         event.stop()
         self.action_save()
 

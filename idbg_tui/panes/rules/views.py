@@ -11,7 +11,7 @@ from idbg.checking.relax import Relaxation, relaxations
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
 from idbg.schema.errors import AcceleratorError
 from idbg.schema.violations import SEVERITIES
-from idbg_tui.messages import CopyAsked, Flash
+from idbg_tui.messages import CopyRequest, Flash
 from idbg_tui.panes.rules.document import RulesDocument
 from idbg_tui.state import queries, sentences, stages
 from idbg_tui.state.state import State
@@ -112,7 +112,7 @@ class RelaxRows(ItemList[Relaxation]):
 
     def action_copy(self) -> None:
         text = "\n".join(f"{one.rule.name}: {_says(one)} (removes {one.count})" for one in self.items)
-        self.post_message(CopyAsked(text, "what it would take"))
+        self.post_message(CopyRequest(text, "what it would take"))
 
 
 class DiffRows(ItemList[str]):
@@ -147,7 +147,7 @@ class DiffRows(ItemList[str]):
         return [(clip(f" {item}", width), style)]
 
     def action_copy(self) -> None:
-        self.post_message(CopyAsked("\n".join(self.items), "the diff"))
+        self.post_message(CopyRequest("\n".join(self.items), "the diff"))
 
 
 def _says(item: Relaxation) -> str:

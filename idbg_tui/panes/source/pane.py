@@ -9,14 +9,14 @@ from textual.widget import Widget
 
 from idbg.format.glyphs import MARKS, plain
 from idbg_tui.messages import (
-    ActionAsked,
-    EditorAsked,
+    ActionRequest,
+    EditorRequest,
     Flash,
     KernelChosen,
     LineChosen,
-    LowerAsked,
+    LowerRequest,
     NodeChosen,
-    WhyAsked,
+    WhyRequest,
 )
 from idbg_tui.panes.base import Pane
 from idbg_tui.panes.source import lowered as lowered_sheet
@@ -165,7 +165,7 @@ class SourcePane(Pane, Searching):
         lowered = lowered_sheet.known(state, kernel)
         if lowered is None:
             self._level = 1
-            self.post_message(LowerAsked(kernel))
+            self.post_message(LowerRequest(kernel))
         else:
             self._level = (min(self._level, len(lowered.texts)) + 1) % (len(lowered.texts) + 1)
         self._seen = ()
@@ -181,21 +181,21 @@ class SourcePane(Pane, Searching):
         """What was decided about the kernel, or the line of the user's, that is shown; else about the selected node."""
         state, kernel = self._state, queries.shown_kernel(self._state) if self._state else None
         if self._sheet.path:
-            self.post_message(WhyAsked(file=self._sheet.path, line=self.query_one(CodeView).line))
+            self.post_message(WhyRequest(file=self._sheet.path, line=self.query_one(CodeView).line))
         elif self._view == "kernel" and kernel is not None:
-            self.post_message(WhyAsked(kernel=sheets.kernel_key(kernel)))
+            self.post_message(WhyRequest(kernel=sheets.kernel_key(kernel)))
         elif state is not None and state.selected is not None:
-            self.post_message(WhyAsked(node=state.selected))
+            self.post_message(WhyRequest(node=state.selected))
         else:
-            self.post_message(ActionAsked("why"))
+            self.post_message(ActionRequest("why"))
 
     def action_edit(self) -> None:
         """Open the user's file: at the cursor if it is the text shown, else at the selected node's line."""
         node = self._state.node if self._state else None
         if self._sheet.path:
-            self.post_message(EditorAsked(self._sheet.path, self.query_one(CodeView).line))
+            self.post_message(EditorRequest(self._sheet.path, self.query_one(CodeView).line))
         elif node is not None and node.file:
-            self.post_message(EditorAsked(node.file, node.line))
+            self.post_message(EditorRequest(node.file, node.line))
         else:
             self.post_message(Flash("this node has no line in your program to edit"))
 

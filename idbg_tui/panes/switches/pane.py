@@ -21,7 +21,7 @@ from idbg.schema.decisions.switches import Switch
 from idbg.schema.programs import OptionValue
 from idbg.schema.runs import Run
 from idbg.views import compared
-from idbg_tui.messages import DefaultsAsked, EditorAsked, Flash, SwitchAsked
+from idbg_tui.messages import DefaultsRequest, EditorRequest, Flash, SwitchRequest
 from idbg_tui.panes.prompting import AskingPane
 from idbg_tui.panes.switches.rows import Item, SwitchLines, SwitchRow, items, words
 from idbg_tui.state import queries
@@ -249,7 +249,7 @@ class SwitchesPane(AskingPane, Searching):
             title = "Before, and after" if row.sides.before and row.sides.after else "It is in one run alone"
             self.app.push_screen(Reading(title, "", partial(sides.entries, row.sides)))
         elif row is not None and row.enter == "edit":
-            self.post_message(EditorAsked(row.file, row.line))
+            self.post_message(EditorRequest(row.file, row.line))
         elif row is not None and row.fold is not None:
             self._turn(row.fold, closing=row.is_open)
         else:
@@ -286,7 +286,7 @@ class SwitchesPane(AskingPane, Searching):
         elif row.switch.group == switches.UNLISTED:
             self.post_message(Flash(f"{row.switch.name} is none of the listed switches: ^x takes it away"))
         elif row.switch.type == "bool" and flip:
-            self.post_message(SwitchAsked(row.switch, flip=True))
+            self.post_message(SwitchRequest(row.switch, flip=True))
         elif row.switch.choices or row.switch.type == "bool":
             self._pick(row)
         else:
@@ -299,7 +299,7 @@ class SwitchesPane(AskingPane, Searching):
 
         def take(name: str | None) -> None:
             if name is not None:
-                self.post_message(SwitchAsked(switch, values[name]))
+                self.post_message(SwitchRequest(switch, values[name]))
 
         self.app.push_screen(Picker(switch.name, listed, words(switch, row.value)), take)
 
@@ -307,7 +307,7 @@ class SwitchesPane(AskingPane, Searching):
         switch = row.switch
 
         def take(text: str) -> None:
-            self.post_message(SwitchAsked(switch, switches.typed(switch, text)))
+            self.post_message(SwitchRequest(switch, switches.typed(switch, text)))
 
         value = ",".join(map(str, row.value)) if isinstance(row.value, list) else switches.spelled(row.value)
         self.ask(f"{switch.name}, {switch.type}; torch's default is {words(switch, switch.default)}", value, take)
@@ -318,10 +318,10 @@ class SwitchesPane(AskingPane, Searching):
         if row is None or not row.changed:
             self.post_message(Flash("this switch is as torch has it"))
         else:
-            self.post_message(SwitchAsked(row.switch, row.switch.default))
+            self.post_message(SwitchRequest(row.switch, row.switch.default))
 
     def action_undo_all(self) -> None:
-        self.post_message(DefaultsAsked())
+        self.post_message(DefaultsRequest())
 
     def action_hide(self) -> None:
         """List only what was changed, or all."""

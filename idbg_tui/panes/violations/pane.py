@@ -13,7 +13,7 @@ from idbg.format.failures import headline
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
 from idbg.schema.graphs import NodeId
 from idbg.schema.repros import Sought
-from idbg_tui.messages import ActionAsked, NodeChosen, ReproAsked
+from idbg_tui.messages import ActionRequest, NodeChosen, ReproRequest
 from idbg_tui.panes.searchable import FindingPane
 from idbg_tui.panes.violations.costs import Cost, costs_by_rule
 from idbg_tui.panes.violations.rows import CodeLine, Gone, Item, RuleHeading, violation_list
@@ -208,7 +208,7 @@ class ViolationsPane(FindingPane):
         event.stop()
         item = self.lines.items[event.index] if self.lines.items else None
         if isinstance(item, Cost) and item.view and item.node is None:
-            self.post_message(ActionAsked(item.view))
+            self.post_message(ActionRequest(item.view))
             return
         nodes = self._under_cursor()
         if nodes:
@@ -235,9 +235,9 @@ class ViolationsPane(FindingPane):
         nodes = self._under_cursor()
         if nodes:
             sought = Sought("violation", node=nodes[0], rule=self.lines.items[self.lines.cursor].rule.name)
-            self.post_message(ReproAsked(sought, smallest=smallest))
+            self.post_message(ReproRequest(sought, smallest=smallest))
         else:
-            self.post_message(ActionAsked("minify" if smallest else "repro"))
+            self.post_message(ActionRequest("minify" if smallest else "repro"))
 
 
 def _nodes_of(item: Item) -> tuple[NodeId, ...]:

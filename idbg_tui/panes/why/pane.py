@@ -11,13 +11,13 @@ from textual.binding import Binding, BindingType
 from idbg.schema.decisions.decision import Decision
 from idbg.schema.runs import Run
 from idbg_tui.messages import (
-    EditorAsked,
+    EditorRequest,
     Flash,
     HintsChanged,
     KernelChosen,
     LineChosen,
     NodeChosen,
-    SourceAsked,
+    SourceRequest,
 )
 from idbg_tui.panes.why import flame, views
 from idbg_tui.panes.why.row_keys import RowKeys
@@ -295,12 +295,12 @@ class WhyPane(RowKeys):
         if row is None:
             self.post_message(Flash(self.lines.empty))
         elif row.enter == "edit" and row.file:
-            self.post_message(EditorAsked(row.file, row.line))
+            self.post_message(EditorRequest(row.file, row.line))
         elif row.enter == "node" and (node := self._node_of(row)) is not None:
             self.post_message(NodeChosen(node, jump=True))
         elif row.enter == "kernel" and row.kernel is not None:
             self.post_message(KernelChosen(*row.kernel))
-            self.post_message(SourceAsked())
+            self.post_message(SourceRequest())
         elif row.fold is not None:
             self.action_fold()
         elif row.blocks:

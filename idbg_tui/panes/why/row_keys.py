@@ -5,14 +5,14 @@ from idbg.schema.graphs import GraphId, NodeId
 from idbg.schema.repros import Sought
 from idbg.schema.runs import Run
 from idbg_tui.messages import (
-    ActionAsked,
-    EditorAsked,
+    ActionRequest,
+    EditorRequest,
     Flash,
     NodeChosen,
-    PairAsked,
-    ReproAsked,
-    TraceAsked,
-    TryAsked,
+    PairRequest,
+    ReproRequest,
+    TraceRequest,
+    TryRequest,
 )
 from idbg_tui.panes.searchable import FindingPane
 from idbg_tui.panes.why.views import VIEWS, ViewName
@@ -90,34 +90,34 @@ class RowKeys(FindingPane):
             words = f"{subject.name} is marked: J on another: why not fused?" if self._marked else "no mark"
             self.post_message(Flash(words))
         else:
-            self.post_message(PairAsked(self._marked, subject))
+            self.post_message(PairRequest(self._marked, subject))
             self._marked = None
         self.show_marks()
 
     def action_why_not(self) -> None:
         """Pick the one with which the row's node or kernel might be fused."""
         subject = self._subject
-        self.post_message(PairAsked(subject) if subject is not None else ActionAsked("why_not"))
+        self.post_message(PairRequest(subject) if subject is not None else ActionRequest("why_not"))
 
     def action_write(self) -> None:
         """Of the run's time a file that Perfetto opens; elsewhere the report."""
         if self.view == "time" and self._run is not None:
-            self.post_message(TraceAsked(self._run.number))
+            self.post_message(TraceRequest(self._run.number))
         else:
-            self.post_message(ActionAsked("report"))
+            self.post_message(ActionRequest("report"))
 
     def action_try(self) -> None:
         """Run again with what the row suggests."""
         row = self.lines.chosen
         if row is not None and row.again is not None:
-            self.post_message(TryAsked(row.again))
+            self.post_message(TryRequest(row.again))
         else:
             self.post_message(Flash("nothing to try here: t is for what says so in breaks and recompiles"))
 
     def action_edit(self) -> None:
         """Open the row's line in the user's editor; of a row without one, what the key does."""
         row = self.lines.chosen
-        asked = EditorAsked(row.file, row.line) if row is not None and row.file else ActionAsked("edit")
+        asked = EditorRequest(row.file, row.line) if row is not None and row.file else ActionRequest("edit")
         self.post_message(asked)
 
     def action_repro(self, smallest: bool = False) -> None:
@@ -127,6 +127,6 @@ class RowKeys(FindingPane):
         sought = Sought("node", node) if node is not None else None
         sought = row.sought or sought if row is not None else None
         if sought is not None:
-            self.post_message(ReproAsked(sought, smallest=smallest))
+            self.post_message(ReproRequest(sought, smallest=smallest))
         else:
-            self.post_message(ActionAsked("minify" if smallest else "repro"))
+            self.post_message(ActionRequest("minify" if smallest else "repro"))

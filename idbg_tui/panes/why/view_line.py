@@ -1,6 +1,7 @@
 """Which views are there, which is shown, and how much has each? One line, which can be clicked."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from textual import events
 from textual.content import Content
@@ -20,12 +21,11 @@ class ViewLine(Widget):
     ViewLine { height: 1; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
     """
 
+    @dataclass
     class Chosen(Message):
         """The user clicked on a view's name."""
 
-        def __init__(self, view: ViewName) -> None:
-            super().__init__()
-            self.view = view
+        view: ViewName
 
     def __init__(self) -> None:
         super().__init__()

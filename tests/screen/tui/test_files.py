@@ -10,7 +10,7 @@ from idbg.format.failures import place_of
 from idbg.schema import events
 from idbg.schema.graphs import Graph
 from idbg.schema.programs import Failure, Program, Target
-from idbg_tui.messages import EditorAsked
+from idbg_tui.messages import EditorRequest
 from idbg_tui.panes.log.pane import LogPane
 from idbg_tui.panes.node import facts
 from idbg_tui.state import queries
@@ -130,7 +130,7 @@ async def test_e_in_the_log_opens_the_line_that_is_told_of_there() -> None:
             rows.place_cursor(next(y for y, text in enumerate(texts) if words in text))
             await pilot.press("e")
             await pilot.pause()
-        asked = [(message.path, message.line) for message in app.of(EditorAsked)]  # type: ignore[attr-defined]
+        asked = [(message.path, message.line) for message in app.of(EditorRequest)]  # type: ignore[attr-defined]
     assert asked == [("/x/syntax.py", 4), ("/x/lib.py", 9)]
 
 

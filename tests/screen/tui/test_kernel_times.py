@@ -12,7 +12,7 @@ from idbg.schema.kernel_times import KernelTime, KernelTimes, Peaks
 from idbg.schema.programs import Failure
 from idbg.views import bench_charts, kernel_times
 from idbg.views.kernel_times import doubts
-from idbg_tui.messages import LowerAsked
+from idbg_tui.messages import LowerRequest
 from idbg_tui.panes.benchmarks import rows
 from idbg_tui.panes.node import facts
 from idbg_tui.panes.source.pane import Caption, SourcePane
@@ -115,8 +115,8 @@ async def test_m_asks_once_and_then_goes_down_level_by_level(state: State) -> No
         await pilot.pause()
         await pilot.press("m")
         await pilot.pause()
-        (asked,) = app.of(LowerAsked)
-        assert isinstance(asked, LowerAsked) and state.shown is not None
+        (asked,) = app.of(LowerRequest)
+        assert isinstance(asked, LowerRequest) and state.shown is not None
         kernel = asked.kernel
         state.apply(
             [
@@ -133,7 +133,7 @@ async def test_m_asks_once_and_then_goes_down_level_by_level(state: State) -> No
     assert "PTX · 1 of 2 · 40 registers · none spilled" in captions[0] and "occupancy 50 %" in captions[0]
     assert "SASS · 2 of 2" in captions[1]
     assert "SASS" not in captions[2] and "PTX" not in captions[2]
-    assert len(app.of(LowerAsked)) == 1
+    assert len(app.of(LowerRequest)) == 1
 
 
 def test_a_kernel_is_no_faster_than_the_machine(state: State) -> None:

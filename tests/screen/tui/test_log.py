@@ -11,7 +11,7 @@ from idbg.schema.diff import Comparison
 from idbg.schema.programs import Failure, Program, Target
 from idbg.schema.repros import Sought
 from idbg.schema.runs import Run, fold
-from idbg_tui.messages import CopyAsked, Flash, LineChosen
+from idbg_tui.messages import CopyRequest, Flash, LineChosen
 from idbg_tui.panes.log.narration import tell
 from idbg_tui.panes.log.pane import LogPane
 from idbg_tui.panes.log.rows import LIMIT, LogLines
@@ -189,7 +189,9 @@ async def test_enter_on_a_line_about_the_users_code_goes_there_and_y_copies_the_
     async with app.run_test(size=(60, 12)) as pilot:
         await pilot.pause()
         await pilot.press("y", "k", "k", "enter")
-    assert [message.text for message in app.of(CopyAsked)] == ["⚠ graph break  m.py:7\n    print() is\n    not traced"]
+    assert [message.text for message in app.of(CopyRequest)] == [
+        "⚠ graph break  m.py:7\n    print() is\n    not traced"
+    ]
     assert [(message.file, message.line) for message in app.of(LineChosen)] == [("/a/m.py", 7)]
 
 

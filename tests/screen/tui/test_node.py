@@ -8,7 +8,7 @@ from idbg.analysis.outline import ModuleHeading
 from idbg.schema.events import GraphCaptured, RulesEdited, RunStarted
 from idbg.schema.graphs import Graph, Node, Sym, TensorMeta
 from idbg.schema.programs import Program, Target
-from idbg_tui.messages import CopyAsked, EditorAsked, KernelChosen, NodeChosen
+from idbg_tui.messages import CopyRequest, EditorRequest, KernelChosen, NodeChosen
 from idbg_tui.panes.node.facts import facts, value_of
 from idbg_tui.panes.node.pane import NodePane
 from idbg_tui.state import queries
@@ -120,7 +120,7 @@ async def test_enter_on_another_stage_a_kernel_and_the_users_line_goes_there(sta
     app = await pressed(make_state(state.node.file, node="mm"), "G", "k", "k", "enter")
     assert [message.name for message in app.of(KernelChosen)] == ["extern_kernels.mm"]
     app = await pressed(make_state(state.node.file, node="mm"), "j", "j", "enter")
-    assert [message.line for message in app.of(EditorAsked)] == [5]
+    assert [message.line for message in app.of(EditorRequest)] == [5]
 
 
 async def test_a_recheck_keeps_the_cursor_and_another_node_starts_at_its_top(state: State) -> None:
@@ -163,7 +163,7 @@ async def test_without_a_node_the_pane_says_what_would_fill_it() -> None:
 
 async def test_y_copies_the_fact_under_the_cursor_and_Y_all_of_them(state: State) -> None:
     app = await pressed(state, "y", "Y")
-    one, everything = (message.text for message in app.of(CopyAsked))
+    one, everything = (message.text for message in app.of(CopyRequest))
     assert one == "aten.mm.default · call_function · 0/0 inference"
     assert everything.startswith("op         aten.mm.default") and len(everything.split("\n")) > 4
 

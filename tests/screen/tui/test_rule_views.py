@@ -6,7 +6,7 @@ from textual.widgets import Input, Static
 
 from idbg.accelerators import registry
 from idbg.schema.events import RulesEdited
-from idbg_tui.messages import CopyAsked
+from idbg_tui.messages import CopyRequest
 from idbg_tui.state import queries
 from idbg_tui.state.state import State
 from idbg_tui.widgets.picker import Choices
@@ -264,7 +264,7 @@ async def test_y_copies_the_rule_and_e_opens_the_editor_at_its_line(bench: Bench
     async with bench.app.run_test(size=SIZE) as pilot:
         await pilot.pause()
         await pilot.press("j", "y")
-        copied = [message.text for message in bench.app.posted if isinstance(message, CopyAsked)]
+        copied = [message.text for message in bench.app.posted if isinstance(message, CopyRequest)]
         assert copied == ['[[rules]]\nkind = "dtype"\nallowed = ["float32"]']
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from idbg.accelerators.registry import PRESETS
 from idbg.schema.events import RulesEdited, RulesRefused
-from idbg_tui.messages import EditorAsked, Flash
+from idbg_tui.messages import EditorRequest, Flash
 from idbg_tui.panes.rules import text as rules_text
 from idbg_tui.panes.rules.editor import TomlEditor
 from idbg_tui.state import queries
@@ -170,7 +170,7 @@ async def test_what_comes_back_from_the_users_editor_is_taken(bench: Bench) -> N
     async with bench.app.run_test(size=(60, 20)) as pilot:
         await bench.text(pilot)
         await bench.press(pilot, "g", "j", "e")
-        asked = [message for message in bench.app.posted if isinstance(message, EditorAsked)]
+        asked = [message for message in bench.app.posted if isinstance(message, EditorRequest)]
         assert [(message.path, message.line, message.text) for message in asked] == [("small.toml", 2, RULES)]
         bench.disk("# edited outside\n" + RULES, "editor")
         assert bench.editor.text == "# edited outside\n" + RULES

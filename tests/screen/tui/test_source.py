@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from idbg_tui.messages import CopyAsked, EditorAsked, Flash, KernelChosen, LineChosen, NodeChosen
+from idbg_tui.messages import CopyRequest, EditorRequest, Flash, KernelChosen, LineChosen, NodeChosen
 from idbg_tui.panes.source.pane import Caption, SourcePane
 from idbg_tui.panes.source.sheets import VIEWS, SheetView, make
 from idbg_tui.state import queries
@@ -187,7 +187,7 @@ async def test_comma_and_full_stop_go_through_the_runs_kernels(model: str) -> No
 
 async def test_y_copies_the_cursor_line_as_it_is_in_the_file(model: str) -> None:
     app, _, _ = await shown(make_state(model, node="relu"), "python", "y", "shift+down", "y")
-    assert [(message.text, message.what) for message in app.of(CopyAsked)] == [
+    assert [(message.text, message.what) for message in app.of(CopyRequest)] == [
         ("    y = torch.relu(y)", "1 line"),
         ("    y = torch.relu(y)\n    return y.sum()", "2 lines"),
     ]
@@ -195,7 +195,7 @@ async def test_y_copies_the_cursor_line_as_it_is_in_the_file(model: str) -> None
 
 async def test_e_opens_the_users_file_at_the_cursor(model: str) -> None:
     app, _, _ = await shown(make_state(model, node="relu"), "python", "g", "e")
-    assert [(message.path, message.line) for message in app.of(EditorAsked)] == [(model, 1)]
+    assert [(message.path, message.line) for message in app.of(EditorRequest)] == [(model, 1)]
 
 
 async def test_a_search_marks_and_visits_every_match_and_escape_ends_it(model: str) -> None:

@@ -123,7 +123,7 @@ async def test_p_shows_what_the_pass_did_and_a_line_of_it_leads_to_its_node(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copied: list[str] = []
-    monkeypatch.setattr(Asked, "on_copy_asked", lambda _, asked: copied.append(asked.text))
+    monkeypatch.setattr(Asked, "on_copy_request", lambda _, asked: copied.append(asked.text))
     async with opened(tmp_path, recorded_by_a_pass()) as (app, pilot, _):
         await pilot.press("p")
         await settle(pilot)
@@ -156,7 +156,7 @@ async def test_p_says_why_there_is_no_pass_to_show(tmp_path: Path) -> None:
 
 async def test_e_opens_what_made_it_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[str, int]] = []
-    monkeypatch.setattr(Asked, "on_editor_asked", lambda _, asks: asked.append((asks.path, asks.line)))
+    monkeypatch.setattr(Asked, "on_editor_request", lambda _, asks: asked.append((asks.path, asks.line)))
     async with opened(tmp_path, recorded_by_a_pass()) as (_, pilot, lines):
         await pilot.press("e")
         await settle(pilot)

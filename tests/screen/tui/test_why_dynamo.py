@@ -8,7 +8,7 @@ from textual.pilot import Pilot
 from idbg.schema.decisions.decision import Decision
 from idbg.schema.decisions.dynamo import FailedGuard, FrameResult, StackLine
 from idbg_tui.app import IdbgApp
-from idbg_tui.messages import EditorAsked
+from idbg_tui.messages import EditorRequest
 from idbg_tui.panes.why import views
 from idbg_tui.panes.why.pane import WhyPane
 from idbg_tui.panes.why.views import ViewName, text_of
@@ -151,7 +151,7 @@ async def test_enter_on_a_break_opens_the_line_and_point_goes_to_the_graph_after
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = app_of("breaking", tmp_path)
-    opened: list[EditorAsked] = []
+    opened: list[EditorRequest] = []
     async with app.run_test(size=WIDE) as pilot:
         monkeypatch.setattr(app.controllers.files, "edit", opened.append)
         await shown(pilot, "breaks")
