@@ -152,7 +152,7 @@ def _session_named(text: str, output: str | None) -> Path | None:
         return None  # at once: a program is what is mostly named
     if is_session(Path(text)):
         return Path(text)
-    from idbg.session.find import named
+    from idbg.session.index import named
 
     return named(text, output_folder(output))
 

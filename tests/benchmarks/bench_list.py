@@ -19,8 +19,8 @@ from pathlib import Path
 from idbg.schema import events
 from idbg.schema.programs import Program, Target
 from idbg.session.event_bus import EventBus
-from idbg.session.kept_summary import NAME
 from idbg.session.store import Store
+from idbg.session.summaries import NAME
 
 BOUNDS = {1_000: 0.3, 10_000: 1.0}
 PLAIN = [sys.executable, "-c", "pass"]

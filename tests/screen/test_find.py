@@ -6,7 +6,7 @@ import pytest
 
 from idbg.config import places
 from idbg.schema.errors import OutputError
-from idbg.session.find import find, named
+from idbg.session.index import find, named
 from tests.harness.sessions import small_log
 
 

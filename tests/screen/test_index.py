@@ -11,7 +11,7 @@ from idbg.schema.events import SessionOpened, WorkerDied
 from idbg.schema.programs import Program
 from idbg.schema.runs import fold
 from idbg.schema.summaries import SessionSummary
-from idbg.session import kept_summary, reading
+from idbg.session import reading, summaries
 from idbg.session.index import sessions
 from idbg.session.store import Store
 from tests.harness import recorded
@@ -185,10 +185,10 @@ def test_a_hostile_summary_lies_about_itself_alone(output: Path) -> None:
     folder = small_log(output / "one", at=1.0)
     size = (folder / "events.jsonl").stat().st_size
     lie = SessionSummary(folder="/etc", name="../../etc", program="\x1b[31m</script>", started=1e308)
-    kept_summary.write(folder, lie, size)
+    summaries.write(folder, lie, size)
     (told,) = sessions(output)
     assert (told.folder, told.name) == (str(folder), "one")
-    (folder / kept_summary.NAME).unlink()
-    os.mkfifo(folder / kept_summary.NAME)
+    (folder / summaries.NAME).unlink()
+    os.mkfifo(folder / summaries.NAME)
     shutil.rmtree(places.cache())
     assert sessions(output)[0].started == 1.0

@@ -13,7 +13,7 @@ from idbg.schema.errors import OutputError
 from idbg.schema.events import SessionOpened
 from idbg.schema.programs import Program
 from idbg.schema.summaries import SessionSummary
-from idbg.session import kept_summary, removal, retention
+from idbg.session import removal, summaries
 from idbg.session.index import sessions
 from idbg.session.store import Store
 from tests.harness.sessions import killed_session_of, session_of, small_log
@@ -124,13 +124,13 @@ def summary(name: str, days: float, *, size: int = 10, live: bool = False) -> Se
 )
 def test_old_many_and_large_ones_go(keeping: Keeping, gone: list[str]) -> None:
     found = [summary("a", 1), summary("b", 2), summary("c", 3), summary("d", 4)]
-    assert [each.name for each in retention.superfluous(found, keeping, 0.0)] == gone
+    assert [each.name for each in removal.superfluous(found, keeping, 0.0)] == gone
 
 
 def test_live_ones_and_new_ones_stay_whatever_the_settings_say() -> None:
-    new = summary("new", retention.GRACE / 86400 / 2)
+    new = summary("new", removal.GRACE / 86400 / 2)
     found = [new, summary("live", 9, live=True), summary("old", 10)]
-    assert [each.name for each in retention.superfluous(found, Keeping(sessions=1, size=1), 0.0)] == ["old"]
+    assert [each.name for each in removal.superfluous(found, Keeping(sessions=1, size=1), 0.0)] == ["old"]
 
 
 def test_what_goes_is_gone_when_another_begins(output: Path) -> None:
@@ -139,11 +139,11 @@ def test_what_goes_is_gone_when_another_begins(output: Path) -> None:
     now = time.time()
     small_log(output / "new", at=now)
     os.utime(output / "new" / "events.jsonl")
-    thread = retention.begin(output, Keeping(sessions=1))
+    thread = removal.begin(output, Keeping(sessions=1))
     assert thread is not None
     thread.join(20)
     assert sorted(path.name for path in output.iterdir()) == ["new", "noted"]
-    assert retention.begin(output, Keeping()) is None
+    assert removal.begin(output, Keeping()) is None
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_a_session_of_which_nothing_can_be_read_stays(output: Path) -> None:
     assert found.damaged and not found.started
     small_log(output / "old", at=1.0)
     os.utime(output / "old" / "events.jsonl", (1.0, 1.0))
-    retention.apply(output, Keeping(sessions=1, days=1, size=1))
+    removal.apply(output, Keeping(sessions=1, days=1, size=1))
     assert [path.name for path in output.iterdir()] == ["newer"]
 
 
@@ -176,7 +176,7 @@ def test_what_a_session_says_of_its_own_size_costs_no_other(output: Path) -> Non
     for name, at in (("mine", 1.0), ("anybodys", 2.0)):
         folder = small_log(output / name, at=at)
         told = SessionSummary(folder=str(folder), name=name, program="m.py", started=at, bytes=1 << 50, ended=True)
-        kept_summary.write(folder, told, (folder / "events.jsonl").stat().st_size)
+        summaries.write(folder, told, (folder / "events.jsonl").stat().st_size)
     assert {each.bytes for each in sessions(output)} == {1 << 50}
-    retention.apply(output, Keeping(size=1 << 20))
+    removal.apply(output, Keeping(size=1 << 20))
     assert sorted(path.name for path in output.iterdir()) == ["anybodys", "mine"]

@@ -9,7 +9,7 @@ import pytest
 from idbg.schema.events import GraphCaptured
 from idbg.schema.graphs import MOST_DIMS, MOST_STORAGES, Graph, GraphId, Node, Sym, TensorMeta
 from idbg.session import reading
-from idbg.session.bounds import impossible
+from idbg.session.reading import impossible
 
 RECORDING = Path(__file__).parents[1] / "recordings" / "attention.jsonl"
 

@@ -33,14 +33,14 @@ def output_folder(given: str | None = None) -> Path:
 
 def find(text: str, given: str | None = None) -> Path:
     """The session that a command line names (`SESSION`); `given` is its --output. Raises OutputError."""
-    from idbg.session.find import find
+    from idbg.session.index import find
 
     return find(text, output_folder(given))
 
 
 def named(text: str, given: str | None = None) -> Path | None:
     """The same where it may name a program instead: None then. Raises OutputError for a folder that is no session."""
-    from idbg.session.find import find, named
+    from idbg.session.index import find, named
 
     folder = output_folder(given)
     return named(text, folder) or (find(text, folder) if places.expanded(text).is_dir() else None)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from idbg.schema.errors import BadInput
-from idbg.session.find import LAST, find
+from idbg.session.index import LAST, find
 
 
 class Where:

@@ -1,4 +1,4 @@
-"""Who hears of what happens in a session, and where is it written down?"""
+"""Record the events of a session: fold them, write them to disk and pass them to listeners."""
 
 import logging
 import queue
@@ -35,12 +35,12 @@ class EventBus:
 
     @property
     def events(self) -> list[SessionEvent]:
-        """Everything so far, in order: a copy."""
+        """A copy of all events so far, in order."""
         with self._changed:
             return self._events.copy()
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Pass every later event to `listener`, in order; the answer ends that."""
+        """Pass every later event to `listener`, in order; call the result to unsubscribe."""
         with self._changed:
             self._listeners += (listener,)
 
@@ -51,17 +51,17 @@ class EventBus:
         return unsubscribe
 
     def emit(self, event: SessionEvent) -> None:
-        """Note what happened in the history at once, and have it written and passed on; returns at once. A disk that
-        refuses is noted once, and the session goes on in memory.
+        """Apply the event to the history and queue it for the disk and the listeners; returns at once. A failing disk
+        is noted once, and the session continues in memory.
         """
         with self._changed:
             self._events.append(event)
             self.history.apply(event)
             self._waiting += 1
-            self._deliveries.put((event, self._listeners))  # who comes later does not hear it
+            self._deliveries.put((event, self._listeners))  # later subscribers do not get it
 
     def forget(self, run: int) -> None:
-        """Let go of what a run that is over takes most memory for; what it came to stays."""
+        """Free the graphs, code and output of a finished run; its verdict stays."""
         with self._changed:
             held = self.history.runs.get(run)
             if held is None or held.ended is None:
@@ -73,9 +73,9 @@ class EventBus:
             ]
 
     def flush(self, timeout: float | None = None) -> bool:
-        """Wait until every event is on disk and was delivered; a listener that calls this does not wait for itself.
+        """Wait until every event is on disk and delivered; returns at once when called from a listener.
 
-        False where that is not so within `timeout`, or where nobody delivers any more.
+        Returns False after `timeout` seconds, or if the delivery thread has ended.
         """
         if threading.current_thread() is self._thread:
             return True
@@ -84,7 +84,7 @@ class EventBus:
             return self._waiting == 0
 
     def close(self) -> None:
-        """Deliver what is left, also what is said of the disk meanwhile, and end. Idempotent."""
+        """Deliver the remaining events, notes about the disk included, and end the thread. Idempotent."""
         if not self._closed:
             self._closed = True
             self.flush()
@@ -100,8 +100,8 @@ class EventBus:
             note = store.append(event)
             if note is not None:
                 self.emit(note)
-        # Broad on purpose: besides the disk's OSError there is whatever an encoder raises for a record of others
-        # (msgspec a TypeError, Python a UnicodeError or RecursionError), and none of it may end the delivery.
+        # Broad on purpose: beside the disk's OSError, encoding a plug-in's record may raise anything (TypeError,
+        # UnicodeError, RecursionError), and none of it may end the delivery thread.
         except Exception as error:
             self.store = None
             store.close()
@@ -119,7 +119,7 @@ class EventBus:
                         self._waiting -= 1
                         self._changed.notify_all()
             self._summarize()
-        finally:  # whatever ends this thread, nobody waits for it from here on
+        finally:  # `flush` must not wait for a thread that has ended
             if self.store is not None:
                 self.store.close()
                 self.store = None
@@ -133,10 +133,10 @@ class EventBus:
             self._summarize()
         for listener in listeners:
             if listener not in self._listeners:
-                continue  # it has unsubscribed since
+                continue  # it has unsubscribed meanwhile
             try:
                 listener(event)
-            # Broad on purpose: the listeners are a user interface's, and no mistake of theirs may end the session.
+            # Broad on purpose: listeners belong to user interfaces, and their errors must not end the session.
             except Exception:
                 _log.exception("a listener of the session failed")
 
@@ -146,9 +146,9 @@ class EventBus:
             return
         try:
             with self._changed:
-                told = store.told(self.history)
-            if told is not None:
-                store.keep(told)
-        # Broad on purpose: a summary is for lists alone, which read the log where there is none.
+                summary = store.summary(self.history)
+            if summary is not None:
+                store.keep(summary)
+        # Broad on purpose: only lists need the summary, and they read the log if there is none.
         except Exception:
             _log.exception("the session's summary could not be written")

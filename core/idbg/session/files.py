@@ -1,16 +1,21 @@
-"""How is a file of a session's folder read, or written, such that nobody meets half of it?
+"""Read, write and lock files of a session's folder.
 
-What is read may have been put there by anybody: links are not followed, pipes not waited for, and no more is read
-than was asked for.
+A session's folder may come from anybody: links are not followed, pipes are not waited for, and reads are bounded. A
+process that writes a session holds a lock on its log, which the system releases however the process ends.
 """
 
 import contextlib
+import errno
+import fcntl
 import os
 import stat
+import time
 from pathlib import Path
 
 LOG = "events.jsonl"
-"""What a session is: everything that happened, a line each."""
+"""The event log of a session: one event a line."""
+LOCKLESS = 24 * 3600.0
+"""Seconds: on a file system without locks, a session whose log changed this recently counts as live."""
 
 
 def is_session(folder: Path) -> bool:
@@ -44,9 +49,9 @@ def read(path: Path, most: int) -> bytes:
 
 
 def write(path: Path, data: bytes) -> None:
-    """Put the file there as a whole: who reads it finds what was there before, or all of this.
+    """Replace the file atomically: readers find the old content or all of the new one.
 
-    Unlike `whole_file.write_whole` it waits for no disk, as a run has hundreds of them, and takes the place of a link.
+    Unlike `whole_file.write_whole` it does not sync (a run writes hundreds of files), and it replaces a link.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
@@ -58,3 +63,44 @@ def write(path: Path, data: bytes) -> None:
         with contextlib.suppress(OSError):
             part.unlink()
         raise
+
+
+def claim(descriptor: int) -> None:
+    """Lock the log until it is closed or this process ends; does nothing on a file system without locks."""
+    for _ in range(50):  # `is_live` of another process holds the lock for an instant
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(0.01)
+        except OSError:
+            return
+        else:
+            return
+
+
+def give_up(descriptor: int) -> None:
+    """Release the lock, also for children that inherited the descriptor."""
+    with contextlib.suppress(OSError):
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+
+def is_live(folder: Path) -> bool:
+    """Whether a process writes to the session, or may do so on a file system without locks."""
+    try:
+        descriptor = opened(folder / LOG)
+    except OSError:
+        return False
+    try:
+        return not _free(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _free(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
+            return False
+        return os.fstat(descriptor).st_mtime < time.time() - LOCKLESS
+    return True

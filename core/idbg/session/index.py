@@ -1,10 +1,10 @@
-"""Which sessions lie in an output folder, and what does each come to?
+"""List the sessions of an output folder with their summaries, and find one by its name.
 
-Asked of the folder each time: each log's size and time of change say whether what was known of it is true still. What
-was known lies in a file of the user's cache, which may be lost at any time: then each session's own `summary.json` is
-read, and the log where that does not tell of all of it.
+A cache file holds the summaries; a changed size or time of a log invalidates its entry. Without a cache entry the
+session's own `summary.json` is read, and its log if that summary is out of date.
 """
 
+import difflib
 import hashlib
 import os
 from pathlib import Path
@@ -15,15 +15,15 @@ from msgspec.structs import replace
 from idbg.config import places
 from idbg.schema.errors import OutputError
 from idbg.schema.summaries import SessionSummary
-from idbg.session import files, kept_summary
-from idbg.session.files import LOG
-from idbg.session.liveness import is_live
+from idbg.session import files, summaries
+from idbg.session.files import LOG, is_live, is_session
 
+LAST = "last"
 _FORMAT = 2  # 2: what was wrong stays a session's verdict
 
 
 class _Known(msgspec.Struct, frozen=True, array_like=True):
-    """A session that nobody writes to any more, and what its log was when it was looked at."""
+    """The summary of a session that is not live, and the status of the log that it was made from."""
 
     inode: int
     size: int
@@ -38,9 +38,9 @@ class _Index(msgspec.Struct, frozen=True):
 
 
 def sessions(output: Path) -> list[SessionSummary]:
-    """Every session that lies in the folder, the newest first; those that cannot be read say why (`damaged`).
+    """The sessions in the folder, newest first; `damaged` says why one cannot be read.
 
-    A folder that is not there has none. Raises OutputError where it cannot be read.
+    A missing folder has none. Raises OutputError if the folder cannot be read.
     """
     output = output.absolute()
     cache = _cache_of(output)
@@ -63,7 +63,7 @@ def sessions(output: Path) -> list[SessionSummary]:
 
 
 def _logs(output: Path) -> list[tuple[str, os.stat_result]]:
-    """Each folder (no link to one) that has a log with something in it, and the log's status."""
+    """The folders (links excluded) with a log that is not empty, and the log's status."""
     found = []
     try:
         with os.scandir(output) as entries:
@@ -72,7 +72,7 @@ def _logs(output: Path) -> list[tuple[str, os.stat_result]]:
                     continue
                 try:
                     status = os.stat(f"{entry.path}/{LOG}", follow_symlinks=False)
-                except OSError:  # none of ours, or it was removed just now
+                except OSError:  # not a session, or removed meanwhile
                     continue
                 if status.st_size:
                     found.append((entry.name, status))
@@ -91,12 +91,10 @@ def _mark(status: os.stat_result) -> tuple[int, int, int]:
 
 
 def _look(folder: Path, status: os.stat_result) -> SessionSummary | None:
-    """What the session comes to; None where the log is none of ours."""
+    """The summary of the session; None if the log is not one of a session."""
     live = is_live(folder)
-    told = kept_summary.read(folder, None if live else status)
-    if told is None:
-        told = kept_summary.of_log(folder)
-    return None if told is None else replace(told, live=live, ended=told.ended and not live)
+    found = summaries.read(folder, None if live else status) or summaries.of_log(folder)
+    return None if found is None else replace(found, live=live, ended=found.ended and not live)
 
 
 def _cache_of(output: Path) -> Path:
@@ -105,7 +103,7 @@ def _cache_of(output: Path) -> Path:
 
 
 def _load(cache: Path, output: Path) -> dict[str, _Known]:
-    """What is known, which is nothing where the file is not there, not whole or of another folder or version."""
+    """The cached sessions; none if the file is missing, damaged, or of another folder or version."""
     try:
         index = msgspec.msgpack.decode(cache.read_bytes(), type=_Index)
     except (OSError, ValueError, RecursionError):
@@ -116,5 +114,47 @@ def _load(cache: Path, output: Path) -> dict[str, _Known]:
 def _save(cache: Path, index: _Index) -> None:
     try:
         files.write(cache, msgspec.msgpack.encode(index))
-    except (OSError, ValueError):  # a cache that cannot be written, or a name that is not UTF-8: it is asked anew
+    except (OSError, ValueError):  # not writable, or a name that is not UTF-8: the next list reads summaries again
         return
+
+
+def find(text: str, output: Path) -> Path:
+    """The folder of the session that `text` names: a path to it or to its log, its name in the folder `output`, or
+    "last" for the newest there. Raises OutputError, whose hint names sessions that exist, if there is none.
+    """
+    found = named(text, output)
+    if found is not None:
+        return found
+    given = places.expanded(text)
+    if text == LAST:
+        raise OutputError(f"there is no session in {output}", hint="idbg run FILE.py makes one; --output names others")
+    if not text:
+        raise OutputError("no session is named", hint=_there(text, output))
+    if given.is_dir():
+        raise OutputError(f"{given} is not a session: it has no {LOG}", hint=_there(text, output))
+    raise OutputError(f"there is no session {text}", hint=_there(text, output))
+
+
+def named(text: str, output: Path) -> Path | None:
+    """Like `find`; None if no session has that name: it may be a program's."""
+    if text == LAST:
+        newest = next(iter(sessions(output)), None)
+        return Path(newest.folder) if newest else None
+    if not text:
+        return None
+    given = places.expanded(text)
+    if is_session(given):
+        return given
+    if given.name == LOG and is_session(given.parent):
+        return given.parent
+    if Path(text).name == text and is_session(output / text):
+        return output / text
+    return None
+
+
+def _there(text: str, output: Path) -> str:
+    names = [each.name for each in sessions(output)]
+    near = difflib.get_close_matches(Path(text).name, names, 1)
+    if near:
+        return f"did you mean {near[0]}?"
+    return f"idbg list names those in {output}" if names else f"there is none in {output} either"

@@ -1,8 +1,7 @@
-"""What stands in a session's log, however it was cut off or damaged, and whoever wrote it?
+"""Read a session's log, also one that is truncated, damaged or hostile.
 
-The log opens up to the first line that is not whole, with a sentence of what is left out: what follows a gap is not
-told, for a run without its violations would look clean. A log may come from anybody, so it is read from a regular file
-alone (a pipe would be waited for), a line at a time, and never more of it than memory can take.
+Events are read up to the first damaged line; a sentence says what is left out. Nothing after a gap is used: a run
+without its violations would look clean. Only regular files are read, a line at a time, up to a limit in bytes.
 """
 
 import os
@@ -14,33 +13,34 @@ import msgspec
 
 from idbg.format.amounts import size
 from idbg.format.plain_text import one_line
-from idbg.schema import event_log
+from idbg.schema import event_log, events
 from idbg.schema.errors import OutputError
 from idbg.schema.events import FORMAT, Noted, SessionEvent, SessionOpened
+from idbg.schema.graphs import Graph, Node, TensorMeta
 from idbg.session import files
-from idbg.session.bounds import impossible
 from idbg.session.files import LOG
 
 LINE_LIMIT = 128 << 20
-"""Bytes: the largest line of real sessions so far is a fiftieth of it."""
+"""Bytes of a line; the largest line of a real session so far has a fiftieth of it."""
 CHUNK = 1 << 20
+_MOST_ELEMENTS = 1 << 63  # torch counts elements in 64 bits
 
 
 class NotASession(OutputError):
-    """The folder has no log that a session wrote."""
+    """The folder has no event log of a session."""
 
 
 class Reading(NamedTuple):
-    """What a session's log holds. `missing` says in a sentence what of it could not be read, "" where all could."""
+    """The events of a log. `missing` is a sentence about what could not be read; "" if all was read."""
 
     events: list[SessionEvent]
     missing: str
 
 
 def read(folder: Path) -> Reading:
-    """The events of a saved session, up to the first that is not whole.
+    """The events of a saved session, up to the first damaged line.
 
-    Raises OutputError if this is not a session's folder, it cannot be read, or its log is of a newer format.
+    Raises OutputError if the folder is not a session, cannot be read, or has a log of a newer format.
     """
     with opened_log(folder) as log:
         try:
@@ -52,18 +52,18 @@ def read(folder: Path) -> Reading:
 
 
 def opening(found: list[SessionEvent]) -> SessionOpened:
-    """How it began: what `read` gives has such an event."""
+    """The first SessionOpened; every result of `read` has one."""
     return next(event for event in found if isinstance(event, SessionOpened))
 
 
 def load(folder: Path) -> list[SessionEvent]:
-    """The events of a saved session, and at their end a note of what of it cannot be read. Raises as `read` does."""
+    """The events of a saved session; a note at the end says what could not be read. Raises like `read`."""
     found, missing = read(folder)
     return [*found, Noted(level="warning", text=missing, missing=True)] if missing else found
 
 
 def opened_log(folder: Path) -> BinaryIO:
-    """The session's log, open for reading. Raises OutputError where there is none that can be read."""
+    """Open the session's log for reading. Raises OutputError."""
     try:
         return os.fdopen(files.opened(folder / LOG), "rb", buffering=CHUNK)
     except files.NotRegular as error:
@@ -81,7 +81,7 @@ def opened_log(folder: Path) -> BinaryIO:
 def _read(folder: Path, log: BinaryIO) -> Reading:
     limit = most_bytes()
     found: list[SessionEvent] = []
-    begins = 0  # where the line does
+    begins = 0  # offset of the line
     for number, line in enumerate(_lines(log), 1):
         if number == 1:
             _check_format(folder, line)
@@ -105,22 +105,22 @@ def _read(folder: Path, log: BinaryIO) -> Reading:
 
 
 def most_bytes() -> int:
-    """So much of a log is read at most: its events take several times that in memory."""
+    """The most bytes of a log that are read: decoded events take several times that in memory."""
     return max(256 << 20, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 16)
 
 
 class _Unreadable(Exception):
-    """Why a line is no event, as a clause."""
+    """Why a line cannot be decoded, as a clause."""
 
 
 def _lines(log: BinaryIO) -> Iterator[bytes]:
-    """The lines with their ends, the first LINE_LIMIT + 1 bytes of one that is longer."""
+    """The lines with their newlines, each cut after LINE_LIMIT + 1 bytes."""
     while line := log.readline(LINE_LIMIT + 1):
         yield line
 
 
 def _event(number: int, line: bytes, *, room: int) -> SessionEvent | None:
-    """The event on this line; None where there is none, or of a kind that this version does not know."""
+    """The event on this line; None for an empty line and for an event type that this version does not know."""
     if len(line) > LINE_LIMIT:
         raise _Unreadable(f"line {number} is longer than {size(LINE_LIMIT)}")
     if len(line) > room:
@@ -139,9 +139,7 @@ def _event(number: int, line: bytes, *, room: int) -> SessionEvent | None:
 
 
 def _is_torn(log: BinaryIO, line: bytes) -> bool:
-    """Whether the line is the last one, and its writer did not come to its end: killed, or without power, which leaves
-    zeros behind.
-    """
+    """Whether this is the last line, and its writer was interrupted (killed, or a power loss, which leaves zeros)."""
     return not line.endswith(b"\n") and len(line) <= LINE_LIMIT and not log.read(1)
 
 
@@ -159,7 +157,7 @@ class _Opening(msgspec.Struct):
 
 
 def is_opening(log: BinaryIO) -> bool:
-    """Whether the first line of the log is that of a session: of this version or another, or damaged behind it."""
+    """Whether the log begins with a session's first line, of whatever version."""
     return _opening(log.readline(LINE_LIMIT + 1)) is not None
 
 
@@ -187,3 +185,28 @@ def _no_session(folder: Path, why: str) -> NotASession:
     return NotASession(
         f"{folder} is not a session: {why}", hint="idbg list names those that there are; idbg show last has the newest"
     )
+
+
+def impossible(event: SessionEvent) -> str:
+    """Why an event's values contradict each other, as the end of a sentence; "" if they do not.
+
+    Single values are bounded by their types (`idbg.schema.graphs`).
+    """
+    if not isinstance(event, events.GraphCaptured):
+        return ""
+    graph = event.graph
+    if any(not -_MOST_ELEMENTS < (tensor.numel or 0) < _MOST_ELEMENTS for tensor in _tensors(graph)):
+        return f"a tensor of the {graph.id} graph has 2**63 elements or more"
+    unlike = next((node for node in graph.nodes if not _agree(node)), None)
+    if unlike is not None:
+        return f"the node {unlike.name!r} of the {graph.id} graph has not one storage for each of its tensors"
+    return ""
+
+
+def _tensors(graph: Graph) -> set[TensorMeta]:
+    return {tensor for node in graph.nodes for tensor in node.tensors}
+
+
+def _agree(node: Node) -> bool:
+    storages, sizes = len(node.storages), len(node.storage_bytes)
+    return storages in (0, len(node.tensors)) and sizes in (0, storages)

@@ -26,7 +26,7 @@ from idbg.schema.guilty import Question
 from idbg.schema.programs import Program, Target
 from idbg.schema.repros import Budget, Sought
 from idbg.schema.runs import History, Run
-from idbg.session import retention
+from idbg.session import removal
 from idbg.session.event_bus import EventBus, Listener
 from idbg.session.past import asks_the_same, phases_of_earlier, seconds_of_earlier
 from idbg.session.queue import JobQueue
@@ -78,7 +78,7 @@ class Session:
         self._jobs = JobQueue(self._bus, command=command, alone=alone)
         self._bus.emit(events.SessionOpened(version=idbg.__version__, program=program, folder=str(kept.folder)))
         self._rules.follow(own_file)
-        retention.begin(output.absolute(), keeping)
+        removal.begin(output.absolute(), keeping)
 
     @classmethod
     def open(cls, folder: Path) -> "Session":

@@ -1,9 +1,9 @@
-"""How is a session kept on disk? `reading` reads it again.
+"""Write a session to disk; `reading` reads it again.
 
 OUTPUT/resnet-20260301-101500/
-    events.jsonl                  everything that happened, a line each, on disk before it is on the screen
-    summary.json                  what that comes to in a line of a list
-    run-1/rules.toml              the accelerator that the run was made for
+    events.jsonl                  one event a line, on disk before it is on the screen
+    summary.json                  the session's row in a list
+    run-1/rules.toml              the accelerator of the run
     run-1/frame-0_0/dynamo.py     each graph as readable Python; dynamo.metadata.json has its shapes, dtypes, strides
     run-1/frame-0_0/output_code-inference.py
     run-1/frame-0_0/kernels/inference/cpp_fused_relu_0.cpp
@@ -32,10 +32,9 @@ from idbg.schema.graphs import Graph
 from idbg.schema.programs import Program
 from idbg.schema.runs import History
 from idbg.schema.summaries import SessionSummary
-from idbg.session import files, kept_summary, liveness
+from idbg.session import files, summaries
 from idbg.session.files import LOG
 from idbg.session.reading import LINE_LIMIT
-from idbg.session.summarizing import bytes_within, summary
 
 SUFFIXES = {"cpp": ".cpp", "c++": ".cpp", "triton": ".py", "python": ".py", "cuda": ".cu"}
 NAME_LIMIT = 80  # characters; file systems take 255 bytes, and names get suffixes
@@ -47,14 +46,14 @@ def safe_name(text: str) -> str:
 
 
 def distinct_names(texts: Iterable[str]) -> dict[str, str]:
-    """A file name for each; no two are the same, also where a file system takes `A` for `a`."""
+    """A distinct file name for each text, also on a file system that ignores case."""
     names: dict[str, str] = {}
     taken: set[str] = set()
     for text in texts:
         if text in names:
             continue
         name = safe_name(text)
-        if name.casefold() in taken or len(text) > NAME_LIMIT:  # what tells two long names apart is at their end
+        if name.casefold() in taken or len(text) > NAME_LIMIT:  # long names differ at their ends
             name = f"{name[: NAME_LIMIT - 9]}-{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:8]}"
         taken.add(name.casefold())
         names[text] = name
@@ -66,16 +65,16 @@ class Store:
 
     def __init__(self, folder: Path, log: BinaryIO, limit: int = 0) -> None:
         self.folder, self._log, self._limit = folder, log, limit
-        self._written = 0  # bytes, of the log and of what is made of it
+        self._written = 0  # bytes of the log and of all other files
         self._is_full = False
         self._opened: events.SessionOpened | None = None
         self._last = 0.0
-        liveness.claim(log.fileno())
+        files.claim(log.fileno())
 
     @classmethod
     def create(cls, output: Path, program: Program, limit: int = 0, name: str = "") -> "Store":
-        """A folder of its own under `output`, which is made if it is not there, for `limit` bytes (0: any number). Its
-        name begins with `name`, or the program's.
+        """Create a session folder under `output` for at most `limit` bytes (0: no limit). Its name begins with `name`
+        or the program's.
 
         Raises OutputError if it cannot be written, so call this before there is work to lose.
         """
@@ -89,8 +88,8 @@ class Store:
             ) from error
 
     def append(self, event: SessionEvent) -> events.Noted | None:
-        """Write the event to the log, and what it carries to files of its own. The answer says that the session is as
-        large as it may be: from there on nothing is kept, for a log with gaps would tell another story.
+        """Write the event to the log, and the graph or code that it carries to files of their own. Returns a note when
+        the size limit is reached: nothing is written from there on, as a log with gaps would mislead.
         """
         if self._is_full:
             return None
@@ -110,7 +109,7 @@ class Store:
         return None
 
     def _is_gone(self) -> bool:
-        """Whether somebody removed the log: what is written from then on is lost, and makes a folder that is none."""
+        """Whether somebody removed the log: later writes would be lost, and recreate a folder without one."""
         return os.fstat(self._log.fileno()).st_nlink == 0
 
     def _write_line(self, line: bytes) -> None:
@@ -125,27 +124,27 @@ class Store:
             return f"the session would take more than {size(self._limit)} (the setting session_size)"
         return ""
 
-    def told(self, history: History) -> SessionSummary | None:
-        """What the session has come to; None before it has begun."""
-        return None if self._opened is None else summary(self.folder, self._opened, history, self._last)
+    def summary(self, history: History) -> SessionSummary | None:
+        """The session's summary; None before `SessionOpened`."""
+        return None if self._opened is None else summaries.summary(self.folder, self._opened, history, self._last)
 
-    def keep(self, told: SessionSummary) -> None:
-        """Write down what the session has come to, for lists of many: where that cannot be, they read the log."""
+    def keep(self, summary: SessionSummary) -> None:
+        """Write the summary file. If that fails, lists read the log."""
         with contextlib.suppress(OSError, ValueError):  # a full disk, or a log that was closed under us
-            if self._is_gone():
-                return
-            kept_summary.write(self.folder, replace(told, bytes=bytes_within(self.folder)), self._log.tell())
+            if not self._is_gone():
+                whole = replace(summary, bytes=summaries.bytes_within(self.folder))
+                summaries.write(self.folder, whole, self._log.tell())
 
     def repro_folder(self) -> Path:
-        """The folder for repros, which is made where it is not there. Raises OSError if it cannot be."""
+        """The folder for repros; created if it is missing. Raises OSError."""
         folder = (self.folder / "repros").absolute()
         folder.mkdir(exist_ok=True)
         return folder
 
     def close(self) -> None:
-        """Close the log; it is whole as it is."""
+        """Release and close the log. Idempotent."""
         with contextlib.suppress(OSError, ValueError):  # a full disk: what could be written was, at each event
-            liveness.give_up(self._log.fileno())
+            files.give_up(self._log.fileno())
             self._log.close()
 
     def _run(self, run: int) -> Path:

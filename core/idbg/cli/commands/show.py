@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     """Read it and tell; 0. Raises OutputError where it is no session, BadInput where it has no such run."""
-    from idbg.session.kept_summary import read_whole
+    from idbg.session.summaries import read_whole
     from idbg.views.session_overview import overview, view
 
     summary, history = read_whole(find(args.session, args.output).absolute())

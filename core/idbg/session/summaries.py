@@ -1,0 +1,135 @@
+"""Summarize a session in one line of a list, and keep that summary in its folder.
+
+A list mostly reads kept summaries; what reads logs takes longer to import than all of that, so it is imported late.
+"""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec.structs import replace
+
+from idbg.schema import strict_json
+from idbg.schema.errors import OutputError
+from idbg.schema.summaries import SessionSummary
+from idbg.session import files
+
+if TYPE_CHECKING:
+    from idbg.schema.events import SessionOpened
+    from idbg.schema.runs import History
+
+NAME = "summary.json"
+_MOST = 64 << 10  # bytes
+_FORMAT = 2  # 2: what was wrong stays a session's verdict
+
+
+class _Kept(msgspec.Struct, frozen=True):
+    log_bytes: int
+    summary: SessionSummary
+    format: int = 1
+
+
+def write(folder: Path, summary: SessionSummary, log_bytes: int) -> None:
+    """Write the summary into the session's folder; it covers the first `log_bytes` of the log. Raises OSError."""
+    data = strict_json.formatted(_Kept(log_bytes, summary, _FORMAT), indent=1)
+    if len(data) <= _MOST:
+        files.write(folder / NAME, data + b"\n")
+
+
+def read(folder: Path, log: os.stat_result | None) -> SessionSummary | None:
+    """The summary that was kept in the folder, which may have been moved since.
+
+    None if there is none, an older idbg wrote it, or it does not cover the `log` (its status; None: do not compare, the
+    session is live).
+    """
+    try:
+        kept = msgspec.json.decode(files.read(folder / NAME, 2 * _MOST), type=_Kept)
+        written = os.stat(folder / NAME, follow_symlinks=False).st_mtime_ns
+    except (OSError, ValueError, RecursionError):
+        return None
+    if kept.format != _FORMAT:
+        return None
+    if log is not None and (kept.log_bytes != log.st_size or written < log.st_mtime_ns):
+        return None
+    return replace(kept.summary, folder=str(folder), name=folder.name)
+
+
+def of_log(folder: Path) -> SessionSummary | None:
+    """The summary of the session's log; None if the log is not one of a session."""
+    from idbg.session import reading
+
+    try:
+        return read_whole(folder)[0]
+    except reading.NotASession:
+        return None
+    except OutputError as error:
+        return SessionSummary(folder=str(folder), name=folder.name, damaged=error.message, bytes=bytes_within(folder))
+
+
+def read_whole(folder: Path) -> "tuple[SessionSummary, History]":
+    """The summary and the whole history, from the log as it is now. Raises OutputError as `reading.read`."""
+    from idbg.schema.runs import fold
+    from idbg.session import reading
+
+    found, missing = reading.read(folder)
+    history = fold(found)
+    if missing:
+        history.missing.insert(0, missing)
+    whole = summary(folder, reading.opening(found), history, found[-1].at)
+    live = files.is_live(folder)
+    return replace(whole, bytes=bytes_within(folder), live=live, ended=whole.ended and not live), history
+
+
+def summary(folder: Path, opened: "SessionOpened", history: "History", last: float) -> SessionSummary:
+    """The summary of a history; `last` is the time of its last event, in seconds since the epoch.
+
+    The caller sets `bytes` and `live`.
+    """
+    from idbg.format.verdicts import session_words
+
+    facts = SessionSummary(
+        folder=str(folder),
+        name=folder.name,
+        program=opened.program.label,
+        version=opened.version,
+        started=opened.at,
+        seconds=max(0.0, last - opened.at),
+        ended=not history.missing and all(run.ended is not None for run in history.runs.values()),
+        runs=len(history.runs),
+        damaged=history.missing[0] if history.missing else "",
+    )
+    run, telling = history.last, history.telling
+    if run is None or telling is None:
+        return facts
+    return replace(
+        facts,
+        program=run.program.label,
+        backend=run.backend,
+        accelerator=run.target.accelerator,
+        device=run.target.device,
+        verdict=telling.verdict,
+        looks=telling.looks,
+        said=session_words(history),
+        graphs=len(run.graphs),
+        kernels=len(run.kernels),
+        violations=len(run.violations) if run.asked_rules else None,
+        breaks=run.times_broken,
+    )
+
+
+def bytes_within(folder: Path) -> int:
+    """Bytes of all files below the folder. Links are not followed; files that cannot be read count as 0."""
+    total = 0
+    pending = [os.fspath(folder)]
+    while pending:
+        try:
+            with os.scandir(pending.pop()) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        pending.append(entry.path)
+                    elif entry.is_file(follow_symlinks=False):
+                        total += entry.stat(follow_symlinks=False).st_size
+        except OSError:
+            continue
+    return total
