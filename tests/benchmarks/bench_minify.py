@@ -17,8 +17,7 @@ import torch
 from torch._functorch.fx_minifier import minifier
 from torch.fx import Graph, GraphModule, Interpreter, Node
 
-from idbg.reduce.flow import Flow
-from idbg.reduce.nodes import Nodes, reduce_nodes
+from idbg.reduce.nodes import Flow, Nodes, reduce_nodes
 
 aten = torch.ops.aten
 Fails = Callable[[GraphModule], bool]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-from idbg.reduce.flow import Flow
+from idbg.reduce.nodes import Flow
 
 Nodes = frozenset[str]
 Oracle = Callable[[Nodes], bool]

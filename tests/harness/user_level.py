@@ -9,10 +9,10 @@ import pytest
 
 from idbg.engine.minify import running
 from idbg.engine.minify.forks.client import Forks
-from idbg.engine.minify.forks.tried import Tried
+from idbg.engine.minify.forks.outcome import TryResult
+from idbg.engine.minify.user_level.failure_pattern import wanted_of
+from idbg.engine.minify.user_level.script_runs import Workspace
 from idbg.engine.minify.user_level.search import reduced_program
-from idbg.engine.minify.user_level.trying import Place
-from idbg.engine.minify.user_level.wanted import wanted_of
 from idbg.schema import events
 from idbg.schema.programs import Program, Target
 from idbg.schema.repros import Budget, Minified, MinifyProgress, Sought
@@ -41,7 +41,7 @@ def smaller_in(folder: Path, forks: Forks, monkeypatch: pytest.MonkeyPatch) -> S
     ever, and not by the warm process.
     """
 
-    def warm(script: Path, *, seconds: float, memory: int) -> Tried:
+    def warm(script: Path, *, seconds: float, memory: int) -> TryResult:
         return forks.run(script, seconds=seconds, memory=memory)
 
     def smaller(text: str, sought: Sought, *, fresh: bool = False, budget: Budget | None = None, **given: str) -> Small:
@@ -55,7 +55,7 @@ def smaller_in(folder: Path, forks: Forks, monkeypatch: pytest.MonkeyPatch) -> S
         happened.append(jobs.compile(Compile(1, program, target, str(folder / "repros"))))
         wanted = wanted_of(sought, jobs.error, fold(happened).runs[1])
         told: list[MinifyProgress] = []
-        place = Place(forks, folder / "out", folder / "scratch", folder / "known.jsonl")
+        place = Workspace(forks, folder / "out", folder / "scratch", folder / "known.jsonl")
         minified = reduced_program(program, target, wanted, place, budget or Budget(), told.append)
         script = Path(minified.path).read_text() if minified.path else ""
         return Small(minified, script, script.partition(MARK)[2], told)

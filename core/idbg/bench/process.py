@@ -9,8 +9,8 @@ import msgspec
 from idbg.schema.bench import BenchCase, Failed, Task, TaskResult
 from idbg.schema.bench_steps import BenchStep
 from idbg.schema.programs import Failure
-from idbg.worker.answering import Answered, answered, caches_in
 from idbg.worker.child import Child
+from idbg.worker.one_answer import Answered, answered, caches_in
 
 COMMAND = (sys.executable, "-P", "-m", "idbg.worker.bench")
 _DECODER: msgspec.json.Decoder[TaskResult | BenchStep] = msgspec.json.Decoder(TaskResult | BenchStep)

@@ -12,7 +12,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from idbg.bisect.git import Git, Worktree, worktree
-from idbg.bisect.tries import Tries, same
+from idbg.bisect.tries import BisectTries, same
 from idbg.schema.diff import Comparison
 from idbg.schema.errors import BadInput
 from idbg.schema.guilty import Answer, Bisected, Commit, GuiltyCommit, Outcome, Try
@@ -50,7 +50,7 @@ class CommitSearch:
     """One search. `guilty` is what is known so far: the commits that may be it, also after one that was stopped."""
 
     asked: Try
-    tries: Tries
+    tries: BisectTries
     good: str
     bad: str
     first_parent: bool = False
@@ -134,7 +134,7 @@ class _Place:
     asked: Try
     here: Path
 
-    def tried(self, tries: Tries, sha: str) -> tuple[Outcome, Answer]:
+    def tried(self, tries: BisectTries, sha: str) -> tuple[Outcome, Answer]:
         """What the program does at a commit; "other" where the commit does not have it."""
         program, what = self.asked.program, f"commit {self.git.short(sha)}"
         file = (self.here / program.path).resolve() if program.path and not program.module else None

@@ -8,16 +8,16 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from idbg.bisect.tries import Tries, compared
+from idbg.bisect.tries import BisectTries, compared
 from idbg.config.options import INDUCTOR, family
-from idbg.reduce.halves import first_failing
+from idbg.reduce.ddmin import first_failing
 from idbg.schema.guilty import GRAPHS, PYTHON, Answer, Bisected, GuiltyPart, Level, Outcome, Subsystem, Try
 
 
 class CompilerSearch:
     """One search; `guilty` is what is known so far, also after one that was stopped."""
 
-    def __init__(self, asked: Try, tries: Tries) -> None:
+    def __init__(self, asked: Try, tries: BisectTries) -> None:
         self.guilty: GuiltyPart | None = None
         self.note = ""
         self._graphs: int | None = None  # so many are compiled by Inductor, where the others are not guilty

@@ -11,7 +11,7 @@ from idbg.bisect.commits import CommitSearch
 from idbg.bisect.compiler import CompilerSearch
 from idbg.bisect.options import FuzzSearch, OptionSearch
 from idbg.bisect.process import Processes
-from idbg.bisect.tries import Asks, Told, Tries
+from idbg.bisect.tries import BisectTries, Progress, RunTry
 from idbg.reduce.tries import Stopped
 from idbg.schema.guilty import Bisected, Question, Try
 
@@ -26,9 +26,9 @@ class _Search(Protocol):
 
 def bisected(
     question: Question,
-    told: Told = lambda what, tried: None,
+    told: Progress = lambda what, tried: None,
     stopped: Callable[[], bool] = lambda: False,
-    ask: Asks | None = None,
+    ask: RunTry | None = None,
 ) -> Bisected:
     """The answer; of a search that was `stopped` what is known so far. `told` hears of each try as it begins and ends.
 
@@ -36,7 +36,7 @@ def bisected(
     """
     began = time.monotonic()
     stop = ""
-    with Tries(told, stopped, question.seconds, ask or Processes()) as tries:
+    with BisectTries(told, stopped, question.seconds, ask or Processes()) as tries:
         search = _search(question, tries)
         try:
             search.run()
@@ -54,7 +54,7 @@ def bisected(
     return replace(found, note=search.note)
 
 
-def _search(question: Question, tries: Tries) -> _Search:
+def _search(question: Question, tries: BisectTries) -> _Search:
     # a command is tried as it is typed, where there is no program: then it is given no path
     path = question.program.path
     named = (str(Path(question.program.cwd, path)),) if path and question.command and question.kind != "commits" else ()

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from idbg.bisect.tries import Tries, compared
+from idbg.bisect.tries import BisectTries, compared
 from idbg.config.options import INDUCTOR, family, parse
 from idbg.reduce.ddmin import ddmin
 from idbg.schema.diff import Comparison
@@ -101,7 +101,7 @@ class OptionSearch:
     """One search: of two sets one fails. `guilty` is what is known so far, also after one that was stopped."""
 
     asked: Try
-    tries: Tries
+    tries: BisectTries
     sets: tuple[OptionSet, OptionSet]
     names: tuple[str, str] = ("the first set", "the second set")
     guilty: list[GuiltyOptions] = field(default_factory=list)
@@ -142,7 +142,7 @@ class OptionSearch:
 
 def smallest(
     asked: Try,
-    tries: Tries,
+    tries: BisectTries,
     failing: OptionSet,
     passing: OptionSet,
     better: Callable[[GuiltyOptions], None] = lambda found: None,
@@ -181,7 +181,7 @@ class FuzzSearch:
     """Options drawn at random: which fail, and which part of each? What was found guilty is not drawn again."""
 
     asked: Try
-    tries: Tries
+    tries: BisectTries
     count: int
     seed: int = 0
     guilty: list[GuiltyOptions] = field(default_factory=list)

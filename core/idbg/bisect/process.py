@@ -12,10 +12,10 @@ from idbg.config import places
 from idbg.config.environment import sets_up_torch
 from idbg.schema.guilty import HEARD, Answer, Try
 from idbg.schema.repros import Signature
-from idbg.worker.answering import answered, caches_in
 from idbg.worker.child import Child
+from idbg.worker.one_answer import answered, caches_in
 
-COMMAND = (sys.executable, "-P", "-m", "idbg.worker.trying")
+COMMAND = (sys.executable, "-P", "-m", "idbg.worker.bisect_try")
 _DECODER = msgspec.json.Decoder(Answer)
 _Wanted = tuple[bool, Path, dict[str, str]]  # warm or cold, its cache, its environment
 

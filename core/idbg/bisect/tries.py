@@ -20,11 +20,11 @@ LEAST_SECONDS = 60.0
 PATIENCE = 5  # times what the failing try took, that another may take
 
 
-Told = Callable[[str, Tried | None], None]
+Progress = Callable[[str, Tried | None], None]
 """Hears what is tried, as it begins (None), and what came of it."""
 
 
-Asks = Callable[[Try, Path, float, Callable[[], bool]], Answer | None]
+RunTry = Callable[[Try, Path, float, Callable[[], bool]], Answer | None]
 """Makes one try, with this cache, in so many seconds: its answer, or None where it was stopped."""
 
 
@@ -37,20 +37,20 @@ def same(one: Signature, other: Signature) -> bool:
 
 
 @dataclass
-class Tries:
+class BisectTries:
     """The tries of one search, in order; their compilers share a cache that goes with the search (`with`)."""
 
-    told: Told = lambda what, tried: None
+    told: Progress = lambda what, tried: None
     stopped: Callable[[], bool] = lambda: False
     seconds: float = TRY_SECONDS
-    ask: Asks = field(default_factory=Processes)
+    ask: RunTry = field(default_factory=Processes)
     tried: list[Tried] = field(default_factory=list)
     sought: Signature | None = None
     torch: str = ""
     answer: Answer = field(default_factory=Answer)  # the failing one, that the search began with
     cache: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="idbg-bisect-")))
 
-    def __enter__(self) -> "Tries":
+    def __enter__(self) -> "BisectTries":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -113,7 +113,7 @@ class Tries:
         self.told(what, self.tried[-1])
 
 
-def compared(asked: Try, tries: Tries) -> Try:
+def compared(asked: Try, tries: BisectTries) -> Try:
     """The try as it fails: as it is, or, where it runs through, compared with eager. What it came to is `tries.answer`.
 
     Raises BadInput where it cannot be tried, Stopped.

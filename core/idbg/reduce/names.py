@@ -7,7 +7,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from idbg.reduce.sources import Edit, Source
+from idbg.reduce.sources import Edit, PythonSource
 
 _WIDEST = 100  # a longer line is harder to read than the assignment that it saves
 _SCOPES = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef | ast.Module
@@ -26,7 +26,7 @@ class _Naming:
         return isinstance(self.statement.value, ast.Name)
 
 
-def inlined(source: Source) -> Iterator[tuple[Edit, ...]]:
+def inlined(source: PythonSource) -> Iterator[tuple[Edit, ...]]:
     """The edits that put a value in the place of its name, or that leave out a name which nothing reads; no two of them
     concern the same text.
     """
@@ -49,7 +49,7 @@ def inlined(source: Source) -> Iterator[tuple[Edit, ...]]:
             yield edits
 
 
-def renamed(source: Source) -> Iterator[tuple[Edit, ...]]:
+def renamed(source: PythonSource) -> Iterator[tuple[Edit, ...]]:
     """The edits that leave out an alias and give what it names the alias's own name: for a line that must stay."""
     for scope, statement in _assignments(source.tree):
         if not isinstance(statement.value, ast.Name) or isinstance(scope, ast.Module):
@@ -66,7 +66,7 @@ def renamed(source: Source) -> Iterator[tuple[Edit, ...]]:
         yield tuple(edits)
 
 
-def _namings(source: Source) -> Iterator[_Naming]:
+def _namings(source: PythonSource) -> Iterator[_Naming]:
     for scope, statement in _assignments(source.tree):
         target = statement.targets[0]
         assert isinstance(target, ast.Name)
@@ -82,7 +82,7 @@ def _namings(source: Source) -> Iterator[_Naming]:
             yield _Naming(statement, uses)
 
 
-def _end_of_binding(source: Source, bound: ast.Name) -> int:
+def _end_of_binding(source: PythonSource, bound: ast.Name) -> int:
     """The byte up to which the old value is read: to the end of `x = f(x)`; 0 where both are one, as in `x += 1`."""
     for node in source.statements:
         if isinstance(node, ast.AugAssign) and node.target is bound:
@@ -103,7 +103,7 @@ def _assignments(tree: ast.Module) -> Iterator[tuple[_SCOPES, ast.Assign]]:
             stack.append((child if isinstance(child, _SCOPES) else scope, child))
 
 
-def _removed(source: Source, statement: ast.Assign) -> Edit:
+def _removed(source: PythonSource, statement: ast.Assign) -> Edit:
     start, end = source.start(statement), source.end(statement)
     alone = not source.data[source.line_start(start) : start].strip()
     rest = source.data[end : source.line_end(end)].strip()
@@ -112,10 +112,10 @@ def _removed(source: Source, statement: ast.Assign) -> Edit:
     return Edit(start, end, b"pass")
 
 
-def _replaced(source: Source, name: ast.Name, text: bytes) -> Edit:
+def _replaced(source: PythonSource, name: ast.Name, text: bytes) -> Edit:
     return Edit(source.start(name), source.end(name), text)
 
 
-def _width(source: Source, node: ast.Name) -> int:
+def _width(source: PythonSource, node: ast.Name) -> int:
     start = source.start(node)
     return source.line_end(start) - source.line_start(start)

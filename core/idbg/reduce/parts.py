@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from idbg.reduce.names import inlined, renamed
-from idbg.reduce.sources import Edit, Placed, Source
+from idbg.reduce.sources import Edit, Placed, PythonSource
 
 _SMALL = 2
 
@@ -60,10 +60,10 @@ class Part:
         yield Edit(start, end, b"," if lone else b"")
 
 
-Kind = Callable[[Source], Iterator[Part]]
+Kind = Callable[[PythonSource], Iterator[Part]]
 
 
-def _branches(source: Source) -> Iterator[Part]:
+def _branches(source: PythonSource) -> Iterator[Part]:
     """`else`, `except` and `finally`, with what stands in them; all cases of a match."""
     for block in source.blocks:
         if block.after is not None:
@@ -75,7 +75,7 @@ def _branches(source: Source) -> Iterator[Part]:
             yield Part(Edit(source.line_start(source.start(node)), source.line_end(source.end(node))))
 
 
-def _heads(source: Source) -> Iterator[Part]:
+def _heads(source: PythonSource) -> Iterator[Part]:
     """A block in the place of the `if`, `for`, `while`, `with` or `try` that it stands in."""
     for node in ast.walk(source.tree):
         if isinstance(node, (ast.If, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.For)):
@@ -84,7 +84,7 @@ def _heads(source: Source) -> Iterator[Part]:
                 yield Part(Edit(source.start(node), source.end(node), body))
 
 
-def _loops(source: Source) -> Iterator[Part]:
+def _loops(source: PythonSource) -> Iterator[Part]:
     """The first turn of a loop in its place."""
     for node in ast.walk(source.tree):
         if isinstance(node, ast.For):
@@ -95,7 +95,7 @@ def _loops(source: Source) -> Iterator[Part]:
             yield Part(Edit(source.start(node), source.end(node), body))
 
 
-def _other_branches(source: Source) -> Iterator[Part]:
+def _other_branches(source: PythonSource) -> Iterator[Part]:
     """What stands in an `else` in the place of the `if`."""
     for node in ast.walk(source.tree):
         if isinstance(node, ast.If) and node.orelse and not source.of(node).startswith(b"elif"):
@@ -103,7 +103,7 @@ def _other_branches(source: Source) -> Iterator[Part]:
             yield Part(Edit(source.start(node), source.end(node), re.sub(rb"\Aelif\b", b"if", text)))
 
 
-def _dedented(source: Source, node: ast.stmt, body: Sequence[ast.stmt]) -> bytes:
+def _dedented(source: PythonSource, node: ast.stmt, body: Sequence[ast.stmt]) -> bytes:
     """A block's text, indented as the statement in which it stands, but for the first line, which needs none."""
     first, start = body[0], source.start(body[0])
     if source.data[source.line_start(start) : start].strip():
@@ -130,13 +130,13 @@ def _lines_within_strings(body: Sequence[ast.stmt]) -> set[int]:
     return {line for each in strings for line in range(each.lineno + 1, (each.end_lineno or 0) + 1)}
 
 
-def _decorators(source: Source) -> Iterator[Part]:
+def _decorators(source: PythonSource) -> Iterator[Part]:
     for node in ast.walk(source.tree):
         for each in getattr(node, "decorator_list", ()):
             yield Part(Edit(source.line_start(source.start(each)), source.line_end(source.end(each))))
 
 
-def _annotations(source: Source) -> Iterator[Part]:
+def _annotations(source: PythonSource) -> Iterator[Part]:
     """Of arguments and results; and defaults."""
     for node in ast.walk(source.tree):
         if isinstance(node, ast.arg) and node.annotation is not None:
@@ -146,7 +146,7 @@ def _annotations(source: Source) -> Iterator[Part]:
             yield Part(Edit(arrow - (source.data[arrow - 1 : arrow] == b" "), source.end(node.returns)))
 
 
-def _defaults(source: Source) -> Iterator[Part]:
+def _defaults(source: PythonSource) -> Iterator[Part]:
     for arguments in (node for node in ast.walk(source.tree) if isinstance(node, ast.arguments)):
         for argument, default in _defaulted(arguments):
             yield Part(Edit(source.end(argument), source.end(default)))
@@ -160,7 +160,7 @@ def _defaulted(arguments: ast.arguments) -> list[tuple[ast.arg, ast.expr]]:
     ]
 
 
-def _bodies(source: Source) -> Iterator[Part]:
+def _bodies(source: PythonSource) -> Iterator[Part]:
     """A function that gives back its first argument."""
     for node in ast.walk(source.tree):
         if isinstance(node, ast.FunctionDef) and (names := [each.arg for each in node.args.args if each.arg != "self"]):
@@ -170,7 +170,7 @@ def _bodies(source: Source) -> Iterator[Part]:
                 yield Part(Edit(start, end, text))
 
 
-def _items(source: Source) -> Iterator[Part]:
+def _items(source: PythonSource) -> Iterator[Part]:
     """Items of lists, tuples, sets and dicts, arguments of calls, bases of classes, imported names, parameters."""
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Call):
@@ -199,13 +199,13 @@ def _items(source: Source) -> Iterator[Part]:
             yield from _parameters(source, node)
 
 
-def _parameters(source: Source, node: ast.arguments) -> Iterator[Part]:
+def _parameters(source: PythonSource, node: ast.arguments) -> Iterator[Part]:
     ends = {id(argument): source.end(default) for argument, default in _defaulted(node)}
     given = [*node.posonlyargs, *node.args]
     yield from _list_of([(source.start(each), ends.get(id(each)) or source.end(each)) for each in given], 0)
 
 
-def _spans(source: Source, nodes: Sequence[Placed]) -> list[tuple[int, int]]:
+def _spans(source: PythonSource, nodes: Sequence[Placed]) -> list[tuple[int, int]]:
     return [(source.start(node), source.end(node)) for node in nodes]
 
 
@@ -218,7 +218,7 @@ def _list_of(spans: Sequence[tuple[int, int]], end: int, comma: bool = False) ->
 def _operands(which: int) -> Kind:
     """An expression replaced by its first operand (0), its second (1), or its third (2)."""
 
-    def kind(source: Source) -> Iterator[Part]:
+    def kind(source: PythonSource) -> Iterator[Part]:
         imports = [node for node in ast.walk(source.tree) if isinstance(node, (ast.Import, ast.ImportFrom))]
         modules = {(alias.asname or alias.name).partition(".")[0] for node in imports for alias in node.names}
         for node in ast.walk(source.tree):
@@ -260,16 +260,16 @@ def _root(node: ast.expr) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def _named(edits: Callable[[Source], Iterator[tuple[Edit, ...]]]) -> Kind:
+def _named(edits: Callable[[PythonSource], Iterator[tuple[Edit, ...]]]) -> Kind:
     """An assignment that only names a value."""
 
-    def kind(source: Source) -> Iterator[Part]:
+    def kind(source: PythonSource) -> Iterator[Part]:
         yield from (Part(first, also=others) for first, *others in edits(source))
 
     return kind
 
 
-def _numbers(source: Source) -> Iterator[Part]:
+def _numbers(source: PythonSource) -> Iterator[Part]:
     """Whole numbers above 2: 2 in their places."""
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Constant) and type(node.value) is int and node.value > _SMALL:

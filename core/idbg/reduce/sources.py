@@ -38,7 +38,7 @@ class Block:
     after: ast.stmt | ast.ExceptHandler | None = None
 
 
-class Source:
+class PythonSource:
     """A file's text and its syntax tree. Raises SyntaxError, or ValueError for what Python cannot read at all."""
 
     def __init__(self, text: str) -> None:

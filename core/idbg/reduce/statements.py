@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from idbg.reduce.ddmin import ddmin, swept
 from idbg.reduce.parts import KINDS, Part
-from idbg.reduce.sources import Source, parsed
+from idbg.reduce.sources import PythonSource, parsed
 from idbg.reduce.tries import Stopped
 
 Item = TypeVar("Item")
@@ -63,14 +63,14 @@ class _Search:
         whole: Collection[str],
     ) -> None:
         self.text, self._whole = text, whole
-        self._size = Source(text).size
+        self._size = PythonSource(text).size
         self._fails, self._better, self._protected = fails, better, protected
         self._asked: dict[str, bool] = {text: True}
 
     def whole(self, used: Collection[str]) -> None:
         self._try(without_unread(self.text, used))
         depth = 0
-        while depth <= max((block.depth for block in Source(self.text).blocks), default=0):
+        while depth <= max((block.depth for block in PythonSource(self.text).blocks), default=0):
             self._level(depth)
             depth += 1
         before = ""
@@ -88,7 +88,7 @@ class _Search:
         if any(piece not in text for piece in self._protected):
             return False
         try:
-            size = Source(text).size
+            size = PythonSource(text).size
         except (SyntaxError, ValueError, RecursionError):
             return False
         self._asked[text] = answer = self._fails(text)
@@ -102,7 +102,7 @@ class _Search:
 
     def _level(self, depth: int) -> None:
         """The statements of all blocks of one depth."""
-        source = Source(self.text)
+        source = PythonSource(self.text)
         inside = _Inside(source, self._whole)
         items = [node for block in source.blocks if block.depth == depth for node in block.statements]
         items = [node for node in items if not inside(source.start(node) - 1)]
@@ -110,13 +110,13 @@ class _Search:
 
     def _sweep(self) -> None:
         """Single statements, from the last, until none can be left out."""
-        source = Source(self.text)
+        source = PythonSource(self.text)
         inside = _Inside(source, self._whole)
         items = [node for node in _in_order(source) if not inside(source.start(node) - 1)]
         self._enough(items, source.without, lambda kept: swept(items, kept))
 
     def _parts(self, kind: str) -> None:
-        source = Source(self.text)
+        source = PythonSource(self.text)
         inside = _Inside(source, self._whole)
         items = [part for part in KINDS[kind](source) if not inside(part.start)]
 
@@ -144,7 +144,7 @@ class _Search:
 class _Inside:
     """Whether a byte is inside of a statement that is whole."""
 
-    def __init__(self, source: Source, whole: Collection[str]) -> None:
+    def __init__(self, source: PythonSource, whole: Collection[str]) -> None:
         kept = [node for node in source.statements if ast.dump(node) in whole] if whole else []
         self._spans = [(source.start(node), source.end(node)) for node in kept]
 
@@ -152,7 +152,7 @@ class _Inside:
         return any(start <= place < end for start, end in self._spans)
 
 
-def _in_order(source: Source) -> list[ast.stmt]:
+def _in_order(source: PythonSource) -> list[ast.stmt]:
     return sorted(source.statements, key=lambda node: (source.start(node), -source.end(node)))
 
 
@@ -160,7 +160,7 @@ def without_unread(text: str, used: Collection[str] = ()) -> str:
     """The text without those imports, functions and classes of the file's own level whose names nothing else in it
     reads, `used` from outside as they are.
     """
-    source = Source(text)
+    source = PythonSource(text)
     body = source.tree.body
     kept = [node for node in body if not (names := _defined(node)) or names & set(used)]
     read: set[str] = set(used)

@@ -14,7 +14,7 @@ from idbg.schema.runs import Run
 from idbg.session.event_bus import EventBus
 from idbg.worker.background import OwnProcesses
 from idbg.worker.client import Ended, Worker
-from idbg.worker.last_words import in_run
+from idbg.worker.crash_site import in_run
 from idbg.worker.protocol import Compile, FindOwner, Minify, Request, WriteRepro
 
 SessionJob = Request | OwnProcesses

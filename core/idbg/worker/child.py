@@ -15,7 +15,7 @@ from pathlib import Path
 from idbg.config.environment import NICENESS, PATH_ADDED, SCRATCH, importable
 from idbg.schema.faults import CrashSite
 from idbg.worker import protocol
-from idbg.worker.last_words import crash_site
+from idbg.worker.crash_site import crash_site
 
 log = logging.getLogger(__name__)
 # The folder that the user stands in must not shadow the worker's own imports. Not by -P: the program would see that

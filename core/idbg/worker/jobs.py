@@ -23,17 +23,17 @@ from idbg.engine.instrument.first_launches import first_launches
 from idbg.engine.kerneldiff.owner.find import OwnerFinding
 from idbg.engine.kerneldiff.owner.script import owner_script
 from idbg.engine.lowered import lowered
-from idbg.engine.minify.forks.fresh import verified
+from idbg.engine.minify.forks.client import verified
+from idbg.engine.minify.forks.outcome import TryResult
 from idbg.engine.minify.forks.processes import memory_of_machine
-from idbg.engine.minify.forks.tried import Tried
-from idbg.engine.minify.handing_over import whole_script
-from idbg.engine.minify.problem import Seen, of_a_compile
+from idbg.engine.minify.problem import CapturedRun, of_a_compile
+from idbg.engine.minify.result import whole_script
 from idbg.engine.program.environment import as_main, state_restored
 from idbg.engine.program.load import Programs, registers
 from idbg.engine.program.script import process_end_told
 from idbg.engine.program.target import check_device, conditions_of, options_of
 from idbg.engine.repro import violation_of, violation_repro
-from idbg.engine.repro.failing import NoGraph
+from idbg.engine.repro.failed_compile import NoGraph
 from idbg.schema import events
 from idbg.schema.code import OutputCode
 from idbg.schema.errors import BadInput, IdbgError, OutputError, said
@@ -43,7 +43,7 @@ from idbg.schema.owner import OwnerVerdict
 from idbg.schema.programs import Failure, Target
 from idbg.schema.runs import Run
 from idbg.worker.comparing import RunComparison
-from idbg.worker.last_words import LAUNCHES
+from idbg.worker.crash_site import LAUNCHES
 from idbg.worker.minifying import minify, whole_program
 from idbg.worker.protocol import Compile, FindOwner, LowerKernel, MapErrors, Minify, Request, WriteRepro
 
@@ -254,7 +254,7 @@ class Jobs:
                 f"frame {swallowed[0].frame} failed before a backend had its graph: the program is the smallest repro",
                 hint="run it without torch._dynamo.config.suppress_errors, and without the except that hides it",
             )
-        seen = Seen(self.last, self.error, self.run)
+        seen = CapturedRun(self.last, self.error, self.run)
         try:
             return whole_script(of_a_compile(seen, replace(target, rules=rules)), folder)
         except NoGraph:
@@ -324,7 +324,7 @@ def _no_owner(error: BaseException) -> Failure:
     return Failure(kind="idbg", type=type(error).__name__, message=message)
 
 
-def _tried(path: Path) -> Tried:
+def _tried(path: Path) -> TryResult:
     """How the repro ended in a fresh process. Raises OutputError where it takes over REPRO_SECONDS."""
     tried = verified(path, seconds=REPRO_SECONDS, memory=memory_of_machine())
     if tried.hung:

@@ -26,7 +26,7 @@ from idbg.config import places
 from idbg.engine.compat.builds import scratch
 from idbg.schema import event_log, events
 from idbg.schema.events import SessionEvent
-from idbg.worker import last_words, protocol
+from idbg.worker import crash_site, protocol
 from idbg.worker.child import COMMAND, forget_ours
 from idbg.worker.protocol import Compile, Request
 
@@ -138,7 +138,7 @@ def _check_cache(emit: Emit) -> None:
 def leave_stacks(folder: Path | None) -> None:
     """Have Python write its stacks to the host's folder as a signal kills this process."""
     if folder is not None:
-        faulthandler.enable(os.open(folder / last_words.STACKS, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
+        faulthandler.enable(os.open(folder / crash_site.STACKS, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
 
 
 def _begin_again(request: Compile, fds: tuple[int, int], environment: dict[str, str]) -> NoReturn:

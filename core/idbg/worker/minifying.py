@@ -18,16 +18,16 @@ from idbg.config import places
 from idbg.engine.compat.builds.scratch import private
 from idbg.engine.failures.describe import is_refusal
 from idbg.engine.minify.forks.client import Forks
-from idbg.engine.minify.handing_over import Result
 from idbg.engine.minify.oracle import Oracle
-from idbg.engine.minify.problem import Problem, Seen, ends_process, of_a_violation, problem_of, undisclosed
-from idbg.engine.minify.running import Running
+from idbg.engine.minify.problem import CapturedRun, Problem, ends_process, of_a_violation, problem_of, undisclosed
+from idbg.engine.minify.result import ResultFolder
+from idbg.engine.minify.running import TryRunner
 from idbg.engine.minify.search import Search
 from idbg.engine.minify.user_level import search as user_level
-from idbg.engine.minify.user_level.trying import Place
-from idbg.engine.minify.user_level.wanted import wanted_of
+from idbg.engine.minify.user_level.failure_pattern import wanted_of
+from idbg.engine.minify.user_level.script_runs import Workspace
 from idbg.engine.repro import violation_of
-from idbg.engine.repro.failing import NoGraph
+from idbg.engine.repro.failed_compile import NoGraph
 from idbg.schema import events
 from idbg.schema.errors import BadInput, IdbgError, said
 from idbg.schema.programs import Failure, Program
@@ -80,11 +80,13 @@ def _unshown(found: Minified, signature: Signature, asked: str) -> Minified:
 
 
 def _of_program(
-    request: Minify, seen: Seen, forks: Forks, scratch: Path, emit: Callable[[events.SessionEvent], None]
+    request: Minify, seen: CapturedRun, forks: Forks, scratch: Path, emit: Callable[[events.SessionEvent], None]
 ) -> Minified:
     """The search in the program's own source. Raises ValueError where what is sought is not of the program."""
     wanted = wanted_of(request.sought, seen.error, seen.run)
-    place = Place(forks, Path(request.folder), scratch / "program", known(request, wanted.signature), request.keep_data)
+    place = Workspace(
+        forks, Path(request.folder), scratch / "program", known(request, wanted.signature), request.keep_data
+    )
 
     def tell(progress: MinifyProgress) -> None:
         emit(events.MinifyProgressed(run=request.run, progress=progress))
@@ -92,7 +94,7 @@ def _of_program(
     return user_level.reduced_program(request.program, request.target, wanted, place, request.budget, tell)
 
 
-def whole_program(seen: Seen, compiled: Compile, folder: Path) -> Path:
+def whole_program(seen: CapturedRun, compiled: Compile, folder: Path) -> Path:
     """Write the program itself as a script that tells whether it fails as the run did, and return its path.
 
     Raises ValueError, ProgramError, OutputError.
@@ -101,12 +103,14 @@ def whole_program(seen: Seen, compiled: Compile, folder: Path) -> Path:
     try:
         with forks_of(compiled.program, scratch) as forks:
             wanted = wanted_of(Sought("failure"), seen.error, seen.run)
-            return user_level.whole_program(compiled.program, compiled.target, wanted, Place(forks, folder, scratch))
+            return user_level.whole_program(
+                compiled.program, compiled.target, wanted, Workspace(forks, folder, scratch)
+            )
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _problem(request: Minify, seen: Seen, jobs: "Jobs") -> Problem:
+def _problem(request: Minify, seen: CapturedRun, jobs: "Jobs") -> Problem:
     """What is to be searched for. Raises NoGraph, ValueError or BadInput where it cannot be."""
     sought, rules = request.sought, request.target.rules
     if sought.kind == "violation" and sought.node is not None:
@@ -121,10 +125,10 @@ def search(
     request: Minify, problem: Problem, forks: Forks, scratch: Path, emit: Callable[[events.SessionEvent], None]
 ) -> Search:
     """The search for this problem, by the request's budget."""
-    oracle = Oracle(Running.within(request.budget, forks), scratch)
+    oracle = Oracle(TryRunner.within(request.budget, forks), scratch)
     signature = problem.signature
     name = f"minified-{signature.type or signature.kind}"
-    result = Result(Path(request.folder), name, scratch, oracle.large)
+    result = ResultFolder(Path(request.folder), name, scratch, oracle.large)
 
     def tell(progress: MinifyProgress) -> None:
         emit(events.MinifyProgressed(run=request.run, progress=progress))
@@ -146,7 +150,7 @@ def known(request: Minify, signature: Signature) -> Path:
     return places.cache() / "minify" / f"{name}.jsonl"
 
 
-def _seen(request: Minify, jobs: "Jobs") -> Seen:
+def _seen(request: Minify, jobs: "Jobs") -> CapturedRun:
     """What the run left behind. Where this process does not hold it (the run killed the one that did), the program is
     captured again; with what killed it nothing is compiled, as graphs are all that is wanted.
     """
@@ -172,7 +176,7 @@ def _seen(request: Minify, jobs: "Jobs") -> Seen:
             f"the program cannot be run again: {failure.message if failure else 'why is not known'}",
             hint="run it, and mend what it says",
         )
-    return Seen(holder.last, holder.error, holder.run, again=kills)
+    return CapturedRun(holder.last, holder.error, holder.run, again=kills)
 
 
 class _Over(BaseException):

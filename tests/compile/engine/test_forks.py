@@ -10,14 +10,13 @@ from pathlib import Path
 import pytest
 
 from idbg.config.environment import sets_up_torch
-from idbg.engine.minify.forks.client import Forks
-from idbg.engine.minify.forks.fresh import verified
+from idbg.engine.minify.forks.client import Forks, verified
+from idbg.engine.minify.forks.outcome import TryResult
 from idbg.engine.minify.forks.processes import Process, process, started_by
-from idbg.engine.minify.forks.rate import missed, rate, tries_needed
-from idbg.engine.minify.forks.tried import Tried
+from idbg.engine.minify.running import missed, rate, tries_needed
 
 GB = 10**9
-Run = Callable[..., Tried]
+Run = Callable[..., TryResult]
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +48,7 @@ def forked(warm: Forks, place: Path) -> Run:
 
 
 def runner(forks: Forks, place: Path) -> Run:
-    def run(text: str, *, seconds: float = 60, memory: int = 4 * GB, arguments: tuple[str, ...] = ()) -> Tried:
+    def run(text: str, *, seconds: float = 60, memory: int = 4 * GB, arguments: tuple[str, ...] = ()) -> TryResult:
         path = place / f"script{len(list(place.glob('script*')))}.py"
         path.write_text(text)
         return forks.run(path, seconds=seconds, memory=memory, arguments=arguments)

@@ -6,8 +6,8 @@ import pytest
 
 from idbg.bisect.job import bisected
 from idbg.bisect.options import of_texts
+from idbg.engine.bisection.option_fuzzer import drawn
 from idbg.engine.compat import bisector
-from idbg.engine.guilty.drawing import drawn
 from idbg.engine.program.option_types import checked
 from idbg.schema.guilty import PYTHON, Bisected, Question
 from idbg.schema.programs import Program, Target

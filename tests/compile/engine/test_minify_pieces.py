@@ -12,13 +12,13 @@ from torch.fx import symbolic_trace
 from idbg.engine.capture.run import HeldGraph
 from idbg.engine.minify.candidate import Candidate
 from idbg.engine.minify.forks.client import Forks
-from idbg.engine.minify.forks.tried import Tried
-from idbg.engine.minify.handing_over import Result
-from idbg.engine.minify.oracle import ALONE, TENSORS, Large, Oracle, write
+from idbg.engine.minify.forks.outcome import TryResult
+from idbg.engine.minify.oracle import ALONE, TENSORS, Oracle, SharedTensors, write
 from idbg.engine.minify.problem import died_of, ends_process
-from idbg.engine.minify.running import Running
+from idbg.engine.minify.result import ResultFolder
+from idbg.engine.minify.running import TryRunner
 from idbg.engine.repro.draft import Dies, Draft, Hangs, Heading, Input, Raises
-from idbg.engine.repro.recorded import Recorder
+from idbg.engine.repro.node_values import Recorder
 from idbg.schema.errors import OutputError
 from idbg.schema.programs import Failure
 
@@ -33,17 +33,17 @@ def candidate(tensor: torch.Tensor, **changes: Any) -> Candidate:
 class Answers:
     """Stands in for the processes: gives these, and keeps what it was asked."""
 
-    def __init__(self, *tried: Tried) -> None:
+    def __init__(self, *tried: TryResult) -> None:
         self.tried = list(tried)
         self.asked: list[Any] = []
 
-    def run(self, script: Path, *, seconds: float, memory: int, arguments: Sequence[str] = ()) -> Tried:
+    def run(self, script: Path, *, seconds: float, memory: int, arguments: Sequence[str] = ()) -> TryResult:
         self.asked.append((script, seconds, list(arguments)))
         return self.tried.pop(0)
 
 
-def oracle(folder: Path, *tried: Tried, tries: int = 1) -> Any:
-    return Oracle(Running(cast("Forks", Answers(*tried)), 1 << 30, times=tries), folder)
+def oracle(folder: Path, *tried: TryResult, tries: int = 1) -> Any:
+    return Oracle(TryRunner(cast("Forks", Answers(*tried)), 1 << 30, times=tries), folder)
 
 
 def test_a_value_is_what_its_reader_finds() -> None:
@@ -82,24 +82,24 @@ def test_what_the_graph_begins_before_the_reader_is_ended() -> None:
 
 
 def test_what_never_ends_and_what_dies_is_tried_in_its_own_process(tmp_path: Path) -> None:
-    hangs = oracle(tmp_path / "a", Tried(None, hung=True), Tried(0))
+    hangs = oracle(tmp_path / "a", TryResult(None, hung=True), TryResult(0))
     assert hangs(candidate(torch.ones(3), check=Hangs(5.0))).outcome == "same"
     assert hangs(candidate(torch.ones(3), check=Hangs(5.0))).outcome == "passes"
     assert [(seconds, arguments) for _, seconds, arguments in hangs.running.forks.asked] == [(5.0, [ALONE])] * 2
-    dies = oracle(tmp_path / "b", Tried(None, "SIGSEGV"), Tried(None, "SIGABRT"))
+    dies = oracle(tmp_path / "b", TryResult(None, "SIGSEGV"), TryResult(None, "SIGABRT"))
     assert dies(candidate(torch.ones(3), check=Dies("SIGSEGV"))).outcome == "same"
     assert dies(candidate(torch.ones(3), check=Dies("SIGSEGV"))).outcome == "other"
 
 
 def test_what_fails_at_times_is_tried_again_before_it_passes(tmp_path: Path) -> None:
-    asked = oracle(tmp_path, Tried(0), Tried(0), Tried(1, printed="REPRODUCED ValueError no"), tries=4)
+    asked = oracle(tmp_path, TryResult(0), TryResult(0), TryResult(1, printed="REPRODUCED ValueError no"), tries=4)
     assert asked(candidate(torch.ones(3))).outcome == "same"
     assert len(asked.running.forks.asked) == 3
 
 
 def test_a_large_file_is_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("idbg.engine.minify.oracle._LARGE_BYTES", 8)
-    large, weights = Large(tmp_path), torch.ones(3)
+    large, weights = SharedTensors(tmp_path), torch.ones(3)
     for number in range(2):
         write(candidate(weights), tmp_path / str(number), large)
     assert len({(tmp_path / str(number) / TENSORS).stat().st_ino for number in range(2)}) == 1
@@ -111,9 +111,9 @@ def test_what_is_handed_over_takes_no_bytes_that_it_does_not_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("idbg.engine.minify.oracle._LARGE_BYTES", 8)
-    large = Large(tmp_path / "scratch")
+    large = SharedTensors(tmp_path / "scratch")
     (tmp_path / "scratch").mkdir()
-    result: Any = Result(tmp_path / "repros", "minified", tmp_path / "scratch", large)
+    result: Any = ResultFolder(tmp_path / "repros", "minified", tmp_path / "scratch", large)
     result.better(candidate(torch.ones(3)))
     assert (result.folder / TENSORS).stat().st_nlink == 2
     result.better(candidate(torch.ones(3), arguments=(Input("x", recipe="torch.ones(3)"),)))

@@ -16,7 +16,7 @@ from idbg.engine.repro.definitions import Definitions, Needed, definitions_for, 
 from idbg.engine.repro.draft import Differs, Draft, Heading, Input
 from idbg.engine.repro.script import render
 from idbg.engine.repro.slices import Slice
-from idbg.engine.repro.violation import Cutter
+from idbg.engine.repro.violation import SubgraphExtractor
 from idbg.schema.graphs import Graph, GraphId, Node, Stage
 from tests.harness.repro_bench import Bench, run
 
@@ -150,7 +150,7 @@ def test_it_travels_as_source(tmp_path: Path, kind: str) -> None:
 def test_a_custom_autograd_function_is_a_class_of_the_script(tmp_path: Path) -> None:
     bench = Bench(tmp_path, AUTOGRAD + CALL)
     graph = bench.graph("dynamo")
-    cut = Cutter(graph, bench.jobs.last.held[graph.id].gm, {}).whole()
+    cut = SubgraphExtractor(graph, bench.jobs.last.held[graph.id].gm, {}).whole()
     given = (Input("l_x_", recipe="torch.arange(1.0, 5.0)", requires_grad=True),)
     draft = Draft(
         Differs(), given, tuple(cut.statements), cut.result, 'backend="eager"', definitions=tuple(cut.definitions)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from idbg.engine.repro.message import fragment, shortened
+from idbg.engine.repro.error_message import fragment, shortened
 from tests.harness.repro_bench import Bench, run
 
 RELU = "cpp.inject_relu_bug_TESTING_ONLY"  # Inductor writes C++ that does not compile

@@ -11,9 +11,9 @@ import torch
 from safetensors.torch import load_file
 
 from idbg.engine.repro.draft import Differs, Draft, Heading
+from idbg.engine.repro.files import save
 from idbg.engine.repro.recipes import WITHOUT_DATA, recipe, without_data
 from idbg.engine.repro.script import render
-from idbg.engine.repro.tensors_file import save
 from idbg.engine.repro.values import kept_as, stored
 from idbg.reports.bundle import packed, report_of
 from idbg.schema.repros import Minified, Signature

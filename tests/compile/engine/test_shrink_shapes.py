@@ -3,9 +3,9 @@
 import pytest
 import torch
 
+from idbg.engine.minify.shrink.dry_run import DryRun
 from idbg.engine.minify.shrink.groups import Slot, groups
 from idbg.engine.minify.shrink.parts import taken_apart
-from idbg.engine.minify.shrink.plausible import Plausible
 from tests.harness.shrinking import candidate, shrink, where
 
 CASES: dict[str, tuple[list[str], dict[str, tuple[int, ...]], list[str], list[str]]] = {
@@ -93,7 +93,7 @@ def test_all_sizes_come_down_in_a_few_tries_each_of_which_runs(name: str):
 def test_two_factors_of_one_size_are_told_apart():
     lines = ["q = x.view(8, 16, 4, 32)", "p = q.transpose(1, 2).reshape(8, 4, 512)"]
     parts = taken_apart(candidate(lines, "(p,)", {"x": torch.randn(8, 16, 128)}))
-    found = {group.size(parts): group.slots for group in groups(parts, Plausible(parts))}
+    found = {group.size(parts): group.slots for group in groups(parts, DryRun(parts))}
     heads, width = Slot("number", at=2), Slot("number", at=3)
     assert {Slot("dim", "x", 2), heads} <= found[4]
     assert {Slot("dim", "x", 2), width} <= found[32]
@@ -102,7 +102,7 @@ def test_two_factors_of_one_size_are_told_apart():
 
 
 def test_where_it_takes_long_to_run_them_sizes_of_one_value_go_together(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("idbg.engine.minify.shrink.plausible._LONG", 0.0)
+    monkeypatch.setattr("idbg.engine.minify.shrink.dry_run._LONG", 0.0)
     first = candidate(["y = x.view(8, 48) * 2"], "(y,)", {"x": torch.randn(8, 8, 6)})
     found, _ = shrink(first, where(lambda named: named["y"].shape[0] > 1))
     assert found.draft.arguments[0].text == "torch.ones(2, 2, 1)"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from idbg.reduce.halves import first_failing
+from idbg.reduce.ddmin import first_failing
 
 
 def row(first: int, silent: set[int], asked: list[int]) -> Callable[[int], bool | None]:

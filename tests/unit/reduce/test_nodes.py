@@ -4,8 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from idbg.reduce.flow import Flow
-from idbg.reduce.nodes import Nodes, Reduced, reduce_nodes
+from idbg.reduce.nodes import Flow, Nodes, Reduced, reduce_nodes
 
 
 class Counted:

@@ -151,7 +151,7 @@ def test_a_part_of_a_list_is_minimal_too(problem: Problem) -> None:
 
 
 ASKED = """
-from idbg.reduce.flow import Flow
+from idbg.reduce.nodes import Flow
 from idbg.reduce.nodes import reduce_nodes
 reads = {f"n{i}": tuple(f"n{j}" for j in {i - 1, i // 2, i // 3} if 0 <= j < i) for i in range(200)}
 flow = Flow(reads, frozenset({"n7"}))

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from idbg.reduce.names import inlined
-from idbg.reduce.sources import Source
+from idbg.reduce.sources import PythonSource
 from idbg.reduce.statements import reduce_source, tidied, without_unread
 from idbg.reduce.tries import Stopped
 
@@ -177,7 +177,7 @@ def test_a_name_that_only_passes_a_value_on_goes(body: str, left: str, protected
 
 
 def test_inlining_reads_a_value_before_its_name_is_bound_again() -> None:
-    source = Source("a = 1 + 2\nb = a * 3\nlong = [\n    b\n]\na = long\nprint(a)\nc = d = b\n")
+    source = PythonSource("a = 1 + 2\nb = a * 3\nlong = [\n    b\n]\na = long\nprint(a)\nc = d = b\n")
     texts = [source.edited(edits) for edits in inlined(source)]
     assert texts == [source.text.replace("a = 1 + 2\nb = a * 3", "b = (1 + 2) * 3"), mock.ANY]
     assert texts[1].endswith("]\nprint(long)\nc = d = b\n")
@@ -254,7 +254,7 @@ def test_whatever_a_program_is_each_statement_left_is_needed(text: str, needed: 
 
     reduced = reduce_source(text, fails)
     assert reduced.minimal and fails(reduced.text)
-    source = Source(reduced.text)
+    source = PythonSource(reduced.text)
     for node in source.statements:
         smaller = source.without([node])
         assert smaller == reduced.text or not fails(smaller), smaller

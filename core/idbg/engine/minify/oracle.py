@@ -8,11 +8,11 @@ from pathlib import Path
 import torch
 
 from idbg.engine.minify.candidate import Candidate
-from idbg.engine.minify.forks.tried import Tried
-from idbg.engine.minify.running import Running
+from idbg.engine.minify.forks.outcome import TryResult
+from idbg.engine.minify.running import TryRunner
 from idbg.engine.repro.draft import Check, Dies, Hangs
+from idbg.engine.repro.files import save
 from idbg.engine.repro.script import render
-from idbg.engine.repro.tensors_file import save
 from idbg.reduce.tries import Judged, Outcome
 from idbg.schema.errors import OutputError
 
@@ -25,12 +25,12 @@ _LARGE_BYTES = 64 << 20
 class Oracle:
     """Judges candidates by their scripts, which are written below `scratch`."""
 
-    running: Running
+    running: TryRunner
     scratch: Path
     count: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
-        self.large = Large(self.scratch)
+        self.large = SharedTensors(self.scratch)
 
     def __call__(self, candidate: Candidate) -> Judged:
         seconds = 0.0
@@ -51,14 +51,14 @@ class Oracle:
             shutil.rmtree(folder, ignore_errors=True)
         return judged
 
-    def _run(self, script: Path, check: Check) -> Tried:
+    def _run(self, script: Path, check: Check) -> TryResult:
         """What is to die or to hang does so in the process of its try: the script need not start another for it."""
         if isinstance(check, Hangs):
             return self.running.once(script, ALONE, seconds=check.seconds)
         return self.running.once(script, *([ALONE] if isinstance(check, Dies) else []))
 
 
-def _judged(tried: Tried, check: Check) -> tuple[Outcome, str]:
+def _judged(tried: TryResult, check: Check) -> tuple[Outcome, str]:
     """What it comes to, and the signature of how it failed."""
     if isinstance(check, Dies) and tried.signal == check.signal:
         return "same", tried.signal
@@ -69,7 +69,7 @@ def _judged(tried: Tried, check: Check) -> tuple[Outcome, str]:
 
 
 @dataclass
-class Large:
+class SharedTensors:
     """A file of many bytes that is written once, and linked to where a candidate wants no other tensors than it has: a
     script takes of it what it names.
     """
@@ -95,7 +95,7 @@ def _are_one(one: torch.Tensor, other: torch.Tensor) -> bool:
     return (one.data_ptr(), one.shape, one.dtype) == (other.data_ptr(), other.shape, other.dtype)
 
 
-def write(candidate: Candidate, folder: Path, large: Large | None = None) -> Path:
+def write(candidate: Candidate, folder: Path, large: SharedTensors | None = None) -> Path:
     """Write a candidate's script, and its tensors where it has any; the script's path. Raises OutputError."""
     try:
         return _written(candidate, folder, large)
@@ -106,7 +106,7 @@ def write(candidate: Candidate, folder: Path, large: Large | None = None) -> Pat
         ) from error
 
 
-def _written(candidate: Candidate, folder: Path, large: Large | None) -> Path:
+def _written(candidate: Candidate, folder: Path, large: SharedTensors | None) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     stored = {argument.name for argument in candidate.draft.arguments if argument.is_stored}
     tensors = {name: tensor for name, tensor in candidate.tensors().items() if name in stored} if stored else {}

@@ -11,11 +11,11 @@ from idbg.analysis.provenance import Provenance
 from idbg.engine.capture.run import Compiling, RunCapture
 from idbg.engine.compat import repros
 from idbg.engine.minify.candidate import Candidate
-from idbg.engine.minify.cut import Cutting
+from idbg.engine.minify.candidates import CandidateBuilder
 from idbg.engine.repro.definitions import definitions_of
 from idbg.engine.repro.draft import Breaks, Check, Dies, Differs, Draft, FailsCommand, Hangs, Heading, Raises, Runs
-from idbg.engine.repro.failing import NoGraph, failed_compile, function_of, how_compiled, inline, telling
-from idbg.engine.repro.message import fragment, shortened
+from idbg.engine.repro.error_message import fragment, shortened
+from idbg.engine.repro.failed_compile import NoGraph, failed_compile, function_of, how_compiled, inline, telling
 from idbg.engine.repro.recipes import without_data
 from idbg.engine.repro.values import sizes_of
 from idbg.engine.repro.violation import written_violation
@@ -33,10 +33,10 @@ LEAST = 1e-3
 
 
 @dataclass(frozen=True)
-class Subject:
+class SuspectGraph:
     """One graph in which the failure may be, and sets of its nodes that are suspected, the likeliest first."""
 
-    cutting: Cutting
+    cutting: CandidateBuilder
     suspects: tuple[frozenset[str], ...] = ()
 
 
@@ -47,12 +47,12 @@ class Problem:
     """
 
     signature: Signature
-    subjects: tuple[Subject, ...] = ()
+    subjects: tuple[SuspectGraph, ...] = ()
     fixed: Candidate | None = None
 
 
 @dataclass(frozen=True)
-class Seen:
+class CapturedRun:
     """What a run left behind: what was captured, what the program raised, and the run as its events tell it. `again`:
     it is another run, in which nothing was compiled: what that raised is not what is looked for.
     """
@@ -63,7 +63,7 @@ class Seen:
     again: bool = False
 
 
-def problem_of(sought: Sought, failure: Failure | None, seen: Seen, target: Target, seconds: float) -> Problem:
+def problem_of(sought: Sought, failure: Failure | None, seen: CapturedRun, target: Target, seconds: float) -> Problem:
     """The problem that a sought failure poses. `seconds`: how long a try may take that is to hang.
 
     Raises NoGraph where no graph has it, ValueError with the reason where it cannot be looked for.
@@ -87,7 +87,7 @@ def problem_of(sought: Sought, failure: Failure | None, seen: Seen, target: Targ
             raise NoGraph(f"a {sought.kind} is the program's, and no graph's")
 
 
-def of_a_violation(seen: Seen, violation: Violation, rules: str) -> Problem:
+def of_a_violation(seen: CapturedRun, violation: Violation, rules: str) -> Problem:
     """The problem of one violation: its node is known; of a rule about graphs, how little of its graph breaks it.
 
     Raises ValueError where the node cannot stand alone.
@@ -99,7 +99,7 @@ def of_a_violation(seen: Seen, violation: Violation, rules: str) -> Problem:
         return Problem(signature, fixed=Candidate(written.draft, written.heading, lambda: written.tensors))
     graph = seen.capture.frames[violation.node.graph.frame].graphs[violation.node.graph]
     template = replace(written.draft, arguments=(), statements=(), result="", imports=frozenset())
-    return Problem(signature, (Subject(Cutting(seen.capture, graph, template, written.heading)),))
+    return Problem(signature, (SuspectGraph(CandidateBuilder(seen.capture, graph, template, written.heading)),))
 
 
 def undisclosed(problem: Problem) -> Problem:
@@ -125,7 +125,7 @@ def ends_process(failure: Failure) -> bool:
     return bool(died_of(failure)) or failure.type in ("Timeout", "AcceleratorError") or "CUDA error" in failure.message
 
 
-def of_a_compile(seen: Seen, target: Target) -> Problem:
+def of_a_compile(seen: CapturedRun, target: Target) -> Problem:
     """The problem of a compile that failed, with the one graph that did.
 
     Raises NoGraph where the program itself shows it and no graph does; ValueError where the failure is the program's
@@ -135,7 +135,7 @@ def of_a_compile(seen: Seen, target: Target) -> Problem:
     return _of_an_error(seen, target, failed.error, [failed.graph])
 
 
-def _raised(seen: Seen, failure: Failure | None, target: Target) -> Problem:
+def _raised(seen: CapturedRun, failure: Failure | None, target: Target) -> Problem:
     """What was raised while something was compiled, or as compiled code ran."""
     graphs = list(_dynamo_graphs(seen.capture))
     if seen.again and failure is not None and failure.type:
@@ -149,12 +149,12 @@ def _raised(seen: Seen, failure: Failure | None, target: Target) -> Problem:
         return _of_an_error(seen, target, seen.error, graphs)
 
 
-def _of_an_error(seen: Seen, target: Target, error: BaseException, graphs: Sequence[Graph]) -> Problem:
+def _of_an_error(seen: CapturedRun, target: Target, error: BaseException, graphs: Sequence[Graph]) -> Problem:
     link = telling(error)
     return _raising(seen, target, Raises(type(link).__name__, "", function=function_of(link)), said(link), graphs)
 
 
-def _raising(seen: Seen, target: Target, check: Raises, text: str, graphs: Sequence[Graph]) -> Problem:
+def _raising(seen: CapturedRun, target: Target, check: Raises, text: str, graphs: Sequence[Graph]) -> Problem:
     """The problem of an exception of this type, with this message."""
     message = shortened(text)
     check = replace(check, fragment=fragment(message))
@@ -163,7 +163,7 @@ def _raising(seen: Seen, target: Target, check: Raises, text: str, graphs: Seque
     return _problem(seen, target, check, signature, graphs, title, message[1:])
 
 
-def _wrong(sought: Sought, seen: Seen, target: Target) -> Problem:
+def _wrong(sought: Sought, seen: CapturedRun, target: Target) -> Problem:
     """A result that is wrong: in the graphs of the run, first in that of the accused kernel."""
     report = seen.run.diff
     failed = [] if report is None else [diff for diff in (*report.outputs, *report.gradients) if diff.failed]
@@ -205,7 +205,9 @@ def _relative(diff: TensorDiff) -> float:
     return diff.max_abs / max(largest, diff.max_abs)
 
 
-def _suspected(subjects: Sequence[Subject], run: Run, report: DiffReport, launch: int | None) -> Iterator[Subject]:
+def _suspected(
+    subjects: Sequence[SuspectGraph], run: Run, report: DiffReport, launch: int | None
+) -> Iterator[SuspectGraph]:
     """The subjects with what the accused kernels compute, as nodes of Dynamo's graphs."""
     provenance = Provenance(run)
     kernels = [report.kernels[launch]] if launch is not None else [one for one in report.kernels if one.bad]
@@ -220,7 +222,7 @@ def _suspected(subjects: Sequence[Subject], run: Run, report: DiffReport, launch
         yield replace(subject, suspects=tuple(one for one in sets if one))
 
 
-def _from_here(sought: Sought, seen: Seen, target: Target) -> Problem:
+def _from_here(sought: Sought, seen: CapturedRun, target: Target) -> Problem:
     """The nodes that feed one node: nothing is known to be wrong with them."""
     if sought.node is None:
         raise ValueError("no node was given")
@@ -238,7 +240,7 @@ def _from_here(sought: Sought, seen: Seen, target: Target) -> Problem:
     return replace(problem, fixed=cutting.candidate(cutting.flow.feeding(node.name), [node.name]))
 
 
-def _in_graphs(seen: Seen, target: Target, check: Check, signature: Signature, first: str = "") -> Problem:
+def _in_graphs(seen: CapturedRun, target: Target, check: Check, signature: Signature, first: str = "") -> Problem:
     graphs = list(_dynamo_graphs(seen.capture, first))
     return _problem(seen, target, check, signature, graphs, str(signature), ())
 
@@ -252,7 +254,7 @@ def _dynamo_graphs(capture: RunCapture, first: str = "") -> Iterator[Graph]:
 
 
 def _problem(
-    seen: Seen,
+    seen: CapturedRun,
     target: Target,
     check: Check,
     signature: Signature,
@@ -291,5 +293,5 @@ def _problem(
             note,
             signature,
         )
-        subjects.append(Subject(Cutting(seen.capture, graph, template, heading)))
+        subjects.append(SuspectGraph(CandidateBuilder(seen.capture, graph, template, heading)))
     return Problem(signature, tuple(subjects))

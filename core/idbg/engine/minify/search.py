@@ -9,16 +9,14 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from idbg.engine.minify.candidate import Candidate
-from idbg.engine.minify.cut import Cutting
-from idbg.engine.minify.forks.rate import rate, tries_needed
-from idbg.engine.minify.handing_over import Result
+from idbg.engine.minify.candidates import CandidateBuilder
 from idbg.engine.minify.oracle import Oracle
-from idbg.engine.minify.problem import Problem, Subject
-from idbg.engine.minify.running import RATE_TRIES
+from idbg.engine.minify.problem import Problem, SuspectGraph
+from idbg.engine.minify.result import ResultFolder
+from idbg.engine.minify.running import RATE_TRIES, rate, tries_needed
 from idbg.engine.minify.shrink import shrunk
 from idbg.engine.repro.draft import FailsCommand, Runs
-from idbg.reduce.flow import Flow
-from idbg.reduce.nodes import reduce_nodes
+from idbg.reduce.nodes import Flow, reduce_nodes
 from idbg.reduce.tries import Stopped, Tries
 from idbg.schema.errors import OutputError, said
 from idbg.schema.repros import Budget, Minified, MinifyProgress, OtherFailure, Signature
@@ -37,7 +35,7 @@ class Search:
 
     problem: Problem
     oracle: Oracle
-    result: Result
+    result: ResultFolder
     known: Path
     budget: Budget
     tell: Callable[[MinifyProgress], None]
@@ -88,7 +86,7 @@ class Search:
         if self.result.best is not None:
             shrunk(self.result.best, self._fails, self._better, lambda words: self._say(words, 0))
 
-    def _first(self) -> tuple[Cutting, frozenset[str]] | None:
+    def _first(self) -> tuple[CandidateBuilder, frozenset[str]] | None:
         """The graph that fails, and those of its nodes to begin with; None where none does."""
         subjects = self.problem.subjects
         self._whole = max(len(one.cutting.flow.reads) for one in subjects)
@@ -102,7 +100,7 @@ class Search:
                 return subject.cutting, frozenset(subject.cutting.flow.reads)
         return next(filter(None, map(self._at_times, subjects)), None)
 
-    def _ask_status(self, cutting: Cutting) -> None:
+    def _ask_status(self, cutting: CandidateBuilder) -> None:
         """With which status a command of the user's fails on the whole: that is what is looked for in less of it."""
         check = cutting.template.check
         if not isinstance(check, FailsCommand):
@@ -111,7 +109,7 @@ class Search:
         if (told := _STATUS.search(judged.signature)) is not None:
             cutting.template = dataclasses.replace(cutting.template, check=FailsCommand(check.command, int(told[1])))
 
-    def _at_times(self, subject: Subject) -> tuple[Cutting, frozenset[str]] | None:
+    def _at_times(self, subject: SuspectGraph) -> tuple[CandidateBuilder, frozenset[str]] | None:
         """The graph again: what passed once may fail at times."""
         names = frozenset(subject.cutting.flow.reads)
         whole = subject.cutting.candidate(names)
@@ -128,7 +126,7 @@ class Search:
         self._better(whole, len(names))
         return subject.cutting, names
 
-    def _begins(self, subject: Subject, names: frozenset[str], doing: str) -> bool:
+    def _begins(self, subject: SuspectGraph, names: frozenset[str], doing: str) -> bool:
         self._say(doing, 1)
         kept = subject.cutting.flow.closed(names)
         candidate = subject.cutting.candidate(kept)
@@ -138,7 +136,7 @@ class Search:
             return True
         return False
 
-    def _fewer_nodes(self, cutting: Cutting, kept: frozenset[str]) -> bool:
+    def _fewer_nodes(self, cutting: CandidateBuilder, kept: frozenset[str]) -> bool:
         """Leave out nodes until each is needed; whether that is so."""
         whole = cutting.flow
         reads = {
@@ -158,7 +156,7 @@ class Search:
 
     # ------------------------------------------------------------- on the way
 
-    def _fails_with(self, cutting: Cutting, nodes: frozenset[str]) -> bool:
+    def _fails_with(self, cutting: CandidateBuilder, nodes: frozenset[str]) -> bool:
         """Whether these nodes fail; those that no script can hold do not."""
         try:
             candidate = cutting.candidate(nodes)
@@ -166,7 +164,7 @@ class Search:
             return False
         return self._fails(candidate)
 
-    def _passes_with(self, cutting: Cutting, nodes: frozenset[str]) -> bool:
+    def _passes_with(self, cutting: CandidateBuilder, nodes: frozenset[str]) -> bool:
         try:
             return self.tries(cutting.candidate(nodes)).outcome == "passes"
         except ValueError:

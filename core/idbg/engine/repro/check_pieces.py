@@ -7,7 +7,7 @@ from idbg.engine.repro.draft import Draft
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckCode:
     """What a script has of its check: constants, functions, and what it ends with."""
 
     blocks: Sequence[list[str]]

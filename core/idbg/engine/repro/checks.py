@@ -1,13 +1,12 @@
 """How does a script tell that it fails as it should? The lines of its check, for each kind."""
 
-from idbg.engine.repro.check_of_processes import of_a_command, of_a_process
-from idbg.engine.repro.check_of_values import of_values, of_what_runs
-from idbg.engine.repro.check_pieces import Checked, called, indented, message_of, toml_of, under
+from idbg.engine.repro.check_pieces import CheckCode, called, compiled, guarded, indented, message_of, toml_of, under
 from idbg.engine.repro.draft import MARK, Breaks, Dies, Differs, Draft, FailsCommand, Hangs, Raises
 from idbg.engine.repro.layout import quoted
+from idbg.engine.repro.value_check import of_values, of_what_runs
 
 
-def lines_of(draft: Draft) -> Checked:
+def lines_of(draft: Draft) -> CheckCode:
     """The check of a draft as Python."""
     match draft.check:
         case Raises() as check:
@@ -23,7 +22,7 @@ def lines_of(draft: Draft) -> Checked:
     return of_what_runs(draft)
 
 
-def _raises(draft: Draft, check: Raises) -> Checked:
+def _raises(draft: Draft, check: Raises) -> CheckCode:
     names, values = ["ERROR", "MESSAGE"], [check.error, check.fragment]
     same = [f"    if any(MESSAGE in {message_of(check.error)} for link in links if type(link).__name__ == ERROR):"]
     if not check.fragment and check.function:
@@ -54,10 +53,10 @@ def _raises(draft: Draft, check: Raises) -> Checked:
         '    print(f"OTHER {type(root).__name__}: {str(root).strip().partition(chr(10))[0]}")',
         "    return 2",
     ]
-    return Checked([main, verdict], constants)
+    return CheckCode([main, verdict], constants)
 
 
-def _breaks(draft: Draft, check: Breaks) -> Checked:
+def _breaks(draft: Draft, check: Breaks) -> CheckCode:
     where = {
         "node": [
             "    arguments = [each for each in found if backend.is_argument(each)]",
@@ -87,4 +86,50 @@ def _breaks(draft: Draft, check: Breaks) -> Checked:
         f'    return [number for number, line in enumerate(lines, 1) if line.endswith("{MARK}")]',
     ]
     blocks = [main, marked] if check.subject == "node" else [main]
-    return Checked(blocks, toml_of(draft))
+    return CheckCode(blocks, toml_of(draft))
+
+
+def of_a_process(draft: Draft, check: Dies | Hangs) -> CheckCode:
+    """A script that runs itself in a process of its own, with `--alone`."""
+    hangs = isinstance(check, Hangs)
+    constants = [*toml_of(draft), f"SECONDS = {check.seconds:g}"]
+    if isinstance(check, Dies):
+        constants[-1] = f"SIGNAL, SECONDS = {quoted(check.signal)}, {check.seconds:g}"
+    alone = ["def alone():", *indented(called(draft))]
+    overdue = 'print(f"REPRODUCED hang: it has not ended after {SECONDS} s")'
+    main = [
+        "def main():",
+        "    try:",
+        '        status = subprocess.run([sys.executable, __file__, "--alone"], timeout=SECONDS).returncode',
+        "    except subprocess.TimeoutExpired:",
+        f"        {overdue if hangs else overdue.replace('REPRODUCED', 'OTHER')}",
+        f"        return {1 if hangs else 2}",
+        '    died = signal.Signals(-status).name if status < 0 else ""',
+    ]
+    if not hangs:
+        main += [
+            "    if died == SIGNAL:",
+            '        print("\\nREPRODUCED", died)  # a process that dies may leave a line half-printed',
+            "        return 1",
+        ]
+    main += ["    if died:", '        print("OTHER", died)', "    return 2 if status else 0"]
+    ending = ['    if "--alone" not in sys.argv:', "        sys.exit(main())", *guarded("alone()")]
+    return CheckCode([alone, main], constants, ending)
+
+
+def of_a_command(draft: Draft, check: FailsCommand) -> CheckCode:
+    """A script that hands itself to the command; that may import `program`, `inputs` and `run` from it."""
+    command = f"[{', '.join(map(quoted, check.command))}]"
+    run = ["def run():", *indented(under(draft.modes, [f"return {compiled(draft)}(*inputs())"]))]
+    main = [
+        "def main():",
+        '    if "REPRO_IN_CHECK" in os.environ:  # the command runs this script',
+        "        run()",
+        "        return 0",
+        '    status = subprocess.run([*COMMAND, __file__], env={**os.environ, "REPRO_IN_CHECK": "1"}).returncode',
+        "    if status:",
+        '        print("REPRODUCED" if status == STATUS else "OTHER", f"exit status {status}")',
+        "    return 1 if status == STATUS else 2 if status else 0",
+    ]
+    constants = [*toml_of(draft), f"COMMAND, STATUS = {command}, {check.status}"]
+    return CheckCode([run, main], constants, guarded("sys.exit(main())"))

@@ -8,10 +8,10 @@ from collections.abc import Set
 from dataclasses import replace
 
 from idbg.engine.repro import checks
-from idbg.engine.repro.check_pieces import Checked
+from idbg.engine.repro.check_pieces import CheckCode
 from idbg.engine.repro.draft import MARK, Breaks, Draft, FailsCommand, Heading, Input, Runs
 from idbg.engine.repro.layout import element, laid_out, names_in, spaced
-from idbg.engine.repro.own_names import bound_at_top, bound_in, held_apart, renamed
+from idbg.engine.repro.name_clashes import bound_at_top, bound_in, held_apart, renamed
 
 _PRINTED = {"device", "inf", "nan", "operator"}  # names that graphs are printed with, which they may also have
 _NO_CACHES = "torch._inductor.config.force_disable_caches = True  # their keys do not hold the code above"
@@ -59,7 +59,7 @@ def render(draft: Draft, heading: Heading) -> str:
     return "\n".join(parts) + "\n"
 
 
-def _code(draft: Draft, checked: Checked, clashing: Set[str]) -> list[str]:
+def _code(draft: Draft, checked: CheckCode, clashing: Set[str]) -> list[str]:
     """All below the imports; what is the script's own has other names than `clashing`."""
     constants = [
         re.sub(r"^[A-Z, ]+(?= = )", lambda names: renamed([names[0]], clashing)[0], line) for line in checked.constants
@@ -110,7 +110,7 @@ def _exits(draft: Draft) -> str:
     return "It exits 1 and prints REPRODUCED if it still fails so, 0 if it does not fail, 2 if it fails in another way."
 
 
-def _own(draft: Draft, checked: Checked) -> list[str]:
+def _own(draft: Draft, checked: CheckCode) -> list[str]:
     """What the script has beside the user's code and the program."""
     blocks = [["def program():", "    pass"], *_helpers(draft), _inputs(draft), *checked.blocks]
     ending = ["def ended():", *checked.ending]

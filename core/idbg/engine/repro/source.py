@@ -27,7 +27,7 @@ _NUMPY = ("torch._dynamo.utils.wrapped_", "torch._dynamo.utils.numpy_")
 
 
 @dataclass
-class Source:
+class NodeSource:
     """Statements of one graph, as they are written: `module` holds the functions that nodes take, where it is known;
     `arrays` are names that stand for NumPy arrays; `imports` are the packages that the statements need.
     """
@@ -147,7 +147,7 @@ class Source:
             getattr(self.module, str(each.target)) for each in live.args[:2] if isinstance(each, FxNode)
         )
         called = re.search(r"(\w+)\.apply\(", node.code)
-        below = Source(None, set(), *self.needs)
+        below = NodeSource(None, set(), *self.needs)
         other = [f"{index}" for index in live.kwargs.get("non_differentiable_idx") or ()]  # type: ignore[union-attr]
         name = called[1] if called else node.name.title().replace("_", "")
         text = custom_function(name, forward, backward, other, below)
@@ -171,7 +171,7 @@ class Source:
             )
         graph = graph_of(inner, GraphId("", "dynamo"))
         own = [each for each in graph.nodes if "." not in each.name]
-        below = Source(inner, set(), *self.needs)
+        below = NodeSource(inner, set(), *self.needs)
         lines = [f"def {name_of(node.name)}({', '.join(name_of(each.name) for each in own if is_input(each))}):"]
         for each in own:
             if each.op == "get_attr" and held_by(inner, each) is None:
@@ -183,7 +183,7 @@ class Source:
         return lines
 
 
-def custom_function(name: str, forward: GraphModule, backward: GraphModule, other: list[str], below: Source) -> str:
+def custom_function(name: str, forward: GraphModule, backward: GraphModule, other: list[str], below: NodeSource) -> str:
     """A custom autograd function as Dynamo traced it, as a class. Of its results those of the indices `other` have no
     gradient.
     """
@@ -211,10 +211,10 @@ def _tuple(names: Sequence[object]) -> str:
     return f"({', '.join(map(str, names))}{',' if len(names) == 1 else ''})"
 
 
-def _body(module: GraphModule, below: Source) -> tuple[list[str], list[str], Sequence[object]]:
+def _body(module: GraphModule, below: NodeSource) -> tuple[list[str], list[str], Sequence[object]]:
     """Parameters, statements and what is returned of one half of a custom autograd function."""
     graph = graph_of(module, GraphId("", "dynamo"))
-    inside = Source(module, set(), *below.needs)
+    inside = NodeSource(module, set(), *below.needs)
     steps = [
         each for each in graph.nodes if each.op.startswith("call") and not each.target.endswith("_set_grad_enabled")
     ]

@@ -13,7 +13,7 @@ from idbg.engine.capture.fx import held_graph
 from idbg.engine.capture.run import RunCapture
 from idbg.engine.compat import repros
 from idbg.engine.repro.draft import Input
-from idbg.engine.repro.recorded import Recorder
+from idbg.engine.repro.node_values import Recorder
 from idbg.engine.repro.source import name_of
 from idbg.schema.graphs import Graph, GraphId, Node, Stage, Sym, TensorMeta, hint_of
 

@@ -16,10 +16,10 @@ from idbg.constraints.base import TensorRule
 from idbg.engine.capture.run import RunCapture
 from idbg.engine.repro.definitions import Definitions, Needed, definitions_for, files_of
 from idbg.engine.repro.draft import MARK, Breaks, Draft, Heading, Input, Subject
-from idbg.engine.repro.folder import new_folder, write
+from idbg.engine.repro.files import new_folder, write
 from idbg.engine.repro.higher_order import GIVE_TUPLES
 from idbg.engine.repro.script import render
-from idbg.engine.repro.source import IDENTITY, Source, commented, is_function, name_of
+from idbg.engine.repro.source import IDENTITY, NodeSource, commented, is_function, name_of
 from idbg.engine.repro.values import arguments, recorder_of, requires_grad, sizes_of, values
 from idbg.schema.errors import BadInput
 from idbg.schema.graphs import Graph, Node, NodeId, Sym
@@ -55,7 +55,7 @@ def written_violation(capture: RunCapture, violation: Violation, rules: str) -> 
     node = graph.by_name[violation.node.name]
     rule = next(rule for rule in parse(rules).rules if rule.name == violation.rule)
     held = capture.held.get(graph.id)
-    cut = Cutter(graph, held.gm if held else None, sizes_of(capture, graph)).cut(node, rule)
+    cut = SubgraphExtractor(graph, held.gm if held else None, sizes_of(capture, graph)).cut(node, rule)
     wanted = {each.name: cut.readers.get(each.name, "") for each in cut.inputs}
     known = values(capture, graph, wanted, recorder_of(capture, graph))
     tensors, inputs = arguments(cut.inputs, known, cut.trained)
@@ -90,7 +90,7 @@ def _as_array(argument: Input) -> Input:
 
 
 @dataclass(frozen=True)
-class Cut:
+class Subgraph:
     """What of a graph a repro holds; `readers`: of each input that is computed, who reads it; `trained`: the inputs
     that must require grad.
     """
@@ -108,7 +108,7 @@ class Cut:
 
 
 @dataclass(frozen=True)
-class Cutter:
+class SubgraphExtractor:
     """Takes what a repro needs out of a graph; `arrays` are the arguments that are NumPy's."""
 
     graph: Graph
@@ -116,17 +116,17 @@ class Cutter:
     sizes: dict[str, Sym]
     arrays: set[str] = field(default_factory=set)
 
-    def cut(self, node: Node, rule: Constraint) -> Cut:
+    def cut(self, node: Node, rule: Constraint) -> Subgraph:
         """The node alone; the whole graph for a rule about whole graphs."""
         if rule.is_about_graphs:
             return self.whole()
         if not node.op.startswith("call"):
-            return Cut([node], [f"result = {IDENTITY}({name_of(node.name)})"], "result")
+            return Subgraph([node], [f"result = {IDENTITY}({name_of(node.name)})"], "result")
         return self._alone(node, rule)
 
-    def whole(self) -> Cut:
+    def whole(self) -> Subgraph:
         """The graph from its inputs to its output, with the program's lines as comments."""
-        source = Source(self.module, set(map(name_of, self.arrays)))
+        source = NodeSource(self.module, set(map(name_of, self.arrays)))
         own = [node for node in self.graph.nodes if "." not in node.name]
         inputs = [node for node in own if node.op in ("placeholder", "get_attr") and not self.is_function(node)]
         inputs, lines = self.sized(inputs)
@@ -136,15 +136,15 @@ class Cutter:
                 more, last = commented(node, source.statements(node), last)
                 lines += more
         output = next((node for node in own if node.op == "output"), None)
-        return Cut(inputs, lines, output.args if output else "None", set(), *source.needs)
+        return Subgraph(inputs, lines, output.args if output else "None", set(), *source.needs)
 
-    def _alone(self, node: Node, rule: Constraint) -> Cut:
+    def _alone(self, node: Node, rule: Constraint) -> Subgraph:
         steps = self._steps(node)
         inside = {step.name for step in steps}
         readers = {name: step.name for step in reversed(steps) for name in step.inputs if name not in inside}
         names = dict.fromkeys(name for step in steps for name in step.inputs if name not in inside)
         inputs, lines = self.sized([self.graph.by_name[name] for name in names])
-        source = Source(self.module)
+        source = NodeSource(self.module)
         if source.numpy(node):
             source.arrays |= (arrays := {name_of(each.name) for each in inputs})
         else:
@@ -162,7 +162,7 @@ class Cutter:
             result = "result"
         applies_a_class = any(step.target.endswith("autograd_function_apply") for step in steps)
         trained = self._requiring_grad(inputs) if applies_a_class else set()
-        return Cut(inputs, lines, result, arrays, *source.needs, readers, trained)
+        return Subgraph(inputs, lines, result, arrays, *source.needs, readers, trained)
 
     def _requiring_grad(self, inputs: list[Node]) -> set[str]:
         """Of these those that require grad in the program: Dynamo inlines a class that no gradient goes through."""

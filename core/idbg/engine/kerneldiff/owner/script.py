@@ -22,7 +22,7 @@ from idbg.engine.kerneldiff.owner.nodes_as_python import spelled
 from idbg.engine.kerneldiff.owner.plan import Plan
 from idbg.engine.kerneldiff.owner.taking import Taken
 from idbg.engine.kerneldiff.tensors.allowance import KernelAllowance, Size
-from idbg.engine.repro.folder import new_folder, write
+from idbg.engine.repro.files import new_folder, write
 from idbg.engine.repro.kernel_script import Checked, KernelScript, Stored, of_a_kernel
 from idbg.engine.repro.source import name_of
 from idbg.engine.repro.values import kept_as

@@ -9,9 +9,9 @@ from pathlib import Path
 from select import select
 from typing import Literal
 
-from idbg.engine.minify.forks.handle import Message, Server
+from idbg.engine.minify.forks.connection import Message, Server
+from idbg.engine.minify.forks.outcome import TryResult
 from idbg.engine.minify.forks.processes import Process, end_all, memory_of, process, send, started_by
-from idbg.engine.minify.forks.tried import Tried
 
 PRINTED = 20_000  # characters that are kept of what a script prints, half of them its first
 _KEPT = 4 * PRINTED  # bytes of these, at most
@@ -45,7 +45,7 @@ class Attempt:
         self.pid = 0
         self._began = time.monotonic()
 
-    def run(self, order: Message) -> Tried:
+    def run(self, order: Message) -> TryResult:
         """Run the script of the order to its end, or ours. Raises ServerGone."""
         read, write = os.pipe()
         try:
@@ -65,7 +65,7 @@ class Attempt:
             os.close(read)
         return self._told(how, seconds)
 
-    def lost(self) -> Tried:
+    def lost(self) -> TryResult:
         """What is left to say where the server is gone: the script ended it. Ends the script as well."""
         send(signal.SIGKILL, self._family)
         if self._root is not None:
@@ -117,12 +117,12 @@ class Attempt:
             del self._printed[_KEPT // 2 : -_KEPT // 2]
         return True
 
-    def _told(self, how: int | Literal["hung", "memory"], seconds: float) -> Tried:
+    def _told(self, how: int | Literal["hung", "memory"], seconds: float) -> TryResult:
         status = how if isinstance(how, int) else None
         name = _signal_name(-status) if status is not None and status < 0 else ""
         text = bytes(self._printed).decode(errors="replace")
         by_kernel = name == "SIGKILL" and _memory_kills() > self._ooms
-        return Tried(
+        return TryResult(
             status=status if not name else None,
             signal="" if by_kernel else name,
             hung=how == "hung",

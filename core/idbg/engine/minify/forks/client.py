@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -9,10 +10,11 @@ from typing import Self
 
 from idbg.config import places
 from idbg.config.environment import SCRATCH, importable, sets_up_torch
+from idbg.engine.compat.builds.scratch import private
 from idbg.engine.compat.builds.torn import is_torn
 from idbg.engine.minify.forks.attempt import Attempt, Limits
-from idbg.engine.minify.forks.handle import Message, Server, ServerGone
-from idbg.engine.minify.forks.tried import Tried
+from idbg.engine.minify.forks.connection import Message, Server, ServerGone
+from idbg.engine.minify.forks.outcome import TryResult
 from idbg.schema.errors import WorkerError
 
 DEATHS = 2  # of warm processes, until each script gets a Python of its own
@@ -62,7 +64,7 @@ class Forks:
         """Whether scripts are forked from a warm process."""
         return self._deaths < DEATHS
 
-    def run(self, script: Path, *, seconds: float, memory: int, arguments: Sequence[str] = ()) -> Tried:
+    def run(self, script: Path, *, seconds: float, memory: int, arguments: Sequence[str] = ()) -> TryResult:
         """Run the script once: at most `seconds`, and `memory` bytes for it and what it starts. Whatever interrupts
         this ends it. Raises WorkerError where no process can be started.
         """
@@ -81,7 +83,7 @@ class Forks:
             self._tidy()
         return tried
 
-    def _run(self, order: Message, limits: Limits, fork: bool) -> Tried:
+    def _run(self, order: Message, limits: Limits, fork: bool) -> TryResult:
         while True:
             server = self._server(self.forks and fork)
             attempt = Attempt(server, limits)
@@ -138,3 +140,15 @@ class Forks:
         while self._servers:
             _, server = self._servers.popitem()
             server.end()
+
+
+def verified(script: Path, *, seconds: float, memory: int) -> TryResult:
+    """Run `python SCRIPT` once, with the user's environment and caches; where it is ended half-way, its compilers leave
+    nothing torn there. At most `seconds`, and `memory` bytes. Raises WorkerError where no process can be started.
+    """
+    beside = private.folder if private.folder is not None and private.folder.is_dir() else None
+    with tempfile.TemporaryDirectory(prefix="idbg-", dir=beside, ignore_cleanup_errors=True) as folder:
+        elsewhere = Path(folder) / "elsewhere"
+        elsewhere.mkdir()
+        with Forks(elsewhere, (), Path(folder) / "scratch", fork=False, own_caches=False) as forks:
+            return forks.run(script.resolve(), seconds=seconds, memory=memory)

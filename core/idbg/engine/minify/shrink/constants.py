@@ -2,16 +2,16 @@
 
 from dataclasses import replace
 
+from idbg.engine.minify.shrink.dry_run import DryRun
 from idbg.engine.minify.shrink.extras import used_alone
-from idbg.engine.minify.shrink.hunt import Hunt, Step
 from idbg.engine.minify.shrink.literals import Dropped, droppable, numbers, replaced
 from idbg.engine.minify.shrink.parts import Parts, weight_of
-from idbg.engine.minify.shrink.plausible import Plausible
+from idbg.engine.minify.shrink.smallest_failure import SmallestFailure, Step
 
 _PLAIN = (1, 0, 2)
 
 
-def drop_arguments(hunt: Hunt) -> None:
+def drop_arguments(hunt: SmallestFailure) -> None:
     """Arguments that say what a call does by itself: all at once, else by halves, until none is left that can go."""
     if hunt.allows.is_known:
         bare, before = _bare(hunt), None
@@ -23,7 +23,7 @@ def drop_arguments(hunt: Hunt) -> None:
         pass
 
 
-def _bare(hunt: Hunt, parts: Parts | None = None) -> Parts:
+def _bare(hunt: SmallestFailure, parts: Parts | None = None) -> Parts:
     """The parts without all arguments that, one by one, make no difference to what the statements give."""
     parts = parts or hunt.parts
     for step in [*_steps(hunt, parts), used_alone]:
@@ -31,13 +31,13 @@ def _bare(hunt: Hunt, parts: Parts | None = None) -> Parts:
     return parts
 
 
-def _steps(hunt: Hunt, parts: Parts) -> list[Step]:
+def _steps(hunt: SmallestFailure, parts: Parts) -> list[Step]:
     """One for each argument that may go, those at the end of the text first: the places of those before it stay."""
     found = _candidates(hunt.allows, parts)
     return [_without(hunt.allows, at, each) for at, each in reversed([*enumerate(found)])]
 
 
-def _candidates(allows: Plausible, parts: Parts) -> list[Dropped]:
+def _candidates(allows: DryRun, parts: Parts) -> list[Dropped]:
     """What may go, in the order of the text. Where it is not known what runs, an argument without a name stays: that
     it meant something else would show too late.
     """
@@ -45,7 +45,7 @@ def _candidates(allows: Plausible, parts: Parts) -> list[Dropped]:
     return found if allows.is_known else [each for each in found if each.is_named]
 
 
-def simplify_numbers(hunt: Hunt) -> None:
+def simplify_numbers(hunt: SmallestFailure) -> None:
     """Numbers to 1, 0 or 2, all at once, else by halves; what is left shorter, whole ones by halves of their value."""
     for plain in _PLAIN:
         hunt.together([_with_number(at, plain) for at in _odd(hunt.parts)])
@@ -78,7 +78,7 @@ def _with_number(at: int, value: float) -> Step:
     return step
 
 
-def _without(allows: Plausible, at: int, dropped: Dropped) -> Step:
+def _without(allows: DryRun, at: int, dropped: Dropped) -> Step:
     """The n-th of what can be dropped; those before it are found at the same place once it is gone."""
 
     def step(parts: Parts) -> Parts | None:

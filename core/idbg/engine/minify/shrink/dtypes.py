@@ -6,14 +6,14 @@ from dataclasses import replace
 import torch
 
 from idbg.engine.minify.shrink.fills import Form
-from idbg.engine.minify.shrink.hunt import Hunt, Step
 from idbg.engine.minify.shrink.literals import attributes, devices, replaced
 from idbg.engine.minify.shrink.parts import Parts, plain_dtype
+from idbg.engine.minify.shrink.smallest_failure import SmallestFailure, Step
 
 _ALIASES = {"torch.half": torch.float16, "torch.double": torch.float64}
 
 
-def simplify_dtypes(hunt: Hunt) -> None:
+def simplify_dtypes(hunt: SmallestFailure) -> None:
     """All floating dtypes to float32 at once, then each, in the arguments and in the statements; then the CPU."""
     forms = [each.form for each in hunt.parts.arguments if each.form is not None]
     spelled = {text: dtype for text, dtype in _spellings().items() if attributes(hunt.parts.draft.statements, [text])}

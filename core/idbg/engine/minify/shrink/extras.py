@@ -6,15 +6,15 @@ from dataclasses import replace
 
 from idbg.accelerators import edit
 from idbg.accelerators.parse import parse
-from idbg.engine.minify.shrink.hunt import Hunt, Step
 from idbg.engine.minify.shrink.literals import imported, names
 from idbg.engine.minify.shrink.parts import Argument, Parts
+from idbg.engine.minify.shrink.smallest_failure import SmallestFailure, Step
 from idbg.engine.repro.draft import Breaks, Draft, Input
 from idbg.engine.repro.slices import Statement
 from idbg.schema.errors import AcceleratorError
 
 
-def drop_extras(hunt: Hunt) -> None:
+def drop_extras(hunt: SmallestFailure) -> None:
     """All of it at once; else what is about arguments, which rarely matters, and of the rest what can go, by halves."""
     draft = hunt.parts.draft
     around: list[Step] = [

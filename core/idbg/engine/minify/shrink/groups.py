@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from idbg.engine.minify.shrink.dry_run import DryRun
 from idbg.engine.minify.shrink.literals import numbers, replaced
 from idbg.engine.minify.shrink.parts import Argument, Parts
-from idbg.engine.minify.shrink.plausible import Plausible
 
 _SECONDS = (
     10.0  # of the processor, for all groups: with many arguments, those that are not found by then cost tries instead
@@ -87,7 +87,7 @@ def resized(parts: Parts, new: Mapping[Slot, int], old: int, size: int) -> Parts
     return replace(parts, arguments=kept, draft=replace(parts.draft, statements=statements))
 
 
-def groups(parts: Parts, plausible: Plausible) -> list[Group]:
+def groups(parts: Parts, plausible: DryRun) -> list[Group]:
     """What can change together. Where it is known what runs, the least that still runs, as far as that is found in
     time; else those of one size are one.
     """
@@ -119,7 +119,7 @@ def alike(parts: Parts, base: Slot, *, with_numbers: bool = True) -> Group:
     return Group(base, frozenset([*chosen, *products]), frozenset(squares))
 
 
-def _together(parts: Parts, base: Slot, found: Sequence[Group], plausible: Plausible) -> Group | None:
+def _together(parts: Parts, base: Slot, found: Sequence[Group], plausible: DryRun) -> Group | None:
     """The least that runs where this size is doubled: twice a size can be divided by all that it could be. Whatever
     lets more statements run than without it is doubled as well, until all do. None where that is not found.
     """
@@ -166,7 +166,7 @@ def _related(held: Mapping[Slot, int], base: Slot, found: Sequence[Group]) -> li
     return sorted([*((slot,) for slot in single), *several], key=unlikely)
 
 
-def _doubled(parts: Parts, slots: Sequence[Slot], plausible: Plausible) -> tuple[int, bool]:
+def _doubled(parts: Parts, slots: Sequence[Slot], plausible: DryRun) -> tuple[int, bool]:
     held = sizes(parts)
     doubled = resized(parts, {slot: 2 * held[slot] for slot in slots}, 0, 0)
     ran = plausible.ran(doubled) if doubled is not None else None

@@ -6,8 +6,8 @@ from idbg.engine.minify.candidate import Candidate
 from idbg.engine.minify.shrink.constants import drop_arguments, simplify_numbers
 from idbg.engine.minify.shrink.dtypes import simplify_dtypes
 from idbg.engine.minify.shrink.extras import drop_extras
-from idbg.engine.minify.shrink.hunt import Hunt
 from idbg.engine.minify.shrink.shapes import mend_shapes, refine_shapes, shrink_shapes
+from idbg.engine.minify.shrink.smallest_failure import SmallestFailure
 from idbg.engine.minify.shrink.sweep import sweep_statements
 from idbg.engine.minify.shrink.values import simplify_values, write_out
 
@@ -23,7 +23,7 @@ def shrunk(
     `fails` runs a script; `better` is told of each smaller one that fails, at once, so that whoever stops this by an
     exception of `fails` has it; `tell`, what is being tried.
     """
-    hunt = Hunt(candidate, fails, better, tell)
+    hunt = SmallestFailure(candidate, fails, better, tell)
     tell("leaving out settings, options and marks")
     drop_extras(hunt)
     tell("trying plainer values")

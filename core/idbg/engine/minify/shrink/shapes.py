@@ -1,16 +1,19 @@
 """How small can each size be, also those that the statements spell out?"""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 
-from idbg.engine.minify.shrink.groups import Group, alike, groups, largest_first, resized, sizes
-from idbg.engine.minify.shrink.hunt import Hunt, Step
-from idbg.engine.minify.shrink.mending import mended
+import torch
+
+from idbg.engine.minify.shrink.dry_run import DryRun
+from idbg.engine.minify.shrink.groups import Group, Slot, alike, groups, largest_first, resized, sizes
 from idbg.engine.minify.shrink.parts import Parts
+from idbg.engine.minify.shrink.smallest_failure import SmallestFailure, Step
 
 _SMALL = (1, 2, 3, 4)  # tried for all sizes at once; then each by halves
 
 
-def shrink_shapes(hunt: Hunt) -> list[Group]:
+def shrink_shapes(hunt: SmallestFailure) -> list[Group]:
     """All sizes to at most 4, at once where that fails as well; what stays larger by halves. The groups of sizes that
     change together.
     """
@@ -28,7 +31,7 @@ def shrink_shapes(hunt: Hunt) -> list[Group]:
     return found
 
 
-def mend_shapes(hunt: Hunt) -> None:
+def mend_shapes(hunt: SmallestFailure) -> None:
     """Single sizes that are still large, where others then have to be what comes of them: as after a convolution."""
     if not hunt.allows.is_known:
         return
@@ -41,7 +44,7 @@ def mend_shapes(hunt: Hunt) -> None:
                 break
 
 
-def refine_shapes(hunt: Hunt, found: Sequence[Group]) -> None:
+def refine_shapes(hunt: SmallestFailure, found: Sequence[Group]) -> None:
     """The smallest size at which it fails, between the one it has and half of it, at which it was seen not to."""
     for group in largest_first(found, hunt.parts):
         size = group.size(hunt.parts)
@@ -60,3 +63,43 @@ def _to(group: Group, size: int) -> Step:
         return group.at(parts, wanted) if group.size(parts) > wanted else None
 
     return step
+
+
+_MOST = 3  # sizes that are changed
+_QUESTIONS = 400  # in all: half a second
+
+
+def mended(parts: Parts, fixed: set[Slot], plausible: DryRun) -> Parts | None:
+    """The parts with a few other sizes made those of tensors that the statements came to before one raised; None where
+    that does not make them run. Those in `fixed` stay.
+    """
+    ran, fixed, left = plausible.ran(parts), set(fixed), _QUESTIONS
+    for _ in range(_MOST):
+        if ran.is_whole:
+            return parts
+        known = list(dict.fromkeys(size for shape, _ in ran.forms.values() for size in _told(shape)))
+        for slot, size in _changes(parts, fixed, known):
+            changed = resized(parts, {slot: size}, 0, 0)
+            left -= 1
+            after = plausible.ran(changed) if changed is not None else ran
+            if changed is not None and (after.is_whole or after.steps > ran.steps):
+                parts, ran = changed, after
+                fixed.add(slot)
+                break
+            if not left:
+                return None
+        else:
+            return None
+    return parts if ran.is_whole else None
+
+
+def _changes(parts: Parts, fixed: set[Slot], known: list[int]) -> Iterator[tuple[Slot, int]]:
+    """Sizes that may be too large now, and what they may have to be."""
+    for slot, held in sorted(sizes(parts).items(), key=lambda pair: -pair[1]):
+        if slot not in fixed and held > 1:
+            yield from ((slot, size) for size in known if 0 < size < held)
+
+
+def _told(shape: torch.Size) -> list[int]:
+    """Sizes that a tensor's shape speaks of: its own, and those of what is flattened from some dimension on."""
+    return [*shape, *(math.prod(shape[at:]) for at in range(len(shape) - 1))]

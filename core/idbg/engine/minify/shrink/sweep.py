@@ -4,16 +4,16 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from idbg.engine.minify.shrink.dry_run import DryRun
 from idbg.engine.minify.shrink.extras import used_alone
 from idbg.engine.minify.shrink.fills import Fill, Form, contiguous
-from idbg.engine.minify.shrink.hunt import Hunt
 from idbg.engine.minify.shrink.literals import names, renamed
 from idbg.engine.minify.shrink.parts import Argument, Parts
-from idbg.engine.minify.shrink.plausible import Plausible
+from idbg.engine.minify.shrink.smallest_failure import SmallestFailure
 from idbg.engine.repro.draft import MARK, Input
 
 
-def sweep_statements(hunt: Hunt) -> None:
+def sweep_statements(hunt: SmallestFailure) -> None:
     """Leaves out single statements, from the last to the first, until none can be: what they gave is made instead, or
     one of their operands takes their place.
 
@@ -27,7 +27,7 @@ def sweep_statements(hunt: Hunt) -> None:
             at = len(hunt.parts.draft.statements)
 
 
-def with_operands(parts: Parts, at: int, plausible: Plausible) -> Iterator[Parts]:
+def with_operands(parts: Parts, at: int, plausible: DryRun) -> Iterator[Parts]:
     """The parts with each operand of the assignment at this place in its place: f(x) where it was f(g(x)). Where forms
     are known, with those of the same form.
     """
@@ -64,7 +64,7 @@ def _once(result: str) -> str:
     return f"({', '.join(dict.fromkeys(map(ast.unparse, tree.elts)))},)"
 
 
-def without_statement(parts: Parts, at: int, plausible: Plausible) -> Parts | None:
+def without_statement(parts: Parts, at: int, plausible: DryRun) -> Parts | None:
     """The parts without the line at this place; None where it is no assignment of one tensor, or the only one."""
     lines = parts.draft.statements
     name = _assigned(lines[at])

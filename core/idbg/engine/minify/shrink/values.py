@@ -7,8 +7,8 @@ from dataclasses import replace
 import torch
 
 from idbg.engine.minify.shrink.fills import Fill, Form, Kind, contiguous
-from idbg.engine.minify.shrink.hunt import Hunt, Step
 from idbg.engine.minify.shrink.parts import Argument, Parts
+from idbg.engine.minify.shrink.smallest_failure import SmallestFailure, Step
 
 _FEW = 16  # elements that are written into the script rather than into a file
 _DIGITS = 2  # to which they are rounded, where that is enough
@@ -25,7 +25,7 @@ _ALL: tuple[tuple[Kind, Kind, Kind], ...] = (
 _ALONE: tuple[Kind, ...] = ("ones", "rand", "arange", "zeros", "scaled")
 
 
-def simplify_values(hunt: Hunt) -> None:
+def simplify_values(hunt: SmallestFailure) -> None:
     """All arguments by one recipe; else each that can, and the others alone, until as few as possible are stored."""
     if not any(hunt.take(parts) for parts in _all_at_once(hunt.parts)):
         hunt.together([_made(each.input.name, "randn") for each in _unmade(hunt.parts)])
@@ -36,7 +36,7 @@ def simplify_values(hunt: Hunt) -> None:
     hunt.together([_contiguous(each.input.name) for each in odd])
 
 
-def write_out(hunt: Hunt) -> None:
+def write_out(hunt: SmallestFailure) -> None:
     """The few elements of small stored tensors go into the script: rounded, else as they are."""
     stored = [each for each in hunt.parts.arguments if each.is_stored and each.form and 0 < each.form.room <= _FEW]
     for argument in stored:
@@ -45,7 +45,7 @@ def write_out(hunt: Hunt) -> None:
             hunt.take(_changed(hunt.parts, name, lambda each: _inline(each, None)))
 
 
-def _alone(hunt: Hunt, argument: Argument) -> None:
+def _alone(hunt: SmallestFailure, argument: Argument) -> None:
     """One tensor that random numbers cannot stand for: the plainest that can, or a number that is in it."""
     name = argument.input.name
     for kind in _ALONE:

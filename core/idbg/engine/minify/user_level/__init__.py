@@ -1,4 +1,4 @@
-"""How little of a user's own program fails so, where no graph has the failure?
+"""CompileArguments little of a user's own program fails so, where no graph has the failure?
 
 For a failure in Dynamo, a graph break, a recompile, an exception of the program's own, and a command of the user's.
 `wanted`: what is looked for; `script`: a candidate as one file; `recording`, `spelling`, `modules`: the smallest module

@@ -7,12 +7,12 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from idbg.engine.minify.user_level.recording import TENSORS, Call, Recorded
-from idbg.engine.minify.user_level.script import How
+from idbg.engine.minify.user_level.module_calls import TENSORS, Call, RecordedModel
+from idbg.engine.minify.user_level.script import CompileArguments
 from idbg.schema.programs import Target
 
 
-def whole(recorded: Recorded, function: str, how: How, target: Target) -> str:
+def whole(recorded: RecordedModel, function: str, how: CompileArguments, target: Target) -> str:
     """The model called as the program says."""
     moved = f'model = model.to("{target.device}")' if target.device and not recorded.compiled else ""
     call = ("model" if recorded.compiled else f"torch.compile(model{how.arguments})") + recorded.call
@@ -25,7 +25,9 @@ def whole(recorded: Recorded, function: str, how: How, target: Target) -> str:
     return "\n".join(filter(None, lines)) + "\n"
 
 
-def alone(recorded: Recorded, call: Call, function: str, how: How, *, made: bool, stored: bool) -> str:
+def alone(
+    recorded: RecordedModel, call: Call, function: str, how: CompileArguments, *, made: bool, stored: bool
+) -> str:
     """One module called with what it was given first: one that is `made` like it, or the model's own; given values that
     were `stored`, or made up.
     """
@@ -49,7 +51,7 @@ def _called(call: str, grad: bool) -> list[str]:
 
 
 def smallest(
-    recorded: Recorded, text: Callable[[Call, bool, bool], str], fails: Callable[[str], bool], source: str
+    recorded: RecordedModel, text: Callable[[Call, bool, bool], str], fails: Callable[[str], bool], source: str
 ) -> tuple[Call, str] | None:
     """The innermost module that fails alone, and what calls it; None where none but the model does.
 

@@ -6,6 +6,7 @@ OTHER where it fails otherwise, and 0 where it runs to its end.
 
 import ast
 import os
+import shlex
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -14,22 +15,48 @@ from pathlib import Path
 import torch
 
 from idbg import __version__
-from idbg.engine.minify.user_level.wanted import Wanted
+from idbg.engine.minify.user_level.failure_pattern import FailurePattern
 from idbg.engine.repro.check_pieces import message_of
 from idbg.engine.repro.layout import laid_out
-from idbg.reduce.sources import Edit, Source
+from idbg.reduce.sources import Edit, PythonSource
 from idbg.schema.programs import Program, Target
 
 _WIDTH = 110
 _COMPILE = "torch.compile"
+_COMMAND_SCRIPT = '''\
+"""`{words} {name}` exits with {status}
+
+{name} is what is left of {original}, in which each statement is needed for that.
+Written by idbg {version} with torch {torch}. Run it: python repro.py
+{exits}
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+COMMAND = {command!r}
+FILE = Path(__file__).resolve().with_name({name!r})
+
+paths = [{folder!r}, *filter(None, [os.environ.get("PYTHONPATH")])]  # the program's own modules
+environment = os.environ | {{"PYTHONPATH": os.pathsep.join(paths)}}
+done = subprocess.run([*COMMAND, str(FILE)], cwd={cwd!r}, env=environment)
+if done.returncode == {status}:
+    print("REPRODUCED", {told!r})
+    sys.exit(1)
+if done.returncode:
+    print(f"OTHER exit status {{done.returncode}}")
+    sys.exit(2)
+'''
 EXITS = (
     "It exits 1 and prints REPRODUCED if it still fails so, 0 if it does not fail, and 2 if it fails in another way."
 )
 
 
 @dataclass(frozen=True)
-class How:
-    """How the program is run. `listens`: torch's words on breaks and recompiles are heard, instead of having it raise
+class CompileArguments:
+    """CompileArguments the program is run. `listens`: torch's words on breaks and recompiles are heard, instead of having it raise
     at the first. `given`: arguments of each torch.compile as Python (`backend="eager"`), which stand in the place of
     the program's own; () leaves those as they are.
     """
@@ -44,7 +71,7 @@ class How:
 
 
 @dataclass(frozen=True)
-class Around:
+class Environment:
     """What the file needs to run elsewhere as it does in its place: arguments, folder, folders of modules, package."""
 
     argv: tuple[str, ...] = ()
@@ -64,14 +91,14 @@ class Around:
 
 
 @dataclass(frozen=True)
-class Candidate:
+class ProgramCandidate:
     """One script. `body` is what is left of the user's file, and of what calls the model that it makes. `anywhere`: it
     may fail at any line, so that less of the user's line is tried too.
     """
 
     body: str
-    how: How
-    around: Around = field(default_factory=Around)
+    how: CompileArguments
+    around: Environment = field(default_factory=Environment)
     anywhere: bool = False
 
     @property
@@ -85,7 +112,7 @@ class Candidate:
         return "load_file(" in self.body
 
 
-def rendered(candidate: Candidate, wanted: Wanted, note: str = "") -> str:
+def render(candidate: ProgramCandidate, wanted: FailurePattern, note: str = "") -> str:
     """The script's text."""
     future, body = _without_future(candidate.body)
     told = _told(wanted, candidate, note)
@@ -107,11 +134,11 @@ def rendered(candidate: Candidate, wanted: Wanted, note: str = "") -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _raises_recompile(wanted: Wanted, candidate: Candidate) -> bool:
+def _raises_recompile(wanted: FailurePattern, candidate: ProgramCandidate) -> bool:
     return wanted.signature.kind == "recompile" and not candidate.how.listens
 
 
-def _told(wanted: Wanted, candidate: Candidate, note: str) -> Iterator[str]:
+def _told(wanted: FailurePattern, candidate: ProgramCandidate, note: str) -> Iterator[str]:
     """The docstring."""
     yield f'"""{quotable(wanted.title)}'
     yield ""
@@ -130,7 +157,7 @@ def _told(wanted: Wanted, candidate: Candidate, note: str) -> Iterator[str]:
     yield '"""'
 
 
-def _constants(wanted: Wanted, candidate: Candidate) -> list[str]:
+def _constants(wanted: FailurePattern, candidate: ProgramCandidate) -> list[str]:
     return [
         *(["HERE = Path(__file__).resolve().parent"] if candidate.is_given_tensors else []),
         *laid_out(f"ERROR = {wanted.error!r}"),
@@ -139,7 +166,7 @@ def _constants(wanted: Wanted, candidate: Candidate) -> list[str]:
     ]
 
 
-def _judge(wanted: Wanted) -> list[str]:
+def _judge(wanted: FailurePattern) -> list[str]:
     named = "type(link).__name__ == ERROR and " if wanted.error else ""
     return [
         "",
@@ -161,11 +188,11 @@ def _judge(wanted: Wanted) -> list[str]:
     ]
 
 
-def _told_by(wanted: Wanted) -> str:
+def _told_by(wanted: FailurePattern) -> str:
     return repr(" ".join(f"{wanted.title} at {wanted.line}".split()) if wanted.line else wanted.title)
 
 
-def _listener(wanted: Wanted) -> list[str]:
+def _listener(wanted: FailurePattern) -> list[str]:
     return [
         "",
         "class Heard(logging.Handler):",
@@ -189,7 +216,7 @@ def _ordered(imports: set[str]) -> list[str]:
 
 def _without_future(body: str) -> tuple[list[str], str]:
     """What must stand before all else, and the rest."""
-    source = Source(body)
+    source = PythonSource(body)
     future = [node for node in source.tree.body if isinstance(node, ast.ImportFrom) and node.module == "__future__"]
     return [source.of(node).decode() for node in future], source.without(future)
 
@@ -199,11 +226,11 @@ def quotable(text: str) -> str:
     return text.replace("\\", "/").replace('"""', "'''")
 
 
-def as_compiled(text: str, how: How) -> str:
+def as_compiled(text: str, how: CompileArguments) -> str:
     """The file's text with the arguments of each `torch.compile` as they are to be."""
     if not how.given:
         return text
-    source, edits = Source(text), []
+    source, edits = PythonSource(text), []
     names = {"backend", "mode", "options", *(name for name, _ in how.given)}
     decorators = {
         id(each) for node in ast.walk(source.tree) for each in getattr(node, "decorator_list", ()) if _is_compile(each)
@@ -226,7 +253,7 @@ def _is_compile(node: ast.AST) -> bool:
 
 def without_main(text: str) -> str:
     """The text of a file that is imported: what is for `python FILE` does not run then."""
-    source = Source(text)
+    source = PythonSource(text)
     mains = [
         node
         for node in source.tree.body
@@ -235,20 +262,20 @@ def without_main(text: str) -> str:
     return source.without(mains)
 
 
-def ways(wanted: Wanted, target: Target, backends: Iterator[str] | list[str]) -> list[How]:
-    """How a program may be run, the plainest first: with a backend that does nothing, if it fails with that too."""
+def ways(wanted: FailurePattern, target: Target, backends: Iterator[str] | list[str]) -> list[CompileArguments]:
+    """CompileArguments a program may be run, the plainest first: with a backend that does nothing, if it fails with that too."""
     found = []
     dynamic = [("dynamic", repr(target.dynamic))] if target.dynamic is not None else []
     for backend in backends:
         options = [("options", repr(dict(target.options)))] if target.options and backend != "eager" else []
         given = [("backend", repr(backend).replace("'", '"')), *options, *dynamic]
         whole = [("fullgraph", "True")] if wanted.signature.kind == "break" else []
-        found += [How(False, (*given, *whole))]
-        found += [How(True, tuple(given))] if wanted.is_heard else []
-    return [*found, How(False), *([How(True)] if wanted.is_heard else [])]
+        found += [CompileArguments(False, (*given, *whole))]
+        found += [CompileArguments(True, tuple(given))] if wanted.is_heard else []
+    return [*found, CompileArguments(False), *([CompileArguments(True)] if wanted.is_heard else [])]
 
 
-def around(program: Program, file: Path, text: str, *, everything: bool = False) -> Around:
+def around(program: Program, file: Path, text: str, *, everything: bool = False) -> Environment:
     """What a text of the program's file needs of its place; with `everything`, also what it seems not to."""
     cwd = os.path.abspath(program.cwd or ".")
     folder = cwd if program.module else str(file.parent.resolve())
@@ -268,10 +295,30 @@ def around(program: Program, file: Path, text: str, *, everything: bool = False)
     own = any(Path(folder, name).is_dir() or Path(folder, f"{name}.py").is_file() for name in imported if name)
     words = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
     paths = any(0 < len(word) < 200 and "\0" not in word and Path(cwd, word).is_file() for word in words)
-    return Around(
+    return Environment(
         program.argv,
         cwd if everything or paths or "getcwd" in text or ".cwd()" in text else "",
         (folder,) if everything or own or relative else (),
         program.path.rpartition(".")[0] if program.module and relative else "",
         str(file.resolve()) if "__file__" in text else "",
+    )
+
+
+def command_script(wanted: FailurePattern, name: str, original: str, folder: str, cwd: str) -> str:
+    """The script that gives the file `name` beside it to the command, in the folder and with the modules of the
+    program.
+    """
+    words = shlex.join(wanted.command)
+    return _COMMAND_SCRIPT.format(
+        words=quotable(words),
+        name=name,
+        original=quotable(original),
+        status=wanted.status,
+        version=__version__,
+        torch=torch.__version__,
+        exits=EXITS,
+        command=list(wanted.command),
+        folder=folder,
+        cwd=cwd,
+        told=f"{words} {name} exits with {wanted.status}",
     )

@@ -1,4 +1,4 @@
-"""How is the smallest script found that fails as the user's program does: its modules, then its statements?"""
+"""CompileArguments is the smallest script found that fails as the user's program does: its modules, then its statements?"""
 
 import builtins
 import re
@@ -9,14 +9,20 @@ from pathlib import Path
 import msgspec
 
 from idbg.engine.compat import dynamo, registrations
-from idbg.engine.minify.forks.rate import rate, tries_needed
-from idbg.engine.minify.handing_over import kept_others
-from idbg.engine.minify.running import RATE_TRIES, Running
-from idbg.engine.minify.user_level import modules, recording
+from idbg.engine.minify.result import kept_others
+from idbg.engine.minify.running import RATE_TRIES, TryRunner, rate, tries_needed
+from idbg.engine.minify.user_level import module_calls, modules
 from idbg.engine.minify.user_level.callbacks import called_back
-from idbg.engine.minify.user_level.script import Candidate, How, around, as_compiled, ways, without_main
-from idbg.engine.minify.user_level.trying import SCRIPT, Place, Trying
-from idbg.engine.minify.user_level.wanted import Wanted
+from idbg.engine.minify.user_level.failure_pattern import FailurePattern
+from idbg.engine.minify.user_level.script import (
+    CompileArguments,
+    ProgramCandidate,
+    around,
+    as_compiled,
+    ways,
+    without_main,
+)
+from idbg.engine.minify.user_level.script_runs import SCRIPT, ScriptRuns, Workspace
 from idbg.engine.program.load import defines_function, file_of
 from idbg.engine.repro.definitions import own_lowerings
 from idbg.reduce.sources import parsed
@@ -38,8 +44,8 @@ Tell = Callable[[MinifyProgress], None]
 def reduced_program(
     program: Program,
     target: Target,
-    wanted: Wanted,
-    place: Place,
+    wanted: FailurePattern,
+    place: Workspace,
     budget: Budget,
     tell: Tell = lambda progress: None,
 ) -> Minified:
@@ -51,7 +57,7 @@ def reduced_program(
     return _search(program, target, wanted, place, budget, tell).run()
 
 
-def whole_program(program: Program, target: Target, wanted: Wanted, place: Place) -> Path:
+def whole_program(program: Program, target: Target, wanted: FailurePattern, place: Workspace) -> Path:
     """Write the program as it is, with what tells that it fails so, and return the script's path.
 
     Raises ProgramError where there is no source, OutputError.
@@ -60,7 +66,12 @@ def whole_program(program: Program, target: Target, wanted: Wanted, place: Place
 
 
 def _search(
-    program: Program, target: Target, wanted: Wanted, place: Place, budget: Budget, tell: Tell = lambda progress: None
+    program: Program,
+    target: Target,
+    wanted: FailurePattern,
+    place: Workspace,
+    budget: Budget,
+    tell: Tell = lambda progress: None,
 ) -> "_Search":
     """The search in the program's file. Raises ProgramError."""
     file = file_of(program)
@@ -84,8 +95,8 @@ class _Search:
 
     program: Program
     target: Target
-    wanted: Wanted
-    place: Place
+    wanted: FailurePattern
+    place: Workspace
     budget: Budget
     tell: Tell
     file: Path
@@ -96,9 +107,9 @@ class _Search:
 
     def __post_init__(self) -> None:
         self.text = self.file.read_text(encoding="utf-8").replace("\r\n", "\n")
-        running = Running.within(self.budget, self.place.forks)
-        self.trying = Trying(self.program, self.file, self.wanted, self.place, running)
-        self.tries: Tries[Candidate] = Tries(
+        running = TryRunner.within(self.budget, self.place.forks)
+        self.trying = ScriptRuns(self.program, self.file, self.wanted, self.place, running)
+        self.tries: Tries[ProgramCandidate] = Tries(
             self.trying, lambda one: one.key, self.budget, path=self.place.known, told=lambda judged: self.report()
         )
 
@@ -147,7 +158,7 @@ class _Search:
             self.improves(one)
         return True
 
-    def _reduced(self, begun: Candidate) -> Candidate:
+    def _reduced(self, begun: ProgramCandidate) -> ProgramCandidate:
         """The candidate with as few statements, and parts of them, as still fail. Raises Stopped."""
         reduced = reduce_source(
             begun.body,
@@ -164,7 +175,7 @@ class _Search:
             raise Stopped(reduced.why)
         return self.with_body(begun, reduced.text)
 
-    def _sometimes(self, whole: Candidate) -> Candidate | None:
+    def _sometimes(self, whole: ProgramCandidate) -> ProgramCandidate | None:
         """The whole again, where the failure may not come every time; None where it never does."""
         self.doing = "the whole again, as it did not fail"
         self.report()
@@ -176,7 +187,7 @@ class _Search:
         self.trying.better(whole)
         return whole
 
-    def _kept(self, begun: Candidate) -> list[str]:
+    def _kept(self, begun: ProgramCandidate) -> list[str]:
         """Pieces of the text that a script must have to be about the same."""
         given = [f"{name}={value}" for name, value in begun.how.given]
         line = "" if begun.anywhere else self.wanted.line
@@ -184,12 +195,12 @@ class _Search:
 
     # What is tried
 
-    def beginnings(self) -> Iterable[Candidate]:
+    def beginnings(self) -> Iterable[ProgramCandidate]:
         """The whole, in the plainest way first."""
         for how in self.hows():
-            yield self.with_body(Candidate(self.text, how), as_compiled(self.text, how))
+            yield self.with_body(ProgramCandidate(self.text, how), as_compiled(self.text, how))
 
-    def is_asked(self, how: How) -> bool:
+    def is_asked(self, how: CompileArguments) -> bool:
         """Whether that is how the program, or the target, has it compiled."""
         return not how.given
 
@@ -198,32 +209,32 @@ class _Search:
         """The target's, as torch names it."""
         return _PLAIN.get(self.target.backend) or self.target.backend
 
-    def hows(self) -> list[How]:
-        """How it may be compiled."""
+    def hows(self) -> list[CompileArguments]:
+        """CompileArguments it may be compiled."""
         plain = self.plain_backend
         known = [plain] if plain in dynamo.backend_names() and plain != "eager" else []
         return ways(self.wanted, self.target, ["eager", *known])
 
-    def nearer(self, begun: Candidate) -> Candidate:
+    def nearer(self, begun: ProgramCandidate) -> ProgramCandidate:
         """What fails of the whole, before its statements are looked at."""
         return begun
 
-    def with_body(self, candidate: Candidate, body: str) -> Candidate:
+    def with_body(self, candidate: ProgramCandidate, body: str) -> ProgramCandidate:
         """The candidate with another text, and what that needs of its place."""
         return replace(candidate, body=body, around=around(self.program, self.file, body))
 
-    def plainer(self, candidate: Candidate) -> Iterable[Candidate]:
+    def plainer(self, candidate: ProgramCandidate) -> Iterable[ProgramCandidate]:
         """The same as an expert would write it, should it fail so."""
         if candidate.how.listens:
             whole = [("fullgraph", "True")] if self.wanted.signature.kind == "break" else []
-            how = How(False, (*candidate.how.given, *whole))
+            how = CompileArguments(False, (*candidate.how.given, *whole))
             yield replace(candidate, how=how, body=as_compiled(candidate.body, how))
 
-    def fails(self, candidate: Candidate) -> bool:
+    def fails(self, candidate: ProgramCandidate) -> bool:
         """Whether it fails as is looked for."""
         return self.tries(candidate).outcome == "same"
 
-    def improves(self, candidate: Candidate) -> bool:
+    def improves(self, candidate: ProgramCandidate) -> bool:
         """The same; and if so it is kept."""
         if not self.fails(candidate):
             return False
@@ -238,7 +249,7 @@ class _Search:
         return tuple(other for other in self.tries.others if not _LACKS.match(other.signature))
 
     def report(self) -> None:
-        """How far it has come."""
+        """CompileArguments far it has come."""
         best = self.trying.best
         self.tell(
             MinifyProgress(
@@ -295,22 +306,22 @@ class _Search:
 class _OfAModel(_Search):
     """A search in a file whose function gives a model."""
 
-    recorded = recording.Recorded((), "")
+    recorded = module_calls.RecordedModel((), "")
 
-    def is_asked(self, how: How) -> bool:
+    def is_asked(self, how: CompileArguments) -> bool:
         return ("backend", f'"{self.plain_backend}"') in how.given
 
-    def beginnings(self) -> Iterable[Candidate]:
+    def beginnings(self) -> Iterable[ProgramCandidate]:
         self._record()
         for how in self.hows():
             call = modules.whole(self.recorded, self._function, how, self.target)
-            yield self.with_body(Candidate("", how), self._with_call(call, how))
+            yield self.with_body(ProgramCandidate("", how), self._with_call(call, how))
 
-    def nearer(self, begun: Candidate) -> Candidate:
+    def nearer(self, begun: ProgramCandidate) -> ProgramCandidate:
         self.doing = "modules"
         how = begun.how
 
-        def body(call: str) -> Candidate:
+        def body(call: str) -> ProgramCandidate:
             return self.with_body(begun, self._with_call(call, how))
 
         found = modules.smallest(
@@ -328,7 +339,7 @@ class _OfAModel(_Search):
         self.trying.better(body(call))
         return body(call)
 
-    def _with_call(self, call: str, how: How) -> str:
+    def _with_call(self, call: str, how: CompileArguments) -> str:
         return as_compiled(without_main(self.text), how).rstrip("\n") + "\n\n\n" + call
 
     @property
@@ -342,24 +353,24 @@ class _OfAModel(_Search):
         scratch = self.place.scratch
         scratch.mkdir(parents=True, exist_ok=True)
         script = scratch / "record.py"
-        script.write_text(recording.SCRIPT, encoding="utf-8")
+        script.write_text(module_calls.SCRIPT, encoding="utf-8")
         program = msgspec.json.encode(self.program).decode()
         tried = self.trying.running.once(script, program, self.target.device, str(scratch))
         self.doing = "the whole program"
-        calls = scratch / recording.CALLS
+        calls = scratch / module_calls.CALLS
         if not calls.exists():
             raise ProgramError(
                 f"{self._function}() of {self.file.name} cannot be run by itself: {tried.signature}",
                 hint=f"call it once in a Python of its own: {tried.printed.strip().splitlines()[-1:]}",
             )
-        self.recorded = msgspec.json.decode(calls.read_bytes(), type=recording.Recorded)
+        self.recorded = msgspec.json.decode(calls.read_bytes(), type=module_calls.RecordedModel)
 
 
 class _OfACommand(_Search):
     """A search in a file that a command of the user's is given."""
 
-    def beginnings(self) -> Iterable[Candidate]:
-        whole = Candidate(self.text, How(False))
+    def beginnings(self) -> Iterable[ProgramCandidate]:
+        whole = ProgramCandidate(self.text, CompileArguments(False))
         self.trying.wanted = replace(self.wanted, status=_UNKNOWN)
         status = self.trying.status_of_command(whole)
         signature = msgspec.structs.replace(self.wanted.signature, type=f"exit {status}")
@@ -367,7 +378,7 @@ class _OfACommand(_Search):
         if status:
             yield whole
 
-    def with_body(self, candidate: Candidate, body: str) -> Candidate:
+    def with_body(self, candidate: ProgramCandidate, body: str) -> ProgramCandidate:
         return replace(candidate, body=body)
 
 

@@ -1,4 +1,4 @@
-"""The process that makes one try of a search for the guilty: `python -m idbg.worker.trying CACHE warm|cold FD FD`.
+"""The process that makes one try of a search for the guilty: `python -m idbg.worker.bisect_try CACHE warm|cold FD FD`.
 
 A program that crashes, hangs or ends its process takes this process and no other. CACHE is Inductor's cache here. The
 first descriptor gives what is to be tried, one line of JSON; its end says that the host is gone. The answer goes to the
@@ -86,9 +86,9 @@ def _ran(asked: Try, tell: Callable[[Answer], None], beside: Path) -> None:
     """Run the program at its level; `tell` is told before the process ends, also where the program ends it."""
     import torch
 
+    from idbg.engine.bisection.levels import at_level, target_at
+    from idbg.engine.bisection.verdicts import answer_of
     from idbg.engine.compat import bisector
-    from idbg.engine.guilty.levels import at_level, target_at
-    from idbg.engine.guilty.verdicts import answer_of
     from idbg.worker.jobs import Jobs
 
     run = Run(1, asked.program, asked.target, time.time(), asked.comparison)
@@ -155,7 +155,7 @@ def _commanded(asked: Try, cache: Path) -> Answer:
 
 
 def _drawn(seed: int) -> Answer:
-    from idbg.engine.guilty.drawing import drawn
+    from idbg.engine.bisection.option_fuzzer import drawn
 
     return Answer(drawn=drawn(seed))
 

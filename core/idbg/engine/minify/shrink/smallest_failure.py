@@ -3,14 +3,14 @@
 from collections.abc import Callable, Sequence
 
 from idbg.engine.minify.candidate import Candidate
+from idbg.engine.minify.shrink.dry_run import DryRun
 from idbg.engine.minify.shrink.parts import Parts, taken_apart
-from idbg.engine.minify.shrink.plausible import Plausible
 
 Step = Callable[[Parts], Parts | None]
 """One change; None where it changes nothing, or cannot be made there."""
 
 
-class Hunt:
+class SmallestFailure:
     """Holds the smallest `parts` that fail. `fails` costs a process; what cannot run, is not smaller, or was asked
     before is not asked.
     """
@@ -24,7 +24,7 @@ class Hunt:
     ) -> None:
         self.parts = taken_apart(candidate)
         self.best = candidate
-        self.allows = Plausible(self.parts)
+        self.allows = DryRun(self.parts)
         self.tell = tell
         self._fails, self._better = fails, better
         self._asked = {candidate.key}

@@ -14,7 +14,7 @@ _HEAD = "Traceback (most recent call last):"
 
 
 @dataclass(frozen=True)
-class Tried:
+class TryResult:
     """How a script ended: with exit `status`, or of a `signal` ("SIGSEGV"), or neither, as it `hung` (ran over its
     seconds) or was `out_of_memory` (held more than it might), and was ended. `printed`: what it printed, both streams
     as one, of much the first and the last; `seconds` from its start; `peak`: the most bytes that it and what it started

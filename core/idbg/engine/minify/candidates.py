@@ -12,17 +12,17 @@ from idbg.engine.capture.run import HeldGraph, RunCapture
 from idbg.engine.compat import repros
 from idbg.engine.minify.candidate import Candidate
 from idbg.engine.repro.draft import Draft, Heading, Raises
+from idbg.engine.repro.node_values import Recorder
 from idbg.engine.repro.recipes import without_data
-from idbg.engine.repro.recorded import Recorder
-from idbg.engine.repro.source import Source, commented, name_of
+from idbg.engine.repro.source import NodeSource, commented, name_of
 from idbg.engine.repro.values import Values, arguments, recorder_of, requires_grad, sizes_of, trained, values
-from idbg.engine.repro.violation import Cutter
-from idbg.reduce.flow import Flow
+from idbg.engine.repro.violation import SubgraphExtractor
+from idbg.reduce.nodes import Flow
 from idbg.schema.graphs import Graph, Node
 
 
 @dataclass
-class Cutting:
+class CandidateBuilder:
     """Cuts candidates out of one graph. `template` is a draft without arguments and statements, `heading` what scripts
     of this graph say of themselves. Without `keep_data` a candidate has none of the program's values.
     """
@@ -59,7 +59,7 @@ class Cutting:
                     first_reader.setdefault(name, node.name)
         inputs = [node for node in self._own if node.name in first_reader]
         inputs, lines = self._cutter.sized(inputs)
-        source = Source(self.held.gm if self.held else None, set(map(name_of, self._arrays)))
+        source = NodeSource(self.held.gm if self.held else None, set(map(name_of, self._arrays)))
         last = ""
         for node in steps:
             more, last = commented(node, source.statements(node), last)
@@ -116,9 +116,9 @@ class Cutting:
         return recorder_of(self.capture, self.graph)
 
     @cached_property
-    def _cutter(self) -> Cutter:
+    def _cutter(self) -> SubgraphExtractor:
         module = self.held.gm if self.held else None
-        return Cutter(self.graph, module, sizes_of(self.capture, self.graph), self._arrays)
+        return SubgraphExtractor(self.graph, module, sizes_of(self.capture, self.graph), self._arrays)
 
     @cached_property
     def _arrays(self) -> set[str]:

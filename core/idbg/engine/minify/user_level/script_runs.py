@@ -1,4 +1,4 @@
-"""How is a candidate tried: written to a folder of its own, and run in a process of its own? And handed over?"""
+"""CompileArguments is a candidate tried: written to a folder of its own, and run in a process of its own? And handed over?"""
 
 import os
 import re
@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from idbg.engine.minify.forks.client import Forks
-from idbg.engine.minify.handing_over import looked_at
-from idbg.engine.minify.running import Running
-from idbg.engine.minify.user_level import command, recording
-from idbg.engine.minify.user_level.script import Candidate, around, rendered
-from idbg.engine.minify.user_level.wanted import Wanted
-from idbg.engine.repro.folder import new_folder
+from idbg.engine.minify.result import looked_at
+from idbg.engine.minify.running import TryRunner
+from idbg.engine.minify.user_level import module_calls
+from idbg.engine.minify.user_level.failure_pattern import FailurePattern
+from idbg.engine.minify.user_level.script import ProgramCandidate, around, command_script, render
+from idbg.engine.repro.files import new_folder
 from idbg.reduce.tries import Judged
 from idbg.schema.errors import OutputError
 from idbg.schema.programs import Program
@@ -24,7 +24,7 @@ _STATUS = re.compile(r"exit status (-?\d+)")
 
 
 @dataclass(frozen=True)
-class Place:
+class Workspace:
     """Where a search works: its processes, the `folder` below which the result is kept, a `scratch` folder, and the
     file of what earlier searches for the same have tried. Without `keep_data`, no script is given a tensor's values.
     """
@@ -37,20 +37,20 @@ class Place:
 
 
 @dataclass
-class Trying:
+class ScriptRuns:
     """Tries candidates of one program's `file`, and keeps the `best` where the user finds it."""
 
     program: Program
     file: Path
-    wanted: Wanted
-    place: Place
-    running: Running
+    wanted: FailurePattern
+    place: Workspace
+    running: TryRunner
     note: str = ""
-    best: Candidate | None = field(default=None, init=False)
+    best: ProgramCandidate | None = field(default=None, init=False)
     folder: Path | None = field(default=None, init=False)
     _count: int = field(default=0, init=False)
 
-    def __call__(self, candidate: Candidate) -> Judged:
+    def __call__(self, candidate: ProgramCandidate) -> Judged:
         """What comes of a candidate."""
         self._count += 1
         folder = self.place.scratch / f"try-{self._count}"
@@ -63,13 +63,13 @@ class Trying:
             shutil.rmtree(folder, ignore_errors=True)
         return Judged(tried.verdict, _PLACE.sub("", tried.signature), str(folder / SCRIPT), tried.seconds)
 
-    def status_of_command(self, candidate: Candidate) -> int:
+    def status_of_command(self, candidate: ProgramCandidate) -> int:
         """With which status the user's command ends, given this file."""
         judged = self(candidate)
         found = _STATUS.search(judged.signature)
         return int(found[1]) if found else 0
 
-    def better(self, candidate: Candidate) -> None:
+    def better(self, candidate: ProgramCandidate) -> None:
         """Put this candidate in the place of the one before. Raises OutputError where there is no room for it."""
         name = "check" if self.wanted.command else self.wanted.error or self.wanted.signature.kind
         self.folder = self.folder or new_folder(self.place.folder, f"minified-{name}")
@@ -93,16 +93,16 @@ class Trying:
         """What is handed over."""
         return sorted(file for file in self.folder.iterdir() if file.is_file()) if self.folder else []
 
-    def _write(self, folder: Path, candidate: Candidate) -> None:
+    def _write(self, folder: Path, candidate: ProgramCandidate) -> None:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             for name, text in self._texts(candidate).items():
                 beside = folder / f".{name}"
                 beside.write_text(text, encoding="utf-8")
                 os.replace(beside, folder / name)
-            tensors = folder / recording.TENSORS
+            tensors = folder / module_calls.TENSORS
             if candidate.is_given_tensors:
-                shutil.copyfile(self.place.scratch / recording.TENSORS, tensors)
+                shutil.copyfile(self.place.scratch / module_calls.TENSORS, tensors)
             else:
                 tensors.unlink(missing_ok=True)
         except OSError as error:
@@ -110,10 +110,10 @@ class Trying:
                 f"the repro in {folder} cannot be written: {error.strerror}", hint="free some space"
             ) from error
 
-    def _texts(self, candidate: Candidate) -> dict[str, str]:
+    def _texts(self, candidate: ProgramCandidate) -> dict[str, str]:
         if not self.wanted.command:
-            return {SCRIPT: rendered(candidate, self.wanted, self.note)}
+            return {SCRIPT: render(candidate, self.wanted, self.note)}
         name = self.file.name if self.file.name != SCRIPT else "program.py"
         cwd = os.path.abspath(self.program.cwd or ".")
         folder = cwd if self.program.module else str(self.file.resolve().parent)
-        return {SCRIPT: command.rendered(self.wanted, name, str(self.file), folder, cwd), name: candidate.body}
+        return {SCRIPT: command_script(self.wanted, name, str(self.file), folder, cwd), name: candidate.body}

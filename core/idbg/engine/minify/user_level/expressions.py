@@ -1,4 +1,4 @@
-"""How is a value, a class or a module that a program made written as Python that makes it again?"""
+"""CompileArguments is a value, a class or a module that a program made written as Python that makes it again?"""
 
 import dataclasses
 import enum
@@ -11,12 +11,12 @@ import torch
 _MOST = 2000  # characters: a longer one is data, and no expression
 
 
-class Unsayable(Exception):
+class NoExpression(Exception):
     """There is no short expression for it; says of what."""
 
 
 @dataclass
-class Speller:
+class ExpressionWriter:
     """Writes values as expressions. `own`: the module of the program's file, whose names need no import; `made`: how
     modules were made that may be part of one. The `imports` that they need are gathered.
     """
@@ -26,17 +26,17 @@ class Speller:
     imports: set[str] = field(default_factory=set)
 
     def spelled(self, value: object) -> str:
-        """Raises Unsayable."""
+        """Raises NoExpression."""
         text = self._spelled(value)
         if len(text) > _MOST:
-            raise Unsayable(f"a long {type(value).__name__}")
+            raise NoExpression(f"a long {type(value).__name__}")
         return text
 
     def _spelled(self, value: object) -> str:
         if isinstance(value, torch.nn.Module):
             made = self.made.get(value)
             if made is None:
-                raise Unsayable(f"a {type(value).__name__}")
+                raise NoExpression(f"a {type(value).__name__}")
             return made
         if isinstance(value, enum.Enum):
             return f"{self.named(type(value))}.{value.name}"
@@ -57,10 +57,10 @@ class Speller:
             return f"{self.named(type(value))}({', '.join(given)})"
         if isinstance(value, type) or callable(value):
             return self.named(value)
-        raise Unsayable(f"a {type(value).__name__}")
+        raise NoExpression(f"a {type(value).__name__}")
 
     def named(self, thing: object) -> str:
-        """A class or a function by its name. Raises Unsayable where another file could not have it by that."""
+        """A class or a function by its name. Raises NoExpression where another file could not have it by that."""
         module, name = getattr(thing, "__module__", None), getattr(thing, "__qualname__", "")
         if getattr(torch.nn, name, None) is thing:
             return f"torch.nn.{name}"
@@ -68,7 +68,7 @@ class Speller:
         for part in name.split("."):
             found = getattr(found, part, None)
         if not module or not name or found is not thing:
-            raise Unsayable(name or f"a {type(thing).__name__}")
+            raise NoExpression(name or f"a {type(thing).__name__}")
         if module not in (self.own, "builtins", "__main__"):
             self.imports.add(f"from {module} import {name.partition('.')[0]}")
         return str(name)
@@ -77,7 +77,7 @@ class Speller:
         if isinstance(value, float) and (value != value or abs(value) == float("inf")):
             return f'float("{value}")'
         if type(value) not in (bool, int, float, complex, str, bytes, type(None), type(Ellipsis)):
-            raise Unsayable(f"a {type(value).__name__}")
+            raise NoExpression(f"a {type(value).__name__}")
         return repr(value)
 
     def _several(self, values: tuple[object, ...] | list[object] | set[object]) -> str:

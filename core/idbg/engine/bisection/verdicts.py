@@ -1,6 +1,6 @@
 """How did a run fail, so that two runs that fail alike can be told from two that do not?"""
 
-from idbg.engine.repro.message import fragment, shortened
+from idbg.engine.repro.error_message import fragment, shortened
 from idbg.schema.diff import DiffReport
 from idbg.schema.guilty import Answer
 from idbg.schema.programs import Failure

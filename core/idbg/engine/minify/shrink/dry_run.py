@@ -17,7 +17,7 @@ _CONSTANTS = {"torch": torch, "operator": operator, "device": torch.device, "inf
 
 
 @dataclass(frozen=True)
-class Ran:
+class DryRunResult:
     """What came of statements: how many ran before one raised (their result counts as one), whether that were all, the
     form of each tensor that they name, and what Python warned of.
     """
@@ -28,7 +28,7 @@ class Ran:
     warned: frozenset[str]
 
 
-class Plausible:
+class DryRun:
     """Asks whether statements run; says yes to all where that cannot be told by this (`is_known` is False): where the
     first candidate itself does not run so, takes long, or brings source of its own that would have to be run.
     """
@@ -45,7 +45,7 @@ class Plausible:
         """Whether the statements run with arguments of these forms, as far as that is known."""
         return not self.is_known or _run(parts).is_whole
 
-    def ran(self, parts: Parts) -> Ran:
+    def ran(self, parts: Parts) -> DryRunResult:
         """How far its statements come, and with which tensors."""
         return _run(parts)
 
@@ -57,7 +57,7 @@ class Plausible:
         return now.is_whole and now.forms == then.forms and now.warned <= then.warned
 
 
-def _run(parts: Parts) -> Ran:
+def _run(parts: Parts) -> DryRunResult:
     """What comes of the statements where tensors have no memory; of what needs modules that are not here, nothing."""
     steps, names, warned = 0, dict[str, object](_CONSTANTS), list[warnings.WarningMessage]()
     is_whole = False
@@ -76,7 +76,7 @@ def _run(parts: Parts) -> Ran:
         is_whole = False
     tensors = {name: value for name, value in names.items() if isinstance(value, torch.Tensor)}
     forms = {name: (value.shape, value.dtype) for name, value in tensors.items()}
-    return Ran(steps, is_whole, forms, frozenset(str(each.message) for each in warned or ()))
+    return DryRunResult(steps, is_whole, forms, frozenset(str(each.message) for each in warned or ()))
 
 
 def _bring(name: str, names: dict[str, object]) -> None:

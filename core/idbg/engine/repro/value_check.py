@@ -4,7 +4,7 @@ import re
 
 import torch
 
-from idbg.engine.repro.check_pieces import Checked, compiled, guarded, indented, toml_of, trains, under
+from idbg.engine.repro.check_pieces import CheckCode, compiled, guarded, indented, toml_of, trains, under
 from idbg.engine.repro.draft import Differs, Draft
 from idbg.engine.repro.layout import laid_out, quoted
 
@@ -28,7 +28,7 @@ _FLOAT64 = [
 _CAST = "tree_map_only(torch.Tensor, lambda x: x.double() if exact and x.is_floating_point() else x, inputs())"
 
 
-def of_values(draft: Draft, check: Differs) -> Checked:
+def of_values(draft: Draft, check: Differs) -> CheckCode:
     """A script that runs the program in eager, compiled and in float64, and says of each result how far it is off."""
     code = "\n".join([*(line for line in draft.statements if not line.lstrip().startswith("#")), *draft.definitions])
     exact = not (_is_another_in_float64(code) or _has_arrays(draft))
@@ -53,10 +53,10 @@ def of_values(draft: Draft, check: Differs) -> Checked:
     ]
     blocks = [*([_FLOAT64] if modal else []), _results(draft, exact=exact, modal=modal), _wrong()]
     constants = [*_constants(draft), f"WRONG, K, LEAST = {quoted(check.wrong)}, {check.k:g}, {check.least:g}"]
-    return Checked(blocks, constants, indented(ending))
+    return CheckCode(blocks, constants, indented(ending))
 
 
-def of_what_runs(draft: Draft) -> Checked:
+def of_what_runs(draft: Draft) -> CheckCode:
     """A script that says how far compiled and eager are apart."""
     main = [
         "def main():",
@@ -67,7 +67,7 @@ def of_what_runs(draft: Draft) -> Checked:
         '        print(f"{name}: compiled is {far / (size or 1):.3g} of its size away from eager")',
         "    return 0",
     ]
-    return Checked([_results(draft, exact=False, modal=False), main], _constants(draft), guarded("sys.exit(main())"))
+    return CheckCode([_results(draft, exact=False, modal=False), main], _constants(draft), guarded("sys.exit(main())"))
 
 
 def _constants(draft: Draft) -> list[str]:

@@ -10,17 +10,17 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from idbg.engine.minify.candidate import Candidate
-from idbg.engine.minify.oracle import SCRIPT, TENSORS, Large, write
+from idbg.engine.minify.oracle import SCRIPT, TENSORS, SharedTensors, write
 from idbg.engine.minify.problem import Problem
-from idbg.engine.minify.running import Running
-from idbg.engine.repro.folder import new_folder
+from idbg.engine.minify.running import TryRunner
+from idbg.engine.repro.files import new_folder
 from idbg.schema.repros import Minified, OtherFailure
 
 MOST_OTHERS = 10
 
 
 @dataclass
-class Result:
+class ResultFolder:
     """The folder in which the user finds the smallest script that has failed, from the first on; `parent` is where it
     is made, under this `name`.
     """
@@ -28,7 +28,7 @@ class Result:
     parent: Path
     name: str
     scratch: Path
-    large: Large
+    large: SharedTensors
     best: Candidate | None = field(default=None, init=False)
     folder: Path | None = field(default=None, init=False)
     _passing: tuple[Candidate, Sequence[str]] | None = field(default=None, init=False)
@@ -42,7 +42,7 @@ class Result:
         """Put this candidate in the place of the one before. Raises OutputError where there is no room for it."""
         self._put(candidate, self.large)
 
-    def _put(self, candidate: Candidate, large: Large | None) -> None:
+    def _put(self, candidate: Candidate, large: SharedTensors | None) -> None:
         self.folder = self.folder or new_folder(self.parent, self.name)
         new = self.scratch / "best"
         shutil.rmtree(new, ignore_errors=True)
@@ -58,7 +58,7 @@ class Result:
         """The nearest candidate that does not fail, and the nodes that it lacks."""
         self._passing = candidate, lacks
 
-    def finished(self, told: Minified, others: Sequence[OtherFailure], running: Running) -> Minified:
+    def finished(self, told: Minified, others: Sequence[OtherFailure], running: TryRunner) -> Minified:
         """The result whole, once its script has run in a fresh process."""
         if self.folder is None or self.script is None or self.best is None:
             return told
@@ -86,7 +86,7 @@ def whole_script(problem: Problem, folder: Path) -> Path:
     return write(cutting.candidate(frozenset(cutting.flow.reads)), new_folder(folder, f"failed-{name}"))
 
 
-def looked_at(told: Minified, running: Running) -> Minified:
+def looked_at(told: Minified, running: TryRunner) -> Minified:
     """The result with what its script did in a fresh process; as it was, where that was interrupted."""
     script = Path(told.path)
     try:

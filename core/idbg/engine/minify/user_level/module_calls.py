@@ -17,13 +17,13 @@ from safetensors.torch import save_file
 from torch.utils._pytree import tree_map
 
 from idbg.engine.compat import dynamo
-from idbg.engine.minify.user_level.spelling import Speller, Unsayable, recipe
+from idbg.engine.minify.user_level.expressions import ExpressionWriter, NoExpression, recipe
 from idbg.engine.program.environment import as_main
 from idbg.engine.program.load import Workload, checked, imported
 from idbg.schema.programs import Program
 
 CALLS, TENSORS = "calls.json", "tensors.safetensors"
-SCRIPT = "from idbg.engine.minify.user_level.recording import main\n\nmain()\n"
+SCRIPT = "from idbg.engine.minify.user_level.module_calls import main\n\nmain()\n"
 _MOST_BYTES = 1 << 28  # of inputs: more is not kept
 Init = tuple[str, frozenset[str]]
 
@@ -49,7 +49,7 @@ class Call(msgspec.Struct, frozen=True):
     why: str = ""
 
 
-class Recorded(msgspec.Struct, frozen=True):
+class RecordedModel(msgspec.Struct, frozen=True):
     """What a program's function returned, as the names to which it is unpacked, how the model is called then, and its
     modules' first calls in their order. `grad`: gradients are recorded; `compiled`: the program compiles by itself.
     """
@@ -72,7 +72,7 @@ def main() -> None:
     (folder / CALLS).write_bytes(msgspec.json.encode(recorded))
 
 
-def _recorded(program: Program, device: str) -> tuple[Recorded, dict[str, torch.Tensor]]:
+def _recorded(program: Program, device: str) -> tuple[RecordedModel, dict[str, torch.Tensor]]:
     module = imported(program)
     made: WeakKeyDictionary[torch.nn.Module, Init | None] = WeakKeyDictionary()
     with _inits_noted(module.__name__, made):
@@ -84,7 +84,7 @@ def _recorded(program: Program, device: str) -> tuple[Recorded, dict[str, torch.
     if isinstance(workload.model, torch.nn.Module) and not compiled:
         recorder.run(_moved(workload, device))
     grad = workload.grad or workload.loss is not None
-    return Recorded(names, call, grad, compiled, tuple(recorder.calls)), recorder.tensors
+    return RecordedModel(names, call, grad, compiled, tuple(recorder.calls)), recorder.tensors
 
 
 def _unpacked(returned: object, workload: Workload) -> tuple[tuple[str, ...], str]:
@@ -173,21 +173,21 @@ class _Recorder:
                 speller = _Arguments(self._own, {}, recorder=self if stores else None)
                 words = [speller.spelled(value) for value in args]
                 told[name] = (*words, *(f"{key}={speller.spelled(value)}" for key, value in kwargs.items()))
-        except Unsayable as thing:
+        except NoExpression as thing:
             return Call(path, within, type(module).__name__, why=f"it is given {thing}", **known)  # type: ignore[arg-type]
         return Call(path, within, type(module).__name__, **told, **known)  # type: ignore[arg-type]
 
     def store(self, tensor: torch.Tensor) -> str:
-        """Keep its values; the name under which they are. Raises Unsayable where there is no room."""
+        """Keep its values; the name under which they are. Raises NoExpression where there is no room."""
         self._bytes += tensor.numel() * tensor.element_size()
         if self._bytes > _MOST_BYTES or tensor.layout != torch.strided:
-            raise Unsayable(f"a tensor of {tensor.layout}" if self._bytes <= _MOST_BYTES else "too large a tensor")
+            raise NoExpression(f"a tensor of {tensor.layout}" if self._bytes <= _MOST_BYTES else "too large a tensor")
         name = f"x{len(self.tensors)}"
         self.tensors[name] = tensor.detach().to("cpu", copy=True).contiguous()
         return name
 
 
-class _Arguments(Speller):
+class _Arguments(ExpressionWriter):
     """Tensors too: made up, or those that a recorder keeps."""
 
     def __init__(self, own: str, made: Mapping[torch.nn.Module, str | None], recorder: _Recorder | None) -> None:
@@ -198,7 +198,7 @@ class _Arguments(Speller):
         if not isinstance(value, torch.Tensor):
             return super()._spelled(value)
         if type(value) not in (torch.Tensor, torch.nn.Parameter) or value.layout != torch.strided:
-            raise Unsayable(f"a {type(value).__name__} of {value.layout}")
+            raise NoExpression(f"a {type(value).__name__} of {value.layout}")
         if self._recorder is None:
             return recipe(value)
         moved = "" if value.device.type == "cpu" else f'.to("{value.device.type}")'
@@ -238,11 +238,13 @@ def _as_made(
     own: str,
     made: Mapping[torch.nn.Module, Init | None],
 ) -> Init | None:
-    speller = Speller(own, {module: init[0] if init else None for module, init in made.items()} if _holds(args) else {})
+    speller = ExpressionWriter(
+        own, {module: init[0] if init else None for module, init in made.items()} if _holds(args) else {}
+    )
     try:
         words = [*map(speller.spelled, args), *(f"{key}={speller.spelled(value)}" for key, value in kwargs.items())]
         return f"{speller.named(cls)}({', '.join(words)})", frozenset(speller.imports)
-    except Unsayable:
+    except NoExpression:
         return None
 
 

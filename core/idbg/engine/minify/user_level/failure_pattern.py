@@ -11,8 +11,8 @@ from pathlib import Path
 
 from idbg.engine.compat import exceptions
 from idbg.engine.failures.owners import chain, is_own, own_frames
-from idbg.engine.repro.failing import telling
-from idbg.engine.repro.message import fragment, shortened
+from idbg.engine.repro.error_message import fragment, shortened
+from idbg.engine.repro.failed_compile import telling
 from idbg.schema.decisions.dynamo import GraphBreak
 from idbg.schema.errors import said
 from idbg.schema.repros import Signature, Sought
@@ -26,7 +26,7 @@ _RESUMED = re.compile(r"(?<=_at_)\d+$")  # a line, in the name of what runs on a
 
 
 @dataclass(frozen=True)
-class Wanted:
+class FailurePattern:
     """A failure that is looked for. An exception of the type `error` ("" of any) whose message has all `pieces` in it,
     while the program is at a `line` of this text; or torch's words of a break or a recompile that have.
 
@@ -49,12 +49,12 @@ class Wanted:
         return self.signature.kind in ("break", "recompile")
 
 
-def wanted_of(sought: Sought, error: BaseException | None, run: Run) -> Wanted:
+def wanted_of(sought: Sought, error: BaseException | None, run: Run) -> FailurePattern:
     """What a run's failure is known by. Raises ValueError where the run has none such."""
     match sought.kind:
         case "check":
             words = " ".join(sought.command)
-            return Wanted(Signature("check", message=words), f"`{words} FILE` fails", command=sought.command)
+            return FailurePattern(Signature("check", message=words), f"`{words} FILE` fails", command=sought.command)
         case "break":
             return of_break(_at(sought.place, run.breaks))
         case "recompile":
@@ -68,7 +68,7 @@ def wanted_of(sought: Sought, error: BaseException | None, run: Run) -> Wanted:
             )
 
 
-def of_error(error: BaseException) -> Wanted:
+def of_error(error: BaseException) -> FailurePattern:
     """An exception that ended the program."""
     link = telling(error)
     message = shortened(said(link))
@@ -78,7 +78,7 @@ def of_error(error: BaseException) -> Wanted:
     last = frames[-1] if frames else None
     piece = fragment(message)
     line = _line(last.filename, last.lineno or 0) if last else ""
-    return Wanted(
+    return FailurePattern(
         Signature("compile" if exceptions.is_torch_error(link) else "runtime", type=name, message=piece, place=line),
         f"{name}: {message[0] if message else ''}".rstrip(": "),
         name,
@@ -89,14 +89,14 @@ def of_error(error: BaseException) -> Wanted:
     )
 
 
-def of_break(graph_break: GraphBreak) -> Wanted:
+def of_break(graph_break: GraphBreak) -> FailurePattern:
     """A graph break, at its line."""
     title, _, why = graph_break.reason.partition(": ")
     line = _line(graph_break.file, graph_break.line)
     what = fragment(
         [_VALUES.split(graph_break.explanation.partition("\n")[0])[0]]
     )  # of what, where the title has it not
-    return Wanted(
+    return FailurePattern(
         Signature("break", message=title, place=line),
         f"Graph break: {title}",
         pieces=tuple(filter(None, (title, what))),
@@ -106,13 +106,13 @@ def of_break(graph_break: GraphBreak) -> Wanted:
     )
 
 
-def of_recompile(function: str, reason: str, source: str) -> Wanted:
+def of_recompile(function: str, reason: str, source: str) -> FailurePattern:
     """A recompile of a function, for the reason that torch gives."""
     guard, *comments = (part.strip() for part in _ENTRY.sub("", reason.splitlines()[0]).split("  # "))
     name = _RESUMED.sub("", function)
     piece = _NUMBER.sub("", guard)
     line = comments[0] if comments else ""
-    return Wanted(
+    return FailurePattern(
         Signature("recompile", message=piece.strip() if _ADDRESS.search(guard) else guard, place=line or name),
         f"Recompile of {function}: {guard}",
         "RecompileError",
@@ -129,7 +129,7 @@ def _at(place: str, breaks: Sequence[GraphBreak]) -> GraphBreak:
     raise ValueError(_none("graph break", place, [(each.file, each.line) for each in breaks]))
 
 
-def _recompile_at(place: str, run: Run) -> Wanted:
+def _recompile_at(place: str, run: Run) -> FailurePattern:
     for each in run.recompiles:
         frame = run.frames.get(each.frame) or next(iter(run.frames.values()))
         file, _, line = place.rpartition(":")
