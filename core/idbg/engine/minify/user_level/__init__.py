@@ -1,9 +1,7 @@
-"""CompileArguments little of a user's own program fails so, where no graph has the failure?
+"""Reduce the source of a program whose failure no single graph shows.
 
-For a failure in Dynamo, a graph break, a recompile, an exception of the program's own, and a command of the user's.
-`wanted`: what is looked for; `script`: a candidate as one file; `recording`, `spelling`, `modules`: the smallest module
-of a model that fails alone; `search`: modules, then statements; `trying`: a candidate is written, run and handed over.
-To call, where a search in graphs has no graph, or none that fails alone:
-
-    minified = reduced_program(program, target, wanted_of(sought, error, run), place, budget, tell)
+For failures in Dynamo, graph breaks, recompiles, exceptions of the program and commands of the user. `failure_pattern`:
+how the failure is recognized; `script`: a candidate as one file; `module_calls`, `expressions`, `modules`: the smallest
+module of a model that fails alone; `callbacks`: code that the compiler calls; `search`: modules, then statements;
+`script_runs`: writes and runs candidates.
 """

@@ -1,4 +1,4 @@
-"""CompileArguments is a value, a class or a module that a program made written as Python that makes it again?"""
+"""Write a value, class or module as a Python expression that creates it."""
 
 import dataclasses
 import enum

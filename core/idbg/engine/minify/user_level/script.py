@@ -56,9 +56,8 @@ EXITS = (
 
 @dataclass(frozen=True)
 class CompileArguments:
-    """CompileArguments the program is run. `listens`: torch's words on breaks and recompiles are heard, instead of having it raise
-    at the first. `given`: arguments of each torch.compile as Python (`backend="eager"`), which stand in the place of
-    the program's own; () leaves those as they are.
+    """Arguments of the program's calls of torch.compile, as Python (`backend="eager"`); () leaves the program's own.
+    With `listens`, breaks and recompiles are found in torch's log, instead of having torch raise at the first.
     """
 
     listens: bool = False
@@ -263,7 +262,7 @@ def without_main(text: str) -> str:
 
 
 def ways(wanted: FailurePattern, target: Target, backends: Iterator[str] | list[str]) -> list[CompileArguments]:
-    """CompileArguments a program may be run, the plainest first: with a backend that does nothing, if it fails with that too."""
+    """The arguments to try, the plainest first: a backend that compiles nothing, if that still fails."""
     found = []
     dynamic = [("dynamic", repr(target.dynamic))] if target.dynamic is not None else []
     for backend in backends:

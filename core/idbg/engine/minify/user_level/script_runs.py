@@ -1,4 +1,4 @@
-"""CompileArguments is a candidate tried: written to a folder of its own, and run in a process of its own? And handed over?"""
+"""Write and run a candidate of a program, and keep the smallest that fails."""
 
 import os
 import re

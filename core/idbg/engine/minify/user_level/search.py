@@ -1,4 +1,4 @@
-"""CompileArguments is the smallest script found that fails as the user's program does: its modules, then its statements?"""
+"""Find the smallest script that fails as the user's program does: fewer modules, then fewer statements."""
 
 import builtins
 import re
@@ -210,7 +210,7 @@ class _Search:
         return _PLAIN.get(self.target.backend) or self.target.backend
 
     def hows(self) -> list[CompileArguments]:
-        """CompileArguments it may be compiled."""
+        """The ways to compile it, the plainest first."""
         plain = self.plain_backend
         known = [plain] if plain in dynamo.backend_names() and plain != "eager" else []
         return ways(self.wanted, self.target, ["eager", *known])
@@ -249,7 +249,7 @@ class _Search:
         return tuple(other for other in self.tries.others if not _LACKS.match(other.signature))
 
     def report(self) -> None:
-        """CompileArguments far it has come."""
+        """Emit the progress."""
         best = self.trying.best
         self.tell(
             MinifyProgress(
