@@ -9,9 +9,9 @@ from idbg.analysis.outline import ModuleHeading
 from idbg.schema.code import Kernel
 from idbg.schema.decisions.switches import Switch
 from idbg.schema.graphs import NodeId, Part
-from idbg.schema.kept import KeptRepro
 from idbg.schema.programs import OptionValue
 from idbg.schema.repros import OtherFailure, Sought
+from idbg.schema.session_repros import SessionRepro
 from idbg_tui.widgets.notices import CopyRequest as CopyRequest
 from idbg_tui.widgets.notices import Flash as Flash
 
@@ -124,7 +124,7 @@ class ReproRequest(Message):
 class ScriptRequest(Message):
     """The user wants to read a repro's script, or that of an `other` failure that its search met."""
 
-    repro: KeptRepro
+    repro: SessionRepro
     other: OtherFailure | None = None
 
 

@@ -10,8 +10,8 @@ from idbg.checking.check import Check
 from idbg.config.arguments import accelerator_of, check_device, parse_program
 from idbg.config.options import family
 from idbg.reports import notebook
-from idbg.reports.documents import Told, document, format_of, formats, write
-from idbg.schema import drawn
+from idbg.reports.documents import SessionData, document, format_of, formats, write
+from idbg.schema import html_repr
 from idbg.schema.errors import BadInput
 from idbg.schema.programs import OptionValue, Program, Target
 from idbg.schema.runs import Run, fold
@@ -24,7 +24,7 @@ def _drawn(session: Session) -> str:
 
 
 notebook.register()  # Python code that imports this has runs, comparisons and rows: they draw themselves in a notebook
-drawn.draw(Session, _drawn)
+html_repr.register(Session, _drawn)
 
 
 def run_program(
@@ -103,11 +103,11 @@ def report(session: Session | str | Path, to: str | Path = "", *, format: str = 
     return content
 
 
-def _told(session: Session | str | Path) -> Told:
+def _told(session: Session | str | Path) -> SessionData:
     if isinstance(session, Session):
-        return Told(session.folder.name, session.history, str(session.folder))
+        return SessionData(session.folder.name, session.history, str(session.folder))
     with Session.open(Path(session)) as saved:
-        return Told(saved.folder.name, saved.history, str(saved.folder))
+        return SessionData(saved.folder.name, saved.history, str(saved.folder))
 
 
 def _ran(program: Program, target: Target, output: Path) -> Run:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-from idbg.schema.errors import said
+from idbg.schema.errors import exception_text
 
 
 class Loaded:
@@ -20,7 +20,7 @@ class Loaded:
                 self.values[point.name] = point.load()
             # Broad on purpose: a plug-in is code of others, and any failure of it must stop nothing else.
             except (Exception, SystemExit) as error:
-                self.broken[point.name] = f"{type(error).__name__}: {said(error)}"
+                self.broken[point.name] = f"{type(error).__name__}: {exception_text(error)}"
 
 
 @lru_cache(maxsize=8)

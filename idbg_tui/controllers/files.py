@@ -56,7 +56,7 @@ class Files:
         """Write a run's time as Perfetto reads it: to the session's folder; of a saved session, which stays as it is,
         to the present one.
         """
-        from idbg.reports.decisions import chrome_trace
+        from idbg.reports import chrome_trace
 
         run, session = self._state.history.runs.get(asked.run), self._context.session
         if run is None or not run.decided.spans:

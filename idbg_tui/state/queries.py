@@ -239,7 +239,7 @@ def is_clean(state: State) -> bool:
     run = state.run
     if run is None or not level(state) or state.accelerator is None or counts(state):
         return False
-    if state.history.telling is not run:
+    if state.history.deciding_run is not run:
         return False
     fine = run.verdict == "clean" or (
         run.verdict == "violations" and run.failure is None and has_other_rules(state, run)

@@ -4,11 +4,11 @@ from idbg.format import file_names
 from idbg.format.amounts import counted
 from idbg.format.failures import headline
 from idbg.schema import events
+from idbg.schema.attribution import KernelAttribution
 from idbg.schema.events import SessionEvent
-from idbg.schema.owner import OwnerVerdict
 from idbg.schema.programs import Failure
+from idbg.views.attribution import script_sentence
 from idbg.views.blame import blame_sentence, where_to_ask
-from idbg.views.owner import script_said
 from idbg.views.repros import brief_words
 from idbg_tui.state import queries, stages
 from idbg_tui.state.state import State
@@ -37,8 +37,8 @@ def of_event(event: SessionEvent) -> Said | None:
             return f"{owner.sentence}; a script of it is tried", "error" if owner.kind in _ACCUSING else "info"
         case events.OwnerEnded(failure=Failure() as failure):
             return f"{failure.message}; {failure.hint}" if failure.hint else failure.message, "error"
-        case events.OwnerEnded(owner=OwnerVerdict() as owner):
-            return script_said(owner) or owner.sentence, "info"
+        case events.OwnerEnded(owner=KernelAttribution() as owner):
+            return script_sentence(owner) or owner.sentence, "info"
         case events.KernelLowered(failure=Failure() as failure):
             return f"{failure.message}; {failure.hint}", "error"
         case events.BenchEnded():
@@ -92,7 +92,7 @@ def of_comparison(state: State) -> Said | None:
     if report.passed:
         agrees = f"{report.test} agrees with {report.reference}"
         return (f"{agrees}: {said}", "warning") if said else (agrees, "info")
-    if report.guilty_stage is not None or report.culprit is not None:
+    if report.first_wrong_stage is not None or report.culprit is not None:
         return f"{said}: enter goes there", "error"
     why = said or where_to_ask(report, "D") or "its outputs are of another form"
     return f"{report.test} does not agree with {report.reference}: {why}", "error"

@@ -176,7 +176,7 @@ def _of_rules(state: State, run: Run, brevity: int) -> list[BarPart]:
     """How the run ended; where an earlier run's numbers are wrong still, that; where the rules were edited since, whose
     verdict it is.
     """
-    telling = state.history.telling
+    telling = state.history.deciding_run
     if telling is not None and telling is not run:
         return _still_wrong(telling, run, brevity)
     pieces = _ended(run, brevity)

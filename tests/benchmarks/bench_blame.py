@@ -57,7 +57,7 @@ def main() -> None:
     for name, options in cases.items():
         with timed(observed.Observed, "stages") as staged, timed(comparison, "run_float64") as float64:
             asked = KernelDiff(model, image, loss=lambda out: out.square().mean(), per_kernel=True, options=options)
-            guilty = asked.compare().guilty_stage
+            guilty = asked.compare().first_wrong_stage
         told = f"{guilty.stage}, {guilty.node}" if guilty else "nothing"
         bound = f" (at most {BOUND:g})" if not options else ""
         ratio = staged[0] / float64[0]

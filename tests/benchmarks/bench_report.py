@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from idbg.reports.documents import Told, html
+from idbg.reports.documents import SessionData, html
 from idbg.schema import event_log
 from idbg.schema.runs import fold
 from tests.harness.browser import chromium
@@ -90,13 +90,13 @@ def main(nodes: int, kernels: int) -> None:
     text = b"".join(event_log.encode(event) + b"\n" for event in made)
     lines = text.splitlines()
     reading, history = timed(lambda: fold(event_log.decode(line) for line in lines))
-    html.render(Told("made", fold(made[:3])))  # jinja2, pygments and our templates are loaded once a process
+    html.render(SessionData("made", fold(made[:3])))  # jinja2, pygments and our templates are loaded once a process
     source = sum(len(kernel.source) for kernel in history.runs[1].kernels)
     print(f"{nodes:,} nodes, {kernels} kernels ({source / 1e6:.1f} MB of source), a log of {len(text) / 1e6:.1f} MB")
     first = time.perf_counter()
-    html.render(Told("made", history))
+    html.render(SessionData("made", history))
     first = time.perf_counter() - first
-    seconds, content = timed(lambda: html.render(Told("made", history)))
+    seconds, content = timed(lambda: html.render(SessionData("made", history)))
     print(f"  report: {first:.2f} s, again (sources are lexed once a process) {seconds:.2f} s")
     print(f"  reading the session's log: {reading:.3f} s")
     print(f"  size: {len(content) / 1e6:.2f} MB, {len(content) / len(text):.1f} x the log's")

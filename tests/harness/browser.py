@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from idbg.reports.documents import Told, html
+from idbg.reports.documents import SessionData, html
 from idbg.schema.runs import History
 
 FLAGS = (
@@ -51,7 +51,7 @@ class Tab:
     def open(self, history: History, folder: Path, name: str = "it", address: str = "") -> "Tab":
         """The report of this session, from a file."""
         file = folder / "report.html"
-        file.write_bytes(html.render(Told(name, history, "/sessions/it")))
+        file.write_bytes(html.render(SessionData(name, history, "/sessions/it")))
         self.page.goto(file.as_uri() + (f"#{address}" if address else ""))
         return self
 

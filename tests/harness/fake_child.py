@@ -12,9 +12,9 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from idbg.schema import event_log, events
+from idbg.schema.attribution import KernelAttribution
 from idbg.schema.diff import ErrorMap, SideResult
 from idbg.schema.graphs import Graph, GraphId, NodeId
-from idbg.schema.owner import OwnerVerdict
 from idbg.schema.programs import Failure
 from idbg.schema.repros import Minified, MinifyProgress, OtherFailure, Signature
 from idbg.schema.violations import Violation
@@ -53,7 +53,7 @@ def main() -> None:
             say(events.ErrorsMapped(run=request.run, map=ErrorMap(request.name, request.index, (1, 1), ((0.5,),))))
             continue
         if isinstance(request, protocol.FindOwner):
-            owner = OwnerVerdict(
+            owner = KernelAttribution(
                 launch=request.launch, name="k", kind="nobody", sentence="nobody's", script=request.folder
             )
             say(events.OwnerEnded(run=request.run, owner=owner))

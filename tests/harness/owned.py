@@ -10,8 +10,8 @@ from torch._inductor.graph import GraphLowering
 
 from idbg import KernelDiff
 from idbg.engine.kerneldiff.comparison import ComparisonRun
+from idbg.schema.attribution import KernelAttribution
 from idbg.schema.diff import DiffReport
-from idbg.schema.owner import OwnerVerdict
 
 
 @contextmanager
@@ -50,7 +50,7 @@ class Owned:
         """The place of the first launch whose kernel's name has this in it."""
         return next(at for at, kernel in enumerate(self.report.kernels) if name in kernel.name)
 
-    def owner(self, launch: int | str | None = None) -> OwnerVerdict:
+    def owner(self, launch: int | str | None = None) -> KernelAttribution:
         """Of this launch, or of the first bad one."""
         if launch is None:
             assert self.report.first_bad_kernel is not None, [each.name for each in self.report.kernels]

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from msgspec.structs import replace
 
-from idbg.reports.documents import Told
+from idbg.reports.documents import SessionData
 from idbg.reports.documents.html.sections import environment
 from idbg.schema import events
 from idbg.schema.runs import Run, fold
@@ -44,5 +44,5 @@ def test_the_log_says_which_backend_compiled() -> None:
 
 def test_the_page_does_not_name_the_backend_that_was_only_asked_for() -> None:
     history = fold(list(heard()))
-    page = str(environment.section(Told("s", history)))
+    page = str(environment.section(SessionData("s", history)))
     assert "mine" in page and "asked_for" not in page

@@ -10,7 +10,7 @@ from idbg.format.verdicts import session_words, summary_words, verdict_words
 from idbg.mcp.command import Done
 from idbg.mcp.tools import compare as mcp_compare
 from idbg.reports import diagnostics
-from idbg.reports.documents import Told, markdown
+from idbg.reports.documents import SessionData, markdown
 from idbg.reports.documents import json as json_document
 from idbg.schema import event_log, events
 from idbg.schema.diff import Comparison, DiffReport, TensorDiff
@@ -74,15 +74,15 @@ GOES = {
 @pytest.mark.parametrize("name", STAYS)
 def test_wrong_numbers_stay_the_sessions_verdict(name: str) -> None:
     found = history(*STAYS[name])
-    assert found.telling is not None
-    assert (found.telling.number, found.telling.verdict) in ((1, "wrong"), (2, "failed"))
+    assert found.deciding_run is not None
+    assert (found.deciding_run.number, found.deciding_run.verdict) in ((1, "wrong"), (2, "failed"))
     assert session_words(found) in ("run 1: 1 of 1 tensor wrong", "failed")
 
 
 @pytest.mark.parametrize("name", GOES)
 def test_a_comparison_of_the_same_says_otherwise(name: str) -> None:
     found = history(*GOES[name])
-    assert found.telling is found.last
+    assert found.deciding_run is found.last
     assert all(each.kind != "mismatch" for each in diagnostics.of_history(found))
 
 
@@ -96,7 +96,7 @@ def told_everywhere(folder: Path, log: list[SessionEvent]) -> dict[str, str]:
     state = State(live=False)
     state.apply(log)
     found = fold(log)
-    told = Told("s", found)
+    told = SessionData("s", found)
     before, after = (found.runs[number] for number in sorted(found.runs)[-2:])
     changed = json.loads(json.dumps(compared.as_json(before, after), default=str))
     return {

@@ -12,7 +12,7 @@ from idbg.format.verdicts import verdict_words
 from idbg.mcp import tools
 from idbg.mcp.command import Done
 from idbg.mcp.tools import violations as mcp_violations
-from idbg.reports.decisions import VIEWED
+from idbg.reports.decisions import VIEWS
 from idbg.reports.diagnostics import diagnostics
 from idbg.schema.runs import Run, fold
 from idbg_tui.panes.why import views as why
@@ -52,7 +52,7 @@ def answer(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, obj
 @pytest.mark.parametrize("name", RECORDED)
 def test_a_views_count_is_that_of_its_section_and_of_its_tab(name: str) -> None:
     run = last_run(name)
-    for module in VIEWED.values():
+    for module in VIEWS.values():
         view = views.view(module)
         assert view.count(run) == view.view(run).count, module
     for tab in why.VIEWS:

@@ -6,7 +6,19 @@ import msgspec
 import pytest
 
 from idbg.schema import event_log, events
+from idbg.schema.attribution import KernelAttribution
 from idbg.schema.bench import Latency, Machine, Row
+from idbg.schema.bisection import (
+    Application,
+    Bisected,
+    Commit,
+    FailingCommit,
+    FailingOptions,
+    OptionDifference,
+    Question,
+    SuspectPart,
+    Tried,
+)
 from idbg.schema.code import Kernel, KernelCall, Lowered, LoweredText, OutputCode, Resources
 from idbg.schema.decisions.dynamo import GraphBreak
 from idbg.schema.diff import (
@@ -22,19 +34,7 @@ from idbg.schema.diff import (
     Worst,
 )
 from idbg.schema.graphs import Frame, Graph, GraphId, Links, Node, NodeId, Sym, TensorMeta
-from idbg.schema.guilty import (
-    Application,
-    Bisected,
-    Commit,
-    GuiltyCommit,
-    GuiltyOptions,
-    GuiltyPart,
-    OptionDifference,
-    Question,
-    Tried,
-)
 from idbg.schema.kernel_times import KernelTime, KernelTimes, Peaks
-from idbg.schema.owner import OwnerVerdict
 from idbg.schema.programs import Failure, Program, Target
 from idbg.schema.repros import Minified, MinifyProgress, OtherFailure, Signature, Sought
 from idbg.schema.violations import Violation
@@ -101,7 +101,9 @@ TIMES = KernelTimes(
     hooked_samples_us=(4.5, 5.5),
     peaks=Peaks(device="a CPU", torch="2.15", matmul_flops_per_s={"float32": 1e11}),
 )
-OWNER = OwnerVerdict(launch=0, name="k0", kind="before", sentence="what came before", error=1e-7, cause=0, status=1)
+OWNER = KernelAttribution(
+    launch=0, name="k0", kind="before", sentence="what came before", error=1e-7, cause=0, status=1
+)
 EVERY: list[events.SessionEvent] = [
     events.SessionOpened(version="0.1.0", program=PROGRAM, folder="/tmp/s"),
     events.WorkerStarted(
@@ -178,9 +180,9 @@ EVERY: list[events.SessionEvent] = [
             "compiler",
             "it is guilty",
             Signature("died", type="SIGSEGV"),
-            part=GuiltyPart("inductor", "lowerings", application=Application(3, "sin", "0/0", "forward"), of=9),
-            options=(GuiltyOptions((OptionDifference("a", 1),), 3),),
-            commit=GuiltyCommit((Commit("abc"),), 7),
+            part=SuspectPart("inductor", "lowerings", application=Application(3, "sin", "0/0", "forward"), of=9),
+            options=(FailingOptions((OptionDifference("a", 1),), 3),),
+            commit=FailingCommit((Commit("abc"),), 7),
             tried=(Tried("it", "fails", 2.5),),
         ),
     ),

@@ -1,13 +1,13 @@
 """A session's repros, as a fold of its events: what is in hand, what was found, what was written by itself."""
 
 from idbg.schema import events
+from idbg.schema.attribution import KernelAttribution
 from idbg.schema.events import SessionEvent
 from idbg.schema.graphs import GraphId, NodeId
-from idbg.schema.kept import KeptRepro
-from idbg.schema.owner import OwnerVerdict
 from idbg.schema.programs import Failure, Program, Target
 from idbg.schema.repros import Minified, MinifyProgress, Signature, Sought
 from idbg.schema.runs import fold
+from idbg.schema.session_repros import SessionRepro
 from idbg.schema.violations import Severity, Violation
 
 NODE = NodeId(GraphId("0/0", "dynamo"), "cumsum")
@@ -17,7 +17,7 @@ FOUND = Minified(
 )
 
 
-def kept(*told: SessionEvent) -> list[KeptRepro]:
+def kept(*told: SessionEvent) -> list[SessionRepro]:
     return fold(told).repros
 
 
@@ -72,8 +72,8 @@ def test_what_strict_rules_wrote_is_of_the_first_violation_that_rejects() -> Non
 
 
 def test_a_launchs_script_reproduces_where_it_says_what_was_said_of_the_launch() -> None:
-    def owned(**known: object) -> KeptRepro:
-        owner = OwnerVerdict(launch=3, name="k", sentence="", script="/s/k.py", **known)  # type: ignore[arg-type]
+    def owned(**known: object) -> SessionRepro:
+        owner = KernelAttribution(launch=3, name="k", sentence="", script="/s/k.py", **known)  # type: ignore[arg-type]
         (repro,) = kept(events.OwnerEnded(run=1, owner=owner))
         assert repro.sought == Sought("wrong", launch=3)
         return repro
@@ -82,7 +82,7 @@ def test_a_launchs_script_reproduces_where_it_says_what_was_said_of_the_launch()
     assert owned(kind="compiler", status=0).reproduced is False
     assert owned(kind="nobody", status=0).reproduced
     assert owned(kind="compiler", status=None).reproduced is None
-    nothing = OwnerVerdict(launch=3, name="k", kind="nobody", sentence="")
+    nothing = KernelAttribution(launch=3, name="k", kind="nobody", sentence="")
     assert not kept(events.OwnerEnded(run=1, owner=nothing))
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from idbg.schema import events
+from idbg.schema.bisection import Bisected, Question, Tried
 from idbg.schema.events import SessionEvent
-from idbg.schema.guilty import Bisected, Question, Tried
 from idbg.schema.programs import Failure
 from idbg.worker.background import OwnProcesses
 

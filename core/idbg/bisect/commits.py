@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from idbg.bisect.git import Git, Worktree, worktree
 from idbg.bisect.tries import BisectTries, same
+from idbg.schema.bisection import Answer, Bisected, Commit, FailingCommit, Outcome, Try
 from idbg.schema.diff import Comparison
 from idbg.schema.errors import BadInput
-from idbg.schema.guilty import Answer, Bisected, Commit, GuiltyCommit, Outcome, Try
 
 Judge = Callable[[str], bool | None]
 """Whether it fails at a commit; None where that cannot be told."""
@@ -54,7 +54,7 @@ class CommitSearch:
     good: str
     bad: str
     first_parent: bool = False
-    guilty: GuiltyCommit | None = None
+    guilty: FailingCommit | None = None
     note: str = ""  # why there is no answer, though nothing went wrong
     _among: int = 0
     _left: list[str] = field(default_factory=list)
@@ -79,7 +79,7 @@ class CommitSearch:
     def known(self) -> Bisected:
         """What is known so far: of a search that was stopped the commits that may be it."""
         if self.guilty is None and self._left:
-            self.guilty = GuiltyCommit(tuple(Commit(sha) for sha in self._left), self._among)
+            self.guilty = FailingCommit(tuple(Commit(sha) for sha in self._left), self._among)
         return Bisected("commits", commit=self.guilty)
 
     def _folder(self, here: Path) -> Path:
@@ -122,7 +122,7 @@ class CommitSearch:
             self._left = candidates
 
         found = first_bad(bad, good, between, fails, left)
-        self.guilty = GuiltyCommit(tuple(git.told(sha) for sha in git.in_order(found, good)), self._among)
+        self.guilty = FailingCommit(tuple(git.told(sha) for sha in git.in_order(found, good)), self._among)
 
 
 @dataclass

@@ -11,14 +11,14 @@ from msgspec.structs import replace
 from idbg.bisect.tries import BisectTries, compared
 from idbg.config.options import INDUCTOR, family
 from idbg.reduce.ddmin import first_failing
-from idbg.schema.guilty import GRAPHS, PYTHON, Answer, Bisected, GuiltyPart, Level, Outcome, Subsystem, Try
+from idbg.schema.bisection import GRAPHS, PYTHON, Answer, Bisected, Level, Outcome, Subsystem, SuspectPart, Try
 
 
 class CompilerSearch:
     """One search; `guilty` is what is known so far, also after one that was stopped."""
 
     def __init__(self, asked: Try, tries: BisectTries) -> None:
-        self.guilty: GuiltyPart | None = None
+        self.guilty: SuspectPart | None = None
         self.note = ""
         self._graphs: int | None = None  # so many are compiled by Inductor, where the others are not guilty
         self._counts: dict[str, int] = {}  # of those
@@ -30,7 +30,7 @@ class CompilerSearch:
         if self._tries.sought is None:
             return
         if (lowering := self._tries.answer.lowering) is not None:  # the exception itself tells the part
-            self.guilty = GuiltyPart(INDUCTOR, lowering=lowering)
+            self.guilty = SuspectPart(INDUCTOR, lowering=lowering)
             return
         self.guilty = self._backend()
         if self.guilty.backend == INDUCTOR:
@@ -44,15 +44,15 @@ class CompilerSearch:
         """What is known so far."""
         return Bisected("compiler", part=self.guilty)
 
-    def _backend(self) -> GuiltyPart:
+    def _backend(self) -> SuspectPart:
         """The first backend that fails so: the last needs no try."""
         names = list(self._backends())
         for name in names[:-1]:
             outcome, answer = self._try(Level(name))
             # what does not run without a compiler is no compiler's fault, however it fails
             if outcome == "fails" or (name == PYTHON and answer.signature is not None):
-                return GuiltyPart(name, otherwise=answer.words if outcome == "other" else "")
-        return GuiltyPart(names[-1])
+                return SuspectPart(name, otherwise=answer.words if outcome == "other" else "")
+        return SuspectPart(names[-1])
 
     def _backends(self) -> Iterator[str]:
         """From the program without a compiler to the one that it was compiled with."""
@@ -83,7 +83,7 @@ class CompilerSearch:
             return
         last = answers[number].last
         self._graphs, self._counts = number, answers[number].counts
-        self.guilty = GuiltyPart(INDUCTOR, frame=last.frame if last is not None else "", graphs=count)
+        self.guilty = SuspectPart(INDUCTOR, frame=last.frame if last is not None else "", graphs=count)
 
     def _is_in(self, part: Subsystem) -> bool:
         """Whether the part is the guilty one; then it is known which of its applications is."""
@@ -103,12 +103,12 @@ class CompilerSearch:
             self.guilty = self._application(found, count or 0)
         return True
 
-    def _counted(self, found: GuiltyPart) -> int:
+    def _counted(self, found: SuspectPart) -> int:
         """How often the part is applied where nothing holds it back; 0 where that cannot be told."""
         outcome, answer = self._try(Level(found.backend, found.subsystem))
         return answer.counts.get(found.subsystem, 0) if outcome == "fails" else 0
 
-    def _application(self, found: GuiltyPart, count: int) -> GuiltyPart:
+    def _application(self, found: SuspectPart, count: int) -> SuspectPart:
         """The first application with which it fails."""
         answers: dict[int, Answer] = {}
 

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from idbg.schema.bisection import Commit
 from idbg.schema.errors import BadInput, IdbgError
-from idbg.schema.guilty import Commit
 
 # the user's hooks and their housekeeping are not for folders that live a minute
 _QUIET = (

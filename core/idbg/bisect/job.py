@@ -13,7 +13,7 @@ from idbg.bisect.options import FuzzSearch, OptionSearch
 from idbg.bisect.process import Processes
 from idbg.bisect.tries import BisectTries, Progress, RunTry
 from idbg.reduce.tries import Stopped
-from idbg.schema.guilty import Bisected, Question, Try
+from idbg.schema.bisection import Bisected, Question, Try
 
 
 class _Search(Protocol):

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from idbg.bisect.tries import BisectTries, compared
 from idbg.config.options import INDUCTOR, family, parse
 from idbg.reduce.ddmin import ddmin
+from idbg.schema.bisection import Bisected, FailingOptions, OptionDifference, OptionSet, Outcome, Try
 from idbg.schema.diff import Comparison
 from idbg.schema.errors import BadInput, IdbgError
-from idbg.schema.guilty import Bisected, GuiltyOptions, OptionDifference, OptionSet, Outcome, Try
 from idbg.schema.programs import Target
 
 CONFIGS = ("dynamo", "functorch")
@@ -104,7 +104,7 @@ class OptionSearch:
     tries: BisectTries
     sets: tuple[OptionSet, OptionSet]
     names: tuple[str, str] = ("the first set", "the second set")
-    guilty: list[GuiltyOptions] = field(default_factory=list)
+    guilty: list[FailingOptions] = field(default_factory=list)
     note: str = ""  # why there is no answer, though nothing went wrong
 
     def run(self) -> None:
@@ -136,7 +136,7 @@ class OptionSearch:
             return "passes" if self.tries.first(asked, name).signature is None else "fails"
         return self.tries(asked, name)[0]
 
-    def _better(self, found: GuiltyOptions) -> None:
+    def _better(self, found: FailingOptions) -> None:
         self.guilty = [found]
 
 
@@ -145,8 +145,8 @@ def smallest(
     tries: BisectTries,
     failing: OptionSet,
     passing: OptionSet,
-    better: Callable[[GuiltyOptions], None] = lambda found: None,
-) -> GuiltyOptions:
+    better: Callable[[FailingOptions], None] = lambda found: None,
+) -> FailingOptions:
     """The smallest part of the differences that makes it fail; the failing set fails, and the passing one does not.
 
     A part that fails otherwise counts as one that does not fail. Raises Stopped.
@@ -158,11 +158,11 @@ def smallest(
         return outcome == "fails"
 
     def told(part: Sequence[OptionDifference]) -> None:
-        better(GuiltyOptions(tuple(part), len(whole), minimal=False, words=words))
+        better(FailingOptions(tuple(part), len(whole), minimal=False, words=words))
 
     words = tries.answer.words
     told(whole)
-    return GuiltyOptions(tuple(ddmin(whole, fails, told)), len(whole), words=words)
+    return FailingOptions(tuple(ddmin(whole, fails, told)), len(whole), words=words)
 
 
 def _taken(failing: OptionSet, passing: OptionSet, part: Sequence[OptionDifference]) -> OptionSet:
@@ -184,7 +184,7 @@ class FuzzSearch:
     tries: BisectTries
     count: int
     seed: int = 0
-    guilty: list[GuiltyOptions] = field(default_factory=list)
+    guilty: list[FailingOptions] = field(default_factory=list)
     note: str = ""
 
     def run(self) -> None:

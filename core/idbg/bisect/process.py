@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from idbg.config import places
 from idbg.config.environment import sets_up_torch
-from idbg.schema.guilty import HEARD, Answer, Try
+from idbg.schema.bisection import HEARD, Answer, Try
 from idbg.schema.repros import Signature
 from idbg.worker.child import Child
 from idbg.worker.one_answer import answered, caches_in

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from idbg.bisect.process import Processes
 from idbg.reduce.tries import Stopped
+from idbg.schema.bisection import TRY_SECONDS, Answer, Outcome, Tried, Try
 from idbg.schema.diff import Comparison
 from idbg.schema.errors import BadInput
-from idbg.schema.guilty import TRY_SECONDS, Answer, Outcome, Tried, Try
 from idbg.schema.repros import Signature
 
 LEAST_SECONDS = 60.0

@@ -68,7 +68,7 @@ class Watch(NamedTuple):
         from idbg.reports import baseline
 
         kinds = self.kinds | set(also)
-        if not run.asked_rules:
+        if not run.checked_rules:
             if self.named and kinds & set(SEVERITIES):
                 why = "no accelerator is chosen (--accelerator NAME)"
                 why = f"{run.backend} asks no rules while it compiles" if run.target.has_rules else why

@@ -54,7 +54,7 @@ def headline(failure: Failure) -> Headline:
     return Headline(what, "" if failure.kind == "cancelled" else _cause(failure), _place(failure))
 
 
-def lowering_said(lowering: LoweredNode, place: Callable[[str, int], str] = file_names.place) -> str:
+def lowering_words(lowering: LoweredNode, place: Callable[[str, int], str] = file_names.place) -> str:
     """What Inductor lowered as it failed: "the lowering of held.scale.default, for node scale (model.py:14)"."""
     at = f" ({place(lowering.file, lowering.line)})" if lowering.file else ""
     return f"the lowering of {lowering.op}, for node {lowering.node}{at}"

@@ -37,8 +37,8 @@ def verdict_words(run: Run) -> str:
         case "failed" if run.failure is None:
             return _failed(run)
         case "clean" if run.diff is not None and run.diff.not_comparable:
-            return f"numbers not comparable, {'no rule broken' if run.asked_rules else 'no rules asked'}"
-        case "clean" if not run.asked_rules:  # as of a check, which asks them since
+            return f"numbers not comparable, {'no rule broken' if run.checked_rules else 'no rules asked'}"
+        case "clean" if not run.checked_rules:  # as of a check, which asks them since
             return "numbers agree, no rules asked" if run.compared else "compiled, no rules asked"
         case "clean":
             return "clean" if run.compared else "no rule broken"
@@ -61,7 +61,7 @@ def violation_words(violations: Iterable[Violation]) -> str:
 
 def session_words(history: History) -> str:
     """What came of the session: its last run's verdict, or that of an earlier run whose numbers are wrong still."""
-    run = history.telling
+    run = history.deciding_run
     if run is None:
         return "no run"
     return verdict_words(run) if run is history.last else f"run {run.number}: {verdict_words(run)}"

@@ -27,8 +27,8 @@ from idbg.schema.programs import Failure
 from idbg.schema.runs import History, Run
 from idbg.schema.violations import SEVERITIES, Severity, Violation
 from idbg.views import recompiles, steps
-from idbg.views.because import because
 from idbg.views.blame import blame_sentence, blamed_line
+from idbg.views.criteria import because
 
 DiagnosticKind = Literal["failure", "mismatch", "change", "violation", "break", "recompile"]
 Level = Literal["error", "warning", "note"]

@@ -21,8 +21,8 @@ from idbg.schema.diff import (
     Variance,
 )
 from idbg.views import steps
-from idbg.views.because import because
 from idbg.views.blame import blame_sentence, faithful_to
+from idbg.views.criteria import because
 from idbg.views.diff import section
 
 SCHEMA = "idbg.diff/1"

@@ -5,7 +5,7 @@ What is imported here knows no template: those are loaded when the first record 
 
 from collections.abc import Sequence
 
-from idbg.schema import drawn
+from idbg.schema import html_repr
 from idbg.schema.bench import Row, Rows
 from idbg.schema.diff import DiffReport
 from idbg.schema.kernel_times import KernelTimes
@@ -14,10 +14,10 @@ from idbg.schema.runs import History, Run
 
 def of_history(history: History, name: str = "", folder: str = "") -> str:
     """A session: its runs, what is wrong, what was measured, its repros."""
-    from idbg.reports.documents import Told
+    from idbg.reports.documents import SessionData
     from idbg.reports.documents.html import fragments
 
-    return fragments.of_session(Told(name, history, folder))
+    return fragments.of_session(SessionData(name, history, folder))
 
 
 def of_run(run: Run) -> str:
@@ -50,9 +50,9 @@ def of_kernels(times: KernelTimes) -> str:
 
 def register() -> None:
     """Have the records drawn."""
-    drawn.draw(History, of_history)
-    drawn.draw(Run, of_run)
-    drawn.draw(DiffReport, of_diff)
-    drawn.draw(Rows, of_rows)
-    drawn.draw(Row, lambda row: of_rows([row]))
-    drawn.draw(KernelTimes, of_kernels)
+    html_repr.register(History, of_history)
+    html_repr.register(Run, of_run)
+    html_repr.register(DiffReport, of_diff)
+    html_repr.register(Rows, of_rows)
+    html_repr.register(Row, lambda row: of_rows([row]))
+    html_repr.register(KernelTimes, of_kernels)

@@ -9,9 +9,9 @@ import msgspec
 
 from idbg.reports.json import ErrorReport, ProgramReport, TargetReport
 from idbg.schema import strict_json
-from idbg.schema.kept import KeptRepro
 from idbg.schema.repros import OtherFailure
 from idbg.schema.runs import Run
+from idbg.schema.session_repros import SessionRepro
 from idbg.schema.violations import Violation
 from idbg.views.repros import result_words, signature_words, sought_words, status_words, tried_words
 
@@ -114,7 +114,7 @@ class ReprosReport(msgspec.Struct, frozen=True, kw_only=True):
     repro: ReproReport | None
 
 
-def minify_report(run: Run, repro: KeptRepro | None) -> MinifyReport:
+def minify_report(run: Run, repro: SessionRepro | None) -> MinifyReport:
     """The report of a search in a run; of None, that nothing fails."""
     return MinifyReport(
         schema=MINIFY,
@@ -125,7 +125,7 @@ def minify_report(run: Run, repro: KeptRepro | None) -> MinifyReport:
     )
 
 
-def repros_report(run: Run, repros: list[KeptRepro], repro: KeptRepro | None = None) -> ReprosReport:
+def repros_report(run: Run, repros: list[SessionRepro], repro: SessionRepro | None = None) -> ReprosReport:
     """The report of a session whose last run this is."""
     return ReprosReport(
         schema=REPROS,
@@ -137,7 +137,7 @@ def repros_report(run: Run, repros: list[KeptRepro], repro: KeptRepro | None = N
     )
 
 
-def repro_report(repro: KeptRepro) -> ReproReport:
+def repro_report(repro: SessionRepro) -> ReproReport:
     """One script of a session that is over."""
     node, status = repro.sought.node, status_words(repro, live=False)
     return ReproReport(
@@ -166,7 +166,7 @@ def encode(report: MinifyReport | ReprosReport) -> bytes:
     return strict_json.formatted(report, indent=2)
 
 
-def _found(repro: KeptRepro) -> FoundReport | None:
+def _found(repro: SessionRepro) -> FoundReport | None:
     found = repro.minified
     if found is None:
         return None

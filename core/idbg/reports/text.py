@@ -1,7 +1,4 @@
-"""How does a run read to a person, on one screen?
-
-Verdict first, then what was compiled, then the violations by rule and by the user's line.
-"""
+"""Report a run as text for one screen: the verdict, what was compiled, failures, violations by rule and line."""
 
 from collections.abc import Iterator
 
@@ -20,7 +17,7 @@ LINES_OF_A_RULE = 5
 
 
 def run_report(run: Run, *, tracebacks: bool = True) -> list[str]:
-    """The lines that tell the run, as far as it has come."""
+    """The lines of the report, as far as the run has come."""
     failed = [*_failure(run, tracebacks), *_swallowed(run, tracebacks)]
     return [headline(run), *contents(run), *failed, *_violations(run)]
 
@@ -29,11 +26,6 @@ def tracebacks(run: Run) -> list[str]:
     """The traceback of each failure of the run, each once."""
     failures = (run.failure, *(failed.failure for failed in run.frame_failures))
     return list(dict.fromkeys(each.traceback.rstrip() for each in failures if each is not None and each.traceback))
-
-
-def render(lines: list[str]) -> str:
-    """The lines as one text, without an end of line after the last."""
-    return "\n".join(lines)
 
 
 def headline(run: Run) -> str:
@@ -52,6 +44,17 @@ def _devices(run: Run) -> str:
     return ", ".join(sorted(devices - {""})) or "no device yet"
 
 
+def counts(run: Run, *, of_frames: str = "") -> list[str]:
+    """How many graphs (`of_frames`: words that follow), nodes, kernels, graph breaks and recompiles."""
+    found = [
+        counted(len(run.graphs), "graph") + of_frames,
+        counted(sum(len(graph.nodes) for graph in run.graphs.values()), "node"),
+        counted(len(run.kernels), "kernel"),
+        counted(run.times_broken, "graph break"),
+    ]
+    return found + ([counted(len(run.recompiles), "recompile")] if run.recompiles else [])
+
+
 def _frames(run: Run) -> str:
     """ "3 frames", "4 of 5 frames" where some have no graph."""
     with_graphs = len({graph.frame for graph in run.graphs})
@@ -59,17 +62,42 @@ def _frames(run: Run) -> str:
     return f"{with_graphs:,} of {counted(len(run.frames), 'frame')}" if rest else counted(with_graphs, "frame")
 
 
+def decision_counts(run: Run) -> str:
+    """Frames, skipped functions, guards, cache hits, and the time of all of it, in a line."""
+    guards = sum(len(each.guards) for each in run.decided.guards.values())
+    hits = [answer.outcome for answers in run.decided.caches.values() for answer in answers]
+    parts = [
+        counted(len(run.frames), "frame"),
+        f"{counted(len(run.decided.skips), 'function')} left alone",
+        counted(guards, "guard"),
+        f"{hits.count('hit')} of {len(hits)} found in caches" if hits else "no cache was asked",
+        f"{elapsed(run.seconds)} in all",
+    ]
+    return ", ".join(parts)
+
+
+def summary_json(run: Run) -> dict[str, object]:
+    """The same numbers for a program, with the verdict."""
+    return {
+        "verdict": run.verdict,
+        "numbers": run.numbers,
+        "seconds": run.seconds,
+        "frames": len(run.frames),
+        "graphs": len(run.graphs),
+        "nodes": sum(len(graph.nodes) for graph in run.graphs.values()),
+        "kernels": len(run.kernels),
+        "breaks": run.times_broken,
+        "recompiles": len(run.recompiles),
+        "skips": len(run.decided.skips),
+        "guards": sum(len(each.guards) for each in run.decided.guards.values()),
+        "violations": len(run.violations) if run.checked_rules else None,
+    }
+
+
 def contents(run: Run) -> Iterator[str]:
     """How much of what was compiled, and where graphs broke."""
     if run.graphs:
-        nodes = sum(len(graph.nodes) for graph in run.graphs.values())
-        counts = [
-            f"{counted(len(run.graphs), 'graph')} of {_frames(run)}",
-            counted(nodes, "node"),
-            counted(len(run.kernels), "kernel"),
-            counted(run.times_broken, "graph break"),
-        ]
-        yield "  " + ", ".join(counts + ([counted(len(run.recompiles), "recompile")] if run.recompiles else []))
+        yield "  " + ", ".join(counts(run, of_frames=f" of {_frames(run)}"))
     if run.exit_status:
         yield f"  the script ended itself with status {run.exit_status}"
     if run.backwards_idle:
@@ -100,14 +128,13 @@ def _failure(run: Run, tracebacks: bool) -> Iterator[str]:
 
 
 def _swallowed(run: Run, tracebacks: bool) -> Iterator[str]:
-    """Each frame that did not compile although the program went on, unless the run's own failure or the violations tell
-    the same."""
-    told = run.failure.message if run.failure else ""
+    """Each frame that failed although the program went on, unless the run's failure or the violations say so."""
+    shown = run.failure.message if run.failure else ""
     for failed in run.frame_failures:
         if failed.failure.kind == "constraints" and failed.failure.repro and run.failure is None:
             frame = failed.frame or "?"
             yield f"  strict mode stopped frame {frame}, and the program went on; repro: {failed.failure.repro}"
-        if failed.failure.kind == "constraints" or failed.failure.message == told:
+        if failed.failure.kind == "constraints" or failed.failure.message == shown:
             continue
         yield ""
         yield f"frame {failed.frame or '?'} did not compile, and the program went on without it:"

@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from idbg.schema.diff import Outcome
-from idbg.schema.drawn import drawn
+from idbg.schema.html_repr import html_of
 from idbg.schema.kernel_times import CallKind, KernelTimes
 from idbg.schema.programs import Failure, OptionValue, Program, Target
 
@@ -204,14 +204,14 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
         return self.file, self.backend, self.device, self.dtype, self.batch, set_to(self)
 
     def _repr_html_(self) -> str | None:
-        return drawn(self)
+        return html_of(self)
 
 
 class Rows(list[Row]):
     """The rows of a benchmark, which draw themselves together in a notebook."""
 
     def _repr_html_(self) -> str | None:
-        return drawn(self)
+        return html_of(self)
 
 
 class SpeedChange(msgspec.Struct, frozen=True):

@@ -20,7 +20,7 @@ PLANS: dict[Task, tuple[str, ...]] = {
 """Each begins when the one before it is done."""
 
 
-class TellStep(Protocol):
+class ReportStep(Protocol):
     """Says that a step of the plan begins: its name, and `words` where more is known than that."""
 
     def __call__(self, name: str, words: str = "", /) -> None: ...
@@ -40,5 +40,5 @@ class BenchStep(msgspec.Struct, frozen=True, tag_field="type", tag="step"):
         return cls(plan.index(name) + 1, len(plan), words or name)
 
 
-def untold(name: str, words: str = "") -> None:
-    """A TellStep for where nobody listens."""
+def ignore_step(name: str, words: str = "") -> None:
+    """A ReportStep for where nobody listens."""

@@ -10,12 +10,12 @@ from typing import Literal
 
 import msgspec
 
+from idbg.schema.attribution import KernelAttribution
 from idbg.schema.blame import StageError
-from idbg.schema.drawn import drawn
-from idbg.schema.faults import NanBirth
+from idbg.schema.faults import NanOrigin
 from idbg.schema.float64 import Float64Elsewhere
 from idbg.schema.graphs import GraphId, Part, TensorMeta
-from idbg.schema.owner import OwnerVerdict
+from idbg.schema.html_repr import html_of
 from idbg.schema.programs import Failure
 from idbg.schema.steps import TrainingSteps
 
@@ -339,8 +339,8 @@ class DiffReport(msgspec.Struct, frozen=True, kw_only=True):
     variance: tuple[Variance, ...] = ()
     notes: tuple[str, ...] = ()
     failure: Failure | None = None
-    births: tuple[NanBirth, ...] | None = None  # in the order in which they appear; None where nobody searched
-    owners: tuple[OwnerVerdict, ...] = ()  # of the launches that somebody asked about, in the order of `kernels`
+    births: tuple[NanOrigin, ...] | None = None  # in the order in which they appear; None where nobody searched
+    owners: tuple[KernelAttribution, ...] = ()  # of the launches that somebody asked about, in the order of `kernels`
     steps: TrainingSteps | None = None  # None where nobody asked for a training
     float64_elsewhere: Float64Elsewhere | None = None
     not_comparable: str = ""
@@ -350,17 +350,17 @@ class DiffReport(msgspec.Struct, frozen=True, kw_only=True):
         """The first launch that is accused; None where none is."""
         return None if self.first_bad_kernel is None else self.kernels[self.first_bad_kernel]
 
-    def owner_of(self, launch: int) -> OwnerVerdict | None:
+    def owner_of(self, launch: int) -> KernelAttribution | None:
         """Whose the error of this launch of `kernels` is; None where nobody asked."""
         return next((owner for owner in self.owners if owner.launch == launch), None)
 
-    def with_owner(self, owner: OwnerVerdict) -> "DiffReport":
+    def with_owner(self, owner: KernelAttribution) -> "DiffReport":
         """The report with this verdict, in the place of an older one of the same launch."""
         others = [other for other in self.owners if other.launch != owner.launch]
         return msgspec.structs.replace(self, owners=tuple(sorted((*others, owner), key=lambda one: one.launch)))
 
     @property
-    def guilty_stage(self) -> StageError | None:
+    def first_wrong_stage(self) -> StageError | None:
         """The first stage that is off against the one before; None where none is (known to be)."""
         return next((stage for stage in self.stages if stage.bad), None)
 
@@ -377,7 +377,7 @@ class DiffReport(msgspec.Struct, frozen=True, kw_only=True):
         return self.verdict == "passed"
 
     def _repr_html_(self) -> str | None:
-        return drawn(self)
+        return html_of(self)
 
 
 def sayable(report: DiffReport) -> DiffReport:

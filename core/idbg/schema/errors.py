@@ -92,7 +92,7 @@ class ConstraintViolation(IdbgError):
         )
 
 
-def said(error: BaseException) -> str:
+def exception_text(error: BaseException) -> str:
     """The exception's own words. They come from the program's code, which may raise, or give what is no text."""
     try:
         return str(error)
@@ -104,5 +104,5 @@ def spelled(value: object) -> str:
     """`repr` of a value of the program's, which may raise as well."""
     try:
         return repr(value)
-    except BaseException:  # as in `said`
+    except BaseException:  # as in `exception_text`
         return f"a {type(value).__name__}"

@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from idbg.schema.attribution import KernelAttribution
 from idbg.schema.bench_events import BenchEnded as BenchEnded
 from idbg.schema.bench_events import BenchStarted as BenchStarted
 from idbg.schema.bench_events import BenchStepStarted as BenchStepStarted
@@ -32,7 +33,6 @@ from idbg.schema.decisions.events import SwitchesListed as SwitchesListed
 from idbg.schema.diff import Comparison, DiffReport, ErrorMap, SideResult
 from idbg.schema.event import Event as Event
 from idbg.schema.graphs import Frame, Graph, Links, NodeId, Part
-from idbg.schema.owner import OwnerVerdict
 from idbg.schema.programs import Failure, Machine, Program, Target, Verdict
 from idbg.schema.search_events import BisectEnded as BisectEnded
 from idbg.schema.search_events import BisectProgressed as BisectProgressed
@@ -286,14 +286,14 @@ class OwnerJudged(Event, frozen=True, kw_only=True, tag="owner_judged"):
     """Whose the error of a launch of a run is, before a script of it was written and tried."""
 
     run: int
-    owner: OwnerVerdict
+    owner: KernelAttribution
 
 
 class OwnerEnded(Event, frozen=True, kw_only=True, tag="owner_ended"):
     """All that is known of whose the error of a launch is; `owner` is None where it could not be found out."""
 
     run: int
-    owner: OwnerVerdict | None = None
+    owner: KernelAttribution | None = None
     failure: Failure | None = None
 
 

@@ -67,7 +67,7 @@ class CrashSite(msgspec.Struct, frozen=True, kw_only=True):
 Phase = Literal["given", "forward", "backward"]
 
 
-class NanBirth(msgspec.Struct, frozen=True, kw_only=True):
+class NanOrigin(msgspec.Struct, frozen=True, kw_only=True):
     """Where NaN, or an infinity, first appears on one side of a comparison.
 
     Of "eager": an op that makes one of operands that hold none, `op` of `operands` ("log", "-0.2"), at the user's

@@ -6,8 +6,8 @@ from typing import Literal
 
 import msgspec
 
-from idbg.schema.drawn import drawn
 from idbg.schema.graphs import Part
+from idbg.schema.html_repr import html_of
 
 CallKind = Literal["forward", "training"]
 """A training step is forward, loss and backward: where the program has a loss."""
@@ -176,7 +176,7 @@ class KernelTimes(msgspec.Struct, frozen=True, kw_only=True):
         return self.hooked_total_us / self.total_us - 1
 
     def _repr_html_(self) -> str | None:
-        return drawn(self)
+        return html_of(self)
 
 
 def _over(value: float | None, by: float | None) -> float | None:

@@ -13,18 +13,18 @@ from msgspec.structs import replace
 
 from idbg.schema import events
 from idbg.schema.bench import Rows
+from idbg.schema.bisection import Bisected
 from idbg.schema.code import Kernel, Lowered, OutputCode
 from idbg.schema.decisions.decided import Decided
 from idbg.schema.decisions.dynamo import GraphBreak
 from idbg.schema.decisions.events import DECISION
 from idbg.schema.decisions.switches import Switch
 from idbg.schema.diff import Comparison, DiffReport, ErrorMap, Outcome, SideResult
-from idbg.schema.drawn import drawn
 from idbg.schema.events import SessionEvent
 from idbg.schema.graphs import Frame, Graph, GraphId, Links, Part, Stage
-from idbg.schema.guilty import Bisected
-from idbg.schema.kept import REPRO, KeptRepro, with_event
+from idbg.schema.html_repr import html_of
 from idbg.schema.programs import Failure, Program, Target, Verdict
+from idbg.schema.session_repros import REPRO, SessionRepro, with_event
 from idbg.schema.violations import Violation
 
 BACKEND_MATCH = "BACKEND_MATCH"  # torch's guard of which backend a frame was compiled with
@@ -125,7 +125,7 @@ class Run:
         return next((failure for failure in failures if failure is not None and failure.kind != "constraints"), None)
 
     @property
-    def asked_rules(self) -> bool:
+    def checked_rules(self) -> bool:
         """Whether graphs were held against rules: its backend does, and there are some."""
         return self.checked and self.target.has_rules
 
@@ -227,7 +227,7 @@ class Run:
         self.decided = Decided()
 
     def _repr_html_(self) -> str | None:
-        return drawn(self)
+        return html_of(self)
 
     def _forget(self, frame: str) -> None:
         """Drop what was captured of a frame that torch traces anew: the graphs that it had are none that run."""
@@ -255,7 +255,7 @@ class History:
     """
 
     runs: dict[int, Run] = field(default_factory=dict)
-    repros: list[KeptRepro] = field(default_factory=list)
+    repros: list[SessionRepro] = field(default_factory=list)
     rows: Rows = field(default_factory=Rows)
     measuring_since: float = 0.0
     task: events.BenchTaskStarted | None = None
@@ -272,7 +272,7 @@ class History:
         return self.runs[max(self.runs)] if self.runs else None
 
     @property
-    def telling(self) -> Run | None:
+    def deciding_run(self) -> Run | None:
         """The run whose verdict is the session's: the last, or a worse one whose numbers are wrong still.
 
         Wrong numbers stay wrong until the same program, for the same target, was compared again.
@@ -308,7 +308,7 @@ class History:
             run.apply(event)
 
     def _repr_html_(self) -> str | None:
-        return drawn(self)
+        return html_of(self)
 
     def _apply_bench(self, event: SessionEvent) -> None:
         match event:

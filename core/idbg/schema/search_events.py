@@ -1,7 +1,7 @@
 """The events of searches for the smallest script that fails, and for the part of the compiler that is to blame."""
 
+from idbg.schema.bisection import Bisected, Question, Tried
 from idbg.schema.event import Event
-from idbg.schema.guilty import Bisected, Question, Tried
 from idbg.schema.programs import Failure
 from idbg.schema.repros import Minified, MinifyProgress, Sought
 

@@ -16,13 +16,13 @@ from idbg.bisect.background import BisectJob
 from idbg.config.keeping import ALL, Keeping
 from idbg.schema import events
 from idbg.schema.bench import BenchCase
+from idbg.schema.bisection import Question
 from idbg.schema.code import Kernel
 from idbg.schema.diff import Comparison
-from idbg.schema.drawn import drawn
 from idbg.schema.errors import BadInput
 from idbg.schema.events import SessionEvent
 from idbg.schema.graphs import NodeId
-from idbg.schema.guilty import Question
+from idbg.schema.html_repr import html_of
 from idbg.schema.programs import Program, Target
 from idbg.schema.repros import Budget, Sought
 from idbg.schema.runs import History, Run
@@ -275,7 +275,7 @@ class Session:
         self._bus.close()
 
     def _repr_html_(self) -> str | None:
-        return drawn(self)
+        return html_of(self)
 
     def __enter__(self) -> "Session":
         return self

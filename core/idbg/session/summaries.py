@@ -99,7 +99,7 @@ def summary(folder: Path, opened: "SessionOpened", history: "History", last: flo
         runs=len(history.runs),
         damaged=history.missing[0] if history.missing else "",
     )
-    run, telling = history.last, history.telling
+    run, telling = history.last, history.deciding_run
     if run is None or telling is None:
         return facts
     return replace(
@@ -113,7 +113,7 @@ def summary(folder: Path, opened: "SessionOpened", history: "History", last: flo
         said=session_words(history),
         graphs=len(run.graphs),
         kernels=len(run.kernels),
-        violations=len(run.violations) if run.asked_rules else None,
+        violations=len(run.violations) if run.checked_rules else None,
         breaks=run.times_broken,
     )
 

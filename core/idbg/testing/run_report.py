@@ -21,7 +21,7 @@ from idbg.format.file_names import from_here
 from idbg.reports import baseline
 from idbg.reports.baseline import Baseline, Looked
 from idbg.reports.diagnostics import Diagnostic, of_history
-from idbg.reports.documents import Told, document, formats, together, write
+from idbg.reports.documents import SessionData, document, formats, together, write
 from idbg.reports.fail_kinds import KINDS, findings_of
 from idbg.schema.errors import BadInput, IdbgError, OutputError
 from idbg.schema.runs import fold
@@ -61,7 +61,7 @@ def attach(report: pytest.TestReport, watcher: Watcher) -> None:
         session=str(folder) if folder is not None else "",  # a disk refused
         graphs=sum(len(run.graphs) for run in runs),
         found=tuple(msgspec.structs.replace(each, nodes=()) for each in of_history(watcher.recording.history)),
-        accelerators=tuple({run.target.accelerator for run in runs if run.asked_rules}),
+        accelerators=tuple({run.target.accelerator for run in runs if run.checked_rules}),
         whole=all(run.failure is None for run in runs),
     )
     setattr(report, ATTRIBUTE, msgspec.to_builtins(told))
@@ -155,7 +155,7 @@ class RunReport:
             return
         if len(folders) > MOST_SESSIONS:
             self._notes.append(f"the report has the first {MOST_SESSIONS} of {len(folders):,} sessions")
-        told = together([Told(each.name, fold(load(each)), str(each)) for each in folders[:MOST_SESSIONS]])
+        told = together([SessionData(each.name, fold(load(each)), str(each)) for each in folders[:MOST_SESSIONS]])
         for name in FORMATS:
             if name not in formats():
                 continue

@@ -105,7 +105,7 @@ def _changed(stage: StageError, report: DiffReport, place: Place) -> str:
 
 def blamed_stage(report: DiffReport) -> str:
     """The stage since which the numbers are wrong, for a line that has no room for the sentence; "" of none."""
-    guilty = report.guilty_stage if report.verdict == "failed" else None
+    guilty = report.first_wrong_stage if report.verdict == "failed" else None
     return stage_name(guilty, report, whole=True) if guilty is not None else ""
 
 

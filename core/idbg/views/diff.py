@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import inf
 
 from idbg.format.amounts import NOT_MEASURED, counted, figure
-from idbg.format.failures import lowering_said
+from idbg.format.failures import lowering_words
 from idbg.format.file_names import near_place
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
 from idbg.schema.blame import StageError
@@ -24,13 +24,13 @@ from idbg.schema.programs import Failure
 from idbg.schema.programs import Verdict as Look
 from idbg.schema.runs import Run
 from idbg.schema.steps import StepDistance, TrainingSteps
-from idbg.views import elsewhere, error_maps
+from idbg.views import error_maps, float64_device
 from idbg.views import steps as training
-from idbg.views.because import because
+from idbg.views.attribution import owner_lines
 from idbg.views.blame import Standing, blame_sentence, stage_cells, where_to_ask
-from idbg.views.faults import birth_lines, crash_lines
-from idbg.views.launches import is_bisected, kernels_said
-from idbg.views.owner import owner_lines
+from idbg.views.criteria import because
+from idbg.views.faults import crash_lines, nan_origin_lines
+from idbg.views.launches import is_bisected, kernels_sentence
 from idbg.views.tensors import LOOKS, against, block_words, decided, metrics, outcome, worst_words
 from idbg.views.tree import (
     NO_OPTIONS,
@@ -115,7 +115,7 @@ def section(report: DiffReport, maps: Mapping[str, ErrorMap] = NO_MAPS, to_ask: 
     body += _launches(report)
     for number, owner in enumerate(report.owners):
         body += [Row(("owner", number, at), words(line)) for at, line in enumerate(owner_lines(owner))]
-    body += [Row(("nan", at), words(line)) for at, line in enumerate(birth_lines(report))]
+    body += [Row(("nan", at), words(line)) for at, line in enumerate(nan_origin_lines(report))]
     if report.steps is not None:
         body += _training(report.steps, report.test)
     body += list(_notes(report))
@@ -184,7 +184,7 @@ def _sentences(report: DiffReport, to_ask: str) -> Iterator[Row]:
     if blamed := blame_sentence(report) or (where_to_ask(report, to_ask) if to_ask else ""):
         yield Row("blame", words((blamed, "strong")))
     lines = (
-        *elsewhere.sentences(report.float64_elsewhere),
+        *float64_device.sentences(report.float64_elsewhere),
         *failure_lines(report),
         *nothing_lines(report),
         *variance_lines(report.variance),
@@ -224,7 +224,7 @@ def _failure(what: str, failure: Failure) -> Iterator[str]:
     yield from paragraph(f"  {what}: ", failure.message, f" ({where})" if where else "")
     yield from (f"    {line}" for line in (crash_lines(failure.crash) if failure.crash else ()))
     if failure.lowering:
-        yield f"    it was raised in {lowering_said(failure.lowering, near_place)}"
+        yield f"    it was raised in {lowering_words(failure.lowering, near_place)}"
     if failure.hint:
         yield from paragraph("    ", failure.hint)
 
@@ -380,7 +380,7 @@ def _launches(report: DiffReport) -> Iterator[Block]:
     if not report.kernels:
         return
     below = [*_bad(report), *_largest(report), *_unseen(report)]
-    yield Row("launches", words((kernels_said(report), "strong")), rows=below, open="all", opens="fold")
+    yield Row("launches", words((kernels_sentence(report), "strong")), rows=below, open="all", opens="fold")
     yield Chart("launches", report, "The error from launch to launch: the table below has the figures")
     first = 0 if any(one.isolated is not None for one in report.kernels) else 2  # none was launched alone
     columns = (Column("computes", "code", 1), *_ERRORS[first:], Column("line", "place", 3))

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from idbg.format.amounts import counted
 from idbg.format.file_names import near_place
 from idbg.schema.diff import DiffReport
-from idbg.schema.faults import MOST_ALIGNED, CrashSite, LaunchArgument, NanBirth
+from idbg.schema.faults import MOST_ALIGNED, CrashSite, LaunchArgument, NanOrigin
 
 Place = Callable[[str, int], str]
 """How a file and a line of it are said."""
@@ -34,10 +34,10 @@ def crash_lines(site: CrashSite) -> Iterator[str]:
     yield f"it is made at {near_place(site.wrapper, site.wrapper_line)}"
     if site.arguments:
         yield "it was given:" if site.arguments_of == "crash" else "it was given, as it was launched first:"
-    yield from (f"  {argument_said(argument)}" for argument in site.arguments)
+    yield from (f"  {argument_words(argument)}" for argument in site.arguments)
 
 
-def argument_said(argument: LaunchArgument) -> str:
+def argument_words(argument: LaunchArgument) -> str:
     """One tensor in a line: dtype, shape, strides, device and how its address is aligned."""
     if not argument.alignment:
         return f"{argument.name}: {argument}, without memory"
@@ -45,20 +45,20 @@ def argument_said(argument: LaunchArgument) -> str:
     return f"{argument.name}: {argument}, at a multiple of {argument.alignment} bytes{more}"
 
 
-def birth_lines(report: DiffReport) -> Iterator[str]:
+def nan_origin_lines(report: DiffReport) -> Iterator[str]:
     """A sentence for each birth; what there is none of is said too; nothing where nobody searched."""
-    return (said for said, _ in births_told(report))
+    return (said for said, _ in nan_origin_sentences(report))
 
 
-def births_told(report: DiffReport, place: Place = near_place) -> Iterator[tuple[str, NanBirth | None]]:
+def nan_origin_sentences(report: DiffReport, place: Place = near_place) -> Iterator[tuple[str, NanOrigin | None]]:
     """The same, each with the birth that it tells."""
     if report.births is None:
         return
     given = [birth for birth in report.births if birth.phase == "given"]
-    yield from ((birth_said(birth, place), birth) for birth in given[:_GIVEN_SHOWN])
+    yield from ((nan_origin_sentence(birth, place), birth) for birth in given[:_GIVEN_SHOWN])
     if len(given) > _GIVEN_SHOWN:
         yield f"… and so it is in {len(given) - _GIVEN_SHOWN:,} more inputs and parameters", None
-    yield from ((birth_said(birth, place), birth) for birth in report.births if birth.phase != "given")
+    yield from ((nan_origin_sentence(birth, place), birth) for birth in report.births if birth.phase != "given")
     seen = any(kernel.observed for kernel in report.kernels)
     if not report.births:
         kernels = ", and no kernel that was observed makes one that the graph it came from does not" if seen else ""
@@ -67,7 +67,7 @@ def births_told(report: DiffReport, place: Place = near_place) -> Iterator[tuple
         yield "the kernels that were observed make none that eager has not", None
 
 
-def birth_said(birth: NanBirth, place: Place = near_place) -> str:
+def nan_origin_sentence(birth: NanOrigin, place: Place = near_place) -> str:
     """Where a NaN or an infinity first appears, in a sentence."""
     what = "NaN" if birth.what == "nan" else "an infinity"
     where = place(birth.file, birth.line) if birth.file else ""
@@ -84,7 +84,7 @@ def birth_said(birth: NanBirth, place: Place = near_place) -> str:
     return f"{what} is born in eager{during}{at}: {born_of(birth)}{count}"
 
 
-def born_of(birth: NanBirth) -> str:
+def born_of(birth: NanOrigin) -> str:
     """The op and its operands: "log of -0.2 in float32", "0 / 0 in float32", "sum, |self| up to 6e+04, in float16"."""
     made = ", out of an infinity" if birth.from_infinity else ""
     op, operands = _OPS.get(birth.op, birth.op), birth.operands.split(", ")

@@ -9,7 +9,7 @@ def is_bisected(report: DiffReport) -> bool:
     return any(one.bisected for one in report.kernels)
 
 
-def kernels_said(report: DiffReport) -> str:
+def kernels_sentence(report: DiffReport) -> str:
     """How many kernels were observed, and which is the first bad one."""
     bad = report.culprit
     if is_bisected(report):

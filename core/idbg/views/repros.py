@@ -11,10 +11,10 @@ from idbg.format.failures import headline
 from idbg.format.file_names import near_place
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
 from idbg.format.verdicts import violation_words
-from idbg.schema.kept import KeptRepro
 from idbg.schema.programs import Verdict
 from idbg.schema.repros import Minified, MinifyProgress, OtherFailure, Signature, Sought
 from idbg.schema.runs import Run
+from idbg.schema.session_repros import SessionRepro
 from idbg.schema.violations import Violation
 
 REPRODUCED, GONE, OTHER = 1, 0, 2
@@ -244,7 +244,7 @@ def verdict(reproduced: bool | None) -> Verdict:
     return "waiting" if reproduced is None else "clean" if reproduced else "failed"
 
 
-def status_words(repro: KeptRepro, *, live: bool = True) -> str:
+def status_words(repro: SessionRepro, *, live: bool = True) -> str:
     """What is known of a repro, in a few words: "reproduces", "not written", "goes on". `live`: its session is."""
     if not repro.ended:
         return ("searching" if repro.origin == "minified" else "being written") if live else "never ended"
@@ -262,7 +262,7 @@ def status_words(repro: KeptRepro, *, live: bool = True) -> str:
             return f"not tried{stopped}"
 
 
-def tried_words(repro: KeptRepro) -> str:
+def tried_words(repro: SessionRepro) -> str:
     """What became of a repro that is done, in one line without its path: the status, and what proves it."""
     if repro.minified is not None:
         return result_words(repro.minified)
@@ -283,13 +283,13 @@ def age(at: float, now: float) -> str:
     return f"{seconds // 3600:.0f} h" if seconds < 48 * 3600 else f"{seconds // 86400:.0f} days"
 
 
-def what_words(repro: KeptRepro) -> str:
+def what_words(repro: SessionRepro) -> str:
     """Of which run it is, what it shows, and how it came to be."""
     how = {"strict": ", by strict rules", "kernel": ", one launch", "minified": ", minified", "written": ""}
     return f"run {repro.run}: {sought_words(repro.sought)}{how[repro.origin]}"
 
 
-def kept_line(repro: KeptRepro, now: float) -> str:
+def kept_line(repro: SessionRepro, now: float) -> str:
     """A repro of a session in a line: sign, what of, status, age, path."""
     path = file_names.from_here(repro.path) if repro.path else MARKS["separator"]
     known = repro.reproduced if repro.ended else None
@@ -304,7 +304,7 @@ def violation_line(number: int, violation: Violation) -> str:
     return f"{number:>4}  {violation.severity}  {what} {violation.found}, wanted {violation.wanted}{where}"
 
 
-def listed(run: Run, repros: Sequence[KeptRepro], now: float) -> Iterator[str]:
+def listed(run: Run, repros: Sequence[SessionRepro], now: float) -> Iterator[str]:
     """What there is to reproduce of a run, and the repros that its session has."""
     yield f"{violation_words(run.violations)} of run {run.number}{':' if run.violations else ''}"
     yield from (violation_line(number, each) for number, each in enumerate(run.violations, 1))
@@ -314,7 +314,7 @@ def listed(run: Run, repros: Sequence[KeptRepro], now: float) -> Iterator[str]:
     yield from (f"  {kept_line(each, now)}" for each in repros)
 
 
-def written_lines(repro: KeptRepro) -> Iterator[str]:
+def written_lines(repro: SessionRepro) -> Iterator[str]:
     """What became of a repro that was written, and what it printed where that is not what was to be seen."""
     yield f"{sign(repro.reproduced)} {sought_words(repro.sought)}: {tried_words(repro)}"
     if repro.failure is not None and repro.failure.hint:

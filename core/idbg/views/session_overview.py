@@ -8,9 +8,9 @@ from idbg.format.amounts import counted, elapsed, moment, size
 from idbg.format.glyphs import VERDICT_SIGNS
 from idbg.format.plain_text import one_line
 from idbg.format.verdicts import verdict_words
-from idbg.schema.kept import KeptRepro
 from idbg.schema.programs import Verdict
 from idbg.schema.runs import History, Numbers, Run
+from idbg.schema.session_repros import SessionRepro
 from idbg.schema.summaries import SessionSummary
 from idbg.views.repros import sign, sought_words, status_words
 from idbg.views.tree import Cell, Column, Row, Section, Table, words
@@ -99,14 +99,14 @@ def _run(run: Run) -> RunOverview:
         seconds=None if run.ended is None else run.seconds,
         graphs=len(run.graphs),
         kernels=len(run.kernels),
-        violations=len(run.violations) if run.asked_rules else None,
+        violations=len(run.violations) if run.checked_rules else None,
         breaks=run.times_broken,
         recompiles=len(run.recompiles),
         exit_status=run.exit_status,
     )
 
 
-def _repro(repro: KeptRepro, *, live: bool) -> ReproOverview:
+def _repro(repro: SessionRepro, *, live: bool) -> ReproOverview:
     return ReproOverview(
         run=repro.run,
         origin=repro.origin,

@@ -7,7 +7,7 @@ from idbg.format.amounts import figure
 from idbg.format.glyphs import MARKS
 from idbg.schema.diff import DECADES, LARGEST, Block, Counts, Outcome, TensorDiff, Value, Worst
 from idbg.schema.programs import Verdict
-from idbg.views.because import decider
+from idbg.views.criteria import decider
 
 LOOKS: dict[Outcome, Verdict] = {
     "passed": "clean",

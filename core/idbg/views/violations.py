@@ -162,5 +162,5 @@ def as_json(run: Run) -> object:
     why = "" if run.target.has_rules else "no accelerator is chosen"
     why = why or ("" if run.checked else unreadable(run))
     known = (run.violations if run.checked else violations_after(run)) if run.graphs and not why else None
-    record = {"accelerator": run.target.accelerator, "asked_while_compiling": run.asked_rules, "violations": known}
+    record = {"accelerator": run.target.accelerator, "asked_while_compiling": run.checked_rules, "violations": known}
     return record | ({"not_asked": why} if why else {})

@@ -22,9 +22,9 @@ import msgspec
 
 from idbg.engine.compat.builds import scratch
 from idbg.schema import events
+from idbg.schema.bisection import HEARD, PYTHON, Answer, Application, BackendParts, Try
 from idbg.schema.errors import IdbgError
 from idbg.schema.events import SessionEvent
-from idbg.schema.guilty import HEARD, PYTHON, Answer, Application, BackendParts, Try
 from idbg.schema.repros import Signature
 from idbg.schema.runs import Run
 from idbg.worker.child import forget_ours

@@ -20,13 +20,13 @@ from idbg.engine.kerneldiff.tensors.kept import keep, kept
 from idbg.engine.program.load import Workload
 from idbg.engine.program.torch_compile import torch_compile_as_it_is
 from idbg.schema import events
+from idbg.schema.attribution import KernelAttribution
 from idbg.schema.code import OutputCode
 from idbg.schema.diff import Comparison, DiffReport, ErrorMap, KernelError, Outcome, TensorDiff, sayable
 from idbg.schema.errors import BadInput
 from idbg.schema.events import SessionEvent
-from idbg.schema.faults import NanBirth
+from idbg.schema.faults import NanOrigin
 from idbg.schema.graphs import Part
-from idbg.schema.owner import OwnerVerdict
 from idbg.schema.programs import Target
 from idbg.schema.steps import Trained, TrainingSteps
 
@@ -160,7 +160,7 @@ class RunComparison:
         return name if self._compared[name] == 1 else f"{name} {self._compared[name]}"
 
 
-def _moved(owner: OwnerVerdict, by: int) -> OwnerVerdict:
+def _moved(owner: KernelAttribution, by: int) -> KernelAttribution:
     """The verdict of one comparison's launch, in the report of them all."""
     return replace(owner, launch=owner.launch + by, cause=None if owner.cause is None else owner.cause + by)
 
@@ -181,7 +181,7 @@ def _in_runs_code(
         yield replace(kernel, wrapper_line=line)
 
 
-def _births_in_runs_code(report: DiffReport, kernels: Sequence[KernelError]) -> tuple[NanBirth, ...] | None:
+def _births_in_runs_code(report: DiffReport, kernels: Sequence[KernelError]) -> tuple[NanOrigin, ...] | None:
     """The births in kernels at these launches' lines."""
     if report.births is None:
         return None
@@ -209,7 +209,7 @@ def _merged(reports: list[DiffReport]) -> DiffReport:
     kernels = tuple(chain.from_iterable(report.kernels for report in reports))
     stages = [report for report in reports if report.stages] or reports
     least = min(stages, key=lambda report: sum(stage.judged for stage in report.stages))
-    told = next((report for report in reports if report.guilty_stage is not None), least)
+    told = next((report for report in reports if report.first_wrong_stage is not None), least)
     return replace(
         reports[0],
         verdict=worst,
@@ -232,6 +232,6 @@ def _merged(reports: list[DiffReport]) -> DiffReport:
     )
 
 
-def _all_births(reports: list[DiffReport]) -> tuple[NanBirth, ...] | None:
+def _all_births(reports: list[DiffReport]) -> tuple[NanOrigin, ...] | None:
     searched = [report.births for report in reports if report.births is not None]
     return tuple(chain.from_iterable(searched)) if searched else None

@@ -35,11 +35,11 @@ from idbg.engine.program.target import check_device, conditions_of, options_of
 from idbg.engine.repro import violation_of, violation_repro
 from idbg.engine.repro.failed_compile import NoGraph
 from idbg.schema import events
+from idbg.schema.attribution import KernelAttribution
 from idbg.schema.code import OutputCode
-from idbg.schema.errors import BadInput, IdbgError, OutputError, said
+from idbg.schema.errors import BadInput, IdbgError, OutputError, exception_text
 from idbg.schema.events import RunEnded, SessionEvent
 from idbg.schema.graphs import Part
-from idbg.schema.owner import OwnerVerdict
 from idbg.schema.programs import Failure, Target
 from idbg.schema.runs import Run
 from idbg.worker.comparing import RunComparison
@@ -302,16 +302,16 @@ def _no_repro(error: BaseException) -> Failure:
     return Failure(kind="idbg", type=type(error).__name__, message=f"no repro can be written: {error}")
 
 
-def _with_script(found: OwnerFinding, folder: Path) -> OwnerVerdict:
+def _with_script(found: OwnerFinding, folder: Path) -> KernelAttribution:
     """The verdict with a script of its launch, which was tried; or why there is none."""
     try:
         path = owner_script(found, folder)
     except (ValueError, OutputError) as error:
-        return replace(found.verdict, no_script=said(error))
+        return replace(found.verdict, no_script=exception_text(error))
     try:
         tried = _tried(path)
     except IdbgError as error:
-        return replace(found.verdict, script=str(path), printed=said(error))
+        return replace(found.verdict, script=str(path), printed=exception_text(error))
     return replace(found.verdict, script=str(path), status=tried.code, printed=tried.printed)
 
 
@@ -320,7 +320,7 @@ def _no_owner(error: BaseException) -> Failure:
         return error.failure()
     if isinstance(error, KeyboardInterrupt):
         return Failure(kind="cancelled", message="cancelled", hint="ask again whose error it is")
-    message = f"whose error it is could not be found out: {said(error)}"
+    message = f"whose error it is could not be found out: {exception_text(error)}"
     return Failure(kind="idbg", type=type(error).__name__, message=message)
 
 

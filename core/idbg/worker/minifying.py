@@ -29,7 +29,7 @@ from idbg.engine.minify.user_level.script_runs import Workspace
 from idbg.engine.repro import violation_of
 from idbg.engine.repro.failed_compile import NoGraph
 from idbg.schema import events
-from idbg.schema.errors import BadInput, IdbgError, said
+from idbg.schema.errors import BadInput, IdbgError, exception_text
 from idbg.schema.programs import Failure, Program
 from idbg.schema.repros import Minified, MinifyProgress, Signature, Sought
 from idbg.worker.protocol import Compile, Minify
@@ -204,4 +204,6 @@ def _failure(error: BaseException) -> Failure:
         return error.failure()
     if isinstance(error, KeyboardInterrupt):
         return Failure(kind="cancelled", message="cancelled before anything had failed", hint="ask again")
-    return Failure(kind="idbg", type=type(error).__name__, message=f"nothing can be made smaller: {said(error)}")
+    return Failure(
+        kind="idbg", type=type(error).__name__, message=f"nothing can be made smaller: {exception_text(error)}"
+    )

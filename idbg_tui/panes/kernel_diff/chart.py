@@ -6,7 +6,7 @@ from functools import cache
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
 from idbg.schema.diff import DiffReport, KernelError
 from idbg.schema.graphs import NodeId
-from idbg.views.launches import is_bisected, kernels_said
+from idbg.views.launches import is_bisected, kernels_sentence
 from idbg_tui.panes.kernel_diff import launches
 from idbg_tui.widgets.charts import Series, log_chart
 from idbg_tui.widgets.lines import StyledRow
@@ -24,7 +24,7 @@ def entries(report: DiffReport, width: int, screen: int) -> list[Entry]:
     """
     seen = [(place, one) for place, one in enumerate(report.kernels, 1) if one.error is not None]
     if not seen:
-        why = f"{kernels_said(report)}: the list says why" if report.kernels else "D compares every kernel"
+        why = f"{kernels_sentence(report)}: the list says why" if report.kernels else "D compares every kernel"
         return list(sentences(why, width, "dim"))
     good, bad, eager = MARKS["dot"], VERDICT_SIGNS["failed"], MARKS["separator"]
     series = [
@@ -57,7 +57,7 @@ def _verdict(report: DiffReport, seen: list[KernelError], width: int) -> Iterato
     """The verdict over the kernels. It leads to the first bad one, else to the largest error: the cursor is here."""
     bad = report.culprit
     shown = bad or max(seen, key=lambda one: one.error or 0.0)
-    first, *more = sentences(kernels_said(report), width, "reject" if bad else "")
+    first, *more = sentences(kernels_sentence(report), width, "reject" if bad else "")
     return iter([Entry(first.draw, _node(shown), here=True), *more])
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from idbg.format.glyphs import MARKS
 from idbg.schema.diff import TensorDiff
 from idbg.schema.programs import Failure
-from idbg.views.because import because
+from idbg.views.criteria import because
 from idbg.views.faults import crash_lines
 from idbg.views.tensors import block_words, decades, metrics, outcome
 from idbg_tui.panes.kernel_diff.outcomes import BAD, STYLES

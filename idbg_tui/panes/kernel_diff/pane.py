@@ -10,7 +10,7 @@ from idbg.format.failures import headline
 from idbg.format.glyphs import VERDICT_SIGNS
 from idbg.schema.blame import Maker, StageError
 from idbg.schema.diff import DiffReport, KernelError, TensorDiff
-from idbg.schema.faults import NanBirth
+from idbg.schema.faults import NanOrigin
 from idbg.schema.graphs import NodeId, Part
 from idbg.schema.runs import Run
 from idbg.views.tensors import LOOKS
@@ -126,7 +126,7 @@ class KernelDiffPane(FindingPane):
                 self.post_message(DiffRequest("tensor", item.name))
             case Told(failed=str(side)):
                 self.post_message(DiffRequest("failure", side))
-            case Told(birth=NanBirth() as birth):
+            case Told(birth=NanOrigin() as birth):
                 self._open_birth(birth)
             case Told(blames=True) if self.lines.guilty_row is not None:
                 self.lines.go(self.lines.guilty_row)
@@ -160,7 +160,7 @@ class KernelDiffPane(FindingPane):
         else:
             self.post_message(DiffRequest("stage", row.name))
 
-    def _open_birth(self, birth: NanBirth) -> None:
+    def _open_birth(self, birth: NanOrigin) -> None:
         """Go to the launch, or to a node of the line, where a NaN or an infinity is born."""
         state = self._state
         if birth.graph is not None and self._is_shown(birth.frame, birth.part):
@@ -203,7 +203,7 @@ class KernelDiffPane(FindingPane):
 
     def action_edit(self) -> None:
         """Open what made a stage wrong in the user's editor; else the line of the row, or of the selected node."""
-        places: tuple[Maker | StageError | KernelError | NanBirth | None, ...] = ()
+        places: tuple[Maker | StageError | KernelError | NanOrigin | None, ...] = ()
         match self.lines.chosen:
             case StageRow(stage=stage):
                 places = (stage.made_by, stage)

@@ -9,17 +9,17 @@ from typing import Literal
 
 from idbg.format.amounts import counted, elapsed, figure
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
+from idbg.schema.attribution import KernelAttribution
 from idbg.schema.diff import DiffReport, KernelError, TensorDiff
-from idbg.schema.faults import NanBirth
-from idbg.schema.owner import OwnerVerdict
+from idbg.schema.faults import NanOrigin
 from idbg.schema.programs import Failure
-from idbg.views import elsewhere
+from idbg.views import float64_device
 from idbg.views import steps as told_steps
+from idbg.views.attribution import LOOKS as OWNER_LOOKS
+from idbg.views.attribution import script_sentence
 from idbg.views.blame import blame_sentence, unknown_stages, where_to_ask
-from idbg.views.faults import births_told
-from idbg.views.launches import is_bisected, kernels_said
-from idbg.views.owner import LOOKS as OWNER_LOOKS
-from idbg.views.owner import script_said
+from idbg.views.faults import nan_origin_sentences
+from idbg.views.launches import is_bisected, kernels_sentence
 from idbg.views.tensors import LOOKS
 from idbg_tui.panes.kernel_diff import launches, outputs
 from idbg_tui.panes.kernel_diff.outcomes import BAD, OWNER_STYLES, STYLES
@@ -42,7 +42,7 @@ class Told:
     wraps: bool = True
     failed: str | None = None
     blames: bool = False
-    birth: NanBirth | None = None
+    birth: NanOrigin | None = None
 
     def rows(self, width: int) -> list["Told"]:
         """The sentence on as many rows as it takes, the further ones a little further in."""
@@ -122,7 +122,7 @@ def _stages(report: DiffReport, shown: Shown) -> Iterator[Item]:
 def _blame(report: DiffReport, to_ask: str) -> Iterator[Told]:
     """Where the numbers go wrong, in one sentence, or how to find out."""
     if said := blame_sentence(report, place):
-        found = report.guilty_stage is not None or report.culprit is not None
+        found = report.first_wrong_stage is not None or report.culprit is not None
         yield Told(f"   {said}", BAD if found else "fallback", blames=found)
     elif to_ask and not (report.stages or report.kernels) and (said := where_to_ask(report, to_ask)):
         yield Told(f"   {said}", "fallback")
@@ -148,7 +148,7 @@ def _kernels(report: DiffReport, shown: Shown) -> Iterator[Item]:
     chosen = [one for one in report.kernels if (one.bad or not shown.failed_only) and shown.has(launches.words(one))]
     if shown.order in _WORST:
         chosen.sort(key=partial(_error, alone=shown.order == "the worst alone first"), reverse=True)
-    yield Told(f" {kernels_said(report)}{shown.counted(len(chosen))}", "strong")
+    yield Told(f" {kernels_sentence(report)}{shown.counted(len(chosen))}", "strong")
     if chosen:
         yield Heads("nodes" if is_bisected(report) else "kernels")
         places = {id(one): place for place, one in enumerate(report.kernels)}
@@ -157,13 +157,13 @@ def _kernels(report: DiffReport, shown: Shown) -> Iterator[Item]:
             yield from _owner(report.owner_of(places[id(one)]))
 
 
-def _owner(owner: OwnerVerdict | None) -> Iterator[Told]:
+def _owner(owner: KernelAttribution | None) -> Iterator[Told]:
     """Whose the error of the launch above is, and where its script lies."""
     if owner is None:
         return
     sign, style = VERDICT_SIGNS[OWNER_LOOKS[owner.kind]], OWNER_STYLES[owner.kind]
     yield Told(f"     {sign} {owner.sentence}", style)
-    if said := script_said(owner):
+    if said := script_sentence(owner):
         yield Told(f"       {said}", "dim")
 
 
@@ -193,7 +193,7 @@ def _verdict(report: DiffReport, to_ask: str) -> Iterator[Told]:
     took = [f"{side.name} {elapsed(side.seconds)}" for side in report.sides if side.seconds is not None]
     yield Told(f" {sign} {said}   " + f" {MARKS['separator']} ".join(took), style, wraps=False)
     yield from _blame(report, to_ask)
-    for said in elsewhere.sentences(report.float64_elsewhere):
+    for said in float64_device.sentences(report.float64_elsewhere):
         yield Told(f"   {said}", "dim")
     failed = [(side.name, f"{side.name} failed", side.failure) for side in report.sides if side.failure is not None]
     if report.failure is not None and not failed and report.verdict != "waiting":
@@ -201,7 +201,7 @@ def _verdict(report: DiffReport, to_ask: str) -> Iterator[Told]:
     for name, what, failure in failed:
         said = f"{name} was cancelled" if name and failure.kind == "cancelled" else f"{what}: {failure_said(failure)}"
         yield Told(f"   {said}", BAD, wraps=False, failed=name)
-    for text, birth in births_told(report, place):
+    for text, birth in nan_origin_sentences(report, place):
         yield Told(f"   {text}", "dim" if birth is None else "fallback", birth=birth)
     if report.float64_missing and report.verdict in ("passed", "failed"):
         yield Told(f"   no float64: {report.float64_missing}", "dim")

@@ -77,7 +77,7 @@ def whole_diff(report: DiffReport) -> str:
 
 
 def _no_diff(report: DiffReport) -> str:
-    guilty = report.guilty_stage
+    guilty = report.first_wrong_stage
     if not report.stages:
         return "no stage was compared: D says which is wrong"
     if guilty is None:

@@ -16,10 +16,10 @@ from idbg.schema.programs import Failure, Verdict
 from idbg.schema.repros import Sought
 from idbg.schema.runs import Run
 from idbg.schema.violations import Severity
+from idbg.views.attribution import owner_lines
+from idbg.views.bisection import OUTCOMES
+from idbg.views.bisection import summary as guilty_summary
 from idbg.views.faults import crash_lines
-from idbg.views.guilty import OUTCOMES
-from idbg.views.guilty import summary as guilty_summary
-from idbg.views.owner import owner_lines
 from idbg.views.repros import progress_words, result_lines, sought_words, verdict
 
 _SLOW_ENOUGH = 0.1  # seconds; a compile has hundreds of phases, and most take a few milliseconds

@@ -9,8 +9,8 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
-from idbg.schema.kept import KeptRepro
 from idbg.schema.repros import Sought
+from idbg.schema.session_repros import SessionRepro
 from idbg.views.repros import sought_words
 from idbg_tui.messages import ActionRequest, CopyRequest, EditorRequest, Flash, ReproRequest, ScriptRequest
 from idbg_tui.panes.repros import scripts
@@ -144,7 +144,7 @@ class ReprosPane(FindingPane):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.lines = ReproLines()
-        self._seen: tuple[Sequence[KeptRepro], bool] | None = None
+        self._seen: tuple[Sequence[SessionRepro], bool] | None = None
 
     def compose(self) -> ComposeResult:
         yield self.lines

@@ -8,10 +8,10 @@ from idbg.format import file_names
 from idbg.format.amounts import counted
 from idbg.format.failures import headline
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
-from idbg.schema.kept import KeptRepro
 from idbg.schema.programs import Verdict
 from idbg.schema.repros import OtherFailure
 from idbg.schema.runs import Run
+from idbg.schema.session_repros import SessionRepro
 from idbg.views.repros import (
     age,
     guarantee_words,
@@ -40,7 +40,7 @@ class ReproRow:
     """A repro: `number` counts them from the oldest. The words of its cells but for the age, which grows."""
 
     number: int
-    repro: KeptRepro
+    repro: SessionRepro
     status: str
     sign: Verdict
     what: str
@@ -53,7 +53,7 @@ class Note:
     """A sentence below a repro; with `other`, a failure that was met on the way, which has a script of its own."""
 
     number: int
-    repro: KeptRepro
+    repro: SessionRepro
     text: str
     style: str = "dim"
     other: OtherFailure | None = None
@@ -62,7 +62,7 @@ class Note:
 Item = Heads | ReproRow | Note
 
 
-def items(kept: Sequence[KeptRepro], runs: Mapping[int, Run], width: int, *, live: bool) -> list[Item]:
+def items(kept: Sequence[SessionRepro], runs: Mapping[int, Run], width: int, *, live: bool) -> list[Item]:
     """All repros, the newest first, each with what is to be said below it where so many cells are there."""
     rows: list[Item] = [Heads()] if kept else []
     for number in reversed(range(len(kept))):
@@ -76,7 +76,7 @@ def items(kept: Sequence[KeptRepro], runs: Mapping[int, Run], width: int, *, liv
     return rows
 
 
-def _row(number: int, repro: KeptRepro, run: Run | None, *, live: bool) -> ReproRow:
+def _row(number: int, repro: SessionRepro, run: Run | None, *, live: bool) -> ReproRow:
     status = status_words(repro, live=live).partition(",")[0]
     return ReproRow(
         number, repro, status, verdict(repro.reproduced if repro.ended else None), _what(repro, run), _left(repro)
@@ -90,12 +90,12 @@ def shown_path(path: str) -> str:
     return "/".join(parts[places[-1] :]) if places else file_names.from_here(path) if path else ""
 
 
-def _how(repro: KeptRepro) -> str:
+def _how(repro: SessionRepro) -> str:
     """How it came to be: of what feeds a node nothing is made smaller."""
     return "written" if repro.sought.kind == "node" else repro.origin
 
 
-def _what(repro: KeptRepro, run: Run | None) -> str:
+def _what(repro: SessionRepro, run: Run | None) -> str:
     """What it shows: the failure's signature where that is known, else what was asked for, by its name."""
     sought, found = repro.sought, repro.minified
     if found is not None and found.signature.kind != "none":
@@ -110,14 +110,14 @@ def _what(repro: KeptRepro, run: Run | None) -> str:
     return sought_words(sought)
 
 
-def _left(repro: KeptRepro) -> str:
+def _left(repro: SessionRepro) -> str:
     """How small it is, or is by now."""
     if repro.minified is not None:
         return left_words(repro.minified)
     return left_words(repro.progress) if repro.progress is not None else ""
 
 
-def _notes(repro: KeptRepro, *, live: bool) -> Iterator[tuple[str, str]]:
+def _notes(repro: SessionRepro, *, live: bool) -> Iterator[tuple[str, str]]:
     """Why there is none; what its search does, or came to."""
     if not repro.ended and repro.progress is not None:
         yield "  ".join(progress_pieces(repro.progress)), "accent"
@@ -136,7 +136,7 @@ def _notes(repro: KeptRepro, *, live: bool) -> Iterator[tuple[str, str]]:
         yield "it was stopped before a script was found: X begins again", "fallback"
 
 
-def _others(number: int, repro: KeptRepro) -> Iterator[Note]:
+def _others(number: int, repro: SessionRepro) -> Iterator[Note]:
     """The failures of another kind that its search met, the most frequent first."""
     others = sorted(repro.minified.others if repro.minified is not None else (), key=lambda one: -one.count)
     for other in others[:_MOST_OTHERS]:

@@ -16,7 +16,7 @@ from torch._inductor.async_compile import AsyncCompile
 
 from idbg import KernelDiff
 from idbg.reports.diff import ReadableReport
-from idbg.views.faults import birth_lines, birth_said
+from idbg.views.faults import nan_origin_lines, nan_origin_sentence
 
 pytestmark = pytest.mark.usefixtures("seeded")
 
@@ -77,8 +77,8 @@ def test_a_nan_of_the_forward_is_told_with_its_op_its_operands_and_its_line(
     birth = next(birth for birth in report.births if birth.what == "nan")
     assert (birth.side, birth.phase) == ("eager", "forward")
     assert (birth.file, birth.line) == (__file__, line_of(model, "# born"))
-    assert said in birth_said(birth) and f"{Path(__file__).name}:{birth.line}" in birth_said(birth)
-    assert birth_said(birth) in report.summary() and '"births": [' in report.to_json()
+    assert said in nan_origin_sentence(birth) and f"{Path(__file__).name}:{birth.line}" in nan_origin_sentence(birth)
+    assert nan_origin_sentence(birth) in report.summary() and '"births": [' in report.to_json()
 
 
 def root_at_zero(x: Tensor) -> Tensor:
@@ -104,14 +104,14 @@ def test_one_of_the_backward_is_told_with_the_line_of_its_forward(model: Model, 
     first = report.births[0]
     assert (first.side, first.phase, first.what) == ("eager", "backward", "inf")
     assert (first.file, first.line) == (__file__, line_of(model, "# born"))
-    assert first.node in ("sqrt", "pow") and f"in the backward of {first.node} at" in birth_said(first)
+    assert first.node in ("sqrt", "pow") and f"in the backward of {first.node} at" in nan_origin_sentence(first)
 
 
 def test_a_nan_is_out_of_an_infinity_only_where_its_own_operands_are() -> None:
     """Where the root is -1 it is NaN already: that is no operand of the zero's."""
     x = torch.linspace(-1, 1, 9)
     report = searched(lambda x: torch.where(x > 0, x.sqrt(), 0.0).sum(), x, backward=True)
-    said = [birth_said(birth) for birth in report.births or () if birth.phase == "backward"]
+    said = [nan_origin_sentence(birth) for birth in report.births or () if birth.phase == "backward"]
     assert any("in the backward of sqrt" in each and "0 / 0 in float32 (1 of 9 elements)" in each for each in said)
 
 
@@ -122,7 +122,7 @@ def test_an_overflow_is_told_with_what_overflowed(dtype: torch.dtype, number: fl
         return x.exp() + 1  # born
 
     (birth,) = searched(model, torch.full((4, 8), number, dtype=dtype, device=device)).births or ()
-    assert birth_said(birth).endswith(f"exp of {number:g} in {str(dtype).split('.')[1]} (32 of 32 elements)")
+    assert nan_origin_sentence(birth).endswith(f"exp of {number:g} in {str(dtype).split('.')[1]} (32 of 32 elements)")
     assert (birth.what, birth.count, birth.elements, birth.line) == ("inf", 32, 32, line_of(model, "# born"))
 
 
@@ -134,12 +134,12 @@ def test_a_sum_and_a_product_that_overflow_tell_how_large_their_operands_are() -
     (birth,) = searched(model, x, w).births or ()
     assert birth.what == "inf" and birth.operands == "|self| up to 300, |mat2| up to 250"
     (birth,) = searched(lambda x: x.sum(), torch.full((4, 64), 6e4).half()).births or ()
-    assert "sum, |self| up to 6e+04, in float16" in birth_said(birth)
+    assert "sum, |self| up to 6e+04, in float16" in nan_origin_sentence(birth)
 
 
 def test_a_cast_that_overflows_is_told_with_the_number() -> None:
     (birth,) = searched(lambda x: x.half() * 2, torch.full((3,), 7e4)).births or ()
-    assert "a cast of 7e+04 in float16" in birth_said(birth)
+    assert "a cast of 7e+04 in float16" in nan_origin_sentence(birth)
 
 
 def in_a_branch(x: Tensor) -> Any:
@@ -172,7 +172,7 @@ def in_place(x: Tensor) -> Tensor:
 )
 def test_branches_ops_in_place_and_gradients_of_the_programs_own_are_looked_at(model: Model, said: str) -> None:
     report = searched(model, torch.ones(4), backward=model is divides)
-    assert any(said in birth_said(birth) for birth in report.births or ()), (report.births, report.notes)
+    assert any(said in nan_origin_sentence(birth) for birth in report.births or ()), (report.births, report.notes)
     assert (report.births or ())[0].line == line_of(model, "# born")
     assert not any("ended early" in note for note in report.notes)
 
@@ -220,7 +220,7 @@ def test_an_infinity_that_the_program_asks_for_is_no_birth(model: Model) -> None
 
 def test_nobody_searches_unasked_where_the_numbers_agree() -> None:
     report = KernelDiff(log_of_negative, torch.ones(4, 8), test="eager", per_kernel=True).compare()
-    assert report.births is None and list(birth_lines(report)) == []
+    assert report.births is None and list(nan_origin_lines(report)) == []
 
 
 def in_the_kernel(monkeypatch: pytest.MonkeyPatch, mark: str, c: str, python: str) -> None:

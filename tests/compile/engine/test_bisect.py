@@ -123,6 +123,6 @@ def test_a_wrong_backward_of_a_backend_that_is_given_aten_graphs_is_named() -> N
     (launch,) = report.kernels
     assert report.verdict == "failed" and launch.graph is not None and launch.bisected
     assert (launch.graph.stage, launch.node) == ("backward", "cos")
-    guilty = report.guilty_stage
+    guilty = report.first_wrong_stage
     assert guilty is not None and guilty.made_by is not None
     assert (guilty.stage, guilty.node, guilty.made_by.kind) == ("kernels", "cos", "backend")

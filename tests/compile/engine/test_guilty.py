@@ -9,9 +9,9 @@ from idbg.bisect.options import of_texts
 from idbg.engine.bisection.option_fuzzer import drawn
 from idbg.engine.compat import bisector
 from idbg.engine.program.option_types import checked
-from idbg.schema.guilty import PYTHON, Bisected, Question
+from idbg.schema.bisection import PYTHON, Bisected, Question
 from idbg.schema.programs import Program, Target
-from idbg.views.guilty import answer_sentence, summary
+from idbg.views.bisection import answer_sentence, summary
 from tests.harness.crashing import NOWHERE, PLANT
 from tests.harness.git_history import GitHistory
 

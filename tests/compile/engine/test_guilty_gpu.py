@@ -7,9 +7,9 @@ import torch
 
 from idbg.bisect.job import bisected
 from idbg.bisect.options import of_texts
-from idbg.schema.guilty import Question
+from idbg.schema.bisection import Question
 from idbg.schema.programs import Program, Target
-from idbg.views.guilty import answer_sentence
+from idbg.views.bisection import answer_sentence
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA GPU")]
 

@@ -61,7 +61,7 @@ def test_an_undeclared_write_fails_and_is_named(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.slow
 def test_an_op_with_an_undeclared_write_is_to_blame_and_not_the_pass_that_moves_it() -> None:
     report = KernelDiff(reads_after, (values(54),), per_kernel=True).compare()
-    stage = report.guilty_stage
+    stage = report.first_wrong_stage
     assert report.verdict == "failed" and stage is not None and stage.made_by is not None
     assert (stage.made_by.kind, stage.made_by.name, stage.made_by.file) == ("op", "idbg_tests::doubles", __file__)
     assert "does not declare it" in stage.made_by.proven and report.culprit is None
@@ -81,7 +81,7 @@ def test_a_rounding_goes_on_with_what_an_op_wrote() -> None:
 def nothing_is_off(program: Callable[..., Any], *inputs: Tensor) -> None:
     report = KernelDiff(program, inputs, per_kernel=True).compare()
     assert report.passed, summary(report)
-    assert report.guilty_stage is None and not any(stage.harmless for stage in report.stages), summary(report)
+    assert report.first_wrong_stage is None and not any(stage.harmless for stage in report.stages), summary(report)
     assert any(stage.judged for stage in report.stages)
 
 
@@ -159,7 +159,7 @@ def test_a_pass_that_changes_a_node_within_the_outputs_rounding_is_said_to() -> 
     with without_caches({}), hooked("post_grad_custom_post_pass", grown)():
         report = KernelDiff(added, (x, w), per_kernel=True).compare()
     stage = report.changed_stage
-    assert report.passed and report.guilty_stage is None and stage is not None, summary(report)
+    assert report.passed and report.first_wrong_stage is None and stage is not None, summary(report)
     assert (stage.stage, stage.node, stage.line) == ("post_grad", "mul", added.__code__.co_firstlineno + 2)
     assert stage.node_error == pytest.approx(0.04, rel=1e-3)
     assert "within rounding, but post-grad changed the graph: 4 % in float64 at `mul`" in summary(report)

@@ -20,7 +20,7 @@ from idbg.engine.kerneldiff.tensors import home
 from idbg.schema.diff import KernelError
 from idbg.schema.errors import BadInput, SettingsError
 from idbg.schema.float64 import Float64Elsewhere, TransferFloor
-from idbg.views.elsewhere import sentences
+from idbg.views.float64_device import sentences
 
 ROOT = Path(__file__).resolve().parents[3]
 Reports = dict[str, Any]

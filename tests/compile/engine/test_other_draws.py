@@ -89,7 +89,7 @@ def test_other_random_numbers_than_eagers_are_not_judged(asked: dict[str, Any]) 
 
 def test_dynamos_graph_is_accused_of_nothing_either() -> None:
     report = compared(drawing, per_kernel=True)
-    assert report.not_comparable and report.guilty_stage is None and report.culprit is None
+    assert report.not_comparable and report.first_wrong_stage is None and report.culprit is None
 
 
 def test_dropout_that_draws_alike_is_judged() -> None:

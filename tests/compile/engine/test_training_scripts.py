@@ -172,7 +172,7 @@ def test_a_right_training_is_right_in_its_forward_and_its_backward(text: str) ->
     assert report.passed, [diff for diff in (*report.outputs, *report.gradients) if diff.failed]
     assert len(report.gradients) >= 8 and all(diff.judged for diff in report.gradients)
     assert judged(report) >= {"dynamo", "post_grad", "kernels"}
-    assert report.guilty_stage is None and report.culprit is None
+    assert report.first_wrong_stage is None and report.culprit is None
     assert {kernel.part for kernel in report.kernels} >= {"forward", "backward"}
     assert all(kernel.observed for kernel in report.kernels)
 
@@ -211,7 +211,7 @@ def test_what_makes_the_gradients_alone_wrong_is_named(
     report = compared(text)
     assert report.verdict == "failed" and not any(diff.failed for diff in report.outputs)
     assert any(diff.failed for diff in report.gradients)
-    guilty = report.guilty_stage
+    guilty = report.first_wrong_stage
     assert guilty is not None and guilty.made_by is not None and guilty.node
     assert (guilty.stage, (guilty.made_by.kind, guilty.made_by.name)) == (stage, maker)
     assert line in text.splitlines()[guilty.line - 1]

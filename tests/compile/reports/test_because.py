@@ -9,7 +9,7 @@ import torch
 from idbg.engine.kerneldiff.tensors.compare import compare_sides, compare_tensors
 from idbg.reports.diff import summary, to_json
 from idbg.schema.diff import DiffReport, TensorDiff
-from idbg.views.because import because
+from idbg.views.criteria import because
 
 LOSS = torch.tensor(6.79, dtype=torch.float64)
 MANY = torch.randn(40, 50, generator=torch.Generator().manual_seed(0), dtype=torch.float64)

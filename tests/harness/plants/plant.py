@@ -102,7 +102,7 @@ def misnamed(plant: Plant, report: ReadableReport) -> list[str]:
     """What the report says wrongly of the plant, or not at all; nothing where all of it is right."""
     if report.verdict != "failed":
         return [f"the plant has no effect: {report.verdict}"]
-    stage = report.guilty_stage
+    stage = report.first_wrong_stage
     if stage is None:
         return ["no stage is guilty"]
     wrong = [] if stage.stage == plant.stage else [f"stage {stage.stage}, not {plant.stage}"]

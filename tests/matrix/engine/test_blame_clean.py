@@ -22,7 +22,7 @@ def nothing_is_blamed(report: DiffReport) -> None:
     assert report.verdict == "passed", [
         (diff.name, diff.failed_by, diff.baseline) for diff in (*report.outputs, *report.gradients) if not diff.passed
     ] or [side.failure for side in report.sides]
-    assert report.guilty_stage is None and report.culprit is None
+    assert report.first_wrong_stage is None and report.culprit is None
     assert report.kernels and report.stages, report.notes
     assert any(stage.judged for stage in report.stages), [stage.reason for stage in report.stages]
 

@@ -117,7 +117,7 @@ def test_a_kernel_that_computes_a_wrong_graph_is_the_graphs():
     with torch._inductor.config.patch(post_grad_custom_post_pass=wrong):
         owned = Owned(lambda x: (x * 1.0396).sin(), (torch.randn(64, 64),))
         owner = owned.owner(0)
-    assert owned.report.verdict == "failed" and owned.report.guilty_stage is not None
+    assert owned.report.verdict == "failed" and owned.report.first_wrong_stage is not None
     assert owner.kind == "graph" and "wrong since post-grad" in owner.sentence, owner.sentence
 
 

@@ -55,9 +55,9 @@ def trained(**options: Any) -> DiffReport:
 
 def guilty(report: DiffReport) -> StageError:
     assert report.verdict == "failed"
-    assert report.guilty_stage is not None
+    assert report.first_wrong_stage is not None
     assert report.first_bad_kernel is None, "the kernels compute what they were given"
-    return report.guilty_stage
+    return report.first_wrong_stage
 
 
 def halves(graph: Graph) -> None:
@@ -83,7 +83,7 @@ def decomposed(op: object, by: Callable[..., object]) -> Iterator[None]:
 
 def test_a_clean_training_step_has_no_bad_stage() -> None:
     report = trained()
-    assert report.verdict == "passed" and report.guilty_stage is None
+    assert report.verdict == "passed" and report.first_wrong_stage is None
     assert [row.stage for row in report.stages] == list(STAGES)
     last = report.stages[-2]
     assert last.judged and last.error is not None and last.error < 1e-7
@@ -210,7 +210,7 @@ def test_code_from_a_cache_that_is_stale_is_named() -> None:
 def test_random_numbers_that_every_stage_draws_alike_make_none_bad() -> None:
     report = compared(Net(), torch.randn(32, 16), backward=True)
     last = report.stages[-2]
-    assert report.guilty_stage is None and last.judged and last.stage == "post_grad"
+    assert report.first_wrong_stage is None and last.judged and last.stage == "post_grad"
 
 
 def test_fingerprints_tell_values_apart_and_not_their_shapes() -> None:

@@ -53,7 +53,7 @@ def check_site(run: Run, cause: str, *, nodes: set[str]) -> None:
     for argument in site.arguments:
         assert argument.alignment >= 16 and argument.alignment & (argument.alignment - 1) == 0
         assert len(argument.shape) == len(argument.stride) and argument.device == "cpu"
-    said = "\n".join(text.render(text.run_report(run)).splitlines())
+    said = "\n".join(text.run_report(run))
     for told in faults.crash_lines(site):
         assert told in said
 

@@ -44,21 +44,21 @@ def a_run(recording: str = "mlp_train") -> Run:
 @pytest.mark.parametrize("name", decisions.TYPES)
 def test_each_type_tells_a_run_that_was_recorded_as_lines_and_as_json(name: str) -> None:
     run = a_run()
-    assert all(isinstance(line, str) for line in decisions.telling(name).text(run))
+    assert all(isinstance(line, str) for line in decisions.text(name, run))
     from idbg.reports.json import encode
 
-    json.loads(encode(decisions.telling(name).as_json(run)))
+    json.loads(encode(decisions.as_json(name, run)))
 
 
 @pytest.mark.parametrize("name", decisions.TYPES)
 def test_each_type_tells_a_run_in_which_nothing_was_compiled(name: str) -> None:
     run = Run(1, a_run().program, a_run().target, 0.0)
     run.apply(events.RunEnded(run=1, verdict="empty", seconds=1.0))
-    assert list(decisions.telling(name).text(run)), "an empty answer is no answer"
+    assert list(decisions.text(name, run)), "an empty answer is no answer"
 
 
 def test_graphs_are_told_by_frame_with_the_ops_that_they_have() -> None:
-    graphs = decisions.telling("graphs").as_json(a_run())
+    graphs = decisions.as_json("graphs", a_run())
     assert isinstance(graphs, list)
     forward = next(graph for graph in graphs if graph["stage"] == "forward")
     assert forward["ops"]["addmm"] == 2 and forward["nodes"] > 4

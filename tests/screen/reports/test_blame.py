@@ -191,7 +191,7 @@ def test_a_change_within_rounding_is_said_of_a_run_that_passed() -> None:
     found = replace(report(CHANGED), verdict="passed", outputs=(passed,))
     said = "post-grad changed the graph: 4 % in float64 at `mul_3` (plant.py:21), made by post_grad_custom_post_pass"
     assert blame_sentence(found) == f"within rounding, but {said}"
-    assert found.guilty_stage is None and found.changed_stage is CHANGED
+    assert found.first_wrong_stage is None and found.changed_stage is CHANGED
     text = summary(found)
     assert said in " ".join(text.split()) and "✘" not in text and "· post-grad" in text
     (diagnostic,) = diagnostics(Run(1, Program("model.py"), Target("inductor"), 0.0, diff=found))

@@ -81,8 +81,8 @@ def test_each_recompile_is_told_what_to_do_about_its_own_guard() -> None:
 
 def test_a_mismatch_stands_at_the_line_that_is_to_blame() -> None:
     run = fold(log("wrong_pass")).last
-    assert run is not None and run.diff is not None and run.diff.guilty_stage is not None
-    blamed = run.diff.guilty_stage
+    assert run is not None and run.diff is not None and run.diff.first_wrong_stage is not None
+    blamed = run.diff.first_wrong_stage
     assert blamed.stage == "post_grad" and blamed.line and run.diff.culprit is None
     (found,) = [each for each in diagnostics(run) if each.kind == "mismatch"]
     assert (found.file, found.line) == (blamed.file, blamed.line)

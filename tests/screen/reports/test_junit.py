@@ -6,7 +6,7 @@ from xml.etree.ElementTree import Element
 
 import pytest
 
-from idbg.reports.documents import Told, junit
+from idbg.reports.documents import SessionData, junit
 from idbg.schema import events
 from idbg.schema.events import SessionEvent
 from idbg.schema.graphs import Graph, GraphId, NodeId
@@ -59,7 +59,7 @@ stages = ["post_grad"]
 
 
 def rendered(history: History, name: str = "s") -> Element:
-    root = ElementTree.fromstring(junit.render(Told(name, history)))
+    root = ElementTree.fromstring(junit.render(SessionData(name, history)))
     for element in root.iter():
         allowed, inside = ALLOWED[element.tag]
         assert set(element.attrib) <= {each.rstrip("_") for each in allowed}
@@ -156,7 +156,7 @@ def test_breaks_recompiles_and_numbers_are_cases() -> None:
 
 @pytest.mark.parametrize("text", [TEXT, LONG], ids=["breaking out", "long"])
 def test_hostile_text_stays_text(text: str) -> None:
-    written = junit.render(Told(text, hostile(text)))
+    written = junit.render(SessionData(text, hostile(text)))
     assert len(written) < 200_000
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e\u2028\ufffe]", written.decode("utf-8"))
     assert b"]]>" not in written

@@ -8,7 +8,7 @@ import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from idbg.reports.documents import Told, markdown
+from idbg.reports.documents import SessionData, markdown
 from idbg.reports.documents.markdown.text import block, code
 from idbg.schema import events
 from idbg.schema.graphs import Graph, GraphId, NodeId
@@ -22,7 +22,7 @@ OURS = {"<details>\n<summary>", "</details>\n"}
 
 
 def rendered(history: History, name: str = "s") -> str:
-    text = markdown.render(Told(name, history)).decode("utf-8")
+    text = markdown.render(SessionData(name, history)).decode("utf-8")
     assert len(text) <= markdown.MOST
     return text
 
@@ -131,11 +131,11 @@ def test_a_block_ends_where_it_ends(text: str) -> None:
 
 def test_what_is_new_beside_another_session_is_named() -> None:
     now, before = fold(log("breaking")), fold(log("mlp_train"))
-    text = markdown.render(Told("now", now, other=Told("before|`", before))).decode()
+    text = markdown.render(SessionData("now", now, other=SessionData("before|`", before))).decode()
     assert "**Beside `` before|` ``**: 8 new, 2 gone" in text
     assert "- new: break `Data-dependent branching`: `Python branches on the value of a tensor`" in text
     assert "- gone: violation `layout`" in text
-    assert "0 new, 0 gone" in markdown.render(Told("now", now, other=Told("now", now))).decode()
+    assert "0 new, 0 gone" in markdown.render(SessionData("now", now, other=SessionData("now", now))).decode()
 
 
 def test_beside_a_run_that_was_cancelled_a_clean_one_is_no_clean_session() -> None:

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from idbg.reports import diagnostics, most_telling
+from idbg.reports import diagnostics, top_findings
 from idbg.reports.diagnostics import Diagnostic
-from idbg.reports.documents import Told, html, markdown
+from idbg.reports.documents import SessionData, html, markdown
 from idbg.schema.graphs import GraphId, NodeId
 from idbg.schema.runs import Run, fold
 from idbg.schema.violations import Violation
@@ -28,7 +28,7 @@ def test_pads_hide_no_break_and_no_recompile() -> None:
     run = with_pads(200)
     history = fold(log("breaking"))
     history.runs = {run.number: run}
-    told = Told("s", history)
+    told = SessionData("s", history)
     others = [each for each in diagnostics.diagnostics(run) if each.kind in ("break", "recompile")]
     table = markdown.render(told).decode().partition("\n\n… and ")[0]
     rows = [line.split("|")[2].split()[0] for line in table.splitlines() if line.startswith("| ")]
@@ -40,7 +40,7 @@ def test_pads_hide_no_break_and_no_recompile() -> None:
 
 def test_what_a_rule_finds_at_a_line_is_one_finding_of_all_its_nodes() -> None:
     found = diagnostics.diagnostics(with_pads(3))
-    grouped = [each for each in most_telling.by_line(found) if each.kind == "violation"]
+    grouped = [each for each in top_findings.by_line(found) if each.kind == "violation"]
     assert [each.line for each in grouped] == [1, 2, 3]
     assert all(each.count == len(each.nodes) == 2 for each in grouped)
     assert "1 other finding at this line" in grouped[0].message
@@ -55,8 +55,8 @@ def test_a_kind_takes_the_room_that_others_leave() -> None:
         ]
 
     found = [*of("violation", 30), *of("break", 2)]
-    shown, more = most_telling.split(found, 10)
+    shown, more = top_findings.split(found, 10)
     assert shown == [*of("violation", 8), *of("break", 2)] and len(more) == 22
-    assert most_telling.split(found, 40) == (found, []) and most_telling.split([], 5) == ([], [])
-    assert most_telling.kinds(found) == "30 violations and 2 breaks"
-    assert most_telling.kinds(of("mismatch", 1)) == "1 mismatch"
+    assert top_findings.split(found, 40) == (found, []) and top_findings.split([], 5) == ([], [])
+    assert top_findings.kinds(found) == "30 violations and 2 breaks"
+    assert top_findings.kinds(of("mismatch", 1)) == "1 mismatch"

@@ -13,7 +13,7 @@ from idbg.api import Session
 from idbg.render.html.templating import static
 from idbg.reports import notebook
 from idbg.reports.diff import ReadableReport
-from idbg.schema import drawn
+from idbg.schema import html_repr
 from idbg.schema.bench import Rows
 from idbg.schema.kernel_times import KernelTime, KernelTimes, Peaks
 from idbg.schema.runs import History, Run, fold
@@ -116,7 +116,7 @@ def test_no_rule_of_the_style_reaches_beyond_what_is_ours() -> None:
 
 
 def test_what_nobody_knows_to_draw_is_left_to_its_repr() -> None:
-    assert drawn.drawn(object()) is None
+    assert html_repr.html_of(object()) is None
     code = "from idbg.schema.runs import History; assert History()._repr_html_() is None"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT, env={"PYTHONPATH": f"{ROOT}/core:{ROOT}"})
 

@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from idbg.reports.diagnostics import of_history
-from idbg.reports.documents import Told, sarif
+from idbg.reports.documents import SessionData, sarif
 from idbg.schema import events
 from idbg.schema.graphs import GraphId, NodeId
 from idbg.schema.programs import Failure, Program, Target
@@ -29,7 +29,7 @@ PATH = re.compile(r"[A-Za-z0-9._~/%!$&'()*+,;=@-]+")
 
 def rendered(history: History, name: str = "s") -> dict[str, Any]:
     """The log's only run, once the log was held against the schema."""
-    whole = json.loads(sarif.render(Told(name, history)))
+    whole = json.loads(sarif.render(SessionData(name, history)))
     VALID.validate(whole)
     assert len(whole["runs"]) == 1
     return dict(whole["runs"][0])
@@ -122,7 +122,7 @@ def test_levels_are_those_of_the_severities() -> None:
 def test_the_worst_5000_are_told_and_the_others_counted() -> None:
     found = [violation(severity="pad", line=line) for line in range(1, 4_000)]
     found += [violation(severity="reject", line=line) for line in range(1, 2_002)]
-    [run] = json.loads(sarif.render(Told("s", violated(*found))))["runs"]
+    [run] = json.loads(sarif.render(SessionData("s", violated(*found))))["runs"]
     assert len(run["results"]) == 5_000
     assert sum(each["level"] == "error" for each in run["results"]) == 2_001
     [note] = run["invocations"][0]["toolExecutionNotifications"]
@@ -170,7 +170,7 @@ def test_an_empty_session_is_valid() -> None:
 
 @pytest.mark.parametrize("text", [TEXT, LONG], ids=["breaking out", "long"])
 def test_hostile_text_stays_text(text: str) -> None:
-    written = sarif.render(Told(text, hostile(text)))
+    written = sarif.render(SessionData(text, hostile(text)))
     assert len(written) < 200_000
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e\u2028]", written.decode("utf-8"))
     run = rendered(hostile(text), text)

@@ -10,7 +10,7 @@ import pytest
 
 from idbg.cli import main
 from idbg.reports.diagnostics import of_history
-from idbg.reports.documents import Told
+from idbg.reports.documents import SessionData
 from idbg.reports.documents import json as document
 from idbg.reports.documents.json import schema
 from idbg.schema import events
@@ -29,7 +29,7 @@ def rendered(history: History, name: str = "s") -> dict[str, Any]:
     def refuse(constant: str) -> None:
         raise AssertionError(f"not strict JSON: {constant}")
 
-    report: dict[str, Any] = json.loads(document.render(Told(name, history)), parse_constant=refuse)
+    report: dict[str, Any] = json.loads(document.render(SessionData(name, history)), parse_constant=refuse)
     VALID.validate(report)
     return report
 
@@ -60,7 +60,7 @@ def test_every_recorded_session_is_valid_and_whole(name: str) -> None:
 
 def test_what_is_new_beside_another_session_is_told() -> None:
     now, before = fold(log("breaking")), fold(log("mlp_train"))
-    report = json.loads(document.render(Told("now", now, other=Told("before", before))))
+    report = json.loads(document.render(SessionData("now", now, other=SessionData("before", before))))
     VALID.validate(report)
     assert report["beside"]["session"] == "before"
     assert report["beside"]["new"] == report["diagnostics"]
@@ -69,7 +69,7 @@ def test_what_is_new_beside_another_session_is_told() -> None:
 
 
 def test_a_report_is_read_again_as_records() -> None:
-    written = document.render(Told("s", fold(log("wrong_pass"))))
+    written = document.render(SessionData("s", fold(log("wrong_pass"))))
     report = msgspec.json.decode(written, type=document.SessionReport)
     assert report.verdict == "wrong"
     assert report.runs[0].last
@@ -128,7 +128,7 @@ def test_a_session_of_2000_nodes_and_100_kernels_is_written_soon_and_small() -> 
             events.RunEnded(run=1, verdict="clean", seconds=1.0),
         )
     )
-    rendered, work = lines_run(lambda: document.render(Told("s", history)))
+    rendered, work = lines_run(lambda: document.render(SessionData("s", history)))
     assert len(rendered) < 5_000_000 and work < 600 * 2_000
 
 

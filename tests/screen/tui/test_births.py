@@ -4,7 +4,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from idbg.schema.faults import NanBirth
+from idbg.schema.faults import NanOrigin
 from idbg_tui.panes.kernel_diff.rows import Told
 from idbg_tui.state import queries
 from tests.harness.compared import report
@@ -12,11 +12,11 @@ from tests.harness.recorded import app_of
 from tests.harness.screen import WIDE, settle
 
 
-def births() -> tuple[NanBirth, NanBirth]:
+def births() -> tuple[NanOrigin, NanOrigin]:
     """One of eager's, and one of the first bad kernel's."""
     bad = report().culprit
     assert bad is not None and bad.graph is not None
-    eagers = NanBirth(
+    eagers = NanOrigin(
         side="eager",
         what="nan",
         phase="forward",

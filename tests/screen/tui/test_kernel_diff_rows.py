@@ -18,7 +18,7 @@ from idbg.schema.diff import (
     TensorDiff,
     Worst,
 )
-from idbg.schema.faults import CrashSite, LaunchArgument, NanBirth
+from idbg.schema.faults import CrashSite, LaunchArgument, NanOrigin
 from idbg.schema.graphs import GraphId, TensorMeta
 from idbg.schema.programs import Failure
 from idbg.views.tensors import spot
@@ -244,7 +244,7 @@ def test_a_chart_without_kernels_names_the_key_that_observes_them() -> None:
     assert "D compares every kernel" in diff_chart.entries(empty, 100, 24)[0].draw(100)[0][0]
 
 
-LOG = NanBirth(
+LOG = NanOrigin(
     side="eager", what="nan", phase="forward", op="log", operands="-0.2", dtype="float32", file="/m/train.py", line=40
 )
 

@@ -60,4 +60,6 @@ def test_the_recorded_comparison_reads_the_same_as_text() -> None:
     rows = [line.split() for line in lines]
     assert ["✔", "partitioned", "1.3e-16", "0"] in rows
     assert any(row[:5] == ["✘", "post-grad", "8.3e-05", "8.3e-05", "mul"] for row in rows)
-    assert all(faithful_to(kernel, compared.diff) is compared.diff.guilty_stage for kernel in compared.diff.kernels)
+    assert all(
+        faithful_to(kernel, compared.diff) is compared.diff.first_wrong_stage for kernel in compared.diff.kernels
+    )

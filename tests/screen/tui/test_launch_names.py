@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from idbg.reports.diff import summary
 from idbg.schema.diff import DiffReport, KernelError
-from idbg.views.launches import kernels_said
+from idbg.views.launches import kernels_sentence
 from idbg_tui.panes.kernel_diff.launches import kernel_columns, kernel_row
 from idbg_tui.panes.kernel_diff.rows import Shown, items
 from idbg_tui.state import queries
@@ -33,5 +33,5 @@ def test_a_name_that_repeats_is_shown_with_its_launch() -> None:
 def test_a_bad_launch_of_a_name_that_repeats_is_named_with_its_launch() -> None:
     kernels = tuple(replace(one, bad=place == 2) for place, one in enumerate(report().kernels))
     found = replace(report(), kernels=kernels, first_bad_kernel=2)
-    assert kernels_said(found).endswith("the first bad one is extern_kernels.mm:3")
+    assert kernels_sentence(found).endswith("the first bad one is extern_kernels.mm:3")
     assert "the first bad kernel: extern_kernels.mm:3" in summary(found)

@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 from textual.pilot import Pilot
 
 from idbg.schema import events
+from idbg.schema.attribution import KernelAttribution
 from idbg.schema.diff import Comparison, DiffReport, KernelError
-from idbg.schema.owner import OwnerVerdict
 from idbg.schema.programs import Failure, Program
 from idbg_tui.app import IdbgApp
 from idbg_tui.state.state import State
@@ -29,7 +29,7 @@ REPORT = DiffReport(
     kernels=(launch("extern_kernels.mm"), launch("cpp_fused_0", bad=True), launch("cpp_fused_1")),
     first_bad_kernel=1,
 )
-OWNER = OwnerVerdict(
+OWNER = KernelAttribution(
     launch=1, name="cpp_fused_0", kind="compiler", sentence="the compiler's: alone cpp_fused_0 is wrong", error=0.1
 )
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from idbg.schema import events
+from idbg.schema.bisection import Question
 from idbg.schema.errors import BadInput
-from idbg.schema.guilty import Question
 from idbg.schema.programs import Program, Target
 from idbg.session.session import Session
 from tests.harness.fake_sessions import FAKE_CHILD

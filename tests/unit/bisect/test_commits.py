@@ -9,10 +9,10 @@ import pytest
 from idbg.bisect.commits import first_bad
 from idbg.bisect.git import Git, worktree
 from idbg.bisect.job import bisected
+from idbg.schema.bisection import Bisected, Question
 from idbg.schema.errors import BadInput
-from idbg.schema.guilty import Bisected, Question
 from idbg.schema.programs import Program
-from idbg.views.guilty import answer_sentence
+from idbg.views.bisection import answer_sentence
 from tests.harness.git_history import GitHistory, eight_commits
 
 CHECK = (sys.executable,)

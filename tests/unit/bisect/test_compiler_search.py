@@ -6,23 +6,23 @@ from dataclasses import dataclass, field
 import pytest
 
 from idbg.bisect.job import bisected
-from idbg.schema.errors import BadInput
-from idbg.schema.guilty import (
+from idbg.schema.bisection import (
     GRAPHS,
     PYTHON,
     Answer,
     Application,
     BackendParts,
     Bisected,
-    GuiltyPart,
     Level,
     Question,
     Subsystem,
+    SuspectPart,
     Try,
 )
+from idbg.schema.errors import BadInput
 from idbg.schema.programs import LoweredNode, Program, Target
 from idbg.schema.repros import Signature
-from idbg.views.guilty import answer_sentence, part_sentence
+from idbg.views.bisection import answer_sentence, part_sentence
 
 WRONG = Signature("runtime", type="RuntimeError", message="this is wrong")
 OTHER = Signature("runtime", type="KeyError", message="and this is another")
@@ -101,7 +101,9 @@ def test_a_lowering_of_the_users_own_that_raises_is_the_answer_after_one_try() -
 
 def test_a_decomposition_is_named_as_the_op_is_called() -> None:
     what = "<OpOverload(op='held.scale', overload='default')>"
-    part = GuiltyPart("aot_eager_decomp_partition", "decomposition", application=Application(21, what), of=32, first=21)
+    part = SuspectPart(
+        "aot_eager_decomp_partition", "decomposition", application=Application(21, what), of=32, first=21
+    )
     assert part_sentence(part) == (
         "the decompositions of aot_eager_decomp_partition are guilty: application 21 of 32, held.scale.default"
     )

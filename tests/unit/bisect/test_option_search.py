@@ -8,11 +8,11 @@ import pytest
 
 from idbg.bisect.job import bisected
 from idbg.bisect.options import of_file, of_texts, with_options
+from idbg.schema.bisection import Answer, Bisected, OptionSet, Question, Try
 from idbg.schema.errors import BadInput
-from idbg.schema.guilty import Answer, Bisected, OptionSet, Question, Try
 from idbg.schema.programs import Program, Target
 from idbg.schema.repros import Signature
-from idbg.views.guilty import answer_sentence
+from idbg.views.bisection import answer_sentence
 
 WRONG = Signature("wrong")
 DEAD = Signature("died", type="SIGSEGV")

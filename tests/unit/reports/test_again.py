@@ -8,7 +8,7 @@ from idbg.cli import parsing
 from idbg.cli.commands.diff import held_against
 from idbg.config.arguments import settle
 from idbg.config.command_line import split
-from idbg.reports.again import command
+from idbg.reports.commands import command
 from idbg.schema.diff import Comparison
 from idbg.schema.programs import Program, Target
 from idbg.schema.runs import Run

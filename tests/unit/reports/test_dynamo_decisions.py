@@ -138,7 +138,7 @@ def test_all_of_it_is_json_and_each_is_a_type_of_analyze():
     run = run_of(*BROKEN, recompiled("0/1", SIZE), started("0/1", "f"))
     for name in ("frames", "breaks", "recompiles"):
         assert name in decisions.TYPES
-        assert json.loads(msgspec.json.encode(decisions.telling(name).as_json(run)))
+        assert json.loads(msgspec.json.encode(decisions.as_json(name, run)))
 
 
 def test_a_thousand_frames_that_break_are_told_in_a_moment():
@@ -155,8 +155,8 @@ def test_a_thousand_frames_that_break_are_told_in_a_moment():
 
     def tell() -> None:
         for name in ("frames", "breaks", "recompiles"):
-            assert len(list(decisions.telling(name).text(run))) < 1_000
-            msgspec.json.encode(decisions.telling(name).as_json(run))
+            assert len(list(decisions.text(name, run))) < 1_000
+            msgspec.json.encode(decisions.as_json(name, run))
         list(decisions.decisions(run))
 
     assert lines_run(tell)[1] < 4_000 * 1_000

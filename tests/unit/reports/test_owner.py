@@ -5,10 +5,10 @@ import json
 import pytest
 
 from idbg.reports.diff import summary, to_json
+from idbg.schema.attribution import AttributionKind, KernelAttribution
 from idbg.schema.diff import DiffReport, KernelError
 from idbg.schema.errors import BadInput
-from idbg.schema.owner import OwnerKind, OwnerVerdict
-from idbg.views.owner import launch_named, script_said
+from idbg.views.attribution import launch_named, script_sentence
 
 
 def launch(name: str, handle: str = "", *, bad: bool = False) -> KernelError:
@@ -23,7 +23,7 @@ KERNELS = (
 REPORT = DiffReport(
     test="inductor", reference="eager", verdict="failed", mode="float64", kernels=KERNELS, first_bad_kernel=2
 )
-OWNER = OwnerVerdict(
+OWNER = KernelAttribution(
     launch=2, name="extern_kernels.mm", kind="compiler", sentence="the compiler's: it is wrong", error=0.1, cause=None
 )
 
@@ -66,8 +66,10 @@ def test_the_verdict_is_in_the_text_and_in_the_json_and_an_older_one_of_the_laun
         ("compiler", None, "", "not tried to its end"),
     ],
 )
-def test_what_the_script_did_in_a_fresh_process_is_said(kind: OwnerKind, status: int | None, printed: str, said: str):
-    owner = OwnerVerdict(
+def test_what_the_script_did_in_a_fresh_process_is_said(
+    kind: AttributionKind, status: int | None, printed: str, said: str
+):
+    owner = KernelAttribution(
         launch=0,
         name="k",
         kind=kind,
@@ -76,10 +78,10 @@ def test_what_the_script_did_in_a_fresh_process_is_said(kind: OwnerKind, status:
         status=status,
         printed=printed,
     )
-    assert said in script_said(owner) and script_said(owner).endswith("/r/repro.py")
+    assert said in script_sentence(owner) and script_sentence(owner).endswith("/r/repro.py")
 
 
 def test_why_there_is_no_script_is_said():
-    assert script_said(OWNER) == ""
-    owner = OwnerVerdict(launch=0, name="k", kind="nobody", sentence="", no_script="it calls my::op")
-    assert script_said(owner) == "no script: it calls my::op"
+    assert script_sentence(OWNER) == ""
+    owner = KernelAttribution(launch=0, name="k", kind="nobody", sentence="", no_script="it calls my::op")
+    assert script_sentence(owner) == "no script: it calls my::op"

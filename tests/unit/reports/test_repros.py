@@ -4,9 +4,9 @@ import pytest
 from msgspec.structs import replace
 
 from idbg.schema.graphs import GraphId, NodeId
-from idbg.schema.kept import KeptRepro
 from idbg.schema.programs import Failure
 from idbg.schema.repros import Minified, MinifyProgress, OtherFailure, Signature, Sought
+from idbg.schema.session_repros import SessionRepro
 from idbg.views import repros
 
 NODE = NodeId(GraphId("0/0", "dynamo"), "cumsum")
@@ -107,13 +107,13 @@ def test_a_signature_is_a_few_words(signature: Signature, words: str) -> None:
 
 
 def test_the_status_of_a_kept_repro_is_what_is_known_of_it() -> None:
-    begun = KeptRepro(1, 100.0, "minified", Sought())
+    begun = SessionRepro(1, 100.0, "minified", Sought())
     assert repros.status_words(begun) == "searching"
     assert repros.status_words(begun, live=False) == "never ended"
     stopped = Failure(kind="cancelled", message="cancelled")
     assert repros.status_words(replace(begun, ended=101.0, failure=stopped)) == "stopped"
     assert repros.status_words(replace(begun, ended=101.0, path="/s", failure=stopped)) == "not tried, stopped early"
-    written = KeptRepro(1, 100.0, "written", Sought(), ended=101.0, path="/s/repro.py", reproduced=True, status=1)
+    written = SessionRepro(1, 100.0, "written", Sought(), ended=101.0, path="/s/repro.py", reproduced=True, status=1)
     assert repros.tried_words(written) == "reproduces (exit 1)"
     refused = replace(written, path="", reproduced=None, status=None, failure=Failure(kind="idbg", message="no, why"))
     assert repros.tried_words(refused) == "no script: no, why"

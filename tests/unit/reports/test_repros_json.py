@@ -9,11 +9,11 @@ import pytest
 from idbg.reports import repros_json
 from idbg.schema import strict_json
 from idbg.schema.graphs import GraphId, NodeId
-from idbg.schema.kept import KeptRepro
 from idbg.schema.programs import Failure, Program, Target
 from idbg.schema.replays import Replayed, Variant
 from idbg.schema.repros import Minified, OtherFailure, Signature, Sought
 from idbg.schema.runs import Run
+from idbg.schema.session_repros import SessionRepro
 from idbg.schema.violations import Violation
 from idbg.views import replays
 
@@ -32,7 +32,7 @@ def broken_run() -> Run:
 
 def encoded(which: str) -> dict[str, object]:
     failure = Failure(kind="cancelled", message="cancelled")
-    repro = KeptRepro(
+    repro = SessionRepro(
         1, 5.0, "minified", Sought("violation", NODE, "alignment"), ended=6.0, failure=failure, minified=FOUND
     )
     if which == "idbg.minify/1":

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from idbg.bench.change import change
 from idbg.schema.bench import Machine, Row
-from idbg.views.slower import lines, verdict
+from idbg.views.regressions import lines, verdict
 from tests.harness.bench_rows import row
 
 

@@ -38,7 +38,7 @@ def told(*log: events.SessionEvent, target: Target | None = None) -> str:
     run = Run(1, Program("m.py"), target or Target(), 0.0)
     for event in log:
         run.apply(event)
-    return text.render(text.run_report(run))
+    return "\n".join(text.run_report(run))
 
 
 def ended(verdict: str, failure: Failure | None = None) -> events.RunEnded:

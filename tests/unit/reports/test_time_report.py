@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from idbg.render.text import lines, text
-from idbg.reports.decisions import chrome_trace
+from idbg.reports import chrome_trace
 from idbg.reports.json import encode
 from idbg.schema import events
 from idbg.schema.decisions.times import Span

@@ -9,8 +9,7 @@ from idbg.cli.commands.run import is_unusable
 from idbg.config import places
 from idbg.config.arguments import add_arguments as add_program_arguments
 from idbg.config.arguments import settle
-from idbg.reports import decisions
-from idbg.reports.decisions import chrome_trace
+from idbg.reports import chrome_trace, decisions
 from idbg.reports.diagnostics import diagnostics
 from idbg.schema.errors import BadInput
 from idbg.schema.runs import Run
@@ -124,7 +123,7 @@ def _report(run: Run, types: list[str], sort: str | None, *, as_json: bool) -> N
     if as_json:
         from idbg.reports import json
 
-        told = {name: decisions.telling(name).as_json(run) for name in types}
+        told = {name: decisions.as_json(name, run) for name in types}
         output.say_json(json.encode({"schema": "idbg.analyze/1", **told}))
         return
     if is_unusable(run):
@@ -135,7 +134,7 @@ def _report(run: Run, types: list[str], sort: str | None, *, as_json: bool) -> N
     for number, name in enumerate(types):
         if len(types) > 1:
             output.say(f"{'' if number == 0 else chr(10)}{name}")
-        output.say("\n".join(decisions.telling(name).text(run)))
+        output.say("\n".join(decisions.text(name, run)))
 
 
 def _report_sorted(run: Run, types: list[str], sort: str) -> None:
@@ -143,7 +142,7 @@ def _report_sorted(run: Run, types: list[str], sort: str) -> None:
     from idbg.render.text import lines
     from idbg.views.tree import sorting_columns
 
-    shown = {name: decisions.Viewed(name).section(run) for name in types if name in decisions.VIEWED}
+    shown = {name: decisions.section(name, run) for name in types if name in decisions.VIEWS}
     if len(shown) < len(types):
         raise BadInput("the summary has no rows to sort", hint="name what is sorted: --type time --sort COLUMN")
     tables.check_sort(sort, [column for section in shown.values() for column in sorting_columns(section)])

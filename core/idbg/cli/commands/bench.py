@@ -34,7 +34,7 @@ from idbg.schema.errors import BadInput, OutputError
 from idbg.schema.programs import Program, Target
 from idbg.views import bench as view
 from idbg.views import kernel_times as kernel_view
-from idbg.views import slower
+from idbg.views import regressions
 
 log = logging.getLogger(__name__)
 HELP = "measure programs on several backends: compile time, latency, memory, and whether the numbers agree"
@@ -157,8 +157,8 @@ def _speed(rows: list[Row], changes: list[SpeedChange] | None) -> int:
     """The status that says whether something is slower; which rows are, and what cannot be said, is told on stderr."""
     if changes is None:
         return exits.UNDECIDED
-    judged = slower.verdict(rows, changes)
-    for line in slower.lines(judged):
+    judged = regressions.verdict(rows, changes)
+    for line in regressions.lines(judged):
         output.line(f"idbg: {line}")
     return exits.FAILED if judged.slower else exits.UNDECIDED if judged.undecided else 0
 

@@ -16,11 +16,11 @@ from idbg.cli.bar import Doing
 from idbg.cli.signals import signals_told
 from idbg.config.arguments import Asked, settle
 from idbg.config.arguments import add_arguments as add_program_arguments
+from idbg.schema.bisection import TRY_SECONDS, Bisected, Kind, OptionSet, Question, Tried
 from idbg.schema.errors import BadInput
-from idbg.schema.guilty import TRY_SECONDS, Bisected, Kind, OptionSet, Question, Tried
 from idbg.schema.programs import Program, Target
-from idbg.views import guilty
-from idbg.views.guilty import OUTCOMES
+from idbg.views import bisection
+from idbg.views.bisection import OUTCOMES
 
 HELP = "find who is guilty of a failure: which part of the compiler, which options, which commit"
 ABOUT = """\
@@ -174,6 +174,6 @@ def _told(what: str, tried: Tried | None) -> None:
 
 def _report(found: Bisected, *, as_json: bool) -> None:
     if as_json:
-        output.say_json(guilty.to_json(found))
+        output.say_json(bisection.to_json(found))
     else:
-        output.say(guilty.summary(found))
+        output.say(bisection.summary(found))

@@ -21,8 +21,8 @@ from idbg.schema.diff import EAGER, FLOAT64, SIDE_SECONDS, Comparison, K
 from idbg.schema.errors import BadInput, IdbgError
 from idbg.schema.programs import Float64On, Target
 from idbg.schema.runs import Run
+from idbg.views.attribution import launch_named
 from idbg.views.diff import section
-from idbg.views.owner import launch_named
 
 if TYPE_CHECKING:
     from idbg.session.session import Session
@@ -237,5 +237,5 @@ def _report(run: Run, *, as_json: bool, folder: Path) -> None:
     else:  # it did not come to its first side
         from idbg.reports import text
 
-        output.say(text.render(text.run_report(run)))
+        output.say("\n".join(text.run_report(run)))
     output.session(folder)

@@ -23,10 +23,10 @@ from idbg.reports import bundle
 from idbg.schema.diff import Comparison
 from idbg.schema.errors import BadInput, OutputError
 from idbg.schema.events import WorkerStarted
-from idbg.schema.kept import KeptRepro
 from idbg.schema.repros import CALLS, SECONDS, Budget, Sought
 from idbg.schema.runs import Run
-from idbg.views.owner import launch_named
+from idbg.schema.session_repros import SessionRepro
+from idbg.views.attribution import launch_named
 from idbg.views.repros import result_lines, status_words
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class Searched:
     """The run that was looked into, what the search came to (None: nothing fails), and a signal's exit status."""
 
     run: Run
-    repro: KeptRepro | None
+    repro: SessionRepro | None
     stopped: int
     folder: Path
 
@@ -325,9 +325,9 @@ def _nothing(done: Run) -> list[str]:
     if is_unusable(done):
         from idbg.reports import text
 
-        return [text.render(text.run_report(done))]
+        return ["\n".join(text.run_report(done))]
     if not done.graphs:
         return [f"nothing fails: {done.program.label} ran, and nothing in it was compiled"]
     numbers = "" if done.diff is None else f", its numbers agree with {done.diff.reference}"
-    rules = ", and it breaks no rule" if done.asked_rules else " (no rules were asked: --accelerator NAME does)"
+    rules = ", and it breaks no rule" if done.checked_rules else " (no rules were asked: --accelerator NAME does)"
     return [f"nothing fails: {done.program.label} compiles and runs with {done.backend}{numbers}{rules}"]

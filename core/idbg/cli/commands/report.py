@@ -9,7 +9,7 @@ from idbg.cli import exits, output, sessions
 from idbg.config import places
 from idbg.config.arguments import add_arguments as add_program_arguments
 from idbg.config.arguments import settle
-from idbg.reports.documents import Told, document, format_of, formats, together, write
+from idbg.reports.documents import SessionData, document, format_of, formats, together, write
 from idbg.schema.errors import BadInput, OutputError
 from idbg.schema.runs import History
 from idbg.session import index
@@ -87,7 +87,7 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     return exits.FAILED if failed else 0
 
 
-def _told(args: argparse.Namespace, argv: tuple[str, ...]) -> tuple[Told, bool]:
+def _told(args: argparse.Namespace, argv: tuple[str, ...]) -> tuple[SessionData, bool]:
     """What is to be told, and whether it failed."""
     from idbg.cli.one_run import one_run
 
@@ -101,7 +101,7 @@ def _told(args: argparse.Namespace, argv: tuple[str, ...]) -> tuple[Told, bool]:
     if not found:
         log.warning("no session in %s: the report is empty", named)
     failed = not any(each.folder for each in found) or (bool(args.more) and not all(each.folder for each in found))
-    return together(found) if found else Told("", History()), failed
+    return together(found) if found else SessionData("", History()), failed
 
 
 def _folder(text: str, args: argparse.Namespace) -> Path:
@@ -110,7 +110,7 @@ def _folder(text: str, args: argparse.Namespace) -> Path:
     return folder if folder.exists() else sessions.named(text, args.output) or folder
 
 
-def _read(folder: Path) -> list[Told]:
+def _read(folder: Path) -> list[SessionData]:
     """The session, or those in the folder, oldest first; none where there is no such folder."""
     if folder.is_dir() and not is_session(folder):
         started = {each.name: each.started for each in index.sessions(folder)}
@@ -120,19 +120,19 @@ def _read(folder: Path) -> list[Told]:
     if not folder.exists():
         return []
     with sessions.opened(folder) as saved:
-        return [Told(folder.resolve().name, saved.history, str(folder))]
+        return [SessionData(folder.resolve().name, saved.history, str(folder))]
 
 
-def _readable(folder: Path) -> list[Told]:
+def _readable(folder: Path) -> list[SessionData]:
     """The session; of one that cannot be read that it is missing, here and in the report."""
     try:
         return _read(folder)
     except OutputError as error:
         log.warning("left out: %s", error.in_one_line)
-        return [Told(folder.name, History(missing=[f"it is left out: {error.message}"]))]
+        return [SessionData(folder.name, History(missing=[f"it is left out: {error.message}"]))]
 
 
-def _with_other(told: Told, folder: Path) -> Told:
+def _with_other(told: SessionData, folder: Path) -> SessionData:
     others = _read(folder)
     if not any(each.folder for each in others):
         raise BadInput(

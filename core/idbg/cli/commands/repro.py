@@ -11,9 +11,9 @@ from idbg.config import places, settings
 from idbg.config.arguments import add_arguments as add_program_arguments
 from idbg.config.arguments import settle
 from idbg.schema.errors import BadInput
-from idbg.schema.kept import KeptRepro
 from idbg.schema.programs import Program, Target
 from idbg.schema.runs import Run
+from idbg.schema.session_repros import SessionRepro
 from idbg.schema.violations import Violation
 from idbg.views import repros as told
 
@@ -166,8 +166,8 @@ def _again(done: Run, before: Violation) -> Violation | None:
 def _report(
     args: argparse.Namespace,
     done: Run,
-    kept: list[KeptRepro],
-    repro: KeptRepro | None = None,
+    kept: list[SessionRepro],
+    repro: SessionRepro | None = None,
     before: Violation | None = None,
 ) -> None:
     if args.json:
@@ -181,7 +181,7 @@ def _report(
     elif is_unusable(done):
         from idbg.reports import text
 
-        output.say(text.render(text.run_report(done)))
+        output.say("\n".join(text.run_report(done)))
     elif before is not None:
         output.say(f"run again, {done.program.label} does not break {before.rule} at {before.node.name} any more")
     else:

@@ -104,5 +104,5 @@ def _report(done: Run, *, as_json: bool, folder: Path) -> None:
     else:
         from idbg.reports import text
 
-        output.say(text.render(text.run_report(done)))
+        output.say("\n".join(text.run_report(done)))
     output.session(folder)

@@ -45,7 +45,7 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
             from idbg.format.plain_text import plain
             from idbg.reports import text
 
-            output.say(plain(text.render(text.run_report(known))))
+            output.say(plain("\n".join(text.run_report(known))))
         return exits.DONE
     told = overview(summary, history)
     if args.json:

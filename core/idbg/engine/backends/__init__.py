@@ -30,7 +30,7 @@ from idbg.engine.backends.named import NamedBackend
 from idbg.engine.backends.own import is_own, own
 from idbg.engine.compat import dynamo
 from idbg.engine.compat.lowering import Compiled
-from idbg.schema.errors import BadInput, said
+from idbg.schema.errors import BadInput, exception_text
 from idbg.schema.events import KnownBackend
 
 __all__ = [
@@ -89,7 +89,7 @@ def _of_others(name: str) -> Backend:
             return Adapted(made, name) if isinstance(made, AcceleratorAdapter) else made
         # Broad on purpose: a plug-in is code of others, and may need a driver or a device that is not here.
         except (Exception, SystemExit) as error:
-            problem = f"{type(error).__name__}: {said(error)}"
+            problem = f"{type(error).__name__}: {exception_text(error)}"
     raise BadInput(f"the backend {name} cannot be used: {problem}", hint="mend or uninstall its package")
 
 

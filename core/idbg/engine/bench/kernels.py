@@ -17,7 +17,7 @@ from idbg.engine.compat import gpu
 from idbg.engine.program.load import Loss, Model, Workload
 from idbg.engine.program.torch_compile import torch_compile_as_it_is
 from idbg.format.amounts import counted
-from idbg.schema.bench_steps import COMPILE, KERNELS, PEAKS, WARM_UP, TellStep, untold
+from idbg.schema.bench_steps import COMPILE, KERNELS, PEAKS, WARM_UP, ReportStep, ignore_step
 from idbg.schema.errors import BadInput
 from idbg.schema.kernel_times import KernelTime, KernelTimes, Peaks
 
@@ -38,7 +38,7 @@ def time_kernels(
     runs: int = RUNS,
     most: float = MOST_SECONDS,
     cache: Path | None = None,
-    tell: TellStep = untold,
+    tell: ReportStep = ignore_step,
 ) -> KernelTimes:
     """Time every launch in `runs` forwards of the compiled model, or training steps where there is a loss: fewer where
     they take longer than `most` seconds. With `grad` a forward is that of a training step. `compile` is torch.compile

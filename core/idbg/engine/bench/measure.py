@@ -31,7 +31,7 @@ from idbg.engine.program.target import check_device, conditions_of, options_of
 from idbg.engine.program.torch_compile import torch_compile_as_it_is
 from idbg.format.amounts import counted
 from idbg.schema.bench import EAGER, BenchCase, Checked, Failed, Machine, Measured, Task, TaskResult, Timed
-from idbg.schema.bench_steps import CALLS, COMPARE, COMPILE, LOAD, MEMORY, WARM_UP, TellStep, untold
+from idbg.schema.bench_steps import CALLS, COMPARE, COMPILE, LOAD, MEMORY, WARM_UP, ReportStep, ignore_step
 from idbg.schema.diff import DiffReport
 from idbg.schema.events import SessionEvent
 from idbg.schema.programs import Target
@@ -44,7 +44,7 @@ class _Enough(BaseException):
     """The program's workload was measured: what comes after it in a script is not wanted."""
 
 
-def answer(case: BenchCase, task: Task, tell: TellStep = untold) -> TaskResult:
+def answer(case: BenchCase, task: Task, tell: ReportStep = ignore_step) -> TaskResult:
     """Do the task, and `tell` of its steps. Whatever goes wrong in the program is told as data."""
     results: list[TaskResult] = []
     before = memory.resident()
@@ -86,7 +86,7 @@ def answer(case: BenchCase, task: Task, tell: TellStep = untold) -> TaskResult:
     return results[0]
 
 
-def _answered(workload: Workload, case: BenchCase, task: Task, before: int | None, tell: TellStep) -> TaskResult:
+def _answered(workload: Workload, case: BenchCase, task: Task, before: int | None, tell: ReportStep) -> TaskResult:
     # it may be compiled already, for which backend ever: a row compiles it itself
     workload = dataclasses.replace(workload, model=comparing.uncompiled(workload.model))
     _use_device(workload)
@@ -118,7 +118,7 @@ def _sized(workload: Workload, case: BenchCase) -> Workload:
 # Time and memory
 
 
-def _measured(workload: Workload, case: BenchCase, task: Task, before: int | None, tell: TellStep) -> Measured:
+def _measured(workload: Workload, case: BenchCase, task: Task, before: int | None, tell: ReportStep) -> Measured:
     machine, compiled = _machine(workload), _compiled(workload.model, case)
     call = call_of(workload, compiled)
     tell(COMPILE, "calling it once" if case.backend.name == EAGER else "")
@@ -198,7 +198,7 @@ def _machine(workload: Workload) -> Machine:
     )
 
 
-def _timed(workload: Workload, case: BenchCase, tell: TellStep) -> Timed:
+def _timed(workload: Workload, case: BenchCase, tell: ReportStep) -> Timed:
     """Time each kernel of the compiled program."""
     times = time_kernels(
         workload.model,

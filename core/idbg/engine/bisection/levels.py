@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from idbg.engine.compat import bisector
 from idbg.engine.compat.bisector import Heard
+from idbg.schema.bisection import PYTHON, Level, Subsystem
 from idbg.schema.errors import BadInput
-from idbg.schema.guilty import PYTHON, Level, Subsystem
 from idbg.schema.programs import OptionValue, Target
 
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 import msgspec
 
 from idbg.engine.compat import bisector, inductor
-from idbg.schema.guilty import OptionSet
+from idbg.schema.bisection import OptionSet
 from idbg.schema.programs import OptionValue
 
 # what ends, slows or silences the try itself, needs what this machine has not got, or is not for torch.compile

@@ -1,8 +1,8 @@
 """How did a run fail, so that two runs that fail alike can be told from two that do not?"""
 
 from idbg.engine.repro.error_message import fragment, shortened
+from idbg.schema.bisection import Answer
 from idbg.schema.diff import DiffReport
-from idbg.schema.guilty import Answer
 from idbg.schema.programs import Failure
 from idbg.schema.repros import Signature
 from idbg.schema.runs import Run

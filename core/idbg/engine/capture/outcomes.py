@@ -8,7 +8,7 @@ from idbg.analysis.decisions.break_report import limit_hit, read_explained
 from idbg.engine.capture.trace import Problem
 from idbg.engine.compat import exceptions
 from idbg.schema.decisions.dynamo import GraphBreak
-from idbg.schema.errors import said
+from idbg.schema.errors import exception_text
 from idbg.schema.graphs import Frame
 from idbg.schema.programs import Failure
 
@@ -82,7 +82,7 @@ class Outcomes:
 
 
 def _is_same(problem: Problem, error: BaseException) -> bool:
-    return type(error).__qualname__ == problem.type and problem.reason[:_SAME] in said(error)
+    return type(error).__qualname__ == problem.type and problem.reason[:_SAME] in exception_text(error)
 
 
 def _failure(problem: Problem) -> Failure:

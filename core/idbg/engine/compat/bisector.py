@@ -18,7 +18,7 @@ from unittest.mock import patch
 from torch.fx import GraphModule
 
 from idbg.engine.compat import tracing
-from idbg.schema.guilty import GRAPHS, Application, BackendParts, Level, Subsystem
+from idbg.schema.bisection import GRAPHS, Application, BackendParts, Level, Subsystem
 
 LOWERINGS = "lowerings"
 

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import torch
 
-from idbg.schema.errors import said
+from idbg.schema.errors import exception_text
 
 
 def in_use() -> bool:
@@ -28,7 +28,7 @@ def is_device_error(error: BaseException) -> bool:
         return False
     raised = getattr(torch, "AcceleratorError", None)  # none before 2.8
     words = ("CUDA error:", "Triton Error [CUDA]:")
-    return (raised is not None and isinstance(error, raised)) or any(word in said(error) for word in words)
+    return (raised is not None and isinstance(error, raised)) or any(word in exception_text(error) for word in words)
 
 
 def is_lost() -> bool:

@@ -16,7 +16,7 @@ from idbg.engine.compat import dynamo_frames, tracing
 from idbg.engine.decisions.hearing import harmless
 from idbg.schema import events
 from idbg.schema.decisions.dynamo import FrameEnd, FrameResult, Skip
-from idbg.schema.errors import said
+from idbg.schema.errors import exception_text
 
 _OURS = str(Path(idbg.__file__).parent)
 MOST_SKIPS = 1000  # functions left alone that are told; of more only how many
@@ -113,7 +113,7 @@ class _Frames:
 
     def suppressed(self, error: BaseException, code: CodeType) -> None:
         """Torch runs a code in eager for this error. If it never began to trace it, nobody has told of it yet."""
-        words, self._told_of = said(error), code
+        words, self._told_of = exception_text(error), code
         if self._given_up and words.startswith(self._given_up[:200]):
             return
         if code.co_flags & CO_GENERATOR and self.capture.has_broken:

@@ -17,7 +17,7 @@ from idbg.engine.compat import exceptions, fx, gpu
 from idbg.engine.failures.crashed import crash_of
 from idbg.engine.failures.owners import OURS, Owner, chain, home_of, is_own, own_frames, owner_of, told
 from idbg.format.limits import memory_limit
-from idbg.schema.errors import ConstraintViolation, IdbgError, said, spelled
+from idbg.schema.errors import ConstraintViolation, IdbgError, exception_text, spelled
 from idbg.schema.programs import Failure, LoweredNode, Program
 
 _NO_CUDA = (
@@ -56,7 +56,7 @@ def _failure_of(error: BaseException, program: Program, backend: str) -> Failure
         return _in_traced_code(owner, links)
     file, line = _place(error, owner)
     cause = owner.error if owner.whose == "user" else error
-    message = _BY_BACKEND.sub("", said(cause).strip()) or type(cause).__name__
+    message = _BY_BACKEND.sub("", exception_text(cause).strip()) or type(cause).__name__
     if isinstance(error, SystemExit):
         message = f"it ended itself with sys.exit({spelled(error.code)})"
     return Failure(

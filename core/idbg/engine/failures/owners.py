@@ -17,7 +17,7 @@ import torch
 from idbg import plugins
 from idbg.accelerators.adapter import GROUP
 from idbg.engine.compat import dynamo, exceptions
-from idbg.schema.errors import said
+from idbg.schema.errors import exception_text
 
 OURS = str(Path(__file__).resolve().parents[2])
 LIBRARIES = ("site-packages", "dist-packages", sysconfig.get_path("stdlib"))
@@ -120,7 +120,7 @@ def _owner(
         if kind == "backend" or (kind == "library" and home.backend and below):
             return Owner("backend", links[-1], package=package, folders=home.folders)
         if kind == "generated" and not compiling:
-            return Owner("user" if _INDEX in said(links[-1]) else "torch", error)
+            return Owner("user" if _INDEX in exception_text(links[-1]) else "torch", error)
         if kind in ("user", "library"):
             if below:
                 return Owner("user", links[-1], called_back=kind == "user")
@@ -151,10 +151,10 @@ def told(owner: Owner, links: Sequence[BaseException]) -> tuple[str, str]:
     """Type and message of the exception: of the program's own, where torch has a stand-in for it."""
     if exceptions.is_raised_in_traced_code(owner.error):
         for link in filter(exceptions.is_unhandled, links):
-            if (raised := exceptions.raised_in_traced_code(said(link))) is not None:
+            if (raised := exceptions.raised_in_traced_code(exception_text(link))) is not None:
                 return raised
     kind = type(owner.error).__name__
-    return kind, said(owner.error).strip() or kind
+    return kind, exception_text(owner.error).strip() or kind
 
 
 def _of_traced_code(links: Sequence[BaseException]) -> Owner | None:

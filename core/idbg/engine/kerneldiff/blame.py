@@ -26,7 +26,7 @@ from idbg.engine.kerneldiff.stages.unexecuted import unexecuted_node
 from idbg.engine.kerneldiff.tensors.allowance import KERNEL_K
 from idbg.schema.blame import Maker, StageError
 from idbg.schema.diff import DiffReport, KernelError, TensorDiff
-from idbg.schema.errors import said
+from idbg.schema.errors import exception_text
 from idbg.schema.graphs import GraphId
 
 _NOT_BISECTED = (
@@ -111,7 +111,7 @@ class Search:
                 nodes = next((found for found in searches if found), ())
                 nodes = nodes or self._in_aten()
         except Exception as error:  # broad on purpose: a backend may raise anything on a part of a graph
-            told = _first_line(said(error)) or type(error).__name__
+            told = _first_line(exception_text(error)) or type(error).__name__
             self.notes.append(f"the search failed: {name} cannot compile a part of the graph: {told}")
             return ()
         if not nodes:

@@ -46,7 +46,7 @@ from idbg.engine.kerneldiff.tensors.kept import Kept, digest
 from idbg.engine.kerneldiff.tensors.tree import AFTER, Leaves
 from idbg.engine.program.training_step import failed_to_differentiate
 from idbg.schema.diff import DiffReport, Mode, Outcome, SideResult, TensorDiff
-from idbg.schema.errors import BadInput, said
+from idbg.schema.errors import BadInput, exception_text
 from idbg.schema.float64 import Float64Elsewhere
 from idbg.schema.programs import Failure
 from idbg.schema.steps import TrainingSteps
@@ -219,7 +219,7 @@ class ComparisonRun:
         self.backward = False
         forward = self._run(backend, 1)
         if forward.error is None and not isinstance(side.error, NothingToDifferentiate):
-            why = said(cast("BaseException", side.error)).strip().partition("\n")[0]
+            why = exception_text(cast("BaseException", side.error)).strip().partition("\n")[0]
             self.notes.append(
                 f"the forward alone is compared: {name_of(backend)} cannot differentiate its outputs: {why}"
             )

@@ -22,7 +22,7 @@ from idbg.engine.kerneldiff.stages.captured import FrameStages, StageCapture, st
 from idbg.engine.kerneldiff.stages.table import APPROXIMATED, LITTLE, called, stage_table
 from idbg.schema.blame import Maker, StageError
 from idbg.schema.diff import KernelError
-from idbg.schema.faults import NanBirth
+from idbg.schema.faults import NanOrigin
 from idbg.schema.graphs import GraphId
 
 SMALLEST = 1e-9  # eager's relative error below which a launch's is not counted in it
@@ -37,7 +37,7 @@ class Observed:
     side: Side
     kernels: tuple[KernelError, ...]
     frames: tuple[FrameStages, ...]
-    births: tuple[NanBirth, ...] = ()
+    births: tuple[NanOrigin, ...] = ()
     again: Rerun | None = None
 
     def stages(

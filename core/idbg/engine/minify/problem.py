@@ -20,7 +20,7 @@ from idbg.engine.repro.recipes import without_data
 from idbg.engine.repro.values import sizes_of
 from idbg.engine.repro.violation import written_violation
 from idbg.schema.diff import DiffReport, TensorDiff
-from idbg.schema.errors import said
+from idbg.schema.errors import exception_text
 from idbg.schema.graphs import Graph, GraphId, NodeId
 from idbg.schema.programs import Failure, Target
 from idbg.schema.repros import Signature, Sought
@@ -151,7 +151,9 @@ def _raised(seen: CapturedRun, failure: Failure | None, target: Target) -> Probl
 
 def _of_an_error(seen: CapturedRun, target: Target, error: BaseException, graphs: Sequence[Graph]) -> Problem:
     link = telling(error)
-    return _raising(seen, target, Raises(type(link).__name__, "", function=function_of(link)), said(link), graphs)
+    return _raising(
+        seen, target, Raises(type(link).__name__, "", function=function_of(link)), exception_text(link), graphs
+    )
 
 
 def _raising(seen: CapturedRun, target: Target, check: Raises, text: str, graphs: Sequence[Graph]) -> Problem:

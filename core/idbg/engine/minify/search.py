@@ -18,7 +18,7 @@ from idbg.engine.minify.shrink import shrunk
 from idbg.engine.repro.draft import FailsCommand, Runs
 from idbg.reduce.nodes import Flow, reduce_nodes
 from idbg.reduce.tries import Stopped, Tries
-from idbg.schema.errors import OutputError, said
+from idbg.schema.errors import OutputError, exception_text
 from idbg.schema.repros import Budget, Minified, MinifyProgress, OtherFailure, Signature
 
 _STATUS = re.compile(r"exit status (-?\d+)")
@@ -66,7 +66,7 @@ class Search:
         except OutputError as error:
             if self.result.best is None:
                 raise
-            stopped = said(error)
+            stopped = exception_text(error)
         return self._ended(stopped)
 
     def _written(self, candidate: Candidate) -> Minified:

@@ -8,7 +8,7 @@ from types import CodeType
 import torch
 
 from idbg.engine.failures.owners import chain
-from idbg.schema.errors import said
+from idbg.schema.errors import exception_text
 
 _CALLS = {"LOAD_ATTR", "LOAD_METHOD"}
 _OF_AUTOGRAD = ("torch/autograd/__init__.py", "torch/_tensor.py")
@@ -40,7 +40,7 @@ def failed_to_differentiate(error: BaseException | None) -> bool:
     """Whether torch refused to differentiate for want of recorded gradients: it was asked for by the program."""
     if error is None:
         return False
-    return any("does not require grad" in said(link) and _in_autograd(link) for link in chain(error))
+    return any("does not require grad" in exception_text(link) and _in_autograd(link) for link in chain(error))
 
 
 def _in_autograd(error: BaseException) -> bool:

@@ -20,7 +20,7 @@ from idbg.whole_file import write_whole
 
 
 @dataclass(frozen=True)
-class Told:
+class SessionData:
     """What a document is made of: a session's history, or that of several as one (`together`).
 
     `name` is the session's, for titles; `folder` where it is, "" where it is nowhere. `other` is what it is compared
@@ -30,7 +30,7 @@ class Told:
     name: str
     history: History
     folder: str = ""
-    other: "Told | None" = None
+    other: "SessionData | None" = None
 
 
 class Document(Protocol):
@@ -39,7 +39,7 @@ class Document(Protocol):
     ABOUT: str
     SUFFIXES: tuple[str, ...]
 
-    def render(self, told: Told) -> bytes:
+    def render(self, session: SessionData) -> bytes:
         """The file's content. Raises BadInput where this format cannot tell such a session."""
 
 
@@ -73,20 +73,20 @@ def write(path: Path, content: bytes) -> None:
         raise OutputError(f"cannot write {path}: {error.strerror or error}", hint="name another file") from error
 
 
-def together(sessions: Sequence[Told]) -> Told:
+def together(sessions: Sequence[SessionData]) -> SessionData:
     """Several sessions as one: their runs are numbered one after another, their repros and rows follow."""
     if len(sessions) == 1:
         return sessions[0]
     whole = History()
-    for told in sessions:
+    for session in sessions:
         first = max(whole.runs, default=0)
-        for number, run in sorted(told.history.runs.items()):
+        for number, run in sorted(session.history.runs.items()):
             whole.runs[first + number] = dataclasses.replace(run, number=first + number)
-        whole.repros += [replace(each, run=first + each.run) for each in told.history.repros]
-        whole.rows += told.history.rows
-        whole.missing += [f"{told.name}: {text}" for text in told.history.missing]
-        whole.worker = whole.worker or told.history.worker
-        whole.kernels = whole.kernels or told.history.kernels
-        whole.switches = whole.switches or told.history.switches
-    names = [told.name for told in sessions]
-    return Told(", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else ""), whole)
+        whole.repros += [replace(each, run=first + each.run) for each in session.history.repros]
+        whole.rows += session.history.rows
+        whole.missing += [f"{session.name}: {text}" for text in session.history.missing]
+        whole.worker = whole.worker or session.history.worker
+        whole.kernels = whole.kernels or session.history.kernels
+        whole.switches = whole.switches or session.history.switches
+    names = [session.name for session in sessions]
+    return SessionData(", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else ""), whole)

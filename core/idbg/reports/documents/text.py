@@ -3,23 +3,23 @@
 from collections.abc import Iterator
 
 from idbg.format.plain_text import plain
-from idbg.reports.documents import Told
+from idbg.reports.documents import SessionData
 from idbg.reports.text import run_report
 
 ABOUT = "plain text, each run as idbg run tells it"
 SUFFIXES = (".txt",)
 
 
-def render(told: Told) -> bytes:
+def render(session: SessionData) -> bytes:
     """Run after run, oldest first."""
-    return (plain("\n".join(_lines(told))) + "\n").encode()
+    return (plain("\n".join(_lines(session))) + "\n").encode()
 
 
-def _lines(told: Told) -> Iterator[str]:
-    yield f"session {told.name}" if told.name else "no session"
-    for run in told.history.runs.values():
+def _lines(session: SessionData) -> Iterator[str]:
+    yield f"session {session.name}" if session.name else "no session"
+    for run in session.history.runs.values():
         yield ""
         yield f"run {run.number}"
         yield from run_report(run)
-    if not told.history.runs:
+    if not session.history.runs:
         yield "nothing was run: 0 runs, 0 graphs, 0 kernels, 0 violations"

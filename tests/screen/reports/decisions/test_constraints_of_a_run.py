@@ -5,7 +5,7 @@ from dataclasses import replace
 import msgspec
 
 from idbg.render.text import text
-from idbg.reports.decisions import summary
+from idbg.reports import text as run_text
 from idbg.schema.runs import fold
 from idbg.views import violations
 from tests.harness.recorded import log
@@ -21,7 +21,7 @@ def test_a_run_whose_backend_asks_no_rules_is_held_against_them_since() -> None:
     answered = violations.as_json(unasked)
     assert isinstance(answered, dict) and answered["asked_while_compiling"] is False
     assert len(answered["violations"]) == len(asked)
-    counted = summary.as_json(unasked)
+    counted = run_text.summary_json(unasked)
     assert isinstance(counted, dict) and counted["violations"] is None, "nobody asked: that is not none"
 
 

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from idbg.format import shown
 from idbg.render.html import templating
 from idbg.render.html.code import Listing, listings
-from idbg.reports.decisions import chrome_trace
-from idbg.reports.documents import Told, html, json, markdown, together
+from idbg.reports import chrome_trace
+from idbg.reports.documents import SessionData, html, json, markdown, together
 from idbg.reports.documents.html import graph_data, page
 from idbg.reports.documents.html.sections import summary, time
 from idbg.schema import events
@@ -42,7 +42,7 @@ class Page(HTMLParser):
 
 
 def rendered(events: list[SessionEvent], name: str = "resnet") -> bytes:
-    return html.render(Told(name, fold(events), "/sessions/it"))
+    return html.render(SessionData(name, fold(events), "/sessions/it"))
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_nothing_of_the_page_is_fetched_and_no_style_or_handler_is_inline() -> N
 
 
 def test_a_session_of_which_nothing_is_known_is_said_to_be_so() -> None:
-    text = html.render(Told("nothing", History())).decode()
+    text = html.render(SessionData("nothing", History())).decode()
     assert "Nothing was run" in text
     assert "is not known: no worker said so" in text
 
@@ -107,13 +107,13 @@ def test_a_name_of_any_length_is_cut_and_says_so() -> None:
 
 
 def test_what_every_field_of_a_session_can_hold_ends_no_element() -> None:
-    content = html.render(Told(TEXT, hostile(), TEXT))
+    content = html.render(SessionData(TEXT, hostile(), TEXT))
     parsed = Page(content)
     assert not {"b", "img"} & {*parsed.tags} and not [name for name, _ in parsed.attributes if name.startswith("on")]
     assert parsed.tags.count("script") == 2  # ours, and the graphs' data
     text = content.decode()
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202e\u2028]", text)
-    assert len(html.render(Told(LONG, hostile(LONG)))) < 5_000_000
+    assert len(html.render(SessionData(LONG, hostile(LONG)))) < 5_000_000
 
 
 def test_a_session_of_2000_nodes_and_100_kernels_is_under_5_mb() -> None:
@@ -132,7 +132,7 @@ def test_graphs_that_there_is_no_room_for_are_named(monkeypatch) -> None:
 
 
 def test_of_several_runs_the_summary_tells_the_worst_first() -> None:
-    told = together([Told("breaks", fold(log("breaking"))), Told("wrong", fold(log("planted")))])
+    told = together([SessionData("breaks", fold(log("breaking"))), SessionData("wrong", fold(log("planted")))])
     summary = html.render(told).decode().partition('class="findings"')[2]
     assert 0 <= summary.find(">mismatch<") < summary.find(">break<")
 
@@ -144,7 +144,7 @@ def test_the_summary_says_in_a_sentence_what_was_found_out() -> None:
     assert "the first bad kernel is `cpp_fused__softmax__unsafe_view_add_mul_1`" in summary
     history = fold(log("breaking"))
     history.missing.append("the log ends in the middle of <an event>")
-    text = html.render(Told("cut", history)).decode()
+    text = html.render(SessionData("cut", history)).decode()
     assert "the log ends in the middle of &lt;an event&gt;" in text
     assert "compiling took 17.1 s; cold: Inductor generated the code of every graph; most of it: testing" in text
 
@@ -166,14 +166,14 @@ def test_a_page_says_when_on_what_and_from_which_revision_it_was() -> None:
     again = events.WorkerStarted(pid=1, torch="2.15", python="3.11", devices=("cpu",), seconds=1.0)
     history = fold([worker, again, *(event for event in log("resnet") if not isinstance(event, events.WorkerStarted))])
     assert history.worker is not None and history.worker.machine == MACHINE
-    text = html.render(Told("resnet", history)).decode()
+    text = html.render(SessionData("resnet", history)).decode()
     assert all(each in text for each in ("Debian 12", "2 × EPYC", "12.2.0", "a" * 40, " UTC<"))
     assert "not committed" not in text
 
 
 def test_a_page_has_what_was_printed_the_graphs_as_python_and_the_wrapper() -> None:
     history = fold([*log("resnet"), events.OutputWritten(run=1, stream="stdout", text="epoch 1\n")])
-    text = html.render(Told("resnet", history)).decode()
+    text = html.render(SessionData("resnet", history)).decode()
     assert "what it printed to stdout, 8 characters" in text and "epoch 1" in text
     assert "0/0 inference as Python" in text and "the wrapper of 0/0 inference" in text
 
@@ -182,7 +182,7 @@ def test_a_traceback_is_folded_and_is_there_once() -> None:
     failure = Failure(kind="torch", message="it broke", traceback="Traceback ...\n" + "  torch frame\n" * 200)
     started = [event for event in log("breaking") if isinstance(event, events.RunStarted)]
     ended = events.RunEnded(run=started[0].run, verdict="failed", seconds=1.0, failure=failure)
-    text = html.render(Told("s", fold([*started, ended]))).decode()
+    text = html.render(SessionData("s", fold([*started, ended]))).decode()
     assert text.count("  torch frame") == 200
     before = text[: text.index("  torch frame")]
     assert before.rfind("<summary>the traceback</summary>") > before.rfind("</details>")
@@ -199,14 +199,14 @@ def test_torch_settings_that_are_not_defaults_and_its_variables_are_in_every_rep
     worker = events.WorkerStarted(pid=1, torch="2.15", python="3.11", devices=("cpu",), seconds=1.0, machine=machine)
     read = events.SettingsRead(run=1, settings=("torch._dynamo.config.recompile_limit = 2",))
     recorded = [event for event in log("resnet") if not isinstance(event, events.WorkerStarted)]
-    told = Told("resnet", fold([worker, *recorded, read]))
+    told = SessionData("resnet", fold([worker, *recorded, read]))
     for render in (html.render, markdown.render, json.render):
         text = re.sub("<[^>]*>", "", render(told).decode())
         assert all(each in text for each in ("recompile_limit = 2", "TORCHINDUCTOR_FREEZING")), render
-    without = html.render(Told("resnet", fold([worker, *recorded, replace(read, settings=())]))).decode()
+    without = html.render(SessionData("resnet", fold([worker, *recorded, replace(read, settings=())]))).decode()
     assert "Every setting of torch" in without
     assert (
-        "Every setting of torch" not in html.render(Told("resnet", fold([worker, *recorded]))).decode()
+        "Every setting of torch" not in html.render(SessionData("resnet", fold([worker, *recorded]))).decode()
     )  # not recorded
 
 

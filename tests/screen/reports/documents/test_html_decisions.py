@@ -14,8 +14,8 @@ from idbg import views
 from idbg.analysis.decisions import times
 from idbg.analysis.decisions.recompiles import timelines
 from idbg.render.html.code import highlighted
-from idbg.reports import kept_scripts
-from idbg.reports.documents import Told
+from idbg.reports import session_scripts
+from idbg.reports.documents import SessionData
 from idbg.reports.documents.html.sections import breaks, compared, decisions, guards, repros, time
 from idbg.schema import events
 from idbg.schema.runs import History, Run, fold
@@ -32,8 +32,8 @@ from tests.harness.recorded import RECORDINGS, log
 HOSTILE = "</script><img src=x onerror=alert(1)>]]>\x1b[31m\udc80\u202e'\"&{{ 7*7 }}"
 
 
-def told(name: str, folder: str = "") -> Told:
-    return Told(name, fold(log(name)), folder)
+def told(name: str, folder: str = "") -> SessionData:
+    return SessionData(name, fold(log(name)), folder)
 
 
 def run_of(name: str) -> Run:
@@ -74,7 +74,7 @@ def test_each_break_and_recompile_is_told_with_what_to_do_about_it() -> None:
 
 def test_a_run_without_a_break_says_so_and_one_that_compiled_nothing_is_not_there() -> None:
     assert "no graph breaks" in found(breaks.section(told("switched"))).texts
-    assert breaks.section(Told("", History())) is None
+    assert breaks.section(SessionData("", History())) is None
 
 
 def test_guards_that_failed_come_first_with_what_came_of_it() -> None:
@@ -109,7 +109,7 @@ def test_the_time_of_a_compile_adds_up_in_words_and_is_drawn() -> None:
 def test_a_session_without_spans_has_its_phases_and_says_what_is_missing() -> None:
     page = found(time.section(told("planted")))
     assert "were not recorded in this session" in page.text and "21.4 s" in page.texts
-    assert time.section(Told("", History())) is None
+    assert time.section(SessionData("", History())) is None
 
 
 def test_a_repro_stands_whole_with_its_status_and_what_runs_it(minified: Path) -> None:
@@ -117,7 +117,7 @@ def test_a_repro_stands_whole_with_its_status_and_what_runs_it(minified: Path) -
     assert page.faults == []
     history = told("minified").history
     for repro in history.repros:
-        script = kept_scripts.read(repro.path, str(minified)).text
+        script = session_scripts.read(repro.path, str(minified)).text
         assert all(line.strip() in page.text for line in script.splitlines()[3:5])
         assert f"python {minified / repro.path.removeprefix('minified/')} runs it" in page.text
     assert "reproduces" in page.text
@@ -141,14 +141,14 @@ def test_nothing_outside_the_sessions_folder_is_read(tmp_path: Path) -> None:
     (home / "repros" / "own.py").write_text("print()")
     os.mkfifo(home / "repros" / "pipe.py")
     for path in (str(secret), "../secret.py", "repros/../../secret.py", "repros/link.py", "/etc/hostname"):
-        assert kept_scripts.read(path, str(home)).text == "", path
-    assert kept_scripts.read("repros/pipe.py", str(home)).problem == "it is no regular file"
-    assert kept_scripts.read("repros", str(home)).text == "" and kept_scripts.read("a\0b", str(home)).text == ""
-    assert kept_scripts.read("repros/own.py", str(home)).text == "print()"
-    assert kept_scripts.read("/home/other/session/repros/own.py", str(home)).text == "print()", "it was moved"
-    assert kept_scripts.read("repros/own.py", "").problem == "where the session lies is not known"
-    (home / "repros" / "large.py").write_bytes(b"#" * (kept_scripts.LARGEST + 1))
-    assert "too large" in kept_scripts.read("repros/large.py", str(home)).problem
+        assert session_scripts.read(path, str(home)).text == "", path
+    assert session_scripts.read("repros/pipe.py", str(home)).problem == "it is no regular file"
+    assert session_scripts.read("repros", str(home)).text == "" and session_scripts.read("a\0b", str(home)).text == ""
+    assert session_scripts.read("repros/own.py", str(home)).text == "print()"
+    assert session_scripts.read("/home/other/session/repros/own.py", str(home)).text == "print()", "it was moved"
+    assert session_scripts.read("repros/own.py", "").problem == "where the session lies is not known"
+    (home / "repros" / "large.py").write_bytes(b"#" * (session_scripts.LARGEST + 1))
+    assert "too large" in session_scripts.read("repros/large.py", str(home)).problem
 
 
 def test_a_session_of_two_runs_and_two_sessions_are_held_against_one_another() -> None:
@@ -162,7 +162,7 @@ def test_a_session_of_two_runs_and_two_sessions_are_held_against_one_another() -
     two = replace(told("breaking"), other=told("resnet"))
     text = found(compared.section(two)).text
     assert "run 1 of resnet" in text and "run 1 of breaking" in text
-    assert compared.section(told("resnet")) is None and compared.section(Told("", History())) is None
+    assert compared.section(told("resnet")) is None and compared.section(SessionData("", History())) is None
 
 
 def test_hostile_words_stay_text(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_hostile_words_stay_text(tmp_path: Path) -> None:
             spans = tuple(msgspec.structs.replace(each, what=HOSTILE) for each in event.spans)
             event = msgspec.structs.replace(event, spans=spans)
         spoilt.append(event)
-    session = Told(HOSTILE, fold(spoilt), str(tmp_path), told("switched"))
+    session = SessionData(HOSTILE, fold(spoilt), str(tmp_path), told("switched"))
     for section in (breaks, guards, decisions, time, repros, compared):
         page = found(section.section(session))
         assert "img" not in page.tags and "script" not in page.tags

@@ -10,7 +10,7 @@ from idbg.checking import check as checks
 from idbg.format.amounts import column_figure, seconds
 from idbg.reports import diff as told_diff
 from idbg.reports import text
-from idbg.reports.documents import Told
+from idbg.reports.documents import SessionData
 from idbg.reports.documents.html.sections import bench, diff, violations
 from idbg.schema import events
 from idbg.schema.bench import Rows
@@ -26,8 +26,8 @@ from tests.harness.recorded import log
 HOSTILE = "</script><img src=x onerror=alert(1)>]]>\x1b[31m\udc80\u202e'\"&{{ 7*7 }}"
 
 
-def told(name: str) -> Told:
-    return Told(name, fold(log(name)))
+def told(name: str) -> SessionData:
+    return SessionData(name, fold(log(name)))
 
 
 def run_of(name: str) -> Run:
@@ -74,16 +74,16 @@ def test_what_a_rule_costs_is_said_with_it(accelerator: str, said: str) -> None:
     findings = checks.check(run, "aten", [preset]).accelerators[0].findings
     run.target = replace(run.target, accelerator=accelerator, rules=rules_for(Target(accelerator=accelerator))[0])
     run.violations = [violation for each in findings for violation in each.violations()]
-    page = found(violations.section(Told("", history)))
+    page = found(violations.section(SessionData("", history)))
     assert said in page.text
 
 
 def test_no_rule_asked_is_not_no_rule_broken() -> None:
     assert "no rule of mock is broken in 3 graphs" in found(violations.section(told("planted"))).text
-    nothing = found(violations.section(Told("", History()))).text
+    nothing = found(violations.section(SessionData("", History()))).text
     assert "Nothing was run" in nothing and "idbg check FILE.py" in nothing
     unasked = [replace(each, checked=False) if isinstance(each, events.RunEnded) else each for each in log("planted")]
-    page = found(violations.section(Told("", fold(unasked)))).text
+    page = found(violations.section(SessionData("", fold(unasked)))).text
     assert "no rule of mock is broken in 3 graphs" in page
 
 
@@ -107,9 +107,9 @@ def test_the_page_has_the_numbers_of_the_json(name: str) -> None:
 def test_a_wrong_pass_is_told_by_stage_with_its_node_and_maker() -> None:
     page = found(diff.section(told("wrong_pass")))
     report = run_of("wrong_pass").diff
-    assert report is not None and report.guilty_stage is not None and report.guilty_stage.made_by is not None
-    assert report.guilty_stage.node in page.texts
-    assert report.guilty_stage.made_by.name in page.text
+    assert report is not None and report.first_wrong_stage is not None and report.first_wrong_stage.made_by is not None
+    assert report.first_wrong_stage.node in page.texts
+    assert report.first_wrong_stage.made_by.name in page.text
     assert "reject" in " ".join(page.values("class")).split(), "the guilty stage stands out"
     assert "right" not in " ".join(page.values("class")).split(), "which is where the page puts a graph"
 
@@ -118,7 +118,7 @@ def test_a_comparison_that_was_not_made_or_not_ended_is_said_to_be_so() -> None:
     page = found(diff.section(told("resnet")))
     assert "numbers were not compared: idbg diff examples/resnet.py" in page.text
     cut = [each for each in log("planted") if not isinstance(each, events.Compared | events.RunEnded)]
-    assert "has no verdict: it did not come to its end" in found(diff.section(Told("", fold(cut)))).text
+    assert "has no verdict: it did not come to its end" in found(diff.section(SessionData("", fold(cut)))).text
 
 
 def test_every_row_of_a_benchmark_is_told_with_its_spread_and_what_was_not_measured() -> None:
@@ -139,7 +139,7 @@ def test_hostile_names_stay_text(name: str) -> None:
     history = fold([hostile(each) for each in log(name)])
     history.rows = Rows(replace(row, program=HOSTILE, backend=HOSTILE, reason=HOSTILE) for row in history.rows)
     for section in (violations, diff, bench):
-        page = found(section.section(Told(HOSTILE, history)))
+        page = found(section.section(SessionData(HOSTILE, history)))
         assert "img" not in page.tags and "script" not in page.tags
         assert "\x1b" not in page.text and "\u202e" not in page.text and "49" not in page.values("href")
 

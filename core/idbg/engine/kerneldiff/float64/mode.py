@@ -26,7 +26,7 @@ from idbg.engine.kerneldiff.float64.undeclared import Before, UndeclaredWrite
 from idbg.engine.kerneldiff.float64.where_taken import in_place
 from idbg.engine.kerneldiff.float64.wide_ops import in_float64
 from idbg.engine.kerneldiff.tensors.home import brought, is_away
-from idbg.schema.errors import said
+from idbg.schema.errors import exception_text
 
 _WAS = "_idbg_was"  # on a tensor of ours: the dtype that the program's own would have, where it is not `like`
 
@@ -347,5 +347,5 @@ class Float64(TorchDispatchMode):
 
 def why_not(error: BaseException) -> str:
     """One sentence for a report: why there is no float64 side."""
-    told = said(error).strip().partition("\n")[0] or type(error).__name__
+    told = exception_text(error).strip().partition("\n")[0] or type(error).__name__
     return told if isinstance(error, NotInFloat64) else f"the program cannot run in float64: {told}"

@@ -8,7 +8,7 @@ from torch import Tensor
 from idbg.engine.kerneldiff.tensors import cease
 from idbg.engine.kerneldiff.tensors.cease import Nonfinite
 from idbg.schema.diff import KernelError
-from idbg.schema.faults import NanBirth
+from idbg.schema.faults import NanOrigin
 
 
 @dataclass(frozen=True)
@@ -20,9 +20,9 @@ class Appeared:
     elements: int
     dtype: str
 
-    def birth(self, launch: KernelError, file: str, line: int) -> NanBirth:
+    def birth(self, launch: KernelError, file: str, line: int) -> NanOrigin:
         """It as a record: `file` and `line` are the node's."""
-        return NanBirth(
+        return NanOrigin(
             side="compiled",
             what=self.found.what,
             phase="backward" if launch.part == "backward" else "forward",
@@ -53,9 +53,9 @@ def appeared(node: str, value: Tensor, eagers: object) -> Iterator[Appeared]:
             yield Appeared(node, found, value.numel(), str(value.dtype).removeprefix("torch."))
 
 
-def first_of_each(births: Iterable[NanBirth]) -> tuple[NanBirth, ...]:
+def first_of_each(births: Iterable[NanOrigin]) -> tuple[NanOrigin, ...]:
     """The first birth of NaN and the first of an infinity, in the order in which they were born."""
-    first: dict[str, NanBirth] = {}
+    first: dict[str, NanOrigin] = {}
     for birth in births:
         first.setdefault(birth.what, birth)
     return tuple(first.values())

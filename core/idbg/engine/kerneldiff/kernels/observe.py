@@ -17,7 +17,7 @@ from idbg.engine.kerneldiff.kernels.watch import Watch
 from idbg.engine.kerneldiff.tensors.allowance import GIVEN_K
 from idbg.schema.diff import KernelError
 from idbg.schema.errors import BadInput
-from idbg.schema.faults import NanBirth
+from idbg.schema.faults import NanOrigin
 
 
 class Observation:
@@ -43,7 +43,7 @@ class Observation:
         return tuple((watch, place) for watch in self._in_order() for place, _ in enumerate(watch.errors()))
 
     @property
-    def births(self) -> tuple[NanBirth, ...]:
+    def births(self) -> tuple[NanOrigin, ...]:
         """The first NaN, and the first infinity, that a launch wrote where eager has none."""
         return first_of_each(birth for watch in self._in_order() for birth in watch.births())
 

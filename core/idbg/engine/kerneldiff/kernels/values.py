@@ -20,7 +20,7 @@ from idbg.engine.kerneldiff.float64 import attention
 from idbg.engine.kerneldiff.kernels.philox import drawn
 from idbg.engine.kerneldiff.kernels.user_reference import reference_of
 from idbg.engine.kerneldiff.tensors.home import brought, home
-from idbg.schema.errors import said
+from idbg.schema.errors import exception_text
 
 AS_OWN: Final = object()
 """Stands for an exact value that is the own one, widened."""
@@ -76,7 +76,7 @@ def computed(gm: GraphModule, node: Node, known: Known, *, exact: bool = True) -
             return Both(AS_OWN, own)
         return Both(_exact(node, known), own)
     except (RuntimeError, TypeError, ValueError, NotImplementedError, LookupError, AttributeError) as error:
-        reason = (said(error).strip() or type(error).__name__).splitlines()[0]
+        reason = (exception_text(error).strip() or type(error).__name__).splitlines()[0]
         raise Unknown(f"{node.name} cannot be computed by itself: {reason}") from error
 
 

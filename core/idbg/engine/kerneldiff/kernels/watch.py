@@ -34,7 +34,7 @@ from idbg.engine.kerneldiff.kernels.verdict import errors_of, judge_given
 from idbg.engine.kerneldiff.tensors.allowance import Size
 from idbg.engine.kerneldiff.tensors.compare import compare_tensors
 from idbg.schema.diff import KernelError, TensorDiff
-from idbg.schema.faults import NanBirth
+from idbg.schema.faults import NanOrigin
 from idbg.schema.graphs import GraphId
 
 _STEPS = re.compile(r"(sign|floor|ceil|round|trunc|frac|fmod|remainder|floor_divide|argmax|argmin|bucketize)(\..*)?")
@@ -336,7 +336,7 @@ class Watch:
             launch, self.seen[number], launch.nodes or tuple(each.node for each in self._held_by(number))
         )
 
-    def births(self) -> Iterator[NanBirth]:
+    def births(self) -> Iterator[NanOrigin]:
         """NaN and infinities that launches wrote where eager has none, in the order of the wrapper's lines."""
         for told, seen in zip(self.errors(), self.seen, strict=False):
             yield from (one.birth(told, *self._place([one.node], ())) for one in seen.appeared)

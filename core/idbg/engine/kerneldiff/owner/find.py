@@ -22,16 +22,16 @@ from idbg.engine.kerneldiff.owner.taking import Taken, Taking
 from idbg.engine.kerneldiff.owner.verdict import Evidence, judge_owner, unjudged
 from idbg.engine.kerneldiff.sides.run import Call, Side, run_side
 from idbg.engine.kerneldiff.sides.subject import Subject
+from idbg.schema.attribution import KernelAttribution
 from idbg.schema.diff import DiffReport, KernelError
 from idbg.schema.errors import BadInput
-from idbg.schema.owner import OwnerVerdict
 
 
 @dataclass(frozen=True)
 class OwnerFinding:
     """The verdict of a launch, and what a script of it is written from: `plan` is None where it was not taken."""
 
-    verdict: OwnerVerdict
+    verdict: KernelAttribution
     error: KernelError
     plan: Plan | None = None
     taken: Taken | None = None

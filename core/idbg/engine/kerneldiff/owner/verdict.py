@@ -10,9 +10,9 @@ from idbg.engine.kerneldiff.owner.plan import Plan
 from idbg.engine.kerneldiff.owner.taking import RETURN, Overwritten
 from idbg.engine.kerneldiff.tensors.allowance import epsilon
 from idbg.format.amounts import figure
+from idbg.schema.attribution import AttributionKind, KernelAttribution
 from idbg.schema.blame import StageError
 from idbg.schema.diff import LARGEST, DiffReport, KernelError, launch_name
-from idbg.schema.owner import OwnerKind, OwnerVerdict
 
 _FAR = 64  # ulps: an error that a user may ask about; rounding of one op or a few is below
 
@@ -59,12 +59,12 @@ class Evidence:
         return max(self.found, key=lambda one: (one.run.excess, one.worst.error.rmse))
 
 
-def judge_owner(evidence: Evidence, seconds: float | None = None) -> OwnerVerdict:
+def judge_owner(evidence: Evidence, seconds: float | None = None) -> KernelAttribution:
     """The verdict, in a sentence. It knows of no script yet."""
     worst = evidence.worst
     kind, said, other = _decided(evidence, worst)
     error = evidence.error
-    verdict = OwnerVerdict(
+    verdict = KernelAttribution(
         launch=evidence.launch, name=error.name, handle=error.handle, kind=kind, sentence=said, cause=other
     )
     if worst is None:
@@ -81,18 +81,18 @@ def judge_owner(evidence: Evidence, seconds: float | None = None) -> OwnerVerdic
     )
 
 
-def unjudged(report: DiffReport, launch: int, why: str) -> OwnerVerdict:
+def unjudged(report: DiffReport, launch: int, why: str) -> KernelAttribution:
     """The verdict of a launch of which nothing could be found out."""
     error = report.kernels[launch]
     said = _unknown(launch_name(error, report.kernels), why)
-    return OwnerVerdict(launch=launch, name=error.name, handle=error.handle, kind="unjudged", sentence=said)
+    return KernelAttribution(launch=launch, name=error.name, handle=error.handle, kind="unjudged", sentence=said)
 
 
 def _unknown(name: str, why: str) -> str:
     return f"whose error {name} has is not known: {why}"
 
 
-Decided = tuple[OwnerKind, str, int | None]
+Decided = tuple[AttributionKind, str, int | None]
 
 
 def _decided(evidence: Evidence, worst: Alone | None) -> Decided:

@@ -24,7 +24,7 @@ from idbg.engine.kerneldiff.sides.run import Call, run_side
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.kerneldiff.tensors import cease
 from idbg.engine.kerneldiff.tensors.cease import Nonfinite, What
-from idbg.schema.faults import NanBirth
+from idbg.schema.faults import NanOrigin
 from idbg.schema.programs import Failure
 
 SEARCHED = "eager, looked at op by op"
@@ -33,7 +33,7 @@ _NODE = re.compile(r"(?:.*::)?(\w+?)(?:Backward\d*)?$")
 _WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
-def eager_births(subject: Subject, *, backward: bool = False) -> tuple[tuple[NanBirth, ...], Failure | None]:
+def eager_births(subject: Subject, *, backward: bool = False) -> tuple[tuple[NanOrigin, ...], Failure | None]:
     """What the state and the inputs hold before anything runs; then the first NaN and the first infinity that are born
     in the forward, and likewise in the backward, as far as it comes; and why it did not come to its end.
     """
@@ -50,7 +50,7 @@ def eager_births(subject: Subject, *, backward: bool = False) -> tuple[tuple[Nan
     return (*given, *mode.births.values()), side.result.failure
 
 
-def _given(subject: Subject) -> Iterator[NanBirth]:
+def _given(subject: Subject) -> Iterator[NanOrigin]:
     for name, value in subject.tensors.items():
         if not cease.can_hold(value) or cease.is_finite(value):
             continue
@@ -66,7 +66,7 @@ class _Births(TorchDispatchMode):
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.births: dict[tuple[str, What], NanBirth] = {}
+        self.births: dict[tuple[str, What], NanOrigin] = {}
 
     def __torch_dispatch__(
         self, func: Op, types: object, args: tuple[object, ...] = (), kwargs: Mapping[str, object] | None = None
@@ -202,9 +202,9 @@ def _words(node: str) -> str:
     return _WORD.sub("_", match[1]).lower() if match else node
 
 
-def _birth(first: Nonfinite, value: Tensor, **more: object) -> NanBirth:
+def _birth(first: Nonfinite, value: Tensor, **more: object) -> NanOrigin:
     fields = {"name": "", **more}
-    return NanBirth(
+    return NanOrigin(
         side="eager",
         what=first.what,
         index=first.index,

@@ -123,7 +123,7 @@ def accused(found: DiffReport, judged: DiffReport) -> DiffReport:
     """What was found where nothing could be judged: a stage or a launch that is proven wrong, of equal draws, makes the
     comparison a failed one all the same, as it was `judged`.
     """
-    if not found.not_comparable or (found.guilty_stage is None and found.culprit is None):
+    if not found.not_comparable or (found.first_wrong_stage is None and found.culprit is None):
         return found
     return replace(found, verdict=judged.verdict, not_comparable="", outputs=judged.outputs, gradients=judged.gradients)
 

@@ -32,7 +32,7 @@ from idbg.engine.kerneldiff.stages.first_bad import FirstBad, first_bad
 from idbg.engine.kerneldiff.stages.makers import Step, maker_of
 from idbg.engine.kerneldiff.stages.nonfinite import OwnStep, first_nonfinite, first_unlike
 from idbg.schema.blame import STAGES, Maker, StageError, StageName
-from idbg.schema.errors import said
+from idbg.schema.errors import exception_text
 from idbg.schema.graphs import GraphId, Part
 from idbg.schema.graphs import Stage as GraphStage
 
@@ -311,7 +311,7 @@ def _narrowed(made: Computed) -> str:
 
 
 def _first_line(error: BaseException) -> str:
-    return (said(error).strip() or type(error).__name__).splitlines()[0]
+    return (exception_text(error).strip() or type(error).__name__).splitlines()[0]
 
 
 def _trace(bad: FirstBad) -> str:

@@ -14,7 +14,7 @@ from idbg.engine.failures.owners import chain, is_own, own_frames
 from idbg.engine.repro.error_message import fragment, shortened
 from idbg.engine.repro.failed_compile import telling
 from idbg.schema.decisions.dynamo import GraphBreak
-from idbg.schema.errors import said
+from idbg.schema.errors import exception_text
 from idbg.schema.repros import Signature, Sought
 from idbg.schema.runs import Run
 
@@ -71,7 +71,7 @@ def wanted_of(sought: Sought, error: BaseException | None, run: Run) -> FailureP
 def of_error(error: BaseException) -> FailurePattern:
     """An exception that ended the program."""
     link = telling(error)
-    message = shortened(said(link))
+    message = shortened(exception_text(link))
     name = type(link).__name__
     traced = next(filter(None, map(exceptions.traced_stack, (link, *chain(error)))), ())
     frames = [frame for frame in traced if is_own(frame.filename)] or list(own_frames(error))

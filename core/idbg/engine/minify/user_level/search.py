@@ -28,7 +28,7 @@ from idbg.engine.repro.definitions import own_lowerings
 from idbg.reduce.sources import parsed
 from idbg.reduce.statements import reduce_source
 from idbg.reduce.tries import Stopped, Tries
-from idbg.schema.errors import ProgramError, said
+from idbg.schema.errors import ProgramError, exception_text
 from idbg.schema.programs import Program, Target
 from idbg.schema.repros import Budget, Minified, MinifyProgress, OtherFailure, Signature
 
@@ -81,7 +81,8 @@ def _search(
         parsed(file.read_text(encoding="utf-8"))
     except (SyntaxError, ValueError) as error:
         raise ProgramError(
-            f"{file.name} is no Python, so nothing of it can be left out: {said(error)}", hint="mend that first"
+            f"{file.name} is no Python, so nothing of it can be left out: {exception_text(error)}",
+            hint="mend that first",
         ) from error
     if wanted.command:
         return _OfACommand(program, target, wanted, place, budget, tell, file)

@@ -1,13 +1,13 @@
 """How is a session told to somebody who was not there: as one page that opens anywhere, without a network?"""
 
-from idbg.reports.documents import Told
+from idbg.reports.documents import SessionData
 
 ABOUT = "one page for a browser, with everything in it"
 SUFFIXES = (".html", ".htm")
 
 
-def render(told: Told) -> bytes:
+def render(session: SessionData) -> bytes:
     """The whole page, UTF-8: what `sections/` has to say, our CSS and JavaScript, and nothing that is fetched."""
     from idbg.reports.documents.html.page import page
 
-    return page(told).encode()
+    return page(session).encode()

@@ -7,7 +7,7 @@ from markupsafe import Markup
 
 from idbg.render.html.templating import fill, static
 from idbg.reports import drawings
-from idbg.reports.documents import Told
+from idbg.reports.documents import SessionData
 from idbg.reports.documents.html.sections import bench, breaks, diff, repros, summary, time, violations
 from idbg.schema.bench import Row, Rows
 from idbg.schema.diff import DiffReport
@@ -24,21 +24,21 @@ Part = tuple[str, Markup, bool]
 """What unfolds: its title, what is in it, whether it stands open."""
 
 
-def of_session(told: Told) -> str:
+def of_session(session: SessionData) -> str:
     """What is wrong of all runs, and of the last run what a run tells; what was measured; the repros."""
-    history = told.history
+    history = session.history
     parts = list(_parts(history.last)) if history.last else []
     if history.rows or history.kernels:
-        parts.append((bench.TITLE, bench.section(told), False))
+        parts.append((bench.TITLE, bench.section(session), False))
     if history.repros:
-        parts.append((repros.TITLE, repros.section(told), False))
-    return _standing(summary.section(told), parts, title=f"session {told.name}", folder=told.folder)
+        parts.append((repros.TITLE, repros.section(session), False))
+    return _standing(summary.section(session), parts, title=f"session {session.name}", folder=session.folder)
 
 
 def of_run(run: Run) -> str:
     """What is wrong, the worst first; violations, numbers, breaks and time unfold."""
-    told = Told("", History(runs={run.number: run}))
-    return _standing(summary.section(told), list(_parts(run)))
+    session = SessionData("", History(runs={run.number: run}))
+    return _standing(summary.section(session), list(_parts(run)))
 
 
 def of_diff(report: DiffReport) -> str:
@@ -61,15 +61,15 @@ def of_kernels(times: KernelTimes) -> str:
 
 def _parts(run: Run) -> Iterator[Part]:
     """What a run has to tell; the first that is wrong stands open."""
-    told = Told("", History(runs={run.number: run}))
+    session = SessionData("", History(runs={run.number: run}))
     wrong = run.diff is not None and run.diff.verdict == "failed"
     if run.violations:
-        yield violations.TITLE, violations.section(told), not wrong
+        yield violations.TITLE, violations.section(session), not wrong
     if run.diff is not None:
-        yield diff.TITLE, diff.section(told), wrong
+        yield diff.TITLE, diff.section(session), wrong
     if run.breaks or run.recompiles:
-        yield breaks.TITLE, breaks.section(told) or Markup(), False
-    if (spent := time.without_trace(told)) is not None:
+        yield breaks.TITLE, breaks.section(session) or Markup(), False
+    if (spent := time.without_trace(session)) is not None:
         yield time.TITLE, spent, False
 
 

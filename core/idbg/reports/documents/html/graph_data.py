@@ -1,7 +1,7 @@
-"""What does the page's script need of the graphs: nodes, groups, drawings, and what belongs to what?
+"""Collect what the page's script needs of the graphs: nodes, groups, drawings, kernels and violations.
 
-Told by columns, with each text once (`strings`, by number), and only what is there. The script makes elements of what
-is looked at, and of nothing else.
+Data is by columns, with each text once (`strings`, by number), and without what is empty. The script makes elements
+only of what is looked at.
 """
 
 import re
@@ -149,7 +149,7 @@ def collected(runs: Sequence[Run]) -> Collected:
 
 
 class _RunData:
-    """What is told of one run's graphs, of those that are shown."""
+    """The data of one run's graphs, of those that are shown."""
 
     def __init__(self, run: Run, graphs: dict[GraphId, Graph], data: GraphsData, texts: _Texts, files: _Texts) -> None:
         self._run, self._graphs, self._data, self._texts, self._files = run, graphs, data, texts, files
@@ -203,27 +203,27 @@ class _RunData:
         )
 
     def _kernels_of(self, graph: Graph) -> Sparse:
-        told: Sparse = {}
+        kernels: Sparse = {}
         for at, node in enumerate(graph.nodes):
             uses = self._provenance.kernels_of(graph.node_id(node.name))
             if uses:
                 numbers = (self._kernels[links.kernel(self._run.number, kernel)] for kernel, _ in uses)
-                told[str(at)] = list(dict.fromkeys(numbers))
-        return told
+                kernels[str(at)] = list(dict.fromkeys(numbers))
+        return kernels
 
     def _violations_of(self, graph: Graph, place: dict[str, int]) -> dict[str, list[list[int]]]:
-        told: dict[str, list[list[int]]] = {}
+        violations: dict[str, list[list[int]]] = {}
         for each in self._run.violations:
             if each.node.graph == graph.id and each.node.name in place:
                 words = (each.severity, each.rule, f"{each.found}, wanted {each.wanted}", each.fix)
-                told.setdefault(str(place[each.node.name]), []).append(
+                violations.setdefault(str(place[each.node.name]), []).append(
                     self._texts.column(short(word, 400) for word in words)
                 )
-        return told
+        return violations
 
     def _others(self, graph: Graph) -> dict[str, Sparse]:
         """The nodes of other graphs of the frame that are the same computations."""
-        told: dict[str, Sparse] = {}
+        others: dict[str, Sparse] = {}
         for number, other in enumerate(self._graphs.values(), self._first):
             if other.id == graph.id or other.id.frame != graph.id.frame:
                 continue
@@ -236,8 +236,8 @@ class _RunData:
                 if same:
                     column[str(at)] = same
             if column:
-                told[str(number)] = column
-        return told
+                others[str(number)] = column
+        return others
 
     def _counterparts(self, graph: Graph, name: str, other: GraphId) -> list[NodeId]:
         return self._provenance.counterparts(graph.node_id(name), other)

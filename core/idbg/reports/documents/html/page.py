@@ -5,24 +5,24 @@ from markupsafe import Markup
 from idbg import __version__
 from idbg.render.html.templating import content_hash, fill, static
 from idbg.reports import drawings
-from idbg.reports.documents import Told
+from idbg.reports.documents import SessionData
 from idbg.reports.documents.html import sections
 
 SCRIPTS = ("page.js", "search.js", "graphs.js", "tables.js")
 STYLES = ("page.css", "print.css")
 
 
-def page(told: Told) -> Markup:
+def page(session: SessionData) -> Markup:
     """The page as one text."""
     style, script = f"{_joined(STYLES)}\n{drawings.style()}", _joined(SCRIPTS)
     return fill(
         "page.html",
-        name=told.name,
+        name=session.name,
         version=__version__,
         policy=_policy(style, script),
         style=Markup(style),
         script=Markup(script),
-        sections=list(sections.of(told)),
+        sections=list(sections.of(session)),
     )
 
 

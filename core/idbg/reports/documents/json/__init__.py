@@ -3,11 +3,10 @@
 import msgspec
 
 import idbg
-from idbg.reports import diff
+from idbg.reports import decisions, diff
 from idbg.reports import json as of_run
-from idbg.reports.decisions import TYPES, telling
 from idbg.reports.diagnostics import Diagnostic, changes, diagnostics, last_runs, of_history
-from idbg.reports.documents import Told
+from idbg.reports.documents import SessionData
 from idbg.reports.repros_json import ReproReport, repro_report
 from idbg.schema import strict_json
 from idbg.schema.bench import Row
@@ -17,7 +16,7 @@ from idbg.schema.runs import History, Run
 
 ABOUT, SUFFIXES = "everything, for another program", (".json",)
 SCHEMA = "idbg.session/1"
-DECISIONS = tuple(name for name in TYPES if name != "constraints")  # those are the run's violations
+DECISIONS = tuple(name for name in decisions.TYPES if name != "constraints")  # those are the run's violations
 
 
 class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,20 +71,20 @@ class SessionReport(msgspec.Struct, frozen=True, kw_only=True):
     missing: list[str]
 
 
-def render(told: Told) -> bytes:
+def render(session: SessionData) -> bytes:
     """The report as strict JSON, on one line: indented, that of a large model takes twice the room."""
-    return strict_json.encode(session_report(told)) + b"\n"
+    return strict_json.encode(session_report(session)) + b"\n"
 
 
-def session_report(told: Told) -> SessionReport:
+def session_report(session: SessionData) -> SessionReport:
     """The session as far as it has come."""
-    history = told.history
+    history = session.history
     last = last_runs(history)
     numbers = {run.number for run in last}
     found = of_history(history)
     return SessionReport(
         schema=SCHEMA,
-        session=told.name,
+        session=session.name,
         idbg=idbg.__version__,
         verdict=_worst(last),
         worker=_worker(history),
@@ -94,12 +93,12 @@ def session_report(told: Told) -> SessionReport:
         repros=[repro_report(each) for each in history.repros],
         rows=list(history.rows),
         kernels=history.kernels,
-        beside=_beside(found, told.other),
+        beside=_beside(found, session.other),
         missing=history.missing,
     )
 
 
-def _beside(found: list[Diagnostic], other: Told | None) -> BesideReport | None:
+def _beside(found: list[Diagnostic], other: SessionData | None) -> BesideReport | None:
     if other is None:
         return None
     new, gone = changes(found, of_history(other.history))
@@ -127,7 +126,7 @@ def _run(run: Run, *, last: bool) -> SessionRun:
         torch_settings=None if run.torch_settings is None else list(run.torch_settings),
         diagnostics=diagnostics(run),
         diff=_json(None if run.diff is None else diff.as_json(run.diff)),
-        decisions={name: _json(telling(name).as_json(run)) for name in DECISIONS},
+        decisions={name: _json(decisions.as_json(name, run)) for name in DECISIONS},
     )
 
 

@@ -18,12 +18,12 @@ from idbg.format.amounts import counted
 from idbg.format.plain_text import one_line, plain
 from idbg.format.verdicts import rules_words, verdict_words
 from idbg.reports.diagnostics import Diagnostic, diagnostics, last_runs, stable_file
-from idbg.reports.documents import Told
+from idbg.reports.documents import SessionData
 from idbg.schema.errors import AcceleratorError
 from idbg.schema.runs import History, Run
 
 ABOUT, SUFFIXES = "test cases for a CI", (".xml", ".junit")
-MOST_TOLD = 100  # findings of a case
+MOST_FINDINGS = 100  # findings of a case
 MOST_OUTPUT = 20_000  # characters of what the program printed: its end
 _MOST_NAME, _MOST_TEXT = 250, 2_000
 
@@ -44,11 +44,11 @@ class Case(NamedTuple):
         return tuple(each for each in self.found if each.level == "error")
 
 
-def render(told: Told) -> bytes:
+def render(session: SessionData) -> bytes:
     """The file as UTF-8."""
-    suites = [_suite(run, told.history, number) for number, run in enumerate(last_runs(told.history))]
-    suites += [_lacking(told)] if told.history.missing else []
-    root = ElementTree.Element("testsuites", {"name": one_line(told.name, _MOST_NAME) or "idbg"})
+    suites = [_suite(run, session.history, number) for number, run in enumerate(last_runs(session.history))]
+    suites += [_lacking(session)] if session.history.missing else []
+    root = ElementTree.Element("testsuites", {"name": one_line(session.name, _MOST_NAME) or "idbg"})
     for count in ("tests", "failures", "errors"):
         root.set(count, str(sum(int(suite.get(count, "0")) for suite in suites)))
     root.extend(suites)
@@ -95,16 +95,16 @@ def _rules(run: Run, found: list[Diagnostic], unfinished: str) -> Iterator[Case]
     """One case a rule: those of the file in its order, then what was broken and is not in it."""
     violations = _of(found, "violation")
     stages = {graph.stage for graph in run.graphs}
-    told = set()
+    listed = set()
     try:
         rules = parse(run.target.rules).rules
     except AcceleratorError as error:
         rules = ()
         yield Case("the accelerator's rules", skipped=f"they cannot be read: {error.message}")
     for rule in rules:
-        if rule.name in told:
+        if rule.name in listed:
             continue
-        told.add(rule.name)
+        listed.add(rule.name)
         broken = tuple(each for each in violations if each.rule == rule.name)
         other = rule.stages and stages.isdisjoint(rule.stages)
         why = unfinished or ("" if run.checked else f"the backend {run.backend} asks no rules")
@@ -112,7 +112,7 @@ def _rules(run: Run, found: list[Diagnostic], unfinished: str) -> Iterator[Case]
         why = why or ("" if rule.enabled else "it is switched off")
         why = why or (f"it is about graphs of {', '.join(rule.stages)}, and there is none" if other else "")
         yield Case(_rule_name(run, rule.name), broken, "" if broken else why)
-    for name in dict.fromkeys(each.rule for each in violations if each.rule not in told):
+    for name in dict.fromkeys(each.rule for each in violations if each.rule not in listed):
         yield Case(_rule_name(run, name), tuple(each for each in violations if each.rule == name))
 
 
@@ -158,13 +158,13 @@ def _suite(run: Run, history: History, number: int) -> ElementTree.Element:
     return suite
 
 
-def _lacking(told: Told) -> ElementTree.Element:
+def _lacking(session: SessionData) -> ElementTree.Element:
     """What the session lacks may be what was wrong: a suite of its own, and an error."""
-    name = one_line(told.name, _MOST_NAME) or "idbg"
+    name = one_line(session.name, _MOST_NAME) or "idbg"
     counts = {"tests": "1", "failures": "0", "errors": "1", "skipped": "0"}
     suite = ElementTree.Element("testsuite", {"name": name, **counts})
     case = ElementTree.SubElement(suite, "testcase", {"name": "the session is whole", "classname": name})
-    missing = [one_line(text, _MOST_TEXT) for text in told.history.missing[:MOST_TOLD]]
+    missing = [one_line(text, _MOST_TEXT) for text in session.history.missing[:MOST_FINDINGS]]
     ElementTree.SubElement(case, "error", {"type": "missing", "message": missing[0]}).text = "\n".join(missing)
     return suite
 
@@ -201,9 +201,9 @@ def _case(case: Case, run: Run) -> ElementTree.Element:
     if case.errors:
         first = case.errors[0]
         more = f" (and {counted(len(case.errors) - 1, 'other')})" if len(case.errors) > 1 else ""
-        told = {"type": one_line(f"{first.kind}: {first.rule}", _MOST_NAME)}
-        told["message"] = one_line(first.message, _MOST_TEXT) + more
-        failed = ElementTree.SubElement(element, "error" if case.broken else "failure", told)
+        attributes = {"type": one_line(f"{first.kind}: {first.rule}", _MOST_NAME)}
+        attributes["message"] = one_line(first.message, _MOST_TEXT) + more
+        failed = ElementTree.SubElement(element, "error" if case.broken else "failure", attributes)
         failed.text = "\n".join(_lines(case.errors, run))
     rest = [each for each in case.found if each.level != "error"]
     if rest:
@@ -220,16 +220,16 @@ def _class_name(run: Run) -> str:
 
 def _lines(found: Iterable[Diagnostic], run: Run) -> Iterator[str]:
     """ "model.py:12: error: dtype is float64 ...", and what to do."""
-    told = list(found)
-    for each in told[:MOST_TOLD]:
+    listed = list(found)
+    for each in listed[:MOST_FINDINGS]:
         line = f":{each.line}" if each.line else ""
         place = f"{stable_file(run, each.file)}{line}: " if each.file else ""
         times = f" ({each.count:,} times)" if each.count > 1 and each.kind != "violation" else ""
         yield f"{one_line(place, _MOST_NAME)} {each.level}: {one_line(each.message, _MOST_TEXT)}{times}".strip()
         if each.fix:
             yield f"    {one_line(each.fix, _MOST_TEXT)}"
-    if len(told) > MOST_TOLD:
-        yield f"… and {counted(len(told) - MOST_TOLD, 'other')}"
+    if len(listed) > MOST_FINDINGS:
+        yield f"… and {counted(len(listed) - MOST_FINDINGS, 'other')}"
 
 
 def _text(parent: ElementTree.Element, tag: str, text: str) -> None:

@@ -12,13 +12,12 @@ from idbg.format.file_names import short
 from idbg.format.glyphs import VERDICT_SIGNS
 from idbg.format.verdicts import verdict_words
 from idbg.render.text import text as as_text
-from idbg.reports import diff, most_telling
-from idbg.reports.again import command
+from idbg.reports import diff, top_findings
+from idbg.reports.commands import command
 from idbg.reports.diagnostics import SIGNS, Diagnostic, changes, last_runs, of_history, stable_file
-from idbg.reports.documents import Told
+from idbg.reports.documents import SessionData
 from idbg.reports.documents.markdown.text import block, code, folded
-from idbg.reports.text import render as joined
-from idbg.reports.text import run_report
+from idbg.reports.text import counts, run_report
 from idbg.schema.runs import Run
 from idbg.views import bench
 
@@ -35,13 +34,19 @@ _BADNESS = [
 ]  # not known is not clean
 
 
-def render(told: Told) -> bytes:
+def render(session: SessionData) -> bytes:
     """The text, at most MOST characters of it; what is left out is said at its end."""
-    runs = last_runs(told.history)
-    found = of_history(told.history)
-    parts = [_head(told, runs), *_table(found, runs), *_beside(told, found), *_reproduce(runs), *_environment(told)]
+    runs = last_runs(session.history)
+    found = of_history(session.history)
+    parts = [
+        _head(session, runs),
+        *_table(found, runs),
+        *_beside(session, found),
+        *_reproduce(runs),
+        *_environment(session),
+    ]
     left_out = []
-    for title, text in _details(told, runs):
+    for title, text in _details(session, runs):
         room = (
             MOST - sum(len(part) + 2 for part in parts) - len(title) - 500
         )  # for the fold and what is said at the end
@@ -55,10 +60,10 @@ def render(told: Told) -> bytes:
     return ("\n\n".join(parts) + "\n").encode()
 
 
-def _head(told: Told, runs: list[Run]) -> str:
-    missing = [f"- ⚠ {code(text, 400)}" for text in told.history.missing[:3]]
+def _head(session: SessionData, runs: list[Run]) -> str:
+    missing = [f"- ⚠ {code(text, 400)}" for text in session.history.missing[:3]]
     if not runs:
-        what = "only benchmarks" if told.history.rows else "nothing"
+        what = "only benchmarks" if session.history.rows else "nothing"
         return "\n".join([f"### idbg: {what} ran in this session", *([""] if missing else []), *missing])
     worst = min(runs, key=lambda run: _BADNESS.index(run.looks))
     lines = [f"### {VERDICT_SIGNS[worst.looks]} idbg: {_verdict(worst)}", ""]
@@ -72,14 +77,7 @@ def _sentence(run: Run) -> str:
     """ "`model.py` on `mock`, accelerator `npu` (warn): 3 violations; 2 graphs, 40 nodes, 1 kernel, 3.2 s"."""
     target = run.target
     mode = "strict" if target.strict else "warn"
-    nodes = sum(len(graph.nodes) for graph in run.graphs.values())
-    known = [
-        counted(len(run.graphs), "graph"),
-        counted(nodes, "node"),
-        counted(len(run.kernels), "kernel"),
-        counted(run.times_broken, "graph break"),
-    ]
-    known += [counted(len(run.recompiles), "recompile")] if run.recompiles else []
+    known = counts(run)
     known += [elapsed(run.seconds)] if run.ended is not None else []
     rules = f"accelerator {code(target.accelerator)} ({mode})" if target.has_rules else "no accelerator"
     what = f"{code(run.program.label)} on {code(run.backend)}, {rules}"
@@ -97,7 +95,7 @@ def _table(found: list[Diagnostic], runs: list[Run]) -> Iterator[str]:
         return
     by_label = {run.program.label: run for run in runs}
     lines = ["| | what | found | where | what to do |", "|---|---|---|---|---|"]
-    shown, more = most_telling.split(most_telling.by_line(found), MOST_FINDINGS)
+    shown, more = top_findings.split(top_findings.by_line(found), MOST_FINDINGS)
     for each in shown:
         times = f" × {each.count:,}" if each.count > 1 else ""
         what = f"{each.kind} {code(each.rule, 60, cell=True)}{times}".replace(f"{each.kind} `{each.kind}`", each.kind)
@@ -106,7 +104,7 @@ def _table(found: list[Diagnostic], runs: list[Run]) -> Iterator[str]:
         lines.append(f"| {SIGNS[each.level]} | {what} | {message} | {place} | {fix} |")
     yield "\n".join(lines)
     if more:
-        yield f"… and {counted(len(more), 'finding')} more ({most_telling.kinds(more)}): the JSON report has all."
+        yield f"… and {counted(len(more), 'finding')} more ({top_findings.kinds(more)}): the JSON report has all."
 
 
 def _place(found: Diagnostic, run: Run | None) -> str:
@@ -114,12 +112,12 @@ def _place(found: Diagnostic, run: Run | None) -> str:
     return f"{file}:{found.line}" if file and found.line else file
 
 
-def _beside(told: Told, found: list[Diagnostic]) -> Iterator[str]:
+def _beside(session: SessionData, found: list[Diagnostic]) -> Iterator[str]:
     """What is new and what went away beside the session that it is held against."""
-    if told.other is None:
+    if session.other is None:
         return
-    new, gone = changes(found, of_history(told.other.history))
-    lines = [f"**Beside {code(told.other.name)}**: {len(new):,} new, {len(gone):,} gone", ""]
+    new, gone = changes(found, of_history(session.other.history))
+    lines = [f"**Beside {code(session.other.name)}**: {len(new):,} new, {len(gone):,} gone", ""]
     for sign, some in (("new", new), ("gone", gone)):
         lines += [
             f"- {sign}: {each.kind} {code(each.rule, 60)}: {code(each.message, 200)}" for each in some[:MOST_BESIDE]
@@ -134,8 +132,8 @@ def _reproduce(runs: list[Run]) -> Iterator[str]:
         yield "**To have it again**\n\n" + block("\n".join(commands), "sh", most=4_000)
 
 
-def _environment(told: Told) -> Iterator[str]:
-    worker = told.history.worker
+def _environment(session: SessionData) -> Iterator[str]:
+    worker = session.history.worker
     known = [f"- idbg {idbg.__version__} wrote this"]
     if worker is not None:
         known += [f"- torch {code(worker.torch)}, Python {code(worker.python)}"]
@@ -149,17 +147,17 @@ def _environment(told: Told) -> Iterator[str]:
             )
     else:
         known += ["- which torch and Python it ran with is not known"]
-    settings = dict.fromkeys(line for run in told.history.runs.values() for line in run.torch_settings or ())
+    settings = dict.fromkeys(line for run in session.history.runs.values() for line in run.torch_settings or ())
     known += [f"- {code(line, 200)}" for line in settings]
     yield "**Environment**\n\n" + "\n".join(known)
 
 
-def _details(told: Told, runs: list[Run]) -> Iterator[tuple[str, str]]:
+def _details(session: SessionData, runs: list[Run]) -> Iterator[tuple[str, str]]:
     """Title and text of what is folded, the most important first."""
     for run in runs:
         which = f", run {run.number}" if len(runs) > 1 else ""
         if run.diff is not None:
             yield f"Where the numbers differ{which}", diff.summary(run.diff)
-        yield f"The run as <code>idbg run</code> tells it{which}", joined(run_report(run))
-    if told.history.rows:
-        yield "Benchmarks", as_text(bench.view(told.history.rows))
+        yield f"The run as <code>idbg run</code> tells it{which}", "\n".join(run_report(run))
+    if session.history.rows:
+        yield "Benchmarks", as_text(bench.view(session.history.rows))

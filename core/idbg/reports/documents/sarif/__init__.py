@@ -13,7 +13,7 @@ import idbg
 from idbg.format.amounts import counted
 from idbg.format.plain_text import one_line, plain
 from idbg.reports.diagnostics import KINDS, Diagnostic, DiagnosticKind, last_runs, of_history
-from idbg.reports.documents import Told
+from idbg.reports.documents import SessionData
 from idbg.reports.documents.sarif import places
 from idbg.reports.documents.sarif.log import (
     SCHEMA,
@@ -71,15 +71,15 @@ _ABOUT: dict[DiagnosticKind, tuple[str, str]] = {
 }
 
 
-def render(told: Told) -> bytes:
+def render(session: SessionData) -> bytes:
     """The log as strict JSON."""
-    return strict_json.formatted(log(told), indent=1) + b"\n"
+    return strict_json.formatted(log(session), indent=1) + b"\n"
 
 
-def log(told: Told) -> Log:
+def log(session: SessionData) -> Log:
     """The session's last run for each target, as one analysis."""
-    runs = last_runs(told.history)
-    found = of_history(told.history)
+    runs = last_runs(session.history)
+    found = of_history(session.history)
     root = places.root_of(runs)
     rules = {_rule_id(each): each for each in reversed(found)}  # the worst of each
     ids = sorted(rules, key=lambda name: (KINDS.index(rules[name].kind), name))
@@ -96,7 +96,7 @@ def log(told: Told) -> Log:
     )
     analysis = AnalysisRun(
         tool=Tool(driver=driver),
-        invocations=(_invocation(runs, found[MOST_RESULTS:], told.history.missing),),
+        invocations=(_invocation(runs, found[MOST_RESULTS:], session.history.missing),),
         original_uri_base_ids={places.ROOT: places.base(root)},
         automation_details=AutomationDetails(id=_category(runs)),
         results=tuple(results),
@@ -198,7 +198,7 @@ def _invocation(runs: list[Run], left_out: list[Diagnostic], missing: list[str])
     if left_out:
         levels = Counter(each.level for each in left_out)
         words = ", ".join(counted(number, level) for level, number in levels.items())
-        text = f"{counted(len(left_out), 'result')} are left out, none worse than those that are told: {words}. "
+        text = f"{counted(len(left_out), 'result')} are left out, none worse than those listed: {words}. "
         notes.append(Notification(level="warning", message=Message(text=text + "The JSON report has all of them.")))
     unfinished = [run for run in runs if run.verdict == "waiting"]
     for run in unfinished:

@@ -1,6 +1,6 @@
 """What does the page tell, in which order?
 
-Each module here tells one thing: it has `TITLE`, `ANCHOR` (the section's id in the page) and `section(told)`, which
+Each module here tells one thing: it has `TITLE`, `ANCHOR` (the section's id in the page) and `section(session)`, which
 fills a template of `../templates/` and gives its Markup, or None where there is nothing to tell.
 
 A template has the filters and functions of `../templating.py`, and `../templates/macros.html` for tables, details,
@@ -16,7 +16,7 @@ from typing import Protocol, cast
 
 from markupsafe import Markup
 
-from idbg.reports.documents import Told
+from idbg.reports.documents import SessionData
 
 ORDER = (
     "summary",
@@ -43,7 +43,7 @@ class Section(Protocol):
     TITLE: str
     ANCHOR: str
 
-    def section(self, told: Told) -> Markup | None:
+    def section(self, session: SessionData) -> Markup | None:
         """What is between its heading and the next section; None where there is nothing to tell."""
         ...
 
@@ -57,10 +57,10 @@ class Filled:
     body: Markup
 
 
-def of(told: Told) -> Iterator[Filled]:
+def of(session: SessionData) -> Iterator[Filled]:
     """The sections that have something to tell of it."""
     for name in ORDER:
         module = cast(Section, import_module(f"{__name__}.{name}"))
-        body = module.section(told)
+        body = module.section(session)
         if body is not None:
             yield Filled(module.TITLE, module.ANCHOR, body)

@@ -5,8 +5,8 @@ from markupsafe import Markup
 from idbg.format.amounts import counted
 from idbg.format.shown import clean, short
 from idbg.render import html
-from idbg.reports.again import ask
-from idbg.reports.documents import Told
+from idbg.reports.commands import ask
+from idbg.reports.documents import SessionData
 from idbg.reports.documents.html.sections.viewed import DRAWINGS
 from idbg.schema.runs import History
 from idbg.views import bench, bench_charts, kernel_times
@@ -17,9 +17,9 @@ ANCHOR = "benchmarks"
 _COMMAND = Markup('<p class="dim">{} <code>{}</code></p>')
 
 
-def section(told: Told) -> Markup:
+def section(session: SessionData) -> Markup:
     """The rows by program with their charts; the kernels' times; which command measures, where nothing was."""
-    return filled(told.history)
+    return filled(session.history)
 
 
 def filled(history: History) -> Markup:

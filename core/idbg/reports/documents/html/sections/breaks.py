@@ -2,14 +2,14 @@
 
 from markupsafe import Markup
 
-from idbg.reports.documents import Told
+from idbg.reports.documents import SessionData
 from idbg.reports.documents.html.sections.viewed import of_views
 
 TITLE = "Graph breaks and recompiles"
 ANCHOR = "breaks"
 
 
-def section(told: Told) -> Markup | None:
+def section(session: SessionData) -> Markup | None:
     """Each run that compiled something."""
     names = {"breaks": "break", "recompiles": "recompile"}
-    return of_views(told, names, lambda run: run.frames or run.breaks or run.decided.results)
+    return of_views(session, names, lambda run: run.frames or run.breaks or run.decided.results)

@@ -2,7 +2,7 @@
 
 from markupsafe import Markup
 
-from idbg.reports.documents import Told
+from idbg.reports.documents import SessionData
 from idbg.reports.documents.html.sections.viewed import of_views
 
 TITLE = "Frames, fusion, caches"
@@ -18,6 +18,6 @@ KINDS = {
 """View -> the word by which the page's search finds its rows."""
 
 
-def section(told: Told) -> Markup | None:
+def section(session: SessionData) -> Markup | None:
     """The kinds of which a run has something; None where none has."""
-    return of_views(told, KINDS, lambda run: run.decided.results or run.decided.skips)
+    return of_views(session, KINDS, lambda run: run.decided.results or run.decided.skips)

@@ -7,8 +7,8 @@ from markupsafe import Markup
 
 from idbg.format.shown import clean, short
 from idbg.render import html
-from idbg.reports.again import ask
-from idbg.reports.documents import Told
+from idbg.reports.commands import ask
+from idbg.reports.documents import SessionData
 from idbg.reports.drawings import of_diff
 from idbg.schema.diff import DiffReport, ErrorMap, TensorDiff
 from idbg.schema.runs import Run
@@ -26,9 +26,9 @@ _DRAWINGS: html.Drawings = {
 }
 
 
-def section(told: Told) -> Markup:
+def section(session: SessionData) -> Markup:
     """Each run that was compared, or should have been; where none was, which command does that."""
-    runs = list(told.history.runs.values())
+    runs = list(session.history.runs.values())
     return Markup("\n").join(_parts(runs))
 
 

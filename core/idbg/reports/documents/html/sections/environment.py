@@ -10,7 +10,7 @@ from idbg import __version__
 from idbg.format.amounts import elapsed
 from idbg.format.verdicts import rules_words
 from idbg.render.html.templating import fill
-from idbg.reports.documents import Told
+from idbg.reports.documents import SessionData
 from idbg.schema.programs import Machine
 from idbg.schema.runs import Run
 
@@ -18,26 +18,26 @@ TITLE = "Environment"
 ANCHOR = "environment"
 
 
-def section(told: Told) -> Markup:
+def section(session: SessionData) -> Markup:
     """The worker's versions and devices; of each run its target, and the rules that it was made under."""
-    runs = list(told.history.runs.values())
+    runs = list(session.history.runs.values())
     rules: dict[str, list[Run]] = {}
     for run in runs:
         rules.setdefault(run.target.rules, []).append(run)
     return fill(
         "environment.html",
         version=__version__,
-        worker=told.history.worker,
-        folder=told.folder,
-        machine=list(machine(told.history.worker.machine)) if told.history.worker else [],
-        torch_build=_build(told),
+        worker=session.history.worker,
+        folder=session.folder,
+        machine=list(machine(session.history.worker.machine)) if session.history.worker else [],
+        torch_build=_build(session),
         targets=[(run, [*times(run), *settings(run)]) for run in runs],
         rules=[(text, of) for text, of in rules.items() if text],
     )
 
 
-def _build(told: Told) -> str:
-    worker = told.history.worker
+def _build(session: SessionData) -> str:
+    worker = session.history.worker
     return worker.machine.torch_build if worker and worker.machine else ""
 
 

@@ -7,7 +7,7 @@ from markupsafe import Markup
 from idbg.render.html import links
 from idbg.render.html.code import Listing, listings
 from idbg.render.html.templating import fill, island
-from idbg.reports.documents import Told
+from idbg.reports.documents import SessionData
 from idbg.reports.documents.html.graph_data import MOST_NODES, collected
 from idbg.schema.graphs import Frame
 
@@ -15,9 +15,9 @@ TITLE = "Graphs"
 ANCHOR = "graphs"
 
 
-def section(told: Told) -> Markup | None:
+def section(session: SessionData) -> Markup | None:
     """The data of the graphs, which the page's script shows, and a table of them."""
-    runs = [run for run in told.history.runs.values() if run.graphs]
+    runs = [run for run in session.history.runs.values() if run.graphs]
     if not runs:
         return None
     found = collected(runs)

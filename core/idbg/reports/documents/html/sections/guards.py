@@ -2,13 +2,13 @@
 
 from markupsafe import Markup
 
-from idbg.reports.documents import Told
+from idbg.reports.documents import SessionData
 from idbg.reports.documents.html.sections.viewed import of_views
 
 TITLE = "Guards"
 ANCHOR = "guards"
 
 
-def section(told: Told) -> Markup | None:
+def section(session: SessionData) -> Markup | None:
     """Each run that has guards."""
-    return of_views(told, {"guards": "guards"}, lambda run: run.decided.guards)
+    return of_views(session, {"guards": "guards"}, lambda run: run.decided.guards)

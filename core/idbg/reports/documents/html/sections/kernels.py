@@ -1,4 +1,4 @@
-"""What did the compiler write: each kernel with its source, its launches, and the nodes and lines that it computes?"""
+"""Show what the compiler wrote: each kernel with its source, its launches, and the nodes and lines it computes."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from idbg.format.shown import short
 from idbg.render.html import links
 from idbg.render.html.code import Listing, listings
 from idbg.render.html.templating import fill
-from idbg.reports.documents import Told
+from idbg.reports.documents import SessionData
 from idbg.schema.code import Kernel, Lowered
 from idbg.schema.graphs import NodeId
 from idbg.schema.runs import Run
@@ -22,7 +22,7 @@ MOST_NODES = 24  # named beside a kernel; the graph shows all
 
 
 @dataclass(frozen=True)
-class KernelTold:
+class KernelEntry:
     """A kernel with what it belongs to. `same_as`: the address of one before it with the same source."""
 
     kernel: Kernel
@@ -35,9 +35,9 @@ class KernelTold:
     same_as: str
 
 
-def section(told: Told) -> Markup | None:
-    """The kernels of each run, in the order in which their code came; a source that was told is not told again."""
-    runs = [run for run in told.history.runs.values() if run.kernels]
+def section(session: SessionData) -> Markup | None:
+    """The kernels of each run, in the order in which their code came; each source is shown once."""
+    runs = [run for run in session.history.runs.values() if run.kernels]
     if not runs:
         return None
     sources: dict[str, str] = {}
@@ -56,17 +56,17 @@ def _wrappers(runs: list[Run]) -> Iterator[Listing]:
             yield Listing(f"run {run.number}: the wrapper of {code.frame} {code.part}".rstrip(), code.text)
 
 
-def _of(run: Run, sources: dict[str, str]) -> list[KernelTold]:
+def _of(run: Run, sources: dict[str, str]) -> list[KernelEntry]:
     provenance = Provenance(run)
-    told: dict[str, KernelTold] = {}
+    entries: dict[str, KernelEntry] = {}
     for kernel in run.kernels:
         address = links.kernel(run.number, kernel)
-        if address in told:  # of a damaged log: one frame has a kernel of a name once
+        if address in entries:  # of a damaged log: one frame has a kernel of a name once
             continue
         nodes = provenance.nodes_of(kernel)
         lowered = run.lowered.get((kernel.frame, kernel.part, kernel.name))
         same = sources.setdefault(kernel.source, address) if kernel.source else address
-        told[address] = KernelTold(
+        entries[address] = KernelEntry(
             kernel=kernel,
             address=address,
             language=short(language_of(kernel), 40),
@@ -76,7 +76,7 @@ def _of(run: Run, sources: dict[str, str]) -> list[KernelTold]:
             resources=" · ".join(resource_words(lowered.resources)) if lowered else "",
             same_as="" if same == address else same,
         )
-    return list(told.values())
+    return list(entries.values())
 
 
 def _lines(run: Run, nodes: list[NodeId]) -> list[tuple[str, int]]:

@@ -5,7 +5,7 @@ from markupsafe import Markup
 from idbg.format.amounts import counted
 from idbg.render.html.templating import fill
 from idbg.reports import text
-from idbg.reports.documents import Told
+from idbg.reports.documents import SessionData
 from idbg.reports.documents.html.sections.summary import headline
 from idbg.schema.runs import Run
 
@@ -15,9 +15,9 @@ STREAMS = ("stdout", "stderr")
 MOST = 20_000  # characters of a stream: its end
 
 
-def section(told: Told) -> Markup | None:
+def section(session: SessionData) -> Markup | None:
     """Each run as `idbg run` tells it."""
-    runs = list(told.history.runs.values())
+    runs = list(session.history.runs.values())
     if not runs:
         return None
     told_runs = [(run, headline(run), text.run_report(run, tracebacks=False)[1:], _folded(run)) for run in runs]

@@ -7,12 +7,12 @@ from markupsafe import Markup
 
 from idbg.format import file_names
 from idbg.render.html.templating import fill
-from idbg.reports.again import ask
-from idbg.reports.documents import Told
-from idbg.reports.kept_scripts import Script, read
-from idbg.schema.kept import KeptRepro
+from idbg.reports.commands import ask
+from idbg.reports.documents import SessionData
+from idbg.reports.session_scripts import Script, read
 from idbg.schema.programs import Verdict
 from idbg.schema.runs import History
+from idbg.schema.session_repros import SessionRepro
 from idbg.views.repros import other_words, status_words, tried_words, verdict, what_words
 
 TITLE = "Repros"
@@ -21,10 +21,10 @@ PRINTED = 40  # lines of what a script printed, the last
 
 
 @dataclass(frozen=True)
-class ReproTold:
+class ReproEntry:
     """One script of the session."""
 
-    repro: KeptRepro
+    repro: SessionRepro
     id: str
     script: Script
     passing: Script | None
@@ -74,20 +74,20 @@ class ReproTold:
         return self.repro.printed.strip().splitlines()[-PRINTED:]
 
 
-def section(told: Told) -> Markup:
+def section(session: SessionData) -> Markup:
     """Each script, inlined; which command makes one, where there is none."""
-    history = told.history
+    history = session.history
     return fill(
         "repros.html",
-        repros=[_told(repro, at, told.folder) for at, repro in enumerate(history.repros, 1)],
+        repros=[_entry(repro, at, session.folder) for at, repro in enumerate(history.repros, 1)],
         ask=_what_makes_one(history),
     )
 
 
-def _told(repro: KeptRepro, at: int, folder: str) -> ReproTold:
+def _entry(repro: SessionRepro, at: int, folder: str) -> ReproEntry:
     script = read(repro.path, folder) if repro.path else Script(problem="there is no script")
     found = repro.minified
-    return ReproTold(repro, f"repro:{at}", script, read(found.passing, folder) if found and found.passing else None)
+    return ReproEntry(repro, f"repro:{at}", script, read(found.passing, folder) if found and found.passing else None)
 
 
 def _what_makes_one(history: History) -> tuple[str, str]:

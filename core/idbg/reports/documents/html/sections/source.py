@@ -9,7 +9,7 @@ from idbg.format.file_names import short
 from idbg.render.html import links
 from idbg.render.html.templating import fill
 from idbg.reports.diagnostics import Diagnostic, diagnostics
-from idbg.reports.documents import Told
+from idbg.reports.documents import SessionData
 from idbg.schema.code import Kernel
 from idbg.schema.graphs import NodeId
 from idbg.schema.runs import Run
@@ -58,10 +58,10 @@ class File:
     own: bool
 
 
-def section(told: Told) -> Markup | None:
+def section(session: SessionData) -> Markup | None:
     """The files of the program first, then those of installed packages."""
     lines: dict[Place, Line] = {}
-    for run in told.history.runs.values():
+    for run in session.history.runs.values():
         _nodes(run, lines)
         for each in diagnostics(run):
             if each.file and each.line:

@@ -1,4 +1,4 @@
-"""What happened, and what is wrong, the worst first?"""
+"""Summarize the session: each run in a line or two, then what is wrong, the worst first."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -7,14 +7,13 @@ from markupsafe import Markup
 
 from idbg.analysis.decisions import times
 from idbg.render.html.templating import fill
-from idbg.reports import most_telling, text
-from idbg.reports.decisions import summary
+from idbg.reports import text, top_findings
 from idbg.reports.diagnostics import Diagnostic, badness, diagnostics
-from idbg.reports.documents import Told
+from idbg.reports.documents import SessionData
 from idbg.schema.runs import Run
 from idbg.views import bench, time
+from idbg.views.bisection import answer_sentence
 from idbg.views.blame import blame_sentence
-from idbg.views.guilty import answer_sentence
 
 TITLE = "Summary"
 ANCHOR = "summary"
@@ -30,22 +29,22 @@ class Found:
     runs: list[int]
 
 
-def section(told: Told) -> Markup:
+def section(session: SessionData) -> Markup:
     """Each run in a line or two, then what is wrong of all runs, each once."""
-    runs = list(told.history.runs.values())
+    runs = list(session.history.runs.values())
     found: dict[str, Found] = {}
     for run in runs:
-        for each in most_telling.by_line(diagnostics(run)):
+        for each in top_findings.by_line(diagnostics(run)):
             found.setdefault(each.key, Found(each, run, [])).runs.append(run.number)
-    shown, more = most_telling.split(sorted((each.first for each in found.values()), key=badness), MOST)
+    shown, more = top_findings.split(sorted((each.first for each in found.values()), key=badness), MOST)
     return fill(
         "summary.html",
-        missing=told.history.missing,
-        measured=bench.summary(bench.latest(told.history.rows)) if told.history.rows else "",
+        missing=session.history.missing,
+        measured=bench.summary(bench.latest(session.history.rows)) if session.history.rows else "",
         runs=[(run, headline(run), [line.strip() for line in summary_lines(run)]) for run in runs],
         shown=[found[each.key] for each in shown],
         more=[found[each.key] for each in more],
-        more_words=most_telling.kinds(more),
+        more_words=top_findings.kinds(more),
         nothing=nothing(runs),
     )
 
@@ -55,7 +54,7 @@ def nothing(runs: Sequence[Run]) -> str:
     looked = ["failure", "graph break", "recompile"]
     unasked = []
     for kind, asked, words in (
-        ("violation", all(run.asked_rules for run in runs), "no rules were asked"),
+        ("violation", all(run.checked_rules for run in runs), "no rules were asked"),
         ("mismatch", all(run.diff is not None for run in runs), "the numbers were not compared"),
     ):
         looked += [kind] if asked else []
@@ -67,12 +66,12 @@ def nothing(runs: Sequence[Run]) -> str:
 
 
 def summary_lines(run: Run) -> list[str]:
-    """What there is of it in numbers, then a sentence for each question that was asked of it."""
-    return [*text.contents(run)][:1] + [*summary.text(run)][-1:] + [*sentences(run)]
+    """Its contents in numbers, then a sentence for each question that it answers."""
+    return [*[*text.contents(run)][:1], text.decision_counts(run), *sentences(run)]
 
 
 def sentences(run: Run) -> Iterator[str]:
-    """Where its numbers go wrong, who is guilty of its failure, and what most of its compile's time went into."""
+    """Where its numbers go wrong, what a bisection found, and what most of its compile's time went into."""
     if run.diff is not None and (blamed := blame_sentence(run.diff)):
         yield blamed
     if run.guilty is not None:

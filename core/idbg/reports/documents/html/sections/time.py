@@ -5,8 +5,8 @@ from base64 import b64encode
 
 from markupsafe import Markup
 
-from idbg.reports.decisions import chrome_trace
-from idbg.reports.documents import Told
+from idbg.reports import chrome_trace
+from idbg.reports.documents import SessionData
 from idbg.reports.documents.html.sections.viewed import of_views
 from idbg.schema import strict_json
 from idbg.schema.runs import Run
@@ -16,16 +16,16 @@ ANCHOR = "time"
 LARGEST_TRACE = 1_000_000  # bytes, compressed, that a page carries
 
 
-def section(told: Told) -> Markup | None:
+def section(session: SessionData) -> Markup | None:
     """Each run whose time is known, and its trace."""
-    shown = without_trace(told)
-    traces = [trace(run) for run in told.history.runs.values() if run.decided.spans]
+    shown = without_trace(session)
+    traces = [trace(run) for run in session.history.runs.values() if run.decided.spans]
     return shown and Markup("\n").join((shown, *traces))
 
 
-def without_trace(told: Told) -> Markup | None:
+def without_trace(session: SessionData) -> Markup | None:
     """The same for a page that holds no files."""
-    return of_views(told, {"time": "span"}, lambda run: run.decided.spans or run.phases)
+    return of_views(session, {"time": "span"}, lambda run: run.decided.spans or run.phases)
 
 
 def trace(run: Run) -> Markup:

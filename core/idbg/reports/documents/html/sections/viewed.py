@@ -9,17 +9,17 @@ from idbg import views
 from idbg.analysis.decisions.times import Timing
 from idbg.format.shown import clean, short
 from idbg.render import html
-from idbg.reports.documents import Told
+from idbg.reports.documents import SessionData
 from idbg.reports.drawings import of_bench, of_time
 from idbg.schema.runs import Run
 from idbg.views import bench_charts
 
 
-def of_views(told: Told, names: dict[str, str], has: Callable[[Run], object]) -> Markup | None:
+def of_views(session: SessionData, names: dict[str, str], has: Callable[[Run], object]) -> Markup | None:
     """The views of these names, of each run that `has` something; None where none has. A name's word is that under
     which the page's search finds the view's rows.
     """
-    runs = list(told.history.runs.values())
+    runs = list(session.history.runs.values())
     shown = [run for run in runs if has(run)]
     parts = []
     for run in shown:

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-OwnerKind = Literal[
+AttributionKind = Literal[
     "compiler",  # alone it is wrong
     "before",  # alone it is right: what it reads or wrote was written over, a launch before it was wrong, another ran
     "precision",  # alone it is as far off as its nodes in eager, and that is far
@@ -17,7 +17,7 @@ OwnerKind = Literal[
 ]
 
 
-class OwnerVerdict(msgspec.Struct, frozen=True, kw_only=True):
+class KernelAttribution(msgspec.Struct, frozen=True, kw_only=True):
     """Whose the error of a launch is: it was called `calls` times alone, on copies of what it was called with.
 
     `launch` indexes the report's `kernels`, and so does `cause`: the launch that did it, where one is known. Errors
@@ -31,7 +31,7 @@ class OwnerVerdict(msgspec.Struct, frozen=True, kw_only=True):
     launch: int
     name: str
     handle: str = ""
-    kind: OwnerKind
+    kind: AttributionKind
     sentence: str
     buffer: str = ""
     node: str = ""

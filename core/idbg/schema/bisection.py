@@ -142,7 +142,7 @@ class Tried(msgspec.Struct, frozen=True, omit_defaults=True):
     otherwise: str = ""
 
 
-class GuiltyPart(msgspec.Struct, frozen=True, omit_defaults=True):
+class SuspectPart(msgspec.Struct, frozen=True, omit_defaults=True):
     """The part of the compiler without which it does not fail.
 
     `backend` is the first that fails so (`PYTHON`: the program fails without torch.compile). `subsystem` "" where none
@@ -182,7 +182,7 @@ class OptionDifference(msgspec.Struct, frozen=True):
         return f"{self.name}={self.failing!r}" if self.failing is not None or self.unset else f"{self.name} unset"
 
 
-class GuiltyOptions(msgspec.Struct, frozen=True, omit_defaults=True):
+class FailingOptions(msgspec.Struct, frozen=True, omit_defaults=True):
     """The smallest set of differences that makes it fail, of `among`: without any one of them it does not, if
     `minimal`.
     """
@@ -203,7 +203,7 @@ class Commit(msgspec.Struct, frozen=True, omit_defaults=True):
     stat: str = ""
 
 
-class GuiltyCommit(msgspec.Struct, frozen=True, omit_defaults=True):
+class FailingCommit(msgspec.Struct, frozen=True, omit_defaults=True):
     """The first commit that fails; or, where some could not be told, those that may be it, oldest first."""
 
     commits: tuple[Commit, ...]
@@ -222,9 +222,9 @@ class Bisected(msgspec.Struct, frozen=True, omit_defaults=True):
     sentence: str = ""
     signature: Signature | None = None
     words: str = ""
-    part: GuiltyPart | None = None
-    options: tuple[GuiltyOptions, ...] = ()
-    commit: GuiltyCommit | None = None
+    part: SuspectPart | None = None
+    options: tuple[FailingOptions, ...] = ()
+    commit: FailingCommit | None = None
     tried: tuple[Tried, ...] = ()
     seconds: float = 0.0
     stopped: str = ""

@@ -7,8 +7,8 @@ import msgspec
 from msgspec.structs import replace
 
 from idbg.schema import events
+from idbg.schema.attribution import KernelAttribution
 from idbg.schema.events import SessionEvent
-from idbg.schema.owner import OwnerVerdict
 from idbg.schema.programs import Failure
 from idbg.schema.repros import Minified, MinifyProgress, Sought
 from idbg.schema.violations import Violation
@@ -26,7 +26,7 @@ REPRO = (
 """The events that change something here."""
 
 
-class KeptRepro(msgspec.Struct, frozen=True, omit_defaults=True):
+class SessionRepro(msgspec.Struct, frozen=True, omit_defaults=True):
     """A script of a session that shows a failure of `run`, as far as it has come; `at`: seconds since the epoch.
 
     `origin`: it was asked for as it is ("written"), searched for ("minified"), written by strict rules as they stopped
@@ -56,7 +56,9 @@ class KeptRepro(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.failure is not None and self.failure.kind == "cancelled"
 
 
-def with_event(kept: list[KeptRepro], event: SessionEvent, violations: Sequence[Violation] = ()) -> list[KeptRepro]:
+def with_event(
+    kept: list[SessionRepro], event: SessionEvent, violations: Sequence[Violation] = ()
+) -> list[SessionRepro]:
     """The repros after this event, oldest first. What is in hand is the last: the worker does one thing at a time.
 
     `violations` are those of the event's run so far.
@@ -64,9 +66,9 @@ def with_event(kept: list[KeptRepro], event: SessionEvent, violations: Sequence[
     match event:
         case events.ReproStarted():
             sought = Sought("violation", event.node, event.rule) if event.node else Sought()
-            return [*kept, KeptRepro(event.run, event.at, "written", sought)]
+            return [*kept, SessionRepro(event.run, event.at, "written", sought)]
         case events.MinifyStarted():
-            return [*kept, KeptRepro(event.run, event.at, "minified", event.sought)]
+            return [*kept, SessionRepro(event.run, event.at, "minified", event.sought)]
         case events.MinifyProgressed():
             before, last = _in_hand(kept)
             return [*before, *(replace(each, progress=event.progress, path=event.progress.best) for each in last)]
@@ -76,7 +78,7 @@ def with_event(kept: list[KeptRepro], event: SessionEvent, violations: Sequence[
         case events.MinifyEnded():
             before, last = _in_hand(kept)
             return [*before, *(_searched(each, event) for each in last)]
-        case events.OwnerEnded(owner=OwnerVerdict(script=str(script)) as owner) if script:
+        case events.OwnerEnded(owner=KernelAttribution(script=str(script)) as owner) if script:
             return [*kept, _of_kernel(event, owner)]
         case events.FrameFailed(failure=Failure() as failure) | events.RunEnded(failure=Failure() as failure):
             return [*kept, *_of_strict(kept, event, failure, violations)]
@@ -84,12 +86,12 @@ def with_event(kept: list[KeptRepro], event: SessionEvent, violations: Sequence[
             return kept
 
 
-def _in_hand(kept: list[KeptRepro]) -> tuple[list[KeptRepro], list[KeptRepro]]:
+def _in_hand(kept: list[SessionRepro]) -> tuple[list[SessionRepro], list[SessionRepro]]:
     """Those that are done, and the one that is not; none where the log has lost its beginning."""
     return (kept[:-1], kept[-1:]) if kept and not kept[-1].ended else (kept, [])
 
 
-def _written(repro: KeptRepro, event: events.ReproEnded) -> KeptRepro:
+def _written(repro: SessionRepro, event: events.ReproEnded) -> SessionRepro:
     return replace(
         repro,
         ended=event.at,
@@ -102,7 +104,7 @@ def _written(repro: KeptRepro, event: events.ReproEnded) -> KeptRepro:
     )
 
 
-def _searched(repro: KeptRepro, event: events.MinifyEnded) -> KeptRepro:
+def _searched(repro: SessionRepro, event: events.MinifyEnded) -> SessionRepro:
     """Its end; where the worker was lost on the way, what had failed until then is still there."""
     ended = replace(repro, ended=event.at, failure=event.failure, seconds=event.at - repro.at)
     if (found := event.minified) is None:
@@ -112,10 +114,10 @@ def _searched(repro: KeptRepro, event: events.MinifyEnded) -> KeptRepro:
     )
 
 
-def _of_kernel(event: events.OwnerEnded, owner: OwnerVerdict) -> KeptRepro:
+def _of_kernel(event: events.OwnerEnded, owner: KernelAttribution) -> SessionRepro:
     """The script of one launch: it reproduces where it says of the launch what was said here."""
     reproduced = None if owner.status not in (0, 1) else (owner.status == 1) == (owner.kind == "compiler")
-    return KeptRepro(
+    return SessionRepro(
         event.run,
         event.at,
         "kernel",
@@ -130,11 +132,11 @@ def _of_kernel(event: events.OwnerEnded, owner: OwnerVerdict) -> KeptRepro:
 
 
 def _of_strict(
-    kept: list[KeptRepro],
+    kept: list[SessionRepro],
     event: events.FrameFailed | events.RunEnded,
     failure: Failure,
     violations: Sequence[Violation],
-) -> Iterator[KeptRepro]:
+) -> Iterator[SessionRepro]:
     """What strict rules wrote by themselves, once: the frame and the run may both tell of it. It is of the first
     violation that rejects.
     """
@@ -143,4 +145,4 @@ def _of_strict(
     frame = event.frame if isinstance(event, events.FrameFailed) else ""
     rejects = [each for each in violations if each.severity == "reject" and frame in ("", each.node.graph.frame)]
     sought = Sought("violation", rejects[0].node, rejects[0].rule) if rejects else Sought("violation")
-    yield KeptRepro(event.run, event.at, "strict", sought, ended=event.at, path=failure.repro)
+    yield SessionRepro(event.run, event.at, "strict", sought, ended=event.at, path=failure.repro)

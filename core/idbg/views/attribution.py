@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 
 from idbg.format import file_names
+from idbg.schema.attribution import AttributionKind, KernelAttribution
 from idbg.schema.diff import DiffReport
 from idbg.schema.errors import BadInput
-from idbg.schema.owner import OwnerKind, OwnerVerdict
 from idbg.schema.programs import Verdict
 
-SIGNS: dict[OwnerKind, str] = {
+SIGNS: dict[AttributionKind, str] = {
     "compiler": "✘",
     "before": "✘",
     "graph": "✘",
@@ -18,7 +18,7 @@ SIGNS: dict[OwnerKind, str] = {
     "unjudged": "…",
 }
 
-LOOKS: dict[OwnerKind, Verdict] = {
+LOOKS: dict[AttributionKind, Verdict] = {
     "compiler": "wrong",
     "before": "wrong",
     "graph": "wrong",
@@ -29,14 +29,14 @@ LOOKS: dict[OwnerKind, Verdict] = {
 """Whose colour it has."""
 
 
-def owner_lines(owner: OwnerVerdict) -> Iterator[str]:
+def owner_lines(owner: KernelAttribution) -> Iterator[str]:
     """The verdict, then what there is to run."""
     yield f"{SIGNS[owner.kind]} {owner.sentence}"
-    if said := script_said(owner):
+    if said := script_sentence(owner):
         yield said
 
 
-def script_said(owner: OwnerVerdict) -> str:
+def script_sentence(owner: KernelAttribution) -> str:
     """Where the script is and what it said in a fresh process; why there is none; "" while nobody has written it."""
     if not owner.script:
         return f"no script: {owner.no_script}" if owner.no_script else ""

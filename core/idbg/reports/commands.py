@@ -16,7 +16,7 @@ def command(run: Run) -> str:
     was compared, or what pytest is asked for a test.
     """
     if run.program.is_test:
-        rules = ("--idbg-accelerator", run.target.accelerator) if run.asked_rules else ()
+        rules = ("--idbg-accelerator", run.target.accelerator) if run.checked_rules else ()
         return shlex.join(["pytest", run.program.label, "--idbg", *rules])
     verb = "run" if run.comparison is None else "diff"
     words = ["idbg", verb, *_program(run.program), *_target(run.target)]

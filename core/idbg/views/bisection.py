@@ -7,16 +7,16 @@ from collections.abc import Iterator
 import msgspec
 
 from idbg.format.amounts import counted
-from idbg.format.failures import lowering_said
+from idbg.format.failures import lowering_words
 from idbg.format.file_names import near_place
 from idbg.schema import strict_json
-from idbg.schema.guilty import (
+from idbg.schema.bisection import (
     PYTHON,
     Bisected,
-    GuiltyCommit,
-    GuiltyOptions,
-    GuiltyPart,
+    FailingCommit,
+    FailingOptions,
     Outcome,
+    SuspectPart,
 )
 
 SCHEMA = "idbg.bisect/1"
@@ -35,11 +35,11 @@ _OP = re.compile(r"<OpOverload\(op='([\w.:]+)', overload='(\w+)'\)>")
 _REST = "its scheduler, its code or its compiler"
 
 
-def part_sentence(part: GuiltyPart) -> str:
+def part_sentence(part: SuspectPart) -> str:
     """Which part of the compiler is guilty."""
     where = f" on the graph of frame {part.frame} (of {counted(part.graphs, 'graph')})" if part.frame else ""
     if part.lowering is not None:
-        return f"{lowering_said(part.lowering, near_place)}, is guilty: it raises the failure itself"
+        return f"{lowering_words(part.lowering, near_place)}, is guilty: it raises the failure itself"
     if not part.subsystem:
         if part.backend == "inductor":
             return f"inductor is guilty{where}, and no part of it that torch can switch off: {_REST}"
@@ -64,7 +64,7 @@ def _named(what: str) -> str:
     return _OP.sub(lambda match: f"{match[1]}.{match[2]}", what)
 
 
-def _so_far(part: GuiltyPart) -> str:
+def _so_far(part: SuspectPart) -> str:
     """What is known of a search that was stopped: a backend may be guilty by a part that was not asked yet."""
     if part.subsystem or part.lowering is not None:
         return part_sentence(part)
@@ -73,7 +73,7 @@ def _so_far(part: GuiltyPart) -> str:
     return f"it is in {part.backend}, and which part of that is not known yet"
 
 
-def options_sentence(found: GuiltyOptions) -> str:
+def options_sentence(found: FailingOptions) -> str:
     """Which options make it fail."""
     names = [one.failing_text for one in found.options]
     among = f" (of {counted(found.among, 'difference')})" if found.among > len(names) else ""
@@ -86,7 +86,7 @@ def options_sentence(found: GuiltyOptions) -> str:
     return f"it fails only with {', '.join(names[:-1])} and {names[-1]} together{among}"
 
 
-def commit_sentence(found: GuiltyCommit) -> str:
+def commit_sentence(found: FailingCommit) -> str:
     """Which commit is the first that fails."""
     among = f" (of {counted(found.among, 'commit')})" if found.among > 1 else ""
     if len(found.commits) == 1:
@@ -148,7 +148,7 @@ def _lines(found: Bisected) -> Iterator[str]:
     yield f"{counted(len(found.tried), 'try')}, {found.seconds:.0f} s"
 
 
-def _around(part: GuiltyPart) -> Iterator[str]:
+def _around(part: SuspectPart) -> Iterator[str]:
     """The graph around the guilty application, as what it changed."""
     if not part.before:
         return

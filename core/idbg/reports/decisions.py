@@ -1,0 +1,53 @@
+"""Report the compiler's decisions by type, as text, as a section and as JSON: `idbg analyze --type NAME`."""
+
+from collections.abc import Iterable
+
+from idbg import views
+from idbg.render.text import lines
+from idbg.reports import text as run_text
+from idbg.schema.decisions.decision import Decision
+from idbg.schema.runs import Run
+from idbg.views.tree import Section
+
+TYPES: dict[str, str] = {
+    "summary": "what was compiled, and what stood in its way",
+    "frames": "what became of each frame, and what Dynamo left alone",
+    "breaks": "where graphs break, why, and what that costs",
+    "recompiles": "what was compiled again, for which guard, and what to do",
+    "graphs": "the graphs of each frame, and their ops",
+    "guards": "what torch checks before it uses compiled code, what that costs, and which check failed",
+    "passes": "what each pass did to a graph, and what the backward computes again",
+    "time": "where the time of the compile went, and what helps",
+    "fusion": "what became one kernel and what did not, what each kernel does, and what is computed twice",
+    "constraints": "the accelerator's rules that are broken",
+    "cache": "what was found in which cache, and why not",
+    "cuda_graphs": "what became a CUDA graph, and why not",
+    "autotune": "which candidates were measured, and which won",
+}
+"""Each type and what it reports, in the order in which they are shown."""
+
+VIEWS = {name: {"constraints": "violations"}.get(name, name) for name in TYPES if name != "summary"}
+"""The module of `idbg.views` that answers each type; the summary is a run's report and has none."""
+
+
+def text(name: str, run: Run) -> Iterable[str]:
+    """The lines for a person, the most important first."""
+    if name == "summary":
+        return [*run_text.run_report(run), f"  {run_text.decision_counts(run)}"]
+    return lines(section(name, run))
+
+
+def section(name: str, run: Run) -> Section:
+    """The section of a type that has a view."""
+    return views.view(VIEWS[name]).view(run)
+
+
+def as_json(name: str, run: Run) -> object:
+    """The same for a program: records, lists and plain values, all of them."""
+    return run_text.summary_json(run) if name == "summary" else views.view(VIEWS[name]).as_json(run)
+
+
+def decisions(run: Run) -> list[Decision]:
+    """Every decision about a node, a kernel or a line, of each view that knows some."""
+    abouts = (getattr(views.view(module), "about", None) for module in VIEWS.values())
+    return [decision for about in abouts if about is not None for decision in about(run)]
