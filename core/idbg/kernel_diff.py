@@ -1,6 +1,4 @@
-"""Compare a model's compiled run with a reference, from a user's own Python: the engine's comparison with a report that
-prints itself.
-"""
+"""Compare a compiled model with a reference from Python: the engine's comparison, with a printable report."""
 
 from dataclasses import replace
 
@@ -9,40 +7,39 @@ from idbg.reports.diff import ReadableReport
 
 
 class KernelDiff(ModelDiff):
-    """A model's compiled run, held against a reference.
+    """Compares a compiled model with a reference.
 
-    `inputs`: a tuple or list of arguments; one tensor; a dict of keyword arguments, where the model takes such; any
-    other value, a namedtuple too, is the one argument. `test` and `reference` are backends: "eager" (as a reference the
-    plain Python, as a test Dynamo's graph), one that idbg or torch knows by name, or a callable that torch.compile
-    takes as a backend; the reference may be "float64", or the outputs that another session kept (`kept.kept`).
+    `inputs`: a tuple or list of positional arguments, one tensor, or a dict of keyword arguments; any other value, such
+    as a namedtuple, is the only argument. `test` and `reference` are backends: "eager" (as the reference plain Python,
+    as the test Dynamo's graphs), a name that idbg or torch knows, or a callable that torch.compile accepts. `reference`
+    can also be "float64", or the outputs that an earlier session saved (`saved_outputs.load_outputs`).
 
-    Gradients are compared where there is a `loss` (of the model's output) or with `backward`, which also asks for those
-    of inputs that need none, and differentiates all outputs where there is no loss. `backward_if_recorded` does so
-    where outputs require gradients; the forward alone is compared where eager cannot differentiate them.
+    Gradients are compared when there is a `loss` (a function of the model's output) or with `backward=True`, which also
+    computes gradients of inputs that require none, and without a loss differentiates all outputs.
+    `backward_if_recorded` compares them where outputs require gradients; where eager cannot differentiate these, only
+    the forward is compared.
 
-    `mode` "float64" (the default): the test fails where it is more than `k` times worse than the reference, both held
-    against the model in float64; where that cannot be run, the report says why and tolerances decide. "tolerance" (the
-    default with `atol` or `rtol`): |d| <= atol + rtol * |reference|, torch.testing's where none are given. `tolerances`
-    are an output's own (atol, rtol), by its name.
+    `mode="float64"` (default): the test fails if its error is more than `k` times the reference's, both measured
+    against the model in float64. If float64 cannot run, the report gives the reason and tolerances decide.
+    `mode="tolerance"` (default with `atol` or `rtol`): |d| <= atol + rtol * |reference|, with torch.testing's defaults.
+    `tolerances` maps an output's name to its own (atol, rtol).
 
-    `sync`: a CUDA device is waited for after each launch, so that its errors are told of at the launch that made them.
-    `nan`: the report says where NaN and infinities are born, also where both sides have them.
+    `sync`: waits for a CUDA device after each launch, so that its errors are reported at the launch that caused them.
+    `nan`: also reports where NaN and infinities originate when both sides have them.
 
-    `grad`: the forward runs with gradients recorded, as in training, also where none are compared; else without.
+    `grad`: records gradients in the forward, as in training, even where none are compared.
 
-    `steps`: the test, eager and float64 then train for so many steps, in lockstep, and the report's `steps` says at
-    which the test parts from eager, and in which tensor. A step is what the model does itself, where it is a training
-    step that closes over its optimizer; with a `loss`, its backward and plain SGD (learning rate 0.01).
+    `steps`: additionally trains the test, eager and float64 for this many steps in lockstep; the report's `steps` names
+    the first step and tensor at which the test diverges from eager. A step is the model's own, if it is a training step
+    that closes over its optimizer; with a `loss`, its backward and plain SGD (learning rate 0.01).
 
-    `runs`: so often runs the test, and the report says what differs. `on_side` is told which side begins, `on_result`
-    the report so far after each. `float64` "cpu" computes in float64 on the CPU, "auto" only what is on a device that
-    has none. `kept`: a later session may ask for what was compared here.
+    `runs`: how often the test runs; the report lists what differs between runs. `on_side` is called with the name of
+    each side that begins, `on_result` with the partial report after each. `float64="cpu"` computes float64 on the CPU;
+    "auto" does so only for devices without float64. `kept`: a later session may compare with these outputs.
     """
 
     def compare(self) -> ReadableReport:
-        """Run every side and compare. Raises BadInput for settings that make no sense; the report has what a side
-        raises.
-        """
+        """Run every side and compare. Exceptions of a side are in the report. Raises BadInput for invalid settings."""
         result = self.on_result
         if result is None:
             return ReadableReport.of(super().compare())

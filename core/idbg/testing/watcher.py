@@ -28,7 +28,7 @@ from idbg.schema.runs import Run
 from idbg.testing.recording import Recording
 
 if TYPE_CHECKING:
-    from idbg.engine.kerneldiff.asked import Backend
+    from idbg.engine.kerneldiff.request import Backend
     from idbg.engine.watching import Watched
 
 EVERYTHING = ("failure", "mismatch", "reject", "break", "recompile")
@@ -149,7 +149,7 @@ class Watcher:
         """
         __tracebackhide__ = True
         from idbg.engine.kerneldiff.api import ModelDiff
-        from idbg.engine.kerneldiff.asked import name_of
+        from idbg.engine.kerneldiff.request import name_of
         from idbg.engine.watching import compared
 
         how = Comparison(reference=name_of(reference), backward=backward, atol=atol, rtol=rtol)

@@ -16,7 +16,7 @@ from idbg.engine.kerneldiff.api import ModelDiff
 from idbg.engine.kerneldiff.comparison import ComparisonRun
 from idbg.engine.kerneldiff.owner.find import OwnerFinding
 from idbg.engine.kerneldiff.tensors.error_map import error_map
-from idbg.engine.kerneldiff.tensors.kept import keep, kept
+from idbg.engine.kerneldiff.tensors.saved_outputs import load_outputs, save_outputs
 from idbg.engine.program.load import Workload
 from idbg.engine.program.torch_compile import torch_compile_as_it_is
 from idbg.schema import events
@@ -74,7 +74,7 @@ class RunComparison:
             loss=workload.loss,
             backward=asked.backward,
             backward_if_recorded=bool(name) and workload.grad,
-            reference=kept(Path(reference), self._prefix) if os.path.isabs(reference) else reference,
+            reference=load_outputs(Path(reference), self._prefix) if os.path.isabs(reference) else reference,
             test=self.backend_for(own),
             atol=asked.atol,
             rtol=asked.rtol,
@@ -103,7 +103,9 @@ class RunComparison:
         if not self.reports:
             return
         self._tell(self.reports)
-        problem = keep({name: test for name, (_, test) in self.pairs.items()}, self.digests, self.folder, self.run)
+        problem = save_outputs(
+            {name: test for name, (_, test) in self.pairs.items()}, self.digests, self.folder, self.run
+        )
         if problem:
             self.emit(events.Noted(level="warning", text=problem))
 

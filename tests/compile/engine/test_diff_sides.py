@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from idbg.engine.kerneldiff.float64.lending import widened
-from idbg.engine.kerneldiff.float64.mode import Float64, NotInFloat64, usual_dtype, why_not
+from idbg.engine.kerneldiff.float64.copies import float64_copies
+from idbg.engine.kerneldiff.float64.mode import Float64, NotInFloat64, float64_failure, usual_dtype
 from idbg.engine.kerneldiff.sides.run import Side, eagers_draws, run_compiled, run_eager, run_float64
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.program.load import Workload
@@ -328,7 +328,7 @@ def test_attention_without_dropout_runs_in_float64_and_with_it_draws_eagers_mask
 
 def test_reading_bits_has_no_meaning_in_float64() -> None:
     side = run_float64(subject(lambda x: x.view(torch.int32), torch.ones(2)))
-    assert isinstance(side.error, NotInFloat64) and "bits" in why_not(side.error)
+    assert isinstance(side.error, NotInFloat64) and "bits" in float64_failure(side.error)
 
 
 def test_an_op_without_a_float64_kernel_is_told() -> None:
@@ -337,8 +337,8 @@ def test_an_op_without_a_float64_kernel_is_told() -> None:
         return torch._scaled_mm(x, x.t(), scale, scale, out_dtype=torch.float32)
 
     side = run_float64(subject(model, torch.randn(16, 16).to(torch.float8_e4m3fn)))
-    assert side.error is not None and why_not(side.error).startswith("the program cannot run in float64: ")
-    assert "\n" not in why_not(side.error)
+    assert side.error is not None and float64_failure(side.error).startswith("the program cannot run in float64: ")
+    assert "\n" not in float64_failure(side.error)
 
 
 def test_lent_values_come_back_also_after_an_error() -> None:
@@ -346,7 +346,7 @@ def test_lent_values_come_back_also_after_an_error() -> None:
     part = base[1:3]
 
     def fail() -> None:
-        with widened([base, part]):
+        with float64_copies([base, part]):
             assert base.dtype == part.dtype == torch.float64
             part.zero_()
             assert base.tolist() == [0, 0, 0, 3], "views of one memory are views of one copy"

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from idbg.engine.kerneldiff.sides.agreement import How, compared, uncompared
+from idbg.engine.kerneldiff.sides.leaf_comparison import ComparisonRules, compare_leaves, uncompared
 from idbg.engine.kerneldiff.tensors.tree import Again, leaves, mapped, shared, snapshot
 
 Point = namedtuple("Point", "x y")
@@ -112,8 +112,8 @@ def test_mapping_keeps_what_is_shared() -> None:
 # Pairs
 
 
-def diffs(reference: object, test: object, how: How | None = None) -> dict[str, tuple[str, ...]]:
-    found = compared(leaves(reference), leaves(test), None, how or How())
+def diffs(reference: object, test: object, how: ComparisonRules | None = None) -> dict[str, tuple[str, ...]]:
+    found = compare_leaves(leaves(reference), leaves(test), None, how or ComparisonRules())
     assert all(diff.passed == (not diff.failed_by) for diff in found)
     return {diff.name: diff.failed_by for diff in found}
 
@@ -171,14 +171,14 @@ def test_the_same_cycle_on_both_sides_passes_and_another_does_not() -> None:
 
 def test_a_shared_tensor_is_compared_once_and_noted() -> None:
     wrong = TWO + 1
-    first, second = compared(leaves((ONE, ONE)), leaves((wrong, wrong)), None, How())
+    first, second = compare_leaves(leaves((ONE, ONE)), leaves((wrong, wrong)), None, ComparisonRules())
     assert second.note == "the same tensor as out[0]" and not second.passed and second.max_abs == first.max_abs
-    _, apart = compared(leaves((ONE, ONE)), leaves((ONE, wrong)), None, How())
+    _, apart = compare_leaves(leaves((ONE, ONE)), leaves((ONE, wrong)), None, ComparisonRules())
     assert not apart.passed and not apart.note, "shared on one side only: both are looked at"
 
 
 def test_an_output_may_have_tolerances_of_its_own() -> None:
-    assert diffs((ONE, ONE), (ONE + 0.1, ONE + 0.1), How(tolerances={"out[0]": (0.2, 0.0)})) == {
+    assert diffs((ONE, ONE), (ONE + 0.1, ONE + 0.1), ComparisonRules(tolerances={"out[0]": (0.2, 0.0)})) == {
         "out[0]": (),
         "out[1]": ("tolerance",),
     }

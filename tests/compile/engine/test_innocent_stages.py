@@ -10,8 +10,8 @@ from torch.fx import Graph, GraphModule
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from idbg import KernelDiff
-from idbg.engine.kerneldiff.float64.roundings import OtherRoundings
-from idbg.engine.kerneldiff.float64.undeclared import Undone
+from idbg.engine.kerneldiff.float64.rounding import PerturbedRounding
+from idbg.engine.kerneldiff.float64.undeclared_writes import WithoutUndeclaredWrites
 from idbg.engine.kerneldiff.stages.chain import Inputs, Stage
 from idbg.engine.kerneldiff.stages.evaluate import computed
 from idbg.engine.kerneldiff.stages.nonfinite import first_nonfinite, first_unlike
@@ -69,11 +69,11 @@ def test_an_op_with_an_undeclared_write_is_to_blame_and_not_the_pass_that_moves_
 
 def test_a_rounding_goes_on_with_what_an_op_wrote() -> None:
     x = values(8)
-    with OtherRoundings(0):
+    with PerturbedRounding(0):
         y = x * 1.5
         torch.ops.idbg_tests.doubles(y)
     torch.testing.assert_close(y, 3 * x)
-    with Undone():
+    with WithoutUndeclaredWrites():
         torch.ops.idbg_tests.doubles(x)
     torch.testing.assert_close(x, values(8))
 

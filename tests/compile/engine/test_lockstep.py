@@ -8,11 +8,11 @@ import torch
 from torch import nn
 
 from idbg.engine.kerneldiff.sides.subject import Subject
+from idbg.engine.kerneldiff.steps.restore_point import RestorePoint
 from idbg.engine.kerneldiff.steps.run import Compiler, trained
-from idbg.engine.kerneldiff.steps.stand import Stand
 from idbg.engine.kerneldiff.steps.training import Row, Rows, Training
 from idbg.engine.kerneldiff.steps.verdict import Judge, first, kept, unjudged_from
-from idbg.engine.kerneldiff.tensors.compare import Apart
+from idbg.engine.kerneldiff.tensors.compare import TensorDistance
 from idbg.engine.program.load import Workload
 from idbg.schema.steps import Kind, StepDistance, TrainingSteps
 from idbg.views.steps import sentence
@@ -58,7 +58,7 @@ def test_a_step_of_both_sides_sees_its_own_gradients_counters_and_random_numbers
 
     subject = Subject(Workload(step, (torch.ones(2),), grad=True))
     with subject.restored():
-        stands = Stand(subject), Stand(subject)
+        stands = RestorePoint(subject), RestorePoint(subject)
         told: list[list[tuple[int, float]]] = [[], []]
         for _ in range(3):
             for stand, own in zip(stands, told, strict=True):
@@ -107,7 +107,7 @@ def test_a_scaler_that_skips_a_step_in_eager_skips_it_in_float64() -> None:
 
 def rows_of(kind: Kind = "parameter", **far: float) -> Rows:
     row = Row(kind, torch.float32, 4096)
-    row.far = {side: Apart(error, 1.0) for side, error in far.items()}
+    row.far = {side: TensorDistance(error, 1.0) for side, error in far.items()}
     return {"weight": row}
 
 
@@ -131,14 +131,14 @@ def test_what_is_unstable_is_allowed_what_one_direction_may_differ_by() -> None:
 def test_nothing_is_said_where_the_reference_is_lost_itself() -> None:
     assert failed(rows_of(test=5.0, eager=0.8, moved=0.0)) is None
     overflown = rows_of(test=1e-7, eager=1e-7, moved=1e-7)
-    overflown["weight"].far["eager"] = Apart(1.0, 1e30)
+    overflown["weight"].far["eager"] = TensorDistance(1.0, 1e30)
     assert failed(overflown) is None
-    assert failed({"weight": Row("parameter", torch.float32, 1, {"test": Apart(0.0, 1.0)})}) is None
+    assert failed({"weight": Row("parameter", torch.float32, 1, {"test": TensorDistance(0.0, 1.0)})}) is None
 
 
 def test_nan_and_what_is_not_there_fail() -> None:
     rows = rows_of(test=1e-7, eager=1e-7, moved=1e-7)
-    rows["weight"].far["test"] = Apart(1e-7, 1.0, differing=1)
+    rows["weight"].far["test"] = TensorDistance(1e-7, 1.0, differing=1)
     assert failed(rows) is True
     del rows["weight"].far["test"]
     assert failed(rows) is True

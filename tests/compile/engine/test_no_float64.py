@@ -15,8 +15,8 @@ from torch._subclasses import FakeTensorMode
 
 from idbg import KernelDiff
 from idbg.config import settings
-from idbg.engine.kerneldiff.float64 import floor
-from idbg.engine.kerneldiff.tensors import home
+from idbg.engine.kerneldiff.float64 import transfer
+from idbg.engine.kerneldiff.tensors import float64_device
 from idbg.schema.diff import KernelError
 from idbg.schema.errors import BadInput, SettingsError
 from idbg.schema.float64 import Float64Elsewhere, TransferFloor
@@ -89,12 +89,12 @@ def test_what_else_reads_in_float64_does_so_on_the_cpu(there: Reports, case: str
 
 
 def test_a_device_is_asked_whether_it_computes_in_float64() -> None:
-    assert not home._lacking(torch.device("cpu"))
-    assert home._lacking(torch.device("meta"))
-    home._lacking.cache_clear()
+    assert not float64_device._lacking(torch.device("cpu"))
+    assert float64_device._lacking(torch.device("meta"))
+    float64_device._lacking.cache_clear()
     with FakeTensorMode():  # the answer is kept: none of a tensor that is not real
-        assert not home._lacking(torch.device("cpu"))
-    assert home.home(torch.device("cpu")).type == "cpu"
+        assert not float64_device._lacking(torch.device("cpu"))
+    assert float64_device.float64_device(torch.device("cpu")).type == "cpu"
 
 
 def test_the_program_may_be_told_to_compute_float64_on_the_cpu() -> None:
@@ -115,7 +115,7 @@ def test_it_is_a_setting() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.complex64, torch.int64, torch.bool], ids=str)
 def test_probes_hold_what_is_seldom_met(dtype: torch.dtype) -> None:
-    values = floor.probes(dtype)
+    values = transfer.probes(dtype)
     assert values.dtype == dtype
     if dtype.is_floating_point:
         size = values.abs()
@@ -127,7 +127,7 @@ def test_what_changed_on_the_way_is_counted() -> None:
     sent = torch.tensor([1.0, 2.0, 1e-40, float("nan"), 3.0])
     back = torch.tensor([1.0, 2.5, 0.0, float("nan"), float("inf")])
     back.view(torch.int32)[3] += 1
-    found = floor._added(TransferFloor(device="npu", dtype="float32", values=0), sent, back)
+    found = transfer._added(TransferFloor(device="npu", dtype="float32", values=0), sent, back)
     assert (found.values, found.changed, found.subnormals, found.nans) == (5, 4, 1, 1)
     assert found.max_rel == float("inf")
     told = list(sentences(Float64Elsewhere(device="npu", why="npu has none", floors=(found,))))
@@ -166,7 +166,7 @@ def test_on_a_gpu_both_ways_say_the_same(dtype: torch.dtype) -> None:
     there = KernelDiff(layers, x, backward=True, per_kernel=True).compare()
     here = KernelDiff(layers, x, backward=True, per_kernel=True, float64="cpu").compare()
     assert there.float64_elsewhere is None and there.mode == here.mode == "float64", here.float64_missing
-    assert here.float64_elsewhere is not None and here.float64_elsewhere.why == home.ASKED_FOR
+    assert here.float64_elsewhere is not None and here.float64_elsewhere.why == float64_device.ASKED_FOR
     assert not any(each.changed for each in here.float64_elsewhere.floors)
     assert there.verdict == here.verdict == "passed"
     for one, other in zip((*there.outputs, *there.gradients), (*here.outputs, *here.gradients), strict=True):

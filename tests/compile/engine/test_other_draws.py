@@ -15,7 +15,7 @@ from idbg import KernelDiff
 from idbg.cli import exits
 from idbg.cli.commands.diff import status
 from idbg.cli.fail_on import Watch
-from idbg.engine.kerneldiff.sides.other_draws import accused
+from idbg.engine.kerneldiff.sides.random_draws import with_proven_fault
 from idbg.format.verdicts import verdict_words
 from idbg.reports.baseline import NOTHING_KNOWN
 from idbg.reports.diff import summary
@@ -124,8 +124,8 @@ def test_a_stage_proven_wrong_of_equal_draws_is_accused_all_the_same() -> None:
     )
     unknown = replace(failed, verdict="waiting", not_comparable="why", outputs=())
     bad = replace(unknown, stages=(StageError(stage="post_grad", bad=True),))
-    assert accused(unknown, failed) == unknown
-    assert accused(bad, failed) == replace(failed, stages=bad.stages)
+    assert with_proven_fault(unknown, failed) == unknown
+    assert with_proven_fault(bad, failed) == replace(failed, stages=bad.stages)
 
 
 def test_a_run_says_it_and_the_exit_status_is_that_of_what_is_not_decided(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from idbg import KernelDiff
 from idbg.engine.compat import fx, gpu
-from idbg.engine.kerneldiff.float64.roundings import OtherRoundings, added_up
-from idbg.engine.kerneldiff.sides.otherwise import NOTE, not_computed
+from idbg.engine.kerneldiff.float64.rounding import PerturbedRounding, added_up
+from idbg.engine.kerneldiff.sides.resampling import NOTE, not_computed
 from idbg.reports.diff import summary
 from idbg.schema.diff import DiffReport
 
@@ -115,7 +115,7 @@ def test_what_was_not_computed_is_not_rounding():
 def test_other_roundings_are_of_the_size_of_roundings_and_move_nothing_else():
     x = torch.randn(4096, generator=torch.Generator().manual_seed(0))
     count, statistics = torch.zeros(3), torch.zeros(4)
-    with OtherRoundings(0):
+    with PerturbedRounding(0):
         product, view, copy, whole = x * 1.1, x.view(64, 64), x.clone(), torch.arange(4)
         count += 1
         F.batch_norm(x.view(-1, 4), statistics, torch.ones(4), training=True)
@@ -141,7 +141,7 @@ def test_a_branch_rounds_otherwise_too():
         return torch.cond(x.sum() > 0, lambda x: x.sin().sin(), lambda x: x.cos(), (x,))
 
     x = torch.rand(512)
-    with torch.compiler.set_stance("force_eager"), OtherRoundings(0):
+    with torch.compiler.set_stance("force_eager"), PerturbedRounding(0):
         moved = (model(x) - x.sin().sin()).abs().max()
     assert 0 < moved < 1e-6
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from idbg.engine.kerneldiff.kernels.values import Both
 from idbg.engine.kerneldiff.kernels.verdict import judge_given
-from idbg.engine.kerneldiff.sides.otherwise import Samples, looked_at_again, not_computed
+from idbg.engine.kerneldiff.sides.resampling import Samples, looked_at_again, not_computed
 from idbg.engine.kerneldiff.tensors.compare import compare_sides
 from idbg.schema.diff import K, TensorDiff
 from tests.harness.without_constant import ROOT, Row, rows

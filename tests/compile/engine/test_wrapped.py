@@ -13,7 +13,7 @@ from torch.testing._internal.two_tensor import TwoTensor
 from idbg import KernelDiff, compare_tensors
 from idbg.engine.kerneldiff.tensors import native
 from idbg.engine.kerneldiff.tensors.compare import compare_sides, relative_rmse
-from idbg.engine.kerneldiff.tensors.kept import digest
+from idbg.engine.kerneldiff.tensors.saved_outputs import digest
 
 pytestmark = pytest.mark.filterwarnings("ignore:The PyTorch API of MaskedTensors", "ignore:.* is not implemented in")
 

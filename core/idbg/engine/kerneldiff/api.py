@@ -6,14 +6,14 @@ from typing import Any, cast
 
 import torch
 
-from idbg.engine.kerneldiff.asked import Asked
 from idbg.engine.kerneldiff.comparison import ComparisonRun
+from idbg.engine.kerneldiff.request import ComparisonRequest
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.program.load import Model, Workload
 from idbg.schema.diff import DiffReport
 
 
-class ModelDiff(Asked):
+class ModelDiff(ComparisonRequest):
     """A model's compiled run, compared with a reference: `idbg.KernelDiff` says what each setting means."""
 
     def compare(self) -> DiffReport:

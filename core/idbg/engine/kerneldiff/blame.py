@@ -13,15 +13,23 @@ from torch.fx import GraphModule
 
 from idbg.engine.capture.run import uncaptured
 from idbg.engine.compat import comparing, registrations, stages
-from idbg.engine.kerneldiff.asked import Asked, Backend, name_of, taken
-from idbg.engine.kerneldiff.float64.undeclared import UndeclaredWrite
+from idbg.engine.kerneldiff.float64.undeclared_writes import UndeclaredWrite
 from idbg.engine.kerneldiff.kernels.bisect import BisectResult, first_bad_node
 from idbg.engine.kerneldiff.kernels.inputs import copied
 from idbg.engine.kerneldiff.kernels.observe import Rerun
 from idbg.engine.kerneldiff.observed import Observed, SideCompile, run_observed
-from idbg.engine.kerneldiff.sides.run import UNDONE, Call, Side, run_compiled, run_eager, run_side, run_undone
+from idbg.engine.kerneldiff.request import Backend, ComparisonRequest, compile_backend, name_of
+from idbg.engine.kerneldiff.sides.run import (
+    UNDONE,
+    Call,
+    Side,
+    run_compiled,
+    run_eager,
+    run_side,
+    run_without_undeclared_writes,
+)
 from idbg.engine.kerneldiff.sides.subject import Subject
-from idbg.engine.kerneldiff.stages.foreign import ForeignPart, foreign_parts
+from idbg.engine.kerneldiff.stages.other_backends import BackendGraph, backend_graphs
 from idbg.engine.kerneldiff.stages.unexecuted import unexecuted_node
 from idbg.engine.kerneldiff.tensors.allowance import KERNEL_K
 from idbg.schema.blame import Maker, StageError
@@ -47,7 +55,7 @@ class Search:
     program's own write to without declaring it.
     """
 
-    asked: Asked
+    asked: ComparisonRequest
     subject: Subject
     backward: bool
     notes: list[str]
@@ -87,7 +95,7 @@ class Search:
 
     def _observed(self) -> Observed:
         self.begin("kernels")
-        compile = partial(torch.compile, backend=taken(self.asked.test), dynamic=self.asked.dynamic)
+        compile = partial(torch.compile, backend=compile_backend(self.asked.test), dynamic=self.asked.dynamic)
         with comparing.inductor_set(self.asked.options), uncaptured():
             observed = run_observed(self.subject, compile, backward=self.backward, before=self.compiled)
         if observed.again is not None:
@@ -105,7 +113,7 @@ class Search:
             with uncaptured(), self.subject.restored():
                 # nothing that far off: then what is as far off as made the outputs fail
                 searches = (
-                    first_bad_of(self.subject, taken(self.asked.test), dynamic=self.asked.dynamic, k=k)
+                    first_bad_of(self.subject, compile_backend(self.asked.test), dynamic=self.asked.dynamic, k=k)
                     for k in (KERNEL_K, min(KERNEL_K, self.asked.k))
                 )
                 nodes = next((found for found in searches if found), ())
@@ -121,12 +129,14 @@ class Search:
     def _in_aten(self) -> tuple[KernelError, ...]:
         """The first node that is wrong in the ATen graphs that the backend is given, in the order of their calls."""
         torch._dynamo.reset()
-        parts: list[ForeignPart] = []
+        parts: list[BackendGraph] = []
 
         def around(stack: ExitStack) -> Call:
             nonlocal parts
-            parts = stack.enter_context(foreign_parts())
-            return torch.compile(self.subject.model, backend=taken(self.asked.test), dynamic=self.asked.dynamic)
+            parts = stack.enter_context(backend_graphs())
+            return torch.compile(
+                self.subject.model, backend=compile_backend(self.asked.test), dynamic=self.asked.dynamic
+            )
 
         run_side("nodes", self.subject, around, self.backward)
         wrong = (part.wrong() for part in sorted(parts, key=lambda part: part.called))
@@ -145,7 +155,7 @@ class Search:
     def _undeclared(self) -> Maker | None:
         """The op that writes to what it does not declare, where the outputs depend on that."""
         self.begin(UNDONE)
-        if not self.failing(run_undone(self.subject, backward=self.backward)):
+        if not self.failing(run_without_undeclared_writes(self.subject, backward=self.backward)):
             return None
         first = self.undeclared[0]
         function = registrations.functions_of_op(first.op).get("init")
@@ -160,7 +170,7 @@ class Search:
         """Whether the program is wrong before any backend compiles it: as Dynamo and AOTAutograd run it."""
         for backend, name in _WITHOUT_BACKEND:
             self.begin(name)
-            compile = partial(torch.compile, backend=taken(backend), dynamic=self.asked.dynamic)
+            compile = partial(torch.compile, backend=compile_backend(backend), dynamic=self.asked.dynamic)
             with uncaptured():
                 error = self.failing(run_compiled(backend, self.subject, compile, backward=self.backward))
             if error:

@@ -19,7 +19,7 @@ from idbg.engine.kerneldiff.kernels.watch import Watch
 from idbg.engine.kerneldiff.sides.run import Call, Side, run_side
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.kerneldiff.stages.captured import FrameStages, StageCapture, stages_captured, users_place
-from idbg.engine.kerneldiff.stages.table import APPROXIMATED, LITTLE, called, stage_table
+from idbg.engine.kerneldiff.stages.table import APPROXIMATED, LITTLE, called_frames, stage_table
 from idbg.schema.blame import Maker, StageError
 from idbg.schema.diff import KernelError
 from idbg.schema.faults import NanOrigin
@@ -199,7 +199,7 @@ def _run_observed(subject: Subject, compile: Callable[[Call], Call], backward: b
 
     side = run_side("kernels", subject, around, backward)
     again = Rerun(into.observation, into.call) if into.call is not None else None
-    frames = tuple(called(into.capture.frames))
+    frames = tuple(called_frames(into.capture.frames))
     return Observed(side, tuple(_placed(into.observation.kernels, frames)), frames, into.observation.births, again)
 
 

@@ -48,7 +48,7 @@ def argument(func: OpOverload, name: str, args: Sequence[object], kwargs: Mappin
     return args[at] if at < len(args) else None
 
 
-def place_of(generator: torch.Generator | None) -> str:
+def generator_position(generator: torch.Generator | None) -> str:
     """Where the generators stand that an op may draw from."""
     states = [generator.get_state()] if generator is not None else [torch.get_rng_state()]
     if generator is None and gpu.in_use():
@@ -76,7 +76,7 @@ class _Recorder(TorchDispatchMode):
         outside = draws_outside(func)
         if not outside and not draws_inside(func, args, given):
             return func(*args, **given)
-        place = place_of(cast("torch.Generator | None", given.get("generator")))
+        place = generator_position(cast("torch.Generator | None", given.get("generator")))
         result = func(*args, **given)
         self.draws.append(draw_of(fx.op_name(func), result if outside else None, place))
         return result

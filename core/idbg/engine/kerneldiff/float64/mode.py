@@ -1,6 +1,6 @@
 """What does the program compute, op by op, when all its floating arithmetic is done in float64?
 
-`Float64` keeps what is computed in it in float64, whatever lower floating dtype the program asks for; lending.py gives
+`Float64` keeps what is computed in it in float64, whatever lower floating dtype the program asks for; copies.py gives
 parameters, buffers and inputs float64 copies of their values. Random numbers are drawn in the dtype that the program
 draws them in, so that they are the same ones. Of a device that has no float64 all is done on the CPU, but for the
 drawing.
@@ -19,13 +19,13 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from idbg.engine.compat import comparing, fx, gpu
 from idbg.engine.kerneldiff.float64 import attention
-from idbg.engine.kerneldiff.float64.as_in_program import AsInProgram
-from idbg.engine.kerneldiff.float64.draws import Op, argument, draw_of, draws_inside, draws_outside, place_of
-from idbg.engine.kerneldiff.float64.standing import Standing
-from idbg.engine.kerneldiff.float64.undeclared import Before, UndeclaredWrite
+from idbg.engine.kerneldiff.float64.devices import DeviceMap
+from idbg.engine.kerneldiff.float64.draws import Op, argument, draw_of, draws_inside, draws_outside, generator_position
+from idbg.engine.kerneldiff.float64.program_view import ProgramView
+from idbg.engine.kerneldiff.float64.undeclared_writes import Before, UndeclaredWrite
 from idbg.engine.kerneldiff.float64.where_taken import in_place
 from idbg.engine.kerneldiff.float64.wide_ops import in_float64
-from idbg.engine.kerneldiff.tensors.home import brought, is_away
+from idbg.engine.kerneldiff.tensors.float64_device import is_moved, on_float64_device
 from idbg.schema.errors import exception_text
 
 _WAS = "_idbg_was"  # on a tensor of ours: the dtype that the program's own would have, where it is not `like`
@@ -43,7 +43,7 @@ class NotInFloat64(Exception):
     """The program does something that has no meaning in float64: the message says what."""
 
 
-def wide(dtype: torch.dtype) -> torch.dtype:
+def wide_dtype(dtype: torch.dtype) -> torch.dtype:
     """float64 for floats, complex128 for complex numbers; any other dtype as it is."""
     if dtype.is_complex:
         return torch.complex128
@@ -52,17 +52,17 @@ def wide(dtype: torch.dtype) -> torch.dtype:
 
 def is_narrow(value: object) -> TypeGuard[Tensor]:
     """Whether it is a tensor of floating or complex numbers that float64 (complex128) would hold with more digits."""
-    return isinstance(value, Tensor) and wide(value.dtype) != value.dtype
+    return isinstance(value, Tensor) and wide_dtype(value.dtype) != value.dtype
 
 
-def widely(tensor: Tensor) -> Tensor:
+def to_float64(tensor: Tensor) -> Tensor:
     """Its values in float64 (complex128; integers as they are), on the CPU where its device has none."""
-    return brought(tensor).to(wide(tensor.dtype))
+    return on_float64_device(tensor).to(wide_dtype(tensor.dtype))
 
 
-def is_held_otherwise(value: object) -> TypeGuard[Tensor]:
+def is_converted(value: object) -> TypeGuard[Tensor]:
     """Whether the program's tensor is not held as it is: in float64, or elsewhere, or both."""
-    return isinstance(value, Tensor) and (is_narrow(value) or is_away(value))
+    return isinstance(value, Tensor) and (is_narrow(value) or is_moved(value))
 
 
 def usual_dtype(tensors: Iterable[Tensor]) -> torch.dtype:
@@ -95,7 +95,7 @@ class Float64(TorchDispatchMode):
         self.like = like
         self._unwritten = {id(tensor): tensor for tensor in unwritten}
         self._programs = {id(tensor): (tensor, tensor.dtype) for tensor in tensors}
-        self.standing = Standing(tensor for tensor, _ in self._programs.values())
+        self.standing = DeviceMap(tensor for tensor, _ in self._programs.values())
         self.draws: list[str] = []
         self.undeclared: set[UndeclaredWrite] = set()
         self.narrows = narrows
@@ -112,7 +112,7 @@ class Float64(TorchDispatchMode):
             self._around.enter_context(torch.autocast(device, enabled=False))
         if self.standing.is_elsewhere:
             self._around.enter_context(comparing.dropped_out_by(self.standing.dropped_out))
-        self._around.enter_context(AsInProgram(self))
+        self._around.enter_context(ProgramView(self))
         super().__enter__()  # type: ignore[no-untyped-call]
         return self
 
@@ -137,7 +137,7 @@ class Float64(TorchDispatchMode):
             raise NotInFloat64(f"{func} reads a tensor's bits as another dtype")
         if draws_outside(func):
             return self._drawn(func, name, args, given)
-        place = place_of(None) if (drawn := draws_inside(func, args, given)) else ""
+        place = generator_position(None) if (drawn := draws_inside(func, args, given)) else ""
         if drawn and not attention.is_fused(func):
             raise NotInFloat64(f"{func} draws random numbers inside of its kernel")
         was, at = self._result_was(name, args, given)
@@ -159,17 +159,17 @@ class Float64(TorchDispatchMode):
         for it.
         """
         if isinstance(value, torch.dtype):
-            return wide(value)
+            return wide_dtype(value)
         if isinstance(value, torch.device):
             return self.standing.moved(value)
-        if not is_held_otherwise(value):
+        if not is_converted(value):
             return value
         if id(value) in self._unwritten:
             self.standing.moved(value.device)
-            return widely(value)
+            return to_float64(value)
         if id(value) not in self._twins:
             self.standing.moved(value.device)
-            self._twins[id(value)] = (value, widely(value))
+            self._twins[id(value)] = (value, to_float64(value))
         return self._twins[id(value)][1]
 
     def held(self, value: object) -> object:
@@ -219,7 +219,7 @@ class Float64(TorchDispatchMode):
 
         def marked(value: object) -> object:
             own = value.dtype if is_narrow(value) else was
-            value = widely(value) if is_held_otherwise(value) else value
+            value = to_float64(value) if is_converted(value) else value
             if own != self.like and isinstance(value, Tensor) and value.dtype == torch.float64:
                 setattr(value, _WAS, own)
             return value
@@ -281,12 +281,12 @@ class Float64(TorchDispatchMode):
         if result is None:
             for wide_one, written in zip(tree_leaves(twins), tree_leaves(narrow), strict=True):
                 if isinstance(wide_one, Tensor) and wide_one is not written:
-                    wide_one.copy_(widely(written))
+                    wide_one.copy_(to_float64(written))
         return self._marked(result, self.like, self.standing.of_result(tree_leaves(twins)))
 
     def _drawn(self, func: OpOverload, name: str, args: _Args, kwargs: dict[str, object]) -> object:
         """An op that draws random numbers, in the program's own dtypes."""
-        place = place_of(cast("torch.Generator | None", kwargs.get("generator")))
+        place = generator_position(cast("torch.Generator | None", kwargs.get("generator")))
         if name in _TAKES_DEFAULT_DTYPE and not any(isinstance(leaf, Tensor) for leaf in tree_leaves((args, kwargs))):
             kwargs["dtype"] = kwargs.get("dtype") or self._default
         was, at = self._result_was(name, args, kwargs)
@@ -294,7 +294,7 @@ class Float64(TorchDispatchMode):
         result = func(*narrow[0], **narrow[1])
         self.draws.append(draw_of(name, result, place))
         if name == "native_dropout":
-            return self._marked(self._dropped_out(twins[0], brought(result[1])), was, at)
+            return self._marked(self._dropped_out(twins[0], on_float64_device(result[1])), was, at)
         return self._carried(func, twins, narrow, self._marked(result, was, at))
 
     def _in_own_dtypes(self, func: OpOverload, args: _Args, kwargs: _Kwargs) -> object:
@@ -327,7 +327,7 @@ class Float64(TorchDispatchMode):
             held = argument(func, name, *twins)
             for wide_one, written in zip(tree_leaves(held), tree_leaves(argument(func, name, *narrow)), strict=True):
                 if isinstance(wide_one, Tensor):
-                    wide_one.copy_(widely(written))
+                    wide_one.copy_(to_float64(written))
             if all(each.alias_info is not None for each in func._schema.returns):
                 result = held if func._schema.returns else None
         return result
@@ -345,7 +345,7 @@ class Float64(TorchDispatchMode):
         return (kept / (1 - chance) if chance < 1 else kept), mask
 
 
-def why_not(error: BaseException) -> str:
+def float64_failure(error: BaseException) -> str:
     """One sentence for a report: why there is no float64 side."""
     told = exception_text(error).strip().partition("\n")[0] or type(error).__name__
     return told if isinstance(error, NotInFloat64) else f"the program cannot run in float64: {told}"

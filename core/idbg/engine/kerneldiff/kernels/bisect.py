@@ -14,7 +14,7 @@ from torch.fx import Graph, GraphModule, Node
 from torch.utils._pytree import tree_leaves
 
 from idbg.engine.capture.fx import user_line
-from idbg.engine.kerneldiff.float64.lending import widened
+from idbg.engine.kerneldiff.float64.copies import float64_copies
 from idbg.engine.kerneldiff.float64.mode import Float64, usual_dtype
 from idbg.engine.kerneldiff.kernels.inputs import copied
 from idbg.engine.kerneldiff.kernels.values import Both
@@ -110,7 +110,7 @@ def _compared(
         own = _run(prefix, first)
         test = _run(torch.compile(prefix, backend=compile, dynamic=dynamic), second)
         # Python functions of torch (conv2d) compare their arguments' dtypes before any op is called
-        with widened(tensors), Float64(usual_dtype(tensors), tensors):
+        with float64_copies(tensors), Float64(usual_dtype(tensors), tensors):
             exact = _run(prefix, third)
     worst: dict[str, BufferVerdict] = {}
     for name, *values in zip(prefix.meta["idbg_returned"], exact, own, test, strict=True):

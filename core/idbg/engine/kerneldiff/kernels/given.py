@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.fx import GraphModule, Node
 
 from idbg.engine.compat import comparing
-from idbg.engine.kerneldiff.float64.roundings import OtherRoundings
+from idbg.engine.kerneldiff.float64.rounding import PerturbedRounding
 from idbg.engine.kerneldiff.kernels.values import AS_OWN, Both, Unknown, changed_by, changes_more, computed
 
 
@@ -92,7 +92,7 @@ class Given:
         """What the program's own ops may as well compute of what the launch was given, rounding elsewhere, and `times`
         as much. Raises Unknown.
         """
-        with OtherRoundings(seed, times, one_by_one=True):
+        with PerturbedRounding(seed, times, one_by_one=True):
             own = self._computed(wanted, exact=False).own
         if not isinstance(own, Tensor):
             raise Unknown("its node's value is not a tensor")

@@ -19,7 +19,7 @@ from idbg.engine.compat import comparing, fx, mutations
 from idbg.engine.kerneldiff.float64 import attention
 from idbg.engine.kerneldiff.kernels.philox import drawn
 from idbg.engine.kerneldiff.kernels.user_reference import reference_of
-from idbg.engine.kerneldiff.tensors.home import brought, home
+from idbg.engine.kerneldiff.tensors.float64_device import float64_device, on_float64_device
 from idbg.schema.errors import exception_text
 
 AS_OWN: Final = object()
@@ -203,7 +203,7 @@ def widened(leaf: Any, *, copy: bool = False) -> Any:
     """
     if not isinstance(leaf, Tensor):
         return leaf
-    held = brought(leaf)
+    held = on_float64_device(leaf)
     return held.to(_wide(leaf.dtype), copy=copy and held is leaf)
 
 
@@ -214,7 +214,7 @@ def _wide(dtype: torch.dtype) -> torch.dtype:
 def _instead(leaf: Any) -> Any:
     """A dtype as the wider one, a device as the one that has float64."""
     if isinstance(leaf, torch.device):
-        return home(leaf)
+        return float64_device(leaf)
     return _wide(leaf) if isinstance(leaf, torch.dtype) else leaf
 
 
@@ -237,7 +237,7 @@ def _in_own_dtypes(function: Callable[..., object], args: Any, kwargs: Any, node
     result = function(*narrow_args, **narrow_kwargs)
     if comparing.changes_arguments(node.target):
         for leaf, narrow in leaves:
-            leaf.copy_(brought(narrow))
+            leaf.copy_(on_float64_device(narrow))
     return _map(_returned(node, args, result), widened)
 
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from idbg.engine.kerneldiff.kernels.values import Both
 from idbg.engine.kerneldiff.tensors.allowance import GIVEN_K, KERNEL_K, KernelAllowance, Size, epsilon
-from idbg.engine.kerneldiff.tensors.home import brought, is_away
+from idbg.engine.kerneldiff.tensors.float64_device import is_moved, on_float64_device
 
 _MAX_EXCUSED = 1e-4  # of the elements
 _FLOAT32 = torch.finfo(torch.float32).eps
@@ -64,7 +64,7 @@ def _judged_again(
     """The excess over what eager gives where its ops round otherwise."""
     exact, value = sides.exact, sides.value.to(sides.exact.dtype)
     spread = torch.zeros_like(exact.abs())
-    for other in map(brought, others):
+    for other in map(on_float64_device, others):
         spread = torch.maximum(spread, (other.to(exact.dtype) - exact).abs().nan_to_num(0, 0, 0))
     if steps:  # an element that falls on either side of a step is right on both
         value = torch.where((value - exact).abs() <= k * spread, exact, value)
@@ -80,7 +80,7 @@ def _judged_again(
 def _judge_whole(value: Tensor, exact: Tensor, own: Tensor, others: Others) -> BufferVerdict:
     """Integers and booleans: each is float64's or eager's, but for those that rounding may turn over."""
     wrong = (value != exact) & (value != own) & (own == exact)
-    for other in map(brought, others(_NEAR) if bool(wrong.any()) else ()):
+    for other in map(on_float64_device, others(_NEAR) if bool(wrong.any()) else ()):
         wrong &= other == exact
     return BufferVerdict(measured(exact, value), measured(exact, own), math.inf if bool(wrong.any()) else 0.0)
 
@@ -130,9 +130,9 @@ def errors_of(value: Tensor, reference: Both) -> tuple[Size, Size]:
 
 def _where_float64_is(value: Tensor, reference: Both) -> tuple[Tensor, Both]:
     """Both where float64 can be computed with, which their device may not be able to."""
-    if not is_away(value):
+    if not is_moved(value):
         return value, reference
-    return brought(value), Both(reference.exact, brought(reference.own))
+    return on_float64_device(value), Both(reference.exact, on_float64_device(reference.own))
 
 
 @dataclass(frozen=True)

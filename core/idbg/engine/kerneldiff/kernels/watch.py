@@ -19,7 +19,7 @@ from idbg.engine.capture.fx import user_line
 from idbg.engine.compat import comparing, fx
 from idbg.engine.instrument.wrapper_code import Instrumented, output_code
 from idbg.engine.instrument.wrapper_lines import AFTER, ENTER, RETURNED, Launch, Wrapper, read_wrapper
-from idbg.engine.kerneldiff.float64.roundings import SAMPLES
+from idbg.engine.kerneldiff.float64.rounding import SAMPLES
 from idbg.engine.kerneldiff.kernels.buffers import Held, changes_of, fitted, held_at, shaped
 from idbg.engine.kerneldiff.kernels.chains import completed_by, with_chain
 from idbg.engine.kerneldiff.kernels.given import Given, Wanted

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.fx import GraphModule, Node
 
 from idbg.engine.compat import comparing, fx
-from idbg.engine.kerneldiff.float64.roundings import SAMPLES, OtherRoundings
+from idbg.engine.kerneldiff.float64.rounding import SAMPLES, PerturbedRounding
 from idbg.engine.kerneldiff.kernels.buffers import Held, changes_of, fitted
 from idbg.engine.kerneldiff.kernels.values import AS_OWN, Both, Unknown, changed_by, changes_more, computed
 from idbg.engine.kerneldiff.kernels.verdict import BufferVerdict, judge_given
@@ -150,7 +150,7 @@ class _Nodes:
     def otherwise(self, held: Held, times: float) -> Iterator[Tensor]:
         """What eager may as well give, rounding elsewhere, and `times` as much."""
         for seed in range(SAMPLES if times == 1 else 2 * SAMPLES):
-            with OtherRoundings(seed, times):
+            with PerturbedRounding(seed, times):
                 other = evaluated(self.plan.nodes, self.inputs, exact=False)[held.node].own.cpu()
             yield self._fitted(held, Both(other, other)).own
 

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from idbg.engine.capture.run import uncaptured
 from idbg.engine.compat import comparing
-from idbg.engine.kerneldiff.asked import Asked
 from idbg.engine.kerneldiff.kernels.chains import completed_by
 from idbg.engine.kerneldiff.kernels.observe import Observation, Rerun, observing
 from idbg.engine.kerneldiff.kernels.watch import Watch
@@ -20,6 +19,7 @@ from idbg.engine.kerneldiff.owner.alone import Alone, judged, replayed
 from idbg.engine.kerneldiff.owner.plan import Plan, planned
 from idbg.engine.kerneldiff.owner.taking import Taken, Taking
 from idbg.engine.kerneldiff.owner.verdict import Evidence, judge_owner, unjudged
+from idbg.engine.kerneldiff.request import ComparisonRequest
 from idbg.engine.kerneldiff.sides.run import Call, Side, run_side
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.schema.attribution import KernelAttribution
@@ -42,7 +42,7 @@ class OwnerFinding:
 class OwnerSearch:
     """Looks for the owners of the launches of one comparison."""
 
-    asked: Asked
+    asked: ComparisonRequest
     subject: Subject
     observed: Rerun
     backward: bool

@@ -12,11 +12,11 @@ from torch import Tensor
 from idbg.engine.compat import comparing, gpu
 from idbg.engine.failures import fallbacks
 from idbg.engine.failures.describe import failure_of
-from idbg.engine.kerneldiff.float64.draws import Draws, place_of, recorded_draws
-from idbg.engine.kerneldiff.float64.lending import widened
-from idbg.engine.kerneldiff.float64.mode import Float64, usual_dtype, widely
-from idbg.engine.kerneldiff.float64.roundings import OtherRoundings
-from idbg.engine.kerneldiff.float64.undeclared import UndeclaredWrite, Undone
+from idbg.engine.kerneldiff.float64.copies import float64_copies
+from idbg.engine.kerneldiff.float64.draws import Draws, generator_position, recorded_draws
+from idbg.engine.kerneldiff.float64.mode import Float64, to_float64, usual_dtype
+from idbg.engine.kerneldiff.float64.rounding import PerturbedRounding
+from idbg.engine.kerneldiff.float64.undeclared_writes import UndeclaredWrite, WithoutUndeclaredWrites
 from idbg.engine.kerneldiff.sides.form import Forms, forms
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.kerneldiff.tensors.tree import AFTER, Again, Leaves, leaves, snapshot
@@ -112,7 +112,7 @@ def run_reseeded(subject: Subject, *, backward: bool = False) -> Side:
     return run_side(RESEEDED, subject, around, backward)
 
 
-def run_rounded(subject: Subject, roundings: OtherRoundings, *, backward: bool = False) -> Side:
+def run_rounded(subject: Subject, roundings: PerturbedRounding, *, backward: bool = False) -> Side:
     """Eager, with its ops rounding otherwise."""
 
     def around(stack: ExitStack) -> Call:
@@ -123,12 +123,12 @@ def run_rounded(subject: Subject, roundings: OtherRoundings, *, backward: bool =
     return run_side(ROUNDED, subject, around, backward)
 
 
-def run_undone(subject: Subject, *, backward: bool = False) -> Side:
+def run_without_undeclared_writes(subject: Subject, *, backward: bool = False) -> Side:
     """Eager, without what ops of the program's own write to and do not declare."""
 
     def around(stack: ExitStack) -> Call:
         stack.enter_context(comparing.nothing_compiled())
-        stack.enter_context(Undone())
+        stack.enter_context(WithoutUndeclaredWrites())
         return subject.model
 
     return run_side(UNDONE, subject, around, backward)
@@ -168,7 +168,7 @@ def run_float64(subject: Subject, *, backward: bool = False) -> Side:
 
     def around(stack: ExitStack) -> Call:
         stack.enter_context(comparing.nothing_compiled())
-        stack.enter_context(widened(subject.lent()))
+        stack.enter_context(float64_copies(subject.lent()))
         stack.enter_context(mode)
         return subject.model
 
@@ -216,7 +216,7 @@ def run_side(
     return Side(SideResult(name, time.perf_counter() - began), given, variance=spread.told(runs) if spread else ())
 
 
-def called(subject: Subject, call: Call, backward: bool) -> tuple[dict[str, object], Forms]:
+def call_program(subject: Subject, call: Call, backward: bool) -> tuple[dict[str, object], Forms]:
     """Make the call, its loss and its backward: the leaves of what it gave, and their forms; gradients are left where
     torch leaves them.
     """
@@ -233,8 +233,8 @@ def called(subject: Subject, call: Call, backward: bool) -> tuple[dict[str, obje
 
 
 def _run(subject: Subject, call: Call, backward: bool) -> Given:
-    given_leaves, given_as = called(subject, call, backward)
-    generators = place_of(None)
+    given_leaves, given_as = call_program(subject, call, backward)
+    generators = generator_position(None)
     after = {name + AFTER: tensor for name, tensor in subject.changed().items()}
     gradients = {f"grad({name})": gradient for name, gradient in subject.gradients().items()}
     given = Given(snapshot(given_leaves | after), snapshot(gradients), given_as, generators=generators)
@@ -291,7 +291,7 @@ class _Spread:
             unlike = (first != again) & ~((first != first) & (again != again))  # NaN twice is no difference
             self.differing[name] = unlike | self.differing.get(name, torch.zeros_like(unlike))
             if unlike.any():
-                apart = widely(first[unlike]) - widely(again[unlike])
+                apart = to_float64(first[unlike]) - to_float64(again[unlike])
                 self.max_abs[name] = max(self.max_abs[name], float(apart.abs().max()))
 
     def told(self, runs: int) -> tuple[Variance, ...]:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from idbg.engine.capture.run import uncaptured
 from idbg.engine.compat import comparing
-from idbg.engine.kerneldiff.float64.roundings import SAMPLES, OtherRoundings
+from idbg.engine.kerneldiff.float64.rounding import SAMPLES, PerturbedRounding
 from idbg.engine.kerneldiff.sides.run import Call, Side, run_side
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.kerneldiff.tensors.tree import Leaves
@@ -24,16 +24,16 @@ TRACED = "traced, rounded otherwise"
 _TIMES, _OFTEN = 4.0, 2 * SAMPLES
 
 
-def roundings() -> list[OtherRoundings | None]:
+def roundings() -> list[PerturbedRounding | None]:
     """The roundings that the traced graphs are run with: none, and as many others as tell how far they move."""
-    return [None, *(OtherRoundings(seed, _TIMES) for seed in range(_OFTEN))]
+    return [None, *(PerturbedRounding(seed, _TIMES) for seed in range(_OFTEN))]
 
 
 class Traced:
     """Compiles nothing: each of Dynamo's graphs runs op by op, rounding as `rounding` says when it is called."""
 
     def __init__(self) -> None:
-        self.rounding: OtherRoundings | None = None
+        self.rounding: PerturbedRounding | None = None
 
     def compiled(self, model: Call) -> Call:
         """The model as Dynamo traces it."""

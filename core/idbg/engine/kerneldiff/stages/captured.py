@@ -11,7 +11,7 @@ from torch.fx import GraphModule
 from idbg.engine.compat import stages, tracing
 from idbg.engine.compat.patterns import AppliedPattern
 from idbg.engine.kerneldiff.kernels.watch import Watch
-from idbg.engine.kerneldiff.sides.births import line_in_hand
+from idbg.engine.kerneldiff.sides.nan_origin import current_user_line
 
 Phase = Literal["pre_grad", "joint_passes", "post_grad"]
 
@@ -83,7 +83,7 @@ class StageCapture:
         frame = tracing.current_frame()
         self._phase = "pre_grad"
         given = [_as_it_is(value) for value in inputs]
-        self.frames.append(FrameStages(frame, gm, given, torch.is_grad_enabled(), line_in_hand(), _autocast()))
+        self.frames.append(FrameStages(frame, gm, given, torch.is_grad_enabled(), current_user_line(), _autocast()))
         self._last.decompositions = stages.decompositions()
 
     def pre_grad(self, gm: GraphModule) -> None:

@@ -20,7 +20,7 @@ from idbg.engine.kerneldiff.stages.captured import FrameStages
 from idbg.engine.kerneldiff.stages.evaluate import Computed, Seen, computed
 from idbg.engine.kerneldiff.stages.fingerprints import SAME
 from idbg.engine.kerneldiff.tensors.allowance import Size
-from idbg.engine.kerneldiff.tensors.home import brought
+from idbg.engine.kerneldiff.tensors.float64_device import on_float64_device
 from idbg.schema.blame import StageName
 from idbg.schema.graphs import Part
 
@@ -257,7 +257,7 @@ def _near(exact: Tensor, given: Tensor) -> float | None:
 
 
 def _wide(value: Tensor) -> Tensor:
-    value = brought(value)
+    value = on_float64_device(value)
     if value.dtype.is_complex:
         return value.to(torch.complex128)
     return value.to(torch.float64) if value.dtype.is_floating_point else value

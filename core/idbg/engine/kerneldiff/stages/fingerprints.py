@@ -11,7 +11,7 @@ from typing import Final
 import torch
 from torch import Tensor
 
-from idbg.engine.kerneldiff.tensors.home import brought
+from idbg.engine.kerneldiff.tensors.float64_device import on_float64_device
 
 SAME: Final = 1e-9
 """Of a value's size: two float64 computations of the same thing were seen to be 1e-12 apart, and any plant above."""
@@ -40,7 +40,7 @@ def fingerprint(value: object) -> Fingerprint | None:
     """None for what is no tensor of numbers."""
     if not isinstance(value, Tensor) or value.layout != torch.strided or value.is_meta:
         return None
-    flat = brought(value.detach()).reshape(-1)
+    flat = on_float64_device(value.detach()).reshape(-1)
     flat = torch.view_as_real(flat).reshape(-1) if flat.is_complex() else flat
     wide = flat.to(torch.float64)
     finite = wide.isfinite()

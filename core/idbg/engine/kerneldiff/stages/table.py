@@ -340,7 +340,7 @@ def _name(frame: FrameStages) -> str:
     return next((watch.frame for watch in frame.watches.values()), frame.frame)
 
 
-def called(frames: Sequence[FrameStages]) -> Iterator[FrameStages]:
+def called_frames(frames: Sequence[FrameStages]) -> Iterator[FrameStages]:
     """Those whose code was called, in the order of their first calls."""
     known = [(min((w.called for w in frame.watches.values() if w.called), default=0), frame) for frame in frames]
     yield from (frame for order, frame in sorted(known, key=lambda each: each[0]) if order)

@@ -8,8 +8,8 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from idbg.engine.failures.describe import failure_of
-from idbg.engine.kerneldiff.float64.mode import why_not
-from idbg.engine.kerneldiff.float64.roundings import SAMPLES
+from idbg.engine.kerneldiff.float64.mode import float64_failure
+from idbg.engine.kerneldiff.float64.rounding import SAMPLES
 from idbg.engine.kerneldiff.sides.run import Call
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.kerneldiff.sides.traced import TRACED
@@ -74,7 +74,7 @@ class _Run:
         except StepFailed as failed:
             if failed.side not in ("float64", "moved"):
                 return self._failed(failed)
-            missing = why_not(failed.__cause__ or failed)
+            missing = float64_failure(failed.__cause__ or failed)
         try:
             return replace(self._run(in_float64=False), reason=f"held against eager: {missing}")
         except StepFailed as failed:

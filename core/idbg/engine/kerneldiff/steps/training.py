@@ -16,14 +16,14 @@ from torch import Tensor
 from idbg.engine.capture.run import uncaptured
 from idbg.engine.compat import comparing
 from idbg.engine.kerneldiff.float64.mode import Float64, is_narrow, usual_dtype
-from idbg.engine.kerneldiff.float64.roundings import OtherRoundings
-from idbg.engine.kerneldiff.sides.agreement import as_tensor
-from idbg.engine.kerneldiff.sides.run import Call, called
+from idbg.engine.kerneldiff.float64.rounding import PerturbedRounding
+from idbg.engine.kerneldiff.sides.leaf_comparison import as_tensor
+from idbg.engine.kerneldiff.sides.run import Call, call_program
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.kerneldiff.sides.traced import Traced, roundings
+from idbg.engine.kerneldiff.steps.restore_point import RestorePoint
 from idbg.engine.kerneldiff.steps.scaling import Follows, RecordedChecks
-from idbg.engine.kerneldiff.steps.stand import Stand
-from idbg.engine.kerneldiff.tensors.compare import Apart, apart
+from idbg.engine.kerneldiff.tensors.compare import TensorDistance, tensor_distance
 from idbg.schema.steps import Kind
 
 RATE: Final = 0.01
@@ -37,7 +37,7 @@ class Side:
     """One side of a training: `around` opens what its steps run in, and gives what is called."""
 
     name: str
-    stand: Stand
+    stand: RestorePoint
     around: Callable[[ExitStack], Call]
 
 
@@ -58,7 +58,7 @@ class Row:
     kind: Kind
     dtype: torch.dtype
     count: int
-    far: dict[str, Apart] = field(default_factory=dict)
+    far: dict[str, TensorDistance] = field(default_factory=dict)
     unmoved: set[str] = field(default_factory=set)
 
 
@@ -88,16 +88,16 @@ class Training:
 
     def eager(self) -> Side:
         """The program as plain Python."""
-        return Side("eager", Stand(self.subject), self._plain)
+        return Side("eager", RestorePoint(self.subject), self._plain)
 
     def rounded(self, seed: int) -> Side:
         """Eager, with its ops rounding otherwise."""
-        return Side(f"rounded {seed}", Stand(self.subject), partial(self._plain, mode=OtherRoundings(seed)))
+        return Side(f"rounded {seed}", RestorePoint(self.subject), partial(self._plain, mode=PerturbedRounding(seed)))
 
     def float64(self, moved: float = 0.0) -> Side:
         """The program in float64; its weights begin `moved` of their size away."""
         name = "float64" if not moved else "moved"
-        return Side(name, Stand(self.subject, in_float64=True, moved=moved), self._wide)
+        return Side(name, RestorePoint(self.subject, in_float64=True, moved=moved), self._wide)
 
     def traced(self) -> list[Side]:
         """Dynamo's graphs, run op by op; and sides of these whose ops round otherwise."""
@@ -105,16 +105,16 @@ class Training:
         model = self._tracer.compiled(self.subject.model)
         modes = roundings()
         return [
-            Side(f"traced {at}", Stand(self.subject), partial(self._traced, model, mode))
+            Side(f"traced {at}", RestorePoint(self.subject), partial(self._traced, model, mode))
             for at, mode in enumerate(modes)
         ]
 
     def compiled(self, name: str, compile: Callable[[Call], Call], options: Mapping[str, Any]) -> Side:
         """The program as `compile` makes it, once for all of its steps."""
         torch._dynamo.reset()
-        return Side(name, Stand(self.subject), partial(self._compiled, compile(self.subject.model), options))
+        return Side(name, RestorePoint(self.subject), partial(self._compiled, compile(self.subject.model), options))
 
-    def _plain(self, stack: ExitStack, mode: OtherRoundings | None = None) -> Call:
+    def _plain(self, stack: ExitStack, mode: PerturbedRounding | None = None) -> Call:
         stack.enter_context(comparing.nothing_compiled())
         if mode is not None:
             stack.enter_context(mode)
@@ -127,7 +127,7 @@ class Training:
             stack.enter_context(Follows(self._found.found))
         return self.subject.model
 
-    def _traced(self, model: Call, mode: OtherRoundings | None, stack: ExitStack) -> Call:
+    def _traced(self, model: Call, mode: PerturbedRounding | None, stack: ExitStack) -> Call:
         self._tracer.rounding = mode
         stack.enter_context(uncaptured())
         return model
@@ -163,7 +163,7 @@ class Training:
         subject = self.subject
         with side.stand.taken():
             with ExitStack() as stack:
-                outputs, _ = called(subject, side.around(stack), self.by_us)
+                outputs, _ = call_program(subject, side.around(stack), self.by_us)
             yield "output", _numbers(outputs)
             yield "gradient", self._gradients()
             if self.by_us:
@@ -227,7 +227,7 @@ class Training:
             if name not in rows:
                 continue
             row, value = rows[name], tensor.detach()
-            row.far[side.name] = apart(self._true[name], value)
+            row.far[side.name] = tensor_distance(self._true[name], value)
             if is_narrow(value):
                 row.dtype = value.dtype
             if kind in ("parameter", "buffer") and self._is_unmoved(name, value):

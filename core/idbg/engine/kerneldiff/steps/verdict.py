@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from idbg.engine.kerneldiff.steps.training import Row, Rows
 from idbg.engine.kerneldiff.tensors.allowance import FAR, Allowance
-from idbg.engine.kerneldiff.tensors.compare import Apart
+from idbg.engine.kerneldiff.tensors.compare import TensorDistance
 from idbg.schema.steps import KINDS, Kind, StepDistance, Where
 
 AMPLIFIED: Final = 10.0
@@ -75,7 +75,7 @@ class Judge:
         return replace(distance, allowed=allowed, failed=failed, unmoved=unmoved)
 
 
-def _says_nothing(others: Sequence[Apart], dtype: torch.dtype) -> bool:
+def _says_nothing(others: Sequence[TensorDistance], dtype: torch.dtype) -> bool:
     """Whether these are no measure of what is right."""
     large = _FLOAT16_LARGE if dtype == torch.float16 else LARGE
     return any(each.differing or each.rmse > FAR * each.size or each.size > large for each in others)

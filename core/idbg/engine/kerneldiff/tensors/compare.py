@@ -165,7 +165,7 @@ def compare_sides(
     return replace(diff, note=note) if note != diff.note else diff
 
 
-class Apart(msgspec.Struct, frozen=True):
+class TensorDistance(msgspec.Struct, frozen=True):
     """How far two tensors are apart: the RMSE of what is finite in both, and the RMS of the reference there. In
     `differing` places NaN or an infinity is on one side only (-1: they cannot be compared at all, or shapes differ).
     """
@@ -182,24 +182,24 @@ class Apart(msgspec.Struct, frozen=True):
         return self.rmse / self.size if self.rmse else 0.0
 
 
-def apart(reference: Tensor, test: Tensor) -> Apart:
+def tensor_distance(reference: Tensor, test: Tensor) -> TensorDistance:
     """How far the two are apart; `reference` may be float64 and `test` not, and on another device."""
     two = pair(reference, test)
     if not two.readable:
-        return Apart(inf, 0.0, -1)
+        return TensorDistance(inf, 0.0, -1)
     if two.test.numel() == 0:
-        return Apart(0.0, 0.0)
+        return TensorDistance(0.0, 0.0)
     done = _pass(two, None, Rule(inf, 0.0), full=False, equal_nan=True)
     scales, count = done.figures.scales, done.nonfinite.finite or 1
     rmse, size = sqrt(done[at.SUM_SQUARES] / count), sqrt(done[at.REFERENCE_SQUARES] / count)
-    return Apart(rmse / scales.error, size / scales.reference, done.nonfinite.differing)
+    return TensorDistance(rmse / scales.error, size / scales.reference, done.nonfinite.differing)
 
 
 def relative_rmse(reference: Tensor, test: Tensor) -> float:
     """RMSE of the elements finite on both sides over the RMS of the reference there: 0.0 for equal tensors, inf where
     NaN or infinities are not at the same places, or shapes differ. `reference` may be float64 and `test` not.
     """
-    return apart(reference, test).relative
+    return tensor_distance(reference, test).relative
 
 
 def _no_judge(dtype: torch.dtype) -> str:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from idbg.engine.kerneldiff.tensors.figures import Grid, grid_of
-from idbg.engine.kerneldiff.tensors.home import brought
+from idbg.engine.kerneldiff.tensors.float64_device import on_float64_device
 from idbg.engine.kerneldiff.tensors.wrapped import address, no_memory, unwrapped
 from idbg.schema.diff import FailedBy, TensorDiff
 from idbg.schema.graphs import TensorMeta
@@ -56,7 +56,7 @@ def pair(reference: Tensor, test: Tensor) -> Pair:
     if reference.shape != test.shape:
         return Pair(reference, test, test.dtype, ("shape",), metas, readable=False)
     differ = reference.dtype != test.dtype
-    reference, test = brought(dense(reference)), brought(dense(test))
+    reference, test = on_float64_device(dense(reference)), on_float64_device(dense(test))
     dtype = _promoted(reference.dtype, test.dtype) if differ else test.dtype
     note = "" if metas[0].device == metas[1].device else f"compared on {test.device}"
     return Pair(reference, test, dtype, ("dtype",) if differ else (), metas, note)

@@ -14,13 +14,13 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_map
 
 from idbg.engine.compat import comparing, fx
-from idbg.engine.kerneldiff.float64.mode import is_held_otherwise, widely
+from idbg.engine.kerneldiff.float64.mode import is_converted, to_float64
 from idbg.engine.kerneldiff.float64.where_taken import ReadInPlace, can_wait, dropped, without_memory
-from idbg.engine.kerneldiff.tensors.home import is_away
+from idbg.engine.kerneldiff.tensors.float64_device import is_moved
 
 
 @contextmanager
-def widened(tensors: Iterable[Tensor], *, whole: bool = False) -> Iterator[None]:
+def float64_copies(tensors: Iterable[Tensor], *, whole: bool = False) -> Iterator[None]:
     """While it lasts, these tensors (leaves of autograd) hold float64 copies, on the CPU where their device has no
     float64; what is written to them is lost after. Large weights do where Float64's ops take them alone, unless `whole`
     asks for copies that can be kept.
@@ -34,13 +34,13 @@ def widened(tensors: Iterable[Tensor], *, whole: bool = False) -> Iterator[None]
         for tensor, data in kept:
             memory = fx.storage_of(data)[0]
             if by_memory[memory, data.dtype] == 1:
-                waits = not whole and not is_away(data) and data.dtype.is_floating_point and can_wait(tensor, data)
-                copy = without_memory(data) if waits else widely(data)
+                waits = not whole and not is_moved(data) and data.dtype.is_floating_point and can_wait(tensor, data)
+                copy = without_memory(data) if waits else to_float64(data)
                 waiting += [copy] if waits else []
             else:
                 if memory not in bases:  # views of one memory stay views of one
                     flat = torch.empty(0, dtype=data.dtype, device=data.device).set_(data.untyped_storage())
-                    bases[memory] = widely(flat)
+                    bases[memory] = to_float64(flat)
                 copy = bases[memory].as_strided(data.shape, data.stride(), data.storage_offset())
             if comparing.takes_data_of(tensor, copy):
                 tensor.data = copy
@@ -57,7 +57,7 @@ def widened(tensors: Iterable[Tensor], *, whole: bool = False) -> Iterator[None]
 
 
 def _can_be_lent(tensor: Tensor) -> bool:
-    if not is_held_otherwise(tensor):
+    if not is_converted(tensor):
         return False
     return tensor.is_leaf and tensor.layout == torch.strided and not tensor.is_inference()
 
@@ -65,7 +65,7 @@ def _can_be_lent(tensor: Tensor) -> bool:
 def _stand_in(tensor: Tensor, copy: Tensor) -> Tensor:
     stand_in = copy.data.requires_grad_(tensor.requires_grad)
     if tensor.grad is not None:
-        stand_in.grad = widely(tensor.grad)
+        stand_in.grad = to_float64(tensor.grad)
     return stand_in
 
 

@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from idbg.engine.kerneldiff.float64.lending import widened
-from idbg.engine.kerneldiff.float64.mode import is_narrow, wide
+from idbg.engine.kerneldiff.float64.copies import float64_copies
+from idbg.engine.kerneldiff.float64.mode import is_narrow, wide_dtype
 from idbg.engine.kerneldiff.sides.held import Container
 from idbg.engine.kerneldiff.sides.subject import Subject, can_be_written, put_back
 from idbg.engine.program.environment import random_states
@@ -25,7 +25,7 @@ from idbg.engine.program.environment import random_states
 _CPU = torch.device("cpu")
 
 
-class Stand:
+class RestorePoint:
     """One side's state, from what the subject holds when it is made (inside of `Subject.restored`).
 
     `in_float64`: floating state is float64 from here on. `moved`: by how much of its size, up or down, each weight that
@@ -88,7 +88,7 @@ class _Wide:
 
     def __init__(self, subject: Subject, moved: float) -> None:
         tensors = {id(each): each for each in subject.tensors.values()}
-        with widened(tensors.values(), whole=True):
+        with float64_copies(tensors.values(), whole=True):
             self._lent = [(each, each.data) for each in tensors.values() if not is_narrow(each)]
         self._lent = [(each, data) for each, data in self._lent if data.dtype != each.dtype]
         lent = {id(each) for each, _ in self._lent}
@@ -146,7 +146,7 @@ class _Made:
         if self.in_float64:
             for each in self._tensors():
                 if is_narrow(each):
-                    each.data = each.data.to(wide(each.dtype))
+                    each.data = each.data.to(wide_dtype(each.dtype))
         self._parked = _Parked(self._tensors())
         self._parked.leave()
 

@@ -11,20 +11,20 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
-from idbg.engine.kerneldiff.tensors.home import CPU, home
+from idbg.engine.kerneldiff.tensors.float64_device import CPU, float64_device
 
 _PLAIN_DROPOUT = ("cpu", "mps", "meta")
 _STANDS_FOR = "_idbg_stands_for"  # on a tensor of ours: its device in the program, where that is not the usual
 
 
-class Standing:
+class DeviceMap:
     """`usual` is the device for which a tensor on the CPU stands where nothing else is known of it: the one without
     float64 that most of the program's tensors are on, else the first that is met.
     """
 
     def __init__(self, tensors: Iterable[Tensor] = ()) -> None:
         given = list(tensors)
-        away = Counter(tensor.device for tensor in given if home(tensor.device) != tensor.device)
+        away = Counter(tensor.device for tensor in given if float64_device(tensor.device) != tensor.device)
         self.usual = away.most_common(1)[0][0] if away else CPU
         self._here = {id(tensor) for tensor in given if tensor.device == CPU}
         self._default = torch.get_default_device()
@@ -36,7 +36,7 @@ class Standing:
 
     def moved(self, device: torch.device) -> torch.device:
         """Where what the program asks for on this device is computed."""
-        at = home(device)
+        at = float64_device(device)
         if at != device and not self.is_elsewhere:
             self.usual = device
         return at

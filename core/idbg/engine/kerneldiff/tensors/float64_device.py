@@ -26,26 +26,26 @@ def float64_on(where: Float64On) -> Iterator[None]:
         _where.reset(token)
 
 
-def home(device: torch.device) -> torch.device:
+def float64_device(device: torch.device) -> torch.device:
     """Where float64 copies of this device's tensors are held."""
     if device.type in ("cpu", "meta"):
         return device
-    return CPU if why_away(device) else device
+    return CPU if reason_moved(device) else device
 
 
-def is_away(tensor: Tensor) -> bool:
+def is_moved(tensor: Tensor) -> bool:
     """Whether float64 copies of the tensor are held elsewhere."""
-    return home(tensor.device) != tensor.device
+    return float64_device(tensor.device) != tensor.device
 
 
-def why_away(device: torch.device) -> str:
+def reason_moved(device: torch.device) -> str:
     """Why float64 is not held on this device; "" where it is."""
     return ASKED_FOR if _where.get() == "cpu" else _lacking(device)
 
 
-def brought(tensor: Tensor) -> Tensor:
+def on_float64_device(tensor: Tensor) -> Tensor:
     """The tensor in its own dtype, where its numbers can be held in float64: a copy, or itself."""
-    return tensor.to(home(tensor.device))
+    return tensor.to(float64_device(tensor.device))
 
 
 @cache

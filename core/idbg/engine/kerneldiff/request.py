@@ -9,7 +9,7 @@ import torch
 
 from idbg.engine import backends
 from idbg.engine.kerneldiff.tensors.compare import tolerance
-from idbg.engine.kerneldiff.tensors.kept import Kept
+from idbg.engine.kerneldiff.tensors.saved_outputs import SavedOutputs
 from idbg.engine.program.load import Loss, Model
 from idbg.engine.program.training_step import differentiates
 from idbg.schema.diff import DiffReport, K, Mode
@@ -23,7 +23,7 @@ FLOAT64 = ("float64", "fp64")
 
 
 @dataclass(frozen=True)
-class Asked:
+class ComparisonRequest:
     """The settings of one comparison. `idbg.KernelDiff`, which people make, says what each of them means."""
 
     model: Model
@@ -34,7 +34,7 @@ class Asked:
     backward: bool = False
     backward_if_recorded: bool = False
     grad: bool = False
-    reference: Backend | Kept = "eager"
+    reference: Backend | SavedOutputs = "eager"
     test: Backend = "inductor"
     atol: float | None = None
     rtol: float | None = None
@@ -64,7 +64,7 @@ class Asked:
     @property
     def may_differentiate(self) -> bool:
         """Whether gradients are compared as far as there are any; of a session's outputs where it has gradients."""
-        if isinstance(self.reference, Kept):
+        if isinstance(self.reference, SavedOutputs):
             return self.backward_if_recorded and any(name.startswith("grad(") for name in self.reference)
         return self.backward_if_recorded and not differentiates(self.model)
 
@@ -103,7 +103,7 @@ class Asked:
                 tolerance(f"the {kind} of {name}", value)
 
 
-def name_of(backend: Backend | Kept) -> str:
+def name_of(backend: Backend | SavedOutputs) -> str:
     """What reports call this side."""
     if isinstance(backend, str):
         return backend
@@ -112,7 +112,7 @@ def name_of(backend: Backend | Kept) -> str:
     return str(getattr(backend, "__name__", type(backend).__name__))
 
 
-def taken(backend: Backend) -> Backend:
+def compile_backend(backend: Backend) -> Backend:
     """What torch.compile takes. Of idbg's own backends no rules are checked: the numbers are what matters."""
     if not isinstance(backend, str) or backend == "inductor":
         return backend

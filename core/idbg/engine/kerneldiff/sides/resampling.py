@@ -15,12 +15,12 @@ import torch
 from msgspec.structs import replace
 from torch import Tensor
 
-from idbg.engine.kerneldiff.float64.roundings import SAMPLES, OtherRoundings
+from idbg.engine.kerneldiff.float64.rounding import SAMPLES, PerturbedRounding
 from idbg.engine.kerneldiff.sides.run import run_rounded
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.kerneldiff.tensors.allowance import SMALL
 from idbg.engine.kerneldiff.tensors.compare import compare_sides
-from idbg.engine.kerneldiff.tensors.home import brought
+from idbg.engine.kerneldiff.tensors.float64_device import on_float64_device
 from idbg.engine.kerneldiff.tensors.tree import Leaves
 from idbg.schema.diff import TensorDiff
 
@@ -56,7 +56,7 @@ class Samples:
 
 def rounded_samples(subject: Subject, *, backward: bool, one_by_one: bool) -> Samples:
     """Eager with its ops rounding otherwise, SAMPLES times."""
-    modes = [OtherRoundings(seed, one_by_one=one_by_one) for seed in range(SAMPLES)]
+    modes = [PerturbedRounding(seed, one_by_one=one_by_one) for seed in range(SAMPLES)]
     sides = [run_rounded(subject, each, backward=backward) for each in modes]
     return Samples(tuple({**(each.outputs or {}), **(each.gradients or {})} for each in sides), modes[0].tf32)
 
@@ -79,8 +79,8 @@ def looked_at_again(
     error is that of a few numbers that all elements share (an optimizer's factors), and scatters as theirs does.
     """
     leaves = [side.get(diff.name) for side in (*sides, *samples.runs)]
-    tensors = [brought(each) for each in leaves if isinstance(each, Tensor)]
-    before = before if before is None else brought(before)
+    tensors = [on_float64_device(each) for each in leaves if isinstance(each, Tensor)]
+    before = before if before is None else on_float64_device(before)
     if len(tensors) < 4 or len(tensors) < len(leaves) or len({each.shape for each in tensors}) > 1:
         return diff
     eager, test, float64, *others = tensors

@@ -13,7 +13,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from idbg.engine.compat import comparing, fx, gpu
 from idbg.engine.kerneldiff.float64.draws import Op
-from idbg.engine.kerneldiff.float64.undeclared import Before
+from idbg.engine.kerneldiff.float64.undeclared_writes import Before
 
 SAMPLES = 3  # runs that tell how far rounding moves a value
 _MOST_ADDED = 4096  # whose plain sum is 64 times as far off as its last rounding; no kernel adds up more one by one
@@ -50,7 +50,7 @@ _TF32_EPS: Final = 2.0**-10
 _REDUCES: Final = getattr(torch.Tag, "reduction", None)
 
 
-class OtherRoundings(TorchDispatchMode):
+class PerturbedRounding(TorchDispatchMode):
     """While it is in force, what ops give differs in the last digit: `seed` says where, and how.
 
     Of float32 each number is moved by up to half an ulp, and by as much times the root of n before n of them are added

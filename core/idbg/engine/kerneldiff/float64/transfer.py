@@ -7,7 +7,7 @@ import torch
 from msgspec.structs import replace
 from torch import Tensor
 
-from idbg.engine.kerneldiff.tensors.home import is_away, why_away
+from idbg.engine.kerneldiff.tensors.float64_device import is_moved, reason_moved
 from idbg.engine.kerneldiff.tensors.pair import dense, unreadable
 from idbg.engine.kerneldiff.tensors.pieces import INTS
 from idbg.schema.float64 import Float64Elsewhere, TransferFloor
@@ -16,11 +16,11 @@ MOST_VALUES = 1 << 22  # of the program's own, of each dtype: 16 MB of float32
 _RANDOM = 1 << 14
 
 
-def measured(tensors: Iterable[Tensor]) -> Float64Elsewhere | None:
+def transfer_error(tensors: Iterable[Tensor]) -> Float64Elsewhere | None:
     """Why float64 is computed elsewhere than on these tensors' device, and of each of their dtypes what the way there
     and back changes; None where all of it is computed where they are.
     """
-    away = [each for each in tensors if not each.is_nested and is_away(each) and not unreadable(each)]
+    away = [each for each in tensors if not each.is_nested and is_moved(each) and not unreadable(each)]
     if not away:
         return None
     by_kind: dict[tuple[torch.device, torch.dtype], list[Tensor]] = {}
@@ -28,7 +28,7 @@ def measured(tensors: Iterable[Tensor]) -> Float64Elsewhere | None:
         flat = dense(tensor)
         by_kind.setdefault((flat.device, flat.dtype), []).append(flat)
     floors = tuple(_floor(device, dtype, own) for (device, dtype), own in by_kind.items())
-    return Float64Elsewhere(device=str(away[0].device), why=why_away(away[0].device), floors=floors)
+    return Float64Elsewhere(device=str(away[0].device), why=reason_moved(away[0].device), floors=floors)
 
 
 def _floor(device: torch.device, dtype: torch.dtype, own: Iterable[Tensor]) -> TransferFloor:

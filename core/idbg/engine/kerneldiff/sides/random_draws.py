@@ -14,7 +14,7 @@ from torch import Tensor
 
 from idbg.engine.capture.run import uncaptured
 from idbg.engine.kerneldiff.float64.mode import is_narrow
-from idbg.engine.kerneldiff.sides.agreement import How, compared
+from idbg.engine.kerneldiff.sides.leaf_comparison import ComparisonRules, compare_leaves
 from idbg.engine.kerneldiff.sides.run import RESEEDED, Call, Side, run_compiled, run_reseeded
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.kerneldiff.tensors.compare import compare_tensors, relative_rmse
@@ -57,13 +57,13 @@ class Reruns:
 
 
 @dataclass(frozen=True)
-class DrawnApart:
+class RandomDrawCheck:
     """Whether what failed has failed by its random numbers alone. `how` are the comparison's rules."""
 
     reference: Side
     test: Side
     rerun: Reruns
-    how: How
+    how: ComparisonRules
 
     def unjudged(self, report: DiffReport) -> DiffReport:
         """The report with no verdict where the sides drew other random numbers, all that failed depends on them, and
@@ -106,7 +106,7 @@ class DrawnApart:
         if one is None or other is None:
             return False
         if diff.baseline is None:
-            return all(each.passed for each in compared({diff.name: one}, {diff.name: other}, None, self.how))
+            return all(each.passed for each in compare_leaves({diff.name: one}, {diff.name: other}, None, self.how))
         apart = compare_tensors(one, other, full=False)
         allowed = {each.by: each.allowed for each in diff.criteria}
         if apart.rmse is None or apart.max_abs is None or not {"rmse", "maximum"} <= allowed.keys():
@@ -119,7 +119,7 @@ class DrawnApart:
         )
 
 
-def accused(found: DiffReport, judged: DiffReport) -> DiffReport:
+def with_proven_fault(found: DiffReport, judged: DiffReport) -> DiffReport:
     """What was found where nothing could be judged: a stage or a launch that is proven wrong, of equal draws, makes the
     comparison a failed one all the same, as it was `judged`.
     """
@@ -128,7 +128,7 @@ def accused(found: DiffReport, judged: DiffReport) -> DiffReport:
     return replace(found, verdict=judged.verdict, not_comparable="", outputs=judged.outputs, gradients=judged.gradients)
 
 
-def may_be_others(eager: Leaves, float64: Leaves) -> bool:
+def may_differ_in_draws(eager: Leaves, float64: Leaves) -> bool:
     """Whether eager and float64 are so far apart that they may not have drawn the same numbers."""
     both = [(value, float64.get(name)) for name, value in eager.items() if is_narrow(value)]
     return any(

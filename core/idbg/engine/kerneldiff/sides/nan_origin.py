@@ -33,11 +33,11 @@ _NODE = re.compile(r"(?:.*::)?(\w+?)(?:Backward\d*)?$")
 _WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
-def eager_births(subject: Subject, *, backward: bool = False) -> tuple[tuple[NanOrigin, ...], Failure | None]:
+def eager_nan_origins(subject: Subject, *, backward: bool = False) -> tuple[tuple[NanOrigin, ...], Failure | None]:
     """What the state and the inputs hold before anything runs; then the first NaN and the first infinity that are born
     in the forward, and likewise in the backward, as far as it comes; and why it did not come to its end.
     """
-    mode = _Births()
+    mode = _NanOrigins()
 
     def around(stack: ExitStack) -> Call:
         stack.enter_context(comparing.nothing_compiled())
@@ -45,21 +45,21 @@ def eager_births(subject: Subject, *, backward: bool = False) -> tuple[tuple[Nan
         stack.enter_context(mode)
         return subject.model
 
-    given = tuple(_given(subject))
+    given = tuple(_nonfinite_inputs(subject))
     side = run_side(SEARCHED, subject, around, backward)
     return (*given, *mode.births.values()), side.result.failure
 
 
-def _given(subject: Subject) -> Iterator[NanOrigin]:
+def _nonfinite_inputs(subject: Subject) -> Iterator[NanOrigin]:
     for name, value in subject.tensors.items():
         if not cease.can_hold(value) or cease.is_finite(value):
             continue
         for what in cease.KINDS:
             if (first := cease.first_of(cease.mask(value.detach(), what), what)) is not None:
-                yield _birth(first, value, phase="given", name=name)
+                yield _origin(first, value, phase="given", name=name)
 
 
-class _Births(TorchDispatchMode):
+class _NanOrigins(TorchDispatchMode):
     """While it is in force, `births` fills: the first of each kind in the forward and in the backward."""
 
     supports_higher_order_operators = True
@@ -98,8 +98,8 @@ class _Births(TorchDispatchMode):
             if first is None:
                 continue
             node, stack = differentiated or ("", [])
-            file, line = _users_line(stack) if differentiated else line_in_hand()
-            self.births[phase, what] = _birth(
+            file, line = _users_line(stack) if differentiated else current_user_line()
+            self.births[phase, what] = _origin(
                 first,
                 value,
                 phase=phase,
@@ -181,7 +181,7 @@ def _figure(number: complex) -> str:
     return f"{number:.4g}"
 
 
-def line_in_hand() -> tuple[str, int]:
+def current_user_line() -> tuple[str, int]:
     """The innermost line of the program's own that runs now."""
     frame = sys._getframe()
     while frame is not None:
@@ -202,7 +202,7 @@ def _words(node: str) -> str:
     return _WORD.sub("_", match[1]).lower() if match else node
 
 
-def _birth(first: Nonfinite, value: Tensor, **more: object) -> NanOrigin:
+def _origin(first: Nonfinite, value: Tensor, **more: object) -> NanOrigin:
     fields = {"name": "", **more}
     return NanOrigin(
         side="eager",

@@ -35,7 +35,7 @@ class Held(Protocol):
         """Note the dtype that it has in the program."""
 
 
-class AsInProgram(TorchFunctionMode):
+class ProgramView(TorchFunctionMode):
     """While it is in force, tensors of float64 say and do what they would in the program's own dtypes. Functions of
     torch that are written in Python run as they are: what they call is not seen.
     """

@@ -23,7 +23,7 @@ from idbg.schema.graphs import Stage as GraphStage
 
 
 @dataclass
-class ForeignPart:
+class BackendGraph:
     """One graph that the backend was given, and what its code was first called with and gave."""
 
     frame: str
@@ -88,14 +88,14 @@ class ForeignPart:
 
 
 @contextmanager
-def foreign_parts() -> Iterator[list[ForeignPart]]:
+def backend_graphs() -> Iterator[list[BackendGraph]]:
     """While it lasts, every graph that AOTAutograd hands to a backend is kept, with its first call."""
-    parts: list[ForeignPart] = []
+    parts: list[BackendGraph] = []
 
     def watched(
         part: Part, gm: GraphModule, compiler: Compiler, _: Compiled
     ) -> Callable[[list[object], Callable[[], object]], object]:
-        mine = ForeignPart(tracing.current_frame(), part, gm, compiler)
+        mine = BackendGraph(tracing.current_frame(), part, gm, compiler)
         parts.append(mine)
 
         def around(arguments: list[object], call: Callable[[], object]) -> object:

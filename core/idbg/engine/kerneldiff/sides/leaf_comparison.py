@@ -26,7 +26,7 @@ MISSING: Final = _Missing()
 
 
 @dataclass(frozen=True)
-class How:
+class ComparisonRules:
     """The rules. `tolerances` are (atol, rtol) by name: such an output is held to them and to no float64."""
 
     k: float = K
@@ -35,7 +35,9 @@ class How:
     tolerances: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
-def compared(reference: Leaves, test: Leaves, float64: Leaves | None, how: How) -> tuple[TensorDiff, ...]:
+def compare_leaves(
+    reference: Leaves, test: Leaves, float64: Leaves | None, how: ComparisonRules
+) -> tuple[TensorDiff, ...]:
     """Every tensor and floating number of either side, and whatever else is not the same on both.
 
     Without `float64` the tolerances decide. A tensor that is there twice is compared once.
@@ -43,7 +45,7 @@ def compared(reference: Leaves, test: Leaves, float64: Leaves | None, how: How) 
     return tuple(_compared(reference, test, float64, how))
 
 
-def _compared(reference: Leaves, test: Leaves, float64: Leaves | None, how: How) -> Iterator[TensorDiff]:
+def _compared(reference: Leaves, test: Leaves, float64: Leaves | None, how: ComparisonRules) -> Iterator[TensorDiff]:
     done: dict[tuple[str, str], TensorDiff] = {}
     again, tests_again = shared(reference), shared(test)
     for name in dict.fromkeys((*reference, *test)):
@@ -75,7 +77,7 @@ def uncompared(leaves: Leaves, *, of_test: bool, why: str) -> tuple[TensorDiff, 
     )
 
 
-def _leaf(name: str, reference: object, test: object, float64: object, how: How) -> TensorDiff | None:
+def _leaf(name: str, reference: object, test: object, float64: object, how: ComparisonRules) -> TensorDiff | None:
     """None where two leaves that are no numbers are the same."""
     if reference is MISSING or test is MISSING:
         there = reference if test is MISSING else test
@@ -90,7 +92,7 @@ def _leaf(name: str, reference: object, test: object, float64: object, how: How)
     return _unlike(name, reference, test, "type", f"reference is {_told(reference)}, test is {_told(test)}")
 
 
-def _tensors(name: str, reference: Tensor, test: Tensor, float64: Tensor | None, how: How) -> TensorDiff:
+def _tensors(name: str, reference: Tensor, test: Tensor, float64: Tensor | None, how: ComparisonRules) -> TensorDiff:
     if name in how.tolerances:
         atol, rtol = how.tolerances[name]
         return compare_tensors(reference, test, atol=atol, rtol=rtol, name=name)
@@ -137,13 +139,13 @@ def _told(value: object) -> str:
     return text if len(text) <= _SHOWN else f"a {type(value).__name__}"
 
 
-def alone(reference: Leaves | None, test: Leaves | None, why: str) -> tuple[TensorDiff, ...]:
+def one_sided(reference: Leaves | None, test: Leaves | None, why: str) -> tuple[TensorDiff, ...]:
     """What the one side gave, where the other failed."""
     if reference is not None:
         return uncompared(reference, of_test=False, why=why)
     return uncompared(test, of_test=True, why=why) if test is not None else ()
 
 
-def unjudged(diffs: tuple[TensorDiff, ...]) -> tuple[TensorDiff, ...]:
+def without_verdict(diffs: tuple[TensorDiff, ...]) -> tuple[TensorDiff, ...]:
     """What is known before float64 has run: the figures, and no verdict."""
     return tuple(replace(diff, passed=False, judged=False, failed_by=(), criteria=()) for diff in diffs)

@@ -62,7 +62,7 @@ def _is_same(now: Tensor, then: Tensor) -> bool:
     return torch.equal(now, then) or bool(((now == then) | ((now != now) & (then != then))).all())
 
 
-class Undone(TorchDispatchMode):
+class WithoutUndeclaredWrites(TorchDispatchMode):
     """While it is in force, what ops write without declaring it is put back right after them."""
 
     supports_higher_order_operators = True

@@ -22,7 +22,7 @@ MOST_BYTES = 2 << 30  # of one run's outputs; more are not kept
 _PATTERN = "outputs-*.safetensors"
 
 
-class Kept(dict[str, Tensor]):
+class SavedOutputs(dict[str, Tensor]):
     """Outputs and gradients by name, from the session called `session`; `digests` are of what they were made from."""
 
     def __init__(self, session: str, tensors: Mapping[str, Tensor], digests: Collection[str]) -> None:
@@ -45,7 +45,7 @@ def digest(tensors: Iterable[Tensor]) -> str:
     return fingerprint.hexdigest()
 
 
-def keep(tensors: Mapping[str, Tensor], digests: Collection[str], folder: Path, run: int) -> str:
+def save_outputs(tensors: Mapping[str, Tensor], digests: Collection[str], folder: Path, run: int) -> str:
     """Write them for later sessions; what is to be said where that was not done, else ""."""
     if not tensors:
         return ""
@@ -62,7 +62,7 @@ def keep(tensors: Mapping[str, Tensor], digests: Collection[str], folder: Path, 
     return ""
 
 
-def kept(session: Path, prefix: str = "") -> Kept:
+def load_outputs(session: Path, prefix: str = "") -> SavedOutputs:
     """The outputs of the session's last comparison, of the function that `prefix` names. Raises OutputError."""
     files = sorted((session / "repros").glob(_PATTERN), key=lambda path: int(path.stem.rpartition("-")[2]))
     if not files:
@@ -77,4 +77,4 @@ def kept(session: Path, prefix: str = "") -> Kept:
     except (OSError, SafetensorError) as error:
         raise OutputError(f"cannot read {files[-1]}: {error}", hint="compare with another session") from error
     mine = {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
-    return Kept(session.name, mine, digests)
+    return SavedOutputs(session.name, mine, digests)
