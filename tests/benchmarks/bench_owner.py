@@ -16,7 +16,7 @@ import torch
 import torchvision
 
 from idbg import KernelDiff
-from idbg.engine.kerneldiff.owner.script import owner_script
+from idbg.engine.kerneldiff.kernel_attribution.script import launch_script
 from idbg.schema.errors import OutputError
 
 LIMIT = 2.0  # seconds
@@ -46,7 +46,7 @@ def main() -> int:
             kinds[found.verdict.kind] += 1
             start = time.perf_counter()
             try:
-                owner_script(found, Path(folder))
+                launch_script(found, Path(folder))
             except (ValueError, OutputError) as error:
                 print(f"  no script of {kernel.name}: {error}")
                 continue

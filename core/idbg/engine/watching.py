@@ -18,7 +18,7 @@ from idbg.accelerators.parse import parse
 from idbg.accelerators.registry import NO_RULES
 from idbg.engine import backends
 from idbg.engine.backends import TargetBackend
-from idbg.engine.backends.own import Own
+from idbg.engine.backends.program_backend import ProgramBackend
 from idbg.engine.capture.frame import Emit
 from idbg.engine.capture.run import RunCapture, capturing, current, uncaptured
 from idbg.engine.compat import backend_calls, comparing, gpu, inspecting
@@ -69,7 +69,7 @@ def watching(capture: Watched) -> Iterator[None]:
 def _met(capture: Watched, own: Compiler, gm: GraphModule, inputs: list[object]) -> Compiled:
     rules, inside = capture.accelerator, backend_calls.innermost(own)
     known = len(inside.violations) if isinstance(inside, TargetBackend) else 0
-    backend = Own(own, checks=rules is not None)
+    backend = ProgramBackend(own, checks=rules is not None)
     capture.called(backend.name)
     compiled = TargetBackend(backend, rules or parse(NO_RULES), strict=False)(gm, inputs)
     if rules is None and isinstance(inside, TargetBackend) and (found := inside.violations[known:]):
@@ -130,7 +130,7 @@ def compared(capture: Watched, diff: ModelDiff) -> None:
     """
     test = diff.test
     if not isinstance(test, TargetBackend):
-        backend = backends.find(test) if isinstance(test, str) else Own(test, checks=False)
+        backend = backends.find(test) if isinstance(test, str) else ProgramBackend(test, checks=False)
         test = TargetBackend(backend, parse(NO_RULES), strict=False)
     with uncaptured(), capturing(capture), all_heard(capture):
         report = replace(diff, test=test).begin().run()

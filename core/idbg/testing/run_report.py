@@ -34,7 +34,7 @@ MOST = 20  # findings in the terminal
 MOST_SESSIONS = 300  # in one report: it is read by a person, and each session is read to make it
 
 
-class TestTold(msgspec.Struct, frozen=True):
+class TestResult(msgspec.Struct, frozen=True):
     """What one test compiled. `program` and `whole` are as a baseline has them; `session` is "" where none could be
     kept.
     """
@@ -55,7 +55,7 @@ def attach(report: pytest.TestReport, watcher: Watcher) -> None:
     folder, runs = watcher.recording.folder, watcher.recording.history.runs.values()
     if not runs:
         return
-    told = TestTold(
+    told = TestResult(
         test=report.nodeid,
         program=baseline.program_of(watcher.program),
         session=str(folder) if folder is not None else "",  # a disk refused
@@ -75,7 +75,7 @@ class RunReport:
         self.known: Baseline = baseline.NOTHING_KNOWN
         if path is not None:
             self.known = baseline.load(path, must_exist=not update)
-        self.told: list[TestTold] = []
+        self.told: list[TestResult] = []
         self._notes: list[str] = []
         self._new: list[tuple[str, Diagnostic, int]] = []
 
@@ -102,7 +102,7 @@ class RunReport:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """A test's stage is over, here or in another process."""
         if (told := getattr(report, ATTRIBUTE, None)) is not None:
-            self.told.append(msgspec.convert(told, TestTold))
+            self.told.append(msgspec.convert(told, TestResult))
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """All tests are over: judge them together, write the report, and fail where that was asked for."""
@@ -143,7 +143,7 @@ class RunReport:
             baseline.write(self.path, known)
             self._notes.append(f"{self.path} is written: {counted(len(known.known), 'entry')}")
 
-    def _looked(self, told: TestTold) -> Looked:
+    def _looked(self, told: TestResult) -> Looked:
         return Looked(told.program, self.kinds, accelerators=told.accelerators, whole=told.whole)
 
     def _write(self) -> None:

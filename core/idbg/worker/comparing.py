@@ -14,11 +14,11 @@ from torch import Tensor
 from idbg.engine.backends import TargetBackend
 from idbg.engine.kerneldiff.api import ModelDiff
 from idbg.engine.kerneldiff.comparison import ComparisonRun
-from idbg.engine.kerneldiff.owner.find import OwnerFinding
+from idbg.engine.kerneldiff.kernel_attribution.search import AttributionResult
 from idbg.engine.kerneldiff.tensors.error_map import error_map
 from idbg.engine.kerneldiff.tensors.saved_outputs import load_outputs, save_outputs
 from idbg.engine.program.load import Workload
-from idbg.engine.program.torch_compile import torch_compile_as_it_is
+from idbg.engine.program.torch_compile import original_torch_compile
 from idbg.schema import events
 from idbg.schema.attribution import KernelAttribution
 from idbg.schema.code import OutputCode
@@ -92,7 +92,7 @@ class RunComparison:
             on_result=self._so_far,
         ).begin()
         self.comparisons.append(comparison)
-        with torch_compile_as_it_is():
+        with original_torch_compile():
             report = comparison.run()
         self.digests.append(comparison.digest)
         self.pairs |= {self._prefix + key: pair for key, pair in comparison.pairs.items()}
@@ -115,12 +115,12 @@ class RunComparison:
             raise BadInput(f"the worker holds no tensors of {name}", hint="compare again, then look into it")
         return error_map(name, *self.pairs[name], index)
 
-    def owner(self, launch: int) -> OwnerFinding:
+    def owner(self, launch: int) -> AttributionResult:
         """Whose the error of this one of the report's kernels is. Raises BadInput where that cannot be found out."""
         before = 0
         for comparison, report in zip(self.comparisons, self.reports, strict=True):
             if launch - before < len(report.kernels):
-                with torch_compile_as_it_is():
+                with original_torch_compile():
                     found = comparison.owner(report, launch - before)
                 return replaced(found, verdict=_moved(found.verdict, before))
             before += len(report.kernels)

@@ -20,8 +20,8 @@ from idbg.engine.failures import fallbacks
 from idbg.engine.failures.describe import failure_of, is_refusal
 from idbg.engine.failures.frames import tell_frames
 from idbg.engine.instrument.first_launches import first_launches
-from idbg.engine.kerneldiff.owner.find import OwnerFinding
-from idbg.engine.kerneldiff.owner.script import owner_script
+from idbg.engine.kerneldiff.kernel_attribution.script import launch_script
+from idbg.engine.kerneldiff.kernel_attribution.search import AttributionResult
 from idbg.engine.lowered import lowered
 from idbg.engine.minify.forks.client import verified
 from idbg.engine.minify.forks.outcome import TryResult
@@ -302,10 +302,10 @@ def _no_repro(error: BaseException) -> Failure:
     return Failure(kind="idbg", type=type(error).__name__, message=f"no repro can be written: {error}")
 
 
-def _with_script(found: OwnerFinding, folder: Path) -> KernelAttribution:
+def _with_script(found: AttributionResult, folder: Path) -> KernelAttribution:
     """The verdict with a script of its launch, which was tried; or why there is none."""
     try:
-        path = owner_script(found, folder)
+        path = launch_script(found, folder)
     except (ValueError, OutputError) as error:
         return replace(found.verdict, no_script=exception_text(error))
     try:

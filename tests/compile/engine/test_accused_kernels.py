@@ -13,10 +13,10 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from idbg import KernelDiff
 from idbg.engine.kerneldiff.kernels import verdict
-from idbg.engine.kerneldiff.kernels.given import Given, Wanted
+from idbg.engine.kerneldiff.kernels.launch_references import LaunchReferences, NodeState
 from idbg.engine.kerneldiff.kernels.observe import first_bad, observe_model
-from idbg.engine.kerneldiff.kernels.values import Both
-from idbg.engine.kerneldiff.kernels.verdict import Others, judge_buffer, judge_given
+from idbg.engine.kerneldiff.kernels.values import ReferenceValue
+from idbg.engine.kerneldiff.kernels.verdict import Resample, judge_buffer, judge_launch
 from idbg.reports.diff import summary
 from idbg.schema.diff import KernelError
 
@@ -92,18 +92,18 @@ def test_a_kernel_is_held_against_float64_where_eager_is_infinite() -> None:
     eager = exact.half()
     assert eager.isinf().tolist() == [True, False, False, False]
     overflowed, wide, wrong = (torch.tensor([first, 1.0, 2.0, 3.0]) for first in (inf, 7e4, 1e4))
-    assert judge_buffer(overflowed, Both(exact, eager), []).excess <= 1
-    assert judge_buffer(wide, Both(exact, eager), []).excess <= 1
-    assert judge_buffer(wrong, Both(exact, eager), []).excess > 1
-    assert judge_buffer(torch.tensor([7e4, inf, 2.0, 3.0]), Both(exact, eager), []).excess > 1
+    assert judge_buffer(overflowed, ReferenceValue(exact, eager), []).excess <= 1
+    assert judge_buffer(wide, ReferenceValue(exact, eager), []).excess <= 1
+    assert judge_buffer(wrong, ReferenceValue(exact, eager), []).excess > 1
+    assert judge_buffer(torch.tensor([7e4, inf, 2.0, 3.0]), ReferenceValue(exact, eager), []).excess > 1
 
 
-def others_of(function: Callable[[Tensor], Tensor], x: Tensor) -> tuple[Both, Others]:
+def others_of(function: Callable[[Tensor], Tensor], x: Tensor) -> tuple[ReferenceValue, Resample]:
     """What the function should give, and what it may as well give with other roundings."""
     gm = make_fx(function)(x)
     (returned,) = next(node for node in gm.graph.nodes if node.op == "output").all_input_nodes
-    wanted = Wanted(returned)
-    given = Given(gm, [x], [[wanted]])
+    wanted = NodeState(returned)
+    given = LaunchReferences(gm, [x], [[wanted]])
     return given.value(wanted), lambda times: [given.otherwise(wanted, seed, times) for seed in range(3)]
 
 
@@ -121,8 +121,8 @@ def others_of(function: Callable[[Tensor], Tensor], x: Tensor) -> tuple[Both, Ot
 def test_what_cancels_is_as_wrong_as_its_terms(function: Callable[[Tensor], Tensor]) -> None:
     reference, others = others_of(function, standardised())
     assert float(reference.exact.abs().mean()) < 1e-5  # of the result next to nothing is left
-    assert judge_given(reference.own.flip(-1), reference, others).excess <= 1
-    assert judge_given(reference.own + 1e-3, reference, others).excess > 1
+    assert judge_launch(reference.own.flip(-1), reference, others).excess <= 1
+    assert judge_launch(reference.own + 1e-3, reference, others).excess > 1
 
 
 @pytest.mark.parametrize(
@@ -130,15 +130,15 @@ def test_what_cancels_is_as_wrong_as_its_terms(function: Callable[[Tensor], Tens
 )
 def test_what_does_not_cancel_is_as_right_as_its_size(function: Callable[[Tensor], Tensor]) -> None:
     reference, others = others_of(function, standardised())
-    assert judge_given(reference.own, reference, others).excess <= 1
-    assert judge_given(reference.own * (1 + 3e-5), reference, others).excess > 1
+    assert judge_launch(reference.own, reference, others).excess <= 1
+    assert judge_launch(reference.own * (1 + 3e-5), reference, others).excess > 1
 
 
 def test_a_value_that_is_zero_is_judged_by_its_terms() -> None:
     exact, own = torch.zeros(8, dtype=torch.float64), torch.zeros(8)
     others = [torch.full((8,), 1e-7), torch.full((8,), -1e-7)]
-    assert judge_given(torch.full((8,), 1e-7), Both(exact, own), lambda _: others).excess <= 1
-    assert judge_given(torch.full((8,), 1e-3), Both(exact, own), lambda _: others).excess > 1
+    assert judge_launch(torch.full((8,), 1e-7), ReferenceValue(exact, own), lambda _: others).excess <= 1
+    assert judge_launch(torch.full((8,), 1e-3), ReferenceValue(exact, own), lambda _: others).excess > 1
 
 
 def test_in_a_run_that_passes_no_kernel_is_accused(monkeypatch: pytest.MonkeyPatch) -> None:

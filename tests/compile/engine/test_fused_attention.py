@@ -15,7 +15,7 @@ from idbg.engine.kerneldiff.float64.attention import in_plain_math, is_fused
 from idbg.engine.kerneldiff.float64.draws import draws_inside, draws_outside
 from idbg.engine.kerneldiff.float64.mode import Float64
 from idbg.engine.kerneldiff.float64.wide_ops import in_float64
-from idbg.engine.kerneldiff.kernels.values import Both, computed
+from idbg.engine.kerneldiff.kernels.values import ReferenceValue, computed
 
 pytestmark = pytest.mark.usefixtures("seeded")
 aten = torch.ops.aten
@@ -144,7 +144,7 @@ def test_a_member_of_what_an_op_gives_is_itself_where_the_op_gives_more_in_float
     member = graph.call_function(operator.getitem, (given, 0))
     graph.output(member)
     own, exact = torch.ones(2), torch.full((2,), 1 + 2.0**-40, dtype=torch.float64)
-    both = Both((exact, exact), (own, None))
+    both = ReferenceValue((exact, exact), (own, None))
     made = computed(GraphModule(torch.nn.Module(), graph), member, {given: both})
     assert torch.equal(made.exact, exact) and torch.equal(made.own, own)
 

@@ -10,7 +10,7 @@ from torch._inductor import select_algorithm
 from torch._inductor.async_compile import AsyncCompile
 from torch._inductor.codecache import PyCodeCache
 
-from idbg.engine.kerneldiff.kernels import seen
+from idbg.engine.kerneldiff.kernels import launch_result
 from idbg.engine.kerneldiff.kernels.observe import first_bad, observe_model, observing
 from idbg.schema.diff import KernelError
 
@@ -183,6 +183,6 @@ def test_every_output_of_a_launch_is_told_but_for_the_least_wrong_of_many(monkey
     assert {output.node for output in kernel.outputs} <= {*kernel.nodes}
     for output in kernel.outputs:
         assert output.isolated == output.error and output.isolated_eager == output.eager_error and not output.bad
-    monkeypatch.setattr(seen, "OUTPUTS_KEPT", 4)
+    monkeypatch.setattr(launch_result, "OUTPUTS_KEPT", 4)
     (again,) = observe_model(program, (torch.randn(40),))
     assert len(again.outputs) == 4 and again.outputs_left_out == 2

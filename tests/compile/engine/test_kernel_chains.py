@@ -11,12 +11,12 @@ from torch._inductor.codecache import PyCodeCache
 
 from idbg import KernelDiff
 from idbg.engine.instrument.wrapper_lines import Launch, Point, Wrapper
-from idbg.engine.kerneldiff.kernels.buffers import Held
+from idbg.engine.kerneldiff.kernels.buffers import NodeBuffer
 from idbg.engine.kerneldiff.kernels.chains import completed_by
+from idbg.engine.kerneldiff.kernels.launch_result import BufferResult, LaunchResult
 from idbg.engine.kerneldiff.kernels.observe import observe_model
-from idbg.engine.kerneldiff.kernels.seen import Output, Seen
 from idbg.engine.kerneldiff.kernels.verdict import BufferVerdict
-from idbg.engine.kerneldiff.observed import run_observed
+from idbg.engine.kerneldiff.observed_run import run_observed
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.kerneldiff.tensors.allowance import Size
 from idbg.engine.program.load import Workload
@@ -31,13 +31,13 @@ def wrapper(*launches: tuple[str, str, str]) -> Wrapper:
     return made
 
 
-def judged(node: str) -> Seen:
-    return Seen(outputs=[Output(Held("buf", node), BufferVerdict(Size(), Size(), 0.5))], ran=True)
+def judged(node: str) -> LaunchResult:
+    return LaunchResult(outputs=[BufferResult(NodeBuffer("buf", node), BufferVerdict(Size(), Size(), 0.5))], ran=True)
 
 
 def test_steps_are_judged_with_the_launch_that_completes_their_node():
     chain = wrapper(("a", "x", "conv"), ("b", "a", "conv"), ("c", "b", "conv"))
-    found = completed_by(chain, [Seen(ran=True), Seen(ran=True), judged("conv")])
+    found = completed_by(chain, [LaunchResult(ran=True), LaunchResult(ran=True), judged("conv")])
     assert {number: last for number, (last, _) in found.items()} == {0: 2, 1: 2}
 
 
@@ -45,19 +45,19 @@ def test_a_chain_may_end_in_a_node_that_the_first_step_knows_nothing_of():
     """The layout copy, the convolution without its bias, and a group norm that adds the bias as it reads it."""
     chain = wrapper(("a", "x", "conv"), ("b", "a", "conv"), ("c", "b", "norm"))
     chain.launches[2] = Launch("k2", "", 2, ("norm", "conv"), ("b",))
-    found = completed_by(chain, [Seen(ran=True), Seen(ran=True), judged("norm")])
+    found = completed_by(chain, [LaunchResult(ran=True), LaunchResult(ran=True), judged("norm")])
     assert {number: last for number, (last, _) in found.items()} == {0: 2, 1: 2}
 
 
 def test_a_launch_is_not_judged_with_one_that_computes_another_node_or_reads_something_else():
     other_node = wrapper(("a", "x", "conv"), ("b", "a", "relu"))
-    assert completed_by(other_node, [Seen(ran=True), judged("relu")]) == {}
+    assert completed_by(other_node, [LaunchResult(ran=True), judged("relu")]) == {}
     not_read = wrapper(("a", "x", "conv"), ("b", "x", "conv"))
-    assert completed_by(not_read, [Seen(ran=True), judged("conv")]) == {}
+    assert completed_by(not_read, [LaunchResult(ran=True), judged("conv")]) == {}
     written_over = wrapper(("a", "x", "conv"), ("a", "x", "relu"), ("b", "a", "conv"))
-    assert 0 not in completed_by(written_over, [Seen(ran=True), judged("relu"), judged("conv")])
+    assert 0 not in completed_by(written_over, [LaunchResult(ran=True), judged("relu"), judged("conv")])
     did_not_run = wrapper(("a", "x", "conv"), ("b", "a", "conv"))
-    assert completed_by(did_not_run, [Seen(), judged("conv")]) == {}
+    assert completed_by(did_not_run, [LaunchResult(), judged("conv")]) == {}
 
 
 def test_the_layout_copies_of_a_convolution_are_judged_with_it():

@@ -11,7 +11,7 @@ from idbg.engine.instrument.wrapper_lines import read_wrapper
 from idbg.engine.kerneldiff.kernels.inputs import copied
 from idbg.engine.kerneldiff.kernels.philox import drawn
 from idbg.engine.kerneldiff.kernels.references import References
-from idbg.engine.kerneldiff.kernels.values import Both, Unknown
+from idbg.engine.kerneldiff.kernels.values import NotComputable, ReferenceValue
 from idbg.engine.kerneldiff.kernels.verdict import judge_buffer, measured
 from idbg.engine.kerneldiff.tensors.allowance import Size
 
@@ -74,39 +74,41 @@ def test_an_error_is_held_against_that_of_the_inputs_and_of_eager():
     exact = torch.randn(1000, dtype=torch.float64)
     own = exact.to(torch.float32)
     off = own * (1 + 1e-5)
-    assert judge_buffer(own, Both(exact, own), []).excess <= 1
-    assert judge_buffer(off, Both(exact, own), []).excess > 1
-    assert judge_buffer(off, Both(exact, own), [Size(1e-5, 1e-4)]).excess <= 1
-    assert judge_buffer(off, Both(exact, own * (1 + 1e-5)), []).excess <= 1
+    assert judge_buffer(own, ReferenceValue(exact, own), []).excess <= 1
+    assert judge_buffer(off, ReferenceValue(exact, own), []).excess > 1
+    assert judge_buffer(off, ReferenceValue(exact, own), [Size(1e-5, 1e-4)]).excess <= 1
+    assert judge_buffer(off, ReferenceValue(exact, own * (1 + 1e-5)), []).excess <= 1
 
 
 def test_nan_and_infinities_are_bad_where_only_the_kernel_has_them():
     exact = torch.tensor([1.0, 2.0, float("inf"), float("nan")], dtype=torch.float64)
     own = exact.float()
-    assert judge_buffer(own, Both(exact, own), []).excess == 0
+    assert judge_buffer(own, ReferenceValue(exact, own), []).excess == 0
     for wrong in (float("nan"), float("inf")):
         value = own.clone()
         value[0] = wrong
-        assert judge_buffer(value, Both(exact, own), []).excess > 1
+        assert judge_buffer(value, ReferenceValue(exact, own), []).excess > 1
     overflowed = torch.full((4,), float("inf"), dtype=torch.float16)  # as eager's does
-    assert judge_buffer(overflowed, Both(torch.full((4,), 1e6, dtype=torch.float64), overflowed), []).excess == 0
+    assert (
+        judge_buffer(overflowed, ReferenceValue(torch.full((4,), 1e6, dtype=torch.float64), overflowed), []).excess == 0
+    )
 
 
 def test_what_is_exactly_zero_is_judged_by_the_size_of_rounding_errors():
     """The gradient of a bias before a BatchNorm, say."""
     exact, own = torch.zeros(8, dtype=torch.float64), torch.randn(8) * 1e-6
-    assert judge_buffer(own.flip(0), Both(exact, own), []).excess <= 1
-    assert judge_buffer(own * 1e4, Both(exact, own), []).excess > 1
+    assert judge_buffer(own.flip(0), ReferenceValue(exact, own), []).excess <= 1
+    assert judge_buffer(own * 1e4, ReferenceValue(exact, own), []).excess > 1
 
 
 def test_integers_are_exact_but_for_a_few_that_their_inputs_error_explains():
     exact = torch.arange(100_000) % 7
     value = exact.clone()
     value[:3] += 1
-    assert judge_buffer(value, Both(exact, exact), []).excess <= 1
+    assert judge_buffer(value, ReferenceValue(exact, exact), []).excess <= 1
     value[:300] += 1
-    assert judge_buffer(value, Both(exact, exact), []).excess > 1
-    assert judge_buffer(value, Both(exact, exact), [Size(1e-3, 1.0)]).excess <= 1
+    assert judge_buffer(value, ReferenceValue(exact, exact), []).excess > 1
+    assert judge_buffer(value, ReferenceValue(exact, exact), [Size(1e-3, 1.0)]).excess <= 1
     assert measured(exact[:4], exact[:4] + 1) == Size(1.0, 1.0)
 
 
@@ -115,8 +117,8 @@ def test_a_few_elements_beyond_a_comparison_do_not_make_a_kernel_bad():
     own = exact.float()
     value = own.clone()
     value[7] = 0.0
-    assert judge_buffer(value, Both(exact, own), []).excess > 1
-    assert judge_buffer(value, Both(exact, own), [], steps=True).excess <= 1
+    assert judge_buffer(value, ReferenceValue(exact, own), []).excess > 1
+    assert judge_buffer(value, ReferenceValue(exact, own), [], steps=True).excess <= 1
 
 
 def test_random_numbers_are_uniform_or_normal_and_counted_from_an_offset():
@@ -147,7 +149,7 @@ def test_references_are_kept_in_float64_and_dropped_after_use():
     assert torch.equal(both.own, (x.sin().bfloat16().float() + 0).cos())
     assert references.value("sin").own.dtype == torch.float32
     references.done("sin")
-    with pytest.raises(Unknown):
+    with pytest.raises(NotComputable):
         references.value("sin")
     assert "cos" in names
 

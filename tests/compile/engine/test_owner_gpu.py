@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from idbg.engine.kerneldiff.owner.script import owner_script
+from idbg.engine.kerneldiff.kernel_attribution.script import launch_script
 from tests.harness.owned import Owned, edited
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")]
@@ -23,7 +23,7 @@ def _seeded() -> None:
 
 def tried(owned: Owned, launch: int, folder: Path) -> tuple[int, str]:
     """The exit status and the output of a launch's script, by plain Python."""
-    script = owner_script(owned.comparison.owner(owned.report, launch), folder)
+    script = launch_script(owned.comparison.owner(owned.report, launch), folder)
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False)
     return done.returncode, done.stdout + done.stderr
 

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from idbg.engine.kerneldiff.kernels.values import Both
-from idbg.engine.kerneldiff.kernels.verdict import judge_given
+from idbg.engine.kerneldiff.kernels.values import ReferenceValue
+from idbg.engine.kerneldiff.kernels.verdict import judge_launch
 from idbg.engine.kerneldiff.sides.resampling import Samples, looked_at_again, not_computed
 from idbg.engine.kerneldiff.tensors.compare import compare_sides
 from idbg.schema.diff import K, TensorDiff
@@ -74,7 +74,7 @@ def test_a_block_that_eager_has_not_either_is_not_lost(eagers: float, passes: bo
 
 
 def judged(value: Tensor, exact: Tensor, own: Tensor, others: Any, *, steps: bool = False) -> float:
-    return judge_given(value, Both(exact, own), others, steps=steps).excess
+    return judge_launch(value, ReferenceValue(exact, own), others, steps=steps).excess
 
 
 def test_an_integer_that_a_few_roundings_turn_over_is_right() -> None:

@@ -10,7 +10,7 @@ from torch import Tensor
 import idbg
 from idbg.engine.kerneldiff.kernels import user_reference
 from idbg.engine.kerneldiff.kernels.observe import observe_model
-from idbg.engine.kerneldiff.observed import run_observed
+from idbg.engine.kerneldiff.observed_run import run_observed
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.program.load import Workload
 from idbg.schema.errors import BadInput
@@ -107,9 +107,9 @@ def test_a_reference_of_a_triton_op_is_refused_as_it_would_have_no_effect():
 
 
 def test_an_op_that_changes_its_arguments_is_replayed_alone():
-    from idbg.engine.kerneldiff.owner.alone import judged, replayed
-    from idbg.engine.kerneldiff.owner.plan import planned
-    from idbg.engine.kerneldiff.owner.taking import Taking
+    from idbg.engine.kerneldiff.kernel_attribution.isolated import judge_isolated, replay
+    from idbg.engine.kerneldiff.kernel_attribution.plan import plan_launch
+    from idbg.engine.kerneldiff.kernel_attribution.recorder import LaunchRecorder
 
     torch.manual_seed(0)
     x = torch.randn(16, 16)
@@ -117,10 +117,10 @@ def test_an_op_that_changes_its_arguments_is_replayed_alone():
     assert observed.again is not None
     at = next(at for at, kernel in enumerate(observed.kernels) if "scale_" in kernel.name and "ops" in kernel.name)
     watch, number = observed.again.observation.launches[at]
-    plan = planned(watch, number)
+    plan = plan_launch(watch, number)
     assert list(plan.sources) == ["add"]  # the buffer that it was given, and not what that was computed from
-    taking = Taking(plan)
+    taking = LaunchRecorder(plan)
     with taking.listening(), torch.no_grad():
         observed.again.call(x)
-    (alone,), reasons = judged(plan, taking.taken, replayed(plan, taking.taken))
+    (alone,), reasons = judge_isolated(plan, taking.taken, replay(plan, taking.taken))
     assert not reasons and not alone.bad and alone.run.excess <= 1

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from torch.fx import Graph, GraphModule
 from torch.nn import functional as F
 
-from idbg.engine.kerneldiff.owner.nodes_as_python import spelled
-from idbg.engine.kerneldiff.owner.script import owner_script
+from idbg.engine.kerneldiff.kernel_attribution.node_source import node_source
+from idbg.engine.kerneldiff.kernel_attribution.script import launch_script
 from tests.harness.owned import Owned, edited
 
 pytestmark = pytest.mark.slow
@@ -142,7 +142,7 @@ def test_parts_of_a_concatenation_are_called_alone_and_so_are_their_scripts(tmp_
         owned = Owned(program, (torch.randn(16, 16),))
         owner = owned.owner()
         assert owner.kind == "compiler" and owner.name.startswith("cpp_fused"), owner.sentence
-        script = owner_script(owned.comparison.owner(owned.report, owner.launch), tmp_path)
+        script = launch_script(owned.comparison.owner(owned.report, owner.launch), tmp_path)
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False)
     assert done.returncode == 1 and "WRONG: " in done.stdout, done.stdout + done.stderr
     first = owned.owner(owned.place("cpp_fused"))
@@ -231,9 +231,9 @@ def test_a_script_registers_the_ops_that_are_inductors_own() -> None:
     graph = Graph()
     x = graph.placeholder("x")
     wide = graph.call_function(torch.ops.prims.convert_element_type.default, (x, torch.float32))
-    assert not spelled(GraphModule(nn.Module(), graph)).imports
+    assert not node_source(GraphModule(nn.Module(), graph)).imports
     graph.call_function(torch.ops.prims.prepare_softmax_online.default, (wide, -1))
-    told = spelled(GraphModule(nn.Module(), graph))
+    told = node_source(GraphModule(nn.Module(), graph))
     registering = [f"import {each}" for each in told.imports]
     script = "\n".join(["import torch", *registering, "floating = lambda it: it", "x = torch.ones(2, 3)", *told.lines])
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)

@@ -19,7 +19,7 @@ from idbg.accelerators.adapter import AcceleratorAdapter
 from idbg.accelerators.parse import parse, unparse
 from idbg.config.settings import default_accelerator, strict_from
 from idbg.constraints import Constraint
-from idbg.engine.backends.adapted import Adapted
+from idbg.engine.backends.adapter import AdapterBackend
 from idbg.engine.backends.aot import Aot
 from idbg.engine.backends.aoti import Aoti
 from idbg.engine.backends.base import Backend, Job, TargetBackend
@@ -27,7 +27,7 @@ from idbg.engine.backends.eager import Eager
 from idbg.engine.backends.inductor import Inductor
 from idbg.engine.backends.mock import Mock
 from idbg.engine.backends.named import NamedBackend
-from idbg.engine.backends.own import is_own, own
+from idbg.engine.backends.program_backend import is_own, program_backend
 from idbg.engine.compat import dynamo
 from idbg.engine.compat.lowering import Compiled
 from idbg.schema.errors import BadInput, exception_text
@@ -70,14 +70,14 @@ def of_program(arguments: Mapping[str, object], *, checks: bool) -> Backend:
     """The backend that the program itself names by these arguments of torch.compile. Raises BadInput."""
     name = arguments["backend"]
     by_us = isinstance(name, str) and name in plugins.names(adapters.GROUP) and name not in dynamo.backend_names()
-    return _of_others(str(name)) if by_us else own(arguments, checks=checks)
+    return _of_others(str(name)) if by_us else program_backend(arguments, checks=checks)
 
 
 def takes_options(backend: Backend) -> bool:
     """Whether options do anything to how it compiles."""
     if isinstance(backend, NamedBackend):
         return dynamo.takes_options(backend.function)
-    return not isinstance(backend, (Eager, Mock, Adapted))
+    return not isinstance(backend, (Eager, Mock, AdapterBackend))
 
 
 def _of_others(name: str) -> Backend:
@@ -86,7 +86,7 @@ def _of_others(name: str) -> Backend:
         kind = cast("type[Backend | AcceleratorAdapter]", plugins.load(adapters.GROUP).values[name])
         try:
             made = kind()
-            return Adapted(made, name) if isinstance(made, AcceleratorAdapter) else made
+            return AdapterBackend(made, name) if isinstance(made, AcceleratorAdapter) else made
         # Broad on purpose: a plug-in is code of others, and may need a driver or a device that is not here.
         except (Exception, SystemExit) as error:
             problem = f"{type(error).__name__}: {exception_text(error)}"
@@ -138,9 +138,9 @@ def backend(
     `repros`. Without it they are kept in `.violations` and the program runs. Raises AcceleratorError, SettingsError,
     BadInput.
     """
-    chosen = Adapted(name) if isinstance(name, AcceleratorAdapter) else find(name)
+    chosen = AdapterBackend(name) if isinstance(name, AcceleratorAdapter) else find(name)
     own = isinstance(name, AcceleratorAdapter) or default_accelerator(name) != name
-    if accelerator is None and own and isinstance(chosen, Adapted):
+    if accelerator is None and own and isinstance(chosen, AdapterBackend):
         rules = chosen.adapter.capabilities.accelerator(chosen.name)
         text = unparse(rules)
     else:

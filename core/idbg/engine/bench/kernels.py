@@ -15,7 +15,7 @@ from idbg.engine.bench.peaks import peaks
 from idbg.engine.bench.work import Work, WorkProbe
 from idbg.engine.compat import gpu
 from idbg.engine.program.load import Loss, Model, Workload
-from idbg.engine.program.torch_compile import torch_compile_as_it_is
+from idbg.engine.program.torch_compile import original_torch_compile
 from idbg.format.amounts import counted
 from idbg.schema.bench_steps import COMPILE, KERNELS, PEAKS, WARM_UP, ReportStep, ignore_step
 from idbg.schema.errors import BadInput
@@ -50,7 +50,7 @@ def time_kernels(
     if runs < 1:
         raise BadInput(f"kernels cannot be timed in {runs} runs", hint="runs is 1 or more")
     torch._dynamo.reset()
-    with torch_compile_as_it_is(), launches() as launched:
+    with original_torch_compile(), launches() as launched:
         workload = Workload(model, args, dict(kwargs or {}), loss, grad)
         call = call_of(workload, (compile or torch.compile)(model))
         tell(COMPILE)
@@ -63,7 +63,7 @@ def time_kernels(
         tell(KERNELS, f"timing {counted(len(seen), 'kernel')} in {counted(wanted, 'run')}")
         for _ in range(wanted):
             measured.run()
-    with torch_compile_as_it_is():
+    with original_torch_compile():
         device = next((work.device for work in seen.values() if work.device), torch.device("cpu"))
         return measured.times(peaks(device, cache, partial(tell, PEAKS)), training=loss is not None)
 

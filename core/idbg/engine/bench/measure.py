@@ -28,7 +28,7 @@ from idbg.engine.failures.describe import failure_of
 from idbg.engine.kerneldiff.api import ModelDiff
 from idbg.engine.program.load import Model, Programs, Workload
 from idbg.engine.program.target import check_device, conditions_of, options_of
-from idbg.engine.program.torch_compile import torch_compile_as_it_is
+from idbg.engine.program.torch_compile import original_torch_compile
 from idbg.format.amounts import counted
 from idbg.schema.bench import EAGER, BenchCase, Checked, Failed, Machine, Measured, Task, TaskResult, Timed
 from idbg.schema.bench_steps import CALLS, COMPARE, COMPILE, LOAD, MEMORY, WARM_UP, ReportStep, ignore_step
@@ -50,7 +50,7 @@ def answer(case: BenchCase, task: Task, tell: ReportStep = ignore_step) -> TaskR
     before = memory.resident()
 
     def use(workload: Workload, _: str, __: Mapping[str, object]) -> None:
-        with torch_compile_as_it_is():
+        with original_torch_compile():
             sized = _sized(workload, case)
             name = case.backend.name
             with fallbacks.heard(name) as told:

@@ -33,7 +33,7 @@ _COMPILERS = (
     f"{_TORCH}/_inductor/compile_fx.py",
     f"{OURS}/engine/backends/base.py",
 )
-_OWN_BACKEND = f"{OURS}/engine/backends/own.py"  # below it the program's own backend runs
+_OWN_BACKEND = f"{OURS}/engine/backends/program_backend.py"  # below it the program's own backend runs
 _INDEX = "out of bounds"  # what a kernel says of an index, which eager refuses as well
 
 Whose = Literal["user", "torch", "backend"]

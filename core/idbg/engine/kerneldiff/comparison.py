@@ -13,12 +13,12 @@ from torch import Tensor
 from idbg.engine.capture.run import uncaptured
 from idbg.engine.compat import comparing, gpu
 from idbg.engine.instrument.waiting import launches_waited_for, ops_waited_for
-from idbg.engine.kerneldiff.blame import Search
+from idbg.engine.kerneldiff.fault_localization import FaultLocalization
 from idbg.engine.kerneldiff.float64 import transfer
 from idbg.engine.kerneldiff.float64.mode import float64_failure, is_narrow, to_float64
+from idbg.engine.kerneldiff.kernel_attribution.search import AttributionResult, AttributionSearch
 from idbg.engine.kerneldiff.kernels.observe import Rerun
-from idbg.engine.kerneldiff.observed import SideCompile
-from idbg.engine.kerneldiff.owner.find import OwnerFinding, OwnerSearch
+from idbg.engine.kerneldiff.observed_run import CapturedCompile
 from idbg.engine.kerneldiff.request import FLOAT64, Backend, ComparisonRequest, compile_backend, name_of
 from idbg.engine.kerneldiff.sides.form import with_forms
 from idbg.engine.kerneldiff.sides.leaf_comparison import ComparisonRules, compare_leaves, one_sided, without_verdict
@@ -63,13 +63,13 @@ class ComparisonRun:
         self.sides: list[Side] = []
         self.notes: list[str] = []
         self.backward = request.backward or request.loss is not None or request.may_differentiate
-        self._owners: OwnerSearch | None = None
+        self._owners: AttributionSearch | None = None
         self.digest = (
             digest(subject.tensors.values()) if request.kept or isinstance(request.reference, SavedOutputs) else ""
         )
         self.float64_missing = _WITHOUT[request.chosen_mode] if request.reference not in FLOAT64 else ""
         self.elsewhere: Float64Elsewhere | None = None
-        self._compiled = SideCompile() if request.per_kernel or request.nan else None
+        self._compiled = CapturedCompile() if request.per_kernel or request.nan else None
 
     def run(self) -> DiffReport:
         """The report, once every side has run; `on_result` has heard of it by then. Raises BadInput where tolerances
@@ -103,7 +103,7 @@ class ComparisonRun:
             return report
         report = self._with_births(report)
         failing = partial(self._failing, reference, truth)
-        search = Search(
+        search = FaultLocalization(
             self.request,
             self.subject,
             self.backward,
@@ -394,7 +394,7 @@ class ComparisonRun:
         if unknown and names:
             raise BadInput(f"no output is called {unknown[0]!r}", hint=f"there are: {', '.join(names)}")
 
-    def owner(self, report: DiffReport, launch: int) -> OwnerFinding:
+    def owner(self, report: DiffReport, launch: int) -> AttributionResult:
         """Whose the error of this one of the report's kernels is: the model runs again, and the launch alone.
 
         Raises BadInput where no kernels were observed, or it cannot run again.
@@ -405,7 +405,7 @@ class ComparisonRun:
         return self._owners.find(report, launch)
 
     def _keep(self, again: Rerun) -> None:
-        self._owners = OwnerSearch(self.request, self.subject, again, self.backward)
+        self._owners = AttributionSearch(self.request, self.subject, again, self.backward)
 
     def _compiler(self, backend: Backend) -> Callable[..., Any]:
         return partial(torch.compile, backend=compile_backend(backend), dynamic=self.request.dynamic)

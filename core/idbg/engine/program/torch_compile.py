@@ -40,7 +40,7 @@ class CompileCalls:
         capture.emit(events.Noted(level="warning", text=text))
 
 
-class BackendInForce:
+class CurrentBackend:
     """What a program's torch.compile is given: the backend of the run in hand, also if an earlier run called it.
 
     `options` are for the target's backend, `arguments` those of a torch.compile that names a backend of its own.
@@ -76,7 +76,7 @@ def torch_compile_replaced(
     """
     original = torch.compile
     compiled_by = cast("Callable[..., Compiled]", original)
-    made: dict[str, BackendInForce] = {}
+    made: dict[str, CurrentBackend] = {}
 
     def compile_for_target(model: Compiled | None = None, *, disable: bool = False, **kwargs: object) -> object:
         if model is None:
@@ -101,7 +101,7 @@ def torch_compile_replaced(
         options = _holding(given, mode, backend, dynamic, target) | _of_target(target, dynamic)
         # one object for equal options, or Dynamo compiles again
         key = repr((sorted(options.items()), sorted(own.items()), id(backend) if own else 0))
-        chosen = made.setdefault(key, BackendInForce(options, own))
+        chosen = made.setdefault(key, CurrentBackend(options, own))
         compiled = compiled_by(model, backend=chosen, dynamic=dynamic, **kwargs)
         return _announced(compiled, model, own, before_first) if before_first else compiled
 
@@ -113,7 +113,7 @@ def torch_compile_replaced(
 
 
 @contextmanager
-def torch_compile_as_it_is() -> Iterator[None]:
+def original_torch_compile() -> Iterator[None]:
     """Inside of `torch_compile_replaced`: torch's own torch.compile."""
     replaced, torch.compile = torch.compile, _TORCH_COMPILE
     try:

@@ -17,7 +17,7 @@ from idbg.engine.capture.fx import user_line
 from idbg.engine.kerneldiff.float64.copies import float64_copies
 from idbg.engine.kerneldiff.float64.mode import Float64, usual_dtype
 from idbg.engine.kerneldiff.kernels.inputs import copied
-from idbg.engine.kerneldiff.kernels.values import Both
+from idbg.engine.kerneldiff.kernels.values import ReferenceValue
 from idbg.engine.kerneldiff.kernels.verdict import BufferVerdict, judge_buffer
 from idbg.engine.kerneldiff.tensors.allowance import KERNEL_K
 from idbg.engine.program.environment import state_restored
@@ -116,7 +116,7 @@ def _compared(
     for name, *values in zip(prefix.meta["idbg_returned"], exact, own, test, strict=True):
         for leaves in zip(*map(tree_leaves, values), strict=True):
             if all(isinstance(leaf, Tensor) for leaf in leaves):
-                result = judge_buffer(leaves[2], Both(leaves[0], leaves[1]), [], k=k, steps=True)
+                result = judge_buffer(leaves[2], ReferenceValue(leaves[0], leaves[1]), [], k=k, steps=True)
                 worst[name] = max(worst.get(name, result), result, key=lambda one: one.excess)
     return worst
 

@@ -9,14 +9,14 @@ from torch.fx import Node
 
 from idbg.engine.compat import comparing
 from idbg.engine.instrument.wrapper_lines import Wrapper
-from idbg.engine.kerneldiff.kernels.values import Both, Unknown
+from idbg.engine.kerneldiff.kernels.values import NotComputable, ReferenceValue
 
 Changes = Mapping[str, set[str]]
 """Input or buffer -> the nodes that write to it in place."""
 
 
 @dataclass(frozen=True)
-class Held:
+class NodeBuffer:
     """After the launch, the buffer `name` holds `node`; `changes` are the nodes that write to it in place. With
     `whole`, the name of another buffer, it is a part of that one, which holds the node.
     """
@@ -41,12 +41,12 @@ def changes_of(graph: comparing.InductorGraph) -> dict[str, set[str]]:
     return changes
 
 
-def held_at(graph: comparing.InductorGraph, wrapper: Wrapper, changed: Changes) -> dict[int, list[Held]]:
+def held_at(graph: comparing.InductorGraph, wrapper: Wrapper, changed: Changes) -> dict[int, list[NodeBuffer]]:
     """Point -> the buffers that hold a node's value from there on."""
     nodes: dict[str, Node] = {node.name: node for node in graph.gm.graph.nodes}
     buffers = {buffer.name: buffer for buffer in graph.buffers}
     order = {node: place for place, node in enumerate(nodes)}
-    found: dict[int, list[Held]] = {}
+    found: dict[int, list[NodeBuffer]] = {}
     for name, points in wrapper.writes.items():
         changes = tuple(sorted(changed.get(name, ()), key=order.__getitem__))
         node = buffers[name].node if name in buffers else (changes or ("",))[-1]
@@ -55,10 +55,10 @@ def held_at(graph: comparing.InductorGraph, wrapper: Wrapper, changed: Changes) 
             if name not in buffers and not _gives_tensor(nodes[node]):
                 node = list(nodes)[graph.inputs.index(name)]
             if name in buffers and changes and node not in changes and len(points) > 1:  # before it is changed
-                found.setdefault(points[0], []).append(Held(name, node))
-            found.setdefault(points[-1], []).append(Held(name, node, changes))
+                found.setdefault(points[0], []).append(NodeBuffer(name, node))
+            found.setdefault(points[-1], []).append(NodeBuffer(name, node, changes))
         elif whole in buffers and buffers[whole].node in nodes and whole in wrapper.points[points[-1]].names:
-            found.setdefault(points[-1], []).append(Held(name, buffers[whole].node, whole=whole))
+            found.setdefault(points[-1], []).append(NodeBuffer(name, buffers[whole].node, whole=whole))
     return found
 
 
@@ -66,14 +66,14 @@ def _gives_tensor(node: Node) -> bool:
     return isinstance(node.meta.get("val"), Tensor)
 
 
-def fitted(reference: Both, value: Tensor, whole: Tensor | None) -> Both:
+def fitted(reference: ReferenceValue, value: Tensor, whole: Tensor | None) -> ReferenceValue:
     """The reference as the buffer has it; `whole` is the buffer that it is a part of. Raises Unknown."""
     if not isinstance(reference.own, Tensor):
-        raise Unknown("its node's value is not a tensor")
+        raise NotComputable("its node's value is not a tensor")
     exact, own = reference.exact, reference.own
     if whole is not None:
         exact, own = (_part(side, whole, value) for side in (exact, own))
-    return Both(shaped(exact, value), shaped(own, value))
+    return ReferenceValue(shaped(exact, value), shaped(own, value))
 
 
 def shaped(value: Tensor, like: Tensor) -> Tensor:
@@ -81,13 +81,13 @@ def shaped(value: Tensor, like: Tensor) -> Tensor:
     if value.shape == like.shape:
         return value
     if [size for size in value.shape if size != 1] != [size for size in like.shape if size != 1]:
-        raise Unknown(f"its buffer has shape {tuple(like.shape)}, its node {tuple(value.shape)}")
+        raise NotComputable(f"its buffer has shape {tuple(like.shape)}, its node {tuple(value.shape)}")
     return value.reshape(like.shape)
 
 
 def _part(values: Tensor, whole: Tensor, part: Tensor) -> Tensor:
     """The part of the values that lies where `part` lies in `whole`."""
     if values.shape != whole.shape:
-        raise Unknown(f"its buffer has shape {tuple(whole.shape)}, its node {tuple(values.shape)}")
+        raise NotComputable(f"its buffer has shape {tuple(whole.shape)}, its node {tuple(values.shape)}")
     laid_out = torch.empty_strided(whole.shape, whole.stride(), dtype=values.dtype, device=values.device)
     return laid_out.copy_(values).as_strided(part.shape, part.stride(), part.storage_offset() - whole.storage_offset())

@@ -10,15 +10,15 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from idbg.engine.instrument.wrapper_lines import Launch, Wrapper
-from idbg.engine.kerneldiff.kernels.seen import Output, Seen
+from idbg.engine.kerneldiff.kernels.launch_result import BufferResult, LaunchResult
 from idbg.schema.diff import KernelError
 
 
-def completed_by(wrapper: Wrapper, seen: Sequence[Seen]) -> dict[int, tuple[int, Output]]:
+def completed_by(wrapper: Wrapper, seen: Sequence[LaunchResult]) -> dict[int, tuple[int, BufferResult]]:
     """For each launch of which nothing was judged, and which ran: the judged launch that completes a node that it
     computes a step of, and the output there by which the chain is judged.
     """
-    found: dict[int, tuple[int, Output]] = {}
+    found: dict[int, tuple[int, BufferResult]] = {}
     for number in reversed(range(len(wrapper.launches))):
         if seen[number].ran and not _judged(seen[number]):
             completing = _completing(wrapper, seen, number, found)
@@ -27,7 +27,7 @@ def completed_by(wrapper: Wrapper, seen: Sequence[Seen]) -> dict[int, tuple[int,
     return found
 
 
-def with_chain(step: KernelError, last: KernelError, output: Output) -> KernelError:
+def with_chain(step: KernelError, last: KernelError, output: BufferResult) -> KernelError:
     """The record of a launch that computes a step, with the figures of the chain; its last launch has the verdict."""
     figures = output.told()
     together = f"it computes a step of {figures.node}, judged together with {last.handle or last.name}"
@@ -47,8 +47,8 @@ def with_chain(step: KernelError, last: KernelError, output: Output) -> KernelEr
 
 
 def _completing(
-    wrapper: Wrapper, seen: Sequence[Seen], number: int, known: dict[int, tuple[int, Output]]
-) -> tuple[int, Output] | None:
+    wrapper: Wrapper, seen: Sequence[LaunchResult], number: int, known: dict[int, tuple[int, BufferResult]]
+) -> tuple[int, BufferResult] | None:
     nodes = {*wrapper.launches[number].nodes}
     for reader in _readers(wrapper, number):
         if (output := _own_output(wrapper.launches[reader], seen[reader], nodes)) is not None:
@@ -58,7 +58,7 @@ def _completing(
     return None
 
 
-def _own_output(launch: Launch, seen: Seen, nodes: set[str]) -> Output | None:
+def _own_output(launch: Launch, seen: LaunchResult, nodes: set[str]) -> BufferResult | None:
     """The worst judged output of a launch that computes one of these nodes too."""
     judged = [output for output in seen.outputs if output.judged is not None]
     whole = [output for output in judged if output.held.node in nodes]
@@ -67,7 +67,7 @@ def _own_output(launch: Launch, seen: Seen, nodes: set[str]) -> Output | None:
     return max(whole or judged, key=lambda output: output.excess, default=None)
 
 
-def _judged(seen: Seen) -> bool:
+def _judged(seen: LaunchResult) -> bool:
     return any(output.judged is not None or output.error is not None for output in seen.outputs)
 
 

@@ -105,7 +105,7 @@ def _memory(value: object) -> int:
     return -id(value)
 
 
-class Untouched:
+class InputChecksums:
     """What the bits of inputs come to that nothing should write to."""
 
     def __init__(self, inputs: Mapping[Node, object]) -> None:

@@ -12,7 +12,7 @@ from idbg.schema.faults import NanOrigin
 
 
 @dataclass(frozen=True)
-class Appeared:
+class NewNonfinite:
     """What a buffer that holds this node has, and eager's value has not."""
 
     node: str
@@ -41,7 +41,7 @@ class Appeared:
         )
 
 
-def appeared(node: str, value: Tensor, eagers: object) -> Iterator[Appeared]:
+def appeared(node: str, value: Tensor, eagers: object) -> Iterator[NewNonfinite]:
     """What the compiled value holds where eager's, of the same shape, does not."""
     if not cease.can_hold(value) or not value.numel() or cease.is_finite(value) or not isinstance(eagers, Tensor):
         return
@@ -50,7 +50,7 @@ def appeared(node: str, value: Tensor, eagers: object) -> Iterator[Appeared]:
         if cease.can_hold(eagers):
             ours = ours & ~cease.mask(eagers, what)
         if (found := cease.first_of(ours, what)) is not None:
-            yield Appeared(node, found, value.numel(), str(value.dtype).removeprefix("torch."))
+            yield NewNonfinite(node, found, value.numel(), str(value.dtype).removeprefix("torch."))
 
 
 def first_of_each(births: Iterable[NanOrigin]) -> tuple[NanOrigin, ...]:

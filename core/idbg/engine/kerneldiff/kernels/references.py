@@ -13,7 +13,14 @@ import torch
 from torch import Tensor
 from torch.fx import GraphModule, Node
 
-from idbg.engine.kerneldiff.kernels.values import AS_OWN, Both, Unknown, changed_by, changes_more, computed
+from idbg.engine.kerneldiff.kernels.values import (
+    AS_OWN,
+    NotComputable,
+    ReferenceValue,
+    changed_by,
+    changes_more,
+    computed,
+)
 
 
 class References:
@@ -27,16 +34,16 @@ class References:
         self.nodes = {node.name: node for node in gm.graph.nodes}
         self.order = {node: place for place, node in enumerate(gm.graph.nodes)}
         self.barriers = [node for node in gm.graph.nodes if changes_more(node)]
-        self.values: dict[Node, Both | Unknown] = {}
+        self.values: dict[Node, ReferenceValue | NotComputable] = {}
         placeholders = [node for node in gm.graph.nodes if node.op == "placeholder"]
         self.changed = {node for barrier in self.barriers for node in changed_by(barrier)}
         for node, value in zip(placeholders, inputs, strict=True):
-            self.values[node] = self._apart(node, Both(AS_OWN, value))
+            self.values[node] = self._apart(node, ReferenceValue(AS_OWN, value))
         needed = self._before(name for name in wanted if name in self.nodes)
         self.uses = Counter(source for node in needed for source in self._sources(node))
         self.uses.update({self.nodes[name]: count for name, count in wanted.items() if name in self.nodes})
 
-    def value(self, name: str) -> Both:
+    def value(self, name: str) -> ReferenceValue:
         """The node's value. Raises Unknown."""
         with torch.no_grad():
             for node in sorted(self._before([name], self.values), key=self.order.__getitem__):
@@ -44,14 +51,14 @@ class References:
                 for source in self._sources(node):
                     self._used(source)
         value = self.values[self.nodes[name]]
-        if isinstance(value, Unknown):
+        if isinstance(value, NotComputable):
             raise value
         return value
 
     def take(self, name: str, actual: Tensor) -> None:
         """Hold this as the node's value: random numbers are what the compiled program drew."""
         if self.nodes[name] not in self.values:
-            self.values[self.nodes[name]] = Both(AS_OWN, actual.clone())
+            self.values[self.nodes[name]] = ReferenceValue(AS_OWN, actual.clone())
 
     def done(self, name: str) -> None:
         """A buffer that holds this node has been seen."""
@@ -82,20 +89,20 @@ class References:
                 waiting += self._sources(node)
         return needed
 
-    def _computed(self, node: Node) -> Both | Unknown:
-        known: dict[Node, Both] = {}
+    def _computed(self, node: Node) -> ReferenceValue | NotComputable:
+        known: dict[Node, ReferenceValue] = {}
         for source in node.all_input_nodes:
             value = self.values[source]
-            if isinstance(value, Unknown):
+            if isinstance(value, NotComputable):
                 return value
             known[source] = value
         try:
             return self._apart(node, computed(self.gm, node, known))
-        except Unknown as unknown:
+        except NotComputable as unknown:
             return unknown
 
-    def _apart(self, node: Node, value: Both) -> Both:
+    def _apart(self, node: Node, value: ReferenceValue) -> ReferenceValue:
         return value.apart() if node in self.changed and value.held is AS_OWN else value
 
 
-_DROPPED = Unknown("it is needed no more")
+_DROPPED = NotComputable("it is needed no more")

@@ -35,7 +35,7 @@ _map = cast("Callable[[object, Callable[[Any], object]], Any]", map_aggregate)
 
 
 @dataclass(frozen=True)
-class Both:
+class ReferenceValue:
     """One node's value: with floating numbers in float64 (`held`, which may be AS_OWN), and as the program's own ops
     compute it.
     """
@@ -48,36 +48,36 @@ class Both:
         """The value in float64; where it is the own one widened, a copy that is made anew each time."""
         return _map(self.own, widened) if self.held is AS_OWN else self.held
 
-    def apart(self) -> "Both":
+    def apart(self) -> "ReferenceValue":
         """Copies of its own, which an op may write to."""
         own = _map(self.own, lambda leaf: leaf.clone() if isinstance(leaf, Tensor) else leaf)
-        return Both(_map(self.own, lambda leaf: widened(leaf, copy=True)), own)
+        return ReferenceValue(_map(self.own, lambda leaf: widened(leaf, copy=True)), own)
 
 
-Known = Mapping[Node, Both]
+Known = Mapping[Node, ReferenceValue]
 
 
-class Unknown(Exception):
+class NotComputable(Exception):
     """This node's value cannot be computed; the text says why, as the end of a sentence."""
 
 
-def computed(gm: GraphModule, node: Node, known: Known, *, exact: bool = True) -> Both:
+def computed(gm: GraphModule, node: Node, known: Known, *, exact: bool = True) -> ReferenceValue:
     """The node's value from those of the nodes that it takes; without `exact`, in its own dtype alone.
 
     Raises Unknown.
     """
     if node.op == "get_attr":
-        return Both(AS_OWN, comparing.attribute(gm, str(node.target)))
+        return ReferenceValue(AS_OWN, comparing.attribute(gm, str(node.target)))
     try:
         if random := _random(node, known):
             return random
         own = _own(node, known)
         if not exact or _adds_nothing(node, own, known):
-            return Both(AS_OWN, own)
-        return Both(_exact(node, known), own)
+            return ReferenceValue(AS_OWN, own)
+        return ReferenceValue(_exact(node, known), own)
     except (RuntimeError, TypeError, ValueError, NotImplementedError, LookupError, AttributeError) as error:
         reason = (exception_text(error).strip() or type(error).__name__).splitlines()[0]
-        raise Unknown(f"{node.name} cannot be computed by itself: {reason}") from error
+        raise NotComputable(f"{node.name} cannot be computed by itself: {reason}") from error
 
 
 def _own(node: Node, known: Known) -> Any:
@@ -115,11 +115,11 @@ def is_uninitialized(node: Node) -> bool:
     return fx.op_name(node.target) in _UNINITIALIZED
 
 
-def written_part(reference: Both, value: Tensor) -> Both:
+def written_part(reference: ReferenceValue, value: Tensor) -> ReferenceValue:
     """The reference with the value where an op left uninitialized memory as it was: what is there nobody knows."""
     blank = _is_blank(reference.own)
     exact = torch.where(blank, value.to(reference.exact.dtype), reference.exact)
-    return Both(exact, torch.where(blank, value, reference.own))
+    return ReferenceValue(exact, torch.where(blank, value, reference.own))
 
 
 def _blank(value: Any) -> Any:
@@ -152,15 +152,15 @@ def _adds_nothing(node: Node, own: Any, known: Known) -> bool:
     return bool(node.target.is_view) and fx.op_name(node.target).rpartition("::")[2] not in _BY_BITS
 
 
-def _random(node: Node, known: Known) -> Both | None:
+def _random(node: Node, known: Known) -> ReferenceValue | None:
     """Inductor's random numbers from the seed that its kernel was given; None for an op that draws none."""
     name = fx.op_name(node.target)
     if name == "prims::inductor_random":
         shape, seed, kind = (map_arg(argument, lambda source: known[source].own) for argument in node.args)
         numbers = drawn(cast("Any", kind), cast("list[int]", shape), cast("Tensor", seed))
-        return Both(AS_OWN, numbers)
+        return ReferenceValue(AS_OWN, numbers)
     if comparing.is_random(node):
-        raise Unknown(f"{node.name} draws random numbers that no buffer holds")
+        raise NotComputable(f"{node.name} draws random numbers that no buffer holds")
     return None
 
 

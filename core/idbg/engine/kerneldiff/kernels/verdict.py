@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from idbg.engine.kerneldiff.kernels.values import Both
+from idbg.engine.kerneldiff.kernels.values import ReferenceValue
 from idbg.engine.kerneldiff.tensors.allowance import GIVEN_K, KERNEL_K, KernelAllowance, Size, epsilon
 from idbg.engine.kerneldiff.tensors.float64_device import is_moved, on_float64_device
 
@@ -31,14 +31,14 @@ class BufferVerdict:
     excess: float
 
 
-Others = Callable[[float], Iterable[Tensor]]
+Resample = Callable[[float], Iterable[Tensor]]
 """What the launch's nodes give in eager where their ops round otherwise, so many times as much; it costs a few runs of
 them.
 """
 
 
-def judge_given(
-    value: Tensor, reference: Both, others: Others, *, k: float = GIVEN_K, steps: bool = False
+def judge_launch(
+    value: Tensor, reference: ReferenceValue, others: Resample, *, k: float = GIVEN_K, steps: bool = False
 ) -> BufferVerdict:
     """What a launch left, held against `reference`: float64, and eager, of what it was really given.
 
@@ -77,7 +77,7 @@ def _judged_again(
     return _excess(measured(exact, value, scale), _allowed_given(exact, dtype, scale, (*known, noise), k))
 
 
-def _judge_whole(value: Tensor, exact: Tensor, own: Tensor, others: Others) -> BufferVerdict:
+def _judge_whole(value: Tensor, exact: Tensor, own: Tensor, others: Resample) -> BufferVerdict:
     """Integers and booleans: each is float64's or eager's, but for those that rounding may turn over."""
     wrong = (value != exact) & (value != own) & (own == exact)
     for other in map(on_float64_device, others(_NEAR) if bool(wrong.any()) else ()):
@@ -101,7 +101,7 @@ def _allowed_given(exact: Tensor, dtype: torch.dtype, scale: float, known: Itera
 
 
 def judge_buffer(
-    value: Tensor, reference: Both, inputs: Iterable[Size], *, k: float = KERNEL_K, steps: bool = False
+    value: Tensor, reference: ReferenceValue, inputs: Iterable[Size], *, k: float = KERNEL_K, steps: bool = False
 ) -> BufferVerdict:
     """`inputs` are the errors of what the value was computed from; `steps` as above."""
     value, reference = _where_float64_is(value, reference)
@@ -120,7 +120,7 @@ def judge_buffer(
     return BufferVerdict(sides.error, sides.eager, excess)
 
 
-def errors_of(value: Tensor, reference: Both) -> tuple[Size, Size]:
+def errors_of(value: Tensor, reference: ReferenceValue) -> tuple[Size, Size]:
     """The value's error and eager's."""
     value, reference = _where_float64_is(value, reference)
     exact = reference.exact
@@ -128,11 +128,11 @@ def errors_of(value: Tensor, reference: Both) -> tuple[Size, Size]:
     return sides.error, sides.eager
 
 
-def _where_float64_is(value: Tensor, reference: Both) -> tuple[Tensor, Both]:
+def _where_float64_is(value: Tensor, reference: ReferenceValue) -> tuple[Tensor, ReferenceValue]:
     """Both where float64 can be computed with, which their device may not be able to."""
     if not is_moved(value):
         return value, reference
-    return on_float64_device(value), Both(reference.exact, on_float64_device(reference.own))
+    return on_float64_device(value), ReferenceValue(reference.exact, on_float64_device(reference.own))
 
 
 @dataclass(frozen=True)

@@ -20,17 +20,17 @@ from idbg.engine.compat import comparing, fx
 from idbg.engine.instrument.wrapper_code import Instrumented, output_code
 from idbg.engine.instrument.wrapper_lines import AFTER, ENTER, RETURNED, Launch, Wrapper, read_wrapper
 from idbg.engine.kerneldiff.float64.rounding import SAMPLES
-from idbg.engine.kerneldiff.kernels.buffers import Held, changes_of, fitted, held_at, shaped
+from idbg.engine.kerneldiff.kernels.buffers import NodeBuffer, changes_of, fitted, held_at, shaped
 from idbg.engine.kerneldiff.kernels.chains import completed_by, with_chain
-from idbg.engine.kerneldiff.kernels.given import Given, Wanted
-from idbg.engine.kerneldiff.kernels.inputs import Reuse, Untouched, held, root, written_inputs, wrong_reuses
-from idbg.engine.kerneldiff.kernels.left import Left, Lost
+from idbg.engine.kerneldiff.kernels.inputs import InputChecksums, Reuse, held, root, written_inputs, wrong_reuses
+from idbg.engine.kerneldiff.kernels.launch_references import LaunchReferences, NodeState
+from idbg.engine.kerneldiff.kernels.launch_result import BufferResult, LaunchResult
 from idbg.engine.kerneldiff.kernels.nonfinite import appeared
 from idbg.engine.kerneldiff.kernels.references import References
-from idbg.engine.kerneldiff.kernels.seen import Output, Seen
+from idbg.engine.kerneldiff.kernels.returned import LostValue, ReturnedValues
 from idbg.engine.kerneldiff.kernels.user_reference import unreferenced
-from idbg.engine.kerneldiff.kernels.values import Both, Unknown, is_uninitialized, written_part
-from idbg.engine.kerneldiff.kernels.verdict import errors_of, judge_given
+from idbg.engine.kerneldiff.kernels.values import NotComputable, ReferenceValue, is_uninitialized, written_part
+from idbg.engine.kerneldiff.kernels.verdict import errors_of, judge_launch
 from idbg.engine.kerneldiff.tensors.allowance import Size
 from idbg.engine.kerneldiff.tensors.compare import compare_tensors
 from idbg.schema.diff import KernelError, TensorDiff
@@ -63,14 +63,16 @@ class Watch:
         self.instrumented = Instrumented(graph.module, self.wrapper.instrumented(), ENTER, AFTER, RETURNED)
         self.held = held_at(graph, self.wrapper, changes)
         self.last = {point.launch: number for number, point in enumerate(self.wrapper.points)}
-        self.seen = [Seen() for _ in self.wrapper.launches]
+        self.seen = [LaunchResult() for _ in self.wrapper.launches]
         self.sizes: dict[str, Size] = {}  # the error of each buffer
         self.unobserved: set[str] = set()
         self.references: References | None = None
-        self.isolated: Given | None = None
-        self.untouched = Untouched({})
-        self.left = Left(graph, {name: root(name, self.wrapper) for name in self.wrapper.writes})
-        self.undropped: dict[object, tuple[Held, Wanted, Tensor]] = {}  # what dropouts gave whose mask comes next
+        self.isolated: LaunchReferences | None = None
+        self.untouched = InputChecksums({})
+        self.left = ReturnedValues(graph, {name: root(name, self.wrapper) for name in self.wrapper.writes})
+        self.undropped: dict[
+            object, tuple[NodeBuffer, NodeState, Tensor]
+        ] = {}  # what dropouts gave whose mask comes next
         self.problem = ""
         self.given: tuple[object, ...] | None = None  # what its first call was given, as it was then
 
@@ -83,10 +85,10 @@ class Watch:
         self.instrumented.stop()
         self.references = self.isolated = None
 
-    def _wanted(self, each: Held) -> Wanted:
-        return Wanted(self.nodes[each.node], tuple(self.nodes[name] for name in each.changes))
+    def _wanted(self, each: NodeBuffer) -> NodeState:
+        return NodeState(self.nodes[each.node], tuple(self.nodes[name] for name in each.changes))
 
-    def _held_by(self, launch: int) -> list[Held]:
+    def _held_by(self, launch: int) -> list[NodeBuffer]:
         points = (number for number, point in enumerate(self.wrapper.points) if point.launch == launch)
         return [each for number in points for each in self.held.get(number, ())]
 
@@ -110,9 +112,9 @@ class Watch:
                     name: value for name, value in zip(self.graph.inputs, args, strict=True) if name in wrong
                 }
                 steps = [list(dict.fromkeys(map(self._wanted, launch))) for launch in launches]
-                self.isolated = Given(self.graph.gm, inputs, steps)
+                self.isolated = LaunchReferences(self.graph.gm, inputs, steps)
                 own = zip(self.inputs, inputs, args, strict=True)
-                self.untouched = Untouched({node: value for node, value, given in own if value is given})
+                self.untouched = InputChecksums({node: value for node, value, given in own if value is given})
         except (RuntimeError, ValueError) as error:  # out of memory, or arguments that are not the graph's
             self.problem = f"the inputs could not be kept: {str(error).splitlines()[0]}"
             self.references = self.isolated = None
@@ -135,7 +137,7 @@ class Watch:
                 self.isolated.done(point.launch)
         self._pass_on(point.names, seen)
 
-    def _reuse(self, number: int, seen: Seen) -> None:
+    def _reuse(self, number: int, seen: LaunchResult) -> None:
         """Where the wrapper gave the launch memory that is still needed: it is to blame, and not what reads it."""
         reuse = self.reuses.get(number)
         if reuse is None or self.isolated is None:
@@ -163,12 +165,12 @@ class Watch:
             with torch.no_grad():
                 self.left.returned(values)
 
-    def lost(self) -> Iterator[Lost]:
+    def lost(self) -> Iterator[LostValue]:
         """What the launches made, or should have, and the graph's caller does not get."""
         if self.called and not self.problem:
             yield from self.left.lost()
 
-    def _inputs(self, launch: Launch, seen: Seen) -> None:
+    def _inputs(self, launch: Launch, seen: LaunchResult) -> None:
         seen.ran = True
         sizes = [(name, self._size(name)) for name in launch.takes]
         seen.input_error = _worst([size or Size() for _, size in sizes])
@@ -183,9 +185,9 @@ class Watch:
             name = self.wrapper.bases[name]
         return name
 
-    def _outputs(self, number: int, at: Mapping[str, object], launch: Launch, seen: Seen) -> None:
+    def _outputs(self, number: int, at: Mapping[str, object], launch: Launch, seen: LaunchResult) -> None:
         assert self.isolated is not None
-        groups: dict[Wanted, list[Held]] = {}
+        groups: dict[NodeState, list[NodeBuffer]] = {}
         for each in self.held.get(number, ()):
             if isinstance(value := at[each.name], Tensor):
                 wanted = self._wanted(each)
@@ -193,7 +195,7 @@ class Watch:
                     self._take(each, wanted, value, seen)
                 else:
                     groups.setdefault(wanted, []).append(each)
-        left: list[tuple[Wanted, Tensor]] = []
+        left: list[tuple[NodeState, Tensor]] = []
         for wanted, buffers in groups.items():
             like = self._look(wanted, buffers, cast("Mapping[str, Tensor]", at), self._steps(launch), seen)
             whole = [cast("Tensor", at[each.name]) for each in buffers if not each.whole]
@@ -202,7 +204,7 @@ class Watch:
             self.left.made(wanted.node.name, value)
             self.isolated.leave(wanted, value)
 
-    def _take(self, each: Held, wanted: Wanted, value: Tensor, seen: Seen) -> None:
+    def _take(self, each: NodeBuffer, wanted: NodeState, value: Tensor, seen: LaunchResult) -> None:
         assert self.references is not None and self.isolated is not None
         self.references.take(each.node, value)
         self.isolated.leave(wanted, value)
@@ -214,20 +216,25 @@ class Watch:
         elif source in self.undropped:
             self._dropout(*self.undropped.pop(source), value, seen)
 
-    def _dropout(self, each: Held, wanted: Wanted, value: Tensor, mask: Tensor, seen: Seen) -> None:
+    def _dropout(self, each: NodeBuffer, wanted: NodeState, value: Tensor, mask: Tensor, seen: LaunchResult) -> None:
         """Holds what dropout left against what it was given, by the mask that it drew: the mask is taken as it is."""
         node, share = cast("tuple[Node, float]", comparing.dropout_of(wanted.node))
         try:
-            reference = fitted(cast("Given", self.isolated).dropped(node, share, mask), value, None)
-        except (Unknown, RuntimeError) as error:  # out of memory, as a rule
+            reference = fitted(cast("LaunchReferences", self.isolated).dropped(node, share, mask), value, None)
+        except (NotComputable, RuntimeError) as error:  # out of memory, as a rule
             seen.reasons.append(f"it is not judged: {str(error).splitlines()[0]}")
             return
-        judged = judge_given(value, reference, lambda _: (), k=self.k)
+        judged = judge_launch(value, reference, lambda _: (), k=self.k)
         diff = _diff(reference, value, each.node) if judged.excess > 1 else None
-        seen.outputs.append(Output(each, judged, judged.error, judged.eager, diff))
+        seen.outputs.append(BufferResult(each, judged, judged.error, judged.eager, diff))
 
     def _look(
-        self, wanted: Wanted, buffers: Sequence[Held], at: Mapping[str, Tensor], steps: bool, seen: Seen
+        self,
+        wanted: NodeState,
+        buffers: Sequence[NodeBuffer],
+        at: Mapping[str, Tensor],
+        steps: bool,
+        seen: LaunchResult,
     ) -> Tensor | None:
         """Compares the buffers that hold this value, or parts of it; gives the value as the program's own ops do."""
         like: Tensor | None = None
@@ -249,58 +256,58 @@ class Watch:
                 cast("References", self.references).done(name)
         return like
 
-    def _from_start(self, each: Held, seen: Seen) -> Both | None:
+    def _from_start(self, each: NodeBuffer, seen: LaunchResult) -> ReferenceValue | None:
         """What it should hold, given what the graph was given."""
         references = cast("References", self.references)
         try:
             for change in each.changes:
                 references.value(change)
             return references.value(each.node)
-        except Unknown as unknown:
+        except NotComputable as unknown:
             seen.reasons.append(str(unknown))
             return None
 
-    def _from_given(self, wanted: Wanted, seen: Seen) -> Both | None:
+    def _from_given(self, wanted: NodeState, seen: LaunchResult) -> ReferenceValue | None:
         """What it should hold, given what the launch was given."""
         try:
-            return cast("Given", self.isolated).value(wanted)
-        except Unknown as unknown:
+            return cast("LaunchReferences", self.isolated).value(wanted)
+        except NotComputable as unknown:
             seen.reasons.append(f"it is not judged: {unknown}")
             return None
 
     def _output(
         self,
-        each: Held,
-        wanted: Wanted,
-        references: tuple[Both | None, Both | None],
+        each: NodeBuffer,
+        wanted: NodeState,
+        references: tuple[ReferenceValue | None, ReferenceValue | None],
         at: Mapping[str, Tensor],
         steps: bool,
-        seen: Seen,
-    ) -> Output:
+        seen: LaunchResult,
+    ) -> BufferResult:
         value, whole = at[each.name], at.get(each.whole)
         try:
             from_start, from_given = (one and fitted(one, value, whole) for one in references)
             if is_uninitialized(wanted.node):
                 from_start, from_given = (one and written_part(one, value) for one in (from_start, from_given))
-        except Unknown as unknown:
+        except NotComputable as unknown:
             seen.reasons.append(str(unknown))
-            return Output(each, None)
+            return BufferResult(each, None)
         if (eagers := from_start or from_given) is not None:
             seen.appeared += appeared(each.node, value, eagers.own)
         error, eager = errors_of(value, from_start) if from_start else (None, None)
         if from_given is None:
-            return Output(each, None, error, eager)
+            return BufferResult(each, None, error, eager)
 
         def others(times: float) -> Iterator[Tensor]:
             for seed in range(SAMPLES if times == 1 else 2 * SAMPLES):
-                other = cast("Given", self.isolated).otherwise(wanted, seed, times)
-                yield cast("Tensor", fitted(Both(other, other), value, whole).own)
+                other = cast("LaunchReferences", self.isolated).otherwise(wanted, seed, times)
+                yield cast("Tensor", fitted(ReferenceValue(other, other), value, whole).own)
 
-        judged = judge_given(value, from_given, others, k=self.k, steps=steps)
+        judged = judge_launch(value, from_given, others, k=self.k, steps=steps)
         diff = _diff(from_given, value, each.node) if judged.excess > 1 else None
-        return Output(each, judged, error, eager, diff)
+        return BufferResult(each, judged, error, eager, diff)
 
-    def _pass_on(self, names: tuple[str, ...], seen: Seen) -> None:
+    def _pass_on(self, names: tuple[str, ...], seen: LaunchResult) -> None:
         """A buffer that could not be compared is taken to be as wrong as what it came with."""
         known = _worst([seen.input_error, *(output.error for output in seen.outputs if output.error)])
         for name in names:
@@ -328,7 +335,9 @@ class Watch:
             for call in kernel.calls:
                 if call.line not in lines:
                     launch = Launch(kernel.name, call.handle, call.line, call.nodes, ())
-                    yield self._error(launch, Seen(reasons=["it runs inside of a branch or a loop"]), call.nodes)
+                    yield self._error(
+                        launch, LaunchResult(reasons=["it runs inside of a branch or a loop"]), call.nodes
+                    )
 
     def _launch_error(self, number: int) -> KernelError:
         launch = self.wrapper.launches[number]
@@ -341,7 +350,7 @@ class Watch:
         for told, seen in zip(self.errors(), self.seen, strict=False):
             yield from (one.birth(told, *self._place([one.node], ())) for one in seen.appeared)
 
-    def _error(self, launch: Launch, seen: Seen, nodes: tuple[str, ...]) -> KernelError:
+    def _error(self, launch: Launch, seen: LaunchResult, nodes: tuple[str, ...]) -> KernelError:
         file, line = self._place([seen.worst.held.node] if seen.worst else [], nodes)
         error = KernelError(
             frame=self.frame,
@@ -381,5 +390,5 @@ def _as_node(value: Tensor, like: Tensor | None) -> Tensor:
     return value if like is None else shaped(value, like).to(like.dtype)
 
 
-def _diff(reference: Both, value: Tensor, name: str) -> TensorDiff:
+def _diff(reference: ReferenceValue, value: Tensor, name: str) -> TensorDiff:
     return compare_tensors(reference.exact.to(value.dtype), value, full=True, name=name)

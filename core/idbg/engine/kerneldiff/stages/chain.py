@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.fx import GraphModule, Node
 
 from idbg.engine.compat import stages
-from idbg.engine.kerneldiff.kernels.values import Both
+from idbg.engine.kerneldiff.kernels.values import ReferenceValue
 from idbg.engine.kerneldiff.kernels.verdict import judge_buffer, measured, rms
 from idbg.engine.kerneldiff.stages.captured import FrameStages
 from idbg.engine.kerneldiff.stages.evaluate import Computed, Seen, computed
@@ -237,7 +237,7 @@ def _apart(exact: object, given: object, own: object, least: float) -> tuple[flo
     error = measured(exact, given, max(rms(exact), rms(rounded))).rmse
     if error <= SAME:
         return error, 0.0
-    return error, judge_buffer(given, Both(exact, rounded), [Size(least, _LARGEST * least)], k=1.0).excess
+    return error, judge_buffer(given, ReferenceValue(exact, rounded), [Size(least, _LARGEST * least)], k=1.0).excess
 
 
 def values_apart(exact: object, given: object) -> float | None:

@@ -14,7 +14,7 @@ from idbg.engine.compat.aot_parts import aot_parts, called
 from idbg.engine.compat.lowering import Compiled, Compiler
 from idbg.engine.kerneldiff.kernels.bisect import BisectResult, first_bad_node
 from idbg.engine.kerneldiff.kernels.inputs import copied
-from idbg.engine.kerneldiff.kernels.values import Both
+from idbg.engine.kerneldiff.kernels.values import ReferenceValue
 from idbg.engine.kerneldiff.kernels.verdict import BufferVerdict, judge_buffer
 from idbg.engine.kerneldiff.stages.evaluate import computed
 from idbg.schema.diff import KernelError
@@ -49,7 +49,7 @@ class BackendGraph:
         assert self.arguments is not None and self.results is not None
         exact, own = (computed(self.gm, self.arguments, exact=way).outputs for way in (True, False))
         verdicts = [
-            judge_buffer(given, Both(right, rounded), [], steps=True)
+            judge_buffer(given, ReferenceValue(right, rounded), [], steps=True)
             for given, right, rounded in zip(self.results, exact, own, strict=False)
             if isinstance(given, Tensor) and isinstance(right, Tensor) and isinstance(rounded, Tensor)
             if given.shape == right.shape

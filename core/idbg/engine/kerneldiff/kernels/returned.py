@@ -15,18 +15,18 @@ from idbg.engine.compat import comparing, fx, stages
 
 _CHUNK = 1 << 22  # bytes that are summed at once: their places take eight times as many
 
-Mark = tuple[int, ...]
+Checksum = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Lost:
+class LostValue:
     """A node whose value a launch made, or should have, and which the graph's caller does not get; `how`: why not."""
 
     node: Node
     how: str
 
 
-class Left:
+class ReturnedValues:
     """What the launches of one call have made of what the caller gets."""
 
     def __init__(self, graph: comparing.InductorGraph, written: Mapping[str, str]) -> None:
@@ -34,8 +34,8 @@ class Left:
         returned = stages.output_values(graph.gm)
         self._names = [value.name if isinstance(value, Node) else "" for value in returned]
         self._nodes = {node.name: node for node in graph.gm.graph.nodes}
-        self._marks: dict[str, Mark] = {}
-        self._made_by_place: list[Mark | None] = []
+        self._marks: dict[str, Checksum] = {}
+        self._made_by_place: list[Checksum | None] = []
         inputs = [node for node in graph.gm.graph.nodes if node.op == "placeholder"]
         names = dict(zip(inputs, graph.inputs, strict=False))
         self._unwritten = [node for node in _copies(inputs) if names.get(_target(node), "") not in written.values()]
@@ -50,7 +50,7 @@ class Left:
         if isinstance(values, (tuple, list)) and len(values) == len(self._names):
             self._made_by_place = [_mark(value) if _is_plain(value) else None for value in values]
 
-    def lost(self) -> Iterator[Lost]:
+    def lost(self) -> Iterator[LostValue]:
         """What was made and is not what the caller gets, the results in order, then the inputs."""
         for name, found in zip(self._names, self._made_by_place, strict=False):
             made = self._marks.get(name)
@@ -62,9 +62,9 @@ class Left:
                 if others
                 else "its memory was written to before it was returned"
             )
-            yield Lost(self._nodes[name], how)
+            yield LostValue(self._nodes[name], how)
         for node in self._unwritten:
-            yield Lost(node, f"no launch writes to {_target(node)}")
+            yield LostValue(node, f"no launch writes to {_target(node)}")
 
 
 def _copies(inputs: Sequence[Node]) -> Iterator[Node]:
@@ -87,7 +87,7 @@ def _is_plain(value: object) -> bool:
     return type(value) in (Tensor, torch.nn.Parameter) and value.layout == torch.strided  # type: ignore[attr-defined]
 
 
-def _mark(value: object) -> Mark:
+def _mark(value: object) -> Checksum:
     """Sums of the bytes in the order of the elements, also by their places: they wrap around, and are exact."""
     assert isinstance(value, Tensor)
     plain = torch.view_as_real(value.resolve_conj()) if value.is_complex() else value

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from idbg.engine.kerneldiff.owner.alone import CALLS, Alone
-from idbg.engine.kerneldiff.owner.plan import Plan
-from idbg.engine.kerneldiff.owner.taking import RETURN, Overwritten
+from idbg.engine.kerneldiff.kernel_attribution.isolated import CALLS, IsolatedResult
+from idbg.engine.kerneldiff.kernel_attribution.plan import LaunchPlan
+from idbg.engine.kerneldiff.kernel_attribution.recorder import RETURN, Overwritten
 from idbg.engine.kerneldiff.tensors.allowance import epsilon
 from idbg.format.amounts import figure
 from idbg.schema.attribution import AttributionKind, KernelAttribution
@@ -25,8 +25,8 @@ class Evidence:
 
     report: DiffReport
     launch: int
-    plan: Plan
-    found: Sequence[Alone]
+    plan: LaunchPlan
+    found: Sequence[IsolatedResult]
     reasons: Sequence[str] = ()
     overwritten: Sequence[Overwritten] = ()
     at: dict[int, int] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class Evidence:
         return self.kernels[self.launch]
 
     @property
-    def worst(self) -> Alone | None:
+    def worst(self) -> IsolatedResult | None:
         """The buffer that is worst alone; where none is wrong, that which was the farthest off in the run."""
         if not self.found:
             return None
@@ -59,7 +59,7 @@ class Evidence:
         return max(self.found, key=lambda one: (one.run.excess, one.worst.error.rmse))
 
 
-def judge_owner(evidence: Evidence, seconds: float | None = None) -> KernelAttribution:
+def attribute(evidence: Evidence, seconds: float | None = None) -> KernelAttribution:
     """The verdict, in a sentence. It knows of no script yet."""
     worst = evidence.worst
     kind, said, other = _decided(evidence, worst)
@@ -95,7 +95,7 @@ def _unknown(name: str, why: str) -> str:
 Decided = tuple[AttributionKind, str, int | None]
 
 
-def _decided(evidence: Evidence, worst: Alone | None) -> Decided:
+def _decided(evidence: Evidence, worst: IsolatedResult | None) -> Decided:
     error = evidence.error
     name = launch_name(error, evidence.kernels)
     if worst is None:
@@ -119,12 +119,12 @@ def _decided(evidence: Evidence, worst: Alone | None) -> Decided:
     return "nobody", f"nobody's: {alone}, and right in the run", None
 
 
-def _figures(one: Alone) -> str:
+def _figures(one: IsolatedResult) -> str:
     worst = one.worst
     return f"its relative error against float64 is {figure(worst.error.rmse)}, eager's {figure(worst.eager.rmse)}"
 
 
-def _compilers(name: str, worst: Alone) -> str:
+def _compilers(name: str, worst: IsolatedResult) -> str:
     wrong = (
         f"called alone on its own inputs {name} is wrong: {_figures(worst)}, in {worst.held.name} ({worst.held.node})"
     )
@@ -191,7 +191,7 @@ def _launch(evidence: Evidence, number: int) -> str:
     return f"{name} (line {launch.line})"
 
 
-def _run_differs(evidence: Evidence, worst: Alone) -> tuple[str, int | None] | None:
+def _run_differs(evidence: Evidence, worst: IsolatedResult) -> tuple[str, int | None] | None:
     if worst.run.excess <= 1:
         return None
     return (
@@ -227,7 +227,7 @@ def _earlier(evidence: Evidence) -> tuple[str, int | None] | None:
     )
 
 
-def _imprecise(error: KernelError, worst: Alone) -> str | None:
+def _imprecise(error: KernelError, worst: IsolatedResult) -> str | None:
     """Eager is as far off, and that is far."""
     far = _FAR * epsilon(worst.reference.own.dtype)
     if worst.worst.error.rmse > far:

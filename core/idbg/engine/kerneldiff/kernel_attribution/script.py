@@ -12,15 +12,15 @@ from torch.fx import Node
 
 from idbg import __version__
 from idbg.engine.compat import comparing
+from idbg.engine.kerneldiff.kernel_attribution.definition import around, assignment, definition_of, only_written
+from idbg.engine.kerneldiff.kernel_attribution.isolated import IsolatedResult, in_node_shape, placeholders
+from idbg.engine.kerneldiff.kernel_attribution.memory import MemoryRegion
+from idbg.engine.kerneldiff.kernel_attribution.node_source import node_source
+from idbg.engine.kerneldiff.kernel_attribution.plan import LaunchPlan
+from idbg.engine.kerneldiff.kernel_attribution.recorder import RecordedLaunch
+from idbg.engine.kerneldiff.kernel_attribution.search import AttributionResult
 from idbg.engine.kerneldiff.kernels.buffers import changes_of
 from idbg.engine.kerneldiff.kernels.verdict import errors_of
-from idbg.engine.kerneldiff.owner.alone import Alone, as_node, placeholders
-from idbg.engine.kerneldiff.owner.definition import around, assignment, definition_of, only_written
-from idbg.engine.kerneldiff.owner.find import OwnerFinding
-from idbg.engine.kerneldiff.owner.memory import Place
-from idbg.engine.kerneldiff.owner.nodes_as_python import spelled
-from idbg.engine.kerneldiff.owner.plan import Plan
-from idbg.engine.kerneldiff.owner.taking import Taken
 from idbg.engine.kerneldiff.tensors.allowance import KernelAllowance, Size
 from idbg.engine.repro.files import new_folder, write
 from idbg.engine.repro.kernel_script import Checked, KernelScript, Stored, of_a_kernel
@@ -32,7 +32,7 @@ _ALIGNED = 64  # bytes: what torch's allocators give at least, and vectorised ke
 _BUILTIN = {"torch", "math", "operator", "sys", "Path", "load_file"}  # what the script imports itself
 
 
-def owner_script(finding: OwnerFinding, folder: Path) -> Path:
+def launch_script(finding: AttributionResult, folder: Path) -> Path:
     """Write the launch of a verdict as a script below `folder`. Raises ValueError where it cannot be written as plain
     Python, OutputError where the folder cannot be.
     """
@@ -43,14 +43,14 @@ def owner_script(finding: OwnerFinding, folder: Path) -> Path:
     return write(new_folder(folder, f"owner-{finding.error.name}"), of_a_kernel(script, kept.devices), kept.tensors)
 
 
-def _script(finding: OwnerFinding, plan: Plan, kept: "_Kept") -> KernelScript:
+def _script(finding: AttributionResult, plan: LaunchPlan, kept: "_Kept") -> KernelScript:
     launch, module = plan.launch, plan.watch.code.text
     definition = definition_of(module, launch)
     stored, plain = list(kept.of_call()), list(_plain(plan, kept.taken))
     parameters = [(name_of(node.name), kept.of_node(node)) for node in placeholders(plan.nodes)]
     attributes = [node for node in plan.nodes.graph.nodes if node.op == "get_attr"]
     parameters += [(name_of(node.name), kept.of_attribute(node)) for node in attributes]
-    nodes = spelled(plan.nodes)
+    nodes = node_source(plan.nodes)
     members = list(_members(plan))
     needed = _names(definition.text) | _names(launch.text) | {name for _, text in plain for name in _names(text)}
     own = {*launch.names, *plan.constants, *_BUILTIN, launch.name}
@@ -74,7 +74,7 @@ def _script(finding: OwnerFinding, plan: Plan, kept: "_Kept") -> KernelScript:
     )
 
 
-def _returned(one: Alone, taken: Taken) -> str:
+def _returned(one: IsolatedResult, taken: RecordedLaunch) -> str:
     """A node's value as the buffer has it, which may be a part of that which holds the node."""
     name = name_of(one.held.node)
     if not one.held.whole:
@@ -84,10 +84,10 @@ def _returned(one: Alone, taken: Taken) -> str:
     return f"laid_out({name}, {whole.shape}, {whole.stride}).as_strided{inner}"
 
 
-def _plain(plan: Plan, taken: Taken) -> Iterator[tuple[str, str]]:
+def _plain(plan: LaunchPlan, taken: RecordedLaunch) -> Iterator[tuple[str, str]]:
     """What the call names that is no tensor: sizes as they were, the stream as the wrapper asks for it."""
     for name, value in taken.values.items():
-        if isinstance(value, Place):
+        if isinstance(value, MemoryRegion):
             continue
         text = assignment(plan.watch.code.text, name)
         if text.startswith("get_raw_stream("):
@@ -98,7 +98,7 @@ def _plain(plan: Plan, taken: Taken) -> Iterator[tuple[str, str]]:
             raise ValueError(f"{name} is a {type(value).__name__}, which a script cannot store")
 
 
-def _members(plan: Plan) -> Iterator[str]:
+def _members(plan: LaunchPlan) -> Iterator[str]:
     """The statements that name what the launch wrote, where that is a part of its result."""
     wanted = [held.name for held in plan.writes]
     lines: dict[str, str] = {}
@@ -119,7 +119,7 @@ def _wrapped(sentence: str) -> str:
     return textwrap.fill(sentence[0].upper() + sentence[1:] + ".", 118, break_long_words=False, break_on_hyphens=False)
 
 
-def _checked(one: Alone, k: float) -> Checked:
+def _checked(one: IsolatedResult, k: float) -> Checked:
     """What is allowed of a buffer: what is of a kernel of its dtype, and more where the judge, who has tried other
     roundings too, has found it right.
     """
@@ -141,8 +141,8 @@ def _checked(one: Alone, k: float) -> Checked:
 class _Kept:
     """The tensors that go beside the script: flat memory, which those that share it share."""
 
-    plan: Plan
-    taken: Taken
+    plan: LaunchPlan
+    taken: RecordedLaunch
     tensors: dict[str, Tensor] = field(default_factory=dict)
     devices: dict[str, str] = field(default_factory=dict)  # of these, where they are no CPU's
     _spans: dict[int, tuple[str, int]] = field(default_factory=dict)  # storage -> its key, and the first byte kept
@@ -150,7 +150,7 @@ class _Kept:
     def of_call(self) -> Iterator[Stored]:
         """What the call names."""
         plan, values = self.plan, self.taken.values
-        places = {name: value for name, value in values.items() if isinstance(value, Place)}
+        places = {name: value for name, value in values.items() if isinstance(value, MemoryRegion)}
         memory = {place.start for place in places.values()}
         for held in plan.writes:  # also the whole of which it was given parts
             place = self.taken.places.get(held.name)
@@ -175,9 +175,9 @@ class _Kept:
             return repr(value)
         name = self.taken.read.get(node.name)
         held = self.taken.values.get(name) if name else None
-        shaped = as_node(node, value)
+        shaped = in_node_shape(node, value)
         assert isinstance(shaped, Tensor)
-        if isinstance(held, Place) and held.start in self._spans:
+        if isinstance(held, MemoryRegion) and held.start in self._spans:
             text = self._stored("", held).text
         else:
             text = self._alone(f"node_{name_of(node.name)}", value)
@@ -197,7 +197,7 @@ class _Kept:
             "", tuple(value.shape), value.stride(), str(value.dtype), "", key, 0, str(self.tensors[key].dtype)
         ).text
 
-    def _keep(self, name: str, places: list[Place]) -> None:
+    def _keep(self, name: str, places: list[MemoryRegion]) -> None:
         """The part of a storage that these places are in, with the alignment that they have."""
         start = places[0].start
         storage = self.taken.clones.storages[start]
@@ -218,7 +218,7 @@ class _Kept:
         if device != "cpu":
             self.devices[key] = device
 
-    def _stored(self, name: str, place: Place) -> Stored:
+    def _stored(self, name: str, place: MemoryRegion) -> Stored:
         key, first = self._spans[place.start]
         offset = place.offset - first // place.dtype.itemsize
         kept = str(self.tensors[key].dtype)

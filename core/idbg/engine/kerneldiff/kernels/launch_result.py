@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from idbg.engine.kerneldiff.kernels.buffers import Held
-from idbg.engine.kerneldiff.kernels.nonfinite import Appeared
+from idbg.engine.kerneldiff.kernels.buffers import NodeBuffer
+from idbg.engine.kerneldiff.kernels.nonfinite import NewNonfinite
 from idbg.engine.kerneldiff.kernels.verdict import BufferVerdict
 from idbg.engine.kerneldiff.tensors.allowance import Size
 from idbg.schema.diff import KernelError, NodeError, TensorDiff
@@ -16,12 +16,12 @@ OUTPUTS_KEPT = 64
 
 
 @dataclass(frozen=True)
-class Output:
+class BufferResult:
     """One buffer as its launch left it: `judged` by what the launch was given; `error` and eager's, by what the graph
     was. None is what could not be computed. `diff` tells all of it where it is bad, else it is None.
     """
 
-    held: Held
+    held: NodeBuffer
     judged: BufferVerdict | None
     error: Size | None = None
     eager: Size | None = None
@@ -46,14 +46,14 @@ class Output:
 
 
 @dataclass
-class Seen:
+class LaunchResult:
     """What was seen of one launch. `overwritten`: inputs of the graph that came to it as nobody may have left them;
     `reused`: what the wrapper let it write over, as a sentence.
     """
 
-    outputs: list[Output] = field(default_factory=list)
+    outputs: list[BufferResult] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
-    appeared: list[Appeared] = field(default_factory=list)
+    appeared: list[NewNonfinite] = field(default_factory=list)
     input_error: Size = field(default_factory=Size)
     unobserved: list[str] = field(default_factory=list)  # inputs of which nothing is known
     overwritten: list[str] = field(default_factory=list)
@@ -61,7 +61,7 @@ class Seen:
     ran: bool = False
 
     @property
-    def worst(self) -> Output | None:
+    def worst(self) -> BufferResult | None:
         """The output that is furthest above what is allowed."""
         return max(self.outputs, key=lambda each: (each.excess, each.error.rmse if each.error else 0.0), default=None)
 
@@ -110,7 +110,7 @@ class Seen:
         )
 
 
-def _kept(outputs: Sequence[Output]) -> Sequence[Output]:
+def _kept(outputs: Sequence[BufferResult]) -> Sequence[BufferResult]:
     """The worst ones, in the order in which they were written."""
     if len(outputs) <= OUTPUTS_KEPT:
         return outputs

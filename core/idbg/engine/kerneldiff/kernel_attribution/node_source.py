@@ -14,7 +14,7 @@ from idbg.engine.repro.source import name_of
 
 
 @dataclass
-class Spelled:
+class NodeSource:
     """Lines of Python, one a node, in which `floating(DTYPE)` and `where` stand for what differs between the two ways;
     `imports` are packages that register what they call.
     """
@@ -23,11 +23,11 @@ class Spelled:
     imports: set[str] = field(default_factory=set)
 
 
-def spelled(gm: GraphModule) -> Spelled:
+def node_source(gm: GraphModule) -> NodeSource:
     """The graph's computed nodes, below the user's lines that they are from. Raises ValueError for what has no spelling
     or stands on the program.
     """
-    told, last = Spelled(), ""
+    told, last = NodeSource(), ""
     for node in gm.graph.nodes:
         if node.op in ("placeholder", "output", "get_attr"):
             continue

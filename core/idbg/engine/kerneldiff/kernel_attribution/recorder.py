@@ -14,8 +14,8 @@ from torch import Tensor
 
 from idbg.engine.instrument.wrapper_code import Instrumented
 from idbg.engine.instrument.wrapper_lines import AFTER, BEFORE, ENTER, LEAVE, Point
-from idbg.engine.kerneldiff.owner.memory import Clones, Place, overlap, same, strided
-from idbg.engine.kerneldiff.owner.plan import Plan
+from idbg.engine.kerneldiff.kernel_attribution.memory import MemoryCopies, MemoryRegion, overlap, same, strided
+from idbg.engine.kerneldiff.kernel_attribution.plan import LaunchPlan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,19 +41,19 @@ class Overwritten:
 
 
 @dataclass
-class Taken:
+class RecordedLaunch:
     """What the chosen launch was called with: `values` by the names in its call, copied as it was about to run (of a
     tensor the place, at which `clones` has it); `sources`, the values of the nodes that its nodes begin with, and in
     `read` the name in the call that has such a value; `left`, by name, of each buffer that it writes, with the `places`
     of these. `ran` says that all of it is there.
     """
 
-    clones: Clones = field(default_factory=Clones)
+    clones: MemoryCopies = field(default_factory=MemoryCopies)
     values: dict[str, object] = field(default_factory=dict)
     sources: dict[str, object] = field(default_factory=dict)
     read: dict[str, str] = field(default_factory=dict)
     left: dict[str, Tensor] = field(default_factory=dict)
-    places: dict[str, Place] = field(default_factory=dict)
+    places: dict[str, MemoryRegion] = field(default_factory=dict)
     overwritten: list[Overwritten] = field(default_factory=list)
     ran: bool = False
     problem: str = ""
@@ -68,20 +68,20 @@ class _Tracked:
     copy: Tensor
     writer: int
     readers: tuple[int, ...]
-    place: Place
+    place: MemoryRegion
 
 
-class Taking:
+class LaunchRecorder:
     """Takes one launch of a graph's wrapper in its next call. With `closely` each tracked buffer is looked at after
     every launch, else where a launch was given memory of it and where it is read.
     """
 
-    def __init__(self, plan: Plan, *, closely: bool = False) -> None:
+    def __init__(self, plan: LaunchPlan, *, closely: bool = False) -> None:
         self.plan = plan
         self.closely = closely
-        self.taken = Taken()
+        self.taken = RecordedLaunch()
         self.done = False
-        self._places: dict[str, Place] = {}
+        self._places: dict[str, MemoryRegion] = {}
         self._tracked: dict[str, _Tracked] = {}
         self._ints: dict[str, object] = {}
         self._last = -1  # the launch that ran last
@@ -143,7 +143,9 @@ class Taking:
         point, plan = self.plan.wrapper.points[number], self.plan
         named = dict(zip(point.names, values, strict=True))
         self._places |= {
-            name: Place.of(value) for name, value in named.items() if isinstance(value, Tensor) and strided(value)
+            name: MemoryRegion.of(value)
+            for name, value in named.items()
+            if isinstance(value, Tensor) and strided(value)
         }
         for tracked in list(self._tracked.values()):
             if point.launch != tracked.writer and tracked.name not in named:
@@ -196,7 +198,7 @@ class Taking:
         """The value of a buffer whose memory may have another name by now, and whether it has the same form."""
         value = values.get(present, self._ints.get(name))
         place = self._places.get(name)
-        if not isinstance(value, Tensor) or place is None or Place.of(value) == place:
+        if not isinstance(value, Tensor) or place is None or MemoryRegion.of(value) == place:
             return _copied(value), present in values
         return _copied(place.seen_from(value)), False
 
@@ -209,10 +211,10 @@ class Taking:
             if not isinstance(value, Tensor) or plan.wrapper.writes[held.name][-1] != number:
                 continue
             self.taken.left[held.name] = value.clone()
-            self.taken.places[held.name] = Place.of(value)
+            self.taken.places[held.name] = MemoryRegion.of(value)
             whole = named.get(held.whole)
             if isinstance(whole, Tensor):
-                self.taken.places[held.whole] = Place.of(whole)
+                self.taken.places[held.whole] = MemoryRegion.of(whole)
             readers = plan.readers(held.name)
             if held.name in plan.wrapper.returned:
                 readers = (*readers, RETURN)
@@ -224,7 +226,7 @@ class Taking:
     def _track(self, name: str, value: object, writer: int, readers: tuple[int, ...]) -> None:
         if isinstance(value, Tensor) and strided(value):
             copy = value.detach().clone()
-            self._tracked[name] = _Tracked(name, value, copy, writer, readers, Place.of(value))
+            self._tracked[name] = _Tracked(name, value, copy, writer, readers, MemoryRegion.of(value))
 
     def _look(self, tracked: _Tracked, by: int | None, until: int, *, shares: bool = False) -> None:
         """Tell of a buffer that has changed, once."""

@@ -14,18 +14,25 @@ from torch.fx import GraphModule, Node
 
 from idbg.engine.compat import comparing
 from idbg.engine.kerneldiff.float64.rounding import PerturbedRounding
-from idbg.engine.kerneldiff.kernels.values import AS_OWN, Both, Unknown, changed_by, changes_more, computed
+from idbg.engine.kerneldiff.kernels.values import (
+    AS_OWN,
+    NotComputable,
+    ReferenceValue,
+    changed_by,
+    changes_more,
+    computed,
+)
 
 
 @dataclass(frozen=True)
-class Wanted:
+class NodeState:
     """The value of a node after the ops that change it in place have run."""
 
     node: Node
     changes: tuple[Node, ...] = ()
 
 
-Step = Sequence[Wanted]
+Step = Sequence[NodeState]
 """What one launch leaves in buffers, in order."""
 
 
@@ -39,7 +46,7 @@ class _Plan:
     apart: bool  # ops among them write to what they take
 
 
-class Given:
+class LaunchReferences:
     """What launches were given so far, in one call of a graph. `inputs` are the graph's, which nothing else may write
     to; `steps` are its launches, in order. Random numbers are left as soon as they are drawn, all else once the whole
     launch was looked at: what it computes it does not read.
@@ -61,9 +68,9 @@ class Given:
         self.applied = dict.fromkeys(placeholders, frozenset())
         self._drop_unused(placeholders)
 
-    def leave(self, wanted: Wanted, value: Tensor) -> None:
+    def leave(self, wanted: NodeState, value: Tensor) -> None:
         """A launch has left this in a buffer, for those to come; it may be written to after."""
-        held = [node for node in _told_by(wanted) if self.uses[node]]
+        held = [node for node in _known_with(wanted) if self.uses[node]]
         copy = value.clone() if held else value
         for node in held:
             self.held[node] = copy
@@ -75,27 +82,27 @@ class Given:
         if node in self.held and isinstance(value, Tensor):
             self.held[node] = value.clone()
 
-    def value(self, wanted: Wanted) -> Both:
+    def value(self, wanted: NodeState) -> ReferenceValue:
         """What the launch should have computed. Raises Unknown."""
         return self._computed(wanted, exact=True)
 
-    def dropped(self, node: Node, share: float, mask: Tensor) -> Both:
+    def dropped(self, node: Node, share: float, mask: Tensor) -> ReferenceValue:
         """What dropout should have left of this node, by the mask that it drew. Raises Unknown."""
-        given = Both(AS_OWN, self.held[node]) if node in self.held else self.value(Wanted(node))
+        given = ReferenceValue(AS_OWN, self.held[node]) if node in self.held else self.value(NodeState(node))
         if not isinstance(given.own, Tensor) or share >= 1:
-            raise Unknown("it drops everything")
+            raise NotComputable("it drops everything")
         scale, exact = 1 / (1 - share), given.exact
         own = given.own.reshape(mask.shape).mul(mask).mul(scale)
-        return Both(exact.reshape(mask.shape).mul(mask.to(exact.device)).mul(scale), own)
+        return ReferenceValue(exact.reshape(mask.shape).mul(mask.to(exact.device)).mul(scale), own)
 
-    def otherwise(self, wanted: Wanted, seed: int, times: float) -> Tensor:
+    def otherwise(self, wanted: NodeState, seed: int, times: float) -> Tensor:
         """What the program's own ops may as well compute of what the launch was given, rounding elsewhere, and `times`
         as much. Raises Unknown.
         """
         with PerturbedRounding(seed, times, one_by_one=True):
             own = self._computed(wanted, exact=False).own
         if not isinstance(own, Tensor):
-            raise Unknown("its node's value is not a tensor")
+            raise NotComputable("its node's value is not a tensor")
         return own
 
     def inputs_of(self, launch: int) -> dict[Node, object]:
@@ -122,21 +129,21 @@ class Given:
             yield step
             self._expect(step)
 
-    def _expect(self, step: Iterable[Wanted]) -> None:
+    def _expect(self, step: Iterable[NodeState]) -> None:
         for wanted in step:
-            self.applied |= {node: self._state(node, wanted) for node in _told_by(wanted)}
+            self.applied |= {node: self._state(node, wanted) for node in _known_with(wanted)}
 
-    def _state(self, node: Node, wanted: Wanted) -> frozenset[Node]:
+    def _state(self, node: Node, wanted: NodeState) -> frozenset[Node]:
         """The ops that have changed the node's value where this one is wanted."""
         return frozenset(self.changed_at.get(node, set()).intersection(wanted.changes))
 
-    def _start(self, wanted: Wanted) -> set[Node]:
+    def _start(self, wanted: NodeState) -> set[Node]:
         try:
             return self._plan(wanted).start
-        except Unknown:
+        except NotComputable:
             return set()
 
-    def _plan(self, wanted: Wanted) -> _Plan:
+    def _plan(self, wanted: NodeState) -> _Plan:
         """From `applied`, what is held now: for each such node, the ops that have changed it. Raises Unknown."""
         start: set[Node] = set()
         needed: set[Node] = set()
@@ -149,7 +156,7 @@ class Given:
                 start.add(node)
                 continue
             if node.op == "placeholder":
-                raise Unknown(f"{node.name}, which it is computed from, is held no more")
+                raise NotComputable(f"{node.name}, which it is computed from, is held no more")
             needed.add(node)
             waiting += node.all_input_nodes
         self._check_changes(wanted, start, needed)
@@ -158,19 +165,19 @@ class Given:
         apart = any(changes_more(node) for node in needed)
         return _Plan(sorted(needed, key=self.order.__getitem__), start, uses, apart)
 
-    def _check_changes(self, wanted: Wanted, start: set[Node], needed: set[Node]) -> None:
+    def _check_changes(self, wanted: NodeState, start: set[Node], needed: set[Node]) -> None:
         """Whether every value has been changed in place as it has to be by then."""
         last = max(self.order[node] for node in (wanted.node, *wanted.changes))
         for node in (*start, *needed):
             by_then = {change for change in self.changed_at.get(node, ()) if self.order[change] <= last} - needed
             if by_then != self.applied.get(node, frozenset()):
-                raise Unknown(f"{node.name}, which it is computed from, is changed in place on the way")
+                raise NotComputable(f"{node.name}, which it is computed from, is changed in place on the way")
 
-    def _computed(self, wanted: Wanted, *, exact: bool) -> Both:
+    def _computed(self, wanted: NodeState, *, exact: bool) -> ReferenceValue:
         plan = self._plan(wanted)
-        values: dict[Node, Both] = {}
+        values: dict[Node, ReferenceValue] = {}
         for node in plan.start:
-            values[node] = Both(AS_OWN, self.held[node])
+            values[node] = ReferenceValue(AS_OWN, self.held[node])
         if plan.apart:
             values = {node: value.apart() for node, value in values.items()}
         for node in plan.nodes:
@@ -183,7 +190,7 @@ class Given:
         return values[wanted.node]
 
 
-def _told_by(wanted: Wanted) -> Iterable[Node]:
+def _known_with(wanted: NodeState) -> Iterable[Node]:
     """The nodes whose value is known where this one's is: an op in place gives what it has changed."""
     yield wanted.node
     if wanted.changes and next(iter(wanted.changes[-1].args), None) is wanted.node:

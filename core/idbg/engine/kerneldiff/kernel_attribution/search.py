@@ -12,13 +12,13 @@ from msgspec.structs import replace
 
 from idbg.engine.capture.run import uncaptured
 from idbg.engine.compat import comparing
+from idbg.engine.kerneldiff.kernel_attribution.isolated import IsolatedResult, judge_isolated, replay
+from idbg.engine.kerneldiff.kernel_attribution.plan import LaunchPlan, plan_launch
+from idbg.engine.kerneldiff.kernel_attribution.recorder import LaunchRecorder, RecordedLaunch
+from idbg.engine.kerneldiff.kernel_attribution.verdict import Evidence, attribute, unjudged
 from idbg.engine.kerneldiff.kernels.chains import completed_by
 from idbg.engine.kerneldiff.kernels.observe import Observation, Rerun, observing
 from idbg.engine.kerneldiff.kernels.watch import Watch
-from idbg.engine.kerneldiff.owner.alone import Alone, judged, replayed
-from idbg.engine.kerneldiff.owner.plan import Plan, planned
-from idbg.engine.kerneldiff.owner.taking import Taken, Taking
-from idbg.engine.kerneldiff.owner.verdict import Evidence, judge_owner, unjudged
 from idbg.engine.kerneldiff.request import ComparisonRequest
 from idbg.engine.kerneldiff.sides.run import Call, Side, run_side
 from idbg.engine.kerneldiff.sides.subject import Subject
@@ -28,18 +28,18 @@ from idbg.schema.errors import BadInput
 
 
 @dataclass(frozen=True)
-class OwnerFinding:
+class AttributionResult:
     """The verdict of a launch, and what a script of it is written from: `plan` is None where it was not taken."""
 
     verdict: KernelAttribution
     error: KernelError
-    plan: Plan | None = None
-    taken: Taken | None = None
-    alone: tuple[Alone, ...] = ()
+    plan: LaunchPlan | None = None
+    taken: RecordedLaunch | None = None
+    alone: tuple[IsolatedResult, ...] = ()
 
 
 @dataclass
-class OwnerSearch:
+class AttributionSearch:
     """Looks for the owners of the launches of one comparison."""
 
     asked: ComparisonRequest
@@ -48,7 +48,7 @@ class OwnerSearch:
     backward: bool
     newer: list[Watch] = field(default_factory=list)
 
-    def find(self, report: DiffReport, launch: int) -> OwnerFinding:
+    def find(self, report: DiffReport, launch: int) -> AttributionResult:
         """The owner of the error of this one of the report's kernels. Raises BadInput where the program cannot be run
         again.
         """
@@ -56,27 +56,27 @@ class OwnerSearch:
         watch, number = self.observed.observation.launches[launch]
         if number >= len(watch.wrapper.launches):
             return self._unjudged(report, launch, "it runs inside of a branch or a loop, which is not taken apart")
-        plan = planned(watch, number)
+        plan = plan_launch(watch, number)
         if not plan.writes:
             return self._of_a_step(report, launch, watch, number)
         plan, taken = self._taken(plan)
         if taken.problem or not taken.ran:
             return self._unjudged(report, launch, taken.problem or "it did not run, as the program ran again")
         try:
-            calls = replayed(plan, taken)
+            calls = replay(plan, taken)
         except (RuntimeError, TypeError, ValueError) as error:
             return self._unjudged(report, launch, f"it fails alone: {str(error).splitlines()[0]}")
-        finding, reasons = judged(plan, taken, calls)
+        finding, reasons = judge_isolated(plan, taken, calls)
         launches = self.observed.observation.launches
         at = {place: index for index, (other, place) in enumerate(launches) if other is watch}
         changed = taken.overwritten
         if any(each.by is None for each in changed):  # who did it shows where all are looked at after each launch
             changed = self._taken(plan, closely=True)[1].overwritten or changed
         evidence = Evidence(report, launch, plan, finding, reasons, changed, at)
-        verdict = judge_owner(evidence, time.perf_counter() - began)
-        return OwnerFinding(verdict, report.kernels[launch], plan, taken, tuple(finding))
+        verdict = attribute(evidence, time.perf_counter() - began)
+        return AttributionResult(verdict, report.kernels[launch], plan, taken, tuple(finding))
 
-    def _of_a_step(self, report: DiffReport, launch: int, watch: Watch, number: int) -> OwnerFinding:
+    def _of_a_step(self, report: DiffReport, launch: int, watch: Watch, number: int) -> AttributionResult:
         """A launch that completes no node: what holds of the one that completes the node of its step."""
         chain = completed_by(watch.wrapper, watch.seen).get(number)
         if chain is None:
@@ -88,35 +88,35 @@ class OwnerSearch:
         verdict = replace(finding.verdict, launch=launch, name=error.name, handle=error.handle)
         return dataclasses.replace(finding, verdict=replace(verdict, sentence=sentence + verdict.sentence))
 
-    def _unjudged(self, report: DiffReport, launch: int, why: str) -> OwnerFinding:
-        return OwnerFinding(unjudged(report, launch, why), report.kernels[launch])
+    def _unjudged(self, report: DiffReport, launch: int, why: str) -> AttributionResult:
+        return AttributionResult(unjudged(report, launch, why), report.kernels[launch])
 
-    def _taken(self, plan: Plan, *, closely: bool = False) -> tuple[Plan, Taken]:
+    def _taken(self, plan: LaunchPlan, *, closely: bool = False) -> tuple[LaunchPlan, RecordedLaunch]:
         """What the launch was called with, and the plan by which: of what torch compiled anew where it had to."""
         plan = self._newest(plan)
-        taking = Taking(plan, closely=closely)
+        taking = LaunchRecorder(plan, closely=closely)
         with taking.listening():
             side, compiled = self._run()
         if compiled and not taking.taken.ran:
             self.newer = compiled
             plan = self._newest(plan)
-            taking = Taking(plan, closely=closely)
+            taking = LaunchRecorder(plan, closely=closely)
             with taking.listening():
                 side, _ = self._run()
         self._check(side, taking.taken)
         return plan, taking.taken
 
-    def _newest(self, plan: Plan) -> Plan:
+    def _newest(self, plan: LaunchPlan) -> LaunchPlan:
         """The plan of the same launch in what was compiled again, where anything was."""
         if not self.newer or plan.watch in self.newer:
             return plan
         for watch in self.newer:
             same = watch.graph.part == plan.watch.graph.part and len(watch.wrapper.launches) > plan.number
             if same and watch.wrapper.launches[plan.number].text == plan.launch.text:
-                return planned(watch, plan.number)
+                return plan_launch(watch, plan.number)
         raise BadInput("what torch compiled again has no such launch", hint="compare its kernels again (D)")
 
-    def _check(self, side: Side, taken: Taken) -> None:
+    def _check(self, side: Side, taken: RecordedLaunch) -> None:
         if side.result.failure is not None and not taken.ran:
             message = side.result.failure.message.strip().partition("\n")[0]
             raise BadInput(f"the program failed as it ran again: {message}", hint="compare its kernels again (D)")

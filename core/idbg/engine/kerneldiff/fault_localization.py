@@ -17,7 +17,7 @@ from idbg.engine.kerneldiff.float64.undeclared_writes import UndeclaredWrite
 from idbg.engine.kerneldiff.kernels.bisect import BisectResult, first_bad_node
 from idbg.engine.kerneldiff.kernels.inputs import copied
 from idbg.engine.kerneldiff.kernels.observe import Rerun
-from idbg.engine.kerneldiff.observed import Observed, SideCompile, run_observed
+from idbg.engine.kerneldiff.observed_run import CapturedCompile, ObservedRun, run_observed
 from idbg.engine.kerneldiff.request import Backend, ComparisonRequest, compile_backend, name_of
 from idbg.engine.kerneldiff.sides.run import (
     UNDONE,
@@ -48,7 +48,7 @@ _WITHOUT_BACKEND = (("eager", "Dynamo"), ("aot_eager", "AOTAutograd"))
 
 
 @dataclass(frozen=True)
-class Search:
+class FaultLocalization:
     """The search for what is to blame. `notes` takes what it has to say beside the report, `begin` is told what runs;
     `error_of` gives the error by which another backend fails, None where it does not; `keep` takes what runs the
     observed program again. `compiled` is what the test side left of its compile. `undeclared`: what ops of the
@@ -62,7 +62,7 @@ class Search:
     begin: Callable[[str], None]
     failing: Callable[[Side], float | None]
     keep: Callable[[Rerun], None]
-    compiled: SideCompile | None = None
+    compiled: CapturedCompile | None = None
     undeclared: tuple[UndeclaredWrite, ...] = ()
 
     def located(self, report: DiffReport) -> DiffReport:
@@ -93,7 +93,7 @@ class Search:
             report, kernels=kernels, first_bad_kernel=bad, stages=rows, notes=tuple(self.notes), births=births
         )
 
-    def _observed(self) -> Observed:
+    def _observed(self) -> ObservedRun:
         self.begin("kernels")
         compile = partial(torch.compile, backend=compile_backend(self.asked.test), dynamic=self.asked.dynamic)
         with comparing.inductor_set(self.asked.options), uncaptured():
@@ -200,7 +200,7 @@ class Search:
 
 
 def _stages(
-    observed: Observed, kernels: tuple[KernelError, ...], report: DiffReport
+    observed: ObservedRun, kernels: tuple[KernelError, ...], report: DiffReport
 ) -> tuple[tuple[KernelError, ...], tuple[StageError, ...]]:
     """The launches and the stages of what was observed. Of NaN that no stage makes, and no launch makes of exact
     inputs, the launch is accused that is the first to write it.
@@ -209,7 +209,7 @@ def _stages(
     ceased = failed and any({"nan", "inf"} & {*diff.failed_by} for diff in (*report.outputs, *report.gradients))
     rows = observed.stages(kernels, failed=failed, nonfinite=ceased)
     if ceased and rows and not any(row.bad for row in rows):
-        kernels = observed.accused_by_births(kernels)
+        kernels = observed.suspects_by_nonfinite(kernels)
         rows = observed.stages(kernels, failed=failed)
     below = rows[-1] if rows else None
     if below is not None and below.bad and below.made_by is not None and below.made_by.kind == "lowering":

@@ -9,12 +9,12 @@ from torch import Tensor
 from torch.fx import Graph, GraphModule, Node
 
 from idbg.engine.instrument.wrapper_lines import Launch, Wrapper, read_wrapper
-from idbg.engine.kerneldiff.kernels.buffers import Held, changes_of
+from idbg.engine.kerneldiff.kernels.buffers import NodeBuffer, changes_of
 from idbg.engine.kerneldiff.kernels.watch import Watch
 
 
 @dataclass(frozen=True)
-class Source:
+class InputSource:
     """Where the value of a node that the launch's nodes begin with is: in the buffer or input `name`, as it was when it
     was `written`, the place of a launch (-1: as the graph was called). What the launch itself `takes` is taken there.
     """
@@ -25,7 +25,7 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Plan:
+class LaunchPlan:
     """One launch of a wrapper: what it `writes`, and what its nodes are computed from. `nodes` is their graph, with a
     placeholder of the node's own name for each of `sources`, in that order.
     """
@@ -33,8 +33,8 @@ class Plan:
     watch: Watch
     wrapper: Wrapper
     number: int
-    writes: tuple[Held, ...]
-    sources: Mapping[str, Source]
+    writes: tuple[NodeBuffer, ...]
+    sources: Mapping[str, InputSource]
     nodes: GraphModule
 
     @property
@@ -75,7 +75,7 @@ class Plan:
         return tuple(at for at in range(self.number + 1, last) if name in self.wrapper.launches[at].takes)
 
 
-def planned(watch: Watch, number: int) -> Plan:
+def plan_launch(watch: Watch, number: int) -> LaunchPlan:
     """The plan of the launch at this place of the wrapper. Its graph has no nodes where no buffer of it holds one."""
     tensors = {*watch.graph.inputs, *(buffer.name for buffer in watch.graph.buffers)}
     wrapper = read_wrapper(watch.code, tensors, changes_of(watch.graph), around=True)
@@ -87,7 +87,7 @@ def planned(watch: Watch, number: int) -> Plan:
     before = {cut.by_name[held.node] for held in writes if held.changes and held.node not in held.changes}
     sources, inside = cut.between(roots, before)
     ordered = [node for node in cut.order if node in sources]
-    return Plan(
+    return LaunchPlan(
         watch,
         wrapper,
         number,
@@ -106,14 +106,14 @@ class _Cut:
         self.watch, self.wrapper, self.number = watch, wrapper, number
         self.order: list[Node] = list(watch.graph.gm.graph.nodes)
         self.by_name = {node.name: node for node in self.order}
-        self.taken: dict[Node, Source] = {}
-        self.known: dict[Node, Source] = {}
+        self.taken: dict[Node, InputSource] = {}
+        self.known: dict[Node, InputSource] = {}
         launch = wrapper.launches[number]
         for name in (*watch.graph.inputs, *wrapper.writes):
             for node, written in self._held_by(name):
-                self.known.setdefault(node, Source(name, written, takes=False))
+                self.known.setdefault(node, InputSource(name, written, takes=False))
                 if name in launch.takes or name in launch.names:
-                    self.taken[node] = Source(name, written)
+                    self.taken[node] = InputSource(name, written)
         self._closed: dict[Node, bool] = {}
 
     def _held_by(self, name: str) -> Iterable[tuple[Node, int]]:
@@ -131,11 +131,11 @@ class _Cut:
             for node in (held.node, *held.changes):
                 yield self.by_name[node], written
 
-    def between(self, roots: Iterable[Node], before: set[Node]) -> tuple[dict[Node, Source], set[Node]]:
+    def between(self, roots: Iterable[Node], before: set[Node]) -> tuple[dict[Node, InputSource], set[Node]]:
         """What the nodes of these roots begin with, and they themselves. `before`: those that an op of the launch
         changes in place, of which the value that it was given counts.
         """
-        sources: dict[Node, Source] = {}
+        sources: dict[Node, InputSource] = {}
         inside: set[Node] = set()
         waiting = list(roots)
         first = set(waiting) - (before & self.taken.keys())
@@ -151,7 +151,7 @@ class _Cut:
                 waiting += node.all_input_nodes
         return sources, inside
 
-    def _source(self, node: Node) -> Source | None:
+    def _source(self, node: Node) -> InputSource | None:
         if node in self.taken:
             return self.taken[node]
         if node.op == "placeholder" or not self._is_closed(node):

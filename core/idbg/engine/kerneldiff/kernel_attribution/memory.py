@@ -12,7 +12,7 @@ from torch.utils._pytree import tree_leaves
 
 
 @dataclass(frozen=True)
-class Place:
+class MemoryRegion:
     """Where a strided tensor lies, without holding it: `start` is the address of its storage."""
 
     start: int
@@ -23,7 +23,7 @@ class Place:
     device: torch.device
 
     @classmethod
-    def of(cls, value: Tensor) -> "Place":
+    def of(cls, value: Tensor) -> "MemoryRegion":
         """The place of a tensor that has memory."""
         start = value.untyped_storage().data_ptr()
         return cls(start, int(value.storage_offset()), tuple(value.shape), value.stride(), value.dtype, value.device)
@@ -65,12 +65,12 @@ def strided(value: object) -> bool:
     return isinstance(value, Tensor) and value.layout == torch.strided and not value.is_meta
 
 
-def overlap(one: Place, others: Iterable[object]) -> bool:
+def overlap(one: MemoryRegion, others: Iterable[object]) -> bool:
     """Whether one of these tensors has memory of the place."""
     first, end = one.span
     for other in tree_leaves(list(others)):
         if strided(other):
-            start, stop = Place.of(other).span
+            start, stop = MemoryRegion.of(other).span
             if start < end and first < stop:
                 return True
     return False
@@ -87,7 +87,7 @@ def same(one: Tensor, other: Tensor) -> bool:
     return torch.equal(one.view(word), other.view(word))
 
 
-class Clones:
+class MemoryCopies:
     """Copies of memory, storage by storage: tensors that share memory share it in the copies too."""
 
     def __init__(self) -> None:
@@ -99,17 +99,17 @@ class Clones:
             return value
         if not strided(value):
             return value.detach().clone()
-        place = Place.of(value)
+        place = MemoryRegion.of(value)
         if place.start not in self.storages:
             self.storages[place.start] = value.untyped_storage().clone()  # type: ignore[no-untyped-call]
         return place
 
-    def at(self, place: Place) -> Tensor:
+    def at(self, place: MemoryRegion) -> Tensor:
         """The tensor at this place, in the copies."""
         return place.within(self.storages[place.start])
 
-    def again(self) -> "Clones":
+    def again(self) -> "MemoryCopies":
         """Copies of the copies, as they are now."""
-        copies = Clones()
+        copies = MemoryCopies()
         copies.storages = {start: storage.clone() for start, storage in self.storages.items()}  # type: ignore[no-untyped-call]
         return copies

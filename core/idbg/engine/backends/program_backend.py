@@ -16,7 +16,7 @@ from idbg.engine.compat.lowering import Compiled, Compiler
 INDUCTOR = "inductor"
 
 
-class Own:
+class ProgramBackend:
     """A backend as torch calls it. `checks`: its graphs are held against the rules."""
 
     def __init__(self, function: Compiler, *, checks: bool) -> None:
@@ -52,7 +52,7 @@ def _is_of_idbg(backend: object) -> bool:
     return module.partition(".")[0] == "idbg"
 
 
-def own(arguments: Mapping[str, Any], *, checks: bool) -> Own:
+def program_backend(arguments: Mapping[str, Any], *, checks: bool) -> ProgramBackend:
     """The backend that these arguments of torch.compile name, called with its mode and options as torch does."""
     given = [arguments.get(name) for name in ("mode", "options", "dynamic")]
-    return Own(torch._TorchCompileWrapper(arguments["backend"], *given), checks=checks)
+    return ProgramBackend(torch._TorchCompileWrapper(arguments["backend"], *given), checks=checks)

@@ -12,27 +12,34 @@ from torch.fx import GraphModule, Node
 
 from idbg.engine.compat import comparing, fx
 from idbg.engine.kerneldiff.float64.rounding import SAMPLES, PerturbedRounding
-from idbg.engine.kerneldiff.kernels.buffers import Held, changes_of, fitted
-from idbg.engine.kerneldiff.kernels.values import AS_OWN, Both, Unknown, changed_by, changes_more, computed
-from idbg.engine.kerneldiff.kernels.verdict import BufferVerdict, judge_given
+from idbg.engine.kerneldiff.kernel_attribution.definition import definition_of, only_written
+from idbg.engine.kerneldiff.kernel_attribution.memory import MemoryCopies, MemoryRegion, same
+from idbg.engine.kerneldiff.kernel_attribution.plan import LaunchPlan
+from idbg.engine.kerneldiff.kernel_attribution.recorder import RecordedLaunch
+from idbg.engine.kerneldiff.kernels.buffers import NodeBuffer, changes_of, fitted
+from idbg.engine.kerneldiff.kernels.values import (
+    AS_OWN,
+    NotComputable,
+    ReferenceValue,
+    changed_by,
+    changes_more,
+    computed,
+)
+from idbg.engine.kerneldiff.kernels.verdict import BufferVerdict, judge_launch
 from idbg.engine.kerneldiff.kernels.watch import makes_steps
-from idbg.engine.kerneldiff.owner.definition import definition_of, only_written
-from idbg.engine.kerneldiff.owner.memory import Clones, Place, same
-from idbg.engine.kerneldiff.owner.plan import Plan
-from idbg.engine.kerneldiff.owner.taking import Taken
 
 CALLS = 4  # alone; every second one finds other values in what it only writes
 
 
 @dataclass(frozen=True)
-class Alone:
+class IsolatedResult:
     """One buffer that the launch writes: what its nodes give (`reference`, on the CPU), and what was found of it in
     each call of the launch alone, and of what it left in the run. `varies`: not every call gave the same; `leftover`:
     what it gave depends on what its memory held before.
     """
 
-    held: Held
-    reference: Both
+    held: NodeBuffer
+    reference: ReferenceValue
     calls: tuple[BufferVerdict, ...]
     run: BufferVerdict
     varies: bool = False
@@ -49,7 +56,7 @@ class Alone:
         return self.worst.excess > 1
 
 
-def replayed(plan: Plan, taken: Taken) -> list[dict[str, Tensor]]:
+def replay(plan: LaunchPlan, taken: RecordedLaunch) -> list[dict[str, Tensor]]:
     """What the launch writes in each of CALLS calls, by the buffers' names. Raises what it raises alone."""
     launch = plan.launch
     outs = only_written(launch, definition_of(plan.watch.code.text, launch), changes_of(plan.watch.graph))
@@ -57,7 +64,9 @@ def replayed(plan: Plan, taken: Taken) -> list[dict[str, Tensor]]:
     given: list[dict[str, Tensor]] = []
     for number in range(CALLS):
         clones = taken.clones.again()
-        values = {name: clones.at(value) if isinstance(value, Place) else value for name, value in taken.values.items()}
+        values = {
+            name: clones.at(value) if isinstance(value, MemoryRegion) else value for name, value in taken.values.items()
+        }
         for name in outs if number % 2 else ():
             out, before = values[name], given[0].get(name) if given else None
             if isinstance(out, Tensor):
@@ -87,7 +96,9 @@ def _finished(values: Mapping[str, object]) -> Iterator[None]:
         torch.cuda.synchronize(device)
 
 
-def _written(plan: Plan, taken: Taken, clones: Clones, result: object) -> Iterator[tuple[str, Tensor]]:
+def _written(
+    plan: LaunchPlan, taken: RecordedLaunch, clones: MemoryCopies, result: object
+) -> Iterator[tuple[str, Tensor]]:
     names: dict[str, object] = dict.fromkeys(plan.launch.assigned, result)
     for held in plan.writes:
         place = taken.places.get(held.name)
@@ -99,7 +110,7 @@ def _written(plan: Plan, taken: Taken, clones: Clones, result: object) -> Iterat
             yield held.name, value
 
 
-def named(plan: Plan, names: dict[str, object], name: str) -> object:
+def named(plan: LaunchPlan, names: dict[str, object], name: str) -> object:
     """What a name stands for that is a member of the launch's result."""
     if name not in names and name in plan.wrapper.members:
         text = plan.wrapper.members[name]
@@ -108,11 +119,13 @@ def named(plan: Plan, names: dict[str, object], name: str) -> object:
     return names.get(name)
 
 
-def judged(plan: Plan, taken: Taken, calls: list[dict[str, Tensor]]) -> tuple[list[Alone], list[str]]:
+def judge_isolated(
+    plan: LaunchPlan, taken: RecordedLaunch, calls: list[dict[str, Tensor]]
+) -> tuple[list[IsolatedResult], list[str]]:
     """What was found of each buffer, and why of some nothing is known."""
     try:
-        nodes = _Nodes(plan, taken)
-    except (Unknown, RuntimeError, ValueError) as error:
+        nodes = _NodeReferences(plan, taken)
+    except (NotComputable, RuntimeError, ValueError) as error:
         return [], [str(error).splitlines()[0]]
     found, reasons = [], []
     for held in plan.writes:
@@ -122,51 +135,51 @@ def judged(plan: Plan, taken: Taken, calls: list[dict[str, Tensor]]) -> tuple[li
             reasons.append(f"{held.name} was not seen")
             continue
         try:
-            found.append(_Judge(nodes, held, left).of(given))
-        except (Unknown, RuntimeError, ValueError) as error:
+            found.append(_BufferJudge(nodes, held, left).of(given))
+        except (NotComputable, RuntimeError, ValueError) as error:
             reasons.append(str(error).splitlines()[0])
     return found, reasons
 
 
-class _Nodes:
+class _NodeReferences:
     """What a launch's nodes give of what it was called with: in float64 on the CPU, and in eager on its device."""
 
-    def __init__(self, plan: Plan, taken: Taken) -> None:
+    def __init__(self, plan: LaunchPlan, taken: RecordedLaunch) -> None:
         """Raises Unknown or ValueError where a node cannot be computed."""
         self.plan, self.places = plan, taken.places
-        self.inputs = [as_node(node, taken.sources.get(node.name)) for node in placeholders(plan.nodes)]
+        self.inputs = [in_node_shape(node, taken.sources.get(node.name)) for node in placeholders(plan.nodes)]
         is_here = _on_cpu(self.inputs)
-        self.own = evaluated(plan.nodes, self.inputs, exact=is_here)
-        self.exact = self.own if is_here else evaluated(on_cpu(plan.nodes), _moved(self.inputs))
+        self.own = evaluate_nodes(plan.nodes, self.inputs, exact=is_here)
+        self.exact = self.own if is_here else evaluate_nodes(on_cpu(plan.nodes), _moved(self.inputs))
         self.steps = any(makes_steps(node) for node in plan.nodes.graph.nodes if node.op == "call_function")
 
-    def both(self, held: Held) -> Both:
+    def both(self, held: NodeBuffer) -> ReferenceValue:
         """The value that a buffer should hold. Raises Unknown."""
         own, exact = self.own[held.node].own, self.exact[held.node].exact
         if not isinstance(own, Tensor):
-            raise Unknown("its node's value is not a tensor")
-        return self._fitted(held, Both(exact, own.cpu()))
+            raise NotComputable("its node's value is not a tensor")
+        return self._fitted(held, ReferenceValue(exact, own.cpu()))
 
-    def otherwise(self, held: Held, times: float) -> Iterator[Tensor]:
+    def otherwise(self, held: NodeBuffer, times: float) -> Iterator[Tensor]:
         """What eager may as well give, rounding elsewhere, and `times` as much."""
         for seed in range(SAMPLES if times == 1 else 2 * SAMPLES):
             with PerturbedRounding(seed, times):
-                other = evaluated(self.plan.nodes, self.inputs, exact=False)[held.node].own.cpu()
-            yield self._fitted(held, Both(other, other)).own
+                other = evaluate_nodes(self.plan.nodes, self.inputs, exact=False)[held.node].own.cpu()
+            yield self._fitted(held, ReferenceValue(other, other)).own
 
-    def _fitted(self, held: Held, value: Both) -> Both:
+    def _fitted(self, held: NodeBuffer, value: ReferenceValue) -> ReferenceValue:
         whole = self.places.get(held.whole)
         return fitted(value, self.places[held.name].form, whole.form if whole is not None else None)
 
 
-class _Judge:
+class _BufferJudge:
     """Holds one buffer of a launch against its node."""
 
-    def __init__(self, nodes: _Nodes, held: Held, left: Tensor) -> None:
+    def __init__(self, nodes: _NodeReferences, held: NodeBuffer, left: Tensor) -> None:
         self.nodes, self.held, self.left = nodes, held, left.cpu()
         self.reference = nodes.both(held)
 
-    def of(self, given: list[Tensor]) -> Alone:
+    def of(self, given: list[Tensor]) -> IsolatedResult:
         """What was found of the buffer in these calls; of equal ones it is found once."""
         verdicts: list[BufferVerdict] = []
         known: list[Tensor] = []
@@ -176,23 +189,25 @@ class _Judge:
             verdicts.append(self._verdict(value) if like is None else verdicts[like])
         varies = not all(same(each, known[0]) for each in known[:-1])
         leftover = varies and all(same(each, known[at % 2]) for at, each in enumerate(known[:-1]))
-        return Alone(self.held, self.reference, tuple(verdicts[:-1]), verdicts[-1], varies and not leftover, leftover)
+        return IsolatedResult(
+            self.held, self.reference, tuple(verdicts[:-1]), verdicts[-1], varies and not leftover, leftover
+        )
 
     def _verdict(self, value: Tensor) -> BufferVerdict:
         others = partial(self.nodes.otherwise, self.held)
-        return judge_given(value, self.reference, others, k=self.nodes.plan.watch.k, steps=self.nodes.steps)
+        return judge_launch(value, self.reference, others, k=self.nodes.plan.watch.k, steps=self.nodes.steps)
 
 
-def evaluated(gm: GraphModule, inputs: list[object], *, exact: bool = True) -> dict[str, Both]:
+def evaluate_nodes(gm: GraphModule, inputs: list[object], *, exact: bool = True) -> dict[str, ReferenceValue]:
     """The values of all nodes, from these of the placeholders, which are not written to. Raises Unknown."""
     changed = {node for each in gm.graph.nodes if changes_more(each) for node in changed_by(each)}
-    values: dict[Node, Both] = {}
+    values: dict[Node, ReferenceValue] = {}
     remaining = iter(inputs)
     with torch.no_grad():
         for node in gm.graph.nodes:
             if node.op == "output":
                 continue
-            value = Both(AS_OWN, next(remaining)) if node.op == "placeholder" else None
+            value = ReferenceValue(AS_OWN, next(remaining)) if node.op == "placeholder" else None
             value = value or computed(gm, node, values, exact=exact)
             values[node] = value.apart() if node in changed and value.held is AS_OWN else value
     return {node.name: value for node, value in values.items()}
@@ -203,7 +218,7 @@ def placeholders(gm: GraphModule) -> list[Node]:
     return [node for node in gm.graph.nodes if node.op == "placeholder"]
 
 
-def as_node(node: Node, value: object) -> object:
+def in_node_shape(node: Node, value: object) -> object:
     """A buffer's value in its node's shape, which may differ in dims of size 1. Raises ValueError."""
     meta = node.meta.get("val")
     if not isinstance(value, Tensor) or not isinstance(meta, torch.Tensor):

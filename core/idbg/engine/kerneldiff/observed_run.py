@@ -1,6 +1,7 @@
-"""Run the compiled program once more with its launches observed and the graphs of every stage kept.
+"""Run the compiled program once more, observe its launches and keep the graphs of every stage.
 
-What the test side compiled is run again where that was seen whole (`SideCompile`); else the program is compiled anew.
+The code that the test side compiled runs again if all of it was captured (`CapturedCompile`); else the program is
+compiled again.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -29,7 +30,7 @@ SMALLEST = 1e-9  # eager's relative error below which a launch's is not counted 
 
 
 @dataclass(frozen=True)
-class Observed:
+class ObservedRun:
     """The compiled model, observed: what it gave, its launches in order, and each frame's graphs and code; `again` is
     what runs it again.
     """
@@ -70,7 +71,7 @@ class Observed:
                 return replace(where, judged=True, reason="", bad=True, file=file, line=line, made_by=made_by)
         return row
 
-    def accused_by_births(self, kernels: Sequence[KernelError]) -> tuple[KernelError, ...]:
+    def suspects_by_nonfinite(self, kernels: Sequence[KernelError]) -> tuple[KernelError, ...]:
         """The launches, that one accused which is the first to write NaN or an infinity where eager has a number."""
         born = next((birth for birth in self.births if birth.side == "compiled"), None)
         if born is None:
@@ -129,7 +130,7 @@ def _foreign_lowering(target: object) -> Maker | None:
     return Maker(kind="lowering", name=str(target), file=file, line=line) if file else None
 
 
-class SideCompile:
+class CapturedCompile:
     """What the test side compiles, captured so that the same code can be observed later, without another compile."""
 
     def __init__(self) -> None:
@@ -175,8 +176,8 @@ class SideCompile:
 
 
 def run_observed(
-    subject: Subject, compile: Callable[[Call], Call], *, backward: bool = False, before: SideCompile | None = None
-) -> Observed:
+    subject: Subject, compile: Callable[[Call], Call], *, backward: bool = False, before: CapturedCompile | None = None
+) -> ObservedRun:
     """The compiled model once more, with every kernel of Inductor's observed, and every graph on the way there kept:
     as it was compiled `before` where that was seen whole, and runs again without a compile.
     """
@@ -187,10 +188,12 @@ def run_observed(
         if observed.side.error is None and len(watches) == graphs and all(watch.called for watch in watches):
             return observed
     torch._dynamo.reset()
-    return _run_observed(subject, compile, backward, SideCompile())
+    return _run_observed(subject, compile, backward, CapturedCompile())
 
 
-def _run_observed(subject: Subject, compile: Callable[[Call], Call], backward: bool, into: SideCompile) -> Observed:
+def _run_observed(
+    subject: Subject, compile: Callable[[Call], Call], backward: bool, into: CapturedCompile
+) -> ObservedRun:
     def around(stack: ExitStack) -> Call:
         stack.enter_context(comparing.random_as_eager())
         stack.enter_context(stages_captured(into.capture))
@@ -200,7 +203,7 @@ def _run_observed(subject: Subject, compile: Callable[[Call], Call], backward: b
     side = run_side("kernels", subject, around, backward)
     again = Rerun(into.observation, into.call) if into.call is not None else None
     frames = tuple(called_frames(into.capture.frames))
-    return Observed(side, tuple(_placed(into.observation.kernels, frames)), frames, into.observation.births, again)
+    return ObservedRun(side, tuple(_placed(into.observation.kernels, frames)), frames, into.observation.births, again)
 
 
 def _placed(kernels: Sequence[KernelError], frames: Sequence[FrameStages]) -> Iterator[KernelError]:

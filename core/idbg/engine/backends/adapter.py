@@ -28,7 +28,7 @@ from idbg.schema.graphs import Part
 _MEND = "choose another backend, or mend the adapter"
 
 
-class Adapted:
+class AdapterBackend:
     """A package's adapter as a backend, its fallback behind it. Raises BadInput for attributes of other types."""
 
     checks = True
