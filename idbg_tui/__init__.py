@@ -1,1 +1,1 @@
-"""What is `idbg_tui`? The terminal front end of idbg: panes over one fold of the session's events."""
+"""The terminal front end of idbg: panes over one fold of the session's events."""

@@ -1,6 +1,6 @@
-"""Which program or saved session does the user want on the screen?
+"""The command idbg-tui: open a program or a saved session on the screen.
 
-What is wrong with the command line, the settings or the folders is said before there is a screen.
+Errors of the command line, the settings or the folders are reported before there is a screen.
 """
 
 import argparse
@@ -126,11 +126,13 @@ def _open(args: argparse.Namespace, programs: tuple[str, ...]) -> Opened:
         chosen = settings.load(os.environ, {"theme": args.theme} if args.theme else {})
         _check_terminal()
         return Opened(partial(_saved, folder), folder.name, chosen)
-    asked = settle(args, programs, strict=False)
+    settled = settle(args, programs, strict=False)
     _check_terminal()
-    output = places.expanded(asked.settings.output)
+    output = places.expanded(settled.settings.output)
     return Opened(
-        partial(_live, asked.program, asked.target, output, asked.settings), asked.program.label, asked.settings
+        partial(_live, settled.program, settled.target, output, settled.settings),
+        settled.program.label,
+        settled.settings,
     )
 
 

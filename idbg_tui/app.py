@@ -1,4 +1,4 @@
-"""How do the session and the panes meet? Events become state; what the user does goes to the controller it is for.
+"""The app: events become state, panes show the state, and what the user does goes to a controller.
 
 The first frame needs no more than what stands at the top of this module. Session, state, panes and controllers are
 imported and made behind it, in `_begin`: `tests/unit/test_boundaries.py` lists what may be loaded before.
@@ -25,7 +25,7 @@ from idbg.format import glyphs
 from idbg.format.glyphs import MARKS
 from idbg.schema.errors import BadInput, SettingsError
 from idbg_tui import keymap, theming
-from idbg_tui.controllers.asked import Asked
+from idbg_tui.controllers.routes import MessageRoutes
 from idbg_tui.layout import Body
 from idbg_tui.panes import later
 from idbg_tui.widgets.bars import Bar
@@ -79,7 +79,7 @@ def _commands() -> type[Provider]:
     return IdbgCommands
 
 
-class IdbgApp(Asked, App[None]):
+class IdbgApp(MessageRoutes, App[None]):
     """The screen over one session. The session is started here, and closed by whoever made it."""
 
     TITLE = "idbg"
@@ -180,7 +180,7 @@ class IdbgApp(Asked, App[None]):
             self.call_later(self.keys_typed.then, self._first_run)
 
     async def _first_run(self) -> None:
-        if not self.session.history.runs and not self.controllers.compiling.run_unasked():
+        if not self.session.history.runs and not self.controllers.compiling.run_automatically():
             self.state.begun()
             self.show()
 
@@ -216,7 +216,7 @@ class IdbgApp(Asked, App[None]):
         }
         self.bars.start()
         self.screen_change_signal.subscribe(self, lambda _: self.bars.show())  # other keys work in what is over it
-        self.bars.say_elsewhere()
+        self.bars.flash_findings()
 
     def close_session(self) -> None:
         """Close the session, if there is one by now."""
@@ -234,7 +234,7 @@ class IdbgApp(Asked, App[None]):
         before, cancelled = self.state.accelerator, self.state.cancelling
         self.state.apply(batch)
         for event in batch:
-            self.bars.happened(event, cancelled=cancelled)
+            self.bars.take_event(event, cancelled=cancelled)
         if self.state.live and any(isinstance(event, events.RunStarted) for event in batch):
             self.controllers.compiling.learn_typical()
         edited = any(isinstance(event, events.RulesEdited) for event in batch)
@@ -304,7 +304,7 @@ class IdbgApp(Asked, App[None]):
     def action_do(self, name: str) -> None:
         """Do what a key does, by its name in keymap.KEYS."""
         self.actions[name]()
-        self.controllers.touring.asked(name)
+        self.controllers.touring.key_pressed(name)
 
     def action_command_palette(self) -> None:
         """Show the palette, unless it is open."""

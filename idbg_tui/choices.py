@@ -1,4 +1,4 @@
-"""What can be chosen in a list: which backends, and which accelerators? Of a broken one, what is wrong with it."""
+"""The backends and accelerators that can be chosen, with the error of a broken one."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -28,7 +28,7 @@ def backends(worker: WorkerStarted | None, current: str) -> list[KnownBackend]:
     unread = tuple(KnownBackend(name, "of another package") for name in plugins.names("idbg.backends"))
     others = (worker.backends if worker else ()) or unread
     by_name = {backend.name: backend for backend in (*others, *OURS)}
-    by_name.setdefault(current, KnownBackend(current, "as the command line said"))
+    by_name.setdefault(current, KnownBackend(current, "from the command line"))
     first = [backend.name for backend in OURS]
     return [by_name.pop(name) for name in first] + list(by_name.values())
 
@@ -60,7 +60,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def describe(accelerator: str) -> str:
-    """What an accelerator (a preset's name or a file's path) says of itself, or why it cannot be used."""
+    """The description of an accelerator (a preset's name or a file's path), or why it cannot be used."""
     try:
         return parse(registry.find(accelerator)[0]).description
     except IdbgError as error:

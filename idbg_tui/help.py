@@ -1,4 +1,4 @@
-"""Which keys are there? The help, which can be filtered."""
+"""The help: every key, which can be filtered."""
 
 from collections.abc import Mapping
 from typing import ClassVar

@@ -1,4 +1,4 @@
-"""Which key does what, everywhere in the program? Data for the bindings, the footer, the help and the settings file.
+"""The keys that work everywhere: data for the bindings, the footer, the help and the settings file.
 
 Panes add keys of their own (see their BINDINGS); where a pane has the focus, its keys come first. A key means the same
 in every pane, so that none that edits or deletes is harmless elsewhere (tests/screen/tui/test_one_meaning_a_key.py).

@@ -1,4 +1,4 @@
-"""Which panes are on the screen, how large, and which one has the keys?"""
+"""Arrange the panes: which are visible, how large, and which has the focus."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -111,7 +111,7 @@ class TabLine(Widget):
             self.refresh()
 
     def on_resize(self) -> None:
-        self.show(*self._shown)  # what it is told first comes before it has a width
+        self.show(*self._shown)  # the first call comes before it has a width
 
     def render(self) -> Content:
         return self._line

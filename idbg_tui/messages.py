@@ -1,4 +1,4 @@
-"""What can a user do in a pane? Panes post these; the app alone decides what follows."""
+"""Messages that panes post for what the user does; the app handles them."""
 
 from dataclasses import KW_ONLY, dataclass
 
@@ -31,7 +31,7 @@ class NodeChosen(Message):
 class KernelChosen(Message):
     """The user moved to a kernel, or to one launch of it: its nodes are marked in the graph.
 
-    A launch is told by its `handle`, or by its `line` in the wrapper where Inductor gave none.
+    A launch is identified by its `handle`, or by its `line` in the wrapper where Inductor gave none.
     """
 
     frame: str
@@ -59,7 +59,7 @@ class WhyRequest(Message):
 
 @dataclass
 class TryRequest(Message):
-    """The user wants to run again with what a decision suggests, and to be told what that changed."""
+    """The user wants to run again with what a decision suggests, and to see what that changed."""
 
     suggestion: Suggestion
 

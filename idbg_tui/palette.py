@@ -1,4 +1,4 @@
-"""What can be reached by name? The palette: every action, node, kernel and file."""
+"""The command palette: every action, node, kernel and file by name."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -16,7 +16,7 @@ from idbg.schema.graphs import Graph
 from idbg_tui import keymap
 from idbg_tui.messages import EditorRequest, KernelChosen, NodeChosen, ReproRequest
 from idbg_tui.panes.graph.node_search import NodeSearch
-from idbg_tui.state import soughts
+from idbg_tui.state import repro_targets
 from idbg_tui.state.state import State
 
 _BEST = 200
@@ -95,15 +95,15 @@ class IdbgCommands(Provider):
     def _repros(self) -> Iterator[Command]:
         """What x and X are not about where the cursor is: each by its name."""
         state = self._host.state
-        asked = []
-        if state.live and (failed := soughts.of_failure(state)) is not None:
-            asked += [
+        commands = []
+        if state.live and (failed := repro_targets.of_failure(state)) is not None:
+            commands += [
                 ("of how the run failed", "written, and tried once", ReproRequest(failed)),
                 ("the smallest of how the run failed", "searched for", ReproRequest(failed, smallest=True)),
             ]
-        if state.live and (fed := soughts.of_node(state)) is not None and fed.node is not None:
-            asked.append((f"from here: what feeds {fed.node.name}", "written, and tried once", ReproRequest(fed)))
-        for title, words, message in asked:
+        if state.live and (fed := repro_targets.of_node(state)) is not None and fed.node is not None:
+            commands.append((f"from here: what feeds {fed.node.name}", "written, and tried once", ReproRequest(fed)))
+        for title, words, message in commands:
             yield f"Repros: {title}", words, partial(self._host.post_message, message)
 
     def _kernels(self) -> Iterator[Command]:

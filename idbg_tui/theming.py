@@ -1,4 +1,4 @@
-"""Which themes are there, what is in a theme's file, and which one is put on?
+"""Read and install themes.
 
 A theme is a TOML file with the keys of textual.theme.Theme; its name is the file's. Ours are in themes/ (in a wheel:
 `_themes`), a user's own in the folder `themes` beside the settings file.

@@ -1,4 +1,4 @@
-"""What do the files hold that a session's records name?
+"""Read the files that a session's records name.
 
 Records may come from anybody, and name anything. So only regular files are opened, for no longer than a read takes that
 never waits, and no more is read than they say they hold: a pipe, a terminal or a device is not even opened, and what
@@ -27,7 +27,7 @@ def read(path: str, since: float) -> tuple[str, str]:
             return "", f"not read: {why}"
         text = _read(path, status.st_mtime_ns, status.st_size)
     except (OSError, ValueError) as error:
-        return "", f"cannot be read ({_said(error)})"
+        return "", f"cannot be read ({_error_words(error)})"
     return text, "edited since this run" if since and status.st_mtime > since else ""
 
 
@@ -36,7 +36,11 @@ def not_editable(path: str) -> str:
     try:
         status = os.stat(path)
     except (OSError, ValueError) as error:
-        return "is not there any more" if isinstance(error, FileNotFoundError) else f"cannot be read ({_said(error)})"
+        return (
+            "is not there any more"
+            if isinstance(error, FileNotFoundError)
+            else f"cannot be read ({_error_words(error)})"
+        )
     kind = _kind(status)
     return f"is {kind}" if kind else ""
 
@@ -80,7 +84,7 @@ def _read(path: str, mtime_ns: int, size: int) -> str:
     return data.decode(errors="replace").replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _said(error: OSError | ValueError) -> str:
+def _error_words(error: OSError | ValueError) -> str:
     if isinstance(error, OSError):
         return error.strerror or str(error)
     return "no file has such a name"

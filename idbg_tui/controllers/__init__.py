@@ -1,1 +1,1 @@
-"""What follows when a key is pressed or a pane asks for something? One controller a question; the app holds them."""
+"""Handle keys and the messages of panes, one controller a subject."""

@@ -1,4 +1,4 @@
-"""What do the first and the last line of the screen say now, and for how long?"""
+"""Update the header and the footer."""
 
 from typing import Literal
 
@@ -36,11 +36,11 @@ class Bars:
         self._ticking: Timer | None = None
 
     def start(self) -> None:
-        """Have the clocks go on while something does; the screen is there."""
+        """Start the clock that repaints while something runs."""
         self._ticking = self._app.set_interval(_TICK, self.show, pause=True)
 
     def show(self) -> None:
-        """Say what is so now."""
+        """Show the present state."""
         if not self._app.screen_stack:  # a last tick of the clock, while the app ends
             return
         width = self._app.size.width - 2
@@ -50,17 +50,17 @@ class Bars:
             text, level = self.flashed
             self.footer.show([(text, f"bold {_STYLES.get(level, '$foreground')}")], progress)
         else:
-            pane, asked = self._body.panes[self._body.current], isinstance(self._app.focused, Input)
+            pane, prompting = self._body.panes[self._body.current], isinstance(self._app.focused, Input)
             room = width - sum(len(text) for text, _ in progress) - 2
-            hints = TYPING if asked else pane.HINTS
-            typing = asked or pane.typed_in
+            hints = TYPING if prompting else pane.HINTS
+            typing = prompting or pane.typed_in
             self.footer.show(footer_keys(hints, self._keys, self._state, room, typing=typing), progress)
         if self._ticking is not None:
             going_on = self._state.running or self._state.trying or self._state.measuring
             (self._ticking.resume if going_on else self._ticking.pause)()
 
     def flash(self, text: str, level: Level = "info", *, of_run: bool = False) -> None:
-        """Say something until the next key; what is about a run, until one starts or ends too."""
+        """Show a sentence until the next key; one about a run, until a run starts or ends too."""
         self.flashed, self._of_run = (text, level), of_run
         self.show()
 
@@ -70,24 +70,22 @@ class Bars:
             self.flashed = None
             self.show()
 
-    def happened(self, event: SessionEvent, *, cancelled: bool) -> None:
-        """Say what happened. A run that another one took the place of ends without a word, unless it was `cancelled`
-        by the user.
-        """
+    def take_event(self, event: SessionEvent, *, cancelled: bool) -> None:
+        """Show what happened. A run that another one replaced ends silently, unless the user `cancelled` it."""
         ended = isinstance(event, events.RunEnded)
         if (ended or isinstance(event, events.RunStarted)) and self._of_run:
             self.flashed = None
         if isinstance(event, events.RunEnded) and event.failure is not None and event.failure.kind == "cancelled":
-            said = flashes.of_event(event) if cancelled else None
+            flash = flashes.of_event(event) if cancelled else None
         else:
-            said = flashes.of_event(event)
-        if said:
-            self.flashed, self._of_run = said, ended
+            flash = flashes.of_event(event)
+        if flash:
+            self.flashed, self._of_run = flash, ended
         elif ended:
-            self.say_elsewhere()
+            self.flash_findings()
 
-    def say_elsewhere(self) -> None:
-        """Say what came of the last comparison, or where violations are if the shown graph has none."""
-        said = flashes.of_comparison(self._state) or flashes.elsewhere(self._state)
-        if said is not None:
-            self.flashed, self._of_run = said, True
+    def flash_findings(self) -> None:
+        """Show the result of the last comparison, or where violations are if the shown graph has none."""
+        flash = flashes.of_comparison(self._state) or flashes.in_other_graph(self._state)
+        if flash is not None:
+            self.flashed, self._of_run = flash, True

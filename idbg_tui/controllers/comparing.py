@@ -1,4 +1,4 @@
-"""How is a run held against a reference, and looked into?"""
+"""Compare a run with a reference, and show the details of the comparison."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,7 +14,7 @@ from idbg_tui.state import queries
 from idbg_tui.widgets.listing import Entry, Listing, Reading, sentences
 
 CHART_KEY = "C"  # of the KernelDiff pane
-STEPS = 10  # of a training that is asked for on the screen
+STEPS = 10  # of a training that is compared from the screen
 
 
 class Comparing:
@@ -35,25 +35,23 @@ class Comparing:
         }
 
     def compare(self, *, per_kernel: bool = False, steps: int = 0) -> None:
-        """Run the program again, and hold it against eager and float64: its outputs, or each kernel's too; or a
-        training of so many steps.
-        """
+        """Run again and compare with eager and float64: outputs, each kernel's too, or `steps` of a training."""
         comparison = Comparison(per_kernel=per_kernel, steps=steps)
         if self._context.attempt(lambda: self._session.run(comparison=comparison)):
             self._context.body.go("kernel_diff")
             self._context.show()
 
     def find_owner(self, launch: int) -> None:
-        """Have the launch called alone, on what it was really called with, and told whose its error is."""
+        """Call the launch alone, on its real arguments, to find the origin of its error."""
         compared = queries.compared_run(self._state)
         if compared is not None and compared is not self._state.run:
             self._context.flash("another run came after the one that was compared: D compares again", "warning")
         elif self._context.attempt(lambda: self._session.find_owner(launch)):
             self._context.flash("the program runs again, and then the kernel alone: whose error is it?")
 
-    def look_into(self, asked: DiffRequest) -> None:
-        """Open what the pane asks for over the screen."""
-        match asked.what:
+    def look_into(self, request: DiffRequest) -> None:
+        """Open the requested details over the screen."""
+        match request.what:
             case "chart":
                 self._listings.open(
                     Listing("The error from kernel to kernel, and from step to step", CHART_KEY, self.chart)
@@ -61,17 +59,17 @@ class Comparing:
             case "steps":
                 self.compare(steps=STEPS)
             case "before" | "after":
-                if self._state.step_comparison(-1 if asked.what == "before" else 1):
+                if self._state.step_comparison(-1 if request.what == "before" else 1):
                     self._context.show()
                 else:
-                    self._context.flash(f"no comparison {asked.what} this one: d and D compare")
+                    self._context.flash(f"no comparison {request.what} this one: d and D compare")
             case "failure":
-                failed = f"{asked.name or 'The program'} failed"
-                self._listings.open(Reading(failed, "", partial(self._failure, asked.name)))
+                failed = f"{request.name or 'The program'} failed"
+                self._listings.open(Reading(failed, "", partial(self._failure, request.name)))
             case "stage":
-                self._listings.open(Reading("One stage", "", partial(self._stage, asked.name)))
+                self._listings.open(Reading("One stage", "", partial(self._stage, request.name)))
             case "tensor":
-                self._look_into_tensor(asked.name)
+                self._look_into_tensor(request.name)
 
     def show_pass(self) -> None:
         """Show the graph before and after the pass that is to blame."""

@@ -1,4 +1,4 @@
-"""When is the program compiled again, and how is that stopped?"""
+"""Start and stop compiles: by a key, or after an edit of the rules."""
 
 from textual.timer import Timer
 
@@ -23,8 +23,8 @@ class Compiling:
         """Compile for the target as it is."""
         self._context.attempt(self._session.run)
 
-    def run_unasked(self) -> bool:
-        """Compile, unless the user has asked for a run already. False if it was refused."""
+    def run_automatically(self) -> bool:
+        """Compile, unless the user has started a run already. False if it was refused."""
         return self._context.attempt(lambda: self._session.run(asked=False))
 
     def run_soon(self) -> None:
@@ -38,14 +38,14 @@ class Compiling:
         run = self._state.run
         if run is not None and run.target.rules == self._session.target.rules:
             return
-        if self.run_unasked():
+        if self.run_automatically():
             if self._state.measuring:
                 self._context.flash("these rules are compiled when the measurement has ended (r: now)")
             elif self._state.running and run is not None and run.comparison:
                 self._context.flash("these rules are compiled when the comparison has ended (r: now)")
 
     def learn_typical(self) -> None:
-        """Read beside the screen how long each phase takes mostly: that is in other sessions' files."""
+        """Read on a thread how long each phase usually takes: that is in other sessions' files."""
         app, session = self._context.app, self._session
 
         def read() -> None:
@@ -71,6 +71,6 @@ class Compiling:
         if self._context.attempt(self._session.cancel):
             self._context.flash(words, of_run=True)
 
-    def lower(self, asked: LowerRequest) -> None:
-        """Have the worker tell what the compilers made of a kernel."""
-        self._context.attempt(lambda: self._session.lower(asked.kernel))
+    def lower(self, request: LowerRequest) -> None:
+        """Request the lowered code of a kernel from the worker."""
+        self._context.attempt(lambda: self._session.lower(request.kernel))

@@ -1,4 +1,4 @@
-"""What is every controller handed, and how is what may be refused done?"""
+"""What every controller gets: the app, the session, the state, and how to report errors."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -36,11 +36,11 @@ class Context:
     """Show the state in every pane."""
 
     def flash(self, text: str, level: Level = "info", *, of_run: bool = False) -> None:
-        """Say something in the footer, until the next key; what is about a run, until one starts or ends too."""
+        """Show a sentence in the footer until the next key; one about a run, until a run starts or ends too."""
         self.bars.flash(text, level, of_run=of_run)
 
     def attempt(self, do: Callable[[], object]) -> bool:
-        """Do something that may be refused; if it is, say why, and give False."""
+        """Call `do`; show its IdbgError, if it raises one, and return False."""
         try:
             do()
         except IdbgError as error:

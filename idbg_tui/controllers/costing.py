@@ -1,4 +1,4 @@
-"""When is counted what graphs need and rules cost, and which keys show it?"""
+"""Compute the memory of graphs and the cost of rules, and list them."""
 
 import gc
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ class Costing:
     def __init__(self, context: Context, listings: Listings, keys: dict[str, str]) -> None:
         self._context, self._state, self._listings, self._keys = context, context.state, listings, keys
         self._thread: CostThread | None = None
-        self._asked: Sequence[CostQuestion] = ()
+        self._questions: Sequence[CostQuestion] = ()
         self._resting: Timer | None = None
 
     def actions(self) -> Actions:
@@ -31,25 +31,25 @@ class Costing:
 
     def count(self) -> None:
         """Have counted what is not known: of small graphs at once, of large ones when nothing changes for a moment."""
-        asked = queries.cost_questions(self._state)
-        if sum(len(question.findings.graph.nodes) for question in asked) <= AT_ONCE:
-            for question in asked:
+        questions = queries.cost_questions(self._state)
+        if sum(len(question.findings.graph.nodes) for question in questions) <= AT_ONCE:
+            for question in questions:
                 for answer in cost_answers(question):
                     self._state.take_cost(question.findings, answer)
             return
-        asking = [question.findings for question in self._asked]
-        if any(all(question.findings is not findings for findings in asking) for question in asked):
-            self._asked = asked
+        pending = [question.findings for question in self._questions]
+        if any(all(question.findings is not findings for findings in pending) for question in questions):
+            self._questions = questions
             if self._resting is not None:
                 self._resting.stop()
-            self._resting = self._context.app.set_timer(REST, lambda: self._ask(asked))
+            self._resting = self._context.app.set_timer(REST, lambda: self._start(questions))
 
-    def _ask(self, asked: Sequence[CostQuestion]) -> None:
+    def _start(self, questions: Sequence[CostQuestion]) -> None:
         if self._thread is None:
             self._thread = CostThread(lambda *counted: self._context.app.call_later(self._take, *counted))
         # a collection that walks over 100,000 nodes and their index takes 0.2 s, in which no key is answered
         gc.freeze()
-        self._thread.ask(asked)
+        self._thread.start(questions)
 
     def _take(self, findings: Findings, answer: CostAnswer) -> None:
         """Take in one answer about one check, which the counting thread found."""

@@ -1,4 +1,4 @@
-"""Which decisions of the compiler are about what the cursor is on, and where is each shown?"""
+"""List the compiler's decisions about a node, a kernel or a line."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -34,24 +34,26 @@ class Deciding:
         else:
             self.ask(WhyRequest(node=self._state.selected))
 
-    def ask(self, asked: WhyRequest) -> None:
-        """List those about what is asked, over the screen."""
-        about = asked.node.name if asked.node else asked.kernel[2] if asked.kernel else _place(self._state, asked)
+    def ask(self, request: WhyRequest) -> None:
+        """List those about what is request, over the screen."""
+        about = (
+            request.node.name if request.node else request.kernel[2] if request.kernel else _place(self._state, request)
+        )
 
         def make(width: int) -> list[Entry]:
-            return list(_entries(self._found(asked), width, queries.source_files(self._state)))
+            return list(_entries(self._found(request), width, queries.source_files(self._state)))
 
         self._listings.open(Listing(f"Why? {about}", self._keys["why"], make), self._go)
 
-    def _found(self, asked: WhyRequest) -> list[Group]:
-        if asked.node is not None:
-            return decisions.of_node(self._state, asked.node)
-        if asked.kernel is not None:
-            return decisions.of_kernel(self._state, *asked.kernel)
-        return decisions.of_line(self._state, asked.file, asked.line)
+    def _found(self, request: WhyRequest) -> list[Group]:
+        if request.node is not None:
+            return decisions.of_node(self._state, request.node)
+        if request.kernel is not None:
+            return decisions.of_kernel(self._state, *request.kernel)
+        return decisions.of_line(self._state, request.file, request.line)
 
     def _go(self, target: object) -> None:
-        """Go to the row that tells of a decision."""
+        """Go to the row of a decision."""
         from idbg_tui.panes.why.pane import WhyPane
 
         pane = self._context.body.panes["why"]
@@ -60,14 +62,14 @@ class Deciding:
             pane.reveal(target)
 
 
-def _place(state: State, asked: WhyRequest) -> str:
-    return file_names.place(asked.file, asked.line, queries.source_files(state))
+def _place(state: State, request: WhyRequest) -> str:
+    return file_names.place(request.file, request.line, queries.source_files(state))
 
 
 def _entries(groups: Sequence[Group], width: int, files: frozenset[str]) -> Iterator[Entry]:
     """Each decision with its reason under it, in groups."""
     if not groups:
-        yield from sentences("the compiler told of no decision about it; 0 Why has those about all else", width, "dim")
+        yield from sentences("no decision about it was recorded; 0 Why has all others", width, "dim")
         return
     kinds = max(len(one.kind) for _, found in groups for one in found)
     for place, (words, found) in enumerate(groups):

@@ -1,4 +1,4 @@
-"""How do text and files leave the screen: to the clipboard, and to the user's editor?"""
+"""Copy to the clipboard, open the editor, write reports and traces."""
 
 import subprocess
 import sys
@@ -12,7 +12,7 @@ from idbg_tui.messages import CopyRequest, EditorRequest, TraceRequest
 
 
 class Files:
-    """Copies what is asked for, and opens files in the user's editor; `editor` is the settings', or ""."""
+    """Copies text, writes files, and opens files in the user's editor; `editor` is the settings', or ""."""
 
     def __init__(self, context: Context, editor: str) -> None:
         self._context, self._state, self._editor = context, context.state, editor
@@ -40,27 +40,27 @@ class Files:
         else:
             self._context.flash("no line of your program is known for this node")
 
-    def copy(self, asked: CopyRequest) -> None:
+    def copy(self, request: CopyRequest) -> None:
         """Put a text on the clipboard, in a thread: a program that takes it may be slow."""
         from idbg_tui.terminal import suspend
 
         app, folder = self._context.app, str(self._context.session.folder)
 
         def copy() -> None:
-            said = suspend.copy(app, asked.text, asked.what, folder)
-            app.call_from_thread(self._context.flash, said)
+            sentence = suspend.copy(app, request.text, request.what, folder)
+            app.call_from_thread(self._context.flash, sentence)
 
         app.run_worker(copy, thread=True, exclusive=True, group="copy")
 
-    def write_trace(self, asked: TraceRequest) -> None:
+    def write_trace(self, request: TraceRequest) -> None:
         """Write a run's time as Perfetto reads it: to the session's folder; of a saved session, which stays as it is,
         to the present one.
         """
         from idbg.reports import chrome_trace
 
-        run, session = self._state.history.runs.get(asked.run), self._context.session
+        run, session = self._state.history.runs.get(request.run), self._context.session
         if run is None or not run.decided.spans:
-            self._context.flash("no time was told of this run: there is nothing to write")
+            self._context.flash("no times were recorded in this run: there is nothing to write")
             return
         folder = session.folder if session.live else Path.cwd()
         name = f"trace-run-{run.number}.json" if session.live else f"{session.folder.name}-trace-{run.number}.json"
@@ -80,25 +80,25 @@ class Files:
             done = subprocess.run(
                 command, env=importable(), stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace"
             )
-            said = done.stderr.strip().splitlines() or [f"the report ended with status {done.returncode}"]
-            told = f"written: {page} ({size(page.stat().st_size)})" if done.returncode == 0 else said[0]
-            app.call_from_thread(self._context.flash, told)
+            errors = done.stderr.strip().splitlines() or [f"the report ended with status {done.returncode}"]
+            result = f"written: {page} ({size(page.stat().st_size)})" if done.returncode == 0 else errors[0]
+            app.call_from_thread(self._context.flash, result)
 
         self._context.flash("the report is written …")
         app.run_worker(write, thread=True, exclusive=True, group="report")
 
-    def edit(self, asked: EditorRequest) -> None:
+    def edit(self, request: EditorRequest) -> None:
         """Leave the screen to the editor until it ends; a text that has no file becomes the rules."""
         from idbg_tui.terminal import suspend
 
         app = self._context.app
 
         def edit() -> None:
-            if asked.text is None:
-                suspend.edit(app, asked.path, asked.line, self._editor)
+            if request.text is None:
+                suspend.edit(app, request.path, request.line, self._editor)
                 return
-            text = suspend.edit_text(app, asked.path, asked.text, asked.line, self._editor)
-            if text != asked.text:
+            text = suspend.edit_text(app, request.path, request.text, request.line, self._editor)
+            if text != request.text:
                 self._context.session.edit_rules(text)
 
         self._context.attempt(edit)

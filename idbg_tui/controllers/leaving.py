@@ -1,22 +1,22 @@
-"""When may the program end?"""
+"""End the program, after a warning about unsaved rules or running work."""
 
 from idbg_tui.controllers.compiling import Compiling
 from idbg_tui.controllers.context import Actions, Context
 
 
 class Leaving:
-    """Quits, but for unsaved rules and for what is being compiled or measured only when asked twice."""
+    """Quits, but for unsaved rules and for what is being compiled or measured only the second time."""
 
     def __init__(self, context: Context, compiling: Compiling) -> None:
         self._context, self._state, self._compiling = context, context.state, compiling
-        self._told_of: str | None = None  # rules that the user was told are not saved
+        self._warned_of: str | None = None  # unsaved rules of which the user was warned
 
     def actions(self) -> Actions:
         """What the keys do."""
         return {"quit": self.quit, "interrupt": self.interrupt}
 
     def quit(self) -> None:
-        """End the program, unless something would be lost that the user was not told of."""
+        """End the program, unless something would be lost without a warning."""
         if self._nothing_is_lost():
             self._leave()
 
@@ -35,15 +35,15 @@ class Leaving:
         app.call_after_refresh(app.exit)
 
     def _nothing_is_lost(self) -> bool:
-        """Whether nothing is unsaved, or the user was told of these very edits."""
+        """Whether nothing is unsaved, or the user was warned of these very edits."""
         from idbg_tui.panes.rules.pane import RulesPane
 
         rules = self._context.body.panes["rules"]
         if not isinstance(rules, RulesPane):
             return True
         text = rules.document.text
-        if not rules.document.edited or text == self._told_of:
+        if not rules.document.edited or text == self._warned_of:
             return True
-        self._told_of = text
+        self._warned_of = text
         self._context.flash("unsaved rules: q again quits, 8 then ^s saves", "warning")
         return False

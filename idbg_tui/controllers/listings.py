@@ -1,4 +1,4 @@
-"""What is laid over the screen, and how does it stay true while things change?"""
+"""Show lists over the screen, and keep them up to date."""
 
 from collections.abc import Callable
 
@@ -9,25 +9,25 @@ from idbg_tui.widgets.listing import Listing
 
 
 class Listings:
-    """Opens lists over the screen; what is opened in one is gone to."""
+    """Opens lists over the screen, and goes to what is chosen in one."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._shown: tuple[int, ...] = ()  # versions that the list over the screen tells
+        self._shown: tuple[int, ...] = ()  # versions that the list over the screen shows
 
-    def open(self, listing: Listing, otherwise: Callable[[object], object] | None = None) -> None:
-        """Lay a list over the screen; a target that is no node goes to `otherwise`."""
+    def open(self, listing: Listing, take: Callable[[object], object] | None = None) -> None:
+        """Show a list over the screen; a target that is no node goes to `take`."""
 
         def go(target: object) -> None:
             if isinstance(target, NodeId):
                 self._context.app.post_message(NodeChosen(target, jump=True))
-            elif target is not None and otherwise is not None:
-                otherwise(target)
+            elif target is not None and take is not None:
+                take(target)
 
         self._context.app.push_screen(listing, go)
 
     def show(self) -> None:
-        """Tell the list that is over the screen, if there is one, what is known now."""
+        """Update the list over the screen, if there is one."""
         versions, screen = self._context.state.versions, self._context.app.screen
         now = (versions.run, versions.graphs, versions.rules, versions.costs, versions.selection, versions.decisions)
         if isinstance(screen, Listing) and now != self._shown:

@@ -1,4 +1,4 @@
-"""What is measured, on which backends, and how is what was measured looked into?"""
+"""Start benchmarks, choose their backends, and show their results."""
 
 from pathlib import Path
 from threading import Thread
@@ -22,7 +22,7 @@ class Measuring:
     def __init__(self, context: Context, listings: Listings, keys: dict[str, str]) -> None:
         self._context, self._session, self._state = context, context.session, context.state
         self._listings, self._keys = listings, keys
-        self._past_asked: tuple[object, ...] = ()
+        self._past_request: tuple[object, ...] = ()
 
     def actions(self) -> Actions:
         """What the keys do."""
@@ -44,9 +44,9 @@ class Measuring:
         target, program = self._session.target, self._session.program
 
         def measure() -> None:
-            asked = plan.backends(self._state.measurements.backends(target))
+            backends = plan.backends(self._state.measurements.backends(target))
             like = BenchCase.of(program, target, BenchBackend(EAGER))
-            cases = plan.cases([program], asked, like)
+            cases = plan.cases([program], backends, like)
             self._state.expect_rows(len(cases))  # until it begins: a compile may go on
             try:
                 self._session.bench(cases)
@@ -89,7 +89,7 @@ class Measuring:
         about = {one.name: one.error or one.about for one in known}
         about |= dict.fromkeys(modes, "torch.compile's mode") | {EAGER: "plain Python: what speed-up is over"}
         broken = {one.name for one in known if one.error}
-        words = [(name, f"{MARKS['on' if name in chosen else 'off']} {said}") for name, said in about.items()]
+        rows = [(name, f"{MARKS['on' if name in chosen else 'off']} {words}") for name, words in about.items()]
 
         def take(name: str | None) -> None:
             if not name:
@@ -103,7 +103,7 @@ class Measuring:
             self._context.show()
             self.choose_backends(name)
 
-        picker = Picker(f"Measure on ({MARKS['on']}); enter changes one", words, last, broken)
+        picker = Picker(f"Measure on ({MARKS['on']}); enter changes one", rows, last, broken)
         self._context.app.push_screen(picker, take)
 
     # ---------------------------------------------------------------- what was measured before
@@ -114,13 +114,13 @@ class Measuring:
         if not rows and (not always or program is None):
             return
         file = rows[-1].file if rows or program is None else file_of(program)
-        if self._past_asked == (asked := (file, len(rows))):
+        if self._past_request == (request := (file, len(rows))):
             return
-        self._past_asked = asked
+        self._past_request = request
 
         def read() -> None:
             past = measurements.read(file, rows)
-            if self._past_asked == asked:  # or the answer to a later question may be there already
+            if self._past_request == request:  # or the answer to a later question may be there already
                 self._context.app.call_later(self._take_past, past)
 
         Thread(target=read, name="idbg-past", daemon=True).start()
@@ -131,11 +131,11 @@ class Measuring:
 
     # ---------------------------------------------------------------- the views
 
-    def look_into(self, asked: BenchRequest) -> None:
+    def look_into(self, request: BenchRequest) -> None:
         """Show all that is known of one measurement."""
         from idbg_tui.panes.benchmarks.charts import measurement
 
-        row = next((row for row in self._state.history.rows if measurements.key(row) == asked.row), None)
+        row = next((row for row in self._state.history.rows if measurements.key(row) == request.row), None)
         if row is not None:
             made = view.measurement(row, self._state.measurements.past.change_of(row))
             self._listings.open(Reading(made.title, "", lambda width: measurement(made, width)))

@@ -1,4 +1,4 @@
-"""Where in the graphs do keys, rows and names lead?"""
+"""Move the selection: by keys, rows and names."""
 
 from functools import partial
 
@@ -15,7 +15,7 @@ FOLLOW = 0.05  # seconds after the last step of the cursor, when the other panes
 
 
 class Navigation:
-    """Selects nodes, kernels, stages and frames, and says so where a key leads nowhere."""
+    """Selects nodes, kernels, stages and frames, and flashes why where a key leads nowhere."""
 
     def __init__(self, context: Context) -> None:
         self._context, self._state, self._body = context, context.state, context.body
@@ -60,13 +60,13 @@ class Navigation:
     def _jump(self, *, back: bool) -> None:
         self._moved(self._state.step_jump(back=back), f"no place to go {'back' if back else 'forward'} to")
 
-    def _moved(self, moved: bool, otherwise: str) -> None:
+    def _moved(self, moved: bool, why_not: str) -> None:
         if moved:
             self._context.show()
         elif self._state.graph is None:
             self._context.flash(why_no_graph(self._state))
         else:
-            self._context.flash(otherwise)
+            self._context.flash(why_not)
 
     # ---------------------------------------------------------------- what panes and the palette choose
 

@@ -1,4 +1,4 @@
-"""Why are these two nodes or kernels not one kernel?"""
+"""Show why two nodes or kernels are not fused."""
 
 from collections.abc import Iterator
 
@@ -17,7 +17,7 @@ _MOST = 5000  # nodes that can be picked
 
 
 class Pairing:
-    """Asks for the second of two, where there is only one, and shows why they are not fused."""
+    """Shows why two are not fused; where only one is given, the second is picked from a list."""
 
     def __init__(self, context: Context, listings: Listings) -> None:
         self._context, self._state, self._listings = context, context.state, listings
@@ -33,15 +33,15 @@ class Pairing:
         else:
             self.ask(PairRequest(self._state.selected))
 
-    def ask(self, asked: PairRequest) -> None:
+    def ask(self, request: PairRequest) -> None:
         """Show why two are not fused."""
         run = self._state.shown
         if run is None:
             self._context.flash(why_no_graph(self._state) or "nothing was compiled yet")
-        elif asked.other is not None:
-            self._answer(run, asked.one, asked.other)
+        elif request.other is not None:
+            self._answer(run, request.one, request.other)
         else:
-            self._pick(run, asked.one)
+            self._pick(run, request.one)
 
     def _pick(self, run: Run, one: Subject) -> None:
         """List the kernels and nodes with which it might be one."""
@@ -78,11 +78,11 @@ def _others(run: Run, one: Subject) -> Iterator[tuple[str, Subject]]:
     own = one.graph if isinstance(one, NodeId) else None
     graphs = [id for id in run.graphs if id.frame == frame and (id == own or id.stage == "post_grad")]
     graphs.sort(key=lambda id: id != own)
-    told: set[str] = {one.name}
+    seen: set[str] = {one.name}
     for id in graphs:
         for node in run.graphs[id].nodes[:_MOST]:
-            if node.op.startswith("call") and node.name not in told:
-                told.add(node.name)
+            if node.op.startswith("call") and node.name not in seen:
+                seen.add(node.name)
                 yield node.name, NodeId(id, node.name)
 
 

@@ -1,4 +1,4 @@
-"""Of what can a repro be written, or the smallest script be found?"""
+"""Write and minimize repros, and show their scripts."""
 
 from functools import partial
 from pathlib import Path
@@ -8,7 +8,7 @@ from idbg.views.repros import status_words
 from idbg_tui.controllers.context import Actions, Context
 from idbg_tui.controllers.listings import Listings
 from idbg_tui.messages import ReproRequest, ScriptRequest
-from idbg_tui.state import queries, soughts
+from idbg_tui.state import queries, repro_targets
 from idbg_tui.widgets.listing import Reading
 
 _ONCE = Budget(calls=1)
@@ -27,44 +27,44 @@ class Repros:
 
     def of_selected(self, *, smallest: bool = False) -> None:
         """A repro of the selected node's severest violation; else of how the run failed; else of what feeds it."""
-        found = soughts.of_selected(self._state)
+        found = repro_targets.of_selected(self._state)
         if found is None:
-            self._context.flash(soughts.why_none(self._state))
+            self._context.flash(repro_targets.why_none(self._state))
         else:
             self.ask(ReproRequest(found, smallest=smallest))
 
-    def ask(self, asked: ReproRequest) -> None:
+    def ask(self, request: ReproRequest) -> None:
         """Have the script written into the session's folder, and tried; or the smallest looked for."""
-        if why := self._why_not(asked):
+        if why := self._why_not(request):
             self._context.flash(why, "warning")
             return
         busy = self._state.trying
-        if self._context.attempt(lambda: self._begin(asked)):
+        if self._context.attempt(lambda: self._begin(request)):
             after = "; it begins when what is done now has ended" if busy else ""
-            if asked.smallest:
+            if request.smallest:
                 self._context.flash(f"looking for the smallest script: c stops, and keeps the best so far{after}")
             elif busy:
-                self._context.flash(f"a repro was asked for{after}")
+                self._context.flash(f"the repro is queued{after}")
 
-    def _begin(self, asked: ReproRequest) -> None:
-        session, sought = self._context.session, asked.sought
-        if asked.smallest:
+    def _begin(self, request: ReproRequest) -> None:
+        session, sought = self._context.session, request.sought
+        if request.smallest:
             session.minify(sought)
-        elif sought.kind == "violation" or (sought.kind == "failure" and self._is_held()):
+        elif sought.kind == "violation" or (sought.kind == "failure" and self._in_worker()):
             session.export_repro(sought.node, sought.rule)
         else:
             session.minify(sought, _ONCE)
 
-    def _is_held(self) -> bool:
+    def _in_worker(self) -> bool:
         """Whether the worker has what failed in hand: it raised through the program, and did not end the worker."""
         failure = self._state.run.failure if self._state.run is not None else None
         return failure is not None and failure.kind != "worker"
 
-    def _why_not(self, asked: ReproRequest) -> str:
-        run, sought = self._state.run, asked.sought
-        if asked.run and run is not None and asked.run != run.number:
-            return f"run {asked.run} is not held any more: r runs again"
-        if asked.smallest and (why := soughts.why_no_smaller(self._state, sought)):
+    def _why_not(self, request: ReproRequest) -> str:
+        run, sought = self._state.run, request.sought
+        if request.run and run is not None and request.run != run.number:
+            return f"run {request.run} is not held any more: r runs again"
+        if request.smallest and (why := repro_targets.why_no_smaller(self._state, sought)):
             return why
         if sought.kind == "wrong" and queries.compared_run(self._state) is not run:
             return "another run came after the one that was compared: D compares again"
@@ -72,13 +72,13 @@ class Repros:
 
     # ---------------------------------------------------------------- the scripts
 
-    def read(self, asked: ScriptRequest) -> None:
+    def read(self, request: ScriptRequest) -> None:
         """Show a script, beside the nearest that does not fail where there is one; of none, why there is none."""
         from idbg_tui.panes.kernel_diff import detail
         from idbg_tui.panes.repros import scripts
         from idbg_tui.panes.repros.reading import ReadingScripts
 
-        repro, other, folder = asked.repro, asked.other, Path(self._context.session.folder)
+        repro, other, folder = request.repro, request.other, Path(self._context.session.folder)
         path = other.path if other is not None else repro.path
         if not path and repro.failure is not None and other is None:
             self._listings.open(Reading("No script", "", partial(detail.failure_entries, repro.failure)))

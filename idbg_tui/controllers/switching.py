@@ -1,4 +1,4 @@
-"""What follows when a switch of torch's is flipped: another target, and, once no more are, another compile?"""
+"""Put torch's switches into the target, and compile again."""
 
 from collections.abc import Callable
 
@@ -19,21 +19,21 @@ class Switching:
     def __init__(self, context: Context) -> None:
         self._context, self._session, self._state = context, context.session, context.state
         self._recompiling: Timer | None = None
-        self._awaited = 0  # the run with the switches, until its end was told
+        self._awaited = 0  # the run with the switches, until its result was shown
 
-    def take(self, asked: SwitchRequest) -> None:
-        """Set one switch, or turn it round."""
+    def take(self, request: SwitchRequest) -> None:
+        """Set or flip one switch."""
 
         def change(target: Target) -> Target:
-            switch, value = asked.switch, asked.value
-            if asked.flip:
+            switch, value = request.switch, request.value
+            if request.flip:
                 value = not switches.value_of(switch, target)
             return switches.switched(target, switch, value)
 
         self._change(change)
 
     def put_back(self) -> None:
-        """Let torch have all of them as it has them by itself."""
+        """Reset all switches to torch's defaults."""
         every = self._state.history.switches
         self._change(lambda target: switches.as_torch_has_them(target, [*every, *switches.unlisted(target, every)]))
 

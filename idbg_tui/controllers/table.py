@@ -1,4 +1,4 @@
-"""Which controllers are there, and which of them does what a key asks for?"""
+"""Create the controllers and collect the actions of their keys."""
 
 from idbg_tui.controllers.comparing import Comparing
 from idbg_tui.controllers.compiling import Compiling

@@ -1,4 +1,4 @@
-"""What is the program compiled for: which backend, which accelerator, strict or not?
+"""Change what the program is compiled for: backend, accelerator, strict rules.
 
 What only one key shows is imported when that key is pressed: the first paint waits for nothing that it does not show.
 """
@@ -24,7 +24,7 @@ class Targeting:
         return {"strict": self.turn_strict, "backend": self.choose_backend, "accelerator": self.choose_accelerator}
 
     def turn_strict(self) -> None:
-        """Let a violation stop the compile, or only be told."""
+        """Let a violation stop the compile, or only be reported."""
         self._compile_for(replace(self._session.target, strict=not self._session.target.strict))
 
     def choose_backend(self) -> None:

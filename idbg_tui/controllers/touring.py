@@ -1,4 +1,4 @@
-"""Where is the newcomer on the tour, and when does it go on?"""
+"""Advance the tour."""
 
 from functools import partial
 
@@ -16,10 +16,10 @@ class Touring:
         """What the keys do."""
         return {"tour_skip": partial(self._move, 1), "tour_back": partial(self._move, -1), "tour_leave": self._leave}
 
-    def asked(self, action: str) -> None:
+    def key_pressed(self, action: str) -> None:
         """A key was pressed that does `action`, and it was done."""
         if self._strip is not None:
-            self._strip.tour.asked(action)
+            self._strip.tour.key_pressed(action)
             self.look()
 
     def look(self) -> None:

@@ -1,4 +1,4 @@
-"""What does it change to do what is suggested? The program runs again so, and the two runs are compared."""
+"""Run the program again with a suggestion applied, and compare the two runs."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ from idbg_tui.widgets.listing import Entry, Reading, sentences
 
 @dataclass(frozen=True)
 class _Trial:
-    """What is tried, in the run `after`, against the run `before`."""
+    """A suggestion that is tried, and the numbers of the runs without and with it."""
 
     suggestion: Suggestion
     before: int
@@ -22,7 +22,7 @@ class _Trial:
 
 
 class Trying:
-    """Runs once with a suggestion, and when that has ended lists what it changed; what is run after is as before."""
+    """Runs once with a suggestion, then lists what it changed; later runs are without it."""
 
     def __init__(self, context: Context, listings: Listings) -> None:
         self._context, self._session, self._state = context, context.session, context.state
@@ -33,9 +33,9 @@ class Trying:
         """No key of every pane's is this one's."""
         return {}
 
-    def ask(self, asked: TryRequest) -> None:
+    def ask(self, request: TryRequest) -> None:
         """Run again with the suggestion."""
-        run, suggestion = self._state.run, asked.suggestion
+        run, suggestion = self._state.run, request.suggestion
         if run is None or not self._state.live:
             self._context.flash("a saved session runs nothing: open the program itself to try it")
             return
@@ -57,7 +57,7 @@ class Trying:
             self._context.show()
 
     def show(self) -> None:
-        """Tell what was tried once its run has ended; one that was cancelled tells nothing."""
+        """Show what the suggestion changed once its run has ended; nothing if it was cancelled."""
         trial, runs = self._trial, self._state.history.runs
         after = runs.get(trial.after) if trial is not None else None
         if trial is None or after is None or after.ended is None:

@@ -1,1 +1,1 @@
-"""What is shown? A fold of the session's events, and what was selected; no widget."""
+"""What the screen shows: a fold of the session's events and of the user's choices. No widget."""

@@ -1,4 +1,4 @@
-"""What do the shown graphs need, and what do the rules cost them? Counted once a check, never while a key waits."""
+"""Memory of the shown graphs and what the rules cost them, computed once a check and never while a key waits."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,8 +18,8 @@ AT_ONCE = 1000
 class RuleCosts:
     """What the rules in force cost one graph. `partitions` is None where nothing breaks a rule of severity fallback.
 
-    `waste` is by the name of each pad rule as if it were alone, `padding` that of all together. `best` is told last:
-    it is worth reading once `complete` is true.
+    `waste` is by the name of each pad rule as if it were alone, `padding` that of all together. `best` comes last:
+    read it once `complete` is true.
     """
 
     padding: Waste
@@ -52,19 +52,19 @@ def pads(findings: Findings) -> list[Constraint]:
 CostAnswer = MemoryProfile | RuleCosts
 
 
-def cost_answers(asked: CostQuestion) -> Iterator[CostAnswer]:
+def cost_answers(question: CostQuestion) -> Iterator[CostAnswer]:
     """The graph's memory, then what the rules cost it, first without the best change, which takes longest.
 
     With rules that were left out it is the memory alone: after that, they are checked.
     """
-    findings = asked.findings
+    findings = question.findings
     profile = findings.facts.profile(weights=True)
-    for rule in asked.postponed:
+    for rule in question.postponed:
         list(rule.check_whole(findings.facts))  # for what `GraphFacts` keeps of it
     yield profile
-    if asked.postponed:
+    if question.postponed:
         return
-    alone = {name: costs.waste(only) for name, only in asked.alone.items()}
+    alone = {name: costs.waste(only) for name, only in question.alone.items()}
     padding = next(iter(alone.values()), Waste()) if len(alone) < 2 else costs.waste(findings)
     if findings.by_severity.get("fallback"):
         partitions = costs.partitions(findings)

@@ -1,4 +1,4 @@
-"""What did the compiler decide about one node, kernel or line? Of the shown run, in groups, the nearest first."""
+"""Find the compiler's decisions about a node, kernel or line of the shown run, in groups, the nearest first."""
 
 from collections.abc import Callable, Sequence
 

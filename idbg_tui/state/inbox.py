@@ -1,4 +1,4 @@
-"""How do events that happen on the session's thread reach the screen, many at once and in order?"""
+"""Deliver the session's events to the screen's loop, in order and in batches."""
 
 from asyncio import AbstractEventLoop
 from collections import deque
@@ -23,10 +23,10 @@ class Inbox:
         self._loop = loop
         self._context = copy_context()  # the app's: a timer that is started in another one does not find the app
         self._deliver = deliver
-        self._heard: deque[SessionEvent] = deque()
+        self._received: deque[SessionEvent] = deque()
         self._waking = False
         self._closed = False
-        self._unsubscribe = session.subscribe(self._hear)
+        self._unsubscribe = session.subscribe(self._receive)
         self.past = list(session.events)
         # an event may be in `past` and still be on its way to the listener
         self._known = {id(event) for event in self.past}
@@ -36,8 +36,8 @@ class Inbox:
         self._closed = True
         self._unsubscribe()
 
-    def _hear(self, event: SessionEvent) -> None:
-        self._heard.append(event)
+    def _receive(self, event: SessionEvent) -> None:
+        self._received.append(event)
         if not self._waking and not self._closed:
             self._waking = True
             self._loop.call_soon_threadsafe(self._wait)
@@ -48,8 +48,8 @@ class Inbox:
     def _drain(self) -> None:
         self._waking = False
         batch = []
-        while self._heard:
-            event = self._heard.popleft()
+        while self._received:
+            event = self._received.popleft()
             if id(event) not in self._known:
                 batch.append(event)
         if batch and not self._closed:

@@ -1,4 +1,4 @@
-"""What is looked up at every key, and therefore kept?"""
+"""Indexes for what is looked up at every key."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -24,7 +24,7 @@ T = TypeVar("T", bound=OfLaunch)
 
 
 class LaunchIndex(Generic[T]):
-    """Finds the record of a launch in the time of a dict; made anew when another list of records is asked about."""
+    """Finds the record of a launch in the time of a dict; built again for another list of records."""
 
     def __init__(self) -> None:
         self._records: Sequence[T] | None = None

@@ -1,4 +1,4 @@
-"""What is to be measured, and what was measured of the program before this?"""
+"""What will be measured, and what was measured of the program before."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -43,7 +43,7 @@ class ChartChoice:
 class Measurements:
     """What the state knows of measuring beside the session's own rows."""
 
-    waiting: int = 0  # rows that were asked for and have not begun: a compile goes on
+    waiting: int = 0  # requested rows that wait for a compile to end
     failure: Failure | None = None  # why the last measurement ended before its time, or was not kept
     chosen: tuple[str, ...] = ()  # NAME or NAME:MODE; () leaves the choice to the target
     past: PastMeasurements = PastMeasurements()
@@ -59,7 +59,7 @@ def read(file: str, rows: Sequence[Row]) -> PastMeasurements:
 
     Where there is no database none is made.
     """
-    from idbg.bench.history import (  # not before it is asked for: the paint would wait for sqlite3
+    from idbg.bench.history import (  # on demand: the paint would wait for sqlite3
         BenchHistory,
         default_path,
     )

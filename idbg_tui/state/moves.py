@@ -1,4 +1,4 @@
-"""Where was the user before, and where do a node's edges lead? What walking and jumping remember."""
+"""The jump list, and steps along a node's edges."""
 
 from dataclasses import dataclass
 from typing import Literal

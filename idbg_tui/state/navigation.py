@@ -1,7 +1,4 @@
-"""Where do the keys lead that step through what is shown: to which violation, stage, frame, kernel or line?
-
-Each finds the place, and has the state choose it.
-"""
+"""Select the next violation, stage, frame, kernel or line."""
 
 from idbg.constraints import Findings
 from idbg.schema.graphs import Graph, GraphId, Part
@@ -59,8 +56,8 @@ def step_frame(state: State, step: int) -> bool:
 def choose_kernel(state: State, frame: str, part: Part, name: str, handle: str = "", line: int = 0) -> bool:
     """Mark a kernel's nodes, or those of one launch; select the first one, unless the selected node is one of them.
 
-    A launch is told by its `handle`, or by its `line` (1-based, in the wrapper) where Inductor gave none. One that the
-    shown graph has no node of is shown in its post-grad graph. False if there is no such kernel or launch.
+    A launch is identified by its `handle`, or by its `line` (1-based, in the wrapper) where Inductor gave none. One
+    that the shown graph has no node of is shown in its post-grad graph. False if there is no such kernel or launch.
     """
     shown = state.shown
     kernels = shown.kernels if shown else []

@@ -1,4 +1,4 @@
-"""What follows from the state, of the selected node, the shown graphs, the latest run? Plain functions of a State."""
+"""Derive facts from a State: about the selected node, the shown graphs, the latest run."""
 
 import os
 import time
@@ -45,7 +45,7 @@ def typical_seconds(state: State) -> float | None:
 
 
 def explained_run(state: State) -> Run | None:
-    """The run whose decisions are told: the latest, but for one that goes on and has not come as far as the shown."""
+    """The run whose decisions are shown: the latest, but for one that goes on and has not come as far as the shown."""
     run, shown = state.run, state.shown
     if run is None or shown is None or run is shown or not state.running:
         return run
@@ -168,7 +168,7 @@ def has_kernels(state: State) -> bool:
 
 
 def source_files(state: State) -> frozenset[str]:
-    """The files that the shown run's nodes come from, and the program's own: names are told apart among them."""
+    """The files that the shown run's nodes come from, and the program's own: file names are made unique among them."""
     program = state.program
     own = os.path.join(program.cwd, program.path) if program and not program.module else ""
     return state.source_files.among(state.shown.graphs.values() if state.shown else (), own)

@@ -1,4 +1,4 @@
-"""Which nodes break the rules in force, and what did the last edit change?"""
+"""Check the shown graphs with the rules in force, and compare with the rules before the last edit."""
 
 from collections.abc import Sequence
 
@@ -41,7 +41,7 @@ class RuleChecks:
     def _waits(self, graph: Graph) -> bool:
         return len(graph.nodes) > AT_ONCE and self._counted.get(graph.id) is not graph
 
-    def _asked(self, graph: Graph, rules: tuple[Constraint, ...]) -> list[Constraint]:
+    def _included(self, graph: Graph, rules: tuple[Constraint, ...]) -> list[Constraint]:
         waits = self._waits(graph)
         return [rule for rule in rules if not (waits and rule.is_about_graphs)]
 
@@ -53,7 +53,7 @@ class RuleChecks:
             self._findings.pop(graph.id, None)
             self._changes.pop(graph.id, None)
         if graph.id not in self._findings:
-            self._findings[graph.id] = checker.check(self._asked(graph, self.rules))
+            self._findings[graph.id] = checker.check(self._included(graph, self.rules))
         return self._findings[graph.id]
 
     def change(self, graph: Graph) -> FindingsChange:
@@ -62,7 +62,7 @@ class RuleChecks:
             return NO_CHANGE
         findings = self.findings(graph)
         if graph.id not in self._changes:
-            before = self._checkers[graph.id].check(self._asked(graph, self._before))
+            before = self._checkers[graph.id].check(self._included(graph, self._before))
             self._changes[graph.id] = findings.since(before)
         return self._changes[graph.id]
 
@@ -74,7 +74,7 @@ class RuleChecks:
     def set_rules(self, rules: tuple[Constraint, ...], *, again: bool = False) -> None:
         """Put other rules in force. With `again` this edit belongs to the one before: 8 to 16 to 32 is one change.
 
-        What changes no rule (a comment, saving the text) leaves the last change told.
+        What changes no rule (a comment, saving the text) keeps the last change.
         """
         if rules == self.rules:
             return

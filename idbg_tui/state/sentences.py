@@ -1,11 +1,11 @@
-"""Which sentences about a state do several parts of the screen say?"""
+"""Sentences about a state that several parts of the screen show."""
 
 from idbg.format.glyphs import MARKS
 from idbg.schema.violations import Severity
 from idbg_tui.state import queries
 from idbg_tui.state.state import State
 
-_SAID: dict[Severity, str] = {
+_WORDS: dict[Severity, str] = {
     "reject": "rejected",
     "fallback": "on the host",
     "pad": "padded",
@@ -19,7 +19,7 @@ def other_levels(state: State) -> str:
     """ "dynamo: 17 rejected, 2 padded", so that no part is taken for the whole; "" where no other breaks a rule."""
     dot = f" {MARKS['separator']} "
     return dot.join(
-        f"{level}: {', '.join(f'{count:,} {_SAID[severity]}' for severity, count in counts.items())}"
+        f"{level}: {', '.join(f'{count:,} {_WORDS[severity]}' for severity, count in counts.items())}"
         for level, counts in queries.counts_of_other_levels(state)
     )
 

@@ -1,4 +1,4 @@
-"""Which graphs of a run show the program once each, in which order do they come, and what is that called?"""
+"""Order and name the stages of a run's graphs."""
 
 from collections.abc import Iterable, Iterator
 

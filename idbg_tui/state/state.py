@@ -1,4 +1,4 @@
-"""What is shown? A fold of the session's events, and what the user has selected; no widget, no thread, no torch."""
+"""The state of the screen: a fold of the session's events and of the user's choices. No widget, thread or torch."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -63,7 +63,7 @@ class Rules:
 
 @dataclass
 class State:
-    """Everything that the panes show. What follows from it is asked of `queries`.
+    """Everything that the panes show. `queries` derives what follows from it.
 
     Only its own methods change it: `apply` for what happened, `take_cost` and `take_past` for what was counted or read
     beside the screen, the others for what the user does.
@@ -90,7 +90,7 @@ class State:
     repro: ReproEnded | None = None
     repro_running: bool = False
     search: MinifyProgress | None = None  # of the smallest script, while it goes on
-    owner_running: bool = False  # it is found out whose the error of a launch is
+    owner_running: bool = False  # the origin of a launch's error is searched
     cancelling: bool = False
     comparison: int = 0  # the run whose comparison is shown, chosen among several; 0: the last
     worker_died: WorkerDied | None = None
@@ -332,7 +332,7 @@ class State:
         return True
 
     def expect_rows(self, count: int) -> None:
-        """So many rows were asked for: they begin when nothing else goes on. 0 takes it back."""
+        """So many rows were requested: they begin when nothing else runs. 0 cancels that."""
         self.measurements.waiting = count
 
     def measure_on(self, backends: tuple[str, ...]) -> None:
@@ -340,7 +340,7 @@ class State:
         self.measurements.chosen = backends
 
     def cancel(self) -> None:
-        """What goes on was told to stop, and what waits is not begun."""
+        """What runs was requested to stop, and what waits is dropped."""
         self.cancelling = self.running or self.measuring or self.searching
         self.measurements.waiting = 0
 

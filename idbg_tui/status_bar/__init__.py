@@ -1,1 +1,1 @@
-"""What do the first and the last line of the screen say of a state? Words and styles, no widget."""
+"""Texts of the header and the footer for a state. No widget."""

@@ -1,4 +1,4 @@
-"""What does the footer say once, when something has happened?"""
+"""Sentences that the footer shows once, after an event."""
 
 from idbg.format import file_names
 from idbg.format.amounts import counted
@@ -14,14 +14,14 @@ from idbg_tui.state import queries, stages
 from idbg_tui.state.state import State
 from idbg_tui.widgets.lines import cut
 
-Said = tuple[str, str]
+Flashed = tuple[str, str]
 """A sentence, and its level: info, warning or error."""
 _ACCUSING = ("compiler", "before", "graph")  # verdicts of whose an error is
 _PATH = 56  # cells of a path in a sentence of the footer; the log has it whole
 
 
-def of_event(event: SessionEvent) -> Said | None:
-    """What is said of an event; None of what needs no saying."""
+def of_event(event: SessionEvent) -> Flashed | None:
+    """The sentence for an event; None where it needs none."""
     match event:
         case events.WorkerDied():
             return f"the worker died: {event.cause}; 7 Log has its last output, r starts another", "error"
@@ -49,7 +49,7 @@ def of_event(event: SessionEvent) -> Said | None:
             return None
 
 
-def _minified(event: events.MinifyEnded) -> Said:
+def _minified(event: events.MinifyEnded) -> Flashed:
     found, failure = event.minified, event.failure
     stopped = failure is not None and failure.kind == "cancelled"
     if found is None:
@@ -57,15 +57,15 @@ def _minified(event: events.MinifyEnded) -> Said:
             return "stopped before a script was found: X begins again", "info"
         why = failure.message.strip().partition("\n")[0]
         return f"{why}; {failure.hint}" if failure.hint else why, "error"
-    said = brief_words(found, stopped=stopped)
+    words = brief_words(found, stopped=stopped)
     if not found.path:
-        return said, "info"
+        return words, "info"
     goes_on = not found.minimal and found.signature.kind != "none"
     more = "9 has it, X there goes on" if goes_on else "9 Repros has it"
-    return f"{said}: {more}", "info" if found.reproduced else "warning"
+    return f"{words}: {more}", "info" if found.reproduced else "warning"
 
 
-def _measured(failure: Failure | None) -> Said:
+def _measured(failure: Failure | None) -> Flashed:
     if failure is None:
         return "measuring is done: 6 has the rows, C charts them", "info"
     if failure.kind == "cancelled":
@@ -81,24 +81,24 @@ def _failed(failure: Failure) -> str:
     return f"{line}; 7 Log has the rest"
 
 
-def of_comparison(state: State) -> Said | None:
+def of_comparison(state: State) -> Flashed | None:
     """What came of the latest run's comparison, and since where it is wrong; None where there was none."""
     report = state.run.diff if state.run is not None else None
     if report is not None and report.not_comparable:
         return f"{report.test} and {report.reference} are not comparable: {report.not_comparable}", "warning"
     if report is None or report.verdict not in ("passed", "failed"):
         return None
-    said = blame_sentence(report, lambda file, line: file_names.place(file, line) if file else "")
+    blame = blame_sentence(report, lambda file, line: file_names.place(file, line) if file else "")
     if report.passed:
         agrees = f"{report.test} agrees with {report.reference}"
-        return (f"{agrees}: {said}", "warning") if said else (agrees, "info")
+        return (f"{agrees}: {blame}", "warning") if blame else (agrees, "info")
     if report.first_wrong_stage is not None or report.culprit is not None:
-        return f"{said}: enter goes there", "error"
-    why = said or where_to_ask(report, "D") or "its outputs are of another form"
+        return f"{blame}: enter goes there", "error"
+    why = blame or where_to_ask(report, "D") or "its outputs are of another form"
     return f"{report.test} does not agree with {report.reference}: {why}", "error"
 
 
-def elsewhere(state: State) -> Said | None:
+def in_other_graph(state: State) -> Flashed | None:
     """In which graph of the shown level the violations are if the shown graph has none; else None."""
     other = queries.broken_elsewhere(state)
     if other is None or other not in queries.level(state) or state.graph_id is None:
@@ -117,7 +117,7 @@ def arrived(state: State) -> str:
     return f"{stages.name_of(graph.id)}{frame}: {counted(len(state.checks.findings(graph)), 'violation')}"
 
 
-def _repro(event: events.ReproEnded) -> Said:
+def _repro(event: events.ReproEnded) -> Flashed:
     if event.failure is not None:
         why = event.failure.message.strip().splitlines()[0]
         return why if why.startswith("no repro") else f"no repro: {why}", "error"

@@ -1,4 +1,4 @@
-"""What does the footer say: which keys work here, and what is going on?"""
+"""The footer: the keys that work here, and the progress of what runs."""
 
 import time
 
@@ -9,7 +9,7 @@ from idbg.format.glyphs import MARKS
 from idbg.schema.repros import MinifyProgress
 from idbg.views.repros import progress_pieces
 from idbg_tui import keymap
-from idbg_tui.state import queries, soughts
+from idbg_tui.state import queries, repro_targets
 from idbg_tui.state.state import State
 from idbg_tui.widgets.bars import BarPart
 
@@ -31,7 +31,7 @@ def footer_keys(
     if len(queries.frames(state)) > 1:
         pair = " ".join(keymap.spelled(keys[name]).split(" ")[0] for name in ("frame_before", "frame_after"))
         shown.insert(1, (pair, "frame"))
-    wanted = [("help", "help"), ("quit", "quit"), ("run", "run"), ("repro", soughts.key_words(state))]
+    wanted = [("help", "help"), ("quit", "quit"), ("run", "run"), ("repro", repro_targets.key_words(state))]
     wanted += [
         ("edit", "edit"),
         ("minify", "minify"),
@@ -84,10 +84,10 @@ def footer_progress(state: State, width: int) -> list[BarPart]:
         from idbg_tui.panes.benchmarks.rows import measured_for, measured_now
 
         step, whole = measured_for(state, time.time())
-        told = f"measuring {measured_now(state)}", f"  {step}{f', {whole} in all' if whole != step else ''}"
-        if sum(map(cell_len, told)) > width - _KEYS_ROOM:
-            told = measured_now(state, brief=True), f"  {step}"
-        return [(told[0], "$text-primary"), (told[1], "")]
+        parts = f"measuring {measured_now(state)}", f"  {step}{f', {whole} in all' if whole != step else ''}"
+        if sum(map(cell_len, parts)) > width - _KEYS_ROOM:
+            parts = measured_now(state, brief=True), f"  {step}"
+        return [(parts[0], "$text-primary"), (parts[1], "")]
     if not state.running or run is None:
         return []
     seconds = queries.typical_seconds(state)

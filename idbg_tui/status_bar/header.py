@@ -1,4 +1,4 @@
-"""What does the header say: which program, for what, with how many violations, and how did the run end?"""
+"""The header: program, target, violations, and the result of the run."""
 
 import os
 from collections.abc import Iterator
@@ -67,8 +67,8 @@ def _headers(state: State) -> Iterator[Ends]:
         yield [name, *shown, *severities, *figures], _standing(state, brevity)
     yield [name, file, rules, *signs, *figures], _standing(state, last)
     for shown in ([gap, rules], [gap]):
-        for told in (figures, parts):
-            yield [name, *shown, *signs, *told], _standing(state, last)
+        for numbers in (figures, parts):
+            yield [name, *shown, *signs, *numbers], _standing(state, last)
     for counts in ([*signs, *terse], [*signs, *figures[:1]], [*signs, *terse[:1]], severities, signs):
         yield [name, gap, *counts], _standing(state, last)
 
@@ -111,8 +111,8 @@ def _figures(state: State) -> Iterator[BarPart]:
     many partitions fallbacks leave, if known."""
     style, dot = "$foreground 75%", f" {MARKS['separator']} "
     run = state.shown
-    told = [("break", run.times_broken), ("recompile", len(run.recompiles))] if run is not None else []
-    if words := ", ".join(counted(count, name) for name, count in told if count):
+    breaks = [("break", run.times_broken), ("recompile", len(run.recompiles))] if run is not None else []
+    if words := ", ".join(counted(count, name) for name, count in breaks if count):
         yield f"{dot}{words}", "$text-warning"
     graph, profile = queries.peak(state) or (None, None)
     if graph is not None and profile is not None and profile.peak_bytes:
@@ -157,7 +157,7 @@ def _device_seen(state: State) -> str:
 
 
 _STANDING = ("whole", "without times", "verdict only")
-"""How much is said of the latest run; the index is the `brevity` of `_standing`."""
+"""How much is shown of the latest run; the index is the `brevity` of `_standing`."""
 
 
 def _standing(state: State, brevity: int) -> list[BarPart]:
@@ -184,8 +184,8 @@ def _of_rules(state: State, run: Run, brevity: int) -> list[BarPart]:
         return pieces
     if brevity == len(_STANDING) - 1:
         pieces = [(VERDICT_SIGNS[run.verdict], "")]
-    said = "by the rules before the edit: " if brevity == 0 else "old rules: "
-    return [(said, "$foreground 75%"), *((text, "$foreground 75%") for text, _ in pieces)]
+    lead = "by the rules before the edit: " if brevity == 0 else "old rules: "
+    return [(lead, "$foreground 75%"), *((text, "$foreground 75%") for text, _ in pieces)]
 
 
 def _still_wrong(wrong: Run, run: Run, brevity: int) -> list[BarPart]:

@@ -1,1 +1,1 @@
-"""What is asked of the terminal beside painting: its clipboard, the user's editor, suspending?"""
+"""The terminal: clipboard, the user's editor, suspending, signals."""

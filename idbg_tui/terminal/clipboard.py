@@ -1,4 +1,4 @@
-"""How does a text get onto the user's clipboard, also through tmux and SSH?
+"""Copy text to the user's clipboard, also through tmux and SSH.
 
 Measured: a plain OSC 52 is dropped by a default tmux, while `tmux load-buffer -w -` passes it on. A terminal never says
 whether it took an OSC 52, so those known to ignore it, and texts too long for most of them, go to a file instead.

@@ -1,4 +1,4 @@
-"""Which command opens the user's own editor at a line of a file, and waits until they are done?"""
+"""Build the command that opens the user's editor at a line, and waits for it."""
 
 import shlex
 import shutil
@@ -10,7 +10,7 @@ from idbg.schema.errors import BadInput
 _PLUS_LINE = {"vi", "vim", "nvim", "view", "gvim", "nano", "pico", "emacs", "emacsclient", "micro", "kak", "joe", "mg"}
 _GOTO = {"code", "code-insiders", "codium", "vscodium", "cursor", "windsurf"}
 _COLON_LINE = {"hx", "helix", "subl", "zed", "zeditor"}
-# editors that return at once unless they are asked to wait
+# editors that return at once without this option
 _WAIT = {**dict.fromkeys([*_GOTO, "subl", "zed", "zeditor"], "--wait"), "gvim": "--nofork"}
 _FALLBACKS = ("nano", "vim", "vi")
 

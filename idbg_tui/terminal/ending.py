@@ -1,4 +1,4 @@
-"""What ends the program from outside, and how does it leave the terminal as it was, whatever ends it?"""
+"""End the program on a signal or a lost terminal, and restore the terminal."""
 
 import asyncio
 import os
@@ -50,9 +50,9 @@ class Ending:
             return  # it is for the editor
         self._ended.append(number)
         if watchdog is not None:
-            watchdog.asked(number)
+            watchdog.signalled(number)
         if len(self._ended) > 1 or self._app is None:
-            raise SystemExit(128 + number)  # the app did not leave when it was asked, or there is none
+            raise SystemExit(128 + number)  # the app did not leave at the first signal, or there is none
         try:
             asyncio.get_running_loop().call_soon_threadsafe(self._app.exit)
         except RuntimeError:
@@ -65,7 +65,7 @@ def watch_terminal(terminal: int, ended: list[int]) -> None:
     The kernel does it only for a controlling terminal; without, Textual would read the end of its input for ever.
     """
     poller = select.poll()
-    poller.register(terminal, 0)  # a hang-up is told unasked
+    poller.register(terminal, 0)  # a hang-up is always reported
     if poller.poll() and not ended:
         time.sleep(HANG_UP)
         if not ended:

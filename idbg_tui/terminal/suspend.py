@@ -1,4 +1,4 @@
-"""What happens outside the screen? The user's editor and their clipboard."""
+"""Run the user's editor and copy to the clipboard."""
 
 import os
 import subprocess

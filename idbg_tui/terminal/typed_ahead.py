@@ -1,4 +1,4 @@
-"""Keys that come faster than they are answered: each waits until what the one before led to is done.
+"""Queue keys that come faster than they are handled: each waits for the effects of the one before.
 
 Textual hands a key to the widget that has the focus when it arrives, and looks for what it means when it comes back
 from there. Over SSH several keys arrive in one packet: those after `1`, `/` or `b` would go to the pane of before, and

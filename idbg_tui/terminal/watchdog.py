@@ -1,4 +1,4 @@
-"""Does the screen still answer? If not: say so, let Ctrl+C end it, and give the terminal back whatever kills us.
+"""Watch the event loop: if it hangs, say so, let Ctrl+C end it, and restore the terminal.
 
 While the event loop does not turn, no key is read, and a program that is killed leaves the terminal as the screen had
 it: with the mouse reported, on the alternate screen, without an echo.
@@ -19,12 +19,12 @@ from typing import NoReturn
 
 PATIENCE = 10  # seconds
 TICK = 1.0
-_ASKED = 3  # ticks that the loop has to leave once a signal asked it to
+_LEAVE = 3  # ticks that the loop has to leave after a signal
 
 _MOUSE_OFF = "\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l"
 _MOUSE_ON = "\x1b[?1000h\x1b[?1003h\x1b[?1015h\x1b[?1006h"
 _PLAIN_KEYS = "\x1b[<u"  # Ctrl+C is a byte again, where the terminal sent it as a sequence
-_TOLD_KEYS = "\x1b[>1u"
+_KEY_REPORTS = "\x1b[>1u"
 # what Textual's driver writes when it leaves, at once
 RESTORE = f"\x1b[?2004l\x1b[?7h\x1b[?2048l{_MOUSE_OFF}{_PLAIN_KEYS}\x1b[?1049l\x1b[?25h\x1b[?1004l"
 
@@ -49,7 +49,7 @@ class ScreenWatchdog:
         self._before: _Attributes = termios.tcgetattr(self.terminal)
         self._during: _Attributes = self._before
         self._silent = 0  # ticks since the loop last turned
-        self._asked = 0  # ticks since a signal asked us to leave
+        self._since_signal = 0  # ticks
         self._signal = 0
         self._away = threading.Event()  # the terminal is an editor's
         self._ended = threading.Event()
@@ -70,8 +70,8 @@ class ScreenWatchdog:
         """The terminal is left to somebody else until it is not, and the loop may stand still."""
         (self._away.set if away else self._away.clear)()
 
-    def asked(self, number: int) -> None:
-        """A signal asked the program to leave."""
+    def signalled(self, number: int) -> None:
+        """The program got a signal to leave."""
         self._signal = self._signal or number
         if self.is_stuck:
             self._leave()
@@ -96,8 +96,8 @@ class ScreenWatchdog:
             except RuntimeError:
                 return  # the loop is closed
             self._silent += 1  # not the time that has passed: the process may have been stopped, or have slept
-            self._asked += bool(self._signal)
-            if self._asked > _ASKED and self._silent > _ASKED:
+            self._since_signal += bool(self._signal)
+            if self._since_signal > _LEAVE and self._silent > _LEAVE:
                 self._leave()
             if self._silent == PATIENCE:
                 self._hold()
@@ -128,7 +128,7 @@ class ScreenWatchdog:
     def _release(self) -> None:
         self._dismiss_guard()
         termios.tcsetattr(self.terminal, termios.TCSANOW, self._during)
-        self._write(_MOUSE_ON + _TOLD_KEYS)
+        self._write(_MOUSE_ON + _KEY_REPORTS)
         self._repaint()
 
     def _dismiss_guard(self) -> None:

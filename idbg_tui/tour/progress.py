@@ -1,4 +1,4 @@
-"""Which step is the newcomer at? No widget: it is told the state, and what was asked for."""
+"""Track the current step of the tour from the state and the pressed keys. No widget."""
 
 from idbg_tui.panes.base import PaneId
 from idbg_tui.state.state import State
@@ -14,28 +14,28 @@ class Tour:
         self.praise = ""
         self.failed = False  # what the step waits for did not come
         self._before: Before | None = None  # None: the step is to begin
-        self._asked: set[str] = set()
+        self._pressed: set[str] = set()
 
     @property
     def step(self) -> Step:
-        """The one that is to be done."""
+        """The current step."""
         return self.steps[self.at]
 
     @property
     def words(self) -> str:
-        """What to say of it."""
-        return self.step.otherwise if self.failed else self.step.words
+        """The text of the current step."""
+        return self.step.on_failure if self.failed else self.step.words
 
-    def asked(self, action: str) -> None:
+    def key_pressed(self, action: str) -> None:
         """A key was pressed that does `action`."""
-        self._asked.add(action)
+        self._pressed.add(action)
 
     def look(self, state: State, pane: PaneId) -> bool:
         """Go on if the step was done; whether there is something new to say."""
         if self._before is None:
             self._before = Before.of(state, pane)
             return True
-        if not self.step.done(Now(state, pane, frozenset(self._asked), self._before)):
+        if not self.step.done(Now(state, pane, frozenset(self._pressed), self._before)):
             failed, self.failed = self.failed, self.step.failed(state)
             return self.failed != failed
         praise = self.step.praise
@@ -51,5 +51,5 @@ class Tour:
             return False
         self.at, self.praise, self.failed = at, "", False
         self._before = None
-        self._asked.clear()
+        self._pressed.clear()
         return True

@@ -1,4 +1,4 @@
-"""Which steps has the tour: what does each say, and by what is it known to be done?
+"""The steps of the tour: their texts, and when each is done.
 
 In the words, {name} is the key of an action of keymap.KEYS as it is in force, and `text` stands out as it is.
 """
@@ -40,24 +40,24 @@ class Before:
 
 @dataclass(frozen=True)
 class Now:
-    """What is so now, and what was asked for since the step began, by the names of keymap.KEYS."""
+    """What is so now, and the keys pressed since the step began, by the names of keymap.KEYS."""
 
     state: State
     pane: PaneId
-    asked: frozenset[str]
+    pressed: frozenset[str]
     before: Before
 
 
 @dataclass(frozen=True)
 class Step:
-    """One thing to do. `done` is asked whenever something changed; `praise` is said beside the next step."""
+    """One thing to do. `done` is evaluated after each change; `praise` is shown beside the next step."""
 
     name: str
     words: str
     done: Callable[[Now], bool]
     praise: str = ""
     failed: Callable[[State], bool] = lambda _: False
-    otherwise: str = ""  # what is said where it failed
+    on_failure: str = ""  # the text where it failed
 
 
 def _compiled(now: Now) -> bool:
@@ -75,7 +75,7 @@ def _walked(now: Now) -> bool:
 
 def _met_a_violation(now: Now) -> bool:
     selected = now.state.selected
-    went = selected != now.before.selected or not now.asked.isdisjoint({"broken", "broken_before"})
+    went = selected != now.before.selected or not now.pressed.isdisjoint({"broken", "broken_before"})
     return went and selected is not None and bool(queries.violations_of(now.state, selected))
 
 
@@ -98,7 +98,7 @@ def _repros_ended(state: State) -> int:
 
 def _goes_to(pane: PaneId, key: str) -> Callable[[Now], bool]:
     def done(now: Now) -> bool:
-        return now.pane == pane and (now.before.pane != pane or key in now.asked)
+        return now.pane == pane and (now.before.pane != pane or key in now.pressed)
 
     return done
 
@@ -138,7 +138,7 @@ STEPS: tuple[Step, ...] = (
     Step(
         "edit a rule",
         "The rules are yours to edit. Press {pane_8}, go down to `unsupported_ops` and press `space`: it is off. "
-        "Watch the first line of the screen: the rules are asked again at once.",
+        "Watch the first line of the screen: the rules are checked again at once.",
         _verdict_changed,
         "the verdict has changed",
     ),

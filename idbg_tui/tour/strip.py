@@ -1,4 +1,4 @@
-"""What does the tour say? A few lines above the footer, which hide nothing that they speak of."""
+"""Show the tour: a few lines above the footer."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -38,8 +38,8 @@ class TourStrip(Widget):
 
     def _set_height(self) -> None:
         width = max(20, self.app.size.width - 2)
-        said = [words for step in self.tour.steps for words in (step.words, step.otherwise)]
-        lines = max(len(wrapped(words, self._keys, width)) for words in said)
+        texts = [words for step in self.tour.steps for words in (step.words, step.on_failure)]
+        lines = max(len(wrapped(words, self._keys, width)) for words in texts)
         self.styles.height = 1 + lines
 
     def render(self) -> Content:

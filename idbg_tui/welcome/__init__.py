@@ -1,1 +1,1 @@
-"""What can be opened? The last sessions and the examples, before there is a session on the screen."""
+"""The screen that offers the last sessions and the examples."""

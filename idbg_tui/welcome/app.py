@@ -1,4 +1,4 @@
-"""Which session or example does the user want? Painted before anything is read; what is read is read beside it."""
+"""Let the user choose a session or an example. Painted before anything is read; files are read on threads."""
 
 import asyncio
 import os
@@ -35,7 +35,7 @@ _KEYS = (("enter", "opens it"), ("type", "to find"), ("esc", "leaves"))
 
 
 class Welcome(App[Opened | None], Generic[Opened]):
-    """Gives what `open_offer` made of the user's choice, or None; a choice that it refuses is told, and stays one."""
+    """Gives what `open_offer` made of the user's choice, or None; a refused choice flashes its error."""
 
     TITLE = "idbg"
     ENABLE_COMMAND_PALETTE = False

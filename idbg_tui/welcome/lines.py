@@ -1,4 +1,4 @@
-"""How is an offer drawn in one row?"""
+"""Draw a session or an example in one row."""
 
 import time
 from typing import ClassVar
@@ -19,7 +19,7 @@ _STYLES: dict[Verdict, str] = {
     "failed": "reject",
     "waiting": "slow",
 }
-_SAID, _WHEN, _TARGET = 24, 14, 30  # cells of the columns
+_STATUS, _WHEN, _TARGET = 24, 14, 30  # cells of the columns
 _ROOMY = 110  # from so many cells on, also for what it was compiled
 
 
@@ -53,23 +53,26 @@ class OfferLines(ItemList[Offer], can_focus=False):
                 return self._shipped(item, width)
 
     def _saved(self, saved: Saved, width: int) -> StyledRow:
-        told = saved.summary
-        name = _near(told.program) or told.name
+        summary = saved.summary
+        name = _near(summary.program) or summary.name
         first = _names(width)
         row = [("   ", ""), (fit(name, first), "strong"), ("  ", "")]
         room = width - first - 6
-        if told.damaged:
-            return [*row, (clip(f"{VERDICT_SIGNS['failed']} damaged: {told.damaged}", room), "reject")]
-        sign, words = VERDICT_SIGNS[told.looks], "open in another process" if told.live else summary_words(told)
-        words = words if len(words) <= _SAID - 2 else words.partition(" (")[0]
-        when = moment(told.started, time.time())
-        row += [(f"{sign} ", _STYLES[told.looks]), (fit(words, _SAID - 2), ""), (fit(f"  {when}", _WHEN), "dim")]
-        room -= _SAID + _WHEN
+        if summary.damaged:
+            return [*row, (clip(f"{VERDICT_SIGNS['failed']} damaged: {summary.damaged}", room), "reject")]
+        sign, words = (
+            VERDICT_SIGNS[summary.looks],
+            "open in another process" if summary.live else summary_words(summary),
+        )
+        words = words if len(words) <= _STATUS - 2 else words.partition(" (")[0]
+        when = moment(summary.started, time.time())
+        row += [(f"{sign} ", _STYLES[summary.looks]), (fit(words, _STATUS - 2), ""), (fit(f"  {when}", _WHEN), "dim")]
+        room -= _STATUS + _WHEN
         if width >= _ROOMY:
             dot = f" {MARKS['separator']} "
-            target = dot.join(part for part in (told.backend, told.device, told.accelerator) if part)
+            target = dot.join(part for part in (summary.backend, summary.device, summary.accelerator) if part)
             row.append((f"  {fit(target, _TARGET)}", ""))
-            row.append((f"  {clip(told.name, room - _TARGET - 4)}", "dim"))
+            row.append((f"  {clip(summary.name, room - _TARGET - 4)}", "dim"))
         return row
 
     def _shipped(self, shipped: Shipped, width: int) -> StyledRow:

@@ -1,4 +1,4 @@
-"""What is offered, in which order, and what of it does a typed word leave? No widget."""
+"""The sessions and examples that can be opened, filtered by typed words. No widget."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -27,13 +27,13 @@ class Saved:
     """A session on disk."""
 
     summary: SessionSummary
-    sought: str = field(compare=False, default="")
+    search_text: str = field(compare=False, default="")
 
     @classmethod
     def of(cls, summary: SessionSummary) -> "Saved":
         """With the text in which it is looked for."""
-        told = (summary.program, summary.name, summary.said, summary.backend, summary.accelerator, summary.damaged)
-        return cls(summary, " ".join(told).lower())
+        texts = (summary.program, summary.name, summary.said, summary.backend, summary.accelerator, summary.damaged)
+        return cls(summary, " ".join(texts).lower())
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Shipped:
         return f"needs {' and '.join(lacks)}: {how}"
 
     @property
-    def sought(self) -> str:
+    def search_text(self) -> str:
         """The text in which it is looked for."""
         return f"{self.example.name} {self.example.about} {'tour' if self.is_tour else 'example'}".lower()
 
@@ -92,7 +92,7 @@ class Offers:
             if not words:
                 yield Head("Sessions", f"none in {where} yet: idbg-tui FILE.py or idbg run FILE.py makes one")
             return
-        found = [saved for saved in self.sessions if _says(saved.sought, words)]
+        found = [saved for saved in self.sessions if _says(saved.search_text, words)]
         if not found:
             return
         shown = found if words else found[:SHOWN]
@@ -102,7 +102,7 @@ class Offers:
         yield from shown
 
     def _examples(self, words: Sequence[str]) -> Iterator[Offer]:
-        found = [shipped for shipped in self.examples if _says(shipped.sought, words)]
+        found = [shipped for shipped in self.examples if _says(shipped.search_text, words)]
         tours = [shipped for shipped in found if shipped.is_tour]
         if tours:
             yield Head("New here?")
@@ -112,8 +112,8 @@ class Offers:
             yield from (shipped for shipped in found if not shipped.is_tour)
 
 
-def _says(sought: str, words: Sequence[str]) -> bool:
-    return all(word in sought for word in words)
+def _says(search_text: str, words: Sequence[str]) -> bool:
+    return all(word in search_text for word in words)
 
 
 def moment(started: float, now: float) -> str:

@@ -1,1 +1,1 @@
-"""Which widgets do the panes stand on? They know lines and code, and nothing of a session."""
+"""Widgets that panes use: lists, code, sections, prompts. They know nothing of a session."""

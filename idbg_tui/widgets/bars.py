@@ -1,4 +1,4 @@
-"""What do the first and the last line of the screen say?"""
+"""A line with a left and a right end: the header and the footer."""
 
 from textual.content import Content
 from textual.widget import Widget
@@ -22,7 +22,7 @@ class Bar(Widget):
         self._right: tuple[BarPart, ...] = ()
 
     def show(self, left: list[BarPart], right: list[BarPart]) -> None:
-        """Say something else; repaints only if it is something else."""
+        """Show these parts; repaints only if they changed."""
         if (tuple(left), tuple(right)) != (self._left, self._right):
             self._left, self._right = tuple(left), tuple(right)
             self.refresh()

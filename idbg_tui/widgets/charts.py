@@ -1,4 +1,4 @@
-"""How are series of numbers drawn in cells? By plotext, in the theme's own styles."""
+"""Draw series of numbers in cells, with plotext."""
 
 import re
 from collections.abc import Iterator, Sequence

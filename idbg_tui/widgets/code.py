@@ -1,4 +1,4 @@
-"""How is a text of 20,000 lines shown, so that one line of it can be read, marked, searched and copied?"""
+"""Show code of any length with a cursor line, marks, search and copy."""
 
 import re
 from collections.abc import Collection
@@ -26,7 +26,7 @@ from idbg_tui.widgets.search import SEARCH_KEYS, Finder, SearchRequest
 # What would move the terminal's cursor or change its colours; a tab has been expanded before
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
 _TAB = 4
-_AHEAD = 200  # lines below the screen whose colours are made before they are asked for
+_AHEAD = 200  # lines below the screen whose colours are computed ahead
 _FIRST_SLICE, _SLICE, _PAUSE = 0.012, 0.004, 0.02  # seconds: at loading, then at each tick, and between ticks
 _STEP = 8  # columns that one key scrolls sideways
 
@@ -135,7 +135,7 @@ class CodeView(ScrollView, can_focus=True):
         self._marks = marks
 
     def go(self, line: int, *, top: bool = False) -> None:
-        """Put the cursor on a line without telling anybody: centred if it was out of sight, with `top` at the top."""
+        """Put the cursor on a line without a message: centred if it was out of sight, with `top` at the top."""
         self._anchor = None
         self._place(line - self._first)
         self._top = top

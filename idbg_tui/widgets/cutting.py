@@ -1,4 +1,4 @@
-"""How are a shape and a name cut so that they still tell what they are?"""
+"""Shorten shapes and names so that they stay recognizable."""
 
 from collections.abc import Iterable, Sequence
 from itertools import takewhile
@@ -24,7 +24,7 @@ def cut_shape(text: str, width: int) -> str:
     return shown if len(shown) <= width else cut(dtype, width)
 
 
-def told_apart(names: Sequence[str], width: int) -> dict[str, str]:
+def distinct(names: Sequence[str], width: int) -> dict[str, str]:
     """Each name in at most `width` cells: cut in its middle, or, where that makes two alike, around what differs."""
     shown = {name: cut(name, width) for name in names}
     long = [name for name in shown if len(name) > width]

@@ -1,4 +1,4 @@
-"""What of a text must not reach the terminal?
+"""Keep control characters of foreign text from the terminal.
 
 Names, code and messages come from programs and from sessions of others, and a terminal obeys what begins with ESC: it
 would set its title, write to the clipboard, or answer as if the user had typed. A mark of direction makes a line read

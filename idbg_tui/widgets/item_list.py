@@ -1,4 +1,4 @@
-"""How is a list of things shown, whatever they are: a row each, heads of columns, a search, a copy?"""
+"""A list of items, one a row, with search and copy."""
 
 from collections.abc import Sequence
 from typing import ClassVar, Generic, TypeVar
@@ -17,12 +17,12 @@ _WHOLE = 500  # cells of a row that is copied or searched: nothing is cut
 class ItemList(Lines, Generic[Item]):
     """One item a row, drawn by `draw` when it is seen; where there is none, the sentence `empty`.
 
-    `/`, n and N look for a text, y copies the cursor's row and Y all of them. Items are told apart by their `key`: when
+    `/`, n and N look for a text, y copies the cursor's row and Y all of them. Items are identified by their `key`: when
     others are shown, the cursor stays on the one that it was on. A subclass gives `draw`, and what else is its own.
     """
 
     ALL: ClassVar[str] = "the whole list"
-    """What Y says that it copied."""
+    """The name of what Y copies."""
     BINDINGS: ClassVar[list[BindingType]] = [
         *SEARCH_KEYS,
         Binding("y", "copy", show=False),
@@ -54,7 +54,7 @@ class ItemList(Lines, Generic[Item]):
         return self.text(index) if self.items else ""
 
     def copied(self, index: int) -> tuple[str, str]:
-        """What y copies of a row, and what it says that this is."""
+        """What y copies of a row, and its name."""
         return self.text(index).strip(), "this row"
 
     def has_copy(self) -> bool:
@@ -101,7 +101,7 @@ class ItemList(Lines, Generic[Item]):
         return self.cursor
 
     def find(self, text: str, start: int) -> int:
-        """See `Searched`. What tells of the row under the cursor hears of it, as of a key."""
+        """See `Searched`. Posts `Moved` where the cursor moves, as for a key."""
         count, row = self._finder.look_for(text, self.row_count, start)
         before = self.cursor
         self.place_cursor(row)

@@ -1,4 +1,4 @@
-"""How is a list of 100,000 rows shown so that a cursor key costs two lines of repaint?"""
+"""A list of any length in which a cursor key repaints two lines."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -105,7 +105,7 @@ class Lines(Thrifty, can_focus=True):
 
     def _set_height(self) -> None:
         # assigning `virtual_size` lays the whole screen out again and repaints every scrollbar on it; the room that
-        # this widget takes does not depend on its rows, so its own scrollbar is told, and nobody else
+        # this widget takes does not depend on its rows, so only its own scrollbar is updated
         self.set_reactive(Lines.virtual_size, Size(self.size.width, self.row_count))
         self.vertical_scrollbar.window_virtual_size = self.row_count
         self.scroll_y = min(self.scroll_y, self.max_scroll_y)
@@ -162,7 +162,7 @@ class Lines(Thrifty, can_focus=True):
     # ---------------------------------------------------------------- moving
 
     def place_cursor(self, index: int) -> None:
-        """Put the cursor on a row without telling anybody."""
+        """Put the cursor on a row without a message."""
         index = max(0, min(index, self.row_count - 1))
         if index != self.cursor:
             before, self.cursor = self.cursor, index
@@ -220,7 +220,7 @@ def _strip(pieces: Sequence[tuple[str, Style]], width: int, rest: Style | None =
 
 
 def cut(text: str, width: int, ellipsis: str | None = None) -> str:
-    """`text` in at most `width` cells, cut in its middle: both ends of a name tell it apart."""
+    """`text` in at most `width` cells, cut in its middle: both ends identify a name."""
     if len(text) <= width and cell_len(text) <= width:
         return text
     ellipsis = MARKS["ellipsis"] if ellipsis is None else ellipsis

@@ -1,4 +1,4 @@
-"""How is a list that belongs to no pane shown: over the screen, with rows that lead somewhere?"""
+"""A list over the screen, whose rows may lead somewhere."""
 
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
@@ -59,7 +59,7 @@ class ListingLines(ItemList[Entry]):
         return item.draw(width)
 
     def make(self) -> None:
-        """Make the entries again, after what they tell has changed."""
+        """Make the entries again, after what they show has changed."""
         first = not self.items
         self.items = self._make(self._width)
         if first:

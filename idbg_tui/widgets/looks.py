@@ -1,4 +1,4 @@
-"""What does a kind of text look like in the present theme, on this widget?"""
+"""Resolve a widget's named styles in the present theme."""
 
 from collections.abc import Mapping
 

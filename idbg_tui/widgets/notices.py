@@ -1,4 +1,4 @@
-"""What does a widget say to whoever holds it, whatever is in it?"""
+"""Messages that any widget may post."""
 
 from dataclasses import dataclass
 from typing import Literal

@@ -1,4 +1,4 @@
-"""Textual's command palette, where its keys went wrong: it takes every key at every time."""
+"""Textual's command palette with fixes for its keys."""
 
 from functools import partial
 from typing import ClassVar

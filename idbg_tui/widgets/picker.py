@@ -1,4 +1,4 @@
-"""Which one of a few? A small list over the screen, which typing makes shorter."""
+"""A small list over the screen to choose from, filtered by typing."""
 
 import re
 from collections.abc import Container
@@ -20,11 +20,11 @@ _NAME = 40  # cells of a name at most: those of files can be long
 
 
 def matching(choices: list[Choice], typed: str) -> list[Choice]:
-    """The choices that say every typed word, the nearest name first; else those whose name has its letters in order."""
+    """The choices with every typed word, the nearest name first; else those whose name has its letters in order."""
     typed = typed.lower().strip()
-    told = [choice for choice in choices if all(word in " ".join(choice).lower() for word in typed.split())]
-    if told:
-        return sorted(told, key=lambda choice: _distance(choice[0].lower(), typed))
+    matches = [choice for choice in choices if all(word in " ".join(choice).lower() for word in typed.split())]
+    if matches:
+        return sorted(matches, key=lambda choice: _distance(choice[0].lower(), typed))
     letters = re.compile(".*".join(map(re.escape, typed.replace(" ", ""))), re.IGNORECASE)
     return [choice for choice in choices if letters.search(choice[0])]
 

@@ -1,4 +1,4 @@
-"""What does a scrollbar look like on a terminal that shows no block characters?"""
+"""Scrollbars for terminals without block characters."""
 
 from typing import ClassVar
 

@@ -1,4 +1,4 @@
-"""What is the value? A question with a line to type the answer in, which is there only while it is asked."""
+"""A question with a line for the answer, visible while it is open."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -43,22 +43,22 @@ class Prompt(Vertical):
         line = self.query_one(Input)
         line.value = value
         line.selection = Selection(0, len(value))
-        self._say(question, wrong=False)
+        self._set_question(question, wrong=False)
         self.add_class("-open")
         line.focus()
 
     def refuse(self, why: str) -> None:
-        """Say what is wrong with the answer; the user may mend it."""
-        self._say(why, wrong=True)
+        """Show what is wrong with the answer; the user may correct it."""
+        self._set_question(why, wrong=True)
 
     def close(self) -> None:
         """Take the question off the screen."""
         self.remove_class("-open")
 
-    def _say(self, words: str, *, wrong: bool) -> None:
-        told = self.query_one(Static)
-        told.update(words)
-        told.set_class(wrong, "-wrong")
+    def _set_question(self, words: str, *, wrong: bool) -> None:
+        line = self.query_one(Static)
+        line.update(words)
+        line.set_class(wrong, "-wrong")
 
     def on_input_changed(self, event: Input.Changed) -> None:
         event.stop()

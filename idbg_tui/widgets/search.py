@@ -1,4 +1,4 @@
-"""How is a text looked for in rows: what finds it, which row is next, what is said of it, and where is it typed?"""
+"""Search rows for a text: the finder, the line to type in, and the keys."""
 
 import re
 from collections.abc import Callable
@@ -124,7 +124,7 @@ class SearchLine(Input):
 
     @classmethod
     def open_in(cls, holder: Widget) -> None:
-        """Open the holder's line, which is made when it is first asked for."""
+        """Open the holder's line, which is created on first use."""
         line = next(iter(holder.query(cls)), None)
         if line is None:
             line = cls()
@@ -164,7 +164,7 @@ class Searching(Widget):
         return self
 
     def seek(self, searched: Searched, text: str, *, done: bool) -> None:
-        """Look for what is typed; once it is entered (`done`), say how many rows have it."""
+        """Look for what is typed; once it is entered (`done`), flash how many rows have it."""
         count = searched.find(text, self._sought_from)
         if done and text:
             self.post_message(Flash(_outcome(text, count)))
@@ -184,6 +184,6 @@ class Searching(Widget):
 
 
 def _outcome(text: str, count: int) -> str:
-    """What to say of a search that was entered."""
+    """The sentence for a search that was entered."""
     shown = cut(text, 40)
     return f"{counted(count, 'line')} with {shown}: n and N go through them" if count else f"nothing here has {shown}"

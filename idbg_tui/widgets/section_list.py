@@ -1,4 +1,4 @@
-"""How are the rows of a view listed: drawn, told apart, copied, and marked where they are about the selected line?"""
+"""A list of a section's rows; rows about the selected node or line are marked."""
 
 from collections.abc import Callable, Sequence
 from typing import ClassVar

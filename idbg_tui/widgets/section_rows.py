@@ -1,4 +1,4 @@
-"""What is a row of the pane "Why": how is it drawn, what is it about, and where do its keys lead?"""
+"""Rows of a drawn section: how each is drawn, what it is about, and what its keys do."""
 
 import textwrap
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ INDENT = 2
 
 @dataclass(frozen=True)
 class Look:
-    """How the user looks at a view: cells of a row, files that names are told apart among, folds that are `turned`
+    """How the user looks at a view: cells of a row, files among which names are unique, folds that are `turned`
     from how they stand at first, what is looked for, whether what matters least is left out, an `order` of the
     view's own, and whether all is unfolded (`whole`), however the folds stand. While the run goes on it is `now`, and a
     phase takes `typical` seconds; `earlier` are runs of the same program that ended well. Of a picture the block in
@@ -59,7 +59,7 @@ class Row:
     """One row of a view. `key` tells it from the others, also after an update; None: the cursor does not stay on it.
 
     `draw` gives its pieces for so many cells. What it is about moves the other panes when the cursor comes to it:
-    `nodes` (the first that the shown run has), a `kernel`, or the user's `file` and `line`; `frame` is told for `W`.
+    `nodes` (the first that the shown run has), a `kernel`, or the user's `file` and `line`; `frame` is for `W`.
     `fold` is the key of what is under it, `inside` those that it is under. `before` and `after` are the graphs on
     either side of it. `sought` is what x writes a script of, `again` what to run
     with, `copied` what y copies where that is not the row, and `sides` two texts to
@@ -148,7 +148,7 @@ def sign(*, is_open: bool) -> str:
     return MARKS["open"] if is_open else MARKS["closed"]
 
 
-def said(
+def text_rows(
     text: str, look: Look, *, key: Hashable, depth: int = 0, style: str = "", inside: tuple[Hashable, ...] = ()
 ) -> Iterator[Row]:
     """A text on as many rows as it takes, so far to the right."""

@@ -11,7 +11,7 @@ from idbg.render.cells import GAP, Layout, is_number, layout, texts
 from idbg.views import tree
 from idbg.views.tree import Item, Place, Section, Table
 from idbg_tui.widgets.lines import StyledRow, cut, fit
-from idbg_tui.widgets.section_rows import INDENT, Look, Row, Rows, clipped, fixed, said, sign, wrapped
+from idbg_tui.widgets.section_rows import INDENT, Look, Row, Rows, clipped, fixed, sign, text_rows, wrapped
 
 _LEAST = 34
 _MOST_MEASURED = 1000  # rows
@@ -30,17 +30,17 @@ def rows(section: Section, look: Look, chart: Charted | None = None) -> Rows:
     layouts: dict[int, Layout] = {}
     leads = bool(found) and found[0].table is not None and not found[0].table.title
     if not leads and section.body and section.summary:
-        made.add_all(said(section.summary, look, key="summary"))
+        made.add_all(text_rows(section.summary, look, key="summary"))
     for number, item in enumerate(found):
         if item.table is not None and id(item.table) not in layouts:
             layouts[id(item.table)] = layout(item.table, found, look.width, _least(item.table), place)
         shown = layouts.get(id(item.table))
         if item.row is None:
             assert item.table is not None and shown is not None
-            made.add_all(said(item.table.title, look, key=None, style="strong") if item.table.title else ())
+            made.add_all(text_rows(item.table.title, look, key=None, style="strong") if item.table.title else ())
             summary = section.summary if number == 0 and leads else ""
             if cell_len(summary) + 1 > shown.words:
-                made.add_all(said(summary, look, key="summary"))
+                made.add_all(text_rows(summary, look, key="summary"))
                 summary = ""
             made.add(_heads(item.table, shown, summary))
         elif item.row.cells and not item.row.code:
@@ -94,7 +94,7 @@ def _listed(
         yield refers(row.key, draw)
     else:
         yield from _wrapped(row, words, indent + "  " * bool(item.table), look, refers)
-    code = said(row.code, look, key=(row.key, "code"), depth=item.depth + 2) if row.code else ()
+    code = text_rows(row.code, look, key=(row.key, "code"), depth=item.depth + 2) if row.code else ()
     for line in code:
         yield refers(line.key, line.draw)
 

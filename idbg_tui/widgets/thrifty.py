@@ -1,4 +1,4 @@
-"""Which cells of a line-API widget have to be written to the terminal again?
+"""Repaint only the changed cells of a line-API widget.
 
 Textual writes whole regions. Over SSH that is felt: a page of rows is 10 kB, a changed mark in one of them 50 bytes.
 So the lines are remembered as they were painted, and only the span of a line that differs is refreshed.
@@ -51,7 +51,7 @@ class Thrifty(ScrollView):
             return
         width, height = self.line_width, self.size.height
         if not height:
-            # hidden: it has no lines to tell, and Textual would show those that it painted last when it is shown again
+            # hidden: it has no lines, and Textual would show those that it painted last when it is shown again
             self._painted.clear()
             self.refresh()
             return

@@ -1,4 +1,4 @@
-"""Which chart of what was measured is looked at? A list over the screen, whose keys go through the charts."""
+"""The charts of measurements, over the screen."""
 
 from collections.abc import Sequence
 from pathlib import Path

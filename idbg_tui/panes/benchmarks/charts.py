@@ -1,4 +1,4 @@
-"""How do the charts of benchmark rows look in cells, and what are their numbers?"""
+"""Draw the benchmark charts in cells, or list their numbers."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What does compiling buy: how long does each backend take, to compile and to run, and does it compute the same?"""
+"""The pane Benchmarks: the measurements of each backend."""
 
 from textual.app import ComposeResult
 
@@ -12,7 +12,7 @@ from idbg_tui.state.state import State
 from idbg_tui.widgets.item_list import ItemList
 from idbg_tui.widgets.lines import Lines
 from idbg_tui.widgets.section_list import SectionLines
-from idbg_tui.widgets.section_rows import Look, said
+from idbg_tui.widgets.section_rows import Look, text_rows
 
 
 class BenchLines(SectionLines):
@@ -57,7 +57,7 @@ class BenchmarksPane(FindingPane):
         look = Look(self.lines.room - 1)
         found = bench_list.rows(state, look)
         for number, text in enumerate(_why_empty(state) if not found else ()):
-            found.add_all(said(text, look, key=("empty", number), style="dim"))
+            found.add_all(text_rows(text, look, key=("empty", number), style="dim"))
         self.lines.show_rows(found, "")
 
     # ---------------------------------------------------------------- keys

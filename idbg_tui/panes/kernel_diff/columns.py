@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from idbg_tui.widgets.cutting import told_apart
+from idbg_tui.widgets.cutting import distinct
 from idbg_tui.widgets.lines import fit
 
 FIGURE = 9  # cells of one figure
@@ -39,7 +39,7 @@ class DiffColumns:
         name = min(max([_HEAD, *map(len, names)]), max(left - _MIDDLE, min(left, _NAMES), _LEAST))
         wanted = max(map(len, middles), default=0)
         middle = min(wanted + 1, left - name) if wanted and left - name > min(wanted, _MIDDLE // 2) else 0
-        return cls(width, name, middle, figures, told_apart(names, name))
+        return cls(width, name, middle, figures, distinct(names, name))
 
     def named(self, name: str) -> str:
         """A name in its column."""

@@ -29,7 +29,7 @@ from idbg_tui.panes.kernel_diff.lines import DiffLines
 from idbg_tui.panes.kernel_diff.rows import ORDERS, Heads, Shown, Told, items
 from idbg_tui.panes.kernel_diff.stages import StageRow
 from idbg_tui.panes.searchable import FindingPane
-from idbg_tui.state import queries, soughts
+from idbg_tui.state import queries, repro_targets
 from idbg_tui.state.state import State
 from idbg_tui.widgets.lines import Lines
 from idbg_tui.widgets.search import Searched
@@ -236,7 +236,7 @@ class KernelDiffPane(FindingPane):
         if self.lines.report is None:
             self.post_message(ActionRequest("minify" if smallest else "repro"))
             return
-        found = soughts.of_row(self.lines.chosen, self.lines.report)
+        found = repro_targets.of_row(self.lines.chosen, self.lines.report)
         if isinstance(found, str):
             self.post_message(Flash(found))
         else:

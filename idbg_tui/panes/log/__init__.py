@@ -1,1 +1,1 @@
-"""What happened, in order? The pane of the events."""
+"""The pane of the events."""

@@ -9,7 +9,7 @@ from idbg.schema.events import SessionEvent
 from idbg.schema.repros import Sought
 from idbg.schema.runs import Run
 from idbg_tui.panes.log.narration import Told, tell
-from idbg_tui.state.soughts import of_event
+from idbg_tui.state.repro_targets import of_event
 
 LIMIT = 20_000
 _TRIM = 2_000  # lines are dropped this many at a time: dropping from a list's front moves all the others

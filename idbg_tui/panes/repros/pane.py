@@ -1,4 +1,4 @@
-"""Which scripts has the session that show a failure again: does each, how small is it, and how old?"""
+"""The pane Repros: the session's scripts, their status, size and age."""
 
 import time
 from collections.abc import Sequence

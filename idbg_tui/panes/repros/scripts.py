@@ -1,4 +1,4 @@
-"""What stands in a repro's scripts now, and which lines of two of them differ?"""
+"""Read a repro's scripts, and pair the lines of two of them."""
 
 import os
 from bisect import bisect_right

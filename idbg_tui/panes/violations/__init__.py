@@ -1,1 +1,1 @@
-"""What breaks the rules, and what does it cost? The pane of the violations."""
+"""The pane of the violations and what they cost."""

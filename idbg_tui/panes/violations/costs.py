@@ -1,4 +1,4 @@
-"""What does breaking each rule cost over the shown graphs, in words?"""
+"""What each broken rule costs over the shown graphs, in words."""
 
 from dataclasses import dataclass
 from functools import reduce
@@ -21,17 +21,17 @@ NO_CHANGE = "no finding allowed alone, and no rule left out alone, leaves fewer 
 
 @dataclass(frozen=True)
 class Cost:
-    """What one rule costs, in a sentence. `view` names the list that tells more, `node` is where the cost arises."""
+    """What one rule costs, in a sentence. `view` names the list with more, `node` is where the cost arises."""
 
     rule: Constraint
-    says: str
+    text: str
     view: Literal["", "memory", "partitions"] = ""
     node: NodeId | None = None
     place: int = 0  # among the sentences about this rule
 
     @property
     def key(self) -> tuple[str, str, int]:
-        """What tells this row from the others of the list, after an edit too."""
+        """Identifies this row in the list, after an edit too."""
         return self.rule.name, "cost", self.place
 
 
@@ -48,14 +48,14 @@ def costs_by_rule(state: State) -> dict[str, list[Cost]]:
 
 
 def _costs(state: State, rule: Constraint, *, first: bool) -> list[Cost]:
-    """The costs of one broken rule. What rules of one severity cost together is said of the `first` of them only."""
+    """The costs of one broken rule. What rules of one severity cost together is listed below the `first` only."""
     if rule.kind == "peak_memory":
         return [_peak(state, rule)]
     if rule.severity == "pad":
-        return [Cost(rule, said, place=place) for place, said in enumerate(_pads(state, rule, first=first))]
+        return [Cost(rule, words, place=place) for place, words in enumerate(_pads(state, rule, first=first))]
     if rule.severity == "fallback":
-        words = _falls(state) if first else ["runs on the host too: counted above"]
-        return [Cost(rule, said, "partitions", place=place) for place, said in enumerate(words)]
+        falls = _falls(state) if first else ["runs on the host too: counted above"]
+        return [Cost(rule, words, "partitions", place=place) for place, words in enumerate(falls)]
     return []
 
 

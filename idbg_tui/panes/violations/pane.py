@@ -1,4 +1,4 @@
-"""Which rules does the program break, where in the user's code, and what would mend it?"""
+"""The pane Violations: which rules the program breaks, at which lines, and what fixes them."""
 
 import re
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ _NAMES = 3
 _MANY, _WIDE = 24, 140  # nodes of a line at most where the pane has so many cells
 _CLAUSES = re.compile(rf"(.*)(?:, | {MARKS['arrow']} )")
 _LEAST = 14  # cells of names, however much a line says
-TOLD = 6.0  # seconds that what went is listed, unless a key moves the cursor before
+GONE_SECONDS = 6.0  # what went is listed so long, unless a key moves the cursor before
 
 
 class ViolationLines(ItemList[Item]):
@@ -36,13 +36,13 @@ class ViolationLines(ItemList[Item]):
 
     def __init__(self) -> None:
         super().__init__()
-        self.files: frozenset[str] = frozenset()  # that names are told apart from
+        self.files: frozenset[str] = frozenset()  # among which file names are unique
         self._rule = 0
         self._place = 0
         self._names = 0  # cells of the first few
         self._every = 0  # cells of as many as a wide pane lists
-        self._told = 0  # cells of what stands beside them
-        self._says: dict[str, int] = {}  # rule -> cells of what its lines say
+        self._text_width = 0  # cells of what stands beside them
+        self._needed: dict[str, int] = {}  # rule -> cells that its lines need
 
     def show_items(self, items: Sequence[Item], empty: str = "") -> None:
         """Show another list; the cursor stays on what it was on, wherever that is now."""
@@ -64,11 +64,11 @@ class ViolationLines(ItemList[Item]):
         self._place = max((len(_place(item, self.files)) for item in items if isinstance(item, CodeLine)), default=0)
         self._names = max((_width(item, _NAMES) for item in items if isinstance(item, CodeLine)), default=0)
         self._every = max((_width(item, _MANY) for item in items if isinstance(item, CodeLine)), default=0)
-        self._told = max((len(item.says or item.code) for item in items if isinstance(item, CodeLine)), default=0)
-        self._says = {}
+        self._text_width = max((len(item.text or item.code) for item in items if isinstance(item, CodeLine)), default=0)
+        self._needed = {}
         for item in items:
             if isinstance(item, CodeLine):
-                self._says[item.rule.name] = max(self._says.get(item.rule.name, 0), _needed(item))
+                self._needed[item.rule.name] = max(self._needed.get(item.rule.name, 0), _needed(item))
 
     def draw(self, item: Item, width: int) -> StyledRow:
         match item:
@@ -77,7 +77,7 @@ class ViolationLines(ItemList[Item]):
             case CodeLine() as line:
                 return self._line(line, width)
             case Cost() as cost:
-                return [("   ", ""), (clip(f"{MARKS['arrow']} {cost.says}", width - 3), cost.rule.severity)]
+                return [("   ", ""), (clip(f"{MARKS['arrow']} {cost.text}", width - 3), cost.rule.severity)]
             case Gone() as gone:
                 return [(clip(_gone(gone), width), "dim")]
             case rest:
@@ -96,7 +96,7 @@ class ViolationLines(ItemList[Item]):
             (name, "strong"),
             (count, ""),
             (new, "accent"),
-            (clip(item.says, room), ""),
+            (clip(item.text, room), ""),
         ]
 
     def _line(self, item: CodeLine, width: int) -> StyledRow:
@@ -104,14 +104,14 @@ class ViolationLines(ItemList[Item]):
         place = fit(_place(item, self.files), self._place) + "  "
         dots = MARKS["ellipsis"]
         left = width - len(start) - len(place) - 2
-        allotted = max(_LEAST, min(left // 2, left - self._says[item.rule.name]))
+        allotted = max(_LEAST, min(left // 2, left - self._needed[item.rule.name]))
         named = min(self._names, allotted)
         if width >= _WIDE:
-            named = min(self._every, max(allotted, left - self._told))
+            named = min(self._every, max(allotted, left - self._text_width))
         names = fit(_names(item, named), named, dots) + "  "
         room = width - len(start) - len(place) - len(names)
-        said = item.says if len(item.says) <= room else _essence(item)
-        text = _within(said, room) if said else clip(item.code, room)
+        text = item.text if len(item.text) <= room else _essence(item)
+        text = _within(text, room) if text else clip(item.code, room)
         return [(start, "accent"), (place, ""), (names, ""), (text, "dim")]
 
 
@@ -138,8 +138,8 @@ class ViolationsPane(FindingPane):
         self._checked: list[Item] = []  # with what the last edit made go
         self._empty = ""
         self._rules = 0  # the version of those that were checked
-        self._told = 0  # the version of the rules whose "gone" was told long enough
-        self._telling: Timer | None = None
+        self._gone_version = 0  # of the rules whose "gone" was listed long enough
+        self._gone_timer: Timer | None = None
 
     def compose(self) -> ComposeResult:
         yield self.lines
@@ -165,27 +165,27 @@ class ViolationsPane(FindingPane):
         self.lines.files = queries.source_files(state)
         self._checked = violation_list(checked, costs_by_rule(state))
         self._rules, self._empty = versions.rules, why_no_violations(state)
-        if any(isinstance(item, Gone) for item in self._checked) and self._told != self._rules:
-            self._tell_gone()
+        if any(isinstance(item, Gone) for item in self._checked) and self._gone_version != self._rules:
+            self._list_gone()
         self._list()
         self._go_to(state.selected)
         total = sum(queries.counts(state).values())
         self.mark = f"{total:,}" if total else _none(state)
 
-    def _tell_gone(self) -> None:
+    def _list_gone(self) -> None:
         """List what went, for a few seconds."""
-        if self._telling is not None:
-            self._telling.stop()
-        self._telling = self.set_timer(TOLD, self._forget_gone)
+        if self._gone_timer is not None:
+            self._gone_timer.stop()
+        self._gone_timer = self.set_timer(GONE_SECONDS, self._forget_gone)
 
     def _forget_gone(self) -> None:
-        if self._told != self._rules:
-            self._told = self._rules
+        if self._gone_version != self._rules:
+            self._gone_version = self._rules
             self._list()
 
     def _list(self) -> None:
-        told = self._told == self._rules
-        self.lines.show_items([item for item in self._checked if not (told and isinstance(item, Gone))], self._empty)
+        expired = self._gone_version == self._rules
+        self.lines.show_items([item for item in self._checked if not (expired and isinstance(item, Gone))], self._empty)
 
     # ---------------------------------------------------------------- the selected node
 
@@ -262,7 +262,7 @@ def _place(item: CodeLine, files: frozenset[str]) -> str:
 
 def _essence(item: CodeLine) -> str:
     """What a line says without how many other findings there are: that is left out before a number is cut."""
-    return item.says.partition(" (and ")[0]
+    return item.text.partition(" (and ")[0]
 
 
 def _within(text: str, room: int) -> str:
@@ -278,8 +278,8 @@ def _within(text: str, room: int) -> str:
 
 def _needed(item: CodeLine) -> int:
     """Cells of what a line says, if there is a number in it."""
-    said = _essence(item)
-    return len(said) if any(map(str.isdigit, said)) else 0
+    text = _essence(item)
+    return len(text) if any(map(str.isdigit, text)) else 0
 
 
 def _names(item: CodeLine, room: int) -> str:
@@ -308,7 +308,7 @@ def why_no_violations(state: State) -> str:
     run = state.run
     if queries.level(state):
         if state.accelerator is None:
-            return "no valid rules yet: mend the file in 8 Rules"
+            return "no valid rules yet: fix the file in 8 Rules"
         if queries.is_without_rules(state):
             return "no accelerator is chosen, so there are no rules: a chooses one"
         here = f"{stages.names_of(queries.level(state))}: no rule of {state.accelerator.name} is broken"

@@ -1,4 +1,4 @@
-"""How do thousands of violations become a list that can be read? By rule, then by the user's line."""
+"""Group violations by rule, then by the user's line."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from idbg.schema.violations import SEVERITIES
 from idbg_tui.panes.violations.costs import Cost
 
 MOST = 2000
-"""Nodes of one rule that are sorted by line; a rule that breaks more says how many were left out."""
+"""Nodes of one rule that are sorted by line; a rule that breaks more text how many were left out."""
 
 
 @dataclass(frozen=True)
@@ -26,12 +26,12 @@ class CodeLine:
     nodes: tuple[NodeId, ...]
     code: str = ""  # the user's, at that line
     inputs: bool = False  # no line, because these are the graph's inputs
-    says: str = ""  # what the rule's heading does not say already
+    text: str = ""  # what the rule's heading does not say already
     new: bool = False
 
     @property
     def key(self) -> tuple[str, str, int]:
-        """What tells this row from the others of the list, after an edit too."""
+        """Identifies this row in the list, after an edit too."""
         return self.rule.name, self.file, self.line
 
 
@@ -47,7 +47,7 @@ class Gone:
 
     @property
     def key(self) -> tuple[str, str, int]:
-        """What tells this row from the others of the list, after an edit too."""
+        """Identifies this row in the list, after an edit too."""
         return self.rule.name, "gone", -1
 
 
@@ -60,7 +60,7 @@ class Rest:
 
     @property
     def key(self) -> tuple[str, str, int]:
-        """What tells this row from the others of the list, after an edit too."""
+        """Identifies this row in the list, after an edit too."""
         return self.rule.name, "rest", -1
 
 
@@ -71,11 +71,11 @@ class RuleHeading:
     rule: Constraint
     count: int
     new: int
-    says: str
+    text: str
 
     @property
     def key(self) -> tuple[str, str, int]:
-        """What tells this row from the others of the list, after an edit too."""
+        """Identifies this row in the list, after an edit too."""
         return self.rule.name, "", -1
 
 
@@ -179,8 +179,9 @@ def _lines(rule: _Rule, shared: Finding) -> tuple[list[CodeLine], int]:
         finding = max(nodes_by_finding, key=lambda one: len(nodes_by_finding[one]))
         nodes = tuple(dict.fromkeys(node for nodes in nodes_by_finding.values() for node in nodes))
         new = any(one.found in rule.new for one in nodes_by_finding)
-        text = code[file, line].strip()
-        says = _besides(finding, shared, len(nodes_by_finding) - 1)
+        text = _besides(finding, shared, len(nodes_by_finding) - 1)
         inputs = (file, line) not in computed
-        lines.append(CodeLine(rule.rule, file, line, nodes, code=text, inputs=inputs, says=says, new=new))
+        lines.append(
+            CodeLine(rule.rule, file, line, nodes, code=code[file, line].strip(), inputs=inputs, text=text, new=new)
+        )
     return lines, left

@@ -1,1 +1,1 @@
-"""What did the compiler decide, and why: which frames, breaks, recompiles and guards, and where did the time go?"""
+"""The pane of the compiler's decisions: frames, breaks, recompiles, guards, times, fusion, caches."""

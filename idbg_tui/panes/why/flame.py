@@ -1,4 +1,4 @@
-"""Where does the time go, as a picture: a block for each span, as wide as it took long, what is in it below it?
+"""A flame graph of compile time: a block for each span, as wide as it took long, with its parts below it.
 
 The blocks of one depth are one row. The cursor's block is the focus: left and right go along the row, enter zooms.
 """
@@ -62,7 +62,7 @@ def _row(boxes: Sequence[Box], focus: Box) -> StyledRow:
 
 
 def _named(box: Box) -> str:
-    """The block's name, cut in its middle; its edge is a sign, so that blocks are told apart without colours."""
+    """The block's name, cut in its middle; its edge is a sign, so that blocks are distinct without colours."""
     edge, room = MARKS["guide"], box.length - 1
     span = box.timing.span
     name = next((name for name in (span_words(span), span.what) if 0 < len(name) <= room), span.what or span.name)

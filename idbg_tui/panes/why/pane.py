@@ -1,4 +1,4 @@
-"""Why did the compiler do what it did? One view of its decisions at a time, over the run in hand."""
+"""The pane Why: one view of the compiler's decisions at a time."""
 
 import time
 from collections.abc import Sequence
@@ -96,7 +96,7 @@ class WhyPane(RowKeys):
             return
         self._state, self._seen = state, seen
         if self.view == "time" and state.running and self.lines.items:
-            return  # its timer lays it: spans are told many times a second
+            return  # its timer lays it: spans arrive many times a second
         breaks = run.times_broken if run else 0
         self.mark = f"{breaks:,}" if breaks else ""
         self._lay()
@@ -156,7 +156,7 @@ class WhyPane(RowKeys):
         if state.beginning:
             return why_no_graph(state)
         if state.running:
-            return "compiling: what is decided is listed here as torch tells it"
+            return "compiling: decisions are listed here as torch makes them"
         return views.empty(self.view, self._run)
 
     # ---------------------------------------------------------------- which view, and how
@@ -202,7 +202,7 @@ class WhyPane(RowKeys):
         self._again(replace(self.look, hiding=not self.look.hiding))
 
     def reveal(self, decision: Decision) -> None:
-        """Show the view of a decision, with the cursor on the row that tells of it; what it is under is unfolded."""
+        """Show the view of a decision, with the cursor on its row; what it is under is unfolded."""
         self.choose_view(views.OF_KIND[decision.kind])
         run, state = self._run, self._state
         if run is None or state is None:
@@ -211,7 +211,7 @@ class WhyPane(RowKeys):
         everything = self._made(state, run, replace(self.look, whole=True))
         found = views.row_of(everything, decision)
         if found is None:
-            self._again(self.look, f"{self.view}: no row of its own tells of it")
+            self._again(self.look, f"{self.view}: it has no row of its own")
             return
         row = everything[found]
         for fold in row.inside:

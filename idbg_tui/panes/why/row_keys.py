@@ -1,4 +1,4 @@
-"""Where do keys lead from a row of the pane "Why": to a graph beside it, an editor, a script, another run, a pair?"""
+"""Keys of the rows of the pane Why."""
 
 from idbg.schema.code import Kernel
 from idbg.schema.graphs import GraphId, NodeId
@@ -33,11 +33,11 @@ class RowKeys(FindingPane):
 
     @property
     def _run(self) -> Run | None:
-        """The run whose decisions are told."""
+        """The run whose decisions are shown."""
         raise NotImplementedError
 
     def show_marks(self) -> None:
-        """What is marked is another: say so."""
+        """Show what is marked now."""
         raise NotImplementedError
 
     @property
@@ -117,8 +117,7 @@ class RowKeys(FindingPane):
     def action_edit(self) -> None:
         """Open the row's line in the user's editor; of a row without one, what the key does."""
         row = self.lines.chosen
-        asked = EditorRequest(row.file, row.line) if row is not None and row.file else ActionRequest("edit")
-        self.post_message(asked)
+        self.post_message(EditorRequest(row.file, row.line) if row is not None and row.file else ActionRequest("edit"))
 
     def action_repro(self, smallest: bool = False) -> None:
         """A script of the row's break, recompile or node; of a row without one, what the key does."""

@@ -1,4 +1,4 @@
-"""Which views are there, which is shown, and how much has each? One line, which can be clicked."""
+"""A line with the names of the views and their counts, which can be clicked."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class ViewLine(Widget):
         self._shown: tuple[ViewName, tuple[tuple[ViewName, int], ...], str] = (VIEWS[0], (), "")
 
     def show(self, view: ViewName, counts: Mapping[ViewName, int], words: str) -> None:
-        """Name the views; `words` is said after them."""
+        """Name the views; `words` come after them."""
         shown = view, tuple(counts.items()), words
         if shown != self._shown:
             self._shown = shown
@@ -40,7 +40,9 @@ class ViewLine(Widget):
 
     def render(self) -> Content:
         view, _, words = self._shown
-        styles = [(f"{said}  ", "bold $primary" if name == view else "$foreground 60%") for name, said in self._names()]
+        styles = [
+            (f"{label}  ", "bold $primary" if name == view else "$foreground 60%") for name, label in self._names()
+        ]
         return Content.assemble(*styles, (words, "$warning"))
 
     def _names(self) -> list[tuple[ViewName, str]]:
@@ -48,17 +50,17 @@ class ViewLine(Widget):
         view, counts, words = self._shown
         known = dict(counts)
         counted = [(name, f"{name} {known[name]:,}" if known.get(name) else name) for name in VIEWS]
-        short = [(name, said if name == view else name[:_SHORT]) for name, said in counted]
+        short = [(name, label if name == view else name[:_SHORT]) for name, label in counted]
         ways = (counted, [(name, name) for name in VIEWS], short)
-        framed = [[(name, f"[{said}]" if name == view else said) for name, said in way] for way in ways]
+        framed = [[(name, f"[{label}]" if name == view else label) for name, label in way] for way in ways]
         room = self.size.width - 1 - len(words)  # the padding, but for the gap after the last
-        return next((way for way in framed if sum(len(said) + _GAP for _, said in way) - _GAP <= room), framed[-1])
+        return next((way for way in framed if sum(len(label) + _GAP for _, label in way) - _GAP <= room), framed[-1])
 
     def on_click(self, event: events.Click) -> None:
         event.stop()
         end = 1
-        for name, said in self._names():
-            end += len(said) + _GAP
+        for name, label in self._names():
+            end += len(label) + _GAP
             if event.x < end:
                 self.post_message(self.Chosen(name))
                 return

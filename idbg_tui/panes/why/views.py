@@ -14,7 +14,7 @@ from idbg.views.tree import Options
 from idbg_tui.panes.why import flame
 from idbg_tui.widgets import sections
 from idbg_tui.widgets.search import pattern
-from idbg_tui.widgets.section_rows import Look, Row, Rows, first_match, said
+from idbg_tui.widgets.section_rows import Look, Row, Rows, first_match, text_rows
 
 ViewName = Literal["frames", "breaks", "recompiles", "guards", "time", "passes", "fusion", "cache"]
 VIEWS: tuple[ViewName, ...] = ("frames", "breaks", "recompiles", "guards", "time", "passes", "fusion", "cache")
@@ -67,7 +67,7 @@ def _listed(name: ViewName, run: Run, look: Look) -> Sequence[Row]:
             if section.body:
                 rows.extend(sections.rows(section, look, flame.rows))
             elif not look.query:
-                rows.add_all(said(section.summary, look, key=section.title, style="dim"))
+                rows.add_all(text_rows(section.summary, look, key=section.title, style="dim"))
     return rows
 
 
@@ -102,7 +102,7 @@ def text_of(row: Row) -> str:
 
 
 def row_of(rows: Sequence[Row], decision: Decision) -> int | None:
-    """The row that tells of a decision: it is about the same node, kernel, line or frame, and has most of its words."""
+    """The row of a decision: it is about the same node, kernel, line or frame, and has most of its words."""
     words = set(decision.words.split())
 
     def likeness(row: Row) -> int:
@@ -111,7 +111,7 @@ def row_of(rows: Sequence[Row], decision: Decision) -> int | None:
         line = bool(row.file) and (row.file, row.line) == (decision.file, decision.line)
         frame = bool(row.frame) and row.frame == decision.frame
         alike = 4 * nodes + 4 * kernel + 4 * line + 2 * frame
-        said = text_of(row) if alike and not row.head else ""
-        return alike * _WHOLE + len(words.intersection(said.split())) if said else 0
+        text = text_of(row) if alike and not row.head else ""
+        return alike * _WHOLE + len(words.intersection(text.split())) if text else 0
 
     return first_match(rows, likeness)

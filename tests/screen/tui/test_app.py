@@ -181,7 +181,7 @@ async def test_an_edit_of_the_rules_shows_what_went_and_keeps_the_cursor(
 
 async def test_rules_that_nothing_breaks_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("idbg_tui.state.state.ONE_EDIT", 0.0)
-    monkeypatch.setattr("idbg_tui.panes.violations.pane.TOLD", 0.05)
+    monkeypatch.setattr("idbg_tui.panes.violations.pane.GONE_SECONDS", 0.05)
     app = app_of("attention", tmp_path)
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)

@@ -105,11 +105,11 @@ def test_a_thread_answers_the_last_questions() -> None:
             done.set()
 
     counter = CostThread(tell)
-    counter.ask([first])
-    counter.ask([last])
+    counter.start([first])
+    counter.start([last])
     assert done.wait(20)
     done.clear()
-    counter.ask([CostQuestion(last.findings, {})])  # after it was idle, too
+    counter.start([CostQuestion(last.findings, {})])  # after it was idle, too
     assert done.wait(20)
     assert not any(isinstance(one, RuleCosts) and one.complete for findings, one in told if findings is first.findings)
 

@@ -6,7 +6,7 @@ import pytest
 from textual.pilot import Pilot
 
 from idbg_tui.app import IdbgApp
-from idbg_tui.controllers.asked import Asked
+from idbg_tui.controllers.routes import MessageRoutes
 from idbg_tui.messages import NodeChosen
 from idbg_tui.panes.graph.rows import GraphLines
 from tests.harness.recorded import app_of
@@ -45,7 +45,7 @@ async def test_the_row_under_the_cursor_is_selected_however_late_the_app_hears_o
     async with app.run_test(size=SIZE) as pilot:
         await begin_at(app, pilot, begin)
         with monkeypatch.context() as held:
-            held.setattr(Asked, "on_node_chosen", lambda app, message: late.append(message))
+            held.setattr(MessageRoutes, "on_node_chosen", lambda app, message: late.append(message))
             await pilot.press("slash", *"op:perm", "enter")
             await pilot.pause()
         for message in late:

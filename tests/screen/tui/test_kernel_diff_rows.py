@@ -28,7 +28,7 @@ from idbg_tui.panes.kernel_diff.launches import heads, kernel_columns, kernel_ro
 from idbg_tui.panes.kernel_diff.outputs import badness, tensor_columns, tensor_row
 from idbg_tui.panes.kernel_diff.rows import ORDERS, Item, Shown, Told, items
 from idbg_tui.widgets.charts import Series, log_chart
-from idbg_tui.widgets.cutting import told_apart
+from idbg_tui.widgets.cutting import distinct
 from tests.harness.compared import report
 
 
@@ -128,7 +128,7 @@ def test_two_values_are_told_with_as_many_digits_as_tell_them_apart() -> None:
 @pytest.mark.parametrize("width", [78, 108])
 def test_long_names_that_differ_are_not_cut_to_the_same(width: int) -> None:
     names = [f"layers.{at}.self_attention.{part}_projection.weight" for at in range(12) for part in "qkv"]
-    shown = told_apart([*names, "x"], 20)
+    shown = distinct([*names, "x"], 20)
     assert len(set(shown.values())) == len(names) + 1
     assert all(len(text) <= 20 for text in shown.values())
     meta = TensorMeta("float32", (3, 100, 200), (20000, 200, 1), "cpu")

@@ -10,7 +10,7 @@ from tests.harness.rule_texts import FALL, PAD, PEAK
 
 
 def said(state: State) -> dict[str, list[str]]:
-    return {rule: [cost.says for cost in found] for rule, found in costs_by_rule(state).items()}
+    return {rule: [cost.text for cost in found] for rule, found in costs_by_rule(state).items()}
 
 
 def test_a_pad_rule_says_what_it_adds_to_bytes_and_flops() -> None:
@@ -64,7 +64,7 @@ def test_the_peak_is_named_where_it_is_the_largest() -> None:
     state = under("mlp_train", PEAK)
     ((cost,),) = costs_by_rule(state).values()
     assert cost.node is not None and cost.node.graph.stage == "backward"
-    assert f"the peak is at {cost.node.name} in backward: " in cost.says and "M lists them" in cost.says
+    assert f"the peak is at {cost.node.name} in backward: " in cost.text and "M lists them" in cost.text
 
 
 def test_what_only_the_graphs_inputs_break_cuts_nothing() -> None:

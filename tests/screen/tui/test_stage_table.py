@@ -12,7 +12,7 @@ from idbg.format.amounts import column_figure
 from idbg.schema.diff import DiffReport, KernelError, TensorDiff
 from idbg.schema.graphs import NodeId
 from idbg_tui.app import IdbgApp
-from idbg_tui.controllers.asked import Asked
+from idbg_tui.controllers.routes import MessageRoutes
 from idbg_tui.panes.kernel_diff.lines import DiffLines
 from idbg_tui.panes.kernel_diff.rows import Shown, Told, items
 from idbg_tui.panes.kernel_diff.stages import StageColumns, StageRow, stage_row, stage_rows
@@ -123,7 +123,7 @@ async def test_p_shows_what_the_pass_did_and_a_line_of_it_leads_to_its_node(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copied: list[str] = []
-    monkeypatch.setattr(Asked, "on_copy_request", lambda _, asked: copied.append(asked.text))
+    monkeypatch.setattr(MessageRoutes, "on_copy_request", lambda _, asked: copied.append(asked.text))
     async with opened(tmp_path, recorded_by_a_pass()) as (app, pilot, _):
         await pilot.press("p")
         await settle(pilot)
@@ -156,7 +156,7 @@ async def test_p_says_why_there_is_no_pass_to_show(tmp_path: Path) -> None:
 
 async def test_e_opens_what_made_it_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[str, int]] = []
-    monkeypatch.setattr(Asked, "on_editor_request", lambda _, asks: asked.append((asks.path, asks.line)))
+    monkeypatch.setattr(MessageRoutes, "on_editor_request", lambda _, asks: asked.append((asks.path, asks.line)))
     async with opened(tmp_path, recorded_by_a_pass()) as (_, pilot, lines):
         await pilot.press("e")
         await settle(pilot)

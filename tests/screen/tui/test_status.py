@@ -129,8 +129,8 @@ def test_a_run_that_strict_mode_stopped_names_its_repro() -> None:
 
 
 def test_violations_of_another_graph_of_the_stage_are_pointed_to() -> None:
-    assert flashes.elsewhere(state_of("resnet")) is None
-    said = flashes.elsewhere(state_of("mlp_train"))
+    assert flashes.in_other_graph(state_of("resnet")) is None
+    said = flashes.in_other_graph(state_of("mlp_train"))
     assert said is not None and "in backward: v goes there" in said[0]
 
 

@@ -36,8 +36,8 @@ def test_nodes_of_one_line_are_one_row() -> None:
 def test_the_heading_says_what_all_its_lines_share_and_a_line_the_rest() -> None:
     graph, checks = chain(4), checked(RELU)
     heading, *lines = violation_list([(checks.findings(graph), checks.change(graph))])
-    assert isinstance(heading, RuleHeading) and "relu is denied" in heading.says
-    assert all(isinstance(line, CodeLine) and line.says == "" and line.code for line in lines)
+    assert isinstance(heading, RuleHeading) and "relu is denied" in heading.text
+    assert all(isinstance(line, CodeLine) and line.text == "" and line.code for line in lines)
 
 
 def test_what_appeared_is_new_and_what_went_is_listed_as_gone() -> None:

@@ -81,7 +81,7 @@ async def test_what_went_is_at_the_end_and_goes_at_the_next_step(
 
 async def test_what_went_is_forgotten_after_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("idbg_tui.state.state.ONE_EDIT", 0.0)
-    monkeypatch.setattr("idbg_tui.panes.violations.pane.TOLD", 0.2)
+    monkeypatch.setattr("idbg_tui.panes.violations.pane.GONE_SECONDS", 0.2)
     app = app_of("resnet", tmp_path)
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
@@ -155,7 +155,7 @@ def test_names_are_cut_and_the_percents_of_a_narrow_list_are_not() -> None:
     lines = ViolationLines()
     lines.items = violation_list(checked)
     lines._measure(lines.items)
-    costs = [item.says.partition(" (and ")[0].rpartition(": ")[2] for item in lines.items if isinstance(item, CodeLine)]
+    costs = [item.text.partition(" (and ")[0].rpartition(": ")[2] for item in lines.items if isinstance(item, CodeLine)]
     shown = ["".join(text for text, _ in lines.row(row, 78)) for row in rows_of(lines)]
     assert sum(" % bytes" in cost for cost in costs) > 3
     assert all(row.endswith(cost) and len(row) <= 78 for row, cost in zip(shown, costs, strict=True))

@@ -1,4 +1,4 @@
-"""Which controller hears what a pane posts?"""
+"""Route the messages of panes to their controllers."""
 
 from typing import TYPE_CHECKING
 
@@ -7,8 +7,8 @@ if TYPE_CHECKING:
     from idbg_tui.controllers.table import Controllers
 
 
-class Asked:
-    """The app's handlers of what is for one controller alone."""
+class MessageRoutes:
+    """The app's handlers of messages that one controller handles."""
 
     controllers: "Controllers"
 

@@ -1,4 +1,4 @@
-"""What can be shown again, of where the cursor is: a violation, how the run failed, what feeds a node?"""
+"""Choose what a repro shows: a violation, a failure of the run, or the inputs of a node."""
 
 from idbg.schema import events
 from idbg.schema.diff import DiffReport, KernelError, TensorDiff
@@ -63,7 +63,7 @@ def of_row(item: object, report: DiffReport) -> Sought | str:
 
 
 def of_event(event: SessionEvent, run: Run | None) -> Sought | None:
-    """What an event tells of that can be shown again: a break, a recompile, a failure."""
+    """What a repro of an event shows: a break, a recompile, a failure."""
     match event:
         case events.GraphBroke(graph_break=broke):
             return Sought("break", place=_place(broke.file, broke.line))

@@ -16,7 +16,7 @@ from idbg.schema.programs import Failure, Program
 from idbg.schema.repros import MinifyProgress, Sought
 from idbg_tui.app import IdbgApp
 from idbg_tui.palette import IdbgCommands
-from idbg_tui.state import soughts
+from idbg_tui.state import repro_targets
 from idbg_tui.state.state import State
 from tests.harness.live import FakeSession, living
 from tests.harness.recorded import INFERENCE, chain
@@ -112,7 +112,7 @@ async def test_what_took_the_worker_with_it_is_made_again_by_the_search_also_for
 
 async def test_a_run_that_was_cancelled_has_not_failed() -> None:
     async with opened(failure=Failure(kind="cancelled", message="cancelled")) as (app, session, pilot):
-        assert soughts.of_failure(app.state) is None
+        assert repro_targets.of_failure(app.state) is None
         assert not (await asked(pilot, session, "7", "X")).startswith("minify failure")
 
 
@@ -183,7 +183,7 @@ def test_of_a_run_that_goes_on_nothing_is_asked_for_but_violations(failure: Fail
     state.apply([events.RunStarted(run=1, program=Program("m.py"), target=state.target)])
     state.apply([events.GraphCaptured(run=1, graph=chain(3))])
     assert state.choose(chain(3).node_id("relu_1")) and state.graph_id == INFERENCE
-    assert soughts.of_selected(state) is None and "has not ended" in soughts.why_none(state)
+    assert repro_targets.of_selected(state) is None and "has not ended" in repro_targets.why_none(state)
     state.apply([events.RunEnded(run=1, verdict="clean", seconds=1.0, failure=failure)])
-    found = soughts.of_selected(state)
+    found = repro_targets.of_selected(state)
     assert found is not None and found.kind == ("failure" if failure else "node")
