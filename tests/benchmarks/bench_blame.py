@@ -55,7 +55,7 @@ def main() -> None:
     model, image = torchvision.models.resnet18(), torch.randn(2, 3, SIZE, SIZE)
     cases: dict[str, dict[str, Any]] = {"clean": {}, "a wrong joint pass": {"joint_custom_post_pass": halved}}
     for name, options in cases.items():
-        with timed(observed_run.Observed, "stages") as staged, timed(comparison, "run_float64") as float64:
+        with timed(observed_run.ObservedRun, "stages") as staged, timed(comparison, "run_float64") as float64:
             asked = KernelDiff(model, image, loss=lambda out: out.square().mean(), per_kernel=True, options=options)
             guilty = asked.compare().first_wrong_stage
         told = f"{guilty.stage}, {guilty.node}" if guilty else "nothing"
