@@ -107,9 +107,10 @@ def test_a_reference_of_a_triton_op_is_refused_as_it_would_have_no_effect():
 
 
 def test_an_op_that_changes_its_arguments_is_replayed_alone():
-    from idbg.engine.kerneldiff.kernel_attribution.isolated import judge_isolated, replay
+    from idbg.engine.kerneldiff.kernel_attribution.isolated import judge_isolated
     from idbg.engine.kerneldiff.kernel_attribution.plan import plan_launch
     from idbg.engine.kerneldiff.kernel_attribution.recorder import LaunchRecorder
+    from idbg.engine.kerneldiff.kernel_attribution.replay import replay
 
     torch.manual_seed(0)
     x = torch.randn(16, 16)
@@ -119,8 +120,8 @@ def test_an_op_that_changes_its_arguments_is_replayed_alone():
     watch, number = observed.again.observation.launches[at]
     plan = plan_launch(watch, number)
     assert list(plan.sources) == ["add"]  # the buffer that it was given, and not what that was computed from
-    taking = LaunchRecorder(plan)
-    with taking.listening(), torch.no_grad():
+    recorder = LaunchRecorder(plan)
+    with recorder.recording(), torch.no_grad():
         observed.again.call(x)
-    (alone,), reasons = judge_isolated(plan, taking.taken, replay(plan, taking.taken))
+    (alone,), reasons = judge_isolated(plan, recorder.recorded, replay(plan, recorder.recorded))
     assert not reasons and not alone.bad and alone.run.excess <= 1

@@ -1,4 +1,4 @@
-"""How is a kernel defined in a wrapper, and which of its arguments does it only write?"""
+"""Parse a wrapper's module: the definition of a kernel, and the arguments that the kernel only writes."""
 
 import ast
 import re
@@ -13,8 +13,8 @@ _PARAMETER = re.compile(r"(\w+)\s*$")
 
 @dataclass(frozen=True)
 class Definition:
-    """The statement of a wrapper's module that defines a kernel ("" of an extern one), and the names of the kernel's
-    own arguments, in order.
+    """The statement of a wrapper's module that defines a kernel ("" for an extern one), and the kernel's own
+    parameters, in order.
     """
 
     text: str = ""
@@ -27,7 +27,7 @@ class Definition:
 
 
 def definition_of(module: str, launch: Launch) -> Definition:
-    """The definition of the kernel that a launch of this wrapper calls."""
+    """The definition of the kernel that this launch of the wrapper calls."""
     name = launch.text.partition("(")[0].removesuffix(".run")
     for statement in ast.parse(module).body:
         match statement:
@@ -56,9 +56,8 @@ def _parameters(name: str, call: ast.Call) -> Iterator[str]:
 
 
 def only_written(launch: Launch, definition: Definition, changed: Iterable[str]) -> frozenset[str]:
-    """The names in a launch whose memory it writes without having read it: nothing of what is there may matter.
-
-    None that is written in place, as `changed` says.
+    """The buffers in a launch whose memory it writes without reading it: their previous content must not matter.
+    Excludes what is `changed` in place.
     """
     call = ast.parse(launch.text, mode="eval").body
     if not isinstance(call, ast.Call):
@@ -73,7 +72,7 @@ def only_written(launch: Launch, definition: Definition, changed: Iterable[str])
 
 
 def around(module: str, needed: Iterable[str]) -> list[str]:
-    """The imports and assignments of a wrapper's module that these names stand on, as they are written."""
+    """The imports and assignments of a wrapper's module that these names depend on, as they are written."""
     statements: dict[str, tuple[int, ast.stmt]] = {}
     body = ast.parse(module).body
     for place, statement in enumerate(body):
@@ -91,7 +90,7 @@ def around(module: str, needed: Iterable[str]) -> list[str]:
 
 
 def assignment(module: str, name: str) -> str:
-    """What the wrapper's `call` assigns to a name, as Python; "" where that is more or less than one statement."""
+    """The value that the wrapper's `call` assigns to a name, as Python; "" unless it is exactly one statement."""
     functions = (node for node in ast.walk(ast.parse(module)) if isinstance(node, ast.FunctionDef))
     call = next((function for function in functions if function.name == "call"), None)
     assigns = [node for node in ast.walk(call) if isinstance(node, ast.Assign)] if call is not None else []

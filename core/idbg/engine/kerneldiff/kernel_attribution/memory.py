@@ -1,6 +1,6 @@
-"""Which memory does a buffer have, and has it been changed?
+"""Address, compare and copy the memory of a launch's buffers.
 
-A buffer of a wrapper is a name for a while: `buf7 = buf0; del buf0  # reuse`. What counts is the memory itself.
+A buffer of a wrapper is only a name for some memory: `buf7 = buf0; del buf0 # reuse`. What is compared is the memory.
 """
 
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from torch.utils._pytree import tree_leaves
 
 @dataclass(frozen=True)
 class MemoryRegion:
-    """Where a strided tensor lies, without holding it: `start` is the address of its storage."""
+    """The address and layout of a strided tensor, without a reference to it. `start` is the address of its storage."""
 
     start: int
     offset: int
@@ -24,13 +24,13 @@ class MemoryRegion:
 
     @classmethod
     def of(cls, value: Tensor) -> "MemoryRegion":
-        """The place of a tensor that has memory."""
+        """The region of a tensor that has memory."""
         start = value.untyped_storage().data_ptr()
         return cls(start, int(value.storage_offset()), tuple(value.shape), value.stride(), value.dtype, value.device)
 
     @property
     def span(self) -> tuple[int, int]:
-        """The addresses from its first byte to behind its last."""
+        """The address of the first byte, and the address after the last."""
         size = self.dtype.itemsize
         first = self.start + self.offset * size
         if not all(self.shape):
@@ -38,19 +38,21 @@ class MemoryRegion:
         return first, first + size * (1 + sum((n - 1) * s for n, s in zip(self.shape, self.stride, strict=True)))
 
     @property
-    def form(self) -> Tensor:
-        """A tensor of this form, with no memory."""
+    def layout(self) -> Tensor:
+        """A meta tensor with this layout."""
         first, end = self.span
         whole = torch.empty(self.offset + (end - first) // self.dtype.itemsize, dtype=self.dtype, device="meta")
         return whole.as_strided(self.shape, self.stride, self.offset)
 
     def within(self, storage: torch.UntypedStorage) -> Tensor:
-        """The tensor at the same place of another storage, or of the same one."""
+        """The tensor with this layout in another storage."""
         empty = torch.empty(0, dtype=self.dtype, device=storage.device)
         return empty.set_(storage, self.offset, self.shape, self.stride)
 
-    def seen_from(self, other: Tensor) -> Tensor | None:
-        """The tensor at this place, by way of another that has the same storage; None where it has not."""
+    def read_through(self, other: Tensor) -> Tensor | None:
+        """The tensor of this region, taken from another tensor with the same storage; None if the storage is another
+        one.
+        """
         storage = other.untyped_storage()
         own = storage.data_ptr()
         moved = self.start + self.offset * self.dtype.itemsize - own
@@ -61,12 +63,12 @@ class MemoryRegion:
 
 
 def strided(value: object) -> bool:
-    """Whether it is a tensor with memory that can be looked at as such."""
+    """Whether it is a tensor with strided memory."""
     return isinstance(value, Tensor) and value.layout == torch.strided and not value.is_meta
 
 
 def overlap(one: MemoryRegion, others: Iterable[object]) -> bool:
-    """Whether one of these tensors has memory of the place."""
+    """Whether one of these tensors overlaps the region."""
     first, end = one.span
     for other in tree_leaves(list(others)):
         if strided(other):
@@ -79,7 +81,7 @@ def overlap(one: MemoryRegion, others: Iterable[object]) -> bool:
 _WORDS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
-def same(one: Tensor, other: Tensor) -> bool:
+def same_bits(one: Tensor, other: Tensor) -> bool:
     """Whether both hold the same bits, element by element."""
     word = _WORDS.get(one.dtype.itemsize)
     if word is None:
@@ -88,13 +90,13 @@ def same(one: Tensor, other: Tensor) -> bool:
 
 
 class MemoryCopies:
-    """Copies of memory, storage by storage: tensors that share memory share it in the copies too."""
+    """Copies of storages. Tensors that share memory share it in the copies."""
 
     def __init__(self) -> None:
         self.storages: dict[int, torch.UntypedStorage] = {}
 
-    def take(self, value: object) -> object:
-        """Copy the memory of a tensor, and give its place, at which the copy has it; anything else as it is."""
+    def add(self, value: object) -> object:
+        """Copy a tensor's storage and return its region; return anything else unchanged."""
         if not isinstance(value, Tensor):
             return value
         if not strided(value):
@@ -105,10 +107,10 @@ class MemoryCopies:
         return place
 
     def at(self, place: MemoryRegion) -> Tensor:
-        """The tensor at this place, in the copies."""
+        """The tensor of this region in the copies."""
         return place.within(self.storages[place.start])
 
-    def again(self) -> "MemoryCopies":
+    def duplicate(self) -> "MemoryCopies":
         """Copies of the copies, as they are now."""
         copies = MemoryCopies()
         copies.storages = {start: storage.clone() for start, storage in self.storages.items()}  # type: ignore[no-untyped-call]

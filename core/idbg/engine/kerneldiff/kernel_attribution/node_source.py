@@ -1,4 +1,4 @@
-"""How are the nodes of a launch written as Python that runs in eager and in float64 alike?"""
+"""Write a launch's nodes as Python that runs in eager and in float64."""
 
 import importlib.util
 import math
@@ -15,8 +15,8 @@ from idbg.engine.repro.source import name_of
 
 @dataclass
 class NodeSource:
-    """Lines of Python, one a node, in which `floating(DTYPE)` and `where` stand for what differs between the two ways;
-    `imports` are packages that register what they call.
+    """Lines of Python, one per node, with `floating(DTYPE)` and `where` in place of dtypes and devices. `imports` are
+    packages that register ops.
     """
 
     lines: list[str] = field(default_factory=list)
@@ -24,10 +24,10 @@ class NodeSource:
 
 
 def node_source(gm: GraphModule) -> NodeSource:
-    """The graph's computed nodes, below the user's lines that they are from. Raises ValueError for what has no spelling
-    or stands on the program.
+    """The graph's computed nodes, each below the user's line. Raises ValueError for a node that cannot be written or
+    needs the program.
     """
-    told, last = NodeSource(), ""
+    source, last = NodeSource(), ""
     for node in gm.graph.nodes:
         if node.op in ("placeholder", "output", "get_attr"):
             continue
@@ -35,12 +35,12 @@ def node_source(gm: GraphModule) -> NodeSource:
             raise ValueError(f"{node.name} calls what only a graph module can")
         file, line, _ = user_line(node.meta.get("stack_trace") or "")
         if file and (place := f"# {file}:{line}") != last:
-            told.lines.append(place)
+            source.lines.append(place)
             last = place
-        given = [_value(each) for each in node.args]
-        given += [f"{name}={_value(each)}" for name, each in node.kwargs.items()]
-        told.lines.append(f"{name_of(node.name)} = {_target(node, told.imports)}({', '.join(given)})")
-    return told
+        arguments = [_value(each) for each in node.args]
+        arguments += [f"{name}={_value(each)}" for name, each in node.kwargs.items()]
+        source.lines.append(f"{name_of(node.name)} = {_target(node, source.imports)}({', '.join(arguments)})")
+    return source
 
 
 def _target(node: Node, imports: set[str]) -> str:

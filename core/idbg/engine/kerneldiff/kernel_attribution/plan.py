@@ -1,4 +1,4 @@
-"""Which nodes does one launch stand for, between the buffers that it reads and those that it writes?"""
+"""Plan the replay of one launch: the buffers that it reads and writes, and the graph of the nodes that it computes."""
 
 import ast
 from collections.abc import Iterable, Mapping
@@ -9,14 +9,15 @@ from torch import Tensor
 from torch.fx import Graph, GraphModule, Node
 
 from idbg.engine.instrument.wrapper_lines import Launch, Wrapper, read_wrapper
+from idbg.engine.kerneldiff.kernel_attribution.definition import Definition, definition_of, only_written
 from idbg.engine.kerneldiff.kernels.buffers import NodeBuffer, changes_of
 from idbg.engine.kerneldiff.kernels.watch import Watch
 
 
 @dataclass(frozen=True)
 class InputSource:
-    """Where the value of a node that the launch's nodes begin with is: in the buffer or input `name`, as it was when it
-    was `written`, the place of a launch (-1: as the graph was called). What the launch itself `takes` is taken there.
+    """Where the value of an input node of the launch's nodes is: in the buffer or graph input `name`, as the launch
+    `written` left it (-1: as the graph was called). If the launch itself `takes` the buffer, it is read at the call.
     """
 
     name: str
@@ -26,8 +27,8 @@ class InputSource:
 
 @dataclass(frozen=True)
 class LaunchPlan:
-    """One launch of a wrapper: what it `writes`, and what its nodes are computed from. `nodes` is their graph, with a
-    placeholder of the node's own name for each of `sources`, in that order.
+    """One launch of a wrapper, and the buffers that it `writes`. `nodes` is the graph of its nodes, with a placeholder
+    for each of `sources`, in that order and with the same names.
     """
 
     watch: Watch
@@ -39,12 +40,11 @@ class LaunchPlan:
 
     @property
     def launch(self) -> Launch:
-        """The launch itself."""
         return self.wrapper.launches[self.number]
 
     @cached_property
     def steps(self) -> dict[str, int]:
-        """What it reads that is a step inside of a node, and no node's value, by the launch that wrote it."""
+        """Buffers that it reads which hold an intermediate step of a node, and the launches that wrote them."""
         tensors = {node.name for node in self.nodes.graph.nodes if isinstance(node.meta.get("val"), Tensor)}
         if all(source.takes for node, source in self.sources.items() if node in tensors):
             return {}
@@ -54,8 +54,31 @@ class LaunchPlan:
         return {name: by for name, by in written.items() if by >= 0 and name not in held}
 
     @cached_property
+    def definition(self) -> Definition:
+        """The definition of its kernel in the wrapper's module."""
+        return definition_of(self.watch.code.text, self.launch)
+
+    @cached_property
+    def output_only(self) -> frozenset[str]:
+        """The buffers that it only writes: their previous content must not matter."""
+        return only_written(self.launch, self.definition, changes_of(self.watch.graph))
+
+    @cached_property
+    def members(self) -> list[tuple[str, str]]:
+        """The names that stand for a part of the launch's result, each after the name that it is a part of, with their
+        values as Python.
+        """
+        wanted, found = [buffer.name for buffer in self.writes], dict[str, str]()
+        while wanted:
+            name = wanted.pop()
+            if name in self.wrapper.members and name not in found:
+                found[name] = self.wrapper.members[name]
+                wanted.append(found[name].partition("[")[0])
+        return list(reversed(found.items()))
+
+    @cached_property
     def constants(self) -> dict[str, Tensor]:
-        """The tensors of the wrapper's module that its call names, by those names."""
+        """The tensors of the wrapper's module that its call names."""
         names = [node.id for node in ast.walk(ast.parse(self.launch.text)) if isinstance(node, ast.Name)]
         held = vars(self.watch.graph.module)
         return {
@@ -63,20 +86,25 @@ class LaunchPlan:
         }
 
     def writer(self, name: str, before: int) -> int:
-        """The launch that last wrote the buffer before this one; -1 where the graph came with it."""
+        """The last launch before this one that wrote the buffer; -1 for a value that the graph was called with."""
         points = self.wrapper.writes.get(name, ())
         return max((at for point in points if (at := self.wrapper.points[point].launch) < before), default=-1)
 
     def readers(self, name: str) -> tuple[int, ...]:
-        """The launches after it that read the buffer's value, until another writes to it."""
+        """The later launches that read the buffer's value, until another one writes to it."""
         points = self.wrapper.writes.get(name, ())
         again = min((at for point in points if (at := self.wrapper.points[point].launch) > self.number), default=None)
         last = len(self.wrapper.launches) if again is None else again + 1
         return tuple(at for at in range(self.number + 1, last) if name in self.wrapper.launches[at].takes)
 
 
+def placeholders(gm: GraphModule) -> list[Node]:
+    """The graph's inputs."""
+    return [node for node in gm.graph.nodes if node.op == "placeholder"]
+
+
 def plan_launch(watch: Watch, number: int) -> LaunchPlan:
-    """The plan of the launch at this place of the wrapper. Its graph has no nodes where no buffer of it holds one."""
+    """The plan of this launch of the wrapper. Its graph is empty if none of its buffers holds a node's value."""
     tensors = {*watch.graph.inputs, *(buffer.name for buffer in watch.graph.buffers)}
     wrapper = read_wrapper(watch.code, tensors, changes_of(watch.graph), around=True)
     writes = tuple(
@@ -98,8 +126,8 @@ def plan_launch(watch: Watch, number: int) -> LaunchPlan:
 
 
 class _Cut:
-    """Goes from what is written up to what is read. `taken`: the nodes that the launch's own inputs hold; `known`:
-    those that any buffer holds by then, or that the graph was given.
+    """Walks from the written nodes to the nodes that the launch reads. `taken`: nodes whose values are in the launch's
+    own inputs; `known`: nodes whose values are in any buffer or graph input before the launch.
     """
 
     def __init__(self, watch: Watch, wrapper: Wrapper, number: int) -> None:
@@ -117,7 +145,7 @@ class _Cut:
         self._closed: dict[Node, bool] = {}
 
     def _held_by(self, name: str) -> Iterable[tuple[Node, int]]:
-        """The node whose value the buffer has before the launch, and the launch that wrote it."""
+        """The nodes whose values the buffer holds before the launch, and the launch that wrote it."""
         points = self.wrapper.writes.get(name, [])
         before = [point for point in points if self.wrapper.points[point].launch < self.number]
         inputs = self.watch.graph.inputs
@@ -132,8 +160,8 @@ class _Cut:
                 yield self.by_name[node], written
 
     def between(self, roots: Iterable[Node], before: set[Node]) -> tuple[dict[Node, InputSource], set[Node]]:
-        """What the nodes of these roots begin with, and they themselves. `before`: those that an op of the launch
-        changes in place, of which the value that it was given counts.
+        """The input nodes of these roots, and the nodes between both. `before`: nodes that the launch changes in place:
+        their old value is an input.
         """
         sources: dict[Node, InputSource] = {}
         inside: set[Node] = set()
@@ -159,7 +187,7 @@ class _Cut:
         return None
 
     def _is_closed(self, node: Node) -> bool:
-        """Whether it follows from what the launch reads, constants and sizes alone."""
+        """Whether it depends on nothing but what the launch reads, constants and sizes."""
         waiting = [node]
         while waiting:
             each = waiting[-1]

@@ -1,8 +1,7 @@
-"""What is a launch really called with in a run, and does anything else write to what it reads or writes?
+"""Record what one launch is called with in a run, and find the launches that write over what it reads or writes.
 
-The wrapper's `call` is given the same statements with calls of ours between them (instrument/): before the chosen
-launch all that it is called with is copied, and each buffer that it reads or writes is held against what its own launch
-left in it for as long as something reads it.
+The wrapper's `call` runs with calls of ours between its statements (instrument/). Before the launch its arguments are
+copied. Each buffer that it reads or writes is compared with what was written there, for as long as it is read.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +13,7 @@ from torch import Tensor
 
 from idbg.engine.instrument.wrapper_code import Instrumented
 from idbg.engine.instrument.wrapper_lines import AFTER, BEFORE, ENTER, LEAVE, Point
-from idbg.engine.kerneldiff.kernel_attribution.memory import MemoryCopies, MemoryRegion, overlap, same, strided
+from idbg.engine.kerneldiff.kernel_attribution.memory import MemoryCopies, MemoryRegion, overlap, same_bits, strided
 from idbg.engine.kerneldiff.kernel_attribution.plan import LaunchPlan
 
 if TYPE_CHECKING:
@@ -25,10 +24,11 @@ RETURN = -1  # the reader that is the graph's return
 
 @dataclass(frozen=True)
 class Overwritten:
-    """A buffer that was no longer what its launch left there as another launch read it (RETURN: the graph returned it).
+    """A buffer that had changed since the launch `writer` wrote it, when the launch `reader` read it (RETURN: the graph
+    returned it).
 
-    `by` is the launch after which that was seen first; None where it was seen between two: `after`, and `until`, which
-    was about to run. `shares`: the launch that wrote was given memory of the buffer.
+    `by` is the launch after which the change was first seen. It is None for a change between two launches: `after`, and
+    `until`, which was about to run. `shares`: the launch that wrote was given memory of the buffer.
     """
 
     name: str
@@ -42,18 +42,18 @@ class Overwritten:
 
 @dataclass
 class RecordedLaunch:
-    """What the chosen launch was called with: `values` by the names in its call, copied as it was about to run (of a
-    tensor the place, at which `clones` has it); `sources`, the values of the nodes that its nodes begin with, and in
-    `read` the name in the call that has such a value; `left`, by name, of each buffer that it writes, with the `places`
-    of these. `ran` says that all of it is there.
+    """What the launch was called with and wrote: `values` by the names in its call, copied before it ran (for a tensor
+    its region in `memory`); `node_values`, the values of its nodes' input nodes, and in `read` the name in the call
+    that has such a value; `written`, the values of the buffers that it writes, with their `regions`. `ran`: all of it
+    was recorded.
     """
 
-    clones: MemoryCopies = field(default_factory=MemoryCopies)
+    memory: MemoryCopies = field(default_factory=MemoryCopies)
     values: dict[str, object] = field(default_factory=dict)
-    sources: dict[str, object] = field(default_factory=dict)
+    node_values: dict[str, object] = field(default_factory=dict)
     read: dict[str, str] = field(default_factory=dict)
-    left: dict[str, Tensor] = field(default_factory=dict)
-    places: dict[str, MemoryRegion] = field(default_factory=dict)
+    written: dict[str, Tensor] = field(default_factory=dict)
+    regions: dict[str, MemoryRegion] = field(default_factory=dict)
     overwritten: list[Overwritten] = field(default_factory=list)
     ran: bool = False
     problem: str = ""
@@ -61,35 +61,35 @@ class RecordedLaunch:
 
 @dataclass
 class _Tracked:
-    """A buffer while it must stay as it is: until the last of these `readers`."""
+    """A buffer that must not change before the last of these `readers`."""
 
     name: str
     value: Tensor
     copy: Tensor
     writer: int
     readers: tuple[int, ...]
-    place: MemoryRegion
+    region: MemoryRegion
 
 
 class LaunchRecorder:
-    """Takes one launch of a graph's wrapper in its next call. With `closely` each tracked buffer is looked at after
-    every launch, else where a launch was given memory of it and where it is read.
+    """Records one launch of a graph's wrapper in its next call. With `closely` each tracked buffer is compared after
+    every launch, else only after launches that were given its memory and before its readers.
     """
 
     def __init__(self, plan: LaunchPlan, *, closely: bool = False) -> None:
         self.plan = plan
         self.closely = closely
-        self.taken = RecordedLaunch()
+        self.recorded = RecordedLaunch()
         self.done = False
-        self._places: dict[str, MemoryRegion] = {}
+        self._regions: dict[str, MemoryRegion] = {}
         self._tracked: dict[str, _Tracked] = {}
         self._ints: dict[str, object] = {}
         self._last = -1  # the launch that ran last
         self._arguments: Sequence[object] = ()
 
     @contextmanager
-    def listening(self) -> "Iterator[None]":
-        """While it lasts, the wrapper calls us."""
+    def recording(self) -> "Iterator[None]":
+        """While it lasts, the wrapper calls this recorder."""
         graph = self.plan.watch.graph
         hooks: Mapping[str, Callable[..., object]] = {
             ENTER: self.enter,
@@ -108,8 +108,8 @@ class LaunchRecorder:
     # Called by the wrapper
 
     def enter(self, args: list[object]) -> None:
-        """The graph is called: what the chosen launch reads of its arguments is looked after from here."""
-        if self.done or self.taken.values:
+        """Called as the graph is called: tracks the graph inputs that the launch reads."""
+        if self.done or self.recorded.values:
             self.done = True
             return
         plan, launch = self.plan, self.plan.launch
@@ -117,56 +117,56 @@ class LaunchRecorder:
         self._ints = {name: value for name, value in given.items() if not isinstance(value, Tensor)}
         for node, source in plan.sources.items():
             if source.written == -1 and not source.takes and source.name in given:
-                self.taken.sources[node] = _copied(given[source.name])
+                self.recorded.node_values[node] = _copied(given[source.name])
         for name in launch.takes:
             if name in given and plan.writer(name, plan.number) == -1:
                 self._track(name, given[name], -1, (plan.number,))
 
     def before(self, number: int, *values: object) -> None:
-        """A launch is about to run, and is called with these."""
+        """Called before each launch, with its arguments."""
         if self.done:
             return
         launch = self.plan.wrapper.launches[number]
         self._arguments = values
         for tracked in list(self._tracked.values()):
             if self.closely or number in tracked.readers:
-                self._look(tracked, None, number)
+                self._compare(tracked, None, number)
             if number == tracked.readers[-1]:
                 self._tracked.pop(tracked.name, None)
         if number == self.plan.number:
-            self._take(dict(zip(launch.names, values, strict=True)))
+            self._record(dict(zip(launch.names, values, strict=True)))
 
     def after(self, number: int, *values: object) -> None:
-        """A launch has run (or a member of its result was named): its buffers hold these."""
+        """Called after each launch, and after a member of its result is named, with the buffers that it wrote."""
         if self.done:
             return
         point, plan = self.plan.wrapper.points[number], self.plan
         named = dict(zip(point.names, values, strict=True))
-        self._places |= {
+        self._regions |= {
             name: MemoryRegion.of(value)
             for name, value in named.items()
             if isinstance(value, Tensor) and strided(value)
         }
         for tracked in list(self._tracked.values()):
             if point.launch != tracked.writer and tracked.name not in named:
-                shares = overlap(tracked.place, (*self._arguments, *values))
+                shares = overlap(tracked.region, (*self._arguments, *values))
                 if self.closely or shares:
-                    self._look(tracked, point.launch, point.launch + 1, shares=shares)
+                    self._compare(tracked, point.launch, point.launch + 1, shares=shares)
         self._sources(point, number, named)
         if point.launch == plan.number:
-            self._left(number, named)
+            self._record_written(number, named)
         self._last = point.launch
 
     def leave(self, *values: object) -> None:
-        """The graph is about to return these."""
+        """Called with what the graph is about to return."""
         for tracked in list(self._tracked.values()):
             if RETURN in tracked.readers:
-                self._look(tracked, None, RETURN)
+                self._compare(tracked, None, RETURN)
         self._tracked.clear()
         self.done = True
 
     def _sources(self, point: Point, number: int, named: Mapping[str, object]) -> None:
-        """What the chosen launch reads has just been written."""
+        """Track or copy what the recorded launch reads, as it is written."""
         plan, launch = self.plan, self.plan.launch
         if point.launch >= plan.number:
             return
@@ -177,66 +177,68 @@ class LaunchRecorder:
                 self._track(name, value, point.launch, (plan.number,))
             for node, source in plan.sources.items():
                 if source.name == name and not source.takes:
-                    self.taken.sources[node] = _copied(value)
+                    self.recorded.node_values[node] = _copied(value)
 
-    def _take(self, values: dict[str, object]) -> None:
-        plan, taken = self.plan, self.taken
+    def _record(self, values: dict[str, object]) -> None:
+        plan, recorded = self.plan, self.recorded
         present = dict(zip(plan.launch.takes, plan.launch.present, strict=True))
         try:
-            taken.values = {name: taken.clones.take(value) for name, value in (values | plan.constants).items()}
+            recorded.values = {name: recorded.memory.add(value) for name, value in (values | plan.constants).items()}
             for node, source in plan.sources.items():
                 if source.takes:
                     name = present.get(source.name, source.name)
-                    taken.sources[node], whole = self._source(source.name, name, values)
+                    recorded.node_values[node], whole = self._source(source.name, name, values)
                     if whole:
-                        taken.read[node] = name
+                        recorded.read[node] = name
         except RuntimeError as error:  # out of memory, as a rule: the program itself goes on
-            taken.problem = f"its inputs could not be copied: {str(error).splitlines()[0]}"
+            recorded.problem = f"its inputs could not be copied: {str(error).splitlines()[0]}"
             self.done = True
 
     def _source(self, name: str, present: str, values: Mapping[str, object]) -> tuple[object, bool]:
-        """The value of a buffer whose memory may have another name by now, and whether it has the same form."""
+        """The value of a buffer whose memory may have another name now, and whether it has the same layout."""
         value = values.get(present, self._ints.get(name))
-        place = self._places.get(name)
-        if not isinstance(value, Tensor) or place is None or MemoryRegion.of(value) == place:
+        region = self._regions.get(name)
+        if not isinstance(value, Tensor) or region is None or MemoryRegion.of(value) == region:
             return _copied(value), present in values
-        return _copied(place.seen_from(value)), False
+        return _copied(region.read_through(value)), False
 
-    def _left(self, number: int, named: Mapping[str, object]) -> None:
-        """What the chosen launch left in its buffers; until they have been read they must stay so."""
+    def _record_written(self, number: int, named: Mapping[str, object]) -> None:
+        """Record what the launch wrote, and track it until it is read."""
         plan = self.plan
-        self.taken.ran = True
+        self.recorded.ran = True
         for held in plan.writes:
             value = named.get(held.name)
             if not isinstance(value, Tensor) or plan.wrapper.writes[held.name][-1] != number:
                 continue
-            self.taken.left[held.name] = value.clone()
-            self.taken.places[held.name] = MemoryRegion.of(value)
+            self.recorded.written[held.name] = value.clone()
+            self.recorded.regions[held.name] = MemoryRegion.of(value)
             whole = named.get(held.whole)
             if isinstance(whole, Tensor):
-                self.taken.places[held.whole] = MemoryRegion.of(whole)
+                self.recorded.regions[held.whole] = MemoryRegion.of(whole)
             readers = plan.readers(held.name)
             if held.name in plan.wrapper.returned:
                 readers = (*readers, RETURN)
             if readers:
                 self._track(held.name, value, plan.number, readers)
 
-    # What is looked after
+    # Tracked buffers
 
     def _track(self, name: str, value: object, writer: int, readers: tuple[int, ...]) -> None:
         if isinstance(value, Tensor) and strided(value):
             copy = value.detach().clone()
             self._tracked[name] = _Tracked(name, value, copy, writer, readers, MemoryRegion.of(value))
 
-    def _look(self, tracked: _Tracked, by: int | None, until: int, *, shares: bool = False) -> None:
-        """Tell of a buffer that has changed, once."""
-        if same(tracked.value, tracked.copy):
+    def _compare(self, tracked: _Tracked, by: int | None, until: int, *, shares: bool = False) -> None:
+        """Report a tracked buffer that has changed, once."""
+        if same_bits(tracked.value, tracked.copy):
             return
         del self._tracked[tracked.name]
-        left = [reader for reader in tracked.readers if reader == RETURN or reader >= until]
-        if left:
+        readers = [reader for reader in tracked.readers if reader == RETURN or reader >= until]
+        if readers:
             after = self._last if by is None else by
-            self.taken.overwritten.append(Overwritten(tracked.name, tracked.writer, left[0], by, after, until, shares))
+            self.recorded.overwritten.append(
+                Overwritten(tracked.name, tracked.writer, readers[0], by, after, until, shares)
+            )
 
 
 def _copied(value: object) -> object:

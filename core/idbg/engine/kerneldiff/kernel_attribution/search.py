@@ -1,6 +1,6 @@
-"""Whose is the error of this launch? The program runs again, the launch is taken, and then called alone.
+"""Attribute the error of one launch: run the program again, record the launch, and replay it alone.
 
-What was compiled to observe the kernels is run as it is: nothing is compiled again, unless torch has forgotten it.
+The code that was compiled to observe the kernels runs unchanged; it is compiled again only where torch has dropped it.
 """
 
 import dataclasses
@@ -12,9 +12,10 @@ from msgspec.structs import replace
 
 from idbg.engine.capture.run import uncaptured
 from idbg.engine.compat import comparing
-from idbg.engine.kerneldiff.kernel_attribution.isolated import IsolatedResult, judge_isolated, replay
+from idbg.engine.kerneldiff.kernel_attribution.isolated import IsolatedResult, judge_isolated
 from idbg.engine.kerneldiff.kernel_attribution.plan import LaunchPlan, plan_launch
 from idbg.engine.kerneldiff.kernel_attribution.recorder import LaunchRecorder, RecordedLaunch
+from idbg.engine.kerneldiff.kernel_attribution.replay import replay
 from idbg.engine.kerneldiff.kernel_attribution.verdict import Evidence, attribute, unjudged
 from idbg.engine.kerneldiff.kernels.chains import completed_by
 from idbg.engine.kerneldiff.kernels.observe import Observation, Rerun, observing
@@ -29,29 +30,27 @@ from idbg.schema.errors import BadInput
 
 @dataclass(frozen=True)
 class AttributionResult:
-    """The verdict of a launch, and what a script of it is written from: `plan` is None where it was not taken."""
+    """The verdict of a launch, and what its script is written from; `plan` is None if the launch was not recorded."""
 
     verdict: KernelAttribution
     error: KernelError
     plan: LaunchPlan | None = None
-    taken: RecordedLaunch | None = None
-    alone: tuple[IsolatedResult, ...] = ()
+    recorded: RecordedLaunch | None = None
+    isolated: tuple[IsolatedResult, ...] = ()
 
 
 @dataclass
 class AttributionSearch:
-    """Looks for the owners of the launches of one comparison."""
+    """Attributes the errors of the launches of one comparison."""
 
-    asked: ComparisonRequest
+    request: ComparisonRequest
     subject: Subject
     observed: Rerun
     backward: bool
     newer: list[Watch] = field(default_factory=list)
 
     def find(self, report: DiffReport, launch: int) -> AttributionResult:
-        """The owner of the error of this one of the report's kernels. Raises BadInput where the program cannot be run
-        again.
-        """
+        """The attribution of this one of the report's kernels. Raises BadInput if the program cannot run again."""
         began = time.perf_counter()
         watch, number = self.observed.observation.launches[launch]
         if number >= len(watch.wrapper.launches):
@@ -59,25 +58,25 @@ class AttributionSearch:
         plan = plan_launch(watch, number)
         if not plan.writes:
             return self._of_a_step(report, launch, watch, number)
-        plan, taken = self._taken(plan)
-        if taken.problem or not taken.ran:
-            return self._unjudged(report, launch, taken.problem or "it did not run, as the program ran again")
+        plan, recorded = self._record(plan)
+        if recorded.problem or not recorded.ran:
+            return self._unjudged(report, launch, recorded.problem or "it did not run, as the program ran again")
         try:
-            calls = replay(plan, taken)
+            calls = replay(plan, recorded)
         except (RuntimeError, TypeError, ValueError) as error:
             return self._unjudged(report, launch, f"it fails alone: {str(error).splitlines()[0]}")
-        finding, reasons = judge_isolated(plan, taken, calls)
+        finding, reasons = judge_isolated(plan, recorded, calls)
         launches = self.observed.observation.launches
         at = {place: index for index, (other, place) in enumerate(launches) if other is watch}
-        changed = taken.overwritten
+        changed = recorded.overwritten
         if any(each.by is None for each in changed):  # who did it shows where all are looked at after each launch
-            changed = self._taken(plan, closely=True)[1].overwritten or changed
+            changed = self._record(plan, closely=True)[1].overwritten or changed
         evidence = Evidence(report, launch, plan, finding, reasons, changed, at)
         verdict = attribute(evidence, time.perf_counter() - began)
-        return AttributionResult(verdict, report.kernels[launch], plan, taken, tuple(finding))
+        return AttributionResult(verdict, report.kernels[launch], plan, recorded, tuple(finding))
 
     def _of_a_step(self, report: DiffReport, launch: int, watch: Watch, number: int) -> AttributionResult:
-        """A launch that completes no node: what holds of the one that completes the node of its step."""
+        """For a launch that completes no node: the attribution of the launch that completes it."""
         chain = completed_by(watch.wrapper, watch.seen).get(number)
         if chain is None:
             return self._unjudged(report, launch, "its buffers hold steps inside of a node, not a node's value")
@@ -91,23 +90,23 @@ class AttributionSearch:
     def _unjudged(self, report: DiffReport, launch: int, why: str) -> AttributionResult:
         return AttributionResult(unjudged(report, launch, why), report.kernels[launch])
 
-    def _taken(self, plan: LaunchPlan, *, closely: bool = False) -> tuple[LaunchPlan, RecordedLaunch]:
-        """What the launch was called with, and the plan by which: of what torch compiled anew where it had to."""
+    def _record(self, plan: LaunchPlan, *, closely: bool = False) -> tuple[LaunchPlan, RecordedLaunch]:
+        """Record the launch, and return its plan: for the code that torch compiled anew, if it had to."""
         plan = self._newest(plan)
-        taking = LaunchRecorder(plan, closely=closely)
-        with taking.listening():
+        recorder = LaunchRecorder(plan, closely=closely)
+        with recorder.recording():
             side, compiled = self._run()
-        if compiled and not taking.taken.ran:
+        if compiled and not recorder.recorded.ran:
             self.newer = compiled
             plan = self._newest(plan)
-            taking = LaunchRecorder(plan, closely=closely)
-            with taking.listening():
+            recorder = LaunchRecorder(plan, closely=closely)
+            with recorder.recording():
                 side, _ = self._run()
-        self._check(side, taking.taken)
-        return plan, taking.taken
+        self._check(side, recorder.recorded)
+        return plan, recorder.recorded
 
     def _newest(self, plan: LaunchPlan) -> LaunchPlan:
-        """The plan of the same launch in what was compiled again, where anything was."""
+        """The plan of the same launch in the newest compiled code."""
         if not self.newer or plan.watch in self.newer:
             return plan
         for watch in self.newer:
@@ -116,13 +115,13 @@ class AttributionSearch:
                 return plan_launch(watch, plan.number)
         raise BadInput("what torch compiled again has no such launch", hint="compare its kernels again (D)")
 
-    def _check(self, side: Side, taken: RecordedLaunch) -> None:
-        if side.result.failure is not None and not taken.ran:
+    def _check(self, side: Side, recorded: RecordedLaunch) -> None:
+        if side.result.failure is not None and not recorded.ran:
             message = side.result.failure.message.strip().partition("\n")[0]
             raise BadInput(f"the program failed as it ran again: {message}", hint="compare its kernels again (D)")
 
     def _run(self) -> tuple[Side, list[Watch]]:
-        """The compiled model once more, and what torch compiled meanwhile, as it had forgotten."""
+        """Run the compiled model once more; also returns what torch compiled meanwhile."""
         call = self.observed.call
         compiled = Observation()
 
@@ -132,6 +131,6 @@ class AttributionSearch:
             compiled = stack.enter_context(observing())
             return call
 
-        with comparing.inductor_set(self.asked.options), uncaptured():
+        with comparing.inductor_set(self.request.options), uncaptured():
             side = run_side("owner", self.subject, around, self.backward)
         return side, compiled.watches

@@ -1,13 +1,14 @@
-"""Whose is the error of a launch, by what it gave alone, in its run, and by what its nodes give?"""
+"""Decide what causes a launch's error, from its isolated calls, its value in the run, and its nodes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from idbg.engine.kerneldiff.kernel_attribution.isolated import CALLS, IsolatedResult
+from idbg.engine.kerneldiff.kernel_attribution.isolated import IsolatedResult
 from idbg.engine.kerneldiff.kernel_attribution.plan import LaunchPlan
 from idbg.engine.kerneldiff.kernel_attribution.recorder import RETURN, Overwritten
+from idbg.engine.kerneldiff.kernel_attribution.replay import CALLS
 from idbg.engine.kerneldiff.tensors.allowance import epsilon
 from idbg.format.amounts import figure
 from idbg.schema.attribution import AttributionKind, KernelAttribution
@@ -19,8 +20,8 @@ _FAR = 64  # ulps: an error that a user may ask about; rounding of one op or a f
 
 @dataclass(frozen=True)
 class Evidence:
-    """All that is known of one launch, which has this place among the report's kernels; `at`: the places there of its
-    wrapper's launches.
+    """Everything known of one launch, at this place among the report's kernels. `at`: the places there of its wrapper's
+    launches.
     """
 
     report: DiffReport
@@ -33,24 +34,23 @@ class Evidence:
 
     @property
     def kernels(self) -> Sequence[KernelError]:
-        """Every launch of the comparison."""
         return self.report.kernels
 
     @property
     def wrong_graph(self) -> StageError | None:
-        """The first stage at which the graph that it computes was wrong before it was compiled."""
+        """The first stage at which the graph was wrong before it was compiled."""
         bad = (stage for stage in self.report.stages if stage.bad and stage.stage != "kernels")
         frame, part = self.error.frame, self.error.part
         return next((stage for stage in bad if stage.frame in ("", frame) and stage.part in ("", part)), None)
 
     @property
     def error(self) -> KernelError:
-        """The launch, as the comparison saw it."""
+        """The launch as the comparison observed it."""
         return self.kernels[self.launch]
 
     @property
     def worst(self) -> IsolatedResult | None:
-        """The buffer that is worst alone; where none is wrong, that which was the farthest off in the run."""
+        """The buffer that is worst in isolation; if none is wrong, the one that is worst in the run."""
         if not self.found:
             return None
         by_excess = max(self.found, key=lambda one: one.worst.excess)
@@ -60,12 +60,12 @@ class Evidence:
 
 
 def attribute(evidence: Evidence, seconds: float | None = None) -> KernelAttribution:
-    """The verdict, in a sentence. It knows of no script yet."""
+    """The verdict, without a script yet."""
     worst = evidence.worst
-    kind, said, other = _decided(evidence, worst)
+    kind, sentence, other = _decided(evidence, worst)
     error = evidence.error
     verdict = KernelAttribution(
-        launch=evidence.launch, name=error.name, handle=error.handle, kind=kind, sentence=said, cause=other
+        launch=evidence.launch, name=error.name, handle=error.handle, kind=kind, sentence=sentence, cause=other
     )
     if worst is None:
         return verdict
@@ -73,8 +73,8 @@ def attribute(evidence: Evidence, seconds: float | None = None) -> KernelAttribu
         verdict,
         calls=CALLS,
         seconds=seconds,
-        buffer=worst.held.name,
-        node=worst.held.node,
+        buffer=worst.buffer.name,
+        node=worst.buffer.node,
         error=min(worst.worst.error.rmse, LARGEST),  # JSON has no infinity
         eager_error=min(worst.worst.eager.rmse, LARGEST),
         run_error=min(worst.run.error.rmse, LARGEST),
@@ -82,10 +82,10 @@ def attribute(evidence: Evidence, seconds: float | None = None) -> KernelAttribu
 
 
 def unjudged(report: DiffReport, launch: int, why: str) -> KernelAttribution:
-    """The verdict of a launch of which nothing could be found out."""
+    """The verdict of a launch that could not be attributed."""
     error = report.kernels[launch]
-    said = _unknown(launch_name(error, report.kernels), why)
-    return KernelAttribution(launch=launch, name=error.name, handle=error.handle, kind="unjudged", sentence=said)
+    sentence = _unknown(launch_name(error, report.kernels), why)
+    return KernelAttribution(launch=launch, name=error.name, handle=error.handle, kind="unjudged", sentence=sentence)
 
 
 def _unknown(name: str, why: str) -> str:
@@ -111,8 +111,8 @@ def _decided(evidence: Evidence, worst: IsolatedResult | None) -> Decided:
     if (stage := evidence.wrong_graph) is not None:
         at = f": `{stage.node}`" if stage.node else ""
         return "graph", f"the graph's: {alone}; its graph is wrong since {stage.stage.replace('_', '-')}{at}", None
-    if (said := _imprecise(error, worst)) is not None:
-        return "precision", f"the precision's: {alone}, and {said}", None
+    if (sentence := _imprecise(error, worst)) is not None:
+        return "precision", f"the precision's: {alone}, and {sentence}", None
     if error.bad:
         again = f"{alone}, and it was right as the program ran again: what the comparison saw has not come again"
         return "unjudged", _unknown(name, again), None
@@ -125,9 +125,8 @@ def _figures(one: IsolatedResult) -> str:
 
 
 def _compilers(name: str, worst: IsolatedResult) -> str:
-    wrong = (
-        f"called alone on its own inputs {name} is wrong: {_figures(worst)}, in {worst.held.name} ({worst.held.node})"
-    )
+    where = f"{worst.buffer.name} ({worst.buffer.node})"
+    wrong = f"called alone on its own inputs {name} is wrong: {_figures(worst)}, in {where}"
     if worst.leftover:
         return (
             f"the compiler's: {wrong}; what it gives depends on what was in its memory before: it leaves some of it "
@@ -141,7 +140,7 @@ def _compilers(name: str, worst: IsolatedResult) -> str:
 
 
 def _of_a_step(evidence: Evidence) -> str:
-    """Where another launch may have done it: one that wrote what cannot be judged by itself."""
+    """Names another launch that may be the cause: one that wrote an intermediate value that cannot be judged alone."""
     for name, by in evidence.plan.steps.items():
         return (
             f"; or that of {_launch(evidence, by)}: it wrote {name}, a step inside of a node, and the two are one here"
@@ -150,7 +149,7 @@ def _of_a_step(evidence: Evidence) -> str:
 
 
 def _changed(evidence: Evidence) -> tuple[str, int | None] | None:
-    """A buffer that it read, or wrote, was not left alone."""
+    """A buffer that it reads or wrote was overwritten."""
     if not evidence.overwritten:
         return None
     one = evidence.overwritten[0]
@@ -171,7 +170,7 @@ def _changed(evidence: Evidence) -> tuple[str, int | None] | None:
 
 
 def _why_shared(evidence: Evidence, one: Overwritten) -> str:
-    """Which line of the wrapper gave a launch memory that was still in use."""
+    """The line of the wrapper that gave a launch memory that was still in use."""
     assert one.by is not None
     wrapper = evidence.plan.wrapper
     for name in wrapper.launches[one.by].names:
@@ -195,14 +194,14 @@ def _run_differs(evidence: Evidence, worst: IsolatedResult) -> tuple[str, int | 
     if worst.run.excess <= 1:
         return None
     return (
-        f"in the run it left something else in {worst.held.name} (relative error {figure(worst.run.error.rmse)}): "
+        f"in the run it left something else in {worst.buffer.name} (relative error {figure(worst.run.error.rmse)}): "
         "another launch was still running, or its memory is in use elsewhere",
         None,
     )
 
 
 def _earlier(evidence: Evidence) -> tuple[str, int | None] | None:
-    """A launch before it was wrong, and what it reads comes from that one."""
+    """An earlier launch is wrong, and this launch reads its results."""
     plan, kernels = evidence.plan, evidence.kernels
     waiting, seen = [plan.number], set[int]()
     while waiting:
@@ -228,7 +227,7 @@ def _earlier(evidence: Evidence) -> tuple[str, int | None] | None:
 
 
 def _imprecise(error: KernelError, worst: IsolatedResult) -> str | None:
-    """Eager is as far off, and that is far."""
+    """Eager's error is as large, and it is large."""
     far = _FAR * epsilon(worst.reference.own.dtype)
     if worst.worst.error.rmse > far:
         return "eager's own is as far: what its nodes compute loses that much in this dtype"
