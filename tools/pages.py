@@ -1,7 +1,7 @@
-"""What in docs/ is made from the code, and is it as the code is now? `python -m tools.pages` makes it anew.
+"""Generate the parts of docs/ that come from the code: `python -m tools.pages`.
 
-A page has such a part between `<!-- made: WHAT -->` and `<!-- end -->`: the keys of a pane, the question that it
-answers, the settings. A test holds that nothing would change.
+A page has such a part between `<!-- made: WHAT -->` and `<!-- end -->`: the keys of a pane, what it
+is for, the settings. A test checks that nothing would change.
 """
 
 import argparse
@@ -51,10 +51,11 @@ def panes() -> dict[str, Pane]:
     return {pane.ID: pane for pane in sorted(every, key=lambda pane: pane.number)}
 
 
-def question(name: str) -> str:
-    """What a pane's module says that it answers."""
-    told = import_module(f"idbg_tui.panes.{name}.pane").__doc__ or ""
-    return f"**{told.partition('?')[0]}?**\n"
+def purpose(name: str) -> str:
+    """What a pane is for: the first paragraph of its module's docstring."""
+    text = import_module(f"idbg_tui.panes.{name}.pane").__doc__ or ""
+    paragraph, _, _ = text.partition("\n\n")
+    return f"**{' '.join(paragraph.split())}**\n"
 
 
 def keys_of(name: str) -> str:
@@ -80,12 +81,12 @@ def _keys_everywhere() -> str:
 
 
 def list_of_panes(_: str) -> str:
-    """All panes: key, page, question."""
+    """All panes: key, page, purpose."""
     rows = [
-        (f"`{pane.digit}`", f"[{pane.LABEL}]({name.replace('_', '-')}.md)", question(name).strip("*\n"))
+        (f"`{pane.digit}`", f"[{pane.LABEL}]({name.replace('_', '-')}.md)", purpose(name).strip("*\n"))
         for name, pane in panes().items()
     ]
-    return table(("key", "pane", "what it answers"), rows)
+    return table(("key", "pane", "shows"), rows)
 
 
 def settings_made(_: str) -> str:
@@ -159,7 +160,7 @@ MADE: dict[str, Callable[[str], str]] = {
     "environment": command_line.environment,
     "statuses": command_line.statuses,
     "flags": command_line.shared,
-    "question": question,
+    "question": purpose,
     "keys": keys_of,
     "panes": list_of_panes,
     "settings": settings_made,

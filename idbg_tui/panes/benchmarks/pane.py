@@ -1,4 +1,4 @@
-"""The pane Benchmarks: the measurements of each backend."""
+"""How long each backend takes to compile and to run, how much memory, and whether it computes the same."""
 
 from textual.app import ComposeResult
 

@@ -1,4 +1,4 @@
-"""What has happened, and what did the programs print?"""
+"""The session's events in order, with the output of the programs."""
 
 from typing import ClassVar
 

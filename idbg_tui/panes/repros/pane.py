@@ -1,4 +1,4 @@
-"""The pane Repros: the session's scripts, their status, size and age."""
+"""The session's scripts that show a failure again: their status, size and age."""
 
 import time
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The pane Violations: which rules the program breaks, at which lines, and what fixes them."""
+"""The rules that the program breaks, the lines where it does, and what fixes them."""
 
 import re
 from collections.abc import Sequence

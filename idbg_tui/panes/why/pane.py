@@ -1,4 +1,4 @@
-"""The pane Why: one view of the compiler's decisions at a time."""
+"""The compiler's decisions and their reasons: one view at a time."""
 
 import time
 from collections.abc import Sequence
