@@ -9,7 +9,7 @@ from idbg.reports.documents import SessionData
 from idbg.reports.documents.html.sections import environment
 from idbg.schema import events
 from idbg.schema.runs import Run, fold
-from idbg_tui.panes.log.narration import tell
+from idbg_tui.panes.log.event_lines import event_lines
 from idbg_tui.panes.switches import pane as switches
 from tests.harness.recorded import log
 
@@ -38,8 +38,8 @@ def test_the_environment_and_the_switches_of_a_page_name_it(run: Run) -> None:
 
 
 def test_the_log_says_which_backend_compiled() -> None:
-    (line,) = tell(CALLED)
-    assert line.text == "compiled by mine, as the program's own torch.compile says"
+    (line,) = event_lines(CALLED)
+    assert line.text == "compiled by mine, from the program's own torch.compile"
 
 
 def test_the_page_does_not_name_the_backend_that_was_only_asked_for() -> None:

@@ -252,14 +252,12 @@ def status_words(repro: SessionRepro, *, live: bool = True) -> str:
         return "written" if repro.path else "nothing fails"
     if not repro.path:
         return "stopped" if repro.stopped else "no script"
-    stopped = ", stopped early" if repro.stopped else ""
-    match repro.reproduced:
-        case True:
-            return f"reproduces{stopped}"
-        case False:
-            return f"does not reproduce{stopped}"
-        case _:
-            return f"not tried{stopped}"
+    return reproduced_words(repro.reproduced) + (", stopped early" if repro.stopped else "")
+
+
+def reproduced_words(reproduced: bool | None) -> str:
+    """Whether a script failed again, in a word or two."""
+    return {True: "reproduces", False: "does not reproduce", None: "not tried"}[reproduced]
 
 
 def tried_words(repro: SessionRepro) -> str:

@@ -8,7 +8,7 @@ from idbg.schema.programs import Verdict
 from idbg.views import bench, kernel_times
 from idbg.views.tree import Row, Section, Tone, words
 from idbg.views.tree import Verdict as Judged
-from idbg_tui.panes.log import narration
+from idbg_tui.panes.log.event_lines import step_words
 from idbg_tui.state.state import State
 from idbg_tui.widgets import sections
 from idbg_tui.widgets.section_rows import Look, Rows
@@ -55,7 +55,7 @@ def measured_now(state: State, *, brief: bool = False) -> str:
     if step is not None and brief:
         return f"{what} {MARKS['separator']} step {step.step} of {step.of}"
     if step is not None:
-        what += f" {MARKS['separator']} {narration.step(step)}"
+        what += f" {MARKS['separator']} {step_words(step)}"
     return what if task is not None and task.task == "kernels" else f"{what}   {counted(left, 'row')} left"
 
 

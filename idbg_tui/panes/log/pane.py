@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 from idbg.format.amounts import counted
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
 from idbg_tui.messages import ActionRequest, CopyRequest, EditorRequest, LineChosen, ReproRequest
-from idbg_tui.panes.log.narration import Told
+from idbg_tui.panes.log.event_lines import LogText
 from idbg_tui.panes.log.rows import LogLines
 from idbg_tui.panes.log.wrapping import LogRows
 from idbg_tui.panes.searchable import FindingPane
@@ -18,7 +18,7 @@ from idbg_tui.widgets.item_list import ItemList
 from idbg_tui.widgets.lines import StyledRow
 
 _STEP = 16  # columns that one key scrolls sideways
-_EMPTY = Told("nothing has happened yet: r compiles the program", "dim")
+_EMPTY = LogText("nothing has happened yet: r compiles the program", "dim")
 
 
 class LogPane(FindingPane):
@@ -104,13 +104,13 @@ class LogList(ItemList[int]):
         text = text[self._column :]
         if len(text) > room:
             text = text[: room - 1] + MARKS["ellipsis"]
-        return [(f" {stream}", "fallback" if line.stream == "stderr" else "dim"), (text, line.told.style)]
+        return [(f" {stream}", "fallback" if line.stream == "stderr" else "dim"), (text, line.content.style)]
 
     def searched(self, index: int) -> str:
         if not self.items:
             return ""
         line, _, begins = self._laid.piece(index)
-        return line.told.text if begins else ""
+        return line.content.text if begins else ""
 
     def on_resize(self, event: events.Resize) -> None:
         """Wrap anew, with the cursor on the line where it was."""
@@ -124,6 +124,11 @@ class LogList(ItemList[int]):
     def _line(self) -> int:
         """The index of the cursor's line in the log."""
         return self._laid.line_of(self.cursor) if len(self._laid) else 0
+
+    @property
+    def _content(self) -> LogText:
+        lines = self.session_log.lines
+        return lines[self._line].content if lines else _EMPTY
 
     def _lay(self) -> int:
         """Lay out what is new, or all at another width; the number of rows that went from the front."""
@@ -154,20 +159,18 @@ class LogList(ItemList[int]):
         self.refresh()
 
     def action_open(self) -> None:
-        told = self.session_log.lines[self._line].told if self.session_log.lines else _EMPTY
-        if told.file:
-            self.post_message(LineChosen(told.file, told.line, jump=True))
+        if self._content.file:
+            self.post_message(LineChosen(self._content.file, self._content.line, jump=True))
 
     def action_edit(self) -> None:
-        """The line that the log tells of here, else what `e` opens elsewhere."""
-        told = self.session_log.lines[self._line].told if self.session_log.lines else _EMPTY
-        if told.file:
-            self.post_message(EditorRequest(told.file, told.line))
+        """The user's line that the cursor's line is about, else what `e` opens in other panes."""
+        if self._content.file:
+            self.post_message(EditorRequest(self._content.file, self._content.line))
         else:
             self.post_message(ActionRequest("edit"))
 
     def action_repro(self, smallest: bool = False) -> None:
-        """Of the break, recompile or failure that the line tells of; elsewhere what the key does."""
+        """Of the break, recompile or failure that the line is about; elsewhere what the key does."""
         line = self.session_log.lines[self._line] if self.session_log.lines else None
         if line is not None and line.sought is not None:
             self.post_message(ReproRequest(line.sought, smallest=smallest, run=line.run))
@@ -179,5 +182,5 @@ class LogList(ItemList[int]):
         return "\n".join(block), counted(len(block), "line")
 
     def action_copy_all(self) -> None:
-        texts = [line.told.text for line in self.session_log.lines]
+        texts = [line.content.text for line in self.session_log.lines]
         self.post_message(CopyRequest("\n".join(texts), counted(len(texts), "line")))

@@ -1,4 +1,4 @@
-"""What are the last 20,000 lines of a session's log, the output of its programs among them?"""
+"""The last 20,000 lines of a session's log, with the output of its programs."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from idbg.schema import events
 from idbg.schema.events import SessionEvent
 from idbg.schema.repros import Sought
 from idbg.schema.runs import Run
-from idbg_tui.panes.log.narration import Told, tell
+from idbg_tui.panes.log.event_lines import LogText, event_lines
 from idbg_tui.state.repro_targets import of_event
 
 LIMIT = 20_000
@@ -17,11 +17,11 @@ _TRIM = 2_000  # lines are dropped this many at a time: dropping from a list's f
 
 @dataclass(frozen=True)
 class LogLine:
-    """A line, the number of the event that it belongs to, and the stream, if a program wrote it. `sought` is what the
-    event tells of that can be shown again, and `run` of which run.
+    """A line, the number of its event, and the stream, if a program wrote it. `sought` is what a repro of the event
+    shows, of the run `run`.
     """
 
-    told: Told
+    content: LogText
     event: int
     stream: str = ""
     sought: Sought | None = None
@@ -35,9 +35,9 @@ class LogLines:
         self.lines: list[LogLine] = []
         self.dropped = 0  # lines that are gone from the front
         self.runs = 0  # that began
-        self._failed = -1  # where the last run's failure is told, counted from the first line; -1 if it has not failed
+        self._failed = -1  # where the last run's failure begins, counted from the first line; -1 if it has not failed
         self._events = 0
-        self._doing = ""  # what the search did that was told last
+        self._doing = ""  # the last logged step of the search
         # stream -> (raw text of its unfinished line so far, that line's number counted from the first there ever was)
         self._unfinished: dict[str, tuple[str, int]] = {}
 
@@ -51,12 +51,12 @@ class LogLines:
             if isinstance(event, events.RunStarted | events.RunEnded | events.WorkerDied | events.Noted):
                 self._unfinished.clear()
             self._note(event)
-            if self._is_told(event):
+            if self._is_repeated(event):
                 continue
             number = getattr(event, "run", 0)
             run = runs.get(number)
             again = of_event(event, run), number
-            self.lines += [LogLine(told, self._events, "", *again) for told in tell(event, run)]
+            self.lines += [LogLine(content, self._events, "", *again) for content in event_lines(event, run)]
         if len(self.lines) > LIMIT + _TRIM:
             excess = len(self.lines) - LIMIT
             del self.lines[:excess]
@@ -64,16 +64,16 @@ class LogLines:
 
     @property
     def failed(self) -> int | None:
-        """The line that begins the telling of the last run's failure, or None."""
+        """The first line of the last run's failure, or None."""
         return self._failed - self.dropped if self._failed >= self.dropped else None
 
-    def _is_told(self, event: SessionEvent) -> bool:
-        """Whether the last line says what a search does: how far it is in that the footer counts."""
+    def _is_repeated(self, event: SessionEvent) -> bool:
+        """Whether the last line has this step of a search already; the footer shows how far it is."""
         doing = event.progress.doing if isinstance(event, events.MinifyProgressed) else ""
-        told, self._doing = bool(doing) and doing == self._doing, doing or self._doing
+        repeated, self._doing = bool(doing) and doing == self._doing, doing or self._doing
         if isinstance(event, events.MinifyStarted):
             self._doing = ""
-        return told
+        return repeated
 
     def _note(self, event: SessionEvent) -> None:
         if isinstance(event, events.RunStarted):
@@ -92,18 +92,18 @@ class LogLines:
             first -= 1
         while last + 1 < len(self.lines) and self.lines[last + 1].event == event:
             last += 1
-        return [line.told.text for line in self.lines[first : last + 1]]
+        return [line.content.text for line in self.lines[first : last + 1]]
 
     def _take_output(self, event: events.OutputWritten) -> None:
         before, place = self._unfinished.pop(event.stream, ("", -1))
         first, *others = event.text.split("\n")
         index = place - self.dropped
-        told = self._output(before + first, event.stream)
+        line = self._output(before + first, event.stream)
         if place >= 0 and index >= 0:
-            self.lines[index] = told
+            self.lines[index] = line
         elif before + first or others:
             index = len(self.lines)
-            self.lines.append(told)
+            self.lines.append(line)
         if not others:
             # what a program writes without ever ending its line is kept up to a screenful
             self._unfinished[event.stream] = ((before + first)[-LIMIT:], index + self.dropped)
@@ -115,4 +115,4 @@ class LogLines:
             self.lines.append(self._output(rest, event.stream))
 
     def _output(self, raw: str, stream: str) -> LogLine:
-        return LogLine(Told(uncoloured(raw)), self._events, stream)
+        return LogLine(LogText(uncoloured(raw)), self._events, stream)

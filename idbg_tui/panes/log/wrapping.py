@@ -1,7 +1,4 @@
-"""Which rows do the lines of a log take at a width?
-
-What is told is wrapped; what a program printed is one row a line.
-"""
+"""Wrap the lines of the log into rows; what a program printed stays one row a line."""
 
 from bisect import bisect_left
 from typing import NamedTuple
@@ -53,7 +50,7 @@ class LogRows:
         """A row's line, the text of it that the row shows, and whether that is the line's beginning."""
         place = self._pieces[row]
         line = self._log.lines[place.line - self._log.dropped]
-        text = line.told.text
+        text = line.content.text
         if not place.start:
             return line, text if place.end < 0 else text[: place.end], True
         return line, " " * (_indent(text) + _HANGING) + text[place.start : place.end], False
@@ -70,7 +67,7 @@ class LogRows:
         return bisect_left(self._pieces, LinePart(line))
 
     def _laid_out(self, line: LogLine, number: int) -> list[LinePart]:
-        text, width = line.told.text, self._width
+        text, width = line.content.text, self._width
         if line.stream or len(text) <= width or width < _NARROW:
             return [LinePart(number)]
         pieces, start, room = [], 0, width

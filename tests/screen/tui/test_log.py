@@ -12,7 +12,7 @@ from idbg.schema.programs import Failure, Program, Target
 from idbg.schema.repros import Sought
 from idbg.schema.runs import Run, fold
 from idbg_tui.messages import CopyRequest, Flash, LineChosen
-from idbg_tui.panes.log.narration import tell
+from idbg_tui.panes.log.event_lines import event_lines
 from idbg_tui.panes.log.pane import LogPane
 from idbg_tui.panes.log.rows import LIMIT, LogLines
 from idbg_tui.state.state import State
@@ -29,7 +29,7 @@ def texts(*batch: events.SessionEvent) -> list[str]:
     log = LogLines()
     started = events.RunStarted(run=1, program=Program("m.py"), target=Target())
     log.take(batch, fold([started, *batch]).runs)
-    return [line.told.text for line in log.lines]
+    return [line.content.text for line in log.lines]
 
 
 def failed(**what: str) -> events.RunEnded:
@@ -83,13 +83,13 @@ def test_what_a_comparisons_own_sides_compile_is_no_recompile_in_the_log() -> No
     run = Run(1, Program("m.py"), Target(), 0.0, Comparison())
     ours = events.Recompiled(run=1, frame="0/1", reason="0/0: BACKEND_MATCH failure")
     theirs = events.Recompiled(run=1, frame="0/1", reason="0/0: tensor 'x' size mismatch")
-    assert list(tell(ours, run)) == []
-    assert "recompiled 0/1" in next(tell(theirs, run)).text
+    assert list(event_lines(ours, run)) == []
+    assert "recompiled 0/1" in next(event_lines(theirs, run)).text
 
 
 @pytest.mark.parametrize(
     ("reproduced", "words"),
-    [(True, "✔ r/repro.py reproduces"), (False, "✘ r/repro.py does not reproduce"), (None, "· r/repro.py was not run")],
+    [(True, "✔ r/repro.py reproduces"), (False, "✘ r/repro.py does not reproduce"), (None, "· r/repro.py not tried")],
 )
 def test_a_repro_is_told_with_its_path_and_whether_it_reproduces(reproduced: bool | None, words: str) -> None:
     ended = events.ReproEnded(run=1, path="r/repro.py", reproduced=reproduced, output="said\n")
@@ -97,7 +97,7 @@ def test_a_repro_is_told_with_its_path_and_whether_it_reproduces(reproduced: boo
 
 
 def test_a_kind_of_event_that_the_log_does_not_tell_adds_nothing() -> None:
-    assert list(tell(events.ViolationsFound(run=1, violations=()))) == []
+    assert list(event_lines(events.ViolationsFound(run=1, violations=()))) == []
 
 
 # output
@@ -138,7 +138,7 @@ def test_memory_is_bounded_and_the_last_lines_are_kept() -> None:
     for start in range(0, 100_000, 1_000):
         log.take([output("".join(f"{number}\n" for number in range(start, start + 1_000)))], {})
     assert LIMIT <= len(log.lines) <= LIMIT * 1.1
-    assert log.lines[-1].told.text == "99999"
+    assert log.lines[-1].content.text == "99999"
     assert log.dropped + len(log.lines) == 100_000
 
 
@@ -147,7 +147,7 @@ def test_a_line_that_never_ends_takes_bounded_memory() -> None:
     for _ in range(100):
         log.take([output("x" * 10_000)], {})
     assert len(log.lines) == 1
-    assert len(log.lines[0].told.text) <= LIMIT + 10_000
+    assert len(log.lines[0].content.text) <= LIMIT + 10_000
 
 
 # the pane
@@ -281,7 +281,7 @@ def test_a_search_is_told_step_by_step_and_its_end_with_all_that_was_found(tmp_p
     state.apply([events.MinifyEnded(run=1, failure=Failure(kind="idbg", message="no graph has it", hint="ask again"))])
     log = LogLines()
     log.take(state.events, state.history.runs)
-    told = [line.told.text for line in log.lines]
+    told = [line.content.text for line in log.lines]
     assert [text.strip().partition(":")[0] for text in told if "of 300 tries" in text] == ["prefix", "prefix", "cone"]
     text = "\n".join(told)
     assert "looking for a small script of unsupported-op at convolution_1" in text

@@ -20,7 +20,7 @@ from idbg.session.session import Session
 from idbg.views import bench as view
 from idbg_tui.app import IdbgApp
 from idbg_tui.panes.benchmarks.charts import measurement
-from idbg_tui.panes.log import narration
+from idbg_tui.panes.log import event_lines
 from idbg_tui.state import measurements
 from idbg_tui.state.state import State
 from idbg_tui.status_bar import flashes
@@ -201,7 +201,9 @@ async def test_steps_come_as_they_begin_and_go_with_the_measurement() -> None:
 
 
 def test_the_log_lists_the_steps() -> None:
-    assert [line.text for line in narration.tell(step(4, "warming up", 0.0), None)] == ["  step 4 of 6: warming up"]
+    assert [line.text for line in event_lines.event_lines(step(4, "warming up", 0.0), None)] == [
+        "  step 4 of 6: warming up"
+    ]
 
 
 def test_rows_that_could_not_be_kept_are_said() -> None:

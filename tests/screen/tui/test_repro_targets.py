@@ -147,7 +147,7 @@ async def test_a_break_and_a_recompile_are_asked_for_at_their_line_of_the_log() 
     async with opened(broke, recompiled) as (app, session, pilot):
         await pilot.press("7", "z")
         rows = app.body.panes["log"].focus_target()
-        texts = [line.told.text for line in rows.session_log.lines]  # type: ignore[attr-defined]
+        texts = [line.content.text for line in rows.session_log.lines]  # type: ignore[attr-defined]
         for words, call in (("graph break", "break model.py:7"), ("recompiled", "recompile model.py:4")):
             rows.go(next(row for row, text in enumerate(texts) if words in text))  # type: ignore[attr-defined]
             await settle(pilot)
