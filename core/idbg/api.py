@@ -1,4 +1,4 @@
-"""What comes of a program, for Python code that wants the result and no screen?"""
+"""Compile, check and report a program from Python code, without a screen."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -96,14 +96,14 @@ def report(session: Session | str | Path, to: str | Path = "", *, format: str = 
     name = format or (format_of(Path(to)) if to else "html")
     if name not in formats():
         raise BadInput(f"there is no report {name!r}", hint=f"use one of {', '.join(formats())}")
-    told = replace(_told(session), other=_told(other) if other else None)
-    content = document(name).render(told)
+    data = replace(_data(session), other=_data(other) if other else None)
+    content = document(name).render(data)
     if to:
         write(Path(to), content)
     return content
 
 
-def _told(session: Session | str | Path) -> SessionData:
+def _data(session: Session | str | Path) -> SessionData:
     if isinstance(session, Session):
         return SessionData(session.folder.name, session.history, str(session.folder))
     with Session.open(Path(session)) as saved:

@@ -1,4 +1,4 @@
-"""How is a file written so that whoever opens it finds it whole, or as it was before?"""
+"""Write a file atomically: a reader finds it whole, or as it was before."""
 
 import contextlib
 import os

@@ -32,7 +32,7 @@ class Saved:
     @classmethod
     def of(cls, summary: SessionSummary) -> "Saved":
         """With the text in which it is looked for."""
-        texts = (summary.program, summary.name, summary.said, summary.backend, summary.accelerator, summary.damaged)
+        texts = (summary.program, summary.name, summary.result, summary.backend, summary.accelerator, summary.damaged)
         return cls(summary, " ".join(texts).lower())
 
 

@@ -66,13 +66,13 @@ EVERY: list[events.SessionEvent] = [
             guards=(GUARD,),
             seconds=2e-6,
             cold=6e-5,
-            asked=9,
+            requested=9,
             left_out=(LeftOut("GRAD_MODE", 1, "GLOBAL_STATE checks it"),),
             dropped=2,
         ),
     ),
     events.CallsTimed(run=1, calls=(FrameCalls("0/0", 3, 1e-4, 2e-3),)),
-    events.SpansTold(
+    events.SpansRecorded(
         run=1,
         spans=(
             Span(id=1, name="codegen", began=1.7e9),
@@ -143,7 +143,7 @@ EVERY: list[events.SessionEvent] = [
             ),
             groups=(("op0",), ("op1",)),
             refusals=(Refusal(0, 1, "sizes", 2),),
-            asked=4,
+            pairs_tried=4,
             dropped=1,
         ),
     ),

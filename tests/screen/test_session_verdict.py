@@ -148,7 +148,7 @@ def test_a_session_that_was_left_at_its_start_does_not_wait_for_ever(tmp_path: P
 
 
 def test_a_list_says_what_is_to_be_known_before_its_verdict_is_believed() -> None:
-    clean = SessionSummary(folder="/s", name="s", runs=1, verdict="clean", said="clean")
+    clean = SessionSummary(folder="/s", name="s", runs=1, verdict="clean", result="clean")
     assert summary_words(clean) == "clean, never ended"
     assert summary_words(replace(clean, live=True)) == "live: clean"
     assert summary_words(replace(clean, damaged="x")) == "clean; damaged"

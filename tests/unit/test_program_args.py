@@ -200,6 +200,6 @@ def test_a_run_without_rules_is_not_called_clean_of_them() -> None:
     target = Target(accelerator="none", rules=registry.NO_RULES)
     graph = GraphId("0/0", "dynamo")
     run = Run(1, Program("model.py"), target, 0.0, graphs={graph: Graph(graph, ())}, ended="clean")
-    assert (verdict_words(run), rules_words(target)) == ("compiled, no rules asked", "no accelerator")
+    assert (verdict_words(run), rules_words(target)) == ("compiled, no rules checked", "no accelerator")
     run.target = Target(accelerator="none", rules=registry.NO_RULES + '[[rules]]\nkind = "rank"\nmost = 4\n')
     assert (verdict_words(run), rules_words(run.target)) == ("no rule broken", "none (warn)")  # written on the screen

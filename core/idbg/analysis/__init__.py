@@ -1,1 +1,1 @@
-"""What can be learnt about a run from its records alone, with no torch?"""
+"""Derive facts about a run from its records alone, without torch."""

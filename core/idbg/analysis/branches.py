@@ -1,4 +1,4 @@
-"""Which nodes does a kernel compute that is called inside of a graph of its own: a branch of torch.cond, a loop's body?
+"""Find the nodes of a kernel that is called in a subgraph: a branch of torch.cond, the body of a loop.
 
 Torch names a kernel's nodes by their bare names ("sin"), whatever graph they are in. In a branch it also lists those
 of the graph around it: the op that holds the branch, and what that op is given. The function of the output code in
@@ -59,7 +59,7 @@ def _scopes(text: str) -> list[tuple[int, int, str]]:
 
 
 def _computed(names: tuple[str, ...], prefix: str, graph: Graph) -> list[str]:
-    """The nodes below `prefix` that these names tell, and the op that holds them.
+    """The nodes below `prefix` that these names stand for, and the op that holds them.
 
     A name that is also one of the op's own operands is listed for every kernel of the branch: it counts where the
     kernel computes a neighbour of that node, or nothing else.

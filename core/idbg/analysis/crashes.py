@@ -1,4 +1,4 @@
-"""At which launch, node and line of the user's was a program as it crashed, by its stack and its run's records?"""
+"""Find the launch, node and user's line at which a program crashed, by its stack and its run's records."""
 
 import ast
 import re
@@ -22,7 +22,7 @@ _KERNELS = r"extern_kernels|torch\.ops|aten|inductor_ops|_quantized|cpp_\w+|trit
 _LAUNCHED = re.compile(rf"(?:[\w, ]+ = )?((?:{_KERNELS})[\w.]*)\(")
 _COMMENTED = re.compile(r"\[Provenance debug handles\]\s*(\S+:\d+)")
 _NEAR = 8  # lines above a launch within which its comment stands
-# which nodes of a kernel to look at first, by what is said of the crash
+# which nodes of a kernel to look at first, by the message of the crash
 _SUSPECTS = (
     (re.compile("out of bounds|device-side assert"), re.compile("index|embedding|gather|scatter|take|select|assert")),
     (re.compile("SIGFPE|division by zero|ZeroDivision"), re.compile("div|remainder|fmod|mod")),
@@ -111,9 +111,9 @@ def _names(lines: Sequence[str], line: int) -> list[str]:
     return []
 
 
-def placed(site: CrashSite, run: Run, *, text: str, said: str) -> CrashSite:
-    """The site with what the run's records tell of its launch: frame, part, nodes and the user's line. Of nodes from
-    several lines it is that of the first which does what was `said` to have failed, else the line of most of them.
+def placed(site: CrashSite, run: Run, *, text: str, message: str) -> CrashSite:
+    """The site with its launch's frame, part, nodes and user's line, from the run's records. Of nodes from several
+    lines it is that of the first whose op fits the failure's `message`, else the line of most of them.
     `text` is that of the wrapper which it was in.
     """
     if not site.kernel:
@@ -126,7 +126,7 @@ def placed(site: CrashSite, run: Run, *, text: str, said: str) -> CrashSite:
         return replace(site, frame=code.frame, part=code.part)
     name, call = calls[0]
     nodes = _nodes(run, GraphId(code.frame, "post_grad", code.part), call.nodes)
-    file, line = _line_of(nodes, f"{site.cause} {said}") or (site.file, site.line)
+    file, line = _line_of(nodes, f"{site.cause} {message}") or (site.file, site.line)
     return replace(
         site,
         kernel=name,
@@ -154,9 +154,9 @@ def _nodes(run: Run, graph: GraphId, names: Sequence[str]) -> list[Node]:
     return [node for node in nodes if node.file]
 
 
-def _line_of(nodes: Sequence[Node], said: str) -> tuple[str, int] | None:
-    for heard, targets in _SUSPECTS:
-        suspects = [node for node in nodes if heard.search(said) and targets.search(node.target)]
+def _line_of(nodes: Sequence[Node], message: str) -> tuple[str, int] | None:
+    for messages, targets in _SUSPECTS:
+        suspects = [node for node in nodes if messages.search(message) and targets.search(node.target)]
         if suspects:
             return suspects[0].file, suspects[0].line
     lines = [(node.file, node.line) for node in nodes]

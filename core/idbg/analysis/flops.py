@@ -1,4 +1,4 @@
-"""How many floating-point operations does a node take, from its tensors' shapes alone?
+"""Count the floating-point operations of a node from its tensors' shapes.
 
 The count is that of torch.utils.flop_counter (2 for each multiply-add): matrix products, convolutions and attention,
 forward and backward. All else is 0 there and here: elementwise ops and reductions, and also products with a vector (mv,

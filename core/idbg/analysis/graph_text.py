@@ -1,4 +1,4 @@
-"""Which nodes does this printed FX graph hold?
+"""Read the nodes of a printed FX graph.
 
 Torch prints a graph as Python in which each node is an annotated assignment, below a comment with the user's line:
 

@@ -1,4 +1,4 @@
-"""Where does each box of a drawn graph stand, so that what is computed first stands above, and few lines cross?
+"""Place the boxes of a drawn graph in layers, so that few lines cross.
 
 Sugiyama's four steps. Boxes get ranks, by the longest way to them; lines over several ranks get a bend in each; the
 boxes of a rank are put in the order of the middle of their neighbours, down and up, a few times; then each box moves

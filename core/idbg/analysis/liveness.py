@@ -1,4 +1,4 @@
-"""How much memory is alive while each node of a graph runs, and which tensors are alive at the peak?
+"""Compute the memory that is alive while each node of a graph runs, and the tensors that are alive at the peak.
 
 The figures are those of torch's own estimator (`torch._inductor.fx_passes.memory_estimator.build_memory_profile`), made
 to count every device:

@@ -173,16 +173,16 @@ def flags(node: Called) -> str:
     if not has_flags(node.target):
         return ""
     name = short_name(node.target)
-    told = []
+    found = []
     if name in _INPLACE_AT and (_INPLACE.search(node.args) or _argument(node.args, _INPLACE_AT[name]) == "True"):
-        told.append("inplace = True")
+        found.append("inplace = True")
     if name in _MAYBE_TRANSPOSED and (
         ("=" in node.args and _TRANSPOSED.search(node.args)) or _argument(node.args, _TRANSPOSED_AT) == "True"
     ):
-        told.append("transposed = True")
+        found.append("transposed = True")
     if name.startswith("hardtanh") and ("relu6" in node.args or _RELU6.search(node.args)):
-        told.append("relu6")
-    return ", ".join(told + _window(name, node.args))
+        found.append("relu6")
+    return ", ".join(found + _window(name, node.args))
 
 
 @lru_cache(maxsize=4096)
@@ -233,7 +233,7 @@ def operands(node: Node) -> tuple[str, ...]:
 
 def _repeats(inputs: Sequence[str], args: str) -> bool:
     """Whether an input may be two of the arguments. A guess on the safe side: it costs less than to read them."""
-    for name in inputs:  # noqa: SIM110 (any() takes twice as long, and every product is asked)
+    for name in inputs:  # noqa: SIM110 (any() takes twice as long, and it runs for every product)
         if args.count(name) > 1 or "." in name:
             return True
     return False

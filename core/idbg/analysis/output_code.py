@@ -1,4 +1,4 @@
-"""Which kernels does Inductor's output code hold, where is each called, and what does each call compute?
+"""Read the kernels of Inductor's output code, their calls, and the nodes that each call computes.
 
 Generated kernels are module-level assignments, `NAME = async_compile.LANG(..., '''source''', ...)`, or what else a
 backend of others defines them by: `NAME = async_compile.sdsc('NAME', [OpSpec(...)])`. Extern ops appear as calls only.

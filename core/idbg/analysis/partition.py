@@ -1,4 +1,4 @@
-"""Which parts of a graph run on the accelerator when some nodes fall back to the host, and what crosses between them?
+"""Partition a graph between accelerator and host when some nodes fall back, and count what crosses between them.
 
 The partitions are those of torch's CapabilityBasedPartitioner (with partitions of a single node), found in one walk. It
 goes from the outputs up and gives each node to the partition nearest to the outputs that it can join without a cycle.
@@ -92,20 +92,20 @@ def best_merge(
     graph: Graph,
     broken: Mapping[str, Collection[str]],
     now: Partitions | None = None,
-    asked: Iterable[str] | None = None,
+    candidates: Iterable[str] | None = None,
 ) -> Merge | None:
     """The one change that leaves the fewest partitions, then the fewest bytes; None if none leaves fewer.
 
     `broken` has each possible change, and the nodes that no longer fall back because of it; a node that several changes
     hold back stays on the host until all are made. `now` is the partition with all of these on the host, if at hand;
-    `asked` the changes that are tried, if not all.
+    `candidates` the changes that are tried, if not all.
     """
     calls = _CallGraph(graph)
     held = {label: calls.named(names) for label, names in broken.items()}
     holders = Counter(place for places in held.values() for place in places)
     least = (now.count, now.bytes) if now else calls.cost(calls.depths(holders.keys()))
     best: Merge | None = None
-    for label in held if asked is None else asked:
+    for label in held if candidates is None else candidates:
         places = held[label]
         freed = {place for place in places if holders[place] == 1}
         if not freed or _count(depths := calls.depths(holders.keys() - freed)) > least[0]:

@@ -1,4 +1,4 @@
-"""Which nodes, kernels and lines of the user's are the same computation?
+"""Match the nodes, kernels and user's lines that are the same computation.
 
 Torch says which nodes of one graph came from which of the graph above it (`Links`), and which post-grad nodes each
 kernel call computes. The rest is walking. Indexes are built when first needed, and again when the run has grown.

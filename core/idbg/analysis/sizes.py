@@ -1,4 +1,4 @@
-"""How large is a tensor, at its hints and at most, and how are its dimensions said?"""
+"""Compute a tensor's size at its hints and at most, and write its dimensions."""
 
 from idbg.schema.graphs import Dim, Sym, TensorMeta, hint_of
 

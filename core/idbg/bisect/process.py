@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from idbg.config import places
 from idbg.config.environment import sets_up_torch
-from idbg.schema.bisection import HEARD, Answer, Try
+from idbg.schema.bisection import PROGRESS_FILE, Answer, Try
 from idbg.schema.repros import Signature
 from idbg.worker.child import Child
 from idbg.worker.one_answer import answered, caches_in
@@ -33,7 +33,7 @@ class Processes:
 
         `cache` is all that the process's compilers find. Raises OSError if it cannot be started.
         """
-        applied = cache / "inductor" / HEARD
+        applied = cache / "inductor" / PROGRESS_FILE
         applied.unlink(missing_ok=True)
         places.forget_graphs(applied.parent)
         child = self._taken((_is_warm(asked), cache, asked.environ))

@@ -1,1 +1,1 @@
-"""How are bytes, counts, times, signs, files and failures said? In one way, by the CLI, the reports and the screen."""
+"""Write bytes, counts, times, signs, files and failures the same way for the CLI, the reports and the screen."""

@@ -1,4 +1,4 @@
-"""How are bytes, counts, times, shares and errors said?"""
+"""Write bytes, counts, times, shares and errors with their units."""
 
 import sys
 import time

@@ -1,4 +1,4 @@
-"""What bounds a kernel, in a few words?"""
+"""Name what bounds a kernel in a few words."""
 
 from idbg.format.amounts import share
 from idbg.schema.kernel_times import BEYOND, KernelTime

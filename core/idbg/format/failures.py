@@ -1,4 +1,4 @@
-"""What went wrong with a run, in one line?"""
+"""Write what went wrong with a run in one line."""
 
 import ast
 import re
@@ -78,8 +78,8 @@ def _cause(failure: Failure) -> str:
     """The first line that says something: the error that torch met, rather than the name of what it was doing."""
     got = _GOT.search(failure.message)
     if got:
-        said = str(ast.literal_eval(got[2])).strip().partition("\n")[0].rstrip(".")
-        return f"{got[1]}: {said}"
+        message = str(ast.literal_eval(got[2])).strip().partition("\n")[0].rstrip(".")
+        return f"{got[1]}: {message}"
     first = next((line.strip() for line in failure.message.splitlines() if line.strip()), "").rstrip(":")
     named = failure.kind in ("torch", "backend") and failure.type and not first.startswith(failure.type)
     return f"{failure.type}: {first}" if named else first

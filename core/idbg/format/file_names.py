@@ -1,4 +1,4 @@
-"""By which short name is a file told from every other that the program has?"""
+"""Shorten file names so that each still differs from every other file of the program."""
 
 from functools import lru_cache
 from os.path import isabs, pardir, relpath

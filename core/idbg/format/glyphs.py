@@ -1,4 +1,4 @@
-"""Which sign stands for a verdict, a severity, a direction?
+"""Signs for verdicts, severities and directions.
 
 A sign always goes with a colour, so that the screen can be read without colours. The plain set is used where the
 terminal's encoding cannot show the other (see `use_ascii`).

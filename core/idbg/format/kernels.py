@@ -1,4 +1,4 @@
-"""In which words are a kernel's language, and what it takes of a GPU, said?"""
+"""Name a kernel's language, and the GPU resources that it takes."""
 
 from collections.abc import Iterator
 

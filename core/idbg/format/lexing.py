@@ -1,6 +1,6 @@
 """Which characters of a text are keywords, strings, numbers, comments or names?
 
-Pygments reads a text from its start, so that strings and comments over many lines come out right. It is asked for as
+Pygments reads a text from its start, so that strings and comments over many lines come out right. It is read for as
 many lines as are needed, in slices of a few milliseconds: 20,000 lines take it 0.8 s.
 """
 
@@ -65,7 +65,7 @@ class Lexing:
         deadline = time.perf_counter() + seconds
         until = min(until + 1, len(self._lines))
         while self._tokens is not None and len(self._spans) < until:
-            # the clock is asked once in 64 tokens: a token takes a few microseconds
+            # the clock is read once in 64 tokens: a token takes a few microseconds
             for _ in range(64):
                 if not self._take():
                     self._tokens = None

@@ -1,4 +1,4 @@
-"""How is a text of anybody's shown, whatever characters it has, and however many?"""
+"""Show any text in a browser, whatever characters it has, and however many."""
 
 from idbg.format.plain_text import plain
 

@@ -1,4 +1,4 @@
-"""What came of a run, or of a session, in a few words?"""
+"""Write the verdict of a run, or of a session, in a few words."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -24,7 +24,7 @@ STAGE_NAMES: dict[Stage, str] = {
 def verdict_words(run: Run) -> str:
     """The run's verdict as it is known now: "no rule broken", "17 violations (dynamo)", "nothing was compiled".
 
-    "clean" is said only of a run whose numbers were compared.
+    "clean" is used only for a run whose numbers were compared.
     """
     match run.verdict:
         case "violations":
@@ -37,9 +37,9 @@ def verdict_words(run: Run) -> str:
         case "failed" if run.failure is None:
             return _failed(run)
         case "clean" if run.diff is not None and run.diff.not_comparable:
-            return f"numbers not comparable, {'no rule broken' if run.checked_rules else 'no rules asked'}"
+            return f"numbers not comparable, {'no rule broken' if run.checked_rules else 'no rules checked'}"
         case "clean" if not run.checked_rules:  # as of a check, which asks them since
-            return "numbers agree, no rules asked" if run.compared else "compiled, no rules asked"
+            return "numbers agree, no rules checked" if run.compared else "compiled, no rules checked"
         case "clean":
             return "clean" if run.compared else "no rule broken"
         case "waiting":
@@ -72,11 +72,11 @@ def summary_words(session: SessionSummary) -> str:
     if not session.runs:
         return "damaged" if session.damaged else "live" if session.live else "no run"
     if session.damaged:
-        return f"{session.said}; damaged"
+        return f"{session.result}; damaged"
     if session.live:
-        return f"live: {session.said}"
+        return f"live: {session.result}"
     unknown = session.ended or session.verdict == "waiting"
-    return session.said if unknown else f"{session.said}, never ended"
+    return session.result if unknown else f"{session.result}, never ended"
 
 
 def rules_words(target: Target) -> str:

@@ -60,13 +60,13 @@ def replays(
             try:
                 yield _replayed(path, repro, variant, seconds)
             except IdbgError as error:
-                yield Replayed(script=str(path), variant=variant, answer="not run", said=error.message)
+                yield Replayed(script=str(path), variant=variant, answer="not run", result_line=error.message)
 
 
 def _replayed(path: Path, repro: Repro, variant: Variant, seconds: float) -> Replayed:
     changed = _changed(repro, variant)
     if changed.gone:
-        return Replayed(script=str(path), variant=variant, answer="gone", said=changed.note)
+        return Replayed(script=str(path), variant=variant, answer="gone", result_line=changed.note)
     python = variant.value if variant.change == "python" else ""
     try:
         with tempfile.TemporaryDirectory(prefix="idbg-replay-", ignore_cleanup_errors=True) as folder:
@@ -81,7 +81,7 @@ def _replayed(path: Path, repro: Repro, variant: Variant, seconds: float) -> Rep
         variant=variant,
         answer=done.answer,
         status=done.status,
-        said=done.said,
+        result_line=done.said,
         note=changed.note,
         seconds=done.seconds,
     )

@@ -1,1 +1,1 @@
-"""What is known of runs, graphs, comparisons and benchmarks, as records? Nothing else is stored or sent."""
+"""Records of runs, graphs, comparisons and benchmarks: nothing else is stored or sent between processes."""

@@ -1,4 +1,4 @@
-"""Whose is the error of one launch, as data: what it gave alone, on what it was really called with?
+"""The record of a kernel error's attribution: the results of one launch, run alone on its recorded inputs.
 
 Nothing here imports torch.
 """
@@ -18,14 +18,14 @@ AttributionKind = Literal[
 
 
 class KernelAttribution(msgspec.Struct, frozen=True, kw_only=True):
-    """Whose the error of a launch is: it was called `calls` times alone, on copies of what it was called with.
+    """The cause of a launch's error: it was called `calls` times alone, on copies of what it was called with.
 
     `launch` indexes the report's `kernels`, and so does `cause`: the launch that did it, where one is known. Errors
     are relative RMSEs of its worst buffer against its post-grad nodes in float64 on the CPU: `error` of the kernel
     alone, `eager_error` of the nodes in eager on its device, `run_error` of what it left in the run. `script` is the
     path of a script that shows it without idbg, "" while there is none: `no_script` says why. It was run once in a
     fresh process: `status` is how that ended (1: the kernel is wrong, 0: it is not), None where it was not, and
-    `printed` what it said. `seconds`: from the end of the run to the verdict.
+    `printed` its output. `seconds`: from the end of the run to the verdict.
     """
 
     launch: int

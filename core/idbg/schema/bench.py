@@ -1,4 +1,4 @@
-"""What is asked of a benchmark, and what was measured, as data? A figure that was not measured is None."""
+"""Records of benchmarks: their cases and their measurements. A figure that was not measured is None."""
 
 import os
 from collections.abc import Sequence
@@ -241,9 +241,9 @@ def file_of(program: Program) -> str:
 
 def set_to(one: BenchCase | Row) -> str:
     """Options, dynamic, stance, settings and dynamic sources in words, alike in whatever order they were given; ""
-    where all is as torch has it.
+    where everything is torch's default.
     """
-    told = [f"{name}={value}" for name, value in sorted({**one.options, **one.settings}.items())]
-    told += [f"dynamic={one.dynamic}"] if one.dynamic is not None else []
-    told += [f"stance={one.stance}"] if one.stance else []
-    return ", ".join((*told, *(f"dynamic {source}" for source in sorted(one.dynamic_sources))))
+    parts = [f"{name}={value}" for name, value in sorted({**one.options, **one.settings}.items())]
+    parts += [f"dynamic={one.dynamic}"] if one.dynamic is not None else []
+    parts += [f"stance={one.stance}"] if one.stance else []
+    return ", ".join((*parts, *(f"dynamic {source}" for source in sorted(one.dynamic_sources))))

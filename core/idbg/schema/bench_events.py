@@ -1,4 +1,4 @@
-"""What happens as a session measures?"""
+"""The events of benchmarks."""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""Which steps does a process that measures take, and at which one is it?"""
+"""The steps of a measuring process, and which one it is at."""
 
 from typing import Protocol
 

@@ -1,4 +1,4 @@
-"""Who is guilty of a failure: which part of the compiler, which settings, which commit of the program's, as data?"""
+"""Records of bisections: which part of the compiler, which settings or which commit causes a failure."""
 
 from typing import Literal
 
@@ -22,11 +22,11 @@ PYTHON = "python"
 """The level at which nothing is compiled: the program runs with torch.compile switched off."""
 
 TRY_SECONDS = 600.0
-"""What the first try of all may take, unless it is told otherwise."""
+"""The time limit of the first try, unless another is set."""
 
 
 class Question(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Who is asked for: `kind`, of a program that fails, for a target.
+    """What is bisected: `kind`, for a program that fails on a target.
 
     It fails as a run of it does; where it runs through, by its numbers; with a `command`, as that exits, which is given
     the program's path as its last argument. "options": the two `sets`, by these `names`. "fuzz": `draws` sets of
@@ -87,9 +87,9 @@ class Application(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Try(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What one process is to try: the program for the target, at a level, with these of torch's settings; compared,
+    """What one process tries: the program for the target, at a level, with these of torch's settings; compared,
     where there is a comparison; or a `command`, whose exit status decides. `environ`: variables beside our own.
-    `parts`: torch's table of backends is told. `seed`: instead, draw options as torch's fuzzer does.
+    `parts`: report torch's table of backends. `seed`: instead, draw options as torch's fuzzer does.
     """
 
     program: Program
@@ -126,7 +126,7 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     torch: str = ""
 
 
-HEARD = "heard.json"
+PROGRESS_FILE = "progress.json"
 """A file in a try's cache: an Answer with nothing but what was applied so far."""
 
 Outcome = Literal["fails", "passes", "other"]
@@ -146,10 +146,10 @@ class SuspectPart(msgspec.Struct, frozen=True, omit_defaults=True):
     """The part of the compiler without which it does not fail.
 
     `backend` is the first that fails so (`PYTHON`: the program fails without torch.compile). `subsystem` "" where none
-    of its parts mends it when switched off. `application` is the guilty one of `of`: with those up to it the program
-    fails, and with those before it alone it does not; where some between could not be told, `first` is the first that
+    of its parts fixes it when switched off. `application` is the failing one of `of`: with those up to it the program
+    fails, and with those before it alone it does not; where some between could not be tried, `first` is the first that
     may be it. `before` and `after` are the graph around it. Of several `graphs` that Inductor compiles, that of `frame`
-    is the first without which it does not fail. With `lowering` that of the user's own raised it: nothing was switched
+    is the first without which it does not fail. With `lowering` one of the user's own raised it: nothing was switched
     off.
     """
 
@@ -204,17 +204,17 @@ class Commit(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class FailingCommit(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The first commit that fails; or, where some could not be told, those that may be it, oldest first."""
+    """The first commit that fails; or, where some could not be tried, those that may be it, oldest first."""
 
     commits: tuple[Commit, ...]
     among: int = 0
 
 
 class Bisected(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a search for the guilty came to. `signature` is the failure that was looked for, None where nothing failed.
+    """The result of a bisection. `signature` is the failure that was looked for, None where nothing failed.
 
     `note` says why there is no answer, though nothing went wrong; `stopped` why it is not the whole one, "" if it is.
-    `options` has one entry, or with "fuzz" one for each failure that was found. `views.guilty` makes the sentence:
+    `options` has one entry, or with "fuzz" one for each failure that was found. `views.bisection` writes the sentence:
     `sentence` has it in older sessions alone.
     """
 

@@ -1,6 +1,6 @@
-"""Where on the way from the program to its kernels do numbers go wrong, what made that, and whose error is it, as data?
+"""Records of the stage since which numbers are wrong, and of what made it wrong.
 
-Errors are relative RMSEs (RMSE / RMS of what is right) unless said otherwise. A figure that was not measured is None.
+Errors are relative RMSEs (RMSE / RMS of what is right) unless noted otherwise. A figure that was not measured is None.
 Nothing here imports torch.
 """
 

@@ -1,4 +1,4 @@
-"""What did Inductor write, and what did the compilers below it make of that?"""
+"""Records of the code that Inductor wrote, and of what the compilers below it made of it."""
 
 import msgspec
 

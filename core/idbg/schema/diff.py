@@ -1,4 +1,4 @@
-"""What does a numerical comparison of a run with a reference say, as data?
+"""Records of a numerical comparison of a run with a reference.
 
 Errors are `test - reference`. A figure that was not measured is None. Nothing here imports torch.
 """
@@ -64,7 +64,7 @@ class Comparison(msgspec.Struct, frozen=True, omit_defaults=True):
     `reference` is "eager", "float64", a backend's name, or the folder of a session whose outputs were kept. With `atol`
     or `rtol` the verdict is by tolerance, else by float64 with factor `k`. `backward` compares gradients also where the
     program has no loss. `runs` above 1 measures how the test side varies. A side that takes longer than `seconds` is
-    stopped. `sync`: the device is waited for after each launch, so that its errors are told of at the launch that made
+    stopped. `sync`: the device is waited for after each launch, so that its errors are reported at the launch that made
     them. `nan`: where NaN and infinities are born is searched for, also where the numbers agree; the kernels are then
     observed. `steps`: both sides train for so many, in lockstep with float64.
     """
@@ -162,7 +162,7 @@ class FormDiff(msgspec.Struct, frozen=True):
     """One thing in which the sides' forms differ, as a sentence of the test's; whether the output fails by it."""
 
     kind: Literal["layout", "stride", "requires_grad", "alias"]
-    said: str
+    sentence: str = msgspec.field(name="said")
     failed: bool = False
 
 
@@ -334,14 +334,14 @@ class DiffReport(msgspec.Struct, frozen=True, kw_only=True):
     gradients: tuple[TensorDiff, ...] = ()
     kernels: tuple[KernelError, ...] = ()
     first_bad_kernel: int | None = None
-    stages: tuple[StageError, ...] = ()  # in the order in which they are made; empty where none was asked for
+    stages: tuple[StageError, ...] = ()  # in the order in which they are made; empty where none was requested
     sides: tuple[SideResult, ...] = ()
     variance: tuple[Variance, ...] = ()
     notes: tuple[str, ...] = ()
     failure: Failure | None = None
     births: tuple[NanOrigin, ...] | None = None  # in the order in which they appear; None where nobody searched
-    owners: tuple[KernelAttribution, ...] = ()  # of the launches that somebody asked about, in the order of `kernels`
-    steps: TrainingSteps | None = None  # None where nobody asked for a training
+    owners: tuple[KernelAttribution, ...] = ()  # of the launches that were attributed, in the order of `kernels`
+    steps: TrainingSteps | None = None  # None where no training was requested
     float64_elsewhere: Float64Elsewhere | None = None
     not_comparable: str = ""
 
@@ -351,7 +351,7 @@ class DiffReport(msgspec.Struct, frozen=True, kw_only=True):
         return None if self.first_bad_kernel is None else self.kernels[self.first_bad_kernel]
 
     def owner_of(self, launch: int) -> KernelAttribution | None:
-        """Whose the error of this launch of `kernels` is; None where nobody asked."""
+        """The attribution of this launch of `kernels`; None where there is none."""
         return next((owner for owner in self.owners if owner.launch == launch), None)
 
     def with_owner(self, owner: KernelAttribution) -> "DiffReport":

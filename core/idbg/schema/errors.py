@@ -1,4 +1,4 @@
-"""What can go wrong, and what should the user do about it?
+"""The exceptions of idbg, each with a hint for the user.
 
 IdbgError                    every error of ours; has a message (what is wrong, where) and a hint (what to do)
 ├── BadInput                 what the user gave us cannot be used

@@ -1,4 +1,4 @@
-"""What has everything that happens in a session?"""
+"""The base class of all events."""
 
 import time
 

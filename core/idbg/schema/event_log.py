@@ -1,4 +1,4 @@
-"""How is an event written as a line of a log, and read again, whoever wrote it and however the log ends?
+"""Encode events as lines of a log, and decode them, also where the log is torn.
 
 An event log is one JSON object a line; `type` names the event. Readers skip types that they do not know, so that old
 programs open new logs.

@@ -1,4 +1,4 @@
-"""What happened in a session, in order?
+"""The events of a session.
 
 A session is the list of these events and nothing else: the screen, the JSON report and a replay are folds of it.
 """
@@ -28,7 +28,7 @@ from idbg.schema.decisions.events import FusionDecided as FusionDecided
 from idbg.schema.decisions.events import GuardsCaptured as GuardsCaptured
 from idbg.schema.decisions.events import PassesRan as PassesRan
 from idbg.schema.decisions.events import SkipsDropped as SkipsDropped
-from idbg.schema.decisions.events import SpansTold as SpansTold
+from idbg.schema.decisions.events import SpansRecorded as SpansRecorded
 from idbg.schema.decisions.events import SwitchesListed as SwitchesListed
 from idbg.schema.diff import Comparison, DiffReport, ErrorMap, SideResult
 from idbg.schema.event import Event as Event
@@ -79,14 +79,14 @@ class WorkerStarted(Event, frozen=True, kw_only=True, tag="worker_started"):
 
 
 class WorkerDied(Event, frozen=True, kw_only=True, tag="worker_died"):
-    """The worker ended unasked: `cause` in words ("killed by SIGSEGV"), and the last lines that it printed."""
+    """The worker ended unexpectedly: `cause` in words ("killed by SIGSEGV"), and the last lines that it printed."""
 
     cause: str
     last_output: str = ""
 
 
 class RunStarted(Event, frozen=True, kw_only=True, tag="run_started"):
-    """The worker was given a run; `target` has its rules as text, `comparison` is None where none was asked for."""
+    """The worker was given a run; `target` has its rules as text, `comparison` is None where none was requested."""
 
     run: int
     program: Program
@@ -253,7 +253,7 @@ class RulesRefused(Event, frozen=True, kw_only=True, tag="rules_refused"):
 
 
 class ReproStarted(Event, frozen=True, kw_only=True, tag="repro_started"):
-    """The worker was asked for a repro: of this node's violation of `rule`, or, with no node, of the failed compile."""
+    """A repro was requested: of this node's violation of `rule`, or, with no node, of the failed compile."""
 
     run: int
     node: NodeId | None = None
@@ -276,7 +276,7 @@ class ReproEnded(Event, frozen=True, kw_only=True, tag="repro_ended"):
 
 
 class OwnerStarted(Event, frozen=True, kw_only=True, tag="owner_started"):
-    """The worker was asked whose the error of this launch of the run's `diff.kernels` is."""
+    """The attribution of this launch of the run's `diff.kernels` was requested."""
 
     run: int
     launch: int

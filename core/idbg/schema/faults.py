@@ -1,4 +1,4 @@
-"""Where did the program's process die, or a number cease to be one, as data?
+"""Records of crashes, and of where NaN and infinities first appear.
 
 Nothing here imports torch.
 """
@@ -10,7 +10,7 @@ import msgspec
 from idbg.schema.graphs import DTYPES, GraphId, Part
 
 MOST_ALIGNED = 4096
-"""Bytes: more than a page is not told apart, and no kernel asks for it."""
+"""Bytes: more than a page is not distinguished, and no kernel needs it."""
 
 
 class LaunchArgument(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""Where was float64 computed, if not on the program's device, and what did the way there cost, as data?
+"""Records of a float64 side that is computed on the CPU, and of what the transfer changes.
 
 Nothing here imports torch.
 """

@@ -1,4 +1,4 @@
-"""What does one compilation look like as data that can cross any boundary?
+"""Records of graphs, nodes and tensors.
 
 Every class here is frozen and serializable; nothing here imports torch.
 """

@@ -1,4 +1,4 @@
-"""What does each kernel of a compiled program cost, and what bounds it, as data? What was not measured is None."""
+"""Records of the time of each kernel, and of what bounds it. What was not measured is None."""
 
 from collections.abc import Sequence
 from statistics import median, quantiles

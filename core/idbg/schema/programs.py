@@ -1,4 +1,4 @@
-"""What does the user want compiled, for what, and why did it not work?"""
+"""Records of programs, of targets to compile them for, and of failures."""
 
 import re
 from typing import Literal

@@ -1,4 +1,4 @@
-"""Does a repro fail elsewhere too, as data?"""
+"""Records of repros that are run again with another backend, accelerator, options or torch."""
 
 from typing import Literal
 
@@ -21,13 +21,13 @@ class Variant(msgspec.Struct, frozen=True, omit_defaults=True):
 
 class Replayed(msgspec.Struct, frozen=True, kw_only=True):
     """What came of one script in one variant. `status` is its exit status (negative: the signal that ended it), None
-    where it did not end by itself; `said` is the line that tells, `note` what else was changed for it.
+    where it did not end by itself; `result_line` is the line that it printed, `note` what else was changed.
     """
 
     script: str
     variant: Variant
     answer: Answer
     status: int | None = None
-    said: str = ""
+    result_line: str = msgspec.field(default="", name="said")
     note: str = ""
     seconds: float = 0.0

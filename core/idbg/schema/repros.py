@@ -1,4 +1,4 @@
-"""What failed, how small could it be made, and which script shows it again, as data?"""
+"""Records of failures, of searches for a smaller program that fails the same, and of their scripts."""
 
 from typing import Literal
 
@@ -11,7 +11,7 @@ FailureKind = Literal["violation", "compile", "wrong", "runtime", "died", "hung"
 signal; one that does not end; a graph break; a recompile; a command of the user's that fails. "none": it runs."""
 
 CALLS, SECONDS = 300, 1800.0
-"""What a minifier may take unless it is told otherwise: tries, and seconds."""
+"""The default budget of a minifier: tries, and seconds."""
 
 
 class Signature(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -1,4 +1,4 @@
-"""What is known about each run so far, and what does it come to, in one word?
+"""What is known of each run so far, with its verdict.
 
 A fold of the session's events, shared by the screen, the reports and the CLI. A run's verdict is that of its worst
 stage; whoever shows, writes or exits with one asks here. What is not known, because the run goes on or was cancelled,
@@ -37,7 +37,7 @@ _WORST_FIRST: tuple[Verdict, ...] = ("failed", "wrong", "empty", "violations", "
 class Run:
     """One compilation of a program for a target, as far as it has come.
 
-    `ended` is what the worker said of it at its end, None before; `verdict` is what to show. `checked`: its backend
+    `ended` is the worker's verdict at its end, None before; `verdict` is what to show. `checked`: its backend
     holds graphs against the rules.
     """
 
@@ -70,7 +70,7 @@ class Run:
     checked: bool = True
     failure: Failure | None = None
     exit_status: int = 0  # a script's own
-    guilty: Bisected | None = None  # the last answer to who is
+    bisected: Bisected | None = None  # the last
     decided: Decided = field(default_factory=Decided)
 
     @property
@@ -205,7 +205,7 @@ class Run:
             case events.KernelLowered(lowered=Lowered() as lowered):
                 self.lowered[event.frame, event.part, event.name] = lowered
             case events.BisectEnded(bisected=Bisected() as found):
-                self.guilty = found
+                self.bisected = found
             case events.RunEnded():
                 self.ended, self.seconds, self.failure = event.verdict, event.seconds, event.failure
                 self.checked = event.checked
@@ -335,7 +335,7 @@ def _what_was_compared(run: Run) -> str:
 
 
 def fold(log: Iterable[SessionEvent]) -> History:
-    """The history that these events tell."""
+    """The history of these events."""
     history = History()
     for event in log:
         history.apply(event)

@@ -1,4 +1,4 @@
-"""The events of searches for the smallest script that fails, and for the part of the compiler that is to blame."""
+"""The events of minifications and bisections."""
 
 from idbg.schema.bisection import Bisected, Question, Tried
 from idbg.schema.event import Event
@@ -29,14 +29,14 @@ class MinifyEnded(Event, frozen=True, kw_only=True, tag="minify_ended"):
 
 
 class BisectStarted(Event, frozen=True, kw_only=True, tag="bisect_started"):
-    """A search for the guilty of a run's failure began."""
+    """A bisection of a run's failure began."""
 
     run: int
     question: Question
 
 
 class BisectProgressed(Event, frozen=True, kw_only=True, tag="bisect_progressed"):
-    """A try of that search begins, said in words; with `tried`, it came to its end."""
+    """A try of that bisection begins, described by `what`; with `tried`, it ended."""
 
     run: int
     what: str
@@ -44,7 +44,7 @@ class BisectProgressed(Event, frozen=True, kw_only=True, tag="bisect_progressed"
 
 
 class BisectEnded(Event, frozen=True, kw_only=True, tag="bisect_ended"):
-    """Who is guilty, as far as it is known: `bisected` is None where nothing could be tried."""
+    """The bisection ended: `bisected` is None where nothing could be tried."""
 
     run: int
     bisected: Bisected | None = None

@@ -1,4 +1,4 @@
-"""Which repros has a session, and what is known of each? A fold of its events."""
+"""The repros of a session, as a fold of its events."""
 
 from collections.abc import Iterator, Sequence
 from typing import Literal
@@ -29,11 +29,11 @@ REPRO = (
 class SessionRepro(msgspec.Struct, frozen=True, omit_defaults=True):
     """A script of a session that shows a failure of `run`, as far as it has come; `at`: seconds since the epoch.
 
-    `origin`: it was asked for as it is ("written"), searched for ("minified"), written by strict rules as they stopped
+    `origin`: it was requested as it is ("written"), searched for ("minified"), written by strict rules as they stopped
     a compile ("strict"), or for the error of one launch ("kernel"). `ended` is when that was done, 0.0 before.
     `reproduced`: whether it failed so in a fresh process, whose exit status is `status` (None: it was not run).
     `path` is "" while there is no script, and where none could be written: `failure` says why. Of a search `progress`
-    is the last that was heard, and `minified` what it came to.
+    is the last progress event, and `minified` the result.
     """
 
     run: int
@@ -115,7 +115,7 @@ def _searched(repro: SessionRepro, event: events.MinifyEnded) -> SessionRepro:
 
 
 def _of_kernel(event: events.OwnerEnded, owner: KernelAttribution) -> SessionRepro:
-    """The script of one launch: it reproduces where it says of the launch what was said here."""
+    """The script of one launch: it reproduces where its verdict on the launch is the one found here."""
     reproduced = None if owner.status not in (0, 1) else (owner.status == 1) == (owner.kind == "compiler")
     return SessionRepro(
         event.run,

@@ -1,4 +1,4 @@
-"""How is a record written as JSON that every reader takes, whatever a program's texts hold?"""
+"""Encode records as JSON that every reader accepts, whatever a program's texts hold."""
 
 import re
 
@@ -24,6 +24,17 @@ def encode(value: object) -> bytes:
 def formatted(value: object, *, indent: int = 2) -> bytes:
     """The same for people to read too, and several lines."""
     return msgspec.json.format(encode(value), indent=indent)
+
+
+def every_key(record: msgspec.Struct) -> dict[str, object]:
+    """The record as a dict of its encoded keys, also those that have their defaults, and so of the records in it."""
+    return {field.encode_name: _every_key(getattr(record, field.name)) for field in msgspec.structs.fields(record)}
+
+
+def _every_key(value: object) -> object:
+    if isinstance(value, msgspec.Struct):
+        return every_key(value)
+    return [_every_key(each) for each in value] if isinstance(value, tuple | list) else value
 
 
 def _raw(value: object) -> object:

@@ -1,4 +1,4 @@
-"""What is there to say of a saved session in one line of a list?"""
+"""The summary of a saved session, for one line of a list."""
 
 import msgspec
 
@@ -6,13 +6,13 @@ from idbg.schema.programs import Verdict
 
 
 class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """A session as a list of them tells it. Target and counts are those of its last run, as on the screen; the verdict
+    """A session as a list of them shows it. Target and counts are those of its last run, as on the screen; the verdict
     too, but for numbers that an earlier run had wrong, and nobody has compared again (`History.deciding_run`).
 
     `folder` is absolute and `name` its last part; `program` is as the user names it; `started` is in seconds since the
     epoch, `seconds` lie between its first event and its last. `live`: a process has it open now; `ended`: none has, and
     each run came to its end. `verdict` is "waiting" where that is not known, `looks` the one whose sign and colour it
-    is shown with, `said` the same in words ("17 violations"). `bytes` is all that lies in its folder. `damaged` says
+    is shown with, `result` the same in words ("17 violations"). `bytes` is all that lies in its folder. `damaged` says
     in a sentence what of it cannot be read, "" where all can: the rest is of what stands before that. `version` is
     that of the idbg that wrote it.
     """
@@ -30,7 +30,7 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
     runs: int = 0
     verdict: Verdict = "waiting"
     looks: Verdict = "waiting"
-    said: str = "no run"
+    result: str = msgspec.field(default="no run", name="said")
     graphs: int = 0
     kernels: int = 0
     violations: int | None = 0

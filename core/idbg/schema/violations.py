@@ -1,4 +1,4 @@
-"""What does it say that a node breaks a rule, and how much does it matter?"""
+"""The record of a node that breaks a rule, with its severity."""
 
 from collections.abc import Iterable
 from typing import Literal

@@ -110,7 +110,7 @@ def summary(folder: Path, opened: "SessionOpened", history: "History", last: flo
         device=run.target.device,
         verdict=telling.verdict,
         looks=telling.looks,
-        said=session_words(history),
+        result=session_words(history),
         graphs=len(run.graphs),
         kernels=len(run.kernels),
         violations=len(run.violations) if run.checked_rules else None,

@@ -1,4 +1,4 @@
-"""How is it said whose the error of a launch is, and what its script shows?"""
+"""Describe the attribution of a kernel's error, and what its script shows."""
 
 from collections.abc import Iterator
 from difflib import get_close_matches
@@ -32,20 +32,20 @@ LOOKS: dict[AttributionKind, Verdict] = {
 def owner_lines(owner: KernelAttribution) -> Iterator[str]:
     """The verdict, then what there is to run."""
     yield f"{SIGNS[owner.kind]} {owner.sentence}"
-    if said := script_sentence(owner):
-        yield said
+    if sentence := script_sentence(owner):
+        yield sentence
 
 
 def script_sentence(owner: KernelAttribution) -> str:
-    """Where the script is and what it said in a fresh process; why there is none; "" while nobody has written it."""
+    """Where the script is and its result in a fresh process; why there is none; "" while it is not written."""
     if not owner.script:
         return f"no script: {owner.no_script}" if owner.no_script else ""
     path = file_names.from_here(owner.script)
     shows_wrong = owner.kind == "compiler"
-    told = "WRONG" in owner.printed or "right" in owner.printed
+    has_result = "WRONG" in owner.printed or "right" in owner.printed
     if owner.status is None:
         return f"script, not tried to its end: {path}"
-    if owner.status not in (0, 1) or not told:
+    if owner.status not in (0, 1) or not has_result:
         return f"script, which failed by itself in a fresh process (exit {owner.status}): {path}"
     if owner.status == 1:
         found = "finds it wrong" if shows_wrong else "finds it WRONG alone, as it was not here"
@@ -60,7 +60,7 @@ def launch_named(report: DiffReport, name: str) -> int:
     """
     kernels = [at for at, kernel in enumerate(report.kernels) if not kernel.bisected]
     if not kernels:
-        raise BadInput("there is no kernel that was observed", hint="what was compared is told above")
+        raise BadInput("there is no kernel that was observed", hint="the comparison is shown above")
     if not name:
         if report.first_bad_kernel not in kernels:
             raise BadInput("no kernel is accused, so there is none to ask about", hint="name one: --owner KERNEL")

@@ -57,14 +57,16 @@ class Chart(msgspec.Struct, frozen=True):
 
     @property
     def reach(self) -> float:
-        """How far its axis goes: to the end of the longest spread, unless the values could not be told apart then."""
+        """How far its axis goes: to the end of the longest spread, unless that would squeeze the values."""
         longest = max([one.value or 0.0 for one in self.figures], default=0.0) or 1.0
         return min(max([longest, *(one.high or 0.0 for one in self.figures)]), _MOST * longest)
 
     @property
     def beyond(self) -> str:
         """A sentence that names the figures whose spread goes further than the axis; "" where none does."""
-        far = [f"{one.name} {said(one.high, self.unit)}" for one in self.figures if (one.high or 0.0) > self.reach]
+        far = [
+            f"{one.name} {value_words(one.high, self.unit)}" for one in self.figures if (one.high or 0.0) > self.reach
+        ]
         more = f" and {len(far) - _NAMED} more" if len(far) > _NAMED else ""
         return f"p95 beyond the chart: {', '.join(far[:_NAMED])}{more}" if far else ""
 
@@ -102,7 +104,7 @@ def phases(seconds: Mapping[str, float], run: str) -> Chart:
     """A bar in seconds for each compile phase of the run that `run` names, the longest first."""
     longest = sorted(seconds.items(), key=lambda one: -one[1])
     title = f"Compile phases of {run}: they nest, so they do not add up"
-    return Chart("phases", title, "s", tuple(Figure(*one) for one in longest), "no run has told its phases yet")
+    return Chart("phases", title, "s", tuple(Figure(*one) for one in longest), "no run has recorded phases yet")
 
 
 def history(rows: Iterable[Row]) -> Chart:
@@ -207,7 +209,7 @@ def to_json(chart: Chart) -> str:
     return strict_json.formatted(plain).decode()
 
 
-def said(value: float | None, unit: Unit) -> str:
+def value_words(value: float | None, unit: Unit) -> str:
     """A figure with its unit, in three digits."""
     if value is None:
         return NOT_MEASURED

@@ -1,10 +1,8 @@
-"""Who is guilty, said to somebody who did not watch the search? CLI, JSON and screen say it by these sentences."""
+"""Describe the result of a bisection: the sentences of the CLI, the JSON and the screen."""
 
 import difflib
 import re
 from collections.abc import Iterator
-
-import msgspec
 
 from idbg.format.amounts import counted
 from idbg.format.failures import lowering_words
@@ -23,12 +21,12 @@ SCHEMA = "idbg.bisect/1"
 OUTCOMES: dict[Outcome, str] = {"fails": "fails", "passes": "does not fail", "other": "fails otherwise"}
 """What a try came to, after what was tried."""
 _BACKENDS = {
-    PYTHON: "the program itself is guilty: it fails without torch.compile too",
-    "eager": "Dynamo is guilty: it fails with the backend eager, which compiles nothing",
-    "aot_eager": "AOTAutograd is guilty: it fails with the backend aot_eager, which runs what it traces",
-    "aot_eager_decomp_partition": "AOTAutograd is guilty: it fails with decompositions and partitioner alone, without "
-    "Inductor",
-    "aot_eager_decomp_partition_crossref": "an op's fake is guilty: it fails where each is held against the op itself",
+    PYTHON: "the program itself is the cause: it fails without torch.compile too",
+    "eager": "Dynamo is the cause: it fails with the backend eager, which compiles nothing",
+    "aot_eager": "AOTAutograd is the cause: it fails with the backend aot_eager, which runs what it traces",
+    "aot_eager_decomp_partition": "AOTAutograd is the cause: it fails with decompositions and partitioner alone, "
+    "without Inductor",
+    "aot_eager_decomp_partition_crossref": "an op's fake is the cause: it fails where each is compared with the op",
 }
 _PLURALS = {"decomposition": "decompositions"}  # torch's own name of the part is in the singular
 _OP = re.compile(r"<OpOverload\(op='([\w.:]+)', overload='(\w+)'\)>")
@@ -36,20 +34,19 @@ _REST = "its scheduler, its code or its compiler"
 
 
 def part_sentence(part: SuspectPart) -> str:
-    """Which part of the compiler is guilty."""
+    """Which part of the compiler causes the failure."""
     where = f" on the graph of frame {part.frame} (of {counted(part.graphs, 'graph')})" if part.frame else ""
     if part.lowering is not None:
-        return f"{lowering_words(part.lowering, near_place)}, is guilty: it raises the failure itself"
+        return f"{lowering_words(part.lowering, near_place)}, is the cause: it raises the failure itself"
     if not part.subsystem:
         if part.backend == "inductor":
-            return f"inductor is guilty{where}, and no part of it that torch can switch off: {_REST}"
-        who = _BACKENDS.get(part.backend, f"{part.backend} is guilty")
+            return f"inductor is the cause{where}, and no part of it that torch can switch off: {_REST}"
+        who = _BACKENDS.get(part.backend, f"{part.backend} is the cause")
         return f"{who}, as {part.otherwise}" if part.otherwise else who
     if part.setting:
-        return (
-            f"{part.backend} is guilty{where}, where {part.setting} is not {part.value!r}: with that it does not fail"
-        )
-    whole = f"the {_PLURALS.get(part.subsystem, part.subsystem)} of {part.backend} are guilty"
+        setting = f"where {part.setting} is not {part.value!r}: with that it does not fail"
+        return f"{part.backend} is the cause{where}, {setting}"
+    whole = f"the {_PLURALS.get(part.subsystem, part.subsystem)} of {part.backend} are the cause"
     one = part.application
     if one is None:
         return f"{whole}{where}: without them it does not fail"
@@ -65,7 +62,7 @@ def _named(what: str) -> str:
 
 
 def _so_far(part: SuspectPart) -> str:
-    """What is known of a search that was stopped: a backend may be guilty by a part that was not asked yet."""
+    """What is known of a search that was stopped: its backend may fail by a part that was not tried yet."""
     if part.subsystem or part.lowering is not None:
         return part_sentence(part)
     if part.backend in (PYTHON, "eager", "aot_eager"):
@@ -118,7 +115,7 @@ def _answer(found: Bisected) -> str:
         return commit_sentence(found.commit)
     if found.stopped:
         return "nothing is known yet"
-    return "it does not fail, and its numbers agree with eager's: nobody is guilty"
+    return "it does not fail, and its numbers agree with eager's: there is nothing to find"
 
 
 def summary(found: Bisected) -> str:
@@ -142,14 +139,14 @@ def _lines(found: Bisected) -> Iterator[str]:
             yield commit.stat
     if found.others:
         yield ""
-        yield f"{counted(len(found.others), 'try')} failed otherwise, and told nothing:"
+        yield f"{counted(len(found.others), 'try')} failed otherwise, and decided nothing:"
         yield from (f"  {one.what}: {one.otherwise}" for one in found.others[:10])
     yield ""
     yield f"{counted(len(found.tried), 'try')}, {found.seconds:.0f} s"
 
 
 def _around(part: SuspectPart) -> Iterator[str]:
-    """The graph around the guilty application, as what it changed."""
+    """The graph around the failing application, as what it changed."""
     if not part.before:
         return
     yield ""
@@ -167,15 +164,4 @@ def _around(part: SuspectPart) -> Iterator[str]:
 
 def to_json(found: Bisected) -> bytes:
     """The answer as JSON: `schema` first, then the keys of `Bisected`."""
-    return strict_json.formatted({"schema": SCHEMA, **_every_key(found), "sentence": answer_sentence(found)})
-
-
-def _every_key(record: msgspec.Struct) -> dict[str, object]:
-    """The record's keys, also those that have their defaults: a reader needs none."""
-    return {field.encode_name: _plain(getattr(record, field.name)) for field in msgspec.structs.fields(record)}
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, msgspec.Struct):
-        return _every_key(value)
-    return [_plain(each) for each in value] if isinstance(value, tuple) else value
+    return strict_json.formatted({"schema": SCHEMA, **strict_json.every_key(found), "sentence": answer_sentence(found)})

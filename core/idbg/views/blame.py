@@ -1,7 +1,6 @@
-"""Since which stage are the numbers wrong, at which node and line, what made that, and are the kernels faithful?
+"""Describe where numbers go wrong: the first wrong stage, its node and line, what made it, and the kernels below.
 
-The one place of the sentence that says all of it, and of the words of the stage table's cells: the command line, the
-JSON and the screen tell the same.
+The one place of that sentence and of the words of the stage table's cells, for the CLI, the JSON and the screen.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,10 +15,10 @@ from idbg.schema.blame import Maker, StageError, StageName
 from idbg.schema.diff import DiffReport, FailedBy, KernelError, launch_name
 
 Place = Callable[[str, int], str]
-"""How a file and a line are said: "" of no file."""
+"""How a file and a line are written: "" of no file."""
 
-Standing = Literal["right", "guilty", "wrong", "faithful", "harmless", "implied", "unjudged"]
-"""Of a stage: `guilty` is the first of its frame that is wrong, `wrong` one that adds to it; a `faithful` one computes
+Standing = Literal["right", "first_wrong", "wrong", "faithful", "harmless", "implied", "unjudged"]
+"""Of a stage: `first_wrong` is the first wrong one of its frame, `wrong` one that adds to it; a `faithful` one computes
 what it was given, a `harmless` one is off in a run whose outputs agree. Two were not judged: an `implied` one is right,
 as what is made of it is, and of an `unjudged` one nothing is known."""
 
@@ -41,7 +40,7 @@ _STAGES: dict[StageName, str] = {
 
 class StageCells(msgspec.Struct, frozen=True, kw_only=True):
     """One row of the stage table as words. `maker` is a name and a place, for a column; `made_by` says more. `means` is
-    what is to be said of a stage that has no bad node.
+    explains a stage that has no bad node.
     """
 
     standing: Standing
@@ -61,23 +60,23 @@ class StageCells(msgspec.Struct, frozen=True, kw_only=True):
 def blame_sentence(report: DiffReport, place: Place = near_place) -> str:
     """Since where the numbers are wrong, what made that, and whether the kernels are faithful; where nothing is to
     blame, what that leaves. Of a run that passed, which stage changed the numbers within rounding. "" where the numbers
-    are not wrong, or nobody asked where.
+    are not wrong, or it was not requested where.
     """
     if (changed := report.changed_stage) is not None:
         return f"within rounding, but {_changed(changed, report, place)}"
     if report.verdict != "failed" or not (report.stages or report.kernels):
         return ""
-    guilty, culprit = _guilty(report), report.culprit
-    if guilty and guilty[0].stage != "kernels":
-        more = *_other_frames(guilty[1:], report), _of_kernels(report, place)
-        return "; ".join((_since(guilty[0], report, place), *more))
+    wrong_stages, culprit = _first_wrong(report), report.culprit
+    if wrong_stages and wrong_stages[0].stage != "kernels":
+        more = *_other_frames(wrong_stages[1:], report), _of_kernels(report, place)
+        return "; ".join((_since(wrong_stages[0], report, place), *more))
     if culprit is not None:
-        others = [stage for stage in guilty if stage.frame != culprit.frame]
+        others = [stage for stage in wrong_stages if stage.frame != culprit.frame]
         more = *_other_frames(others, report), *_above(report)
-        return "; ".join((_since_kernel(culprit, guilty, report, place), *more))
-    if guilty:
-        more = *_other_frames(guilty[1:], report), *_above(report)
-        return "; ".join((_since(guilty[0], report, place), *more))
+        return "; ".join((_since_kernel(culprit, wrong_stages, report, place), *more))
+    if wrong_stages:
+        more = *_other_frames(wrong_stages[1:], report), *_above(report)
+        return "; ".join((_since(wrong_stages[0], report, place), *more))
     return _nothing_found(report) if is_of_numbers(report) else ""
 
 
@@ -85,8 +84,8 @@ def blamed_line(report: DiffReport) -> tuple[str, int]:
     """The user's line since which the numbers are wrong: that of the first bad node or launch, as `blame_sentence` has
     it; where none of those has a line, what made it (a pass, a decomposition). ("", 0) where nothing is known.
     """
-    guilty, culprit = _guilty(report), report.culprit
-    stages = [*(stage for stage in guilty if stage.stage != "kernels"), *guilty]
+    wrong_stages, culprit = _first_wrong(report), report.culprit
+    stages = [*(stage for stage in wrong_stages if stage.stage != "kernels"), *wrong_stages]
     places = [(stage.file, stage.line) for stage in stages[:1]]
     places += [(culprit.file, culprit.line)] if culprit is not None else []
     places += [(stage.file, stage.line) for stage in stages]
@@ -105,8 +104,8 @@ def _changed(stage: StageError, report: DiffReport, place: Place) -> str:
 
 def blamed_stage(report: DiffReport) -> str:
     """The stage since which the numbers are wrong, for a line that has no room for the sentence; "" of none."""
-    guilty = report.first_wrong_stage if report.verdict == "failed" else None
-    return stage_name(guilty, report, whole=True) if guilty is not None else ""
+    first = report.first_wrong_stage if report.verdict == "failed" else None
+    return stage_name(first, report, whole=True) if first is not None else ""
 
 
 def is_of_numbers(report: DiffReport) -> bool:
@@ -115,10 +114,10 @@ def is_of_numbers(report: DiffReport) -> bool:
 
 
 def where_to_ask(report: DiffReport, by: str) -> str:
-    """How to find out where the numbers go wrong, of a comparison that did not ask: `by` is a key or an option."""
+    """How to find out where the numbers go wrong, of a comparison that did not: `by` is a key or an option."""
     if report.verdict != "failed" or not is_of_numbers(report):
         return ""
-    return f"where they go wrong was not asked: {by} says which stage, node, pass or kernel"
+    return f"where they go wrong is not known: {by} says which stage, node, pass or kernel"
 
 
 def _since(stage: StageError, report: DiffReport, place: Place) -> str:
@@ -135,9 +134,9 @@ def _since(stage: StageError, report: DiffReport, place: Place) -> str:
     return f"{where}, {_made(stage.made_by)} {maker_name(stage.made_by)}"
 
 
-def _since_kernel(kernel: KernelError, guilty: Sequence[StageError], report: DiffReport, place: Place) -> str:
+def _since_kernel(kernel: KernelError, wrong_stages: Sequence[StageError], report: DiffReport, place: Place) -> str:
     name, where = launch_name(kernel, report.kernels), _in(place(kernel.file, kernel.line))
-    made = guilty[0].made_by if guilty else None
+    made = wrong_stages[0].made_by if wrong_stages else None
     lowered = f", {_made(made)} {maker_name(made)}" if made is not None and made.kind == "lowering" else ""
     if kernel.bisected:
         return f"wrong since {report.test}{' backward' if kernel.part == 'backward' else ''}: `{name}`{where}"
@@ -146,15 +145,15 @@ def _since_kernel(kernel: KernelError, guilty: Sequence[StageError], report: Dif
     return f"wrong since kernels{_in_frame(kernel.frame, report)}: `{name}`{where}{lowered}"
 
 
-def _other_frames(guilty: Sequence[StageError], report: DiffReport) -> Iterator[str]:
-    others = [f"{one.frame} since {stage_name(one, report, whole=True)}" for one in guilty]
+def _other_frames(wrong_stages: Sequence[StageError], report: DiffReport) -> Iterator[str]:
+    others = [f"{one.frame} since {stage_name(one, report, whole=True)}" for one in wrong_stages]
     if others:
         more = f", and {len(others) - NAMES_SHOWN} more" if len(others) > NAMES_SHOWN else ""
         yield f"wrong too: frame {', '.join(others[:NAMES_SHOWN])}{more}"
 
 
 def _of_kernels(report: DiffReport, place: Place) -> str:
-    """Whether what is below a guilty graph computes what it was given."""
+    """Whether what is below a wrong graph computes what it was given."""
     culprit = report.culprit
     if culprit is not None:
         what = "node" if culprit.bisected else "kernel"
@@ -176,7 +175,7 @@ def _of_kernels(report: DiffReport, place: Place) -> str:
 
 
 def _above(report: DiffReport) -> Iterator[str]:
-    """What is known of the graphs above a guilty kernel."""
+    """What is known of the graphs above a wrong kernel."""
     graphs = [stage for stage in report.stages if stage.stage != "kernels"]
     unknown = [stage for stage in unknown_stages(report) if stage.stage != "kernels"]
     if not graphs or is_foreign(report):
@@ -238,11 +237,11 @@ def standing(stage: StageError, report: DiffReport) -> Standing:
     """How a stage stands; nothing is accused in a run whose outputs agree."""
     if not stage.judged:
         return "unjudged" if any(stage is one for one in unknown_stages(report)) else "implied"
-    guilty = _guilty(report)
+    wrong_stages = _first_wrong(report)
     if stage.harmless:
         return "harmless"
     if stage.bad:
-        return "harmless" if report.passed else "guilty" if any(stage is one for one in guilty) else "wrong"
+        return "harmless" if report.passed else "first_wrong" if any(stage is one for one in wrong_stages) else "wrong"
     above = [one for one in report.stages[: _index(stage, report)] if one.bad and one.frame in ("", stage.frame)]
     return "faithful" if above and not report.passed else "right"
 
@@ -259,10 +258,10 @@ def unknown_stages(report: DiffReport) -> list[StageError]:
 
 
 def faithful_to(kernel: KernelError, report: DiffReport) -> StageError | None:
-    """The guilty stage whose graph a launch computes as it should; None of one that is bad or was not observed."""
+    """The first wrong stage whose graph a launch computes as it should; None of one that is bad or was not observed."""
     if report.verdict != "failed" or kernel.bad or not kernel.observed or kernel.bisected:
         return None
-    above = (stage for stage in _guilty(report) if stage.stage != "kernels")
+    above = (stage for stage in _first_wrong(report) if stage.stage != "kernels")
     return next(
         (one for one in above if one.frame in ("", kernel.frame) and one.part in ("", kernel.part)),
         None,
@@ -313,7 +312,7 @@ def _cells(stage: StageError, report: DiffReport, place: Place) -> StageCells:
         "faithful": "faithful to what it was given",
         "harmless": "off, and not accused, as the outputs agree",
         "wrong": "adds to what is wrong already",
-        "guilty": f"its output {stage.output}" if stage.output else "at no known node",
+        "first_wrong": f"its output {stage.output}" if stage.output else "at no known node",
     }.get(stands, stage.reason)
     if stands == "harmless" and stage is not report.changed_stage:  # nothing is accused of what is not proven
         stage = replace(stage, node="", file="", line=0, made_by=None, reason="")
@@ -335,7 +334,7 @@ def _cells(stage: StageError, report: DiffReport, place: Place) -> StageCells:
     return replace(cells, maker=name, made_by=made_by(maker, place))
 
 
-def _guilty(report: DiffReport) -> list[StageError]:
+def _first_wrong(report: DiffReport) -> list[StageError]:
     """The first bad stage of each frame, in their order."""
     first: dict[str, StageError] = {}
     for stage in report.stages:

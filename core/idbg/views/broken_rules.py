@@ -1,4 +1,4 @@
-"""How do thousands of violations become a list that can be read: by rule, by the user's line, by the model's module?"""
+"""Group violations by rule, by the user's line and by the model's module."""
 
 from collections import Counter
 from collections.abc import Iterable

@@ -283,13 +283,13 @@ def _time_sentence(found: Compared) -> str:
         once = "the first also includes what a process does once: probing its processor, imports"
         return f"{time}, both with empty caches ({once})"
     one, other = found.cached
-    if not (one.asked and other.asked):
+    if not (one.lookups and other.lookups):
         return f"{time} (caches may have helped one of them: --cold runs both with empty ones)"
     if not one.hits and not other.hits:
         return f"{time}, no cache hit in either"
-    if one.hits == one.asked and other.hits == other.asked:
+    if one.hits == one.lookups and other.hits == other.lookups:
         return f"{time}, every cache lookup hit in both"
-    hits = f"{one.hits} of {one.asked} lookups hit in the first run, {other.hits} of {other.asked} in the second"
+    hits = f"{one.hits} of {one.lookups} lookups hit in the first run, {other.hits} of {other.lookups} in the second"
     return f"{time}, not comparable: {hits} (--cold runs both with empty caches)"
 
 

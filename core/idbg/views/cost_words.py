@@ -1,4 +1,4 @@
-"""What do padding and falling back cost, in a few lines for a person?"""
+"""Describe what padding and falling back cost, in a few lines."""
 
 from collections.abc import Iterator, Sequence
 

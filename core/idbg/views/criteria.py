@@ -1,4 +1,4 @@
-"""Why did a tensor pass or fail: which criterion decided, what is the sum that it allows, and why did another not?"""
+"""Explain why a tensor passed or failed: the criterion that decided, the error it allows, and those that did not."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ _OF: dict[FailedBy, str] = {
     "tile": "RMSE of the worst tile",
 }
 _BEYOND: dict[FailedBy, str] = {"tolerance": "beyond tolerance", "exact": "not the same"}
-_SAID = {"few": "as so few elements say little of eager", "rounding": "of rounding"}
+_TERMS = {"few": "as so few elements say little of eager", "rounding": "of rounding"}
 
 
 def because(diff: TensorDiff) -> str:
@@ -21,8 +21,8 @@ def because(diff: TensorDiff) -> str:
     allows; then what would have failed it and does not decide. "" where there is nothing to say.
     """
     worst = decider(diff)
-    said = [_told(worst, diff)] if worst and worst.measured else []
-    return "; ".join((*_one_sided(diff), *said, *_others(diff)))
+    decisive = [_decisive(worst, diff)] if worst and worst.measured else []
+    return "; ".join((*_one_sided(diff), *decisive, *_others(diff)))
 
 
 def decider(diff: TensorDiff) -> Criterion | None:
@@ -41,12 +41,12 @@ def _others(diff: TensorDiff) -> Iterator[str]:
     """A sentence for each reason why a criterion that says otherwise than the verdict does not decide."""
     idle = [each for each in diff.criteria if each.why_not and each.exceeded == diff.passed]
     for why in dict.fromkeys(each.why_not for each in idle):
-        told = ", ".join(_short(each, diff) for each in idle if each.why_not == why and each.measured)
-        if told:
-            yield f"{told}, which does not decide: {why}"
+        idle_words = ", ".join(_short(each, diff) for each in idle if each.why_not == why and each.measured)
+        if idle_words:
+            yield f"{idle_words}, which does not decide: {why}"
 
 
-def _told(each: Criterion, diff: TensorDiff) -> str:
+def _decisive(each: Criterion, diff: TensorDiff) -> str:
     if each.by in _BEYOND:
         return f"{_short(each, diff)}, {_elements(each.allowed)} allowed{_sum(each.terms)}"
     if not each.allowed:
@@ -67,12 +67,12 @@ def _elements(number: float) -> str:
 
 
 def _sum(terms: tuple[Term, ...]) -> str:
-    said = [_term(term) for term in terms if term.amount]
-    return f" = {' + '.join(said)}" if said else ""
+    parts = [_term(term) for term in terms if term.amount]
+    return f" = {' + '.join(parts)}" if parts else ""
 
 
 def _term(term: Term) -> str:
     if term.factor:
         of = "eager's" if term.what == "eager" else "the values'"
         return f"{figure(term.factor)} × {of} {figure(term.amount / term.factor)}"
-    return f"{figure(term.amount)} {_SAID[term.what]}"
+    return f"{figure(term.amount)} {_TERMS[term.what]}"

@@ -56,7 +56,7 @@ NOT_COMPARED = "numbers were not compared"
 OUTCOME_SIGNS: dict[Outcome, str] = {"passed": "✔", "failed": "✘", "error": "✘", "empty": "⚠", "waiting": "…"}
 STAGE_SIGNS: dict[Standing, str] = {
     "right": VERDICT_SIGNS["clean"],
-    "guilty": VERDICT_SIGNS["wrong"],
+    "first_wrong": VERDICT_SIGNS["wrong"],
     "wrong": VERDICT_SIGNS["wrong"],
     "faithful": MARKS["arrow"],
     "harmless": MARKS["separator"],
@@ -271,18 +271,18 @@ def _stages(report: DiffReport) -> Iterator[Block]:
         return
     yield Row("stages", words(("relative RMSE of the worst output, to float64 and to the stage before", "dim")))
     rows = []
-    for stage, told in zip(report.stages, stage_cells(report), strict=True):
-        tone: Tone = "reject" if told.standing in ("guilty", "wrong") else ""
-        name = f"{STAGE_SIGNS[told.standing]} {told.stage}"
-        bold: Tone = "reject" if told.standing == "guilty" else ""
+    for stage, cells in zip(report.stages, stage_cells(report), strict=True):
+        tone: Tone = "reject" if cells.standing in ("first_wrong", "wrong") else ""
+        name = f"{STAGE_SIGNS[cells.standing]} {cells.stage}"
+        bold: Tone = "reject" if cells.standing == "first_wrong" else ""
         error, added = (stage.error, stage.added) if stage.judged else (None, None)
-        place = Place(stage.file, stage.line) if told.node and stage.file else ""
+        place = Place(stage.file, stage.line) if cells.node and stage.file else ""
         rows.append(
             Row(
                 key := ("stage", stage.frame, stage.stage, stage.part),
                 words((name, bold)),
-                (Cell(error, tone), Cell(added, tone), Cell(told.node), Cell(place)),
-                rows=list(_made_by(stage, told.made_by or told.means, key)),
+                (Cell(error, tone), Cell(added, tone), Cell(cells.node), Cell(place)),
+                rows=list(_made_by(stage, cells.made_by or cells.means, key)),
                 open="all",
                 refs=_stage_refs(stage),
                 opens="node" if stage.node else "",
@@ -316,9 +316,9 @@ def _tensors(noun: str, diffs: Sequence[TensorDiff], maps: Mapping[str, ErrorMap
     if not diffs:
         return
     failed, unjudged = sum(diff.failed for diff in diffs), sum(not diff.judged for diff in diffs)
-    said = [f"{failed} failed"] if failed or not unjudged else []
-    said += ["not compared" if unjudged == len(diffs) else f"{unjudged} not compared"] if unjudged else []
-    yield Row(f"{noun}s", words((f"{counted(len(diffs), noun)}, {', '.join(said)}", "strong")))
+    parts = [f"{failed} failed"] if failed or not unjudged else []
+    parts += ["not compared" if unjudged == len(diffs) else f"{unjudged} not compared"] if unjudged else []
+    yield Row(f"{noun}s", words((f"{counted(len(diffs), noun)}, {', '.join(parts)}", "strong")))
     ordered = sorted(diffs, key=lambda diff: (not diff.failed, diff.passed))
     rows = [_tensor(noun, at, diff, maps.get(diff.name)) for at, diff in enumerate(ordered)]
     yield Table(_TENSORS, rows, noun)
@@ -361,7 +361,7 @@ def _figures(diff: TensorDiff, error_map: ErrorMap | None, key: object) -> Itera
         caption = "How many elements have which |test - reference|; bars grow by the logarithm of the count"
         yield Row((key, "histogram"), (), charts=(Chart("histogram", diff, caption),))
     if error_map is not None and not error_maps.is_equal(error_map):
-        yield Row((key, "map"), (), charts=(Chart("error map", error_map, error_maps.said(error_map)),))
+        yield Row((key, "map"), (), charts=(Chart("error map", error_map, error_maps.title(error_map)),))
     elif error_map is not None:
         yield Row((key, "map"), words((f"The map of its errors: {error_maps.EQUAL}", "dim")))
     figures = (*metrics(diff), *((f"worst {block.kind}", block_words(block)) for block in blocks))

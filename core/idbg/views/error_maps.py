@@ -1,4 +1,4 @@
-"""How is an error over a slice of an output told: which slice, which cell is how hot, and what do the colours mean?"""
+"""Describe the error over a slice of an output: its title, the level of each cell, and the legend."""
 
 from collections.abc import Sequence
 from math import ceil, log10
@@ -13,7 +13,7 @@ STEPS = 8
 EQUAL, NONFINITE = "every element of this slice is equal", "NaN or infinity on one side"
 
 
-def said(error_map: ErrorMap) -> str:
+def title(error_map: ErrorMap) -> str:
     """Which slice it is, of what shape, and what each cell is."""
     rows, columns = error_map.shape
     block = f"{ceil(rows / len(error_map.cells))} {MARKS['times']} {ceil(columns / len(error_map.cells[0]))}"

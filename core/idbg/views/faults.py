@@ -1,4 +1,4 @@
-"""How is it said where a program crashed, and where NaN and infinities are born?"""
+"""Describe where a program crashed, and where NaN and infinities first appear."""
 
 from collections.abc import Callable, Iterator
 
@@ -8,7 +8,7 @@ from idbg.schema.diff import DiffReport
 from idbg.schema.faults import MOST_ALIGNED, CrashSite, LaunchArgument, NanOrigin
 
 Place = Callable[[str, int], str]
-"""How a file and a line of it are said."""
+"""How a file and a line of it are written."""
 
 _NODES_SHOWN = 6
 _GIVEN_SHOWN = 4  # inputs and parameters that come with a NaN: a model that has diverged has them all
@@ -21,13 +21,13 @@ def crash_lines(site: CrashSite) -> Iterator[str]:
     """The launch, its nodes and what it was given, a fact a line; nothing where none is known."""
     if not site.kernel:
         if site.late:
-            yield f"the device told of it late, and at no launch: {_SYNC}"
+            yield f"the device reported it late, and at no launch: {_SYNC}"
         return
     where = near_place(site.file, site.line)
     place = f" ({where})" if where else ""
     yield f"{'at, or before,' if site.late else 'in'} the launch {site.handle or site.kernel}{place}"
     if site.late:
-        yield f"the device told of it late: to know the launch, {_SYNC}"
+        yield f"the device reported it late: to know the launch, {_SYNC}"
     if site.nodes:
         more = f", +{len(site.nodes) - _NODES_SHOWN}" if len(site.nodes) > _NODES_SHOWN else ""
         yield f"it computes {', '.join(site.nodes[:_NODES_SHOWN])}{more}"
@@ -46,12 +46,12 @@ def argument_words(argument: LaunchArgument) -> str:
 
 
 def nan_origin_lines(report: DiffReport) -> Iterator[str]:
-    """A sentence for each birth; what there is none of is said too; nothing where nobody searched."""
-    return (said for said, _ in nan_origin_sentences(report))
+    """A sentence for each origin, or that there is none; nothing where nobody searched."""
+    return (sentence for sentence, _ in nan_origin_sentences(report))
 
 
 def nan_origin_sentences(report: DiffReport, place: Place = near_place) -> Iterator[tuple[str, NanOrigin | None]]:
-    """The same, each with the birth that it tells."""
+    """The same, each with the origin that it describes."""
     if report.births is None:
         return
     given = [birth for birth in report.births if birth.phase == "given"]

@@ -1,4 +1,4 @@
-"""Where was float64 computed, if not on the program's device, and what does the way there and back cost?"""
+"""Describe why float64 was computed on the CPU, and what the transfer changes."""
 
 from collections.abc import Iterator
 from math import inf

@@ -155,8 +155,8 @@ def _facts(row: FrameRow) -> Iterator[str]:
         yield END_WORDS.get(row.end, "its end is not known")
     if row.attempts > row.count:
         yield f"traced {counted(row.attempts, 'time')}"
-    if row.asked:
-        yield f"{row.hits} of {row.asked} cache lookups hit"
+    if row.lookups:
+        yield f"{row.hits} of {row.lookups} cache lookups hit"
 
 
 def _cells(row: FrameRow, known: _Known) -> tuple[Cell, ...]:
@@ -283,7 +283,7 @@ def as_json(run: Run) -> object:
                 "graphs": row.graphs,
                 "kernels": row.kernels,
                 "cache_hits": row.hits,
-                "cache_asked": row.asked,
+                "cache_asked": row.lookups,
             }
             for row in rows(run, folded=False)
         ],

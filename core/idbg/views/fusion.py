@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 
-from idbg.analysis.decisions.fusion import Answer, Fusion, Subject, fusion_of, fusions, not_heard, why_not
+from idbg.analysis.decisions.fusion import Answer, Fusion, Subject, from_cache, fusion_of, fusions, why_not
 from idbg.analysis.decisions.kernel_facts import Buffer, KernelFacts, kernel_facts
 from idbg.format.amounts import and_unsized, counted
 from idbg.format.glyphs import SEVERITY_SIGNS
@@ -94,7 +94,7 @@ def view(run: Run, options: Options = NO_OPTIONS) -> Section:
     if not run.codes:
         return Section(TITLE, NONE)
     graphs = [_Graph(run, found.frame, found.part, found) for found in recorded(run)]
-    graphs += [_Graph(run, frame, part, None) for frame, part in not_heard(run)]
+    graphs += [_Graph(run, frame, part, None) for frame, part in from_cache(run)]
     kernels = sum(len(kernels_in(run, each.frame, each.part)) for each in graphs)
     summary = f"{counted(kernels, 'kernel')}, {counted(count(run), 'pair')} not fused"
     return Section(TITLE, summary, count(run), "ok", (Table(_COLUMNS, list(map(_graph, graphs)), "kernel"),))
@@ -248,7 +248,7 @@ def as_json(run: Run) -> object:
             }
             for found in fusions(run)
         ],
-        "not_asked": [{"frame": frame, "part": part} for frame, part in not_heard(run)],
+        "not_asked": [{"frame": frame, "part": part} for frame, part in from_cache(run)],
         "kernels": [
             {"frame": kernel.frame, "part": kernel.part, "name": kernel.name, "facts": kernel_facts(run, kernel)}
             for kernel in run.kernels
@@ -269,7 +269,7 @@ def about(run: Run) -> Iterator[Decision]:
         for name, numbers in found.recomputed().items():
             words = f"{name} is computed {len(numbers)} times"
             yield _decision(found, numbers, words, f"in {_places(found, numbers)}", (name,))
-    for frame, part in not_heard(run):
+    for frame, part in from_cache(run):
         kernels = tuple((frame, kernel.name) for kernel in kernels_in(run, frame, part))
         graph = run.graph(frame, "post_grad", part)
         called = [node.name for node in graph.nodes if node.op.startswith("call")] if graph is not None else []
@@ -284,7 +284,7 @@ def headline(found: Fusion) -> str:
     pairs = len({(each.one, each.other) for each in log.refusals})
     kernels = len(kernels_in(found.run, found.frame, found.part))
     dropped = f", {counted(log.dropped, 'rejection')} not recorded" if log.dropped else ""
-    tried = f"{counted(log.asked, 'pair')} tried, {counted(pairs, 'pair')} not fused{dropped}"
+    tried = f"{counted(log.pairs_tried, 'pair')} tried, {counted(pairs, 'pair')} not fused{dropped}"
     return f"{counted(len(log.ops), 'op')} in {counted(kernels, 'kernel')}; {tried}"
 
 

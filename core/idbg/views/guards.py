@@ -176,7 +176,7 @@ def cost(run: Run, guards: FrameGuards) -> str:
     """How many checks Dynamo requested, what one evaluation of all takes, and its share of a call; or what was not
     measured.
     """
-    requested = f"{counted(guards.asked, 'guard')} requested by Dynamo; " if guards.asked is not None else ""
+    requested = f"{counted(guards.requested, 'guard')} requested by Dynamo; " if guards.requested is not None else ""
     if guards.seconds is None:
         return f"{requested}cost not measured: torch did not evaluate them while it compiled, or they cannot run alone"
     cold = f" ({evaluation(guards.cold)} with cold caches)" if guards.cold is not None else ""
@@ -204,7 +204,7 @@ def _frame_json(run: Run, guards: FrameGuards, failures: Failures) -> dict[str, 
         "call_seconds": of_call.call if of_call else None,
         "call_is_first": of_call.first if of_call else None,
         "share_of_call": of_call.part if of_call else None,
-        "asked": guards.asked,
+        "asked": guards.requested,
         "left_out": guards.left_out,
         "dropped": guards.dropped,
         "guards": [

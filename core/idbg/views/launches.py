@@ -1,4 +1,4 @@
-"""What is said of all launches of a comparison in one sentence?"""
+"""Summarize all launches of a comparison in one sentence."""
 
 from idbg.format.amounts import counted
 from idbg.schema.diff import DiffReport, launch_name

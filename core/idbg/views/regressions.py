@@ -1,7 +1,7 @@
-"""Is something slower than it was, for a machine that must say yes or no?
+"""Decide whether rows are slower than before, for CI.
 
 What `bench.change` finds beyond the noise counts where both rows can be trusted. A row that is noisy, or was measured
-while others used the machine, proves nothing either way: that is said, and is neither slower nor passed.
+while others used the machine, proves nothing either way: it is undecided, and neither slower nor passed.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,7 +12,7 @@ from idbg.schema.bench import LEAST_CHANGE, Row, SpeedChange
 
 
 class SpeedVerdict(NamedTuple):
-    """A sentence for each row that is slower, of which it cannot be said, and that has nothing to be held against."""
+    """A sentence for each row that is slower, that is undecided, and that has no earlier row."""
 
     slower: tuple[str, ...]
     undecided: tuple[str, ...]
@@ -20,14 +20,14 @@ class SpeedVerdict(NamedTuple):
 
 
 def verdict(rows: Sequence[Row], changes: Sequence[SpeedChange]) -> SpeedVerdict:
-    """What the rows that were measured now say. A row without a latency failed: it is told as that."""
+    """Judge the rows that were measured now. A row without a latency failed, and is reported as that."""
     slower, undecided = [], []
     for change in changes:
         doubts = list(_doubts(change))
         if doubts:
-            undecided.append(f"{_said(change)}; it cannot be said whether that is slower: {'; '.join(doubts)}")
+            undecided.append(f"{_change_words(change)}; it is not known whether that is slower: {'; '.join(doubts)}")
         elif change.direction == "slower":
-            slower.append(f"{_said(change)} (p {change.p:.2g}){_also(change)}")
+            slower.append(f"{_change_words(change)} (p {change.p:.2g}){_also(change)}")
     held = {change.now.key for change in changes}
     new = tuple(f"{_name(row)}: no earlier row" for row in rows if row.latency_ms is not None and row.key not in held)
     return SpeedVerdict(tuple(slower), tuple(undecided), new)
@@ -41,7 +41,7 @@ def _doubts(change: SpeedChange) -> Iterator[str]:
         yield f"no more than the noise of the samples (p {change.p:.2g})"
 
 
-def _said(change: SpeedChange) -> str:
+def _change_words(change: SpeedChange) -> str:
     was, now = (duration(row.latency_ms.median) for row in (change.before, change.now) if row.latency_ms)
     return f"{_name(change.now)}: {was} → {now}, {change.ratio:.2f} times as long"
 

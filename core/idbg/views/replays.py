@@ -27,7 +27,7 @@ def view(replays: Sequence[Replayed]) -> Section:
 
 
 def _row(replay: Replayed) -> Row:
-    printed = replay.said if len(replay.said) <= _LONGEST else f"{replay.said[:_LONGEST]} ..."
+    printed = replay.result_line if len(replay.result_line) <= _LONGEST else f"{replay.result_line[:_LONGEST]} ..."
     return Row(
         (replay.script, str(replay.variant)),
         words(f"{VERDICT_SIGNS[_SIGNS[replay.answer]]} ", str(replay.variant)),
@@ -45,7 +45,7 @@ def as_json(replays: Sequence[Replayed]) -> dict[str, object]:
             "value": each.variant.value,
             "answer": each.answer,
             "exit_status": each.status,
-            "said": each.said,
+            "said": each.result_line,
             "note": each.note,
             "seconds": each.seconds,
         }

@@ -1,7 +1,4 @@
-"""How is it said what a repro shows, how far a search for a smaller one has come, and what it came to?
-
-One place for the CLI, the log and the screen.
-"""
+"""Describe repros and minifications: what fails, how far a search has come, and its result."""
 
 from collections.abc import Iterator, Sequence
 
@@ -70,8 +67,8 @@ def signature_words(signature: Signature) -> str:
             return f"the command fails{f': {signature.message}' if signature.message else ''}"
         case "none":
             return "nothing fails"
-    said = ": ".join(part for part in (signature.type, signature.message) if part) or "it fails"
-    return f"{said} (in {signature.stage})" if signature.stage else said
+    words = ": ".join(part for part in (signature.type, signature.message) if part) or "it fails"
+    return f"{words} (in {signature.stage})" if signature.stage else words
 
 
 # ------------------------------------------------------------- a search that goes on
@@ -134,10 +131,10 @@ def brief_words(found: Minified, *, stopped: bool = False) -> str:
     """The same in little room: what was found, how small it is, and whether it fails by itself."""
     if not found.path:
         return result_words(found)
-    told = ", ".join(part for part in (_left(found.size, found.whole, found.unit), _lines(found)) if part)
+    size_words = _size(found)
     if found.signature.kind == "none":
-        return f"written: {told or 'a script'}, in which nothing is known to fail"
-    said = {
+        return f"written: {size_words or 'a script'}, in which nothing is known to fail"
+    again = {
         True: "fails so in a fresh process",
         False: "does NOT fail so in a fresh process",
         None: "was not run alone",
@@ -149,7 +146,7 @@ def brief_words(found: Minified, *, stopped: bool = False) -> str:
     else:
         which = "the whole" if found.size == found.whole else "the smallest so far"
     others = f"; {others_words(sum(other.count for other in found.others))}" if found.others else ""
-    return f"{which}{f', {told},' if told else ''} {said[found.reproduced]}{others}"
+    return f"{which}{f', {size_words},' if size_words else ''} {again[found.reproduced]}{others}"
 
 
 def result_lines(found: Minified) -> Iterator[str]:
@@ -174,9 +171,8 @@ def _pieces(found: Minified) -> Iterator[str]:
         if found.tried > 1:
             yield f"it ran {found.tried:,} times without a failure"
         return
-    told = ", ".join(part for part in (_left(found.size, found.whole, found.unit), _lines(found)) if part)
-    if told:
-        yield told
+    if size_words := _size(found):
+        yield size_words
     yield again_words(found)
     if found.tried > found.failed:
         yield f"not every time: the whole failed in {found.failed:,} of {found.tried:,} tries"
@@ -203,10 +199,14 @@ def _guarantee(found: Minified) -> str:
     return found.guarantee or ("1-minimal: no node can be left out" if found.minimal else "not shown to be minimal")
 
 
+def _size(found: Minified) -> str:
+    return ", ".join(part for part in (_left(found.size, found.whole, found.unit), _lines(found)) if part)
+
+
 def _lines(found: Minified) -> str:
-    told = counted(found.lines, "line") if found.lines and found.unit != "lines" else ""
+    lines = counted(found.lines, "line") if found.lines and found.unit != "lines" else ""
     data = size(found.bytes) if found.bytes >= 100_000 else ""  # what a report can carry needs no word
-    return ", ".join(part for part in (told, data) if part)
+    return ", ".join(part for part in (lines, data) if part)
 
 
 def again_words(found: Minified) -> str:

@@ -132,27 +132,27 @@ _REPROS = (
 )
 
 
-def view(told: Overview) -> Section:
+def view(found: Overview) -> Section:
     """Facts of the session as rows, then tables of its runs and its repros."""
-    session = told.session
+    session = found.session
     facts = {
         "program": session.program,
         "started": f"{moment(session.started)}, {elapsed(session.seconds)} long, {_state(session)}",
-        "writer": ", ".join(_makers(told)),
+        "writer": ", ".join(_makers(found)),
         "folder": f"{session.folder}, {size(session.bytes)}",
     }
     rows = [Row(name, words(f"  {name:9} {one_line(text)}")) for name, text in facts.items()]
-    rows += [Row(("missing", text), words(f"  {'missing':9} {one_line(text)}")) for text in told.missing]
-    if told.measured:
-        rows.append(Row("measured", words(f"  {'measured':9} {counted(told.measured, 'benchmark row')}")))
+    rows += [Row(("missing", text), words(f"  {'missing':9} {one_line(text)}")) for text in found.missing]
+    if found.measured:
+        rows.append(Row("measured", words(f"  {'measured':9} {counted(found.measured, 'benchmark row')}")))
     return Section(
         "Session",
-        f"{VERDICT_SIGNS[session.looks]} {one_line(session.said)}   {one_line(session.name)}",
-        len(told.runs),
+        f"{VERDICT_SIGNS[session.looks]} {one_line(session.result)}   {one_line(session.name)}",
+        len(found.runs),
         body=(
             *rows,
-            Table(_RUNS, [_run_row(run) for run in told.runs], "run", "runs"),
-            Table(_REPROS, [_repro_row(repro) for repro in told.repros], "repro", "repros"),
+            Table(_RUNS, [_run_row(run) for run in found.runs], "run", "runs"),
+            Table(_REPROS, [_repro_row(repro) for repro in found.repros], "repro", "repros"),
         ),
     )
 
@@ -165,12 +165,12 @@ def _state(session: SessionSummary) -> str:
     return "not all of it is known how it ended" if session.damaged else "it never came to its end"
 
 
-def _makers(told: Overview) -> Iterator[str]:
-    yield f"idbg {told.session.version or 'of an unknown version'}"
-    if told.torch:
-        yield f"torch {told.torch}"
-        yield f"Python {told.python}"
-        yield from told.devices
+def _makers(found: Overview) -> Iterator[str]:
+    yield f"idbg {found.session.version or 'of an unknown version'}"
+    if found.torch:
+        yield f"torch {found.torch}"
+        yield f"Python {found.python}"
+        yield from found.devices
     else:
         yield "no torch was started"
 

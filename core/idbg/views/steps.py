@@ -1,7 +1,4 @@
-"""How is it told at which step of a training two sides part, and where?
-
-The one place of the sentence and of the curve, for the command line, the JSON and the screen.
-"""
+"""Describe at which step of a training two sides diverge, and where: the sentence and the curve."""
 
 from collections.abc import Sequence
 
@@ -24,24 +21,24 @@ _WRONG: dict[Where, str] = {
 def sentence(steps: TrainingSteps, test: str) -> str:
     """Whether the test's training goes with float64's as far as eager's does, at which step it parts, and where."""
     if steps.verdict == "error":
-        who, at = steps.failed_side or test, f"step {steps.taken + 1} of {steps.asked}"
+        who, at = steps.failed_side or test, f"step {steps.taken + 1} of {steps.requested}"
         why = steps.failure.message.strip().partition("\n")[0] if steps.failure else "no reason is known"
         return f"{who} failed at {at}: {why}"
     if steps.verdict == "unjudged":
         return f"the training was not judged: {steps.reason or _beyond(steps)}"
-    told = [_parted(steps, test) if steps.parted else _together(steps, test)]
+    parts = [_parted(steps, test) if steps.parted else _together(steps, test)]
     if (steps.amplified or 0.0) > AMPLIFIED:
-        told.append(
+        parts.append(
             "the training is unstable by itself: float64 that begins a rounding away is "
             f"{steps.amplified:,.0f} times as far after {counted(steps.taken, 'step')}"
         )
     if steps.unjudged_from is not None:
-        told.append(_beyond(steps))
+        parts.append(_beyond(steps))
     if steps.by_us:
-        told.append(f"a step is a backward and plain SGD of {steps.rate:g}, as the program has none of its own")
+        parts.append(f"a step is a backward and plain SGD of {steps.rate:g}, as the program has none of its own")
     if steps.reason:
-        told.append(steps.reason)
-    return "; ".join(told)
+        parts.append(steps.reason)
+    return "; ".join(parts)
 
 
 def _together(steps: TrainingSteps, test: str) -> str:
@@ -54,7 +51,7 @@ def _together(steps: TrainingSteps, test: str) -> str:
 def _parted(steps: TrainingSteps, test: str) -> str:
     parted = steps.parted
     assert parted is not None
-    at = f"{test} parts from eager at step {parted.step} of {steps.asked}"
+    at = f"{test} parts from eager at step {parted.step} of {steps.requested}"
     if parted.unmoved:
         what = f"{at}: `{parted.tensor}` is as it was before the first step, and in eager it is not"
     else:
@@ -81,9 +78,9 @@ def _far(distance: StepDistance, test: str, steps: TrainingSteps) -> str:
 
 
 def _beyond(steps: TrainingSteps) -> str:
-    """Why nothing is said from a step on."""
+    """Why steps are not judged from one on."""
     return (
-        f"from step {steps.unjudged_from} on nothing is said: eager itself is no nearer to float64, or values are "
+        f"steps from {steps.unjudged_from} on are not judged: eager itself is no nearer to float64, or values are "
         "beyond what float32 holds"
     )
 

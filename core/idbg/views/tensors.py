@@ -1,4 +1,4 @@
-"""How far is one tensor off, in every figure that was taken: labels and words, for whoever has room for all of them?"""
+"""Describe the error of one tensor: every figure that was measured, with its label."""
 
 from collections.abc import Iterator, Sequence
 from math import inf

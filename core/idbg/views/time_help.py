@@ -1,4 +1,4 @@
-"""What helps where one thing takes most of a compile's time?"""
+"""Suggest what shortens a compile where one thing takes most of its time."""
 
 from collections.abc import Iterator, Sequence
 

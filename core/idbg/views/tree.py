@@ -248,7 +248,7 @@ def _having(rows: Sequence[Row], wanted: Callable[[Row], bool]) -> list[Row]:
 
 
 def _limited(rows: Sequence[Row], most: int) -> list[Row]:
-    """So many rows with cells, and as many without: what is said of a row stands beside the rows that it has."""
+    """So many rows with cells, and as many without: the notes on a row stand beside the rows that it has."""
     listed: list[Row] = []
     seen = {True: 0, False: 0}
     for row in rows:

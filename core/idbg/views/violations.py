@@ -44,7 +44,7 @@ def by_rule_only(run: Run) -> Section:
     checked = own.accelerators[0] if own and own.accelerators else None
     rules = sorted(by_rule(broken), key=lambda rule: SEVERITIES.index(rule.severity))
     rows = [_rule(rule, checked) for rule in rules]
-    since = f", asked after the compile: {run.backend} asks none" if not run.checked else ""
+    since = f", checked after the compile: {run.backend} checks none" if not run.checked else ""
     stopped = ", which stopped the compile" if run.stopped else ""
     of = f"{counted(len(rules), 'rule')} of {run.target.accelerator}"
     summary = f"{violation_words(broken)} of {of}{stopped}{since}"
@@ -58,8 +58,8 @@ def count(run: Run) -> int:
 
 
 def _known(run: Run) -> tuple[list[Violation], str]:
-    """The violations, those too that are found in the ATen graphs of a run whose backend asks no rules; where there are
-    none, a sentence that says what that means.
+    """The violations, also those in the ATen graphs of a run whose backend checks no rules; where there are none, a
+    sentence that says what that means.
     """
     if run.violations:
         return run.violations, ""
@@ -152,7 +152,7 @@ def _costs(run: Run, checked: AcceleratorResult | None) -> Iterator[Row]:
 
 
 def violations_after(run: Run) -> list[Violation]:
-    """What the accelerator finds in the ATen graphs of a run whose backend asked no rules while it compiled."""
+    """What the accelerator finds in the ATen graphs of a run whose backend checked no rules while it compiled."""
     findings = [findings for result in asked_again(run).accelerators for findings in result.findings]
     return [violation for each in findings for violation in each.violations()]
 

@@ -22,7 +22,7 @@ import msgspec
 
 from idbg.engine.compat.builds import scratch
 from idbg.schema import events
-from idbg.schema.bisection import HEARD, PYTHON, Answer, Application, BackendParts, Try
+from idbg.schema.bisection import PROGRESS_FILE, PYTHON, Answer, Application, BackendParts, Try
 from idbg.schema.errors import IdbgError
 from idbg.schema.events import SessionEvent
 from idbg.schema.repros import Signature
@@ -69,7 +69,7 @@ def main() -> None:
         else:
             os.chdir(asked.program.cwd or ".")
             leave_stacks(scratch.private.folder)
-            _ran(asked, tell, cache / HEARD)
+            _ran(asked, tell, cache / PROGRESS_FILE)
     except IdbgError as error:
         tell(Answer(cannot=error.in_one_line))
     flush()

@@ -65,7 +65,7 @@ def in_run(failure: Failure, run: Run) -> Failure:
     if site is None or not site.wrapper:
         return with_site(failure, site)
     text = _text(Path(site.wrapper))
-    return with_site(failure, placed(site, run, text=text, said=failure.message))
+    return with_site(failure, placed(site, run, text=text, message=failure.message))
 
 
 def _text(path: Path) -> str:

@@ -10,7 +10,7 @@ from idbg.format.amounts import NOT_MEASURED, day
 from idbg.format.glyphs import LEVELS, MARKS, is_ascii, plain
 from idbg.schema.bench import Latency
 from idbg.views import bench, bench_charts
-from idbg.views.bench_charts import Axis, Chart, Figure, Unit, said
+from idbg.views.bench_charts import Axis, Chart, Figure, Unit, value_words
 from idbg.views.tree import Chart as SectionChart
 from idbg.views.tree import Section
 from idbg_tui.state import measurements
@@ -130,7 +130,7 @@ def _cell(value: str | float | None) -> str:
 
 def bars(chart: Chart, width: int) -> list[StyledRow]:
     """A bar each with its figure, from the top down, to a dot at its value: paler from `low` on, a line to `high`."""
-    named = [(one, f"{one.name}  {said(one.value, chart.unit)}") for one in chart.figures]
+    named = [(one, f"{one.name}  {value_words(one.value, chart.unit)}") for one in chart.figures]
     room = max(24, width // 2)
     labels = [_label(one, text, room) for one, text in named]
     step = 1 if len(labels) > _TIGHT else 2
@@ -240,7 +240,7 @@ def histogram(samples: Sequence[float], width: int) -> list[StyledRow]:
     figure.draw(figure.bar([at + 0.5 for at in counts], [*counts.values()], width=0.99, marker=LEVELS[-1]))
     figure.ruler("x").lim(0, bins)
     places = range(0, bins + 1, max(1, bins // 5))
-    figure.ruler("x").ticks([*places], [plain(said(low + place * step, "ms")) for place in places])
+    figure.ruler("x").ticks([*places], [plain(value_words(low + place * step, "ms")) for place in places])
     most = max(counts.values())
     figure.ruler("y").lim(0, most)
     figure.ruler("y").ticks([0, most], ["0", str(most)])
@@ -274,7 +274,7 @@ def _ticks(axis: str, low: float, high: float, wanted: int, unit: Unit) -> None:
 
     ruler = plotext.figure.ruler(axis)
     ruler.lim(low, high * 1.04)
-    ruler.ticks(places, [plain(said(place, unit)) if place else "0" for place in places])
+    ruler.ticks(places, [plain(value_words(place, unit)) if place else "0" for place in places])
 
 
 def _built(styles: Mapping[str, str]) -> list[StyledRow]:

@@ -21,7 +21,7 @@ assert len(RAMP) == error_maps.STEPS
 def entries(error_map: ErrorMap, width: int, *, colours: bool = True) -> list[Entry]:
     """What slice it is, the cells, and what their colours stand for."""
     error_map = _narrowed(error_map, width)
-    head = list(sentences(error_maps.said(error_map), width, "strong"))
+    head = list(sentences(error_maps.title(error_map), width, "strong"))
     if error_maps.is_equal(error_map):
         return [*head, *sentences(error_maps.EQUAL, width, "dim")]
     high = error_maps.top(error_map)

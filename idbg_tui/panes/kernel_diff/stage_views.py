@@ -40,7 +40,7 @@ def _whole(file: str, line: int) -> str:
 def _standing(row: StageRow) -> str:
     said: dict[Standing, str] = {
         "right": "it computes what the stage before it does",
-        "guilty": "the first that is off against the stage before it",
+        "first_wrong": "the first that is off against the stage before it",
         "wrong": "it adds to what is wrong already",
     }
     return said.get(row.cells.standing) or row.cells.means

@@ -17,7 +17,7 @@ _MAKER = 16  # cells, below which it is not begun: the sentence over the table h
 _NODE = 12  # cells of a node's name, however much the rest wants
 STYLES: dict[Standing, str] = {
     "right": OK,
-    "guilty": BAD,
+    "first_wrong": BAD,
     "wrong": BAD,
     "faithful": "accent",
     "harmless": UNSEEN,
@@ -42,12 +42,12 @@ class StageRow:
     @property
     def guilty(self) -> bool:
         """Whether this is the first of its frame that is wrong."""
-        return self.cells.standing == "guilty"
+        return self.cells.standing == "first_wrong"
 
     @property
     def wrong(self) -> bool:
         """Whether it is off against the stage before, in a run that fails."""
-        return self.cells.standing in ("guilty", "wrong")
+        return self.cells.standing in ("first_wrong", "wrong")
 
     @property
     def words(self) -> str:
@@ -147,7 +147,7 @@ def stage_row(row: StageRow, columns: StageColumns) -> StyledRow:
 
 def sign(standing: Standing) -> str:
     """The sign before a stage."""
-    if standing in ("guilty", "wrong"):
+    if standing in ("first_wrong", "wrong"):
         return VERDICT_SIGNS["wrong"]
     if standing == "right":
         return VERDICT_SIGNS["clean"]

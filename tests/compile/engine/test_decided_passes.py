@@ -8,7 +8,6 @@ import torch
 from torch.fx import GraphModule
 
 from idbg.analysis.decisions.partitioner import partition
-from idbg.analysis.decisions.passes import came_from, changes, touched
 from idbg.render.text import text as text_of
 from idbg.schema.decisions.passes import PassRun, PhaseRun
 from idbg.schema.graphs import GraphId, NodeId
@@ -70,6 +69,10 @@ compiled(torch.randn(4, 8)).sum().backward()
 """
 
 
+def changes(run: Run, frame: str) -> list[tuple[PhaseRun, PassRun]]:
+    return [(phase, each) for phase in run.decided.passes[frame] for each in phase.passes]
+
+
 def found(run: Run, name: str) -> tuple[PhaseRun, PassRun]:
     return next((phase, each) for phase, each in changes(run, "0/0") if each.name == name)
 
@@ -95,8 +98,6 @@ def test_a_pass_of_the_programs_is_marked_with_its_place_and_what_its_nodes_stan
     assert own.file.endswith("subject.py")
     assert own.line == 7
     assert (own.came, own.went, own.of) == (("tanh_default",), ("sin",), (("tanh_default", ("sin",)),))
-    assert came_from(run, "0/0", "tanh_default", "inference") == ("sin",)
-    assert [verb for _, _, verb in touched(run, "0/0", "tanh_default", "inference")] == ["made"]
     assert "tanh_default" in run.graphs[GraphId("0/0", "post_grad", "inference")].by_name
     node = NodeId(GraphId("0/0", "post_grad", "inference"), "tanh_default")
     (decision,) = [each for each in report.about(run) if node in each.nodes]

@@ -23,7 +23,7 @@ print(json.dumps({
     "frames": sum(isinstance(each, events.FrameDone) for each in told),
     "inductor": "torch._inductor.compile_fx" in sys.modules,
     "phases": [phase.phase for each in told if isinstance(each, events.PassesRan) for phase in each.phases],
-    "spans": sorted({span.name for each in told if isinstance(each, events.SpansTold) for span in each.spans}),
+    "spans": sorted({span.name for each in told if isinstance(each, events.SpansRecorded) for span in each.spans}),
     "caches": [each.answer.cache for each in told if isinstance(each, events.CacheAnswered)],
     "fused": sum(isinstance(each, events.FusionDecided) for each in told),
 }))

@@ -55,7 +55,7 @@ def test_what_is_shown_is_what_torch_evaluates() -> None:
     assert len(run.decided.guards) == len(torchs.checks) >= 6
     for frame, told in run.decided.guards.items():
         assert sorted(code for guard in told.guards for code in guard.code) == sorted(torchs.checks[frame])
-        assert told.asked == torchs.asked[frame] and not told.dropped
+        assert told.requested == torchs.asked[frame] and not told.dropped
 
 
 def test_each_has_its_kind_its_source_and_the_users_line() -> None:

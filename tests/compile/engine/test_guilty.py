@@ -1,4 +1,4 @@
-"""Who is guilty, on real torch: a pass, a lowering, an option. Each try is a process, and a crash is a result."""
+"""Who is the cause, on real torch: a pass, a lowering, an option. Each try is a process, and a crash is a result."""
 
 from pathlib import Path
 
@@ -110,7 +110,7 @@ def test_a_program_that_fails_by_itself_accuses_no_compiler(tmp_path: Path) -> N
     assert found.part is not None
     assert found.part.backend == PYTHON
     sentence = answer_sentence(found)
-    assert sentence.startswith("the program itself is guilty: it fails without torch.compile too")
+    assert sentence.startswith("the program itself is the cause: it fails without torch.compile too")
 
 
 @pytest.mark.slow

@@ -231,7 +231,7 @@ def test_without_float64_the_training_is_held_against_eagers_own_roundings() -> 
 
 def test_what_is_said_of_a_training_that_parts() -> None:
     parted = distance("gradient", "grad(fc.weight)", step=3)
-    steps = TrainingSteps(asked=5, verdict="failed", taken=5, parted=parted, where="backward", others=2)
+    steps = TrainingSteps(requested=5, verdict="failed", taken=5, parted=parted, where="backward", others=2)
     said = sentence(steps, "inductor")
     assert said == (
         "inductor parts from eager at step 3 of 5: `grad(fc.weight)` is 0.001 of its size from float64, eager 1e-07, "

@@ -54,8 +54,8 @@ def until(span: Span) -> float:
     return span.began + span.seconds
 
 
-def batches(told: list[events.SessionEvent]) -> list[events.SpansTold]:
-    return [event for event in told if isinstance(event, events.SpansTold)]
+def batches(told: list[events.SessionEvent]) -> list[events.SpansRecorded]:
+    return [event for event in told if isinstance(event, events.SpansRecorded)]
 
 
 RESETTING = """\
@@ -158,7 +158,7 @@ def test_a_compile_that_is_cancelled_leaves_nothing_open(compiled: Compiled):
 
 def test_a_worker_that_is_killed_leaves_open_spans_that_end_with_the_run():
     run = Run(1, Program("p.py"), Target(), 100.0)
-    run.apply(events.SpansTold(run=1, spans=(Span(id=1, name="codegen", began=101.0),)))
+    run.apply(events.SpansRecorded(run=1, spans=(Span(id=1, name="codegen", began=101.0),)))
     run.apply(events.RunEnded(run=1, verdict="failed", seconds=5.0))
     (timing,) = times.tree(run)
     assert timing.lasts and timing.seconds == 4.0

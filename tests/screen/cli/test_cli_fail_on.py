@@ -202,7 +202,7 @@ def test_bench_says_slower_undecided_or_nothing(capsys: pytest.CaptureFixture[st
 
     assert (status(1.3), status(1.0), status(1.3, "noisy: 30 %")) == (1, 0, 3)
     told = capsys.readouterr().err
-    assert "idbg: slower: a.py eager: " in told and "it cannot be said whether that is slower: now noisy" in told
+    assert "idbg: slower: a.py eager: " in told and "it is not known whether that is slower: now noisy" in told
     assert bench._speed([], None) == 3, "the database could not be read"
 
 

@@ -86,7 +86,12 @@ def test_a_guilty_kernel_is_told_with_what_is_known_of_the_graphs_above() -> Non
 def test_what_was_not_judged_above_a_guilty_stage_may_be_guilty_too() -> None:
     found = report(replace(GUILTY, stage="partitioned"), unjudged("joint_passes", WHY), unjudged("joint", WHY))
     assert "wrong since partitioned, or joint, joint passes before it, not judged: `mul_3`" in blame_sentence(found)
-    assert [standing(one, found) for one in found.stages[2:]] == ["unjudged", "unjudged", "guilty", *["faithful"] * 2]
+    assert [standing(one, found) for one in found.stages[2:]] == [
+        "unjudged",
+        "unjudged",
+        "first_wrong",
+        *["faithful"] * 2,
+    ]
 
 
 def test_a_lowering_is_told_by_its_op() -> None:
@@ -129,7 +134,7 @@ def test_several_frames_are_told_apart() -> None:
         "wrong too: frame 1/0 since joint; kernels are faithful"
     )
     assert [row.stage for row in stage_cells(found)][-2:] == ["0/0 kernels", "1/0 joint"]
-    assert [standing(one, found) for one in found.stages[-3:]] == ["guilty", "faithful", "guilty"]
+    assert [standing(one, found) for one in found.stages[-3:]] == ["first_wrong", "faithful", "first_wrong"]
 
 
 @pytest.mark.parametrize("known", [{"verdict": "passed"}, {"verdict": "error"}, {"stages": (), "kernels": ()}])
@@ -145,7 +150,7 @@ def test_what_fails_by_its_shape_alone_is_no_matter_of_stages() -> None:
 
 def test_a_comparison_that_did_not_ask_says_how_to_find_out() -> None:
     plain = report(kernels=(), stages=())
-    told = "where they go wrong was not asked: --per-kernel says which stage, node, pass or kernel"
+    told = "where they go wrong is not known: --per-kernel says which stage, node, pass or kernel"
     assert where_to_ask(plain, "--per-kernel") == told
     assert summary(plain, "--per-kernel").splitlines()[1] == told
     assert "--per-kernel" not in summary(plain)

@@ -110,7 +110,7 @@ def test_a_benchmark_says_each_median_and_keeps_every_sample() -> None:
     chart = bench_charts.latency(rows)
     samples = [row.latency_ms.samples if row.latency_ms else () for row in rows]
     drawing = of_bench.chart(chart, samples)
-    medians = [bench_charts.said(row.latency_ms.median if row.latency_ms else None, "ms") for row in rows]
+    medians = [bench_charts.value_words(row.latency_ms.median if row.latency_ms else None, "ms") for row in rows]
     assert all(any(text.startswith(median) for text in texts(drawing)) for median in medians)
     strokes = [each.get("d", "") for each in parsed(drawing).iter("path") if each.get("class") == "samples"]
     assert len(strokes) == sum(bool(each) for each in samples)
@@ -156,7 +156,7 @@ def test_a_training_that_parts_is_red_from_there_on() -> None:
         StepDistance(step=at, tensor="w", kind="parameter", test=10.0**-at, reference=1e-7, allowed=1e-3, failed=at > 2)
         for at in range(1, 5)
     ]
-    steps = TrainingSteps(asked=4, verdict="failed", taken=4, parted=rows[2], distances=tuple(rows))
+    steps = TrainingSteps(requested=4, verdict="failed", taken=4, parted=rows[2], distances=tuple(rows))
     drawing = of_diff.training(steps, "inductor")
     assert sum(each.get("class") == "bad" for each in parsed(drawing).iter("circle")) == 2
     assert "inductor" in texts(drawing) and "allowed" in texts(drawing)

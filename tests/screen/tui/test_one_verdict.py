@@ -101,7 +101,7 @@ def test_nothing_is_green_while_a_run_goes_on() -> None:
 
 def test_a_backend_that_asks_no_rules_is_not_called_clean() -> None:
     state = ended(rules=IN_DYNAMO, checked=False)
-    assert words(header(state, 200)[1]).startswith("✔ compiled, no rules asked")
+    assert words(header(state, 200)[1]).startswith("✔ compiled, no rules checked")
 
 
 def test_after_an_edit_the_runs_verdict_is_said_to_be_of_the_rules_before() -> None:

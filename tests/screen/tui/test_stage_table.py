@@ -241,7 +241,7 @@ def test_a_comparison_that_passed_shows_its_stages_quietly() -> None:
 def test_a_comparison_that_did_not_ask_names_the_key_that_does() -> None:
     plain = report(kernels=(), stages=())
     told = [one.text.strip() for one in items(plain, Shown(), "D") if isinstance(one, Told)]
-    assert told[1] == "where they go wrong was not asked: D says which stage, node, pass or kernel"
+    assert told[1] == "where they go wrong is not known: D says which stage, node, pass or kernel"
     assert not any("asked" in one.text for one in items(by_a_pass(), Shown(), "D") if isinstance(one, Told))
 
 

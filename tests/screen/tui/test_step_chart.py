@@ -31,7 +31,7 @@ def parting() -> TrainingSteps:
         for step in range(1, 6)
     )
     return TrainingSteps(
-        asked=5, verdict="failed", taken=5, parted=curve[2], where="backward", tensors=9, distances=curve
+        requested=5, verdict="failed", taken=5, parted=curve[2], where="backward", tensors=9, distances=curve
     )
 
 

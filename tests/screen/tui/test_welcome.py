@@ -28,7 +28,7 @@ EXAMPLES = [
 
 
 def saved(name: str, **facts: object) -> SessionSummary:
-    ran = {"runs": 1, "ended": True} if "said" in facts else {}
+    ran = {"runs": 1, "ended": True} if "result" in facts else {}
     return SessionSummary(folder=f"/sessions/{name}", name=name, **ran, **facts)  # type: ignore[arg-type]
 
 
@@ -80,7 +80,7 @@ async def test_with_nothing_there_yet_it_says_what_to_do_and_offers_the_tour() -
 async def test_the_newest_session_is_under_the_cursor_and_enter_opens_it(
     there: Callable[[list[SessionSummary]], None],
 ) -> None:
-    there([saved("b", program="b.py", verdict="violations", looks="violations", said="17 violations"), saved("a")])
+    there([saved("b", program="b.py", verdict="violations", looks="violations", result="17 violations"), saved("a")])
     app = app_of(lambda choice: choice.summary.folder)  # type: ignore[union-attr]
     async with app.run_test(size=(120, 40)) as pilot:
         rows = await shown(pilot)
@@ -120,7 +120,7 @@ async def until_left(pilot: Pilot[str | None]) -> None:
 async def test_typing_finds_sessions_and_examples_and_escape_forgets_what_was_typed(
     there: Callable[[list[SessionSummary]], None],
 ) -> None:
-    there([saved(f"s-{number}", program=f"net{number}.py", said="clean") for number in range(40)])
+    there([saved(f"s-{number}", program=f"net{number}.py", result="clean") for number in range(40)])
     app = app_of()
     async with app.run_test(size=SMALL) as pilot:
         rows = await shown(pilot)
@@ -214,7 +214,7 @@ async def test_hostile_names_stay_one_row_each_and_nothing_is_wider_than_the_scr
 ) -> None:
     there(
         [
-            saved("a", program="\x1b[31mred\n[bold]x", said="[/]" * 500, started=float("inf")),
+            saved("a", program="\x1b[31mred\n[bold]x", result="[/]" * 500, started=float("inf")),
             saved("b" * 5000, damaged="\x1b]0;title\x07" * 100, started=-1e300),
             saved("c", program="模型" * 100, started=time.time() - 90),
         ]
@@ -248,4 +248,4 @@ def test_a_recorded_session_is_offered_by_the_real_index(tmp_path: Path) -> None
     (tmp_path / "attention-1" / "events.jsonl").write_bytes((RECORDINGS / "attention.jsonl").read_bytes())
     (found,) = sessions(tmp_path)
     rows = Offers(tmp_path, [Saved.of(found)]).rows("attention")
-    assert isinstance(rows[1], Saved) and rows[1].summary.said
+    assert isinstance(rows[1], Saved) and rows[1].summary.result

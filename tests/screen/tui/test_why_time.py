@@ -47,7 +47,7 @@ def half(number: int) -> list[SessionEvent]:
     )
     return [
         events.RunStarted(at=100.0, run=number, program=Program("m.py"), target=Target()),
-        events.SpansTold(run=number, spans=spans),
+        events.SpansRecorded(run=number, spans=spans),
     ]
 
 
@@ -76,7 +76,7 @@ def test_while_it_goes_on_it_says_what_goes_on_for_how_long_and_what_is_usual() 
         Span(id=1, name="frame compile", began=100.0, seconds=10.0, frame="0/0"),
     )
     end: list[SessionEvent] = [
-        events.SpansTold(run=1, spans=ended),
+        events.SpansRecorded(run=1, spans=ended),
         events.RunEnded(run=1, verdict="clean", seconds=10.0),
     ]
     before = fold([*half(1), *end]).runs[1]

@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from idbg.analysis.decisions.break_words import suggestions, words
 from idbg.analysis.decisions.breaks import places
-from idbg.analysis.decisions.stacks import Folded, folded, of_program, whose
+from idbg.analysis.decisions.stacks import of_program, whose
 from idbg.schema import events
 from idbg.schema.decisions.dynamo import GraphBreak, StackLine
 from idbg.schema.programs import Target
@@ -78,14 +78,8 @@ def test_what_a_setting_can_do_can_be_tried():
     assert not next(suggestions(PRINT)).can_be_tried
 
 
-def test_lines_that_are_not_the_users_are_folded():
-    assert list(folded(PRINT.stack)) == [
-        Folded("library", 1),
-        Folded("idbg", 1),
-        PRINT.stack[2],
-        Folded("torch", 1),
-        PRINT.stack[4],
-    ]
+def test_each_line_of_a_stack_belongs_to_the_user_torch_idbg_or_a_library():
+    assert [whose(line.file) for line in PRINT.stack] == ["library", "idbg", "user", "torch", "user"]
     assert whose("/a/site-packages/torchvision/x.py") == "library"
     assert whose("/home/me/idbg_like/m.py") == "user"
 

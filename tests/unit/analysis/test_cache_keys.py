@@ -97,7 +97,7 @@ def test_a_flood_is_bounded():
 
 def test_every_name_reads_as_words():
     assert words("inductor_config[cpp.simdlen]") == "inductor config: cpp.simdlen"
-    assert words("fx_kwargs[cudagraphs]") == "whether CUDA graphs are asked for"
+    assert words("fx_kwargs[cudagraphs]") == "whether CUDA graphs are requested"
     assert words("fx_kwargs[layout_opt]") == "how it is compiled: layout_opt"
     assert words("post_grad_custom_pre_pass") == "inductor config: post_grad_custom_pre_pass, by its uuid()"
     assert words("system_info[device]") == "the machine: its device"

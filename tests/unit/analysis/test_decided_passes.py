@@ -3,11 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from idbg.analysis.decisions.passes import aligned, came_from
-from idbg.schema.decisions import events
-from idbg.schema.decisions.passes import PassRun, PhaseRun
-from idbg.schema.programs import Program, Target
-from idbg.schema.runs import Run
+from idbg.analysis.decisions.passes import aligned
 
 # a permutation cut short: one draw of each, where a list of unique ones is drawn again for each that it has already
 orders = st.builds(lambda names, length: names[:length], st.permutations([*map(str, range(31))]), st.integers(0, 31))
@@ -35,19 +31,3 @@ def test_one_node_that_moved_is_the_only_one_that_moved(nodes: list[str], which:
 def test_100_000_nodes_turned_round_are_aligned_in_a_moment():
     nodes = [str(at) for at in range(100_000)]
     assert len(aligned(nodes, nodes[::-1])) == 2 * len(nodes) - 1
-
-
-def test_a_node_is_followed_to_what_the_first_pass_found():
-    run = Run(1, Program("m.py"), Target(), 0.0)
-    first = PassRun(name="a", came=("b",), went=("a1", "a2"), of=(("b", ("a1", "a2")),))
-    second = PassRun(name="b", came=("c",), went=("b",), of=(("c", ("b",)),))
-    other = PassRun(name="c", came=("c",), went=("z",), of=(("c", ("z",)),))
-    phases = (
-        PhaseRun(phase="joint", ran=1, passes=(first,)),
-        PhaseRun(phase="post_grad", part="forward", ran=1, passes=(second,)),
-        PhaseRun(phase="post_grad", part="backward", ran=1, passes=(other,)),
-    )
-    run.apply(events.PassesRan(run=1, frame="0/0", phases=phases))
-    assert came_from(run, "0/0", "c", "forward") == ("a1", "a2")
-    assert came_from(run, "0/0", "c", "backward") == ("z",)
-    assert came_from(run, "0/0", "d", "forward") == ("d",)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from idbg.analysis.decisions.guards import Failures, by_source, matches
+from idbg.analysis.decisions.guards import Failures, by_source
 from idbg.render.text import lines as lines_of
 from idbg.schema import events
 from idbg.schema.decisions.dynamo import FailedGuard, FrameGuards, Guard
@@ -10,7 +10,6 @@ from idbg.schema.graphs import Frame
 from idbg.schema.runs import Run
 from idbg.views import guards as report
 from tests.harness.why_states import guarded, run_of, start
-from tests.harness.work import lines_run
 
 TENSOR = Guard(kind="TENSOR_MATCH", source="L['x']", code=("check_tensor(L['x'], Tensor, size=[2])",))
 OTHER = Guard(kind="TENSOR_MATCH", source="L['y']", code=("check_tensor(L['y'], Tensor, size=[2])",))
@@ -56,12 +55,10 @@ def test_a_line_tells_of_its_guards_and_how_they_ended() -> None:
     assert told.why == "its failure compiled 0/1; one evaluation: not measured"
 
 
-def test_ten_thousand_are_grouped_told_and_filtered_at_once() -> None:
+def test_ten_thousand_are_grouped_and_shown_at_once() -> None:
     run = run_of(guarded(10_000))
     (told,) = run.decided.guards.values()
     assert len(by_source(told.guards)) == 2_500
-    found, work = lines_run(lambda: [guard for guard in told.guards if matches(guard, "layers[17]")])
-    assert len(found) == 4 and work < 10 * 10_000
     text = list(lines_of(report.view(run)))
     assert len(text) < 70 and any("and 2,450 more" in line for line in text)
 

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from idbg.analysis.decisions.fusion import not_heard
+from idbg.analysis.decisions.fusion import from_cache
 from idbg.analysis.decisions.kernel_facts import kernel_facts
 from idbg.schema import event_log
 from idbg.schema.runs import Run, fold
@@ -38,5 +38,5 @@ def test_what_is_computed_nowhere_is_read_as_what_it_is_a_view_of():
     assert "persistent_reduction, xnumel 32, r0_numel 128; 3 loads, 3 stores" in facts_words(facts)
 
 
-def test_a_run_of_before_says_that_the_scheduler_was_not_heard():
-    assert not_heard(recorded())
+def test_a_run_of_before_says_that_the_scheduler_was_from_cache():
+    assert from_cache(recorded())

@@ -1,11 +1,11 @@
-"""Timelines of functions, their limits, and what to do about a guard that failed."""
+"""Timelines of functions, their and what to do about a guard that failed."""
 
 import pytest
 from msgspec.structs import replace
 
 from idbg.analysis.decisions.guard_text import read_failed
 from idbg.analysis.decisions.recompile_advice import advice_on
-from idbg.analysis.decisions.recompiles import CompileRow, Timeline, limits, nearest_first, place_of, shown, timelines
+from idbg.analysis.decisions.recompiles import CompileRow, Timeline, nearest_first, place_of, shown, timelines
 from idbg.analysis.decisions.suggestions import Suggestion
 from idbg.schema import events
 from idbg.schema.decisions.dynamo import FailedGuard, FrameGuards, Guard
@@ -48,8 +48,8 @@ def test_a_timeline_has_each_compile_with_its_guard():
 
 
 @pytest.mark.parametrize(("times", "near"), [(1, False), (6, False), (7, True), (8, True)])
-def test_a_limit_is_told_of_when_one_more_compile_is_left(times: int, near: bool):
-    found = limits(run_of(*_compiled(times)))
+def test_a_limit_is_shown_when_one_more_compile_is_left(times: int, near: bool):
+    found = [each for each in timelines(run_of(*_compiled(times))) if each.limit is not None]
     assert bool(found) == near
     if near:
         assert found[0].limit is not None

@@ -38,10 +38,10 @@ def test_each_try_is_told_and_the_answer_is_the_runs(session: Session) -> None:
         assert told[0].tried is None
         assert told[1].tried is not None
         run = session.history.runs[1]
-        assert run.guilty is not None
-        assert run.guilty.commit is not None
-        assert run.guilty.commit.commits[0].subject == "five"
-        assert run.guilty == Session.open(session.folder).history.runs[1].guilty
+        assert run.bisected is not None
+        assert run.bisected.commit is not None
+        assert run.bisected.commit.commits[0].subject == "five"
+        assert run.bisected == Session.open(session.folder).history.runs[1].bisected
 
 
 def test_cancel_ends_it_with_what_is_known(session: Session) -> None:

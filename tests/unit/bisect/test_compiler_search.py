@@ -1,4 +1,4 @@
-"""Which part of the compiler is guilty, asked of a compiler that is a table: no torch, no processes."""
+"""Which part of the compiler is the cause, asked of a compiler that is a table: no torch, no processes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -82,7 +82,7 @@ def test_the_application_of_a_part_is_found_by_halves() -> None:
     assert found.part is not None
     assert (found.part.backend, found.part.subsystem, found.part.of) == ("inductor", "lowerings", 40)
     assert found.part.application == Application(23, "pass 23")
-    assert answer_sentence(found) == "the lowerings of inductor are guilty: application 23 of 40, pass 23"
+    assert answer_sentence(found) == "the lowerings of inductor are the cause: application 23 of 40, pass 23"
     assert {22, 23} <= {level.applied for level in compiler.levels}  # both sides of it were tried
     assert found.signature == WRONG
 
@@ -96,7 +96,7 @@ def test_a_lowering_of_the_users_own_that_raises_is_the_answer_after_one_try() -
     found = bisected(Question("compiler", Program("p.py"), Target(backend="inductor")), ask=ask)
     assert len(found.tried) == 1 and found.part is not None and found.part.lowering == raised
     where = "the lowering of held.scale.default, for node scale (model.py:14)"
-    assert answer_sentence(found) == f"{where}, is guilty: it raises the failure itself"
+    assert answer_sentence(found) == f"{where}, is the cause: it raises the failure itself"
 
 
 def test_a_decomposition_is_named_as_the_op_is_called() -> None:
@@ -105,12 +105,12 @@ def test_a_decomposition_is_named_as_the_op_is_called() -> None:
         "aot_eager_decomp_partition", "decomposition", application=Application(21, what), of=32, first=21
     )
     assert part_sentence(part) == (
-        "the decompositions of aot_eager_decomp_partition are guilty: application 21 of 32, held.scale.default"
+        "the decompositions of aot_eager_decomp_partition are the cause: application 21 of 32, held.scale.default"
     )
 
 
 def test_of_several_graphs_the_guilty_one_comes_first_and_parts_are_asked_of_it() -> None:
-    """Three of Inductor's graphs, the second of which is guilty, in its lowering 7 of 12 so far."""
+    """Three of Inductor's graphs, the second of which is the cause, in its lowering 7 of 12 so far."""
 
     def fails(level: Level) -> Signature | None:
         if level.backend not in ("", "inductor") or (level.graphs is not None and level.graphs < 2):
@@ -146,15 +146,15 @@ def test_a_setting_that_mends_it_is_named() -> None:
         return WRONG if inductors and level.subsystem != "inductor_padding" else None
 
     found = Compiler(fails).asked()
-    assert answer_sentence(found) == "inductor is guilty, where padding is not False: with that it does not fail"
+    assert answer_sentence(found) == "inductor is the cause, where padding is not False: with that it does not fail"
 
 
 @pytest.mark.parametrize(
     ("backend", "words"),
     [
-        (PYTHON, "the program itself is guilty"),
-        ("eager", "Dynamo is guilty"),
-        ("aot_eager", "AOTAutograd is guilty"),
+        (PYTHON, "the program itself is the cause"),
+        ("eager", "Dynamo is the cause"),
+        ("aot_eager", "AOTAutograd is the cause"),
     ],
 )
 def test_the_first_backend_that_fails_is_guilty(backend: str, words: str) -> None:
@@ -190,7 +190,7 @@ def test_another_failure_accuses_nobody_and_is_told() -> None:
 
 def test_a_program_that_fails_otherwise_without_a_compiler_is_guilty_itself() -> None:
     found = Compiler(lambda level: OTHER if level.backend == PYTHON else WRONG).asked()
-    assert answer_sentence(found) == f"the program itself is guilty: it fails without torch.compile too, as {OTHER}"
+    assert answer_sentence(found) == f"the program itself is the cause: it fails without torch.compile too, as {OTHER}"
 
 
 def test_applications_that_cannot_be_told_apart_are_told_as_many() -> None:
@@ -201,7 +201,9 @@ def test_applications_that_cannot_be_told_apart_are_told_as_many() -> None:
 
     found = Compiler(fails).asked()
     assert found.part is not None
-    assert answer_sentence(found) == "the lowerings of inductor are guilty: application one of 22 to 25 of 40, pass 25"
+    assert (
+        answer_sentence(found) == "the lowerings of inductor are the cause: application one of 22 to 25 of 40, pass 25"
+    )
 
 
 def test_nothing_fails() -> None:
@@ -209,7 +211,7 @@ def test_nothing_fails() -> None:
     assert found.part is None
     assert found.signature is None
     assert [one.what for one in found.tried] == ["the program as it is", "its numbers, compared with eager"]
-    assert "nobody is guilty" in answer_sentence(found)
+    assert "there is nothing to find" in answer_sentence(found)
 
 
 def test_a_search_that_is_stopped_says_what_is_known() -> None:
@@ -217,7 +219,7 @@ def test_a_search_that_is_stopped_says_what_is_known() -> None:
     found = compiler.asked(stop_after=9)
     assert found.stopped
     assert len(found.tried) == 9
-    assert answer_sentence(found).startswith("stopped after 9 tries: the lowerings of inductor are guilty")
+    assert answer_sentence(found).startswith("stopped after 9 tries: the lowerings of inductor are the cause")
     assert found.part is not None
 
 
@@ -229,7 +231,7 @@ def test_a_search_that_is_stopped_early_does_not_say_that_no_part_is_guilty() ->
 def test_a_foreign_backend_has_no_parts() -> None:
     compiler = Compiler(lambda level: WRONG if level.backend in ("", "openvino") else None)
     found = compiler.asked("openvino")
-    assert answer_sentence(found) == "openvino is guilty"
+    assert answer_sentence(found) == "openvino is the cause"
     assert [level.backend for level in compiler.levels] == ["", PYTHON, "eager", "aot_eager"]
 
 

@@ -260,7 +260,7 @@ def test_no_torch_is_imported() -> None:
 
 
 def test_a_training_in_json_says_its_sentence() -> None:
-    steps = TrainingSteps(asked=3, verdict="passed", taken=3)
+    steps = TrainingSteps(requested=3, verdict="passed", taken=3)
     report = DiffReport(test="inductor", reference="eager", verdict="passed", mode="float64", steps=steps)
     told = json.loads(to_json(report))["steps"]
     assert told["said"] == "inductor and eager train alike for 3 steps" and told["parted"] is None

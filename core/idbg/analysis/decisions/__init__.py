@@ -1,1 +1,1 @@
-"""What follows from the compiler's decisions, from records alone? One kind of decision a module."""
+"""Derive facts from the compiler's decisions: one kind of decision a module."""

@@ -1,4 +1,4 @@
-"""What does torch's report of a graph break say?
+"""Read torch's report of a graph break.
 
 "Graph break in user code at FILE:LINE", why it was met, a title, an explanation, hints, torch's page of it, and two
 tracebacks: the user's, and that of torch's code, which is left out.
@@ -25,21 +25,21 @@ _MOST_CONTEXT = 500  # characters: it may hold a whole graph
 
 
 def read_break(text: str, frame: str = "") -> GraphBreak:
-    """The break that a report tells; where it is none that we know, its first words are the reason."""
+    """The break of a report; where its form is not known, its first words are the reason."""
     place = _PLACE.search(text)
     report, _, stacks = text.partition(_STACK)
-    told = read_explained(report.partition("Graph Break Reason: ")[2] or report.partition("\n")[2] or report)
+    explained = read_explained(report.partition("Graph Break Reason: ")[2] or report.partition("\n")[2] or report)
     way: BreakWay = next((way for words, way in _WAYS if words in report), "")
     return GraphBreak(
-        told.reason or report.strip()[:200],
+        explained.reason or report.strip()[:200],
         place[1] if place else "",
         int(place[2]) if place else 0,
         frame,
-        told.kind,
-        told.explanation,
-        told.hints,
-        told.context,
-        told.page,
+        explained.kind,
+        explained.explanation,
+        explained.hints,
+        explained.context,
+        explained.page,
         read_stack(stacks.partition("\nTraceback (most recent call last):")[0]),
         way,
     )
@@ -56,13 +56,13 @@ def read_explained(text: str) -> GraphBreak:
     explanation, context = "", ""
     hints: list[str] = []
     for name, words in zip(parts[::2], parts[1::2], strict=True):
-        said = _outdented(words)
+        text_of_part = _outdented(words)
         if name == "Explanation":
-            explanation = said
+            explanation = text_of_part
         elif name == "Hint":
-            hints.append(said)
+            hints.append(text_of_part)
         else:
-            context = said[:_MOST_CONTEXT]
+            context = text_of_part[:_MOST_CONTEXT]
     reason = ": ".join(part for part in (kind, explanation.partition("\n")[0]) if part)
     return GraphBreak(
         reason, kind=kind, explanation=explanation, hints=tuple(hints), context=context, page=page[1] if page else ""

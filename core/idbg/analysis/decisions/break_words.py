@@ -1,6 +1,6 @@
-"""What does a graph break mean in plain words, and what in one line can be done about it?
+"""Explain graph breaks in plain words, and suggest what to do about them.
 
-By torch's titles of breaks, of which it has 560: those that programs meet are here; others are said in its own words.
+By torch's titles of breaks, of which it has 560: those that programs meet are here; others keep its own words.
 """
 
 import re
@@ -12,7 +12,7 @@ from idbg.schema.decisions.dynamo import GraphBreak
 
 _BUILTIN = re.compile(r"builtin operator `(.+?)`")
 _FUNCTION = re.compile(r"the (?:builtin|function|Python builtin)?\s*`(.+?)\.?`")
-_ASKED = "Call to `torch._dynamo.graph_break()`"
+_EXPLICIT = "Call to `torch._dynamo.graph_break()`"
 _DISABLED = "a function that the program keeps from being compiled is called"
 _WORDS: dict[str, str] = {
     "Data-dependent branching": "Python branches on the value of a tensor",
@@ -29,7 +29,7 @@ _WORDS: dict[str, str] = {
     "Attempt to trace generator": "a generator function is compiled: what it yields cannot be a graph",
     "Attempted to wrap RNN, GRU, or LSTM": "torch does not trace RNN, GRU and LSTM",
     "Attempted to wrap sparse Tensor": "torch does not trace sparse tensors",
-    _ASKED: "the program asks for a break here",
+    _EXPLICIT: "the program asks for a break here",
     "Call to `torch.compiler.disable()`": "the program keeps this function from being compiled",
     "Skip calling `torch.compiler.disable()`d function": _DISABLED,
     "Skip inlining `torch.compiler.disable()`d function": _DISABLED,
@@ -85,7 +85,7 @@ def words(graph_break: GraphBreak) -> str:
         return graph_break.reason.partition(";")[0]
     if graph_break.kind == "Failed to trace builtin operator" and (found := _BUILTIN.search(graph_break.explanation)):
         return f"{found[1]}() cannot be in a graph"
-    if graph_break.kind == _ASKED and whose(graph_break.file) == "torch":
+    if graph_break.kind == _EXPLICIT and whose(graph_break.file) == "torch":
         return "torch asks for a break in code of its own"
     known = _WORDS.get(graph_break.kind)
     if known is not None and graph_break.kind.endswith("marked as skipped"):

@@ -1,4 +1,4 @@
-"""Where does a program break its graphs, how often, what lies on either side, and what does it cost?"""
+"""List the graph breaks of a run by line, with what lies on either side, and what they cost."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class Sides:
     """What one break split. `before` is the frame that broke, `after` those in which its function goes on, `called`
     those that had to be compiled on their own between. `tensors` and `size` (bytes) are what the graph before gives
     back and so crosses memory, `unsized` those of them whose size is not known. `seconds`: the compiles of the frames
-    that are there for the break, and the attempts that it cost; None where torch told none.
+    that are there for the break, and the attempts that it cost; None where torch reported none.
     """
 
     before: str
@@ -33,7 +33,7 @@ class Sides:
 
 @dataclass(frozen=True)
 class BreakPlace:
-    """Every break of one line for one reason. `first` is the one that is told whole; `frames` has one for each time
+    """Every break of one line for one reason. `first` is the one with all details; `frames` has one for each time
     that it was met, "" where it was in no frame, and `ways` how the function went on. `file` and `line` are the user's.
     """
 
@@ -62,9 +62,9 @@ class BreakPlace:
 
     @cached_property
     def seconds(self) -> float | None:
-        """What all of them cost in compiling; None where torch told none."""
-        told = [side.seconds for side in self.sides if side.seconds is not None]
-        return sum(told) if told else None
+        """What all of them cost in compiling; None where torch reported none."""
+        known = [side.seconds for side in self.sides if side.seconds is not None]
+        return sum(known) if known else None
 
     @cached_property
     def worst(self) -> Sides | None:

@@ -1,7 +1,7 @@
-"""What is a cache's key made of, and in which parts do two keys differ, in words?
+"""Explain in which parts two cache keys differ.
 
-Torch tells the parts of an FX graph cache's key as lines, "[HASH] NAME: VALUE". A part is as it was if its hash is;
-values are only for saying how it differs.
+Torch logs the parts of an FX graph cache's key as lines, "[HASH] NAME: VALUE". A part is as it was if its hash is;
+values only show how it differs.
 """
 
 import re
@@ -13,7 +13,7 @@ from itertools import zip_longest
 from idbg.schema.decisions.caches import CacheAnswer, Differs, KeyPart
 
 MOST_VALUE = 400  # characters of a value that are kept
-MOST_DIFFERS = 20  # differences that are told of two keys
+MOST_DIFFERS = 20  # differences that are listed of two keys
 MOST_OF_ARGUMENTS = 6  # of these that are about arguments
 MOST_ARGUMENTS = 500  # of a graph, whose parts are kept one by one
 FOLDER = "cache_folder"
@@ -49,15 +49,15 @@ _OF_WORDS = {
     "var_to_hint_override": "the hint of size {}",
 }
 _ARGUMENT_WORDS = {  # of compile_fx
-    "cudagraphs": "whether CUDA graphs are asked for",
+    "cudagraphs": "whether CUDA graphs are requested",
     "static_input_idxs": "which arguments keep their memory from call to call",
     "is_backward": "whether it is a backward",
-    "is_inference": "whether gradients are asked for",
+    "is_inference": "whether gradients are requested",
     "cpp_wrapper": "inductor config: cpp_wrapper",
     "aot_mode": "whether it is compiled ahead of time",
 }
 _FROM = {"fx_kwargs[cudagraphs]": "inductor_config[triton.cudagraphs]"}  # what is the same fact as another part
-_FOLLOWS = {  # what differs as well where this does, and need not be said
+_FOLLOWS = {  # what differs as well where this does, and need not be repeated
     "shape": ("stride", "storage_bytes", "memory_format", "storage_offset"),
     "stride": ("memory_format", "storage_bytes"),
     "dtype": ("storage_bytes",),
@@ -78,7 +78,7 @@ class Key:
 
 
 def parts_of(lines: Iterable[str]) -> tuple[KeyPart, ...]:
-    """The parts that torch's lines tell; of the graph's code only the arguments' names are kept as its value."""
+    """The parts of torch's lines; of the graph's code only the arguments' names are kept as its value."""
     return tuple(part for line in lines if (part := _part(line)) is not None)
 
 
@@ -131,8 +131,8 @@ def differences(key: Key, other: Key) -> tuple[Differs, ...]:
     if len(found) > MOST_OF_ARGUMENTS:
         found[MOST_OF_ARGUMENTS:] = [Differs(f"{len(found) - MOST_OF_ARGUMENTS} more of its arguments")]
     moved = len(_arguments(key)) != len(_arguments(other))  # then positions say nothing new
-    said = [name for name in names if not name.startswith("example_inputs[")]
-    found += [_differs(name, key, other) for name in said if not (moved and name == "fx_kwargs[static_input_idxs]")]
+    listed = [name for name in names if not name.startswith("example_inputs[")]
+    found += [_differs(name, key, other) for name in listed if not (moved and name == "fx_kwargs[static_input_idxs]")]
     if len(found) > MOST_DIFFERS:
         found[MOST_DIFFERS - 1 :] = [Differs(f"{len(found) - MOST_DIFFERS + 1} other parts")]
     return tuple(found)
@@ -227,12 +227,12 @@ _BYPASSES = (
     (r"frozen constants", "freezing puts weights into the code: without freezing the graph is cached"),
     (r"mkldnn tensors", "freezing packs weights for oneDNN: without freezing the graph is cached"),
     (r"[Rr]untime constant folding", "switch aot_inductor.use_runtime_constant_folding off"),
-    (r"bisector", "a search for the guilty part compiles everything anew"),
+    (r"bisector", "torch's compiler bisector compiles everything again"),
 )
 
 
 def ways_out(answer: CacheAnswer) -> str:
-    """What to change so that the cache is asked, or has it, next time; "" where nothing is known."""
+    """What to change so that the cache is used, or has it, next time; "" where nothing is known."""
     if answer.outcome == "bypass":
         return next((words for pattern, words in _BYPASSES if re.search(pattern, answer.reason)), "")
     parts = {differs.part.partition(" (")[0] for differs in answer.differs}

@@ -1,4 +1,4 @@
-"""In what do two runs differ: target, frames, graphs, breaks, kernels, violations, numbers, compile time, latency?
+"""Compare two runs: target, frames, graphs, breaks, kernels, violations, numbers, compile time, latency.
 
 From the records of both alone, so that two saved sessions can be compared as two runs of one.
 """
@@ -79,10 +79,10 @@ class Times(msgspec.Struct, frozen=True):
 
 
 class Cached(msgspec.Struct, frozen=True):
-    """How many of a run's graphs and kernels were asked of caches, and how many were there."""
+    """How many of a run's graphs and kernels were looked up in caches, and how many were there."""
 
     hits: int = 0
-    asked: int = 0
+    lookups: int = msgspec.field(default=0, name="asked")
 
 
 class Compared(msgspec.Struct, frozen=True, kw_only=True):
@@ -150,16 +150,16 @@ def target_changes(before: Target, after: Target) -> Iterator[TargetChange]:
         elif name == "rules":
             yield TargetChange("rules", "others", "others")
         elif name != "options_for":
-            yield TargetChange(name, _said(one), _said(other))
+            yield TargetChange(name, _written(one), _written(other))
 
 
 def _named(before: Mapping[str, OptionValue], after: Mapping[str, OptionValue]) -> Iterator[TargetChange]:
     for name in dict.fromkeys((*before, *after)):
         if before.get(name, NOT_SET) != after.get(name, NOT_SET):
-            yield TargetChange(name, _said(before.get(name, NOT_SET)), _said(after.get(name, NOT_SET)))
+            yield TargetChange(name, _written(before.get(name, NOT_SET)), _written(after.get(name, NOT_SET)))
 
 
-def _said(value: object) -> str:
+def _written(value: object) -> str:
     if isinstance(value, tuple):
         return ", ".join(map(str, value)) or "none"
     return "the program's" if value in ("", None) else str(value)

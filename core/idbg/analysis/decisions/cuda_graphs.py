@@ -1,4 +1,4 @@
-"""What does torch's message of a CUDA graph mean, at which line of the user's, and what can be done?"""
+"""Read torch's messages about CUDA graphs: the reason, the user's line, and what can be done."""
 
 import re
 from typing import NamedTuple

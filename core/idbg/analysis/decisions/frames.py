@@ -1,4 +1,4 @@
-"""Which frame was called from which, which are parts of one function, and which are alike?
+"""Arrange frames as a tree, with the parts of one function beside each other, and fold those that are alike.
 
 A function that broke is several frames: itself, and one for each place where it resumes. They stand beside each other,
 below the frame whose compiled code called the function.
@@ -19,7 +19,7 @@ _RESUMED = re.compile(r"^torch_dynamo_resume_in_(.+)_at_(\d+)$")
 class FrameRow:
     """A frame in the tree, or several that are alike (`ids`, in the order in which they were compiled): those of one
     function with the same ops, whose own frames are alike too. Numbers are of all of them: seconds (None where torch
-    told none), times that their bytecode was traced, breaks, and how many of what was looked for in caches was there.
+    reported none), times that their bytecode was traced, breaks, and how many cache lookups hit.
     `ops` and `end` are of the first; `end` is "" while it is compiled.
     """
 
@@ -40,7 +40,7 @@ class FrameRow:
     graphs: int = 0
     kernels: int = 0
     hits: int = 0
-    asked: int = 0
+    lookups: int = 0
 
     @property
     def name(self) -> str:
@@ -138,7 +138,7 @@ def _rows(run: Run) -> Iterator[FrameRow]:
             graphs=graphs.get(frame.id, 0),
             kernels=kernels.get(frame.id, 0),
             hits=answers.count("hit"),
-            asked=sum(outcome in ("hit", "miss") for outcome in answers),
+            lookups=sum(outcome in ("hit", "miss") for outcome in answers),
         )
         result = run.decided.results.get(frame.id)
         if result is not None:
@@ -202,5 +202,5 @@ def _together(group: list[FrameRow], depth: int) -> FrameRow:
         graphs=sum(row.graphs for row in group),
         kernels=sum(row.kernels for row in group),
         hits=sum(row.hits for row in group),
-        asked=sum(row.asked for row in group),
+        lookups=sum(row.lookups for row in group),
     )

@@ -1,6 +1,6 @@
-"""Why are two nodes or kernels not one, what was tried with whom, and what is computed in more than one kernel?
+"""Explain fusion: why two nodes or kernels are not fused, and what is computed in more than one kernel.
 
-From what the scheduler was heard to decide. A group is what it took for one; a C++ kernel can hold several, each with
+From the scheduler's recorded decisions. A group is what it fused; a C++ kernel can hold several, each with
 loops of its own.
 """
 
@@ -24,10 +24,10 @@ Kind = Literal[
     "refused",  # the scheduler looked at both, and says why not
     "between",  # what lies between needs one, and the other needs that
     "apart",  # they have no buffer in common: the scheduler looks at no such pair
-    "unheard",  # they have, and still the scheduler said nothing of them
+    "unlogged",  # they have, and still the scheduler logged nothing of them
     "elsewhere",  # they are in different graphs
     "nothing",  # one of them is computed by no op
-    "cached",  # the scheduler was not asked
+    "cached",  # the scheduler did not run
     "none",  # there is no code of Inductor's
 ]
 _VIEWS = frozenset(
@@ -180,23 +180,23 @@ class Fusion:
         elif between:
             kind = "between"
         else:
-            kind = "unheard" if shared else "apart"
+            kind = "unlogged" if shared else "apart"
         return Answer(kind, self.frame, self.part, one, other, refusals, between, shared)
 
 
 def fusions(run: Run) -> Iterator[Fusion]:
-    """What was heard of each graph."""
+    """The recorded decisions of each graph."""
     for (frame, part), log in run.decided.fusion.items():
         yield Fusion(run, frame, part, log)
 
 
 def fusion_of(run: Run, frame: str, part: Part) -> Fusion | None:
-    """What was heard of this graph; None where the scheduler was not asked."""
+    """The recorded decisions of this graph; None where the scheduler did not run."""
     log = run.decided.fusion.get((frame, part))
     return Fusion(run, frame, part, log) if log is not None else None
 
 
-_LIKELIEST: tuple[Kind, ...] = ("one", "one kernel", "refused", "library", "between", "unheard", "apart")
+_LIKELIEST: tuple[Kind, ...] = ("one", "one kernel", "refused", "library", "between", "unlogged", "apart")
 
 
 def why_not(run: Run, one: Subject, other: Subject) -> Answer:
@@ -218,8 +218,8 @@ def why_not(run: Run, one: Subject, other: Subject) -> Answer:
     return min(answers, key=lambda answer: _LIKELIEST.index(answer.kind))
 
 
-def not_heard(run: Run) -> list[tuple[str, Part]]:
-    """The graphs that have code, and of which the scheduler was not heard: their code came out of a cache."""
+def from_cache(run: Run) -> list[tuple[str, Part]]:
+    """The graphs that have code and no recorded decisions: their code came from a cache."""
     return [key for key in run.codes if key not in run.decided.fusion]
 
 

@@ -1,6 +1,4 @@
-"""What does torch's text of a failed guard say: of which source, what was expected, and what must be asked to know what
-was there instead?
-"""
+"""Read torch's text of a failed guard: its source, what was expected, and how to evaluate what was there."""
 
 import ast
 import re
@@ -16,7 +14,7 @@ _TYPE = re.compile(r"^expected type of '(.+)' to be <class '(.+)'>, but found <c
 _IDENTITY = re.compile(r"^___check_(type|obj)_id\((.+), \d+\)(?:, type=(.+))?$")
 _STATE = "GLOBAL_STATE changed: "
 GRAD_MODE = "grad_mode"
-"""What is asked where it was another."""
+"""The expression that is evaluated where the grad mode was another."""
 _ALIAS = "Duplicate tensors found: "
 _HAS = "___dict_contains"
 _COMMENT = re.compile(r"\s+# ")
@@ -47,21 +45,21 @@ def read_failed(text: str) -> Read:
     code, *comment = _COMMENT.split(report.strip(), maxsplit=1)
     stack = read_stack(printed)
     place = _PLACE.search("# " + comment[0]) if comment else None
-    told = _reading(code)
+    reading = _reading(code)
     failed = FailedGuard(
         text=report.strip(),
-        kind=told.kind,
-        what=told.what,
+        kind=reading.kind,
+        what=reading.what,
         against=entry[1] if entry else "",
         code=code,
-        source=told.source,
-        expected=told.expected,
-        actual=told.actual,
+        source=reading.source,
+        expected=reading.expected,
+        actual=reading.actual,
         file=stack[-1].file if stack else place[1] if place else "",
         line=stack[-1].line if stack else int(place[2]) if place else 0,
         stack=stack,
     )
-    return Read(failed, told.ask)
+    return Read(failed, reading.ask)
 
 
 def _reading(code: str) -> _Reading:
@@ -85,15 +83,15 @@ def _reading(code: str) -> _Reading:
     if code.startswith(_ALIAS):
         return _Reading("alias", code.removeprefix(_ALIAS).strip(), "tensors that share no memory", "the same tensor")
     try:
-        return _told(ast.parse(code, mode="eval").body)
+        return _of_expression(ast.parse(code, mode="eval").body)
     except (SyntaxError, ValueError):
         return _Reading("other")
 
 
-def _told(tree: ast.expr) -> _Reading:
+def _of_expression(tree: ast.expr) -> _Reading:
     """Of a guard that is a Python expression."""
     if isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.Not):
-        inner = _told(tree.operand)
+        inner = _of_expression(tree.operand)
         return inner._replace(expected=f"not {inner.expected}")
     if isinstance(tree, ast.Call) and ast.unparse(tree.func) == _HAS and len(tree.args) == 2:
         key, source = (ast.unparse(each) for each in tree.args)
@@ -103,21 +101,21 @@ def _told(tree: ast.expr) -> _Reading:
 
 def _compared(tree: ast.Compare) -> _Reading:
     sides = [tree.left, *tree.comparators]
-    asked = next((side for side in sides if not isinstance(side, ast.Constant) and _names(side)), None)
-    if asked is None:
+    subject = next((side for side in sides if not isinstance(side, ast.Constant) and _names(side)), None)
+    if subject is None:
         return _Reading("other")
-    source = ask = ast.unparse(asked)
-    if len(sides) == 2 and isinstance(tree.ops[0], ast.Eq | ast.Is) and asked is tree.left:
+    source = ask = ast.unparse(subject)
+    if len(sides) == 2 and isinstance(tree.ops[0], ast.Eq | ast.Is) and subject is tree.left:
         expected = ast.unparse(sides[1])
     else:
         expected = ast.unparse(tree)
-    if isinstance(asked, ast.Call) and ast.unparse(asked.func) == "len":
-        return _Reading("length", ast.unparse(asked.args[0]), expected, what="length", ask=ask)
+    if isinstance(subject, ast.Call) and ast.unparse(subject.func) == "len":
+        return _Reading("length", ast.unparse(subject.args[0]), expected, what="length", ask=ask)
     if found := _OF_SIZE.search(source):
         what = found[0].strip(".").replace("()[", " ").rstrip("]()")
         return _Reading("size", source[: found.start()], expected, what=what, ask=ask)
-    if isinstance(asked, ast.Call) and ast.unparse(asked.func) in ("type", "id"):
-        return _Reading("type", ast.unparse(asked.args[0]), expected, ask=ask)
+    if isinstance(subject, ast.Call) and ast.unparse(subject.func) in ("type", "id"):
+        return _Reading("type", ast.unparse(subject.args[0]), expected, ask=ask)
     return _Reading("value", source, expected, ask=ask)
 
 

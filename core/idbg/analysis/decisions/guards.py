@@ -1,4 +1,4 @@
-"""Which guards never failed, which made torch compile again, and what do they take of a call?"""
+"""Find the guards that failed, and the share of a call that guards take."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ _OTHER_WORDS = {
     "Duplicate tensors found": "NO_TENSOR_ALIASING",
     "GLOBAL_STATE changed": "GLOBAL_STATE",
 }
-"""How torch begins to tell of the failure of a guard whose code it does not repeat -> its kind."""
+"""How torch's message of a failed guard begins where it does not repeat the guard's code -> its kind."""
 
 
 class Failures:
@@ -38,17 +38,17 @@ class _Causes:
 
     def __init__(self) -> None:
         self._by_code: dict[str, dict[str, None]] = {}
-        self._by_kind: dict[tuple[str, str], dict[str, None]] = {}  # and source: told in other words than the guard is
+        self._by_kind: dict[tuple[str, str], dict[str, None]] = {}  # and source: of failures in other words
 
     def add(self, failed: FailedGuard, compiled: str) -> None:
         """The guard failed, and `compiled` was compiled for it."""
-        said = failed.code or failed.text
-        kind = next((kind for start, kind in _OTHER_WORDS.items() if said.startswith(start)), "")
+        code = failed.code or failed.text
+        kind = next((kind for start, kind in _OTHER_WORDS.items() if code.startswith(start)), "")
         if kind:
             source = normal(failed.source) if kind == "TENSOR_MATCH" else ""
             self._by_kind.setdefault((kind, source), {})[compiled] = None
         else:
-            self._by_code.setdefault(said, {})[compiled] = None
+            self._by_code.setdefault(code, {})[compiled] = None
 
     def compiles(self, guard: Guard) -> dict[str, None]:
         """What was compiled for this guard."""
@@ -70,12 +70,6 @@ def by_source(guards: Iterable[Guard]) -> dict[str, list[Guard]]:
     for guard in guards:
         groups.setdefault(guard.source, []).append(guard)
     return groups
-
-
-def matches(guard: Guard, query: str) -> bool:
-    """Whether its kind, source, code or place has the text; capitals count where the query has some."""
-    text = f"{guard.kind} {guard.source} {' '.join(guard.code)} {guard.file}:{guard.line}"
-    return query in (text if query != query.lower() else text.lower())
 
 
 @dataclass(frozen=True)

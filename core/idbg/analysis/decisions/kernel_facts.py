@@ -1,4 +1,4 @@
-"""What does a kernel physically do: which loops, loads, stores and reductions, on which buffers of how many bytes?
+"""Read what a kernel does from its source: its loops, loads, stores, reductions and buffers.
 
 Read from its source, as Inductor writes C++ and Triton; of what it reads and writes, from the graph.
 """

@@ -1,4 +1,4 @@
-"""Which kernels of one run are which of another? By what they compute: names and numbers differ from run to run.
+"""Match the kernels of two runs by what they compute: names and numbers differ from run to run.
 
 A kernel computes nodes of its post-grad graph. A node is the same in both runs where both graphs have it by this name
 and target; else it is what it came from in Dynamo's graph, which is the program's own.
@@ -71,10 +71,10 @@ def _in_code(before: Named, after: Named) -> Iterator[KernelChange]:
     groups = list(_joined(left, right))
     for group in groups:
         pairs |= {member.name: group for member in group.before}
-    told: set[int] = set()
+    yielded: set[int] = set()
     for name in before:
-        if id(pairs[name]) not in told:
-            told.add(id(pairs[name]))
+        if id(pairs[name]) not in yielded:
+            yielded.add(id(pairs[name]))
             yield pairs[name]
     yield from (group for group in groups if not group.before)
 

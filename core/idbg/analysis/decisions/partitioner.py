@@ -1,5 +1,4 @@
-"""What does a training step keep from its forward for its backward, what does it compute again, and what does that
-cost in memory?
+"""Find what a training step saves from its forward for its backward, what it recomputes, and the memory of both.
 
 From the forward and the backward graph alone: torch's partitioner cuts them from one graph, and a node keeps its name.
 """

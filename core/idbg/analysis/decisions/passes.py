@@ -1,12 +1,8 @@
-"""What did a pass do to the order of a graph's nodes, and which node came of which, through all passes?"""
+"""Align the nodes of a graph before and after a pass."""
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
-
-from idbg.schema.decisions.passes import PassRun, PhaseRun
-from idbg.schema.graphs import Part
-from idbg.schema.runs import Run
 
 Pair = tuple[str, str]
 """A node's name before and after; "" where it is not on that side, or stands elsewhere."""
@@ -49,42 +45,3 @@ def _longest_rising(numbers: Sequence[int]) -> list[int]:
         found.append(numbers[at])
         at = previous[at]
     return found[::-1]
-
-
-def changes(run: Run, frame: str) -> Iterator[tuple[PhaseRun, PassRun]]:
-    """Every pass that changed a graph of this frame, in order, with the phase that it was in."""
-    for phase in run.decided.passes.get(frame, ()):
-        for each in phase.passes:
-            yield phase, each
-
-
-def touched(run: Run, frame: str, name: str, part: Part = "") -> list[tuple[PhaseRun, PassRun, str]]:
-    """What passes did to the node of this name, and to what it was before: "made", "removed", "moved", "changed".
-    `part`: only of this part's post-grad passes, and of those before them.
-    """
-    names = {name}
-    found: list[tuple[PhaseRun, PassRun, str]] = []
-    for phase, each in reversed([*changes(run, frame)]):
-        if phase.part not in ("", part) and part:
-            continue
-        of = dict(each.of)
-        for verb, which in (
-            ("made", each.came),
-            ("removed", each.went),
-            ("moved", each.moved),
-            ("changed", each.changed),
-        ):
-            if not names.isdisjoint(which):
-                found.append((phase, each, verb))
-        names |= {old for new in names & of.keys() for old in of[new]}
-    return found[::-1]
-
-
-def came_from(run: Run, frame: str, name: str, part: Part = "") -> tuple[str, ...]:
-    """The nodes that the first pass found, in the place of which this one stands now; itself where it was there."""
-    names = [name]
-    for phase, each in reversed([*changes(run, frame)]):
-        if phase.part in ("", part) or not part:
-            of = dict(each.of)
-            names = [old for new in names for old in of.get(new, (new,))]
-    return tuple(dict.fromkeys(names))

@@ -1,4 +1,4 @@
-"""A guard failed, and a function was compiled again: what can be done about it?"""
+"""Suggest what to do about a guard that failed and made torch compile a function again."""
 
 import re
 from collections.abc import Iterator

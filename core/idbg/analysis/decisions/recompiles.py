@@ -1,4 +1,4 @@
-"""How often was each function compiled, for which guard each time, and how near is the limit?"""
+"""List the compiles of each function, with the guard that failed each time, and how near the limit is."""
 
 import re
 from collections.abc import Iterable
@@ -12,14 +12,14 @@ from idbg.schema.runs import Run
 
 _LOCAL = re.compile(r"""[LG]\[\s*['"](.+?)['"]\s*\]""")
 _FAR: dict[FailedKind, int] = {"size": 0, "value": 0, "length": 0, "tensor": 2, "type": 3, "state": 3}
-_NEAR = 1  # compiles that are left when it is said that the limit is near
+_NEAR = 1  # compiles that are left when the limit counts as near
 
 
 @dataclass(frozen=True)
 class CompileRow:
     """One compile of a function, as it stands in its timeline: `number` counts from 0. `reason` is torch's, "" of the
     first; `failed` has the guards for which the versions before did not fit, that of the nearest first. `refused`: it
-    was not compiled, as the limit forbade it. `result` is None while it goes on, or where nobody listened.
+    was not compiled, as the limit forbade it. `result` is None while it goes on, or where it was not recorded.
     """
 
     frame: str
@@ -69,8 +69,8 @@ class Timeline:
         return self.compiles[1:]
 
 
-def timelines(run: Run, *, all_functions: bool = False) -> list[Timeline]:
-    """Of each function that was compiled again (or `all_functions`), those with most compiles first."""
+def timelines(run: Run) -> list[Timeline]:
+    """Of each function that was compiled again, those with most compiles first."""
     reasons = {event.frame: event for event in run.recompiles}
     by_code: dict[tuple[str, str, str, int], list[Frame]] = {}
     refused = [name for name in run.decided.results if name not in run.frames]
@@ -97,16 +97,10 @@ def timelines(run: Run, *, all_functions: bool = False) -> list[Timeline]:
                         name, len(compiles), result.why, nearest_first(result.failed, holds), result, refused=True
                     )
                 )
-        if len(compiles) > 1 or all_functions:
+        if len(compiles) > 1:
             rest = resumed(frames[0].function) is not None
             found.append(Timeline(code, spoken(frames[0]), file, line, tuple(compiles), _limit(compiles), rest))
     return sorted(found, key=lambda timeline: -len(timeline.compiles))
-
-
-def limits(run: Run) -> list[Timeline]:
-    """The functions whose limit is near, or was hit: these first."""
-    near = [timeline for timeline in timelines(run, all_functions=True) if timeline.limit is not None]
-    return sorted(near, key=lambda timeline: timeline.limit is None or not timeline.limit.hit)
 
 
 class _Holds:
@@ -151,7 +145,7 @@ def shown(source: str) -> str:
 
 
 def place_of(run: Run, failed: FailedGuard) -> tuple[str, int]:
-    """The user's line that caused a guard, from what torch says of its failure or, of a tensor, of the guard."""
+    """The user's line that caused a guard, from torch's message of its failure or, of a tensor, of the guard."""
     line = own(failed.stack)
     if line is not None:
         return line.file, line.line
@@ -169,9 +163,9 @@ def _code(frame: str) -> str:
 
 
 def _limit(compiles: Iterable[CompileRow]) -> Limit | None:
-    told = [each for each in compiles if each.result is not None]
-    hit = next((each.result for each in told if each.refused), None)
-    counts = [each.result for each in told if each.result is not None and each.result.alike is not None]
+    known = [each for each in compiles if each.result is not None]
+    hit = next((each.result for each in known if each.refused), None)
+    counts = [each.result for each in known if each.result is not None and each.result.alike is not None]
     if not counts and hit is None:
         return None
     last = counts[-1] if counts else None

@@ -1,4 +1,4 @@
-"""How do two texts stand beside each other, line by line?"""
+"""Align two texts line by line."""
 
 from difflib import SequenceMatcher
 from itertools import zip_longest

@@ -1,8 +1,5 @@
-"""Whose is each line of a user's stack, and which of the others can be folded away?"""
+"""Tell the user's lines of a stack from those of torch, idbg and libraries."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import groupby
 from typing import Literal
 
 from idbg.schema.decisions.dynamo import Stack, StackLine
@@ -12,14 +9,6 @@ Whose = Literal["user", "torch", "idbg", "library"]
 _PACKAGES = ("/site-packages/", "/dist-packages/")
 _TORCH = ("torch", "functorch", "torchgen")
 _OURS = ("/idbg/worker/", "/idbg/engine/", "/idbg_tui/", "/bin/idbg")
-
-
-@dataclass(frozen=True)
-class Folded:
-    """So many lines of a stack that are not the user's, one after the other."""
-
-    whose: Whose
-    count: int
 
 
 def whose(file: str) -> Whose:
@@ -34,16 +23,6 @@ def whose(file: str) -> Whose:
     if any(part in file for part in _OURS):
         return "idbg"
     return "library" if file.startswith("<frozen ") or "/lib/python3" in file or file.endswith("runpy.py") else "user"
-
-
-def folded(stack: Stack) -> Iterator[StackLine | Folded]:
-    """The user's lines as they are, and what lies between them in one each."""
-    for owner, lines in groupby(stack, key=lambda line: whose(line.file)):
-        listed = list(lines)
-        if owner == "user":
-            yield from listed
-        else:
-            yield Folded(owner, len(listed))
 
 
 def of_program(stack: Stack) -> Stack:

@@ -1,4 +1,4 @@
-"""What can be done about a decision, in words and in code, and which target tries it?"""
+"""A suggestion: what to do about a decision, in words and in code, and the target that tries it."""
 
 from dataclasses import dataclass, field
 

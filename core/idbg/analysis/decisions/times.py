@@ -1,4 +1,4 @@
-"""Where did the time of a compile go: by span, by name, by what it was spent on? How does another run differ?"""
+"""Compute where the time of a compile went: by span, by name, by use, and against another run."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,8 +17,8 @@ _HOLD_OTHERS = ("backend", "forward", "backward graph", "inductor", "graph compi
 
 @dataclass(frozen=True)
 class Timing:
-    """A span in its place. `own`: its seconds without what is in it on the same thread. `lasts`: nobody said that it
-    ended, and its seconds are those so far, or until its run was over.
+    """A span in its place. `own`: its seconds without what is in it on the same thread. `lasts`: no end was
+    recorded, and its seconds are those so far, or until its run was over.
     """
 
     span: Span
@@ -108,7 +108,7 @@ Heat = Literal["cold", "warm", "mixed", ""]
 
 def heat(run: Run) -> Heat:
     """Whether Inductor made the code of this run's graphs ("cold"), found it in a cache ("warm"), or both; "" where it
-    was asked for none.
+    compiled none.
     """
     names = [span.name for span in run.decided.spans.values()]
     lowered = names.count("lowering")

@@ -117,7 +117,7 @@ def _read(
     told = FrameGuards(
         frame=frame,
         guards=tuple(guards),
-        asked=len(everything),
+        requested=len(everything),
         left_out=reader.left_out(everything),
         dropped=dropped,
     )

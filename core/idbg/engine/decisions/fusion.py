@@ -56,7 +56,7 @@ def _log(scheduler: Any, heard: scheduling.Heard) -> FusionLog:
         ops=tuple(scheduling.ops_of(scheduler)),
         groups=tuple(map(tuple, groups)),
         refusals=tuple(refusals[:MOST_REFUSALS]),
-        asked=heard.asked,
+        pairs_tried=heard.asked,
         dropped=heard.dropped + max(len(refusals) - MOST_REFUSALS, 0),
     )
 
@@ -71,7 +71,7 @@ def _merged(logs: Iterable[FusionLog]) -> FusionLog:
             ops=(*merged.ops, *log.ops),
             groups=(*merged.groups, *log.groups),
             refusals=(*merged.refusals, *moved),
-            asked=merged.asked + log.asked,
+            pairs_tried=merged.pairs_tried + log.pairs_tried,
             dropped=merged.dropped + log.dropped,
         )
     return merged

@@ -252,4 +252,4 @@ class Timekeeper:
                     self._work.set()  # told by the next tick, if it lasts
             told, self._untold = tuple(self._untold.values()), {}
             if told:
-                self._capture.emit(events.SpansTold(run=self._capture.run, spans=told))
+                self._capture.emit(events.SpansRecorded(run=self._capture.run, spans=told))

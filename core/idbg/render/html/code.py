@@ -1,4 +1,4 @@
-"""How does code look in the page: its lines, numbered, with keywords, strings, numbers and comments told apart?"""
+"""Highlight code in the page: numbered lines with coloured keywords, strings, numbers and comments."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""By which address in the page is a node, a kernel, a line of the user's found?
+"""Make the addresses of nodes, kernels and lines in the page.
 
 The address is made of what it names alone, so that a section links to what another section shows without asking it. It
 is both the `id` of an element and, after a "#", the link to it; `static/graphs.js` reads those of nodes.

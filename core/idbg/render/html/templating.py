@@ -1,4 +1,4 @@
-"""How does what is told become HTML in which everything stays text?
+"""Fill HTML templates in which every value stays text.
 
 Every expression in a template is cleaned (see `format.shown`) and escaped; what is `Markup` was made here. A template
 that names what it was not given fails.

@@ -33,7 +33,7 @@ def write_error_map(error_map: ErrorMap, path: Path) -> None:
     picture = of_diff.error_map(error_map)
     if picture is None:
         raise BadInput("every element of this slice is equal: there is no error to draw", hint="take another slice")
-    write(picture, path, error_maps.said(error_map))
+    write(picture, path, error_maps.title(error_map))
 
 
 def write(picture: Markup, path: Path, title: str) -> Path:

@@ -122,4 +122,4 @@ def error_map(of: ErrorMap) -> Markup | None:
             (error_maps.STEPS - 1, hottest),
         ]
     legend += [(_NONFINITE, error_maps.NONFINITE)] if _NONFINITE in shown else []
-    return heat(cells, title=error_maps.said(of), shape=of.shape, legend=legend)
+    return heat(cells, title=error_maps.title(of), shape=of.shape, legend=legend)

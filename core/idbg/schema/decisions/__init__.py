@@ -1,4 +1,4 @@
-"""What did the compiler choose, and why, as data: frames, breaks, guards, times, passes, fusion, caches, switches.
+"""Records of the compiler's decisions: frames, breaks, guards, times, passes, fusion, caches, switches.
 
 Frozen records; `decided` is the fold of their events, `events` are these.
 """

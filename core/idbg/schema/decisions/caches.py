@@ -1,4 +1,4 @@
-"""What was found in a cache, which calls became CUDA graphs, and which of several kernels was the fastest?"""
+"""Records of cache lookups, CUDA graphs and autotuning."""
 
 from typing import Literal
 
@@ -51,7 +51,7 @@ class CudaGraph(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     warms up first; "split": `nodes` (of the post-grad graph) stay outside of it, the rest is recorded.
 
     `reason`: torch's own, why it was skipped, split or recorded again, with the user's line that caused it; `times`:
-    how often it was recorded, or said.
+    how often it was recorded, or reported.
     """
 
     outcome: Literal["ready", "captured", "rerecorded", "split", "skipped"]

@@ -1,4 +1,4 @@
-"""What has the compiler decided so far in a run? A fold of the events of its decisions."""
+"""The compiler's decisions in a run so far, as a fold of their events."""
 
 from dataclasses import dataclass, field
 
@@ -13,7 +13,7 @@ from idbg.schema.graphs import Part
 
 @dataclass
 class Decided:
-    """All that is known of a run's decisions, by the frame that each is about. What is not here was not told: the
+    """All that is known of a run's decisions, by the frame that each is about. What is not here was not reported: the
     compiler may have decided it all the same.
     """
 
@@ -45,7 +45,7 @@ class Decided:
                 self.guards[event.guards.frame] = event.guards
             case events.CallsTimed():
                 self.calls.update((each.frame, each) for each in event.calls)
-            case events.SpansTold():
+            case events.SpansRecorded():
                 self.spans.update((span.id, span) for span in event.spans)
             case events.PassesRan():
                 self.passes.setdefault(event.frame, []).extend(event.phases)

@@ -1,4 +1,4 @@
-"""What is said of one node, kernel or line, whatever kind of decision it was?"""
+"""The record of one decision about a node, a kernel or a line, whatever its kind."""
 
 from typing import Literal
 

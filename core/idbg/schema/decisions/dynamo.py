@@ -1,4 +1,4 @@
-"""What did Dynamo decide of each Python frame: where it broke, what it skipped, what it guards, why it compiled again?
+"""Records of Dynamo's decisions on each Python frame: breaks, skips, guards and recompiles.
 
 `frame` is everywhere the id of a frame as the session has it: torch's compile id ("0/1": frame 0, its first recompile).
 """
@@ -37,7 +37,7 @@ class GraphBreak(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `reason` is one sentence; `kind` torch's title of such breaks ("Data-dependent branching"), `explanation`, `hints`
     and `context` its own words; `page` the address of torch's page of it (GBxxxx), "" where it has none. `stack` is
-    the user's, with torch's frames. Each break is told once for a line and reason: others are a `BreakAgain`.
+    the user's, with torch's frames. Each break is recorded once for a line and reason: others are a `BreakAgain`.
     """
 
     reason: str
@@ -88,7 +88,7 @@ class FailedGuard(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class FrameResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What became of one compile of a frame. `seconds`: all of it, backends included; None where torch did not say.
+    """What became of one compile of a frame. `seconds`: all of it, backends included; None where torch reported none.
 
     `attempts`: how often its bytecode was traced (a break makes torch trace it anew); `restarts`: why. `ops`: calls
     in its graph. `lost`: the seconds of `seconds` that went into attempts that were given up. `entries`: how many
@@ -118,7 +118,7 @@ class FrameResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class Skip(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A Python function that Dynamo was asked to compile and left alone, and torch's reason."""
+    """A Python function that Dynamo skipped, and torch's reason."""
 
     function: str
     file: str
@@ -127,7 +127,7 @@ class Skip(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 LEAST_SECONDS = 1e-8
-"""Of a check: less cannot be told from the call that it is measured by."""
+"""Of a check: less cannot be distinguished from the call that measures it."""
 
 
 class Guard(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -149,7 +149,7 @@ class Guard(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
 
 
 class LeftOut(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Guards of one kind that Dynamo asked for and that are not evaluated by themselves; `why` where it is known."""
+    """Guards of one kind that Dynamo requested and that are not evaluated by themselves; `why` where it is known."""
 
     kind: str
     count: int
@@ -159,7 +159,7 @@ class LeftOut(msgspec.Struct, frozen=True, omit_defaults=True):
 class FrameGuards(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The checks that torch makes before it uses a compiled frame. `seconds`: one evaluation of all of them by torch's
     own C++ code, measured just after another, as in a loop of calls; `cold`: torch's own measurement, with the
-    processor's caches emptied. None where they were not measured. `asked`: guards as torch counts them, before it
+    processor's caches emptied. None where they were not measured. `requested`: guards as torch counts them, before it
     drops and merges some (`left_out`); `dropped`: checks beyond those that are kept here.
     """
 
@@ -167,7 +167,7 @@ class FrameGuards(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     guards: tuple[Guard, ...]
     seconds: float | None = None
     cold: float | None = None
-    asked: int | None = None
+    requested: int | None = msgspec.field(default=None, name="asked")
     left_out: tuple[LeftOut, ...] = ()
     dropped: int = 0
 

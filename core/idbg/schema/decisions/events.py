@@ -1,4 +1,4 @@
-"""What happened, of the compiler's decisions? Part of a session's events."""
+"""The events of the compiler's decisions, part of a session's."""
 
 from idbg.schema.decisions.caches import Autotuned, CacheAnswer, CudaGraph
 from idbg.schema.decisions.dynamo import BreakAgain, FrameCalls, FrameGuards, FrameResult, Skip
@@ -18,14 +18,14 @@ class FrameDone(Event, frozen=True, kw_only=True, tag="frame_done"):
 
 
 class FrameSkipped(Event, frozen=True, kw_only=True, tag="frame_skipped"):
-    """Dynamo left a function alone; told once for each function and reason."""
+    """Dynamo skipped a function; recorded once for each function and reason."""
 
     run: int
     skip: Skip
 
 
 class SkipsDropped(Event, frozen=True, kw_only=True, tag="skips_dropped"):
-    """So many more functions were left alone than are told."""
+    """How many more functions were skipped than are recorded."""
 
     run: int
     count: int
@@ -46,13 +46,13 @@ class GuardsCaptured(Event, frozen=True, kw_only=True, tag="guards_captured"):
 
 
 class CallsTimed(Event, frozen=True, kw_only=True, tag="calls_timed"):
-    """How the calls of a run's compiled frames went; told at its end."""
+    """How the calls of a run's compiled frames went; recorded at its end."""
 
     run: int
     calls: tuple[FrameCalls, ...]
 
 
-class SpansTold(Event, frozen=True, kw_only=True, tag="spans_told"):
+class SpansRecorded(Event, frozen=True, kw_only=True, tag="spans_told"):
     """What began or ended since the last such event."""
 
     run: int
@@ -113,7 +113,7 @@ DECISION = (
     | BrokeAgain
     | GuardsCaptured
     | CallsTimed
-    | SpansTold
+    | SpansRecorded
     | PassesRan
     | FusionDecided
     | CacheAnswered

@@ -1,4 +1,4 @@
-"""What did Inductor's scheduler make one kernel of, what did it try, and why not?"""
+"""Records of Inductor's fusion decisions: what was fused, what was tried, and why not."""
 
 from typing import Literal
 
@@ -37,7 +37,7 @@ class SchedulerOp(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 class Refusal(msgspec.Struct, frozen=True, omit_defaults=True):
     """Two groups, by their numbers, that the scheduler looked at, as they were then, and did not make one. `reason` is
-    its own or SILENT or JUDGED; `times`: how often it said so, of whichever of their ops.
+    its own or SILENT or JUDGED; `times`: how often, over all of their ops.
     """
 
     one: int
@@ -48,11 +48,11 @@ class Refusal(msgspec.Struct, frozen=True, omit_defaults=True):
 
 class FusionLog(msgspec.Struct, frozen=True, omit_defaults=True):
     """All that the scheduler decided of one graph. `groups` are names of ops that became one, in the order in which
-    they run. `asked`: pairs that it looked at; `dropped`: refusals beyond those that are kept.
+    they run. `pairs_tried`: pairs that it looked at; `dropped`: refusals beyond those that are kept.
     """
 
     ops: tuple[SchedulerOp, ...] = ()
     groups: tuple[tuple[str, ...], ...] = ()
     refusals: tuple[Refusal, ...] = ()
-    asked: int = 0
+    pairs_tried: int = msgspec.field(default=0, name="asked")
     dropped: int = 0

@@ -1,4 +1,4 @@
-"""What did one look at a function find: its graphs, the guards of each, where they break, what was compiled again?"""
+"""The record of a function's graphs, with their guards, breaks and recompiles."""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""What did each pass do to a graph?"""
+"""Records of what each pass did to a graph."""
 
 from typing import Literal
 

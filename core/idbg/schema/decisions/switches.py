@@ -1,4 +1,4 @@
-"""Which of torch's settings do people flip while they debug, what do they mean, and how do they stand?"""
+"""The record of a setting of torch that can be flipped while debugging."""
 
 from typing import Literal
 

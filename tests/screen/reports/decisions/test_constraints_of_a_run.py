@@ -17,7 +17,7 @@ def test_a_run_whose_backend_asks_no_rules_is_held_against_them_since() -> None:
     unasked = replace(run, checked=False, violations=[], target=msgspec.structs.replace(run.target, backend="inductor"))
     assert len(violations.violations_after(unasked)) == len(asked) > 0
     told = text(violations.view(unasked))
-    assert "asked after the compile: inductor asks none" in told and "layout" in told
+    assert "checked after the compile: inductor checks none" in told and "layout" in told
     answered = violations.as_json(unasked)
     assert isinstance(answered, dict) and answered["asked_while_compiling"] is False
     assert len(answered["violations"]) == len(asked)

@@ -174,7 +174,7 @@ def test_hostile_words_stay_text(tmp_path: Path) -> None:
             event = msgspec.structs.replace(event, graph_break=broke)
         if isinstance(event, events.FrameStarted):
             event = msgspec.structs.replace(event, frame=msgspec.structs.replace(event.frame, function=HOSTILE))
-        if isinstance(event, events.SpansTold):
+        if isinstance(event, events.SpansRecorded):
             spans = tuple(msgspec.structs.replace(each, what=HOSTILE) for each in event.spans)
             event = msgspec.structs.replace(event, spans=spans)
         spoilt.append(event)

@@ -76,7 +76,7 @@ def _with_form(diff: TensorDiff, reference: Form | None, test: Form | None, name
         passed=diff.passed and not failed,
         failed_by=(*diff.failed_by, *failed),
         form=differences,
-        note="; ".join(filter(None, (*(each.said for each in differences), diff.note))),
+        note="; ".join(filter(None, (*(each.sentence for each in differences), diff.note))),
     )
 
 

@@ -93,7 +93,7 @@ class _Run:
         judge = Judge(test.name, reference.name, sensitivity.name, self.k)
         if not any(self._is_moved(rows, reference.name) for rows in self._rows):
             reason = _SKIPPED if training.skipped == self.count else _NOTHING
-            return TrainingSteps(asked=self.count, verdict="unjudged", by_us=training.by_us, reason=reason)
+            return TrainingSteps(requested=self.count, verdict="unjudged", by_us=training.by_us, reason=reason)
         amplified = [amplification(rows, "moved", training.moved) if in_float64 else None for rows in self._rows]
         steps = _judged(judge, self._rows, amplified)
         if any(each.failed for step in steps for each in step):
@@ -148,7 +148,7 @@ class _Run:
         unjudged = unjudged_from(steps)
         verdict: Trained = "failed" if parted else "unjudged" if unjudged == 1 else "passed"
         return TrainingSteps(
-            asked=self.count,
+            requested=self.count,
             verdict=verdict,
             taken=len(steps),
             by_us=training.by_us,
@@ -167,7 +167,7 @@ class _Run:
         cause = failed.__cause__ or failed
         backend = self.test.name if failed.side == self.test.name else ""
         return TrainingSteps(
-            asked=self.count,
+            requested=self.count,
             verdict="error",
             taken=failed.step - 1,
             failed_side=failed.side,

@@ -74,8 +74,8 @@ def sentences(run: Run) -> Iterator[str]:
     """Where its numbers go wrong, what a bisection found, and what most of its compile's time went into."""
     if run.diff is not None and (blamed := blame_sentence(run.diff)):
         yield blamed
-    if run.guilty is not None:
-        yield answer_sentence(run.guilty)
+    if run.bisected is not None:
+        yield answer_sentence(run.bisected)
     timings = times.tree(run)
     if spent := times.spent(timings):
         what = [row.text for row in time.dominating(run, timings)]
