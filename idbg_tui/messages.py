@@ -130,7 +130,7 @@ class ScriptRequest(Message):
 
 @dataclass
 class DiffRequest(Message):
-    """The user wants to look into the comparison: one output ("tensor", with its name) or stage ("stage"), why a side
+    """The user wants to look into the comparison: one output ("tensor", with its name), why a side
     failed ("failure"), or the "chart"; or "steps": to train; or the comparison "before" or "after" the shown one."""
 
     what: str

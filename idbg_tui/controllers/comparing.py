@@ -12,6 +12,7 @@ from idbg_tui.controllers.listings import Listings
 from idbg_tui.messages import DiffRequest
 from idbg_tui.state import queries
 from idbg_tui.widgets.listing import Entry, Listing, Reading, sentences
+from idbg_tui.widgets.section_rows import Look
 
 CHART_KEY = "C"  # of the KernelDiff pane
 STEPS = 10  # of a training that is compared from the screen
@@ -66,22 +67,20 @@ class Comparing:
             case "failure":
                 failed = f"{request.name or 'The program'} failed"
                 self._listings.open(Reading(failed, "", partial(self._failure, request.name)))
-            case "stage":
-                self._listings.open(Reading("One stage", "", partial(self._stage, request.name)))
             case "tensor":
                 self._look_into_tensor(request.name)
 
     def show_pass(self) -> None:
         """Show the graph before and after the pass that is to blame."""
-        from idbg_tui.panes.kernel_diff import stage_views
+        from idbg_tui.panes.kernel_diff import overlays
 
         run = queries.compared_run(self._state)
-        whole = stage_views.whole_diff(run.diff) if run is not None and run.diff is not None else ""
+        whole = overlays.whole_diff(run.diff) if run is not None and run.diff is not None else ""
         title = "The graph before (-) and after (+) the pass" if whole else "No pass to show"
         self._listings.open(Listing(title, self._keys["pass_diff"], self._passes, whole))
 
     def _passes(self, width: int) -> Sequence[Entry]:
-        from idbg_tui.panes.kernel_diff import stage_views
+        from idbg_tui.panes.kernel_diff import overlays
 
         run, shown = queries.compared_run(self._state), self._state.shown
         if run is None or run.diff is None:
@@ -91,16 +90,7 @@ class Comparing:
         def known(node: NodeId) -> bool:
             return node.graph in graphs and node.name in graphs[node.graph].by_name
 
-        return stage_views.pass_diffs(run.diff, width, known)
-
-    def _stage(self, name: str, width: int) -> Sequence[Entry]:
-        """All that is known of one stage of the last comparison."""
-        from idbg_tui.panes.kernel_diff import stage_views, stages
-
-        run = queries.compared_run(self._state)
-        rows = stages.stage_rows(run.diff) if run is not None and run.diff is not None else []
-        row = next((row for row in rows if row.name == name), None)
-        return list(stage_views.details(row, width)) if row is not None else []
+        return overlays.pass_diffs(run.diff, width, known)
 
     def _look_into_tensor(self, name: str) -> None:
         from idbg_tui.panes.kernel_diff.tensor import TensorListing, tensor_of
@@ -116,18 +106,14 @@ class Comparing:
 
     def chart(self, width: int) -> Sequence[Entry]:
         """The last comparison's errors from kernel to kernel, as rows that lead to the kernels' nodes."""
-        from idbg_tui.panes.kernel_diff import chart, step_chart
+        from idbg_tui.panes.kernel_diff import overlays
 
         run = queries.compared_run(self._state)
         report = run and run.diff
         if run is None or not report:
             return list(sentences("nothing was compared yet: D compares every kernel", width, "dim"))
-        height = self._context.app.size.height
-        if report.steps is not None and not report.kernels:
-            return step_chart.entries(report.steps, report.test, width, height)
-        entries = chart.entries(report, width, height)
-        if report.steps is not None:
-            entries += step_chart.entries(report.steps, report.test, width, height)
+        look = Look(width - 1, queries.source_files(self._state))
+        entries = overlays.growth(report, look, self._context.app.size.height)
         first = report.kernels[0] if report.kernels else None
         if first is None or queries.has_code_of(self._state, run, first.frame, first.part):
             return entries
@@ -135,10 +121,10 @@ class Comparing:
 
     def _failure(self, side: str, width: int) -> Sequence[Entry]:
         """All that is known of why a side failed; "" is the program, of the run in hand."""
-        from idbg_tui.panes.kernel_diff import detail
+        from idbg_tui.panes.kernel_diff import overlays
 
         compared, run = queries.compared_run(self._state), self._state.run
         report = compared.diff if compared else None
         failures = {one.name: one.failure for one in report.sides} if report else {}
         failure = failures.get(side) or (report.failure if report and run is compared else run and run.failure)
-        return detail.failure_entries(failure, width) if failure else []
+        return overlays.failure_entries(failure, width) if failure else []

@@ -74,14 +74,14 @@ class Repros:
 
     def read(self, request: ScriptRequest) -> None:
         """Show a script, beside the nearest that does not fail where there is one; of none, why there is none."""
-        from idbg_tui.panes.kernel_diff import detail
+        from idbg_tui.panes.kernel_diff import overlays
         from idbg_tui.panes.repros import scripts
         from idbg_tui.panes.repros.reading import ReadingScripts
 
         repro, other, folder = request.repro, request.other, Path(self._context.session.folder)
         path = other.path if other is not None else repro.path
         if not path and repro.failure is not None and other is None:
-            self._listings.open(Reading("No script", "", partial(detail.failure_entries, repro.failure)))
+            self._listings.open(Reading("No script", "", partial(overlays.failure_entries, repro.failure)))
         elif not path:
             self._context.flash("there is no script of it (yet)")
         elif other is not None:

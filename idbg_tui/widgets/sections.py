@@ -1,6 +1,6 @@
 """Draw a section as the rows of a list: its words, columns, folds and code for the width there is."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 from rich.cells import cell_len
@@ -10,12 +10,14 @@ from idbg.format.glyphs import MARKS, plain
 from idbg.render.cells import GAP, Layout, is_number, layout, texts
 from idbg.views import tree
 from idbg.views.tree import Item, Place, Section, Table
+from idbg_tui.widgets.cutting import distinct
 from idbg_tui.widgets.lines import StyledRow, cut, fit
 from idbg_tui.widgets.section_rows import INDENT, Look, Row, Rows, clipped, fixed, sign, text_rows, wrapped
 
 _LEAST = 34
-_MOST_MEASURED = 1000  # rows
 """Cells of the words before a column gives way."""
+_MOST_MEASURED = 1000  # rows
+_SIGNS = 4  # cells before a name: of the fold and of the row's own sign
 _TRY = "  t tries it"
 
 Charted = Callable[[tree.Chart, Look], Sequence[Row]]
@@ -28,12 +30,14 @@ def rows(section: Section, look: Look, chart: Charted | None = None) -> Rows:
     place = partial(_place, look)
     made = Rows()
     layouts: dict[int, Layout] = {}
+    names: dict[int, dict[str, str]] = {}
     leads = bool(found) and found[0].table is not None and not found[0].table.title
     if not leads and section.body and section.summary:
         made.add_all(text_rows(section.summary, look, key="summary"))
     for number, item in enumerate(found):
         if item.table is not None and id(item.table) not in layouts:
             layouts[id(item.table)] = layout(item.table, found, look.width, _least(item.table), place)
+            names[id(item.table)] = _distinct_names(item.table, layouts[id(item.table)].words - _SIGNS)
         shown = layouts.get(id(item.table))
         if item.row is None:
             assert item.table is not None and shown is not None
@@ -45,13 +49,27 @@ def rows(section: Section, look: Look, chart: Charted | None = None) -> Rows:
             made.add(_heads(item.table, shown, summary))
         elif item.row.cells and not item.row.code:
             # most rows of a large table are never seen
-            made.add_later(item.row.key, partial(_first, item, item.row, look, shown, place))
-        else:
+            shortened = names.get(id(item.table), {})
+            made.add_later(item.row.key, partial(_first, item, item.row, look, shown, place, shortened))
+        elif item.row.words or not item.row.charts:
             made.add_all(_listed(item, item.row, look, shown, place))
+        if item.row is not None and chart is not None:
+            for each in item.row.charts:
+                made.add_all(chart(each, look))
     for block in section.body:
         if isinstance(block, tree.Chart) and chart is not None:
             made.add_all(chart(block, look))
     return made
+
+
+def searched(row: tree.Row, look: Look) -> str:
+    """What a search looks through: the row's words, the texts and places in its cells, and its code."""
+    place = partial(_place, look)
+    parts = [place(part) if isinstance(part, Place) else part.text for part in row.words]
+    for cell in row.cells:
+        if cell.value and not isinstance(cell.value, int | float):
+            parts += "  ", cell.value if isinstance(cell.value, str) else place(cell.value)
+    return "".join((*parts, "\n", row.code)) if row.code else "".join(parts)
 
 
 def _least(table: Table) -> int:
@@ -60,8 +78,32 @@ def _least(table: Table) -> int:
     return min(widest + 4, _LEAST)
 
 
-def _first(item: Item, row: tree.Row, look: Look, shown: Layout | None, place: Callable[[Place], str]) -> Row:
-    return next(_listed(item, row, look, shown, place))
+def _distinct_names(table: Table, width: int) -> dict[str, str]:
+    """The names of a table of names, each in at most `width` cells."""
+    if not table.names:
+        return {}
+    names = [words[at][0] for row in table.rows if (words := _pieces(row, str)) for at in [_name_at(words)]]
+    return distinct(names, max(width, 1))
+
+
+def _name_at(words: StyledRow) -> int:
+    """The piece that is a row's name: the first that is more than signs."""
+    return next((at for at, (text, _) in enumerate(words) if any(map(str.isalnum, text))), 0)
+
+
+def _pieces(row: tree.Row, place: Callable[[Place], str]) -> list[tuple[str, str]]:
+    return [(place(part), "accent") if isinstance(part, Place) else (plain(part.text), part.tone) for part in row.words]
+
+
+def _first(
+    item: Item,
+    row: tree.Row,
+    look: Look,
+    shown: Layout | None,
+    place: Callable[[Place], str],
+    names: Mapping[str, str],
+) -> Row:
+    return next(_listed(item, row, look, shown, place, names))
 
 
 def _place(look: Look, place: Place) -> str:
@@ -74,12 +116,15 @@ def _heads(table: Table, shown: Layout, summary: str) -> Row:
 
 
 def _listed(
-    item: Item, row: tree.Row, look: Look, shown: Layout | None, place: Callable[[Place], str]
+    item: Item,
+    row: tree.Row,
+    look: Look,
+    shown: Layout | None,
+    place: Callable[[Place], str],
+    names: Mapping[str, str] = {},
 ) -> Iterator[Row]:
     """The row, on as many lines as its words take where it has no cells; below it its code."""
-    words = [
-        (place(part), "accent") if isinstance(part, Place) else (plain(part.text), part.tone) for part in row.words
-    ]
+    words = _pieces(row, place)
     indent = " " * (1 + INDENT * item.depth)
     refers = _refers(row, item)
     if row.cells or row.folds:
@@ -87,8 +132,8 @@ def _listed(
         pieces = [(indent[1:] + mark, ""), *words]
         if item.table is not None and shown is not None and row.cells:
             cells = _cells(row, item.table, shown, place)
-            named = row.refs.kernel is not None
-            draw: Callable[[int], StyledRow] = partial(_drawn, pieces, cells, item.table, shown, named=named)
+            known = names if row.refs.kernel is not None or item.table.names else None
+            draw: Callable[[int], StyledRow] = partial(_drawn, pieces, cells, item.table, shown, names=known)
         else:
             draw = fixed(pieces)
         yield refers(row.key, draw)
@@ -153,15 +198,18 @@ def _drawn(
     shown: Layout,
     width: int,
     *,
-    named: bool = False,
+    names: Mapping[str, str] | None = None,
 ) -> StyledRow:
-    """The words, cut at their end (of names, where the ends differ, in the middle), and the cells of the shown columns,
-    each with its look.
+    """The words, cut at their end, and the cells of the shown columns, each with its look. With `names` the words begin
+    with a name, which is shortened as `names` has it, else in its middle.
     """
     room = width - sum(shown.widths[at] + GAP for at in shown.shown)
-    if named:
-        spare = room - sum(cell_len(text) for text, _ in words[:-1])
-        words = [*words[:-1], (cut(words[-1][0], max(spare, 1)), words[-1][1])]
+    if names is not None:
+        at = _name_at(words)
+        name, tone = words[at]
+        spare = max(room - sum(cell_len(text) for text, _ in words[:at]), 1)
+        short = name if cell_len(name) <= spare else cut(names.get(name, name), spare)
+        words = [*words[:at], (short, tone), *words[at + 1 :]]
     lead = clipped(words, room)
     drawn = [*lead, (" " * (room - sum(cell_len(text) for text, _ in lead)), "")]
     for at, (text, style) in zip(shown.shown, cells, strict=True):

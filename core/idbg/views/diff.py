@@ -1,9 +1,9 @@
 """Show whether numbers agree with a reference, and where they go wrong: by stage, output, kernel launch and step."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from math import inf
 
-from idbg.format.amounts import NOT_MEASURED, counted, figure
+from idbg.format.amounts import NOT_MEASURED, counted, elapsed, figure
 from idbg.format.failures import lowering_words
 from idbg.format.file_names import near_place
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
@@ -27,7 +27,15 @@ from idbg.schema.steps import StepDistance, TrainingSteps
 from idbg.views import error_maps, float64_device
 from idbg.views import steps as training
 from idbg.views.attribution import owner_lines
-from idbg.views.blame import Standing, blame_sentence, stage_cells, where_to_ask
+from idbg.views.blame import (
+    Standing,
+    blame_sentence,
+    faithful_to,
+    stage_cells,
+    stage_name,
+    unknown_stages,
+    where_to_ask,
+)
 from idbg.views.criteria import because
 from idbg.views.faults import crash_lines, nan_origin_lines
 from idbg.views.launches import is_bisected, kernels_sentence
@@ -111,10 +119,10 @@ def section(report: DiffReport, maps: Mapping[str, ErrorMap] = NO_MAPS, to_ask: 
     """
     body: list[Block] = [*_sentences(report, to_ask), *_stages(report)]
     for noun, diffs in (("output", report.outputs), ("gradient", report.gradients)):
-        body += _tensors(noun, diffs, maps)
-    body += _launches(report)
+        body += _tensors(noun, diffs, maps, _pending(report))
     for number, owner in enumerate(report.owners):
         body += [Row(("owner", number, at), words(line)) for at, line in enumerate(owner_lines(owner))]
+    body += _launches(report)
     body += [Row(("nan", at), words(line)) for at, line in enumerate(nan_origin_lines(report))]
     if report.steps is not None:
         body += _training(report.steps, report.test)
@@ -125,9 +133,11 @@ def section(report: DiffReport, maps: Mapping[str, ErrorMap] = NO_MAPS, to_ask: 
 
 
 def _notes(report: DiffReport) -> Iterator[Row]:
+    if took := [f"{side.name} {elapsed(side.seconds)}" for side in report.sides if side.seconds is not None]:
+        yield Row("seconds", words((f"ran for: {', '.join(took)}", "dim")))
     for number, note in enumerate(report.notes):
         first, *others = paragraph("note: ", note)
-        below = [Row(("note", number, at), words((line[4:], "dim"))) for at, line in enumerate(others)]
+        below = [Row(("note", number, at), words((line, "dim"))) for at, line in enumerate(others)]
         yield Row(("note", number), words((first, "dim")), rows=below, open="all")
 
 
@@ -150,7 +160,7 @@ def headline(report: DiffReport) -> str:
 
 def _verdict(report: DiffReport) -> str:
     if report.verdict == "waiting":
-        return "not comparable" if report.not_comparable else "not finished"
+        return "not comparable" if report.not_comparable else f"not finished{_awaited(report)}"
     if report.verdict == "error":
         return "not compared" if any(side.failure for side in report.sides) else "not finished"
     if is_empty(report):
@@ -159,6 +169,12 @@ def _verdict(report: DiffReport) -> str:
         return "nothing was compiled"
     failed = [diff for diff in tensors(report) if diff.failed]
     return f"{counted(len(failed), 'tensor')} failed" if failed else report.verdict
+
+
+def _awaited(report: DiffReport) -> str:
+    ended = [side.name for side in report.sides]
+    missing = [name for name in dict.fromkeys((report.reference, report.test, "float64")) if name not in ended]
+    return f": waiting for {missing[0]}" if missing and report.failure is None else ""
 
 
 def _rule(report: DiffReport) -> str:
@@ -183,63 +199,52 @@ def _sentences(report: DiffReport, to_ask: str) -> Iterator[Row]:
     """Where the numbers go wrong, or how to find out; where float64 was computed; what failed; what varies."""
     if blamed := blame_sentence(report) or (where_to_ask(report, to_ask) if to_ask else ""):
         yield Row("blame", words((blamed, "strong")))
-    lines = (
-        *float64_device.sentences(report.float64_elsewhere),
-        *failure_lines(report),
-        *nothing_lines(report),
-        *variance_lines(report.variance),
-    )
-    found: list[list[str]] = []
-    for line in filter(str.strip, lines):
-        if line.startswith("    ") and found:  # more of what the line before it has
-            found[-1].append(line[4:])
-        else:
-            found.append([line.strip()])
-    for number, (first, *others) in enumerate(found):
-        below = [Row(("line", number, at), words(line)) for at, line in enumerate(others)]
-        yield Row(("line", number), words(first), rows=below, open="all")
+    for number, line in enumerate(float64_device.sentences(report.float64_elsewhere)):
+        yield Row(("float64", number), words(line))
+    yield from _failures(report)
+    for number, line in enumerate((*nothing_lines(report), *variance_lines(report.variance))):
+        yield Row(("line", number), words(line))
 
 
 def nothing_lines(report: DiffReport) -> Iterator[str]:
     """A sentence where the verdict stands without a number behind it, or there is none."""
     if report.not_comparable:
-        yield from paragraph("  ", report.not_comparable)
+        yield from paragraph("", report.not_comparable)
     if is_empty(report):
-        yield "  neither side gave a tensor or a floating number: let the program return what is to be compared"
+        yield "neither side gave a tensor or a floating number: let the program return what is to be compared"
     elif report.verdict == "passed" and not any(diff.elements for diff in tensors(report)):
-        yield "  no tensor has any elements: only shapes and dtypes were compared"
+        yield "no tensor has any elements: only shapes and dtypes were compared"
 
 
-def failure_lines(report: DiffReport) -> Iterator[str]:
+def _failures(report: DiffReport) -> Iterator[Row]:
     """Which side failed, and why; why it did not come to its end."""
-    for side in report.sides:
-        if side.failure:
-            yield from _failure(f"{side.name} failed", side.failure)
-    if report.failure and report.failure not in [side.failure for side in report.sides]:
-        yield from _failure("it did not come to its end", report.failure)
+    failures = [(side.name, f"{side.name} failed", side.failure) for side in report.sides if side.failure]
+    if report.failure and report.failure not in [failure for _, _, failure in failures]:
+        failures.append(("", "it did not come to its end", report.failure))
+    for name, what, failure in failures:
+        first, *others = _failure(what, failure)
+        below = [Row(("failure", name, at), words(line)) for at, line in enumerate(others)]
+        yield Row(("failure", name), words(first), rows=below, open="all")
 
 
 def _failure(what: str, failure: Failure) -> Iterator[str]:
     where = near_place(failure.file, failure.line)
-    yield from paragraph(f"  {what}: ", failure.message, f" ({where})" if where else "")
-    yield from (f"    {line}" for line in (crash_lines(failure.crash) if failure.crash else ()))
+    yield from paragraph(f"{what}: ", failure.message, f" ({where})" if where else "")
+    yield from crash_lines(failure.crash) if failure.crash else ()
     if failure.lowering:
-        yield f"    it was raised in {lowering_words(failure.lowering, near_place)}"
+        yield f"it was raised in {lowering_words(failure.lowering, near_place)}"
     if failure.hint:
-        yield from paragraph("    ", failure.hint)
+        yield from paragraph("", failure.hint)
 
 
 def variance_lines(variances: tuple[Variance, ...]) -> Iterator[str]:
     """Which outputs are not the same in each run; nothing where runs were not compared."""
-    if not variances:
-        return
-    yield ""
     unlike = [each for each in variances if not each.deterministic]
-    if not unlike:
-        yield f"  the same in all of {counted(variances[0].runs, 'run')}"
+    if variances and not unlike:
+        yield f"the same in all of {counted(variances[0].runs, 'run')}"
     for each in unlike:
         elements = counted(each.differing, "element")
-        yield f"  {each.name} is not the same in {each.runs} runs: {elements} differ, by up to {figure(each.max_abs)}"
+        yield f"{each.name} is not the same in {each.runs} runs: {elements} differ, by up to {figure(each.max_abs)}"
 
 
 def paragraph(head: str, message: str, tail: str = "") -> Iterator[str]:
@@ -250,11 +255,11 @@ def paragraph(head: str, message: str, tail: str = "") -> Iterator[str]:
         shown = list(dict.fromkeys((lines[0], error)))
     first, *others = (first_line(line) for line in shown)
     yield f"{head}{first}{tail}"
-    yield from (f"    {line}" for line in others)
+    yield from others
     if len(shown) < len(lines):
-        yield f"    … and {counted(len(lines) - len(shown), 'line')} more: {WHOLE}"
+        yield f"… and {counted(len(lines) - len(shown), 'line')} more: {WHOLE}"
     elif any(len(line) > LINE_LENGTH for line in lines):
-        yield f"    … cut: {WHOLE}"
+        yield f"… cut: {WHOLE}"
 
 
 def first_line(text: str) -> str:
@@ -269,9 +274,9 @@ def first_line(text: str) -> str:
 def _stages(report: DiffReport) -> Iterator[Block]:
     if not report.stages:
         return
-    yield Row("stages", words(("relative RMSE of the worst output, to float64 and to the stage before", "dim")))
     rows = []
-    for stage, cells in zip(report.stages, stage_cells(report), strict=True):
+    listed = stage_cells(report)
+    for stage, cells in zip(report.stages, listed, strict=True):
         tone: Tone = "reject" if cells.standing in ("first_wrong", "wrong") else ""
         name = f"{STAGE_SIGNS[cells.standing]} {cells.stage}"
         bold: Tone = "reject" if cells.standing == "first_wrong" else ""
@@ -288,6 +293,10 @@ def _stages(report: DiffReport) -> Iterator[Block]:
                 opens="node" if stage.node else "",
             )
         )
+    wrong, unjudged = sum(cells.standing in ("first_wrong", "wrong") for cells in listed), len(unknown_stages(report))
+    counts = (f", {wrong:,} wrong" if wrong else "") + (f", {unjudged:,} not judged" if unjudged else "")
+    meaning = "relative RMSE of the worst output, to float64 and to the stage before"
+    yield Row("stages", words((counted(len(rows), "stage") + counts, "strong"), (f"   {meaning}", "dim")))
     yield Table(_STAGES, rows, "stage")
 
 
@@ -301,6 +310,11 @@ def _made_by(stage: StageError, text: str, key: object) -> Iterator[Row]:
         changed = Row((key, "diff", "code"), (), code=stage.made_by.diff)
         text = f"what {stage.made_by.name} changed in the graph"
         yield Row((key, "diff"), words(text), rows=(changed,), opens="fold")
+    if stage.bad and stage.node:
+        above = f"{stage.above}, of {stage.above_graph}" if stage.above_graph else stage.above
+        facts = ("worst output", stage.output), ("its graph", str(stage.graph or "")), ("stands for", above)
+        figures = [_figure((key, label), label, fact) for label, fact in facts if fact]
+        yield Row((key, "figures"), words("details"), rows=figures, opens="fold")
 
 
 def _stage_refs(stage: StageError) -> Refs:
@@ -311,28 +325,34 @@ def _stage_refs(stage: StageError) -> Refs:
 # ---------------------------------------------------------------- outputs and gradients
 
 
-def _tensors(noun: str, diffs: Sequence[TensorDiff], maps: Mapping[str, ErrorMap]) -> Iterator[Block]:
+def _pending(report: DiffReport) -> str:
+    """What is said of a tensor that was not judged."""
+    if report.not_comparable:
+        return "not comparable"
+    return "waiting" if report.verdict == "waiting" and report.failure is None else "not compared"
+
+
+def _tensors(noun: str, diffs: Sequence[TensorDiff], maps: Mapping[str, ErrorMap], pending: str) -> Iterator[Block]:
     """What failed first, then what was not judged."""
     if not diffs:
         return
     failed, unjudged = sum(diff.failed for diff in diffs), sum(not diff.judged for diff in diffs)
-    parts = [f"{failed} failed"] if failed or not unjudged else []
-    parts += ["not compared" if unjudged == len(diffs) else f"{unjudged} not compared"] if unjudged else []
-    yield Row(f"{noun}s", words((f"{counted(len(diffs), noun)}, {', '.join(parts)}", "strong")))
-    ordered = sorted(diffs, key=lambda diff: (not diff.failed, diff.passed))
-    rows = [_tensor(noun, at, diff, maps.get(diff.name)) for at, diff in enumerate(ordered)]
-    yield Table(_TENSORS, rows, noun)
+    counts = [f"{failed} failed"] if failed or not unjudged else []
+    counts += [pending if unjudged == len(diffs) else f"{unjudged} {pending}"] if unjudged else []
+    yield Row(f"{noun}s", words((f"{counted(len(diffs), noun)}, {', '.join(counts)}", "strong")))
+    ordered = sorted(enumerate(diffs), key=lambda each: (not each[1].failed, each[1].passed))
+    rows = [_tensor((noun, place), at, diff, maps.get(diff.name)) for at, (place, diff) in enumerate(ordered)]
+    yield Table(_TENSORS, rows, noun, names=True)
 
 
-def _tensor(noun: str, at: int, diff: TensorDiff, error_map: ErrorMap | None) -> Row:
+def _tensor(key: Hashable, at: int, diff: TensorDiff, error_map: ErrorMap | None) -> Row:
     look = LOOKS[outcome(diff)]
     figures = map(_error, (diff.max_abs, diff.rmse, against(diff)))
-    key = (noun, at)
     return Row(
         key,
         words((f"{VERDICT_SIGNS[look]} ", _TONES.get(look, "dim")), (diff.name, "strong"), (f"  {_kind(diff)}", "dim")),
         (*figures, Cell(decided(diff)), Cell(worst_words(diff))),
-        rows=(lambda: _figures(diff, error_map, key)) if at < _FIGURED else (),
+        rows=(lambda: tensor_rows(diff, error_map, key)) if at < _FIGURED else (),
         open="all" if diff.failed and at == 0 else "text" if not diff.passed or diff.mismatches or diff.note else "",
         opens="fold",
     )
@@ -346,7 +366,7 @@ def _kind(diff: TensorDiff) -> str:
     return str(diff.test or diff.reference or "")
 
 
-def _figures(diff: TensorDiff, error_map: ErrorMap | None, key: object) -> Iterator[Row]:
+def tensor_rows(diff: TensorDiff, error_map: ErrorMap | None = None, key: Hashable = "") -> Iterator[Row]:
     """Why it passed or failed, where it is worst, how large errors are how often, and every figure."""
     for name, text in (("because", because(diff)), ("note", first_line(diff.note))):
         if text:
@@ -369,7 +389,7 @@ def _figures(diff: TensorDiff, error_map: ErrorMap | None, key: object) -> Itera
     yield Row((key, "figures"), words("every figure"), rows=rows, opens="fold")
 
 
-def _figure(key: object, label: str, text: str) -> Row:
+def _figure(key: Hashable, label: str, text: str) -> Row:
     return Row(key, words((f"{label}: ", "dim"), text))
 
 
@@ -382,12 +402,17 @@ def _launches(report: DiffReport) -> Iterator[Block]:
     below = [*_bad(report), *_largest(report), *_unseen(report)]
     yield Row("launches", words((kernels_sentence(report), "strong")), rows=below, open="all", opens="fold")
     yield Chart("launches", report, "The error from launch to launch: the table below has the figures")
+    yield launch_table(report)
+    meaning = "alone: with exact inputs; so far: with what came before; inputs: the worst of what it reads"
+    yield Row("launches meaning", words((f"relative RMSE to float64; {meaning}; -: not measured", "dim")))
+
+
+def launch_table(report: DiffReport) -> Table:
+    """A row for each launch: its error alone, with all that came before it, and eager's."""
     first = 0 if any(one.isolated is not None for one in report.kernels) else 2  # none was launched alone
     columns = (Column("computes", "code", 1), *_ERRORS[first:], Column("line", "place", 3))
     rows = [_launch(at, one, report, first) for at, one in enumerate(report.kernels)]
-    yield Table(columns, rows, "node" if is_bisected(report) else "kernel launch")
-    meaning = "alone: with exact inputs; so far: with what came before; inputs: the worst of what it reads"
-    yield Row("launches meaning", words((f"relative RMSE to float64; {meaning}; -: not measured", "dim")))
+    return Table(columns, rows, "node" if is_bisected(report) else "kernel launch")
 
 
 def _bad(report: DiffReport) -> Iterator[Row]:
@@ -451,6 +476,9 @@ def _launch(at: int, one: KernelError, report: DiffReport, first: int) -> Row:
     name, reason = launch_name(one, report.kernels), one.reason if one.observed else f"not observed: {one.reason}"
     tone: Tone = "reject" if one.bad else ""
     sign = VERDICT_SIGNS["wrong" if one.bad else "clean" if one.observed else "waiting"]
+    wrong_stage = faithful_to(one, report)
+    if wrong_stage is not None:
+        sign, reason = STAGE_SIGNS["faithful"], reason or f"faithful to {stage_name(wrong_stage, report)}"
     names = list(dict.fromkeys((*([one.node] if one.node else []), *one.nodes)))
     errors = (one.isolated, one.isolated_eager, one.error, one.input_error, one.eager_error)
     return Row(
@@ -477,9 +505,13 @@ def _training(steps: TrainingSteps, test: str) -> Iterator[Block]:
     shown = training.shown(steps)
     if shown:
         yield Chart("training", (steps, test), f"{shown[0].tensor}, relative RMSE to {steps.truth}, step by step")
-        yield Table(
-            tuple(Column(head, "error") for head in training.HEADS[1:]), [_step(each) for each in shown], "step"
-        )
+        yield step_table(steps)
+
+
+def step_table(steps: TrainingSteps) -> Table:
+    """A row for each step of a training."""
+    columns = tuple(Column(head, "error") for head in training.HEADS[1:])
+    return Table(columns, [_step(each) for each in training.shown(steps)], "step")
 
 
 def _step(row: StepDistance) -> Row:

@@ -143,12 +143,15 @@ class Row(Struct, frozen=True):
 
 
 class Table(Struct, frozen=True):
-    """Rows that share columns; `noun` is what one row is: "function". `title` stands above the heads."""
+    """Rows that share columns; `noun` is what one row is: "function". `title` stands above the heads. `names`: each row
+    begins with a name, which stays distinct where it is shortened.
+    """
 
     columns: tuple[Column, ...]
     rows: Sequence[Row]
     noun: str = "row"
     title: str = ""
+    names: bool = False
 
 
 Block = Row | Table | Chart
@@ -295,7 +298,7 @@ def _ordered(table: Table, name: str, direction: Direction) -> Table:
         *sorted(texts, key=lambda row: _text_of(value(row)), reverse=descending),
         *unknown,
     ]
-    return Table(table.columns, rows, table.noun, table.title)
+    return structs.replace(table, rows=rows)
 
 
 def _text_of(value: Value) -> str:

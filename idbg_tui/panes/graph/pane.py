@@ -1,4 +1,4 @@
-"""Which graph came out at each stage, and which of its nodes matter? The graph browser."""
+"""The pane Graph: the nodes of each stage's graph, by module."""
 
 from typing import ClassVar
 

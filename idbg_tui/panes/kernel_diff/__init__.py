@@ -1,1 +1,1 @@
-"""Where do the numbers go wrong? The pane of a comparison, and its views."""
+"""The pane of a comparison: where the numbers go wrong."""

@@ -1,8 +1,11 @@
-"""Where do the run's numbers go wrong: since which stage, in which outputs, gradients and kernels?"""
+"""The pane KernelDiff: the comparison of a run with a reference, by stage, output, gradient and kernel launch."""
 
+import re
+from collections.abc import Hashable, Iterator
 from dataclasses import replace
 from typing import ClassVar
 
+from msgspec import structs
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
@@ -13,7 +16,11 @@ from idbg.schema.diff import DiffReport, KernelError, TensorDiff
 from idbg.schema.faults import NanOrigin
 from idbg.schema.graphs import NodeId, Part
 from idbg.schema.runs import Run
+from idbg.views import diff
+from idbg.views.blame import standing
+from idbg.views.faults import nan_origin_sentences
 from idbg.views.tensors import LOOKS
+from idbg.views.tree import Row, Section, Table, words
 from idbg_tui.messages import (
     ActionRequest,
     DiffRequest,
@@ -25,19 +32,26 @@ from idbg_tui.messages import (
     ReproRequest,
     SourceRequest,
 )
-from idbg_tui.panes.kernel_diff.lines import DiffLines
-from idbg_tui.panes.kernel_diff.rows import ORDERS, Heads, Shown, Told, items
-from idbg_tui.panes.kernel_diff.stages import StageRow
-from idbg_tui.panes.searchable import FindingPane
+from idbg_tui.panes.kernel_diff.rows import ORDERS, Choice, Subject, choose, leading_key, root, subject
+from idbg_tui.panes.searchable import FoldingPane
 from idbg_tui.state import queries, repro_targets
 from idbg_tui.state.state import State
+from idbg_tui.widgets import sections
 from idbg_tui.widgets.lines import Lines
-from idbg_tui.widgets.search import Searched
+from idbg_tui.widgets.search import Searched, pattern
+from idbg_tui.widgets.section_list import SectionLines
+from idbg_tui.widgets.section_rows import Look, place_of
 
 _OTHER_RUN = "another run is shown than was compared: D compares again"
 
 
-class KernelDiffPane(FindingPane):
+class DiffLines(SectionLines):
+    """The rows of one comparison."""
+
+    ALL = "the comparison"
+
+
+class KernelDiffPane(FoldingPane):
     """The comparison of the run in hand, or of the last that was compared."""
 
     ID = "kernel_diff"
@@ -54,6 +68,7 @@ class KernelDiffPane(FindingPane):
             ("H", "failed"),
             (", .", "comparison before, after"),
             ("e", "edit"),
+            ("f", "fold all"),
         ),
     )
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -70,69 +85,127 @@ class KernelDiffPane(FindingPane):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self.lines = DiffLines()
+        self.lines = DiffLines(self._lay)
         self._seen: tuple[object, ...] = ()
-        self._shown = Shown()
+        self._choice = Choice()
+        self._look = Look()
         self._state: State | None = None
-        self._landed: DiffReport | None = None  # on whose guilty row the cursor was put
+        self._landed: DiffReport | None = None  # on whose leading row the cursor was put
 
     def compose(self) -> ComposeResult:
         yield self.lines
 
+    @property
+    def sections(self) -> SectionLines:
+        return self.lines
+
+    @property
+    def look(self) -> Look:
+        return self._look
+
+    @property
+    def report(self) -> DiffReport | None:
+        """The comparison that is shown."""
+        compared = queries.compared_run(self._state) if self._state is not None else None
+        return compared.diff if compared is not None else None
+
     def show(self, state: State) -> None:
         compared = queries.compared_run(state)
         report = compared.diff if compared else None
-        seen = (report, state.versions.run, self._shown)
+        seen = (report, state.versions.run)
+        if self.is_mounted and state.node is not None:
+            self.lines.mark_selected(state.selected, state.node.file, state.node.line)
         if seen == self._seen or not self.is_mounted:
             return
-        self._state = state
-        self._seen = seen
-        if report is None or compared is None:
-            self.mark = ""
-            self.lines.show_report([], None, _why_empty(state))
-            return
-        asked = not state.live or compared.comparison is None or compared.comparison.per_kernel
-        told = items(report, self._shown, "" if asked else "D")
-        for now in (_before(state, compared), _since(state)):
-            told[:0] = [now] if now is not None else []
-        self.lines.show_report(told, report, "")
-        if not _same_comparison(report, self._landed):
-            self._land()
+        self._state, self._seen = state, seen
+        self._lay()
+        self.mark = VERDICT_SIGNS[LOOKS[report.verdict]] if report is not None else ""
+        if report is not None and not _same_comparison(report, self._landed):
+            self._land(report)
         self._landed = report
-        self.mark = VERDICT_SIGNS[LOOKS[report.verdict]]
 
-    def _land(self) -> None:
-        """A new comparison: the cursor goes to the guilty row, and, if the user waits for it here, all else."""
-        row = self.lines.guilty_row
-        if row is None:
+    def _lay(self) -> None:
+        """Make the rows for what is known, what is chosen, and for the width."""
+        state = self._state
+        compared = queries.compared_run(state) if state is not None else None
+        if state is None or compared is None or compared.diff is None:
+            self.lines.show_rows((), _why_empty(state) if state is not None else "")
             return
-        self.lines.place_cursor(row)
-        if self.has_pseudo_class("focus-within"):
+        report, query = compared.diff, self._look.query
+        look = replace(self._look, width=self.lines.room - 1, files=queries.source_files(state))
+        searched = not state.live or compared.comparison is None or compared.comparison.per_kernel
+        section = diff.section(report, compared.maps, "" if searched or report.stages or report.kernels else "D")
+        found = pattern(query)
+        every = _listed(section)
+        section = choose(section, report, self._choice, lambda row: found is None or _has(row, found, look))
+        notices = [*_before(state, compared), *_since(state)]
+        if query:
+            notices.append(Row("found", words((f"{_listed(section):,} of {every:,} rows with {query}", "accent"))))
+        section = structs.replace(section, body=(*notices, *section.body))
+        self.lines.show_rows(sections.rows(section, look), "")  # enter on an output shows its pictures
+
+    def _land(self, report: DiffReport) -> None:
+        """A new comparison: the cursor goes to what is wrong, and, if the user waits for it here, all else."""
+        if self._lead(report) and self.has_pseudo_class("focus-within"):
             self._follow()
+
+    def _lead(self, report: DiffReport) -> bool:
+        """Put the cursor on the row that the comparison leads to; whether there is one."""
+        row = place_of(self.lines.items, leading_key(report))
+        if row is not None:
+            self.lines.place_cursor(row)
+        return row is not None
 
     # ---------------------------------------------------------------- keys
 
+    @property
+    def subject(self) -> Subject | None:
+        """What the row under the cursor is about."""
+        row, report = self.lines.chosen, self.report
+        return subject(row.key, report) if row is not None and report is not None else None
+
+    @property
+    def _birth(self) -> NanOrigin | None:
+        """The NaN or infinity whose origin the row is about."""
+        row, report = self.lines.chosen, self.report
+        match root(row.key) if row is not None else None:
+            case ("nan", int(at)) if report is not None:
+                return list(nan_origin_sentences(report))[at][1]
+        return None
+
     def on_lines_opened(self, event: Lines.Opened) -> None:
         event.stop()
-        match item := self.lines.chosen:
-            case StageRow():
-                self._open_stage(item)
-            case KernelError() if self._is_shown(item.frame, item.part):
-                self._go_to(item)
+        row, report = self.lines.chosen, self.report
+        if row is None or report is None:
+            return
+        if row.fold is not None and subject(row.fold, report) is None:
+            self.action_fold()
+            return
+        match self.subject:
+            case StageError() as stage:
+                self._open_stage(stage, report)
+            case KernelError() as kernel if self._is_shown(kernel.frame, kernel.part):
+                self._go_to(kernel)
                 self.post_message(SourceRequest())
             case KernelError():
                 self.post_message(Flash(_OTHER_RUN, "warning"))
-            case TensorDiff():
-                self.post_message(DiffRequest("tensor", item.name))
-            case Told(failed=str(side)):
-                self.post_message(DiffRequest("failure", side))
-            case Told(birth=NanOrigin() as birth):
-                self._open_birth(birth)
-            case Told(blames=True) if self.lines.guilty_row is not None:
-                self.lines.go(self.lines.guilty_row)
+            case TensorDiff() as tensor:
+                self.post_message(DiffRequest("tensor", tensor.name))
             case _:
-                said = "enter on a stage goes to its first bad node, on an output looks into it, on a kernel shows it"
-                self.post_message(Flash(said))
+                self._open_sentence(row.key, report)
+
+    def _open_sentence(self, key: Hashable, report: DiffReport) -> None:
+        birth = self._birth
+        match root(key):
+            case ("failure", str(side), *_):
+                self.post_message(DiffRequest("failure", side))
+            case ("nan", _) if birth is not None:
+                self._open_birth(birth)
+            case "blame" | ("blame", _) if self._lead(report):
+                self.post_message(Lines.Moved(self.lines, self.lines.cursor))
+            case _:
+                text = "enter on a stage goes to its first bad node, on an output looks into it, on a kernel shows it"
+                self.post_message(Flash(text))
 
     def on_lines_moved(self, event: Lines.Moved) -> None:
         event.stop()
@@ -140,16 +213,16 @@ class KernelDiffPane(FindingPane):
 
     def _follow(self) -> None:
         """Show what the cursor is on in the other panes, where they show the run that was compared."""
-        match item := self.lines.chosen:
-            case KernelError() if self._is_shown(item.frame, item.part):
-                self._go_to(item)
-            case StageRow() if (node := self._node_of(item.stage)) is not None:
+        match self.subject:
+            case KernelError() as kernel if self._is_shown(kernel.frame, kernel.part):
+                self._go_to(kernel)
+            case StageError() as stage if (node := self._node_of(stage)) is not None:
                 self.post_message(NodeChosen(node))
 
-    def _open_stage(self, row: StageRow) -> None:
-        """Go to the first bad node, or to the kernel; a stage that has none is looked into."""
-        stage = row.stage
-        culprit = self.lines.culprit if stage.stage == "kernels" and row.wrong else None
+    def _open_stage(self, stage: StageError, report: DiffReport) -> None:
+        """Go to the first bad node, or to the kernel; a stage that has none is unfolded."""
+        wrong = standing(stage, report) in ("first_wrong", "wrong")
+        culprit = report.culprit if stage.stage == "kernels" and wrong else None
         if culprit is not None and self._is_shown(culprit.frame, culprit.part):
             self._go_to(culprit)
             self.post_message(SourceRequest())
@@ -158,7 +231,7 @@ class KernelDiffPane(FindingPane):
         elif stage.node and not self._is_shown(stage.frame, stage.part):
             self.post_message(Flash(_OTHER_RUN, "warning"))
         else:
-            self.post_message(DiffRequest("stage", row.name))
+            self.action_fold()
 
     def _open_birth(self, birth: NanOrigin) -> None:
         """Go to the launch, or to a node of the line, where a NaN or an infinity is born."""
@@ -204,13 +277,13 @@ class KernelDiffPane(FindingPane):
     def action_edit(self) -> None:
         """Open what made a stage wrong in the user's editor; else the line of the row, or of the selected node."""
         places: tuple[Maker | StageError | KernelError | NanOrigin | None, ...] = ()
-        match self.lines.chosen:
-            case StageRow(stage=stage):
+        match self.subject:
+            case StageError() as stage:
                 places = (stage.made_by, stage)
             case KernelError() as kernel:
                 places = (kernel,)
-            case Told(birth=birth):
-                places = (birth,)
+            case None:
+                places = (self._birth,)
         for place in places:
             if place is not None and place.file:
                 self.post_message(EditorRequest(place.file, place.line))
@@ -222,7 +295,7 @@ class KernelDiffPane(FindingPane):
 
     def action_owner(self) -> None:
         """Whose the error of the kernel's launch is, with a script of it; elsewhere a repro of what is wrong."""
-        item, report = self.lines.chosen, self.lines.report
+        item, report = self.subject, self.report
         if not isinstance(item, KernelError) or report is None:
             self.action_repro()
         elif item.bisected:
@@ -233,39 +306,49 @@ class KernelDiffPane(FindingPane):
 
     def action_repro(self, smallest: bool = False) -> None:
         """A script, or the smallest, of what the row shows wrong; where nothing was compared, as the key does."""
-        if self.lines.report is None:
+        report = self.report
+        if report is None:
             self.post_message(ActionRequest("minify" if smallest else "repro"))
             return
-        found = repro_targets.of_row(self.lines.chosen, self.lines.report)
+        found = repro_targets.of_row(self.subject, report)
         if isinstance(found, str):
             self.post_message(Flash(found))
         else:
             self.post_message(ReproRequest(found, smallest=smallest))
 
     def action_order(self) -> None:
-        order = ORDERS[(ORDERS.index(self._shown.order) + 1) % len(ORDERS)]
-        self._again(replace(self._shown, order=order), f"in order: {order}")
+        order = ORDERS[(ORDERS.index(self._choice.order) + 1) % len(ORDERS)]
+        self._choice = replace(self._choice, order=order)
+        self.relist(self._look, f"in order: {order}")
 
     def action_failed(self) -> None:
-        failed_only = not self._shown.failed_only
-        said = "only what failed; H shows all" if failed_only else "all stages, outputs and kernels"
-        self._again(replace(self._shown, failed_only=failed_only), said)
+        failed_only = not self._choice.failed_only
+        self._choice = replace(self._choice, failed_only=failed_only)
+        self.relist(self._look, "only what failed; H shows all" if failed_only else "all stages, outputs and kernels")
 
-    def _again(self, shown: Shown, said: str) -> None:
-        self._shown = shown
-        if self._state is not None:
-            self.show(self._state)
-        if said:
-            self.post_message(Flash(said))
+    def relist(self, look: Look, words: str = "") -> None:
+        self._look = look
+        self._lay()
+        if words:
+            self.post_message(Flash(words))
 
     def seek(self, searched: Searched, text: str, *, done: bool) -> None:
         """List only what has the text; the cursor goes to the first of it."""
-        said = f"only what has {text}; esc shows all" if text and done else ""
-        self._again(replace(self._shown, query=text), said)
+        self.relist(replace(self._look, query=text), f"only what has {text}; esc shows all" if text and done else "")
         searched.find(text, searched.place)
-        first = (row for row, item in enumerate(self.lines.items) if not isinstance(item, Told | Heads))
-        if text:
-            self.lines.place_cursor(next(first, 0))
+        report = self.report
+        if text and report is not None:
+            keys = (subject(row.key, report) for row in self.lines.items)
+            self.lines.place_cursor(next((at for at, about in enumerate(keys) if about is not None), 0))
+
+
+def _listed(section: Section) -> int:
+    return sum(len(block.rows) for block in section.body if isinstance(block, Table))
+
+
+def _has(row: Row, found: re.Pattern[str], look: Look) -> bool:
+    """Whether the row, or one right below it, has the text."""
+    return any(found.search(sections.searched(each, look)) for each in (row, *row.below))
 
 
 def _same_comparison(report: DiffReport, other: DiffReport | None) -> bool:
@@ -282,27 +365,28 @@ def _why_empty(state: State) -> str:
     return "not compared: d holds the outputs against eager and float64, D each kernel too"
 
 
-def _since(state: State) -> Told | None:
+def _since(state: State) -> Iterator[Row]:
     """What is not in the comparison that is shown."""
     run, compared = state.run, queries.compared_run(state)
     if run is None or compared is None or run is compared:
-        return None
+        return
+    this = f"this is run {compared.number}"
     last = next(one for one in reversed(state.history.runs.values()) if one.diff is not None)
     if last is not compared:
-        after = f"run {last.number} was compared after it: . goes on to it"
-        return Told(f" this is run {compared.number}; {after}", "accent")
-    if run.comparison is not None and run.ended is None:
-        return Told(f" comparing again: {run.side or 'starting'}; this is run {compared.number}", "accent")
-    if run.failure is not None and run.comparison is not None:
-        said = f" the comparison failed: {headline(run.failure).what}; this is run {compared.number}"
-        return Told(said, "reject", failed="")
-    return Told(f" this is run {compared.number}; run {run.number} was not compared: d compares", "dim")
+        shown = words((f"{this}; run {last.number} was compared after it: . goes on to it", "accent"))
+    elif run.comparison is not None and run.ended is None:
+        shown = words((f"comparing again: {run.side or 'starting'}; {this}", "accent"))
+    elif run.failure is not None and run.comparison is not None:
+        shown = words((f"the comparison failed: {headline(run.failure).what}; {this}", "reject"))
+    else:
+        shown = words((f"{this}; run {run.number} was not compared: d compares", "dim"))
+    yield Row(("failure", "") if run.failure is not None and run.comparison is not None else "since", shown)
 
 
-def _before(state: State, compared: Run) -> Told | None:
+def _before(state: State, compared: Run) -> Iterator[Row]:
     """That another comparison, which may know of the kernels, is still there."""
     before = [run for run in state.history.runs.values() if run.diff is not None and run.number < compared.number]
-    if not before:
-        return None
-    what = ", each stage and kernel" if before[-1].comparison is not None and before[-1].comparison.per_kernel else ""
-    return Told(f" run {before[-1].number} was compared before{what}: , goes back to it", "dim")
+    if before:
+        last = before[-1]
+        what = ", each stage and kernel" if last.comparison is not None and last.comparison.per_kernel else ""
+        yield Row("before", words((f"run {last.number} was compared before{what}: , goes back to it", "dim")))

@@ -1,6 +1,7 @@
-"""What is known of one output of a comparison, and where in it is the error? A list over the screen, slice by slice."""
+"""List all figures of one output over the screen, with the map of its errors slice by slice."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import prod
 from pathlib import Path
 from typing import ClassVar
@@ -11,14 +12,21 @@ from idbg.format.glyphs import is_ascii
 from idbg.schema.diff import ErrorMap, TensorDiff
 from idbg.schema.errors import IdbgError
 from idbg.session.store import safe_name
+from idbg.views.diff import tensor_rows
+from idbg.views.tensors import outcome
+from idbg.views.tree import Section
 from idbg_tui.messages import Flash
-from idbg_tui.panes.kernel_diff import detail, heat
+from idbg_tui.panes.kernel_diff import pictures
+from idbg_tui.panes.kernel_diff.overlays import entries
 from idbg_tui.state import queries
 from idbg_tui.state.state import State
+from idbg_tui.widgets import sections
 from idbg_tui.widgets.listing import Entry, Listing, sentences
+from idbg_tui.widgets.section_rows import Look
 
-AskForMap = Callable[[str, tuple[int, ...]], object]
-"""Asks for the error map of an output's slice, which is told by the index of all but its last two dims."""
+RequestMap = Callable[[str, tuple[int, ...]], object]
+"""Requests the error map of an output's slice, given by the index in all but its last two dims."""
+_SHOWN = ("because", "note", "histogram", "map", "figures")  # rows of the view: its figures have the others too
 
 
 def tensor_of(state: State, name: str) -> TensorDiff | None:
@@ -29,8 +37,25 @@ def tensor_of(state: State, name: str) -> TensorDiff | None:
     return next((one for one in tensors if one.name == name), None)
 
 
+def tensor_entries(diff: TensorDiff, error_map: ErrorMap | None, width: int, *, colours: bool = True) -> list[Entry]:
+    """The verdict, every figure, the histogram and the map."""
+    rows = [row for row in tensor_rows(diff, error_map, diff.name) if row.key[1] in _SHOWN]  # type: ignore[index]
+    section = Section("", "", body=tuple(each for row in rows for each in (row.below if row.folds else (row,))))
+    style = {"passed": "clean", "failed": "reject"}.get(outcome(diff), "dim")
+    painted = sections.rows(section, Look(width), partial(pictures.drawn, colours=colours))
+    return [*sentences(_verdict(diff), width, style), *entries(painted)]
+
+
+def _verdict(diff: TensorDiff) -> str:
+    kind = str(diff.reference or "no tensor")
+    if not diff.judged:
+        return f"{diff.name} {kind}: no verdict (yet)"
+    came_to = "passes" if diff.passed else f"fails by: {', '.join(diff.failed_by)}"
+    return f"{diff.name} {kind} {came_to}"
+
+
 class TensorListing(Listing):
-    """One output, looked into; its keys go through the slices of its error map."""
+    """One output; its keys go through the slices of its error map."""
 
     HINTS = ("[ ] slice", "O PNG", "y Y copy", "esc closes")
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -39,10 +64,10 @@ class TensorListing(Listing):
         Binding("O", "screen.save_map", show=False),
     ]
 
-    def __init__(self, output: str, state: State, ask_for_map: AskForMap, folder: Path) -> None:
+    def __init__(self, output: str, state: State, request_map: RequestMap, folder: Path) -> None:
         """`folder` takes the pictures of maps."""
         super().__init__(output, "", self._entries)
-        self._output, self._state, self._ask_for_map, self._folder = output, state, ask_for_map, folder
+        self._output, self._state, self._request_map, self._folder = output, state, request_map, folder
 
     @property
     def error_map(self) -> ErrorMap | None:
@@ -54,11 +79,8 @@ class TensorListing(Listing):
         diff = tensor_of(self._state, self._output)
         if diff is None:
             return list(sentences(f"{self._output} is not in the last comparison", width, "dim"))
-        rows = detail.entries(diff, width)
-        if self.error_map is not None:
-            colours = not (self.app.no_color or self.app.current_theme.ansi or is_ascii())
-            rows += [*sentences("", width), *heat.entries(self.error_map, width, colours=colours)]
-        return rows
+        colours = not (self.app.no_color or self.app.current_theme.ansi or is_ascii())
+        return tensor_entries(diff, self.error_map, width, colours=colours)
 
     def action_slice(self, step: int) -> None:
         """Map the slice before or after the one that is shown."""
@@ -77,7 +99,7 @@ class TensorListing(Listing):
         for size in reversed(leading):
             rest, at = divmod(rest, size)
             index.append(at)
-        self._attempt(lambda: self._ask_for_map(shown.name, tuple(reversed(index))))
+        self._attempt(lambda: self._request_map(shown.name, tuple(reversed(index))))
 
     def action_save_map(self) -> None:
         """Write the map that is shown as a picture into the session's folder."""

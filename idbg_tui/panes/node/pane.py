@@ -1,4 +1,4 @@
-"""What is the selected node, whole, and where can one go from it?"""
+"""The pane Node: all facts of the selected node, and where each leads."""
 
 import textwrap
 

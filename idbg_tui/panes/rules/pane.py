@@ -1,4 +1,4 @@
-"""Which rules are in force, and what does changing one change?"""
+"""The pane Rules: the rules in force, their text, and an editor for both."""
 
 from typing import ClassVar, Literal
 

@@ -1,4 +1,4 @@
-"""What does the selected node look like as source: kernel, wrapper, FX code, the user's Python?"""
+"""The pane Source: the code of the selected node, as kernel, wrapper, FX code and the user's Python."""
 
 from typing import ClassVar
 

@@ -1,7 +1,6 @@
-"""Which switches does torch have, how do they stand, and what is it to compile with next?"""
+"""The pane Switches: torch's settings, their values for the next run, and what two runs differ in."""
 
 import textwrap
-from collections.abc import Hashable
 from dataclasses import replace
 from functools import partial
 from typing import ClassVar
@@ -23,6 +22,7 @@ from idbg.schema.runs import Run
 from idbg.views import compared
 from idbg_tui.messages import DefaultsRequest, EditorRequest, Flash, SwitchRequest
 from idbg_tui.panes.prompting import AskingPane
+from idbg_tui.panes.searchable import FoldingPane
 from idbg_tui.panes.switches.rows import Item, SwitchLines, SwitchRow, items, words
 from idbg_tui.state import queries
 from idbg_tui.state.state import State
@@ -32,7 +32,6 @@ from idbg_tui.widgets.lines import Lines
 from idbg_tui.widgets.listing import Reading
 from idbg_tui.widgets.picker import Picker
 from idbg_tui.widgets.prompt import Prompt
-from idbg_tui.widgets.search import Searching
 from idbg_tui.widgets.section_list import SectionLines
 from idbg_tui.widgets.section_rows import Look
 
@@ -49,7 +48,7 @@ class ComparedLines(SectionLines):
         return ItemList.find(self, text, start)
 
 
-class SwitchesPane(AskingPane, Searching):
+class SwitchesPane(AskingPane, FoldingPane):
     """The switches by group; what is changed is compiled a moment later."""
 
     ID = "switches"
@@ -64,8 +63,6 @@ class SwitchesPane(AskingPane, Searching):
         Binding("space", "flip", show=False),
         Binding("left_square_bracket,right_square_bracket", "view", show=False),
         Binding("J", "pick_runs", show=False),
-        Binding("h,left", "fold(False)", show=False),
-        Binding("l,right", "fold(True)", show=False),
         Binding("ctrl+x,delete", "remove", show=False),
         Binding("Z", "undo_all", show=False),
         Binding("H", "hide", show=False),
@@ -227,21 +224,23 @@ class SwitchesPane(AskingPane, Searching):
 
         self.app.push_screen(Picker("Compare which run?", listed, listed[-2][0]), take_first)
 
-    def action_fold(self, opening: bool) -> None:
-        """Fold or unfold a section of the comparison."""
-        row = self.comparison.chosen if self.comparing else None
-        fold = (row.fold or next(reversed(row.inside), None)) if row is not None else None
-        if row is not None and fold is not None and not (opening and (row.fold is None or row.is_open)):
-            self._turn(fold, closing=not opening and (row.fold is None or row.is_open))
+    @property
+    def sections(self) -> SectionLines:
+        return self.comparison
 
-    def _turn(self, fold: Hashable, *, closing: bool) -> None:
-        rows = self.comparison.items
-        is_open = next((row.is_open for row in rows if row.fold == fold), False)
-        if is_open is closing:
-            self._look = replace(self._look, turned=self._look.turned ^ {fold})
-            self._lay_comparison()
-            at = next((at for at, row in enumerate(self.comparison.items) if row.fold == fold), 0)
-            self.comparison.place_cursor(at)
+    @property
+    def look(self) -> Look:
+        return self._look
+
+    def relist(self, look: Look, words: str = "") -> None:
+        self._look = look
+        self._lay_comparison()
+        if words:
+            self.post_message(Flash(words))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Only the comparison folds."""
+        return self.comparing or action not in ("close", "unfold", "fold_all")
 
     def _open_difference(self) -> None:
         row = self.comparison.chosen
@@ -251,7 +250,7 @@ class SwitchesPane(AskingPane, Searching):
         elif row is not None and row.enter == "edit":
             self.post_message(EditorRequest(row.file, row.line))
         elif row is not None and row.fold is not None:
-            self._turn(row.fold, closing=row.is_open)
+            self.action_fold()
         else:
             self.post_message(Flash("enter on kernels that changed shows both sources, on a line opens it"))
 

@@ -55,9 +55,6 @@ class WhyPane(RowKeys):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left_square_bracket", "view(-1)", show=False),
         Binding("right_square_bracket", "view(1)", show=False),
-        Binding("h,left", "close", show=False),
-        Binding("l,right", "unfold", show=False),
-        Binding("f", "fold_all", show=False),
         Binding("comma", "graph(-1)", show=False),
         Binding("full_stop", "graph(1)", show=False),
         Binding("o", "order", show=False),
@@ -182,7 +179,7 @@ class WhyPane(RowKeys):
         event.stop()
         self.choose_view(event.view)
 
-    def _again(self, look: Look, words: str = "") -> None:
+    def relist(self, look: Look, words: str = "") -> None:
         self._looks[self.view] = look
         self._lay()
         if words:
@@ -190,16 +187,16 @@ class WhyPane(RowKeys):
 
     def seek(self, searched: Searched, text: str, *, done: bool) -> None:
         """List only what has the text."""
-        self._again(replace(self.look, query=text))
+        self.relist(replace(self.look, query=text))
         if text and done:
             self.post_message(Flash(f"only what has {text}; esc shows all"))
         searched.find(text, searched.place)
 
     def action_order(self) -> None:
-        self._again(replace(self.look, order=self.look.order + 1))
+        self.relist(replace(self.look, order=self.look.order + 1))
 
     def action_hide(self) -> None:
-        self._again(replace(self.look, hiding=not self.look.hiding))
+        self.relist(replace(self.look, hiding=not self.look.hiding))
 
     def reveal(self, decision: Decision) -> None:
         """Show the view of a decision, with the cursor on its row; what it is under is unfolded."""
@@ -211,7 +208,7 @@ class WhyPane(RowKeys):
         everything = self._made(state, run, replace(self.look, whole=True))
         found = views.row_of(everything, decision)
         if found is None:
-            self._again(self.look, f"{self.view}: it has no row of its own")
+            self.relist(self.look, f"{self.view}: it has no row of its own")
             return
         row = everything[found]
         for fold in row.inside:
@@ -220,47 +217,21 @@ class WhyPane(RowKeys):
         self._lay()
         self.lines.place_cursor(place_of(self.lines.items, row.key) or 0)
 
-    # ---------------------------------------------------------------- folding
-
-    def action_fold(self) -> None:
-        """Fold or unfold what is under the row; on a row that is under one, that."""
-        row = self.lines.chosen
-        if row is not None and (row.fold is not None or row.inside):
-            self._turn(row.fold if row.fold is not None else row.inside[-1])
-
     def action_close(self) -> None:
-        row = self.lines.chosen
-        if row is None:
-            return
-        if row.blocks:
-            self._again(replace(self.look, focus=flame.stepped(row.blocks, self.look.focus, -1)))
-        elif row.fold is not None and row.is_open:
-            self._turn(row.fold)
-        elif row.inside:
-            self._go_to_fold(row.inside[-1])
+        if not self._step_block(-1):
+            super().action_close()
 
     def action_unfold(self) -> None:
+        if not self._step_block(1):
+            super().action_unfold()
+
+    def _step_block(self, step: int) -> bool:
+        """Move the focus to the next block of a picture's row; whether the cursor is on one."""
         row = self.lines.chosen
-        if row is not None and row.blocks:
-            self._again(replace(self.look, focus=flame.stepped(row.blocks, self.look.focus, 1)))
-        elif row is not None and row.fold is not None and not row.is_open:
-            self._turn(row.fold)
-
-    def action_fold_all(self) -> None:
-        """Fold everything that is open; where nothing is, unfold all."""
-        folding = [row for row in self.lines.items if row.fold is not None]
-        opened = [row.fold for row in folding if row.is_open]
-        turning = opened or [row.fold for row in folding]
-        self._again(replace(self.look, turned=self.look.turned ^ frozenset(turning)))
-
-    def _turn(self, fold: object) -> None:
-        self._again(replace(self.look, turned=self.look.turned ^ {fold}))
-        self._go_to_fold(fold)
-
-    def _go_to_fold(self, fold: object) -> None:
-        row = next((at for at, row in enumerate(self.lines.items) if row.fold == fold), None)
-        if row is not None:
-            self.lines.place_cursor(row)
+        if row is None or not row.blocks:
+            return False
+        self.relist(replace(self.look, focus=flame.stepped(row.blocks, self.look.focus, step)))
+        return True
 
     # ---------------------------------------------------------------- where rows lead
 
@@ -269,7 +240,7 @@ class WhyPane(RowKeys):
         row = self.lines.chosen
         if row is not None and row.blocks:
             middle = flame.middle_of(self.lines.items, self.look.focus)
-            self._again(replace(self.look, focus=flame.nearest(row.blocks, middle)))
+            self.relist(replace(self.look, focus=flame.nearest(row.blocks, middle)))
         elif row is not None:
             self._follow(row)
 
@@ -305,6 +276,6 @@ class WhyPane(RowKeys):
             self.action_fold()
         elif row.blocks:
             focus = next((block.id for block in row.blocks if block.id == self.look.focus), row.blocks[0].id)
-            self._again(replace(self.look, focus=focus, zoom=0 if focus in (self.look.zoom, 0) else focus))
+            self.relist(replace(self.look, focus=focus, zoom=0 if focus in (self.look.zoom, 0) else focus))
         else:
             self.post_message(Flash("this row leads nowhere: enter on a row with a sign before it unfolds it"))

@@ -14,14 +14,14 @@ from idbg_tui.messages import (
     TraceRequest,
     TryRequest,
 )
-from idbg_tui.panes.searchable import FindingPane
+from idbg_tui.panes.searchable import FoldingPane
 from idbg_tui.panes.why.views import VIEWS, ViewName
 from idbg_tui.state.state import State
 from idbg_tui.widgets.section_list import SectionLines
 from idbg_tui.widgets.section_rows import Row
 
 
-class RowKeys(FindingPane):
+class RowKeys(FoldingPane):
     """A pane of rows, each of which is about something."""
 
     def __init__(self, lines: SectionLines, *, id: str | None = None) -> None:
@@ -30,6 +30,10 @@ class RowKeys(FindingPane):
         self.view: ViewName = VIEWS[0]
         self._state: State | None = None
         self._marked: NodeId | Kernel | None = None
+
+    @property
+    def sections(self) -> SectionLines:
+        return self.lines
 
     @property
     def _run(self) -> Run | None:

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Literal
 
 from idbg import views
-from idbg.format import file_names
 from idbg.schema.decisions.decision import Decision, Kind
 from idbg.schema.runs import Run
 from idbg.views import tree
@@ -59,7 +58,7 @@ def _listed(name: ViewName, run: Run, look: Look) -> Sequence[Row]:
     options = Options(everything, look.hiding, look.order, look.now, look.typical, look.earlier)
     shown = [views.view(part).view(run, options) for part in PARTS.get(name, (name,))]
     if (found := pattern(look.query)) is not None:
-        shown = [tree.having(each, lambda row: bool(found.search(_searched(row, look)))) for each in shown]
+        shown = [tree.having(each, lambda row: bool(found.search(sections.searched(row, look)))) for each in shown]
         look = replace(look, whole=True)
     rows = Rows()
     if any(section.body for section in shown):
@@ -74,19 +73,6 @@ def _listed(name: ViewName, run: Run, look: Look) -> Sequence[Row]:
 def count(name: ViewName, run: Run) -> int:
     """What stands beside the view's name."""
     return views.view(PARTS.get(name, (name,))[0]).count(run)
-
-
-def _searched(row: tree.Row, look: Look) -> str:
-    """What a search looks through: the row's words, the texts and places in its cells, and its code."""
-    parts = [_text(part, look) if isinstance(part, tree.Place) else part.text for part in row.words]
-    for cell in row.cells:
-        if cell.value and not isinstance(cell.value, int | float):
-            parts += "  ", cell.value if isinstance(cell.value, str) else _text(cell.value, look)
-    return "".join((*parts, "\n", row.code)) if row.code else "".join(parts)
-
-
-def _text(place: tree.Place, look: Look) -> str:
-    return file_names.place(place.file, place.line, look.files)
 
 
 def empty(name: ViewName, run: Run | None) -> str:

@@ -2,14 +2,13 @@
 
 from pathlib import Path
 
+from idbg_tui.panes.kernel_diff.lines import DiffLines
 from textual.widgets import Input
 
 from idbg.engine import lowered
 from idbg_tui.messages import LineChosen
 from idbg_tui.panes.benchmarks import charts
 from idbg_tui.panes.graph.rows import GraphLines
-from idbg_tui.panes.kernel_diff.lines import DiffLines
-from idbg_tui.panes.kernel_diff.rows import Heads
 from tests.harness.recorded import app_of, state_of
 from tests.harness.screen import SMALL, WIDE, bar, settle, until
 
@@ -67,8 +66,8 @@ async def test_the_cursor_goes_over_heads(tmp_path: Path) -> None:
         for _ in range(len(lines.items)):
             on.append(lines.items[lines.cursor])
             await pilot.press("j")
-        assert any(isinstance(item, Heads) for item in lines.items)
-        assert not any(isinstance(item, Heads) for item in on)
+        assert any(item.head for item in lines.items)
+        assert not any(item.head for item in on)
         assert lines.cursor == len(lines.items) - 1
 
 

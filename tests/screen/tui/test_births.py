@@ -5,7 +5,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from idbg.schema.faults import NanOrigin
-from idbg_tui.panes.kernel_diff.rows import Told
+from idbg_tui.panes.kernel_diff.rows import root
 from idbg_tui.state import queries
 from tests.harness.compared import report
 from tests.harness.recorded import app_of
@@ -53,10 +53,10 @@ async def test_enter_leads_to_where_it_is_born(tmp_path: Path) -> None:
         pane.show(app.state)
         await settle(pilot)
         lines = pane.lines  # type: ignore[attr-defined]
-        said = " ".join(one.text.strip() for one in lines.items if isinstance(one, Told) and one.birth is eagers)
-        assert said.startswith("NaN is born in eager at planted.py:")
-        for birth in (eagers, kernels):
-            row = next(at for at, one in enumerate(lines.items) if isinstance(one, Told) and one.birth is birth)
+        row = next(at for at, one in enumerate(lines.items) if root(one.key) == ("nan", 0))
+        assert lines.text(row).strip().startswith("NaN is born in eager at tests/recordings/planted.py:")
+        for number, birth in enumerate((eagers, kernels)):
+            row = next(at for at, one in enumerate(lines.items) if root(one.key) == ("nan", number))
             lines.place_cursor(row)
             await pilot.press("5", "enter")
             await settle(pilot)

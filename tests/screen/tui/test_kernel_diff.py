@@ -16,16 +16,15 @@ from idbg.schema.diff import (
     DiffReport,
     KernelError,
     SideResult,
-    TensorDiff,
 )
 from idbg.schema.programs import Failure
 from idbg.views.tensors import spot
 from idbg_tui.app import IdbgApp
-from idbg_tui.panes.kernel_diff.rows import Told, items
 from idbg_tui.panes.node import facts
 from idbg_tui.state import queries
 from idbg_tui.widgets.listing import Listing
-from tests.harness.compared import report
+from tests.harness.compared import report, row_of
+from tests.harness.compared import texts as listed_texts
 from tests.harness.recorded import app_of, state_of
 from tests.harness.screen import SMALL, WIDE, bar, settle, texts
 
@@ -57,12 +56,23 @@ async def test_the_verdict_the_outputs_and_the_first_bad_kernel_are_listed(tmp_p
         await pilot.press("z")
         await settle(pilot)
         rows = texts(app, "kernel_diff")
-        assert rows[0].startswith(" ✘ aot does not agree with eager, against float64")
-        late = next(row for row in rows if row.startswith(' ✘ out["late"]'))
-        assert re.search(r"\[\d, \d+, \d+\]: [\d.]+, wanted [\d.]+  by rmse, maximum", late)
-        early = next(row for row in rows if row.startswith(' ✔ out["early"]'))
+        assert rows[0].split() == [
+            "✘",
+            "1",
+            "tensor",
+            "failed",
+            "aot",
+            "against",
+            "eager",
+            "held",
+            "against",
+            "float64",
+        ]
+        late = next(row for row in rows if '✘ out["late"]' in row)
+        assert re.search(r"by rmse, maximum.*  \[\d, \d+, \d+\]: [\d.]+, wanted [\d.]+", late)
+        early = next(row for row in rows if '✔ out["early"]' in row)
         assert rows.index(late) < rows.index(early)
-        culprits = [row for row in rows if row.startswith(" ✘ cpp_fused")]
+        culprits = [row for row in rows if "✘ cpp_fused" in row]
         assert len(culprits) == 1 and "planted.py:18" in culprits[0]
         assert app.body.panes["kernel_diff"].mark == "✘"
 
@@ -71,7 +81,7 @@ async def test_enter_on_a_kernel_goes_to_its_source_and_its_node(tmp_path: Path)
     async with opened(tmp_path) as (app, pilot):
         bad = culprit()
         lines = app.body.panes["kernel_diff"].lines  # type: ignore[attr-defined]
-        lines.place_cursor(lines.items.index(bad))
+        lines.place_cursor(row_of(lines, report(), bad))
         await pilot.press("enter")
         await settle(pilot)
         assert app.body.current == "source"
@@ -83,7 +93,7 @@ async def test_enter_on_an_output_shows_every_metric_and_where_the_error_lies(tm
     async with opened(tmp_path) as (app, pilot):
         lines = app.body.panes["kernel_diff"].lines  # type: ignore[attr-defined]
         diff = next(one for one in report().outputs if not one.passed)
-        lines.place_cursor(lines.items.index(diff))
+        lines.place_cursor(row_of(lines, report(), diff))
         await pilot.press("enter")
         await pilot.pause()
         rows = "\n".join(listed(app))
@@ -102,13 +112,14 @@ async def test_only_what_failed_and_the_worst_first(tmp_path: Path) -> None:
         assert not any('out["early"]' in row for row in texts(app, "kernel_diff"))
         await pilot.press("H", "o")
         await settle(pilot)
-        kernels = [row for row in app.body.panes["kernel_diff"].lines.items if isinstance(row, KernelError)]  # type: ignore[attr-defined]
-        errors = [row.error or 0.0 for row in kernels]
-        assert errors == sorted(errors, reverse=True)
+        lines = app.body.panes["kernel_diff"].lines  # type: ignore[attr-defined]
+        kernels = [row.key[1] for row in lines.items if isinstance(row.key, tuple) and row.key[0] == "launch"]
+        errors = [report().kernels[at].error or 0.0 for at in kernels]
+        assert len(errors) == 6 and errors == sorted(errors, reverse=True)
         await pilot.press("o", "o")  # of these none has an error of its own: it was recorded before there was one
         await settle(pilot)
-        tensors = [row for row in app.body.panes["kernel_diff"].lines.items if isinstance(row, TensorDiff)]  # type: ignore[attr-defined]
-        assert tuple(tensors) == report().outputs
+        outputs = [row.key[1] for row in lines.items if isinstance(row.key, tuple) and row.key[0] == "output"]
+        assert outputs == [0, 1]
 
 
 async def test_the_chart_marks_the_bad_kernel_and_gives_the_figures(tmp_path: Path) -> None:
@@ -150,16 +161,17 @@ async def test_the_chart_opens_at_its_top_and_leads_to_the_first_bad_kernel(tmp_
 async def test_a_filter_lists_only_what_has_the_text_and_escape_shows_all(tmp_path: Path) -> None:
     async with opened(tmp_path) as (app, pilot):
         lines = app.body.panes["kernel_diff"].lines  # type: ignore[attr-defined]
-        everything = list(lines.items)
+        everything = [lines.text(row) for row in range(lines.row_count)]
         await pilot.press("slash", *"early", "enter")
         await settle(pilot)
         assert 'out["early"]' in lines.searched(lines.cursor)
-        assert [row.name for row in lines.items if isinstance(row, TensorDiff | KernelError)] == ['out["early"]']
-        assert "2 outputs, 1 failed; 1 with early" in "\n".join(texts(app, "kernel_diff"))
+        rows = texts(app, "kernel_diff")
+        assert not any('out["late"]' in row or "cpp_fused" in row.split("first bad")[0] for row in rows)
+        assert any(row.strip() == "1 of 8 rows with early" for row in rows)
         assert "only what has early" in bar(app, "footer")
         await pilot.press("escape")
         await settle(pilot)
-        assert lines.items == everything
+        assert [lines.text(row) for row in range(lines.row_count)] == everything
 
 
 @pytest.mark.parametrize("size", [SMALL, (110, 32), WIDE])
@@ -169,13 +181,17 @@ async def test_figures_places_and_values_are_whole_at_every_size(tmp_path: Path,
         await settle(pilot)
         rows = texts(app, "kernel_diff")
         assert all(len(row) <= size[0] for row in rows)
-        told = next(row for row in rows if row.startswith(" ✘ cpp"))
-        assert figure(culprit().error) in told
-        assert "planted.py:18" in told
+        bad = next(row for row in rows if "✘ cpp" in row)
+        assert column_figure(culprit().error) in bad
+        assert "planted.py:18" in bad
         late = next(diff for diff in report().outputs if not diff.passed)
         assert late.worst is not None
-        row = next(row for row in rows if row.startswith(' ✘ out["late"]'))
-        assert spot(late.worst) in row and column_figure(late.max_abs) in row
+        await pilot.press("g")
+        await settle(pilot)
+        rows = texts(app, "kernel_diff")
+        row = next(row for row in rows if '✘ out["late"]' in row)
+        assert column_figure(late.max_abs) in row
+        assert spot(late.worst) in row or any(f"worst: {spot(late.worst)}" in row for row in rows)
 
 
 async def test_no_figure_of_an_output_is_cut_on_a_small_screen(tmp_path: Path) -> None:
@@ -215,8 +231,11 @@ def failed_side() -> DiffReport:
 
 
 def test_a_side_that_failed_is_told_before_anything_else_with_the_compilers_first_error() -> None:
-    told = [one for one in items(failed_side()) if isinstance(one, Told)]
-    assert told[1].text == "   inductor failed: CppCompileError: C++ compile error: no such type"
+    first, second, third, *_ = listed_texts(failed_side())
+    assert (
+        first.strip().startswith("✘ not compared") and "inductor failed: CppCompileError: C++ compile error" in second
+    )
+    assert "error: no such type" in third
 
 
 async def test_enter_on_a_side_that_failed_shows_the_whole_failure(tmp_path: Path) -> None:
@@ -226,7 +245,7 @@ async def test_enter_on_a_side_that_failed_shows_the_whole_failure(tmp_path: Pat
         compared.diff = failed_side()
         pane = app.body.panes["kernel_diff"]
         pane.show(app.state)
-        await pilot.press("g", "j", "enter")
+        await pilot.press("g", "j", "j", "enter")
         await settle(pilot)
         rows = "\n".join(listed(app))
         for line in (*FAILURE.message.split("\n"), FAILURE.hint, "/tmp/a.cpp:3", "  somewhere"):
@@ -247,12 +266,13 @@ async def test_what_one_comparison_found_is_still_there_after_the_next(tmp_path:
         )
         await settle(pilot)
         rows = texts(app, "kernel_diff")
-        assert "run 1 was compared before, each stage and kernel: , goes back to it" in rows[0]
+        assert "run 1 was compared before, each stage and kernel: , goes back to it" in rows[1]
         assert not any("cpp_fused" in row for row in rows)
         await pilot.press("comma")
         await settle(pilot)
-        rows = texts(app, "kernel_diff")
-        assert "this is run 1; run 9 was compared after it" in rows[0] and queries.compared_run(app.state) is first
+        lines = app.body.panes["kernel_diff"].lines  # type: ignore[attr-defined]
+        rows = [lines.text(row) for row in range(lines.row_count)]
+        assert "this is run 1; run 9 was compared after it" in rows[1] and queries.compared_run(app.state) is first
         assert any("cpp_fused" in row for row in rows)
         await pilot.press("comma")
         assert "no comparison before this one" in bar(app, "footer")

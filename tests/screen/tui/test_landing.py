@@ -4,7 +4,7 @@ from pathlib import Path
 
 from idbg.reports.diff import summary
 from idbg.views.blame import faithful_to
-from idbg_tui.panes.kernel_diff.lines import DiffLines
+from idbg_tui.panes.kernel_diff.pane import DiffLines
 from idbg_tui.state import queries
 from idbg_tui.widgets.listing import Listing
 from tests.harness.recorded import app_of, state_of
@@ -16,7 +16,9 @@ async def test_a_comparison_lands_on_the_first_bad_kernel(tmp_path: Path) -> Non
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
         lines = app.body.query_one(DiffLines)
-        assert lines.culprit is not None and lines.items[lines.cursor] is lines.culprit
+        compared = queries.compared_run(app.state)
+        assert compared is not None and compared.diff is not None and compared.diff.culprit is not None
+        assert lines.items[lines.cursor].key == ("launch", compared.diff.first_bad_kernel)
         await pilot.press("5", "g")
         app.state.versions.run += 1
         app.show()
@@ -32,10 +34,11 @@ async def test_a_recorded_comparison_that_a_pass_made_wrong_is_told_whole(tmp_pa
         await settle(pilot)
         rows = texts(app, "kernel_diff")
         assert rows[1].strip() == (
-            "wrong since post-grad: `mul` (wrong_pass.py:29), made by post_grad_custom_post_pass; kernels are faithful"
+            "wrong since post-grad: `mul` (tests/recordings/wrong_pass.py:29), made by post_grad_custom_post_pass; "
+            "kernels are faithful"
         )
         lines = app.body.query_one(DiffLines)
-        assert rows[lines.cursor].startswith(" ✘ post-grad") and "(wrong_pass.py:10)" in rows[lines.cursor]
+        assert "✘ post-grad" in rows[lines.cursor] and "(tests/recordings/wrong_pass.py:10)" in rows[lines.cursor + 1]
         await pilot.press("p")
         await settle(pilot)
         assert isinstance(app.screen, Listing)

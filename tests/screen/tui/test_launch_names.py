@@ -1,31 +1,15 @@
-"""Launches of one kernel are told apart in a comparison's list."""
+"""Launches of one kernel have different names in a comparison's list."""
 
 from msgspec.structs import replace
 
 from idbg.reports.diff import summary
-from idbg.schema.diff import DiffReport, KernelError
 from idbg.views.launches import kernels_sentence
-from idbg_tui.panes.kernel_diff.launches import kernel_columns, kernel_row
-from idbg_tui.panes.kernel_diff.rows import Shown, items
-from idbg_tui.state import queries
-from tests.harness.recorded import state_of
-
-
-def report() -> DiffReport:
-    compared = queries.compared_run(state_of("planted"))
-    assert compared is not None and compared.diff is not None
-    return compared.diff
-
-
-def rows(found: DiffReport) -> list[str]:
-    listed = items(found, Shown("as they come"))
-    columns = kernel_columns(listed, 160)
-    drawn = [kernel_row(one, columns, culprit=False) for one in listed if isinstance(one, KernelError)]
-    return ["".join(part for part, _ in row) for row in drawn]
+from tests.harness.compared import report, rows
 
 
 def test_a_name_that_repeats_is_shown_with_its_launch() -> None:
-    shown = [row.split()[0] if row[1] == " " else row.split()[1] for row in rows(report())]
+    listed = [row for row in rows(report()) if isinstance(row.key, tuple) and row.key[0] == "launch"]
+    shown = ["".join(text for text, _ in row.draw(160)).split()[1] for row in listed]
     assert [name for name in shown if "extern" in name] == [f"extern_kernels.mm:{number}" for number in (1, 3, 5)]
     assert len(set(shown)) == len(shown) and not any(":" in name for name in shown if "cpp_fused" in name)
 

@@ -14,6 +14,7 @@ from idbg_tui.panes.node import facts
 from idbg_tui.panes.source import sheets
 from idbg_tui.state import navigation, queries
 from idbg_tui.state.state import State
+from tests.harness.compared import row_of
 from tests.harness.recorded import app_of, state_of
 from tests.harness.screen import settle, until
 
@@ -151,7 +152,7 @@ async def test_enter_in_the_comparison_goes_to_the_launch_in_the_row(tmp_path: P
             await pilot.press("5")
             await settle(pilot)
             lines = app.body.panes["kernel_diff"].lines  # type: ignore[attr-defined]
-            lines.place_cursor(lines.items.index(one))
+            lines.place_cursor(row_of(lines, report, one))
             lines.action_open()
             await until(pilot, lambda one=one: app.state.launch is not None and app.state.launch.handle == one.handle)  # type: ignore[misc]
 

@@ -18,6 +18,7 @@ from idbg_tui.app import IdbgApp
 from idbg_tui.palette import IdbgCommands
 from idbg_tui.state import repro_targets
 from idbg_tui.state.state import State
+from tests.harness.compared import row_of
 from tests.harness.live import FakeSession, living
 from tests.harness.recorded import INFERENCE, chain
 from tests.harness.screen import WIDE, bar, settle
@@ -120,7 +121,8 @@ async def test_in_a_comparison_each_row_asks_for_what_it_shows() -> None:
     async with opened(events.Compared(run=1, report=WRONG)) as (app, session, pilot):
         await pilot.press("5", "z")
         lines = app.body.panes["kernel_diff"].lines  # type: ignore[attr-defined]
-        rows = {getattr(item, "name", ""): row for row, item in enumerate(lines.items)}
+        subjects: list[TensorDiff | KernelError] = [*WRONG.outputs, *WRONG.kernels]
+        rows = {about.name: row_of(lines, WRONG, about) for about in subjects}
         wanted = {
             ("out", "x"): "minify wrong 1 try",
             ("out", "X"): "minify wrong",

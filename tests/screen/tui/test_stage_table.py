@@ -9,19 +9,17 @@ from msgspec.structs import replace
 from textual.pilot import Pilot
 
 from idbg.format.amounts import column_figure
-from idbg.schema.diff import DiffReport, KernelError, TensorDiff
+from idbg.schema.blame import StageError
+from idbg.schema.diff import DiffReport, TensorDiff
 from idbg.schema.graphs import NodeId
 from idbg_tui.app import IdbgApp
 from idbg_tui.controllers.routes import MessageRoutes
-from idbg_tui.panes.kernel_diff.lines import DiffLines
-from idbg_tui.panes.kernel_diff.rows import Shown, Told, items
-from idbg_tui.panes.kernel_diff.stages import StageColumns, StageRow, stage_row, stage_rows
+from idbg_tui.panes.kernel_diff.pane import DiffLines, KernelDiffPane
 from idbg_tui.panes.node import facts
 from idbg_tui.status_bar import flashes
 from idbg_tui.widgets.listing import Listing
 from tests.harness.blamed import (
     DIFF,
-    GUILTY,
     RECORDED,
     app_comparing,
     by_a_pass,
@@ -30,9 +28,14 @@ from tests.harness.blamed import (
     report,
     unjudged,
 )
+from tests.harness.compared import row_of, rows, subjects
+from tests.harness.compared import texts as listed_texts
 from tests.harness.screen import SMALL, WIDE, bar, settle, texts, until
 
-SENTENCE = "wrong since post-grad: `mul_1` (planted.py:18), made by post_grad_custom_post_pass; kernels are faithful"
+SENTENCE = (
+    "wrong since post-grad: `mul_1` (tests/recordings/planted.py:18), made by post_grad_custom_post_pass; "
+    "kernels are faithful"
+)
 WHY = "its dtype has no float64"
 
 
@@ -48,25 +51,30 @@ async def opened(
         yield app, pilot, app.body.query_one(DiffLines)
 
 
+def subject(app: IdbgApp) -> object:
+    """What the row under the cursor is about."""
+    return app.body.query_one(KernelDiffPane).subject
+
+
 def listed(app: IdbgApp) -> list[str]:
     assert isinstance(app.screen, Listing)
     lines = app.screen.lines
     return [lines.text(row) for row in range(lines.row_count)]
 
 
-async def test_the_sentence_is_at_the_top_and_the_cursor_on_the_guilty_stage(tmp_path: Path) -> None:
+async def test_the_sentence_is_at_the_top_and_the_cursor_on_the_first_wrong_stage(tmp_path: Path) -> None:
     async with opened(tmp_path, recorded_by_a_pass()) as (app, _, lines):
         rows = texts(app, "kernel_diff")
         assert rows[1].strip() == SENTENCE
-        chosen = lines.chosen
-        assert isinstance(chosen, StageRow) and chosen.stage == RECORDED
-        assert rows[lines.cursor].split() == [
-            *("✘", "post-grad", "3.0e-04", "3.0e-04", "mul_1", "planted.py:18"),
-            *("post_grad_custom_post_pass", "(plant.py:9)"),
-        ]
+        assert subject(app) == RECORDED
+        assert rows[lines.cursor].split() == ["▾", "✘", "post-grad", "3.0e-04", "3.0e-04", "mul_1", "planted.py:18"]
+        assert rows[lines.cursor + 1].strip().startswith("made by post_grad_custom_post_pass (tests/plant.py:9)")
         stages, outputs = (next(at for at, row in enumerate(rows) if what in row) for what in ("7 stages", "2 outputs"))
         assert stages < lines.cursor < outputs
-        assert flashes.of_comparison(app.state) == (f"{SENTENCE}: enter goes there", "error")
+        assert flashes.of_comparison(app.state) == (
+            f"{SENTENCE.replace('tests/recordings/', '')}: enter goes there",
+            "error",
+        )
 
 
 async def test_the_header_says_since_which_stage_a_run_is_wrong(tmp_path: Path) -> None:
@@ -74,7 +82,7 @@ async def test_the_header_says_since_which_stage_a_run_is_wrong(tmp_path: Path) 
         assert "✘ 1 of 2 tensors wrong since post-grad" in bar(app, "header")
 
 
-async def test_enter_on_the_guilty_stage_goes_to_its_node(tmp_path: Path) -> None:
+async def test_enter_on_the_first_wrong_stage_goes_to_its_node(tmp_path: Path) -> None:
     async with opened(tmp_path, recorded_by_a_pass()) as (app, pilot, _):
         await pilot.press("enter")
         await settle(pilot)
@@ -111,7 +119,8 @@ async def test_a_node_that_is_in_no_shown_graph_leads_to_the_one_above(tmp_path:
 async def test_enter_on_a_guilty_row_of_kernels_goes_to_the_kernel(tmp_path: Path) -> None:
     found = recorded_by_a_kernel()
     async with opened(tmp_path, found) as (app, pilot, lines):
-        assert isinstance(lines.chosen, StageRow) and lines.chosen.stage.stage == "kernels"
+        chosen = subject(app)
+        assert isinstance(chosen, StageError) and chosen.stage == "kernels" and lines.row_count
         await pilot.press("enter")
         await settle(pilot)
         assert app.body.current == "source"
@@ -129,7 +138,7 @@ async def test_p_shows_what_the_pass_did_and_a_line_of_it_leads_to_its_node(
         await settle(pilot)
         rows = listed(app)
         assert rows[0].strip() == (
-            "post-grad: made by post_grad_custom_post_pass (plant.py:9): without it the outputs are right"
+            "post-grad: made by post_grad_custom_post_pass (tests/plant.py:9): without it the outputs are right"
         )
         diff = DIFF.replace("mul_3", "mul_1")
         assert [row.strip() for row in rows[1:]] == [line.strip() for line in diff.splitlines()]
@@ -157,55 +166,61 @@ async def test_p_says_why_there_is_no_pass_to_show(tmp_path: Path) -> None:
 async def test_e_opens_what_made_it_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[str, int]] = []
     monkeypatch.setattr(MessageRoutes, "on_editor_request", lambda _, asks: asked.append((asks.path, asks.line)))
-    async with opened(tmp_path, recorded_by_a_pass()) as (_, pilot, lines):
+    found = recorded_by_a_pass()
+    async with opened(tmp_path, found) as (_, pilot, lines):
         await pilot.press("e")
         await settle(pilot)
-        lines.place_cursor(next(row for row, item in enumerate(lines.items) if isinstance(item, KernelError)))
+        lines.place_cursor(row_of(lines, found, found.kernels[0]))
         await pilot.press("e")
         await until(pilot, lambda: len(asked) == 2)
         assert asked == [("tests/plant.py", 9), ("tests/recordings/planted.py", 17)]
 
 
-async def test_a_stage_that_was_not_judged_says_why_and_is_looked_into(tmp_path: Path) -> None:
+async def test_a_stage_that_was_not_judged_says_why_and_is_unfolded(tmp_path: Path) -> None:
     found = recorded_by_a_pass()
     stages = (unjudged("joint", "what is below is right"), *found.stages[-2:-1], unjudged("kernels", WHY))
-    async with opened(tmp_path, replace(found, stages=stages)) as (app, pilot, lines):
-        row = [at for at, item in enumerate(lines.items) if isinstance(item, StageRow)][-1]
-        assert "…" in lines.text(row) and lines.text(row).endswith(f"not judged: {WHY}")
-        assert {style for _, style in lines.draw(lines.items[row], 120)} == {"dim"}
+    found = replace(found, stages=stages)
+    async with opened(tmp_path, found) as (app, pilot, lines):
+        row = row_of(lines, found, found.stages[-1])
+        assert "…" in lines.text(row) and lines.text(row + 1).strip() == f"not judged: {WHY}"
+        assert {style for _, style in lines.draw(lines.items[row], 120)} <= {"", "dim", "accent"}
         assert "3 stages, 1 wrong, 2 not judged" in "\n".join(texts(app, "kernel_diff"))
         lines.place_cursor(row)
         await pilot.press("enter")
         await settle(pilot)
-        assert f"kernels: not judged: {WHY}" in listed(app)[0]
+        assert not any(f"not judged: {WHY}" in text for text in texts(app, "kernel_diff"))
+        await pilot.press("l")
+        await settle(pilot)
+        assert any(f"not judged: {WHY}" in text for text in texts(app, "kernel_diff"))
 
 
 async def test_stages_are_filtered_ordered_and_copied_as_the_other_rows(tmp_path: Path) -> None:
-    async with opened(tmp_path, recorded_by_a_pass()) as (app, pilot, lines):
+    found = recorded_by_a_pass()
+    async with opened(tmp_path, found) as (app, pilot, lines):
 
-        def names() -> list[str]:
-            return [item.cells.stage for item in lines.items if isinstance(item, StageRow)]
+        def stages() -> list[str]:
+            keys = [item.key for item in lines.items if isinstance(item.key, tuple) and item.key[0] == "stage"]
+            return [str(key[2]) for key in keys]
 
-        assert names()[:2] == ["dynamo", "pre-grad"] and len(names()) == 7
+        assert stages()[:2] == ["dynamo", "pre_grad"] and len(stages()) == 7
         await pilot.press("H")
         await settle(pilot)
-        assert names() == ["post-grad"]
+        assert stages() == ["post_grad"]
         await pilot.press("H", "o")
         await settle(pilot)
-        assert names()[0] == "post-grad" and names()[-1] == "dynamo"
+        assert stages()[0] == "post_grad" and stages()[-1] == "dynamo"
         await pilot.press("slash", *"custom_post", "enter")
         await settle(pilot)
-        assert names() == ["post-grad"] and "7 stages, 1 wrong; 1 with custom_post" in "\n".join(
-            texts(app, "kernel_diff")
-        )
+        assert stages() == ["post_grad"] and "1 of 15 rows with custom_post" in "\n".join(texts(app, "kernel_diff"))
         text, what = lines.copied(lines.cursor)
-        assert "post_grad_custom_post_pass (plant.py:9)" in text and what == "this row"
+        assert "post-grad" in text and "planted.py:18" in text and what == "this row"
 
 
 async def test_kernels_of_a_wrong_graph_are_called_faithful(tmp_path: Path) -> None:
-    async with opened(tmp_path, recorded_by_a_pass()) as (_, _, lines):
-        kernels = [row for row, item in enumerate(lines.items) if isinstance(item, KernelError)]
-        assert kernels and all("faithful → post-grad" in lines.text(row) for row in kernels)
+    found = recorded_by_a_pass()
+    async with opened(tmp_path, found) as (_, _, lines):
+        kernels = [lines.text(row_of(lines, found, kernel)) for kernel in found.kernels]
+        assert kernels and all("→" in text and "faithful to post-grad" in text for text in kernels)
     async with opened(tmp_path / "..", recorded_by_a_kernel()) as (_, _, lines):
         assert not any("faithful" in lines.text(row) for row in range(len(lines.items)))
 
@@ -216,38 +231,39 @@ async def test_no_figure_and_no_place_is_cut_at_any_size(tmp_path: Path, size: t
     async with opened(tmp_path, found, size) as (app, _, lines):
         rows = texts(app, "kernel_diff")
         assert all(len(row) <= size[0] for row in rows)
-        (row,) = (row for row in rows if row.startswith(" ✘ post-grad"))
-        assert row.split()[2:6] == ["3.0e-04", "3.0e-04", "mul_1", "planted.py:18"]
-        kernel = "".join(text for text, _ in lines.draw(found.kernels[3], lines.line_width))
+        (row,) = (row for row in rows if "✘ post-grad" in row)
+        assert row.split()[3:] == ["3.0e-04", "3.0e-04", "mul_1", "planted.py:18"]
+        item = lines.items[row_of(lines, found, found.kernels[3])]
+        kernel = "".join(text for text, _ in lines.draw(item, lines.line_width))
         assert len(kernel) <= lines.line_width and column_figure(found.kernels[3].error) in kernel
-        assert "planted.py:18" in kernel and "→ post-grad" in kernel
-        assert lines.items[lines.cursor] is lines.items[lines.guilty_row or 0]
+        assert "planted.py:18" in kernel and "→" in kernel
+        assert subject(app) == RECORDED
 
 
 async def test_what_fails_by_no_stage_and_no_kernel_lands_on_the_output(tmp_path: Path) -> None:
     found = replace(recorded_by_a_pass(), stages=())
-    async with opened(tmp_path, found) as (_, _, lines):
-        assert isinstance(lines.chosen, TensorDiff) and lines.chosen.failed
+    async with opened(tmp_path, found) as (app, _, _):
+        chosen = subject(app)
+        assert isinstance(chosen, TensorDiff) and chosen.failed
 
 
 def test_a_comparison_that_passed_shows_its_stages_quietly() -> None:
     found = replace(by_a_pass(), verdict="passed", outputs=(), kernels=())
-    rows = stage_rows(found)
-    styles = {style for row in rows for _, style in stage_row(row, StageColumns.of(rows, 120))}
-    assert styles <= {"", "dim"} and not any(row.wrong for row in rows)
-    assert [one.text for one in items(found) if isinstance(one, Told)][1:] == [" 7 stages"]
+    listed = [row for row in rows(found) if isinstance(row.key, tuple) and row.key[0] == "stage"]
+    assert len(listed) == 7 and "reject" not in {style for row in listed for _, style in row.draw(120)}
+    assert any(text.split("  ")[0].strip() == "7 stages" for text in listed_texts(found))
+    assert all(isinstance(about, StageError) for about in subjects(found))
 
 
-def test_a_comparison_that_did_not_ask_names_the_key_that_does() -> None:
+def test_a_comparison_without_stages_names_the_key_that_compares_them() -> None:
     plain = report(kernels=(), stages=())
-    told = [one.text.strip() for one in items(plain, Shown(), "D") if isinstance(one, Told)]
-    assert told[1] == "where they go wrong is not known: D says which stage, node, pass or kernel"
-    assert not any("asked" in one.text for one in items(by_a_pass(), Shown(), "D") if isinstance(one, Told))
+    shown = [text.strip() for text in listed_texts(plain, key="D")]
+    assert shown[1] == "where they go wrong is not known: D says which stage, node, pass or kernel"
+    assert not any("is not known: D" in text for text in listed_texts(by_a_pass(), key="D"))
 
 
-def test_in_little_room_what_made_it_gives_way_first() -> None:
-    rows = [StageRow(GUILTY, stage_rows(by_a_pass())[5].cells)]
+def test_in_little_room_figures_and_places_stay() -> None:
     for width in (60, 78, 100, 140):
-        text = "".join(part for part, _ in stage_row(rows[0], StageColumns.of(rows, width)))
-        assert len(text) <= width and "mul_3" in text and "plant.py:21" in text and text.count("3.0e-04") == 2
-    assert "(plant.py:9)" in text
+        text = next(text for text in listed_texts(by_a_pass(), width=width) if "✘ post-grad" in text)
+        assert len(text) <= width and "mul_3" in text and "plant.py:21" in text
+        assert text.count("3.0e-04") == (2 if width > 60 else 1)

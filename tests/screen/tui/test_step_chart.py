@@ -8,9 +8,9 @@ from textual.pilot import Pilot
 
 from idbg.schema.diff import Comparison, DiffReport
 from idbg.schema.steps import StepDistance, TrainingSteps
-from idbg_tui.panes.kernel_diff import step_chart
-from idbg_tui.panes.kernel_diff.rows import Told, items
-from tests.harness.compared import report
+from idbg_tui.panes.kernel_diff import overlays
+from idbg_tui.widgets.section_rows import Look
+from tests.harness.compared import report, texts
 from tests.harness.recorded import app_of
 from tests.harness.screen import WIDE, settle
 
@@ -40,16 +40,17 @@ def trained() -> DiffReport:
 
 
 def test_the_list_says_at_which_step_and_where() -> None:
-    told = [one.text for one in items(trained()) if isinstance(one, Told)]
-    assert " 5 steps of training" in told
-    assert any("parts from eager at step 3 of 5: `grad(fc.weight)`" in one for one in told)
-    assert not any("of training" in one.text for one in items(report()) if isinstance(one, Told))
+    shown = texts(trained(), width=200)
+    assert any("parts from eager at step 3 of 5: `grad(fc.weight)`" in one for one in shown)
+    assert [one.split()[0] for one in shown[-6:-1]] == ["1", "2", "3", "4", "5"]
+    assert not any("parts from" in one for one in texts(report()))
 
 
 def test_the_chart_marks_the_steps_that_part_and_gives_the_figures() -> None:
-    drawn = ["".join(text for text, _ in one.draw(100)) for one in step_chart.entries(parting(), "inductor", 100, 40)]
+    alone = replace(trained(), kernels=())
+    drawn = ["".join(text for text, _ in one.draw(100)) for one in overlays.growth(alone, Look(100), 40)]
     chart, figures = "\n".join(drawn).split("relative RMSE to float64, step by step")
-    assert chart.count("✘") == 3 and chart.count("●") == 2
+    assert chart.count("✘") == 3 and chart.count("●") == 2 and figures.count("✘") == 4  # with the legend's
     assert figures.count("1.0e-06") == 5 and figures.count("2.0e-07") == 2
 
 

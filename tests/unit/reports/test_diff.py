@@ -144,7 +144,7 @@ def test_of_a_compilers_output_the_first_line_and_the_first_error_are_told_and_w
 
 def test_a_message_of_a_few_lines_is_told_whole_and_a_line_without_end_is_cut() -> None:
     def told(message: str) -> list[str]:
-        side = SideResult("eager", 1.0, Failure(kind="user", message=message))
+        side = SideResult("eager", None, Failure(kind="user", message=message))
         return summary(report(verdict="error", sides=(side,))).splitlines()[1:]
 
     assert told("one\n\n  two\nthree") == ["eager failed: one", "  two", "  three"]
