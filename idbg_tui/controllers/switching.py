@@ -28,14 +28,14 @@ class Switching:
             switch, value = request.switch, request.value
             if request.flip:
                 value = not switches.value_of(switch, target)
-            return switches.switched(target, switch, value)
+            return switches.set_switch(target, switch, value)
 
         self._change(change)
 
     def put_back(self) -> None:
         """Reset all switches to torch's defaults."""
         every = self._state.history.switches
-        self._change(lambda target: switches.as_torch_has_them(target, [*every, *switches.unlisted(target, every)]))
+        self._change(lambda target: switches.with_defaults(target, [*every, *switches.unlisted(target, every)]))
 
     def _change(self, change: Callable[[Target], Target]) -> None:
         if not self._session.live:

@@ -11,7 +11,7 @@ import pytest
 
 from idbg import cli
 from idbg.config import places
-from idbg.mcp.where import Where
+from idbg.mcp.where import AllowedSessions
 from idbg.schema.errors import BadInput
 from idbg_tui import __main__ as tui
 
@@ -139,8 +139,8 @@ def test_a_name_that_no_file_can_have_is_refused_in_a_sentence(
 
 def test_a_server_for_assistants_refuses_it_too(tmp_path: Path) -> None:
     for name in LONG_NAMES.values():
-        with pytest.raises(BadInput, match="is longer than a file's can be"):
-            Where(tmp_path).session(name)
+        with pytest.raises(BadInput, match="is too long for a file"):
+            AllowedSessions(tmp_path).session(name)
 
 
 def test_where_the_folder_that_the_user_stands_in_was_removed_that_is_said(
@@ -152,4 +152,4 @@ def test_where_the_folder_that_the_user_stands_in_was_removed_that_is_said(
     for main, words in ((cli.main, ["run", "x.py"]), (cli.main, ["list"]), (tui.main, ["x.py"])):
         assert main(words) == 2
         err = capsys.readouterr().err
-        assert "the folder that you stand in was removed" in err and "Traceback" not in err
+        assert "the working directory was removed" in err and "Traceback" not in err

@@ -107,7 +107,7 @@ def told_everywhere(folder: Path, log: list[SessionEvent]) -> dict[str, str]:
         "markdown": markdown.render(told).decode().partition("\n")[0],
         "json": str(json.loads(json_document.render(told))["verdict"]),
         "switches": compared.summary(before, after),
-        "mcp compare": mcp_compare.tell(mcp_compare.Arguments(session="s"), Done((), changed, 0, "")).said,
+        "mcp compare": mcp_compare.summarize(mcp_compare.Arguments(session="s"), Done((), changed, 0, "")).summary,
     }
 
 

@@ -10,7 +10,7 @@ import pytest
 from idbg.accelerators import registry
 from idbg.accelerators.parse import parse
 from idbg.config import examples
-from idbg.config.arguments import Asked, add_arguments, check_device, parse_program, settle
+from idbg.config.arguments import Request, add_arguments, check_device, parse_program, settle
 from idbg.config.command_line import split
 from idbg.format.verdicts import rules_words, verdict_words
 from idbg.schema.errors import BadInput, ProgramError, SettingsError
@@ -26,7 +26,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def ask(folder: Path, *arguments: str, strict: bool = True, **environ: str) -> Asked:
+def ask(folder: Path, *arguments: str, strict: bool = True, **environ: str) -> Request:
     ours, programs = split(arguments)
     parser = argparse.ArgumentParser()
     add_arguments(parser)
@@ -158,7 +158,7 @@ def test_a_name_that_is_not_utf8_is_refused(folder: Path) -> None:
 
 def test_a_pipe_is_not_waited_for(folder: Path) -> None:
     os.mkfifo(folder / "pipe.py")
-    with pytest.raises(ProgramError, match=r"pipe\.py is no regular file"):
+    with pytest.raises(ProgramError, match=r"pipe\.py is not a regular file"):
         parse_program("pipe.py:program", cwd=str(folder))
 
 
@@ -184,7 +184,7 @@ def test_a_program_names_the_accelerator_that_it_is_for(folder: Path) -> None:
     model.write_text("def program():\n    IDBG_ACCELERATOR = 'tpu'\n")
     assert ask(folder, "model.py").target.accelerator == "none"
     model.write_text("import os\nIDBG_ACCELERATOR = os.sep\n")
-    with pytest.raises(ProgramError, match="IDBG_ACCELERATOR is no text"):
+    with pytest.raises(ProgramError, match="IDBG_ACCELERATOR is not a string"):
         ask(folder, "model.py")
 
 

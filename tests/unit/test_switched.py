@@ -2,7 +2,7 @@
 
 import pytest
 
-from idbg.config.switched import switched, unswitched, value_in
+from idbg.config.switches import value_named, with_value, without_value
 from idbg.schema.errors import BadInput
 from idbg.schema.programs import OptionValue, Target
 
@@ -22,20 +22,20 @@ from idbg.schema.programs import OptionValue, Target
     ],
 )
 def test_a_name_says_what_it_is(name: str, value: OptionValue, expected: Target) -> None:
-    assert switched(Target(), name, value) == expected
-    found = value_in(expected, name)
+    assert with_value(Target(), name, value) == expected
+    found = value_named(expected, name)
     assert found == ([value] if name == "dynamic_sources" else value)
-    back = unswitched(expected, name)
-    assert value_in(back, name) == value_in(Target(), name)
+    back = without_value(expected, name)
+    assert value_named(back, name) == value_named(Target(), name)
 
 
 def test_sources_are_added_and_a_list_takes_their_place() -> None:
-    one = switched(Target(), "dynamic_sources", "L['x']")
-    assert switched(one, "dynamic_sources", "L['y']").dynamic_sources == ("L['x']", "L['y']")
-    assert switched(one, "dynamic_sources", ["L['y']"]).dynamic_sources == ("L['y']",)
+    one = with_value(Target(), "dynamic_sources", "L['x']")
+    assert with_value(one, "dynamic_sources", "L['y']").dynamic_sources == ("L['x']", "L['y']")
+    assert with_value(one, "dynamic_sources", ["L['y']"]).dynamic_sources == ("L['y']",)
 
 
 @pytest.mark.parametrize(("name", "value"), [("dynamic", "yes"), ("cold", 1), ("mode", True), ("float64", "gpu")])
 def test_a_field_that_cannot_be_so_is_refused(name: str, value: OptionValue) -> None:
     with pytest.raises(BadInput, match=f"{name} cannot be"):
-        switched(Target(), name, value)
+        with_value(Target(), name, value)

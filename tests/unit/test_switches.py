@@ -28,18 +28,18 @@ EVERY = [AUTOTUNE, LIMIT, MODE, SOURCES, SIMDLEN, BACKENDS]
     ],
 )
 def test_each_has_its_place_in_the_target(switch: Switch, value: OptionValue, target: Target) -> None:
-    assert switches.switched(Target(), switch, value) == target
+    assert switches.set_switch(Target(), switch, value) == target
     assert switches.value_of(switch, target) == value and switches.is_changed(switch, target)
-    assert switches.switched(target, switch, switch.default) == Target()
-    assert switches.as_torch_has_them(target, EVERY) == Target()
+    assert switches.set_switch(target, switch, switch.default) == Target()
+    assert switches.with_defaults(target, EVERY) == Target()
 
 
 def test_a_backend_with_options_of_its_own_takes_none_of_inductors() -> None:
     theirs = Target(backend="tvm", options={"trials": 3}, options_for="tvm")
     assert switches.value_of(AUTOTUNE, theirs) is False
     with pytest.raises(BadInput, match="tvm takes none"):
-        switches.switched(theirs, AUTOTUNE, True)
-    assert switches.switched(theirs, LIMIT, 2).options == {"trials": 3}
+        switches.set_switch(theirs, AUTOTUNE, True)
+    assert switches.set_switch(theirs, LIMIT, 2).options == {"trials": 3}
 
 
 def test_what_the_target_has_beside_them_is_listed_and_can_be_taken_away() -> None:
@@ -47,7 +47,7 @@ def test_what_the_target_has_beside_them_is_listed_and_can_be_taken_away() -> No
     found = switches.unlisted(target, EVERY)
     assert [each.name for each in found] == ["trace.enabled", "fx.other"]
     assert all(switches.is_changed(each, target) for each in found)
-    assert switches.as_torch_has_them(target, [*EVERY, *found]) == Target()
+    assert switches.with_defaults(target, [*EVERY, *found]) == Target()
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_what_the_target_has_beside_them_is_listed_and_can_be_taken_away() -> No
     ],
 )
 def test_what_is_typed_is_of_the_switchs_type(switch: Switch, text: str, value: OptionValue) -> None:
-    assert switches.typed(switch, text) == value
+    assert switches.parse_value(switch, text) == value
 
 
 @pytest.mark.parametrize(
@@ -78,5 +78,5 @@ def test_what_is_typed_is_of_the_switchs_type(switch: Switch, text: str, value: 
 )
 def test_what_it_cannot_be_is_refused_in_one_sentence(switch: Switch, text: str, words: str) -> None:
     with pytest.raises(BadInput) as refused:
-        switches.typed(switch, text)
+        switches.parse_value(switch, text)
     assert re.search(words, refused.value.in_one_line) and "\n" not in refused.value.in_one_line

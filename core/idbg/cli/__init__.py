@@ -1,6 +1,6 @@
-"""Which command did the user type? Each module in `commands/` is one: see `verbs.CliCommand`.
+"""The command line `idbg`. Each module in `commands/` is one command: see `verbs.CliCommand`.
 
-Nothing here may import torch; only the command that was typed is imported.
+Nothing here may import torch. Only the command that was typed is imported.
 """
 
 import contextlib
@@ -11,42 +11,32 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from idbg.cli import color, exits, parsing, streams
-from idbg.cli.exits import BAD_USAGE as BAD_USAGE
-from idbg.cli.exits import FAILED as FAILED
 from idbg.config.command_line import split as split
 
 if TYPE_CHECKING:
-    from idbg.cli.output import printing as printing
     from idbg.schema.programs import Failure
 
-A_BUG = "this is a defect of idbg's: please report it, with the lines above"
-
-
-def __getattr__(name: str) -> object:
-    if name == "printing":  # what it needs is not loaded for --help
-        from idbg.cli.output import printing
-
-        return printing
-    raise AttributeError(name)
+_BUG_HINT = "this is a bug of idbg: please report it, with the lines above"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """`idbg`: what a status says stands in `exits.TABLE`. Raises SystemExit for --help, and for bad usage."""
-    streams.hold()
+    """Run `idbg`. Returns a status of `exits.TABLE`. Raises SystemExit for --help and for bad usage."""
+    streams.prepare()
+    parsing.answer_completion("idbg")
     ours, programs = split(sys.argv[1:] if argv is None else argv)
     try:
-        with no_collection():
+        with _no_collection():
             args = parsing.parsed(ours)
-    except parsing.HelpAsked as asked:
-        raise SystemExit(streams.printed(asked.text)) from None
+    except parsing.HelpRequested as request:
+        raise SystemExit(streams.print_page(request.text)) from None
     except parsing.UsageProblem as problem:
         raise SystemExit(_refused(problem, ours)) from None
-    return _done(args, programs)
+    return _run(args, programs)
 
 
 @contextlib.contextmanager
-def no_collection() -> Iterator[None]:
-    """While modules are imported there is nothing to collect, and to look for it takes a tenth of the time."""
+def _no_collection() -> Iterator[None]:
+    """Importing modules makes no garbage, and collecting takes a tenth of the time."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -56,8 +46,8 @@ def no_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _done(args: Namespace, programs: tuple[str, ...]) -> int:
-    """Run the command; whatever becomes of it is a status."""
+def _run(args: Namespace, programs: tuple[str, ...]) -> int:
+    """Run the command, and turn each exception into a status."""
     from idbg.cli import output
 
     output.begin(as_json=args.json, verbose=args.verbose, quiet=args.quiet, when=args.color)
@@ -79,30 +69,30 @@ def _status(args: Namespace, programs: tuple[str, ...]) -> int:
             pass
         return status or (exits.FAILED if output.has_lost_session() else exits.DONE)
     except IdbgError as error:
-        return _failed(error.failure(), BAD_USAGE if isinstance(error, BadInput) else FAILED)
+        return _failed(error.failure(), exits.BAD_USAGE if isinstance(error, BadInput) else exits.FAILED)
     except KeyboardInterrupt:
         return _ended(exits.SIGNALLED + 2)
     except SystemExit as ended:
-        return _ended(ended.code if isinstance(ended.code, int) else FAILED)
+        return _ended(ended.code if isinstance(ended.code, int) else exits.FAILED)
     except BrokenPipeError:
         raise
-    # Broad on purpose: the program's border. A defect of ours has a status of its own, and with --json its object.
+    # Broad on purpose: the border of the program. A bug of ours has its own status, and a JSON object with --json.
     except Exception as error:
         from idbg.config import places
 
         try:
             places.check_here()
-        except BadInput as gone:
-            return _failed(gone.failure(), BAD_USAGE)
+        except BadInput as no_folder:
+            return _failed(no_folder.failure(), exits.BAD_USAGE)
         import traceback
 
         output.line(traceback.format_exc().rstrip())
-        words = f"{type(error).__name__}: {error}"
-        return _failed(Failure(kind="idbg", type="Bug", message=words, hint=A_BUG), exits.BUG)
+        message = f"{type(error).__name__}: {error}"
+        return _failed(Failure(kind="idbg", type="Bug", message=message, hint=_BUG_HINT), exits.BUG)
 
 
 def _failed(failure: "Failure", status: int) -> int:
-    """Say why there is no report: in words on stderr, and with --json as JSON on stdout."""
+    """Write why there is no report: to stderr, and with --json as JSON to stdout."""
     from idbg.cli import output
 
     output.fault(failure.message, failure.hint)
@@ -111,7 +101,7 @@ def _failed(failure: "Failure", status: int) -> int:
 
 
 def _ended(status: int) -> int:
-    """A signal ended it, or a script's own exit."""
+    """A signal, or the exit of a script, ended the command."""
     from idbg.cli import output
     from idbg.schema.programs import Failure
 
@@ -121,9 +111,10 @@ def _ended(status: int) -> int:
 
 
 def _refused(problem: parsing.UsageProblem, ours: Sequence[str]) -> int:
-    """A command line that is none of ours."""
+    """The command line cannot be parsed."""
     from idbg.cli import output
     from idbg.schema.programs import Failure
 
-    output.begin(as_json="--json" in ours, when=color.asked(ours))
-    return _failed(Failure(kind="input", type="Usage", message=problem.message, hint=problem.hint), BAD_USAGE)
+    output.begin(as_json="--json" in ours, when=color.requested(ours))
+    failure = Failure(kind="input", type="Usage", message=problem.message, hint=problem.hint)
+    return _failed(failure, exits.BAD_USAGE)

@@ -1,5 +1,7 @@
-"""How does what takes its time look on stderr? On a terminal one line that is written over, with a bar where the time
-left is known from something that was measured; elsewhere a plain line for what is new.
+"""Show progress on stderr: on a terminal one line that is overwritten, with a bar where a measurement gives the
+remaining time; elsewhere a plain line for each new activity.
+
+`rich.progress` does not fit: output of the program passes by, also lines without an end, and a pipe gets plain lines.
 """
 
 import os
@@ -15,19 +17,19 @@ from idbg.format.glyphs import MARKS
 from idbg.format.plain_text import one_line
 from idbg.format.tables import beginning, cells
 
-EVERY = 0.25  # seconds: nobody reads faster, and a terminal over a slow line need not take more
-APART = 2.0  # seconds between plain lines of what was told before
-CELLS, ROOM = 14, 46  # of the bar; on a narrower terminal there is none
-NAME = 16  # cells of what is done that a time may not take
-MOST = 300  # characters of a name that may have any number
-LEAST = 1.0  # second: of what is over sooner nobody asks how long it takes
+EVERY = 0.25  # seconds between updates: for terminals over slow connections
+APART = 2.0  # seconds between plain lines of the same kind
+CELLS, ROOM = 14, 46  # the bar's width, and the narrowest terminal that has one
+NAME = 16  # cells that are reserved for the activity
+MOST = 300  # characters of an activity
+LEAST = 1.0  # seconds: shorter times are not shown
 
 
-class Doing(NamedTuple):
-    """What is done. `kind`: a plain line is written for each new one, and not for each of its words.
+class Activity(NamedTuple):
+    """What is being done. `kind`: a pipe gets one plain line for each kind, not for each text.
 
-    `since`: when it began (None: it is not told). `usual`: the seconds that it mostly takes, where that was measured.
-    `done` of `of` are done, and take `each` seconds, of what went before.
+    `since`: its start (None: no time is shown). `usual`: the seconds that it usually takes, where that was measured.
+    `done` of `of` steps are done, and took `each` seconds on average; the current one started at `began`.
     """
 
     words: str
@@ -40,34 +42,34 @@ class Doing(NamedTuple):
     began: float = 0.0
 
 
-def told(doing: Doing, now: float) -> tuple[float | None, str]:
-    """Which part of it is done (None: that is not known), and what is said of the time."""
-    pieces = [f"{doing.done + 1} of {doing.of}"] if doing.of else []
-    part = doing.done / doing.of if doing.of else None
-    spent = None if doing.since is None else max(now - doing.since, 0.0)
+def part_and_time(activity: Activity, now: float) -> tuple[float | None, str]:
+    """The finished part (None: unknown), and the text of the time."""
+    pieces = [f"{activity.done + 1} of {activity.of}"] if activity.of else []
+    part = activity.done / activity.of if activity.of else None
+    spent = None if activity.since is None else max(now - activity.since, 0.0)
     if spent is not None:
         pieces.append(wait(spent))
-    if doing.of and doing.each is not None:
-        ahead = doing.each * (doing.of - doing.done - 1) + max(doing.each - (now - doing.began), 0.0)
+    if activity.of and activity.each is not None:
+        ahead = activity.each * (activity.of - activity.done - 1) + max(activity.each - (now - activity.began), 0.0)
         pieces += [f"about {wait(ahead)} left"] if ahead >= LEAST else []
-    elif doing.usual is not None and doing.usual >= LEAST and spent is not None:
-        part = min(spent / doing.usual, 1.0)
-        over = spent - doing.usual
-        pieces.append(f"{wait(over)} over the usual {wait(doing.usual)}" if over >= LEAST else _left(-over))
+    elif activity.usual is not None and activity.usual >= LEAST and spent is not None:
+        part = min(spent / activity.usual, 1.0)
+        over = spent - activity.usual
+        pieces.append(f"{wait(over)} over the usual {wait(activity.usual)}" if over >= LEAST else _left(-over))
     return part, ", ".join(piece for piece in pieces if piece)
 
 
-def line(doing: Doing, now: float, width: int) -> str:
-    """The line for a terminal of so many cells; the last one stays free, as some terminals would wrap there."""
-    part, time_words = told(doing, now)
+def line(activity: Activity, now: float, width: int) -> str:
+    """The line for a terminal of this width; the last cell stays free, as some terminals wrap there."""
+    part, time_words = part_and_time(activity, now)
     bar = ""
     if part is not None and width >= ROOM:
-        full = min(int(part * CELLS), CELLS - 1)  # never full: it is not done
+        full = min(int(part * CELLS), CELLS - 1)  # never full: it has not finished
         bar = f"[{'#' * full}{'.' * (CELLS - full)}] "
     head = bar or f"{MARKS['ellipsis']} "
     tail = f"  {time_words}" if time_words else ""
     room = max(width - 1 - cells(head), 0)
-    words = one_line(doing.words, MOST)
+    words = one_line(activity.words, MOST)
     if cells(tail) > room - min(cells(words), NAME):
         tail = ""
     return f"{head}{beginning(words, room - cells(tail))}{tail}"[: max(width - 1, 0)]
@@ -78,7 +80,7 @@ def _left(seconds: float) -> str:
 
 
 class Bar:
-    """Writes to `stream`; of more than one thread at once. `clear` takes it off the terminal."""
+    """Writes progress to `stream`. Thread-safe."""
 
     def __init__(
         self,
@@ -90,23 +92,23 @@ class Bar:
     ) -> None:
         self._stream, self._quiet, self._clock, self._ticks = stream, quiet, clock, ticks
         self.on_terminal = stream.isatty() and os.environ.get("TERM") != "dumb"
-        self._doing: Doing | None = None
+        self._activity: Activity | None = None
         self._drawn = ""
-        self._open = False  # what others wrote last did not end its line
-        self._at = float("-inf")  # when a line was written last
-        self._told: set[str] = set()
+        self._open = False  # the last output of others has no end of line
+        self._at = float("-inf")  # the time of the last line
+        self._kinds: set[str] = set()  # those that have a plain line
         self._lock = threading.RLock()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def show(self, doing: Doing) -> None:
-        """This is done from now on."""
+    def show(self, activity: Activity) -> None:
+        """Show this activity from now on."""
         if self._quiet:
             return
         with self._lock:
-            self._doing = doing
+            self._activity = activity
             if not self.on_terminal:
-                self._plain(doing)
+                self._plain(activity)
                 return
             if self._open:
                 self.end_line()
@@ -117,31 +119,31 @@ class Bar:
                 self._thread.start()
 
     def clear(self) -> None:
-        """Nothing is done any more."""
+        """Remove the line."""
         with self._lock:
-            self._doing = None
+            self._activity = None
             self._wipe()
 
     def close(self) -> None:
-        """Clear it for good."""
+        """Remove the line, and stop."""
         self._stop.set()
         self.clear()
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """While this lasts, others may write to the terminal."""
+        """Others may write to the terminal in this block."""
         with self._lock:
             self._wipe()
             yield
 
     def passed(self, text: str) -> None:
-        """What others wrote, a whole line or not: it stays where it is, and the line that is written over is below."""
+        """Write output of others above the progress line."""
         with self.aside():
             self._write(text)
             self._open = not text.endswith("\n")
 
     def beside(self, text: str, stream: TextIO) -> None:
-        """What others wrote, to a stream that may be on the same terminal. Where nobody reads it, it is lost."""
+        """Write output of others to another stream, which may be the same terminal."""
         with self.aside():
             with suppress(OSError, ValueError):
                 stream.write(text)
@@ -150,14 +152,14 @@ class Bar:
                 self._open = not text.endswith("\n")
 
     def end_line(self) -> None:
-        """End the line that others began."""
+        """End an unfinished line of others."""
         with self._lock:
             if self._open:
                 self._write("\n")
             self._open = False
 
     def draw(self) -> None:
-        """Write the line as it is now, where it changed."""
+        """Write the line if it changed."""
         with self._lock:
             self._draw()
 
@@ -166,24 +168,26 @@ class Bar:
             self.draw()
 
     def _draw(self) -> None:
-        if self._doing is None or self._open:
+        if self._activity is None or self._open:
             return
-        text = line(self._doing, self._clock(), shutil.get_terminal_size().columns)
+        text = line(self._activity, self._clock(), shutil.get_terminal_size().columns)
         if text != self._drawn:
             self._write(f"\r\x1b[K{text}")
             self._drawn, self._at = text, self._clock()
 
-    def _plain(self, doing: Doing) -> None:
+    def _plain(self, activity: Activity) -> None:
         now = self._clock()
-        kind = doing.kind or doing.words
-        if doing.words == self._drawn or (kind in self._told and now - self._at < APART):
+        kind = activity.kind or activity.words
+        if activity.words == self._drawn or (kind in self._kinds and now - self._at < APART):
             return
-        self._told.add(kind)
-        of = f" ({doing.done + 1} of {doing.of})" if doing.of else ""
-        usual = f", usually {wait(doing.usual)} in all" if doing.usual is not None and doing.usual >= LEAST else ""
-        self._drawn, self._at = doing.words, now
+        self._kinds.add(kind)
+        of = f" ({activity.done + 1} of {activity.of})" if activity.of else ""
+        usual = (
+            f", usually {wait(activity.usual)} in all" if activity.usual is not None and activity.usual >= LEAST else ""
+        )
+        self._drawn, self._at = activity.words, now
         self.end_line()
-        self._write(f"{MARKS['ellipsis']} {one_line(doing.words, MOST)}{of}{usual}\n")
+        self._write(f"{MARKS['ellipsis']} {one_line(activity.words, MOST)}{of}{usual}\n")
 
     def _wipe(self) -> None:
         if self.on_terminal and self._drawn:
@@ -195,4 +199,4 @@ class Bar:
             self._stream.write(text)
             self._stream.flush()
         except (OSError, ValueError):
-            pass  # nobody reads stderr: what is done goes on
+            pass  # nobody reads stderr

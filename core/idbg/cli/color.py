@@ -1,7 +1,7 @@
-"""Is what is written coloured, and how?
+"""Decide whether output is coloured, and colour it.
 
-Only on a terminal, unless the user says otherwise: --color, then NO_COLOR (no-color.org), then FORCE_COLOR and
-CLICOLOR_FORCE, then CLICOLOR=0 and a dumb terminal; the first that says something wins.
+Only a terminal gets colours, unless the user chooses. The first of these that is set wins: --color, NO_COLOR
+(no-color.org), FORCE_COLOR and CLICOLOR_FORCE, CLICOLOR=0 and TERM=dumb.
 """
 
 import re
@@ -15,7 +15,7 @@ _SIGN = re.compile(rf"(?m)^(\s*)([{''.join(_SIGNS)}])(?=\s)")
 
 
 def is_wanted(stream: TextIO, environ: Mapping[str, str], when: str = "auto") -> bool:
-    """Whether what goes to `stream` is to be coloured; `when` is what --color says."""
+    """Whether text written to `stream` is coloured. `when` is the value of --color."""
     if when != "auto":
         return when == "always"
     if environ.get("NO_COLOR"):
@@ -27,22 +27,22 @@ def is_wanted(stream: TextIO, environ: Mapping[str, str], when: str = "auto") ->
     return stream.isatty()
 
 
-def asked(argv: Sequence[str]) -> str:
-    """What --color says in a command line that is not parsed yet; "auto" where it says nothing that is known."""
-    said = "auto"
+def requested(argv: Sequence[str]) -> str:
+    """The value of --color in a command line that is not parsed yet; "auto" where it has no known value."""
+    when = "auto"
     for at, text in enumerate(argv):
         value = text.partition("=")[2] if text.startswith("--color=") else ""
         if text == "--color":
             value = argv[at + 1] if at + 1 < len(argv) else ""
-        said = value if value in WHEN else said
-    return said
+        when = value if value in WHEN else when
+    return when
 
 
 def paint(text: str, *styles: str) -> str:
-    """The text in these styles of the terminal's own: bold, dim, red, green, yellow, cyan."""
+    """The text in these styles: bold, dim, red, green, yellow, cyan."""
     return f"\x1b[{';'.join(_CODES[style] for style in styles)}m{text}\x1b[0m" if text else text
 
 
 def painted_signs(text: str) -> str:
-    """A report with the signs that begin its lines in their colour: ✘ red, ⚠ yellow, ✔ green."""
+    """The report with the signs at the start of its lines in colour: ✘ red, ⚠ yellow, ✔ green."""
     return _SIGN.sub(lambda found: found[1] + paint(found[2], _SIGNS[found[2]]), text)

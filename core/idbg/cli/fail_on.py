@@ -1,6 +1,6 @@
-"""What must not happen where a machine watches (--fail-on), did it, and was it known already (--baseline)?
+"""--fail-on and --baseline: fail a command on what CI watches for, unless it is known.
 
-Each verb offers those of `KINDS` that it can find; what they mean, and what is known, is one mechanism for all.
+Each command offers those of `KINDS` that it can find.
 """
 
 import argparse
@@ -17,21 +17,19 @@ from idbg.reports.fail_kinds import OF_A_RUN as OF_A_RUN
 from idbg.schema.errors import BadInput
 from idbg.schema.violations import SEVERITIES
 
-if TYPE_CHECKING:  # what reads a command line need not load what judges a run
+if TYPE_CHECKING:  # not imported to parse a command line
     from idbg.checking.check import Check
     from idbg.reports.baseline import Baseline, KnownFinding, Looked
     from idbg.reports.diagnostics import Diagnostic
     from idbg.schema.diff import Comparison, DiffReport
     from idbg.schema.runs import Run
 
-MOST = 20  # told of each kind
+MAX_LINES = 20  # printed of each kind
 
 
 def add_arguments(parser: argparse.ArgumentParser, kinds: Sequence[str], default: str) -> None:
-    """--fail-on KIND, as often as it is wanted, of these `kinds`, and the file of what is known. `default` says what
-    fails without them.
-    """
-    group = parser.add_argument_group("for machines that watch")
+    """--fail-on KIND, repeatable, one of `kinds`; --baseline. `default` says what fails without them."""
+    group = parser.add_argument_group("CI")
     words = ", ".join(f"{name} ({KINDS[name][0]})" for name in kinds)
     group.add_argument(
         "--fail-on",
@@ -39,23 +37,23 @@ def add_arguments(parser: argparse.ArgumentParser, kinds: Sequence[str], default
         choices=list(kinds),
         action="append",
         default=[],
-        help=f"exit with 1 if this happens, and name where; repeat for more: {words}. Without it: {default}",
+        help=f"exit with 1 if this happens, and print where; repeat for more: {words}. Without it: {default}",
     )
     group.add_argument(
         "--baseline",
         metavar="FILE.json",
-        help="what is known, and fails nothing; without --fail-on, whatever else is found fails",
+        help="known findings, which do not fail; without --fail-on, every other finding fails",
     )
     group.add_argument(
         "--update-baseline",
         action="store_true",
-        help="write what is found now to that file, and take out what is gone; other programs' entries stay",
+        help="write the current findings to that file, and remove those that are gone; entries of other programs stay",
     )
     parser.set_defaults(fail_on_kinds=tuple(kinds))
 
 
-class Watch(NamedTuple):
-    """What the command line asks for. `kinds` are diagnostics' kinds; `named` says whether the user named any."""
+class Policy(NamedTuple):
+    """What fails the command. `kinds` are kinds of diagnostics; `named`: the user named some of them."""
 
     kinds: frozenset[str]
     named: bool
@@ -63,16 +61,16 @@ class Watch(NamedTuple):
     known: "Baseline"
     update: bool
 
-    def of(self, run: "Run", also: Iterable[str] = ()) -> "Looked":
-        """What is looked for in a run; `also` these kinds, which always fail."""
+    def of_run(self, run: "Run", also: Iterable[str] = ()) -> "Looked":
+        """The findings of a run that count; the kinds in `also` always fail."""
         from idbg.reports import baseline
 
         kinds = self.kinds | set(also)
         if not run.checked_rules:
             if self.named and kinds & set(SEVERITIES):
                 why = "no accelerator is chosen (--accelerator NAME)"
-                why = f"{run.backend} asks no rules while it compiles" if run.target.has_rules else why
-                output.note(f"{why}: none was looked for (idbg check does)")
+                why = f"{run.backend} checks no rules while it compiles" if run.target.has_rules else why
+                output.note(f"{why}: no rule was checked (idbg check does)")
             kinds -= set(SEVERITIES)
         return baseline.Looked(
             baseline.program_of(run.program),
@@ -83,7 +81,7 @@ class Watch(NamedTuple):
         )
 
     def of_check(self, check: "Check") -> "Looked":
-        """What is looked for in a check."""
+        """The findings of a check that count."""
         from idbg.reports import baseline
 
         return baseline.Looked(
@@ -95,8 +93,8 @@ class Watch(NamedTuple):
         )
 
 
-def asked(args: argparse.Namespace) -> Watch:
-    """What is to be watched for, read before anything runs. Raises BadInput for a baseline that cannot be used."""
+def requested(args: argparse.Namespace) -> Policy:
+    """What the command line asks for. Raises BadInput for a baseline that cannot be used."""
     from idbg.config import places
     from idbg.reports import baseline
 
@@ -105,36 +103,49 @@ def asked(args: argparse.Namespace) -> Watch:
         raise BadInput("--update-baseline has no file to write", hint="name it with --baseline KNOWN.json")
     known = baseline.NOTHING_KNOWN if path is None else baseline.load(path, must_exist=not args.update_baseline)
     names = args.fail_on or (args.fail_on_kinds if path is not None else ())
-    return Watch(findings_of(names), bool(names), path, known, args.update_baseline)
+    return Policy(findings_of(names), bool(names), path, known, args.update_baseline)
 
 
-def fails(watch: Watch, found: "Sequence[Diagnostic]", looked: "Looked") -> bool:
-    """Whether something that was looked for was found, and is not known. What it is, and where, is told on stderr, as
-    is what is known and no longer found. The baseline is written where that is asked for: then all is known.
+def judge(policy: Policy, run: "Run", always: Sequence[str]) -> tuple[bool, bool]:
+    """Whether the run has a new finding that fails, and whether the baseline knows its failure or mismatch.
+
+    Kinds in `always` fail also without --fail-on.
+    """
+    from idbg.reports.diagnostics import diagnostics
+
+    found = diagnostics(run)
+    known = policy.path is not None and any(each.kind in ("failure", "mismatch") for each in found)
+    return fails(policy, found, policy.of_run(run, always)), known
+
+
+def fails(policy: Policy, found: "Sequence[Diagnostic]", looked: "Looked") -> bool:
+    """Whether there is a finding that counts and is not known. Prints it, and known findings that are gone, on stderr.
+
+    With --update-baseline the baseline is written first: then everything is known.
     """
     from idbg.reports import baseline
 
-    known = watch.known
-    if watch.update and watch.path is not None:
-        known = baseline.updated(found, looked, watch.known)
-        baseline.write(watch.path, known)
-        more, fewer = baseline.changed(watch.known, known)
-        output.note(f"{watch.path} is written: {counted(more, 'entry')} more, {fewer:,} fewer or less often")
+    known = policy.known
+    if policy.update and policy.path is not None:
+        known = baseline.updated(found, looked, policy.known)
+        baseline.write(policy.path, known)
+        more, fewer = baseline.changed(policy.known, known)
+        output.note(f"{policy.path} is written: {counted(more, 'entry')} more, {fewer:,} fewer or less often")
     verdict = baseline.judged(found, looked, known)
-    if watch.named:  # else the report tells it
-        _tell((baseline.kind_of(each), baseline.line(each, count)) for each, count in verdict.new)
+    if policy.named:  # else the report has it
+        _print((baseline.kind_of(each), baseline.line(each, count)) for each, count in verdict.new)
     if verdict.known:
-        output.note(f"{counted(verdict.known, 'finding')} known: {watch.path}")
+        output.note(f"{counted(verdict.known, 'finding')} known: {policy.path}")
     if verdict.fewer:
-        _tell(("gone", _gone(each, count)) for each, count in verdict.fewer)
-        output.note(f"{watch.path} can shrink: --update-baseline takes out what is gone")
-    if watch.path is not None and not looked.whole:
-        output.note("the run did not come to its end: what it has not found is not taken for gone")
+        _print(("gone", _gone(each, count)) for each, count in verdict.fewer)
+        output.note(f"{policy.path} can shrink: --update-baseline removes what is gone")
+    if policy.path is not None and not looked.whole:
+        output.note("the run did not finish: findings that it lacks are not removed from the baseline")
     return bool(verdict.new)
 
 
 def _sides(diff: "DiffReport", comparison: "Comparison | None") -> str:
-    """Both sides of a comparison; another session's outputs lie elsewhere in each checkout."""
+    """Both sides of a comparison. The path of a session differs from checkout to checkout, and is left out."""
     reference = comparison.reference if comparison is not None else diff.reference
     return f"{diff.test} against {'a session' if '/' in reference else reference}"
 
@@ -145,18 +156,12 @@ def _gone(known: "KnownFinding", count: int) -> str:
     return f"{often}{known.kind}: {target}{known.text}"
 
 
-def _tell(lines: Iterable[tuple[str, str]]) -> None:
-    """The first of each kind, and how many there are beside."""
+def _print(lines: Iterable[tuple[str, str]]) -> None:
+    """Print the first lines of each kind, and the number of the others."""
     by_kind: dict[str, list[str]] = {}
     for kind, line in lines:
         by_kind.setdefault(kind, []).append(line)
-    for kind, told in by_kind.items():
-        for line in told[:MOST]:
-            _say(f"{kind}: {line}")
-        if len(told) > MOST:
-            _say(f"{kind}: and {counted(len(told) - MOST, 'other')}")
-
-
-def _say(text: str) -> None:
-    """On one line, whatever is in a name."""
-    output.line(f"idbg: {one_line(text)}")
+    for kind, texts in by_kind.items():
+        more = [f"and {counted(len(texts) - MAX_LINES, 'other')}"] if len(texts) > MAX_LINES else []
+        for text in (*texts[:MAX_LINES], *more):
+            output.line(f"idbg: {one_line(f'{kind}: {text}')}")

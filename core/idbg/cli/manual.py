@@ -1,4 +1,4 @@
-"""How does the page read that --help prints? Wrapped to the terminal, and plain where it is no terminal."""
+"""Format the pages of --help for the terminal's width."""
 
 import argparse
 import shutil
@@ -8,11 +8,13 @@ from collections.abc import Iterator, Sequence
 from idbg.cli import exits, verbs
 from idbg.cli.color import paint
 
-ABOUT = "Debug torch.compile without a screen: each command prints a report, or has it as JSON. idbg-tui is the screen."
+ABOUT = (
+    "Debug torch.compile from the command line: each command prints a report as text or JSON. idbg-tui is the screen."
+)
 SHARED = "flags of every command"
 WIDEST, LEFT, NARROW = 100, 26, 50
 ENVIRONMENT = (
-    ("IDBG_BACKEND, ...", "any setting: IDBG_ and its name; idbg config tells what is in force, and from where"),
+    ("IDBG_BACKEND, ...", "any setting: IDBG_ and its name; idbg config shows the values in force and their origin"),
     ("IDBG_SETTINGS", "the settings file, in place of the one in the user's config folder"),
     ("NO_COLOR, FORCE_COLOR", "no colours, or colours where there is no terminal"),
     ("debug_artifacts/", "where sessions are kept, unless a setting or --output says otherwise"),
@@ -21,7 +23,7 @@ Section = tuple[str, list[tuple[str, str]]]
 
 
 def page(parser: argparse.ArgumentParser, command: verbs.CliCommand, *, color: bool) -> str:
-    """The whole page of a command, for the terminal's width."""
+    """The page of a command."""
     width = _width()
     lines = [f"{_head('usage', color)} {synopsis(parser)}", ""]
     lines += _paragraphs(parser.description or "", width)
@@ -35,7 +37,7 @@ def page(parser: argparse.ArgumentParser, command: verbs.CliCommand, *, color: b
 
 
 def top_page(parser: argparse.ArgumentParser, *, color: bool) -> str:
-    """What `idbg --help` prints: every command in a line."""
+    """The page of `idbg --help`: every command in a line."""
     width = _width()
     lines = [f"{_head('usage', color)} idbg [flags] COMMAND ...", "", *_paragraphs(ABOUT, width)]
     for title, names in verbs.grouped():
@@ -46,7 +48,10 @@ def top_page(parser: argparse.ArgumentParser, *, color: bool) -> str:
     rows = [(row.shown, row.meaning) for row in exits.TABLE.values()]
     lines += ["", _head("exit status", color), *_table(rows, width)]
     lines += ["", _head("files and environment", color), *_table(ENVIRONMENT, width)]
-    lines += ["", *_paragraphs("idbg help COMMAND tells all of one, with examples. To begin: idbg tour", width)]
+    lines += [
+        "",
+        *_paragraphs("idbg help COMMAND prints the page of a command, with examples. To begin: idbg tour", width),
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -70,7 +75,7 @@ def synopsis(parser: argparse.ArgumentParser) -> str:
 
 
 def arguments(parser: argparse.ArgumentParser) -> list[Section]:
-    """Its arguments by group, each with what it is for."""
+    """The arguments by group, each with its help."""
     titles = {"positional arguments": "arguments", "options": "flags", "optional arguments": "flags"}
     sections: list[Section] = []
     for group in parser._action_groups:
@@ -80,14 +85,12 @@ def arguments(parser: argparse.ArgumentParser) -> list[Section]:
         if entries:
             title = group.title or ""
             sections.append((titles.get(title, title), entries))
-    first = [each for each in sections if each[0] == "arguments"]
-    common = [each for each in sections if each[0] == SHARED]
-    plain = [each for each in sections if each[0] == "flags"]
-    return [*first, *(each for each in sections if each not in [*first, *common, *plain]), *plain, *common]
+    order = {"arguments": 0, "flags": 2, SHARED: 3}
+    return sorted(sections, key=lambda section: order.get(section[0], 1))
 
 
 def as_data(parser: argparse.ArgumentParser) -> dict[str, object]:
-    """The page for a program to read: every key is always there."""
+    """The page as JSON: every key is always there."""
     command = getattr(parser, "command", None)
     return {
         "command": parser.prog,
@@ -106,7 +109,7 @@ def as_data(parser: argparse.ArgumentParser) -> dict[str, object]:
 
 
 def invocation(action: argparse.Action) -> str:
-    """`-o, --output FOLDER`; of an argument its name."""
+    """`-o, --output FOLDER`; for a positional argument its name."""
     if isinstance(action, argparse._SubParsersAction):
         return f"[{'|'.join(action.choices)} ...]"
     name = named(action)
@@ -123,13 +126,13 @@ def invocation(action: argparse.Action) -> str:
 
 
 def named(action: argparse.Action) -> str:
-    """What it takes, as help calls it."""
+    """The name of its value in help."""
     name = action.metavar or action.dest.upper()
     return " ".join(name) if isinstance(name, tuple) else name
 
 
 def helped(action: argparse.Action) -> str:
-    """What it is for, with the choices that the words do not name."""
+    """Its help, with choices that the text does not name."""
     words = (action.help or "") % {**vars(action), "prog": "idbg"}
     if isinstance(action, argparse._SubParsersAction):
         return words or "; ".join(f"{each.dest}: {each.help}" for each in action._choices_actions)
@@ -151,22 +154,22 @@ def _see(command: verbs.CliCommand, width: int) -> list[str]:
 
 def _examples(examples: Sequence[tuple[str, str]], width: int) -> Iterator[str]:
     for line, what in examples:
-        yield f"  {line}"  # never wrapped: it is there to be copied
+        yield f"  {line}"  # never wrapped: to be copied
         yield from textwrap.wrap(what, max(width, 20), initial_indent=" " * 6, subsequent_indent=" " * 6)
 
 
 def _table(entries: Sequence[tuple[str, str]], width: int) -> Iterator[str]:
-    """Names on the left, what they are on the right; below one another where there is no room."""
+    """Names on the left, their text on the right; below each other where there is no room."""
     left = min(LEFT, max(len(name) for name, _ in entries) + 4) if width >= NARROW else 4
     for name, words in entries:
-        told = textwrap.wrap(words, max(width - left, 16), break_on_hyphens=False) or [""]
+        lines = textwrap.wrap(words, max(width - left, 16), break_on_hyphens=False) or [""]
         if len(name) + 4 <= left:
-            yield f"  {name:{left - 2}}{told.pop(0)}".rstrip()
+            yield f"  {name:{left - 2}}{lines.pop(0)}".rstrip()
         else:
             yield from textwrap.wrap(
                 f"{name}", max(width - 2, 16), initial_indent="  ", subsequent_indent="      ", break_on_hyphens=False
             )
-        yield from (" " * left + line for line in told if line)
+        yield from (" " * left + line for line in lines if line)
 
 
 def _paragraphs(text: str, width: int) -> list[str]:

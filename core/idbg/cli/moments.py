@@ -1,4 +1,4 @@
-"""When is meant by what a user writes: a day, an hour, or how long ago?"""
+"""Parse a time that a user writes: a date, or an age."""
 
 import re
 import time
@@ -8,24 +8,24 @@ from idbg.schema.errors import BadInput
 
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 7 * 86400.0}
 _SPAN = re.compile(rf"(\d+(?:\.\d+)?)\s*([{''.join(UNITS)}])")
-HOW = "write how long ago (30m, 12h, 3d, 2w) or a day (2026-11-01, 2026-11-01T15:30, today, yesterday)"
+HOW = "write an age (30m, 12h, 3d, 2w) or a date (2026-11-01, 2026-11-01T15:30, today, yesterday)"
 
 
 def span(text: str) -> float:
     """Seconds: "30d", "12h". Raises BadInput."""
     found = _SPAN.fullmatch(text.strip().lower())
     if found is None:
-        raise BadInput(f"{text!r} is no length of time", hint="write it as 30m, 12h, 3d or 2w")
+        raise BadInput(f"{text!r} is no duration", hint="write it as 30m, 12h, 3d or 2w")
     return float(found[1]) * UNITS[found[2]]
 
 
 def since(text: str, now: float | None = None) -> float:
-    """The moment that is meant, in seconds since the epoch: of a day its beginning. Raises BadInput."""
+    """Seconds since the epoch; for a day its start. Raises BadInput."""
     return _moment(text, time.time() if now is None else now)[0]
 
 
 def until(text: str, now: float | None = None) -> float:
-    """The same: of a day its end."""
+    """The same; for a day its end."""
     return _moment(text, time.time() if now is None else now)[1]
 
 

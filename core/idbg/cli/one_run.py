@@ -1,6 +1,5 @@
-"""How does a program run once from a terminal: progress on stderr, and an orderly end when a signal asks for it?"""
+"""Run a program in a session: progress goes to stderr, and a signal ends the run in order."""
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,42 +7,53 @@ from typing import TextIO
 
 from idbg.cli import output
 from idbg.cli.progress import Progress
-from idbg.cli.signals import Stopped, signals_raise
-from idbg.config import settings
+from idbg.cli.signals import Stopped, raise_on_signal
+from idbg.config.arguments import Request
 from idbg.schema.diff import Comparison
-from idbg.schema.programs import Program, Target
 from idbg.schema.runs import Run
 from idbg.session.session import Session
 
 
-def one_run(
-    program: Program,
-    target: Target,
-    kept_in: Path,
+def run_once(
+    request: Request,
     comparison: Comparison | None = None,
     then: Callable[[Session, Run], None] | None = None,
     stdout: TextIO | None = None,
 ) -> tuple[Run, Path]:
-    """The finished run, and its session's folder; `then` may ask the session for more about the run, which is waited
-    for. `stdout` as of `a_session`. Raises SystemExit(128 + N) where signal N ended it.
+    """Run the program once. Returns the finished run and the session's folder.
+
+    `then` may start more work on the session; it is waited for. `stdout`: see `open_session`. Raises
+    SystemExit(128 + N) after signal N.
     """
-    with a_session(program, target, kept_in, stdout) as session:
-        number = session.run(comparison=comparison)
-        session.wait()
+    with open_session(request, stdout) as session:
+        run = run_in(session, comparison)
         if then is not None:
-            then(session, session.history.runs[number])
+            then(session, run)
             session.wait()
-        return session.history.runs[number], session.folder
+            run = session.history.runs[run.number]
+        return run, session.folder
+
+
+def run_in(session: Session, comparison: Comparison | None = None) -> Run:
+    """Run the session's program once more."""
+    number = session.run(comparison=comparison)
+    session.wait()
+    return session.history.runs[number]
 
 
 @contextmanager
-def a_session(program: Program, target: Target, kept_in: Path, stdout: TextIO | None = None) -> Iterator[Session]:
-    """A session that tells on stderr how far it is, and passes on what the program writes: to stderr too, or, of its
-    stdout, to this one. Raises SystemExit(128 + N) where signal N ended it, once what was
-    done then has stopped.
+def open_session(request: Request, stdout: TextIO | None = None) -> Iterator[Session]:
+    """A new session that reports its progress on stderr.
+
+    What the program writes goes to stderr too; its stdout goes to `stdout` where that is set. Raises
+    SystemExit(128 + N) after signal N, once the current work has stopped.
     """
-    keeping = settings.load(os.environ).keeping
-    with signals_raise(), Session(program, target, output=kept_in, alone=True, keeping=keeping) as session:
+    with (
+        raise_on_signal(),
+        Session(
+            request.program, request.target, output=request.output, alone=True, keeping=request.settings.keeping
+        ) as session,
+    ):
         runs = session.history.runs
         progress = Progress(
             output.bar(), lambda number: session.usual_seconds(runs[number]) if number in runs else None, stdout=stdout
@@ -60,15 +70,16 @@ def a_session(program: Program, target: Target, kept_in: Path, stdout: TextIO | 
             progress.clear()
 
 
-def searched(session: Session) -> int:
-    """Wait for a search. A signal stops it, and what it has found by then is kept; a second one kills it. Gives the
-    exit status that tells of the signal, 0 where none came.
+def wait_for_search(session: Session) -> int:
+    """Wait for a search. The first signal stops it and keeps the result so far, a second signal kills it.
+
+    Returns the signal's exit status, or 0.
     """
     try:
         session.wait()
         return 0
     except Stopped as stopped:
-        output.note("idbg: stopping: the smallest script that fails is kept (once more: at once)")
+        output.note("idbg: stopping: the smallest failing script is kept (press again to stop at once)")
         status = stopped.status
     try:
         session.cancel()
@@ -79,8 +90,15 @@ def searched(session: Session) -> int:
     return status
 
 
+def print_run(run: Run) -> None:
+    """Print the report of a run: the text, or the JSON with --json."""
+    from idbg.reports import json, text
+
+    output.report(lambda: json.encode(json.run_report(run)), lambda: "\n".join(text.run_report(run)))
+
+
 def _stop(session: Session, progress: Progress) -> None:
-    """Cancel the session's run; a second signal meanwhile leaves it to `close`, which kills the worker."""
+    """Cancel the session's run. After a second signal `close` kills the worker."""
     progress.clear()
     output.note("idbg: stopping")
     try:

@@ -1,15 +1,16 @@
-"""How does a command say what it has to say: its report on stdout, all else on stderr?
+"""Write the report to stdout and everything else to stderr.
 
-With --json there is exactly one JSON object on stdout, whatever happens: the report, or why there is none
-(`idbg.error/1`). `begin` is called once, before a command runs.
+With --json there is exactly one JSON object on stdout: the report, or the reason why there is none (`idbg.error/1`).
+`begin` is called once, before a command runs.
 """
 
 import contextlib
 import io
 import logging
 import os
+import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from idbg.cli import color, streams
@@ -26,26 +27,26 @@ ERROR = "idbg.error/1"
 _LEVELS = (logging.WARNING, logging.INFO, logging.DEBUG)
 
 
-class _How:
-    """What the shared flags come to. One for the process, as its streams are."""
+class _State:
+    """The shared flags, and what was written. There is one per process, as there is one stdout."""
 
     as_json = False
     quiet = False
     color = "auto"
-    told = False  # the JSON is written
+    json_written = False
     lost_session = False
     bar: "Bar | None" = None
 
 
 def begin(*, as_json: bool = False, verbose: int = 0, quiet: bool = False, when: str = "auto") -> None:
-    """Take the shared flags; what is logged goes to stderr: warnings, with `verbose` 1 information, with 2 all; with
-    `quiet` errors alone.
+    """Apply the shared flags, and send log records to stderr: warnings, with `verbose` 1 also information, with 2
+    everything, with `quiet` errors only.
     """
-    _How.as_json, _How.quiet, _How.color = as_json, quiet, when
-    _How.told = _How.lost_session = False
-    if _How.bar is not None:
-        _How.bar.close()
-    _How.bar = None
+    _State.as_json, _State.quiet, _State.color = as_json, quiet, when
+    _State.json_written = _State.lost_session = False
+    if _State.bar is not None:
+        _State.bar.close()
+    _State.bar = None
     if "utf" not in (getattr(sys.stdout, "encoding", "") or "").lower():
         from idbg.format import glyphs
 
@@ -54,43 +55,43 @@ def begin(*, as_json: bool = False, verbose: int = 0, quiet: bool = False, when:
     for name in ("idbg", "idbg_tui"):
         logger = logging.getLogger(name)
         logger.handlers = [each for each in logger.handlers if not isinstance(each, _ToStderr)]
-        logger.addHandler(_ToStderr(wordy=verbose > 1))
+        logger.addHandler(_ToStderr(detailed=verbose > 1))
         logger.setLevel(level)
 
 
 class _ToStderr(logging.Handler):
-    """A line of stderr for each, as stderr is now: "idbg: warning: ..."."""
+    """Writes each record as a line of the current stderr: "idbg: ..."."""
 
-    def __init__(self, *, wordy: bool) -> None:
+    def __init__(self, *, detailed: bool) -> None:
         super().__init__()
-        self._wordy = wordy
+        self._detailed = detailed
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write it; nobody may read stderr, and then it is lost."""
+        """Write the record. It is lost where nobody reads stderr."""
         try:
-            from_where = f"{record.name}: " if self._wordy else ""
+            name = f"{record.name}: " if self._detailed else ""
             style = "red" if record.levelno >= logging.ERROR else "yellow" if record.levelno >= logging.WARNING else ""
-            line(f"idbg: {from_where}{record.getMessage()}", style)
-            if record.exc_info and self._wordy:
+            line(f"idbg: {name}{record.getMessage()}", style)
+            if record.exc_info and self._detailed:
                 line(logging.Formatter().formatException(record.exc_info))
         except (OSError, ValueError):
             pass
 
 
 def line(text: str, style: str = "") -> None:
-    """A line of stderr, whatever the flags say. Where nobody reads stderr it is lost."""
-    told = plain(text)
-    if style and color.is_wanted(sys.stderr, os.environ, _How.color):
-        told = color.paint(told, style)
+    """Write a line to stderr, whatever the flags are. It is lost where nobody reads stderr."""
+    text = plain(text)
+    if style and color.is_wanted(sys.stderr, os.environ, _State.color):
+        text = color.paint(text, style)
     try:
-        with _How.bar.aside() if _How.bar else contextlib.nullcontext():
-            print(told, file=sys.stderr, flush=True)
+        with _State.bar.aside() if _State.bar else contextlib.nullcontext():
+            print(text, file=sys.stderr, flush=True)
     except (OSError, ValueError):
         streams.silence(sys.stderr)
 
 
 def fault(message: str, hint: str) -> None:
-    """Why it cannot be done, on stderr whatever the flags say."""
+    """Write an error and its hint to stderr, whatever the flags are."""
     first, _, rest = message.partition("\n")
     line(f"idbg: {shortened(first, LONGEST)}", "red")
     if rest:
@@ -100,60 +101,66 @@ def fault(message: str, hint: str) -> None:
 
 
 def note(text: str) -> None:
-    """A line of stderr for whoever watches: where the session is, what is next. With --quiet there is none."""
-    if not _How.quiet:
+    """Write a line to stderr, but not with --quiet."""
+    if not _State.quiet:
         line(text)
 
 
 def session(folder: "Path") -> None:
-    """Where the session is, as a note. One that somebody removed meanwhile is nowhere: that is an error, and the
-    command's status says it too (`has_lost_session`).
-    """
+    """Note where the session is. A session that was removed meanwhile is an error (`has_lost_session`)."""
     if (folder / "events.jsonl").exists():
         note(f"session: {folder}")
         return
-    _How.lost_session = True
+    _State.lost_session = True
     fault(f"no session is kept: {folder} was removed meanwhile", "run it again to have one")
 
 
 def has_lost_session() -> bool:
-    """Whether the session that the command was to leave behind is gone."""
-    return _How.lost_session
+    """Whether the session that the command was to keep is gone."""
+    return _State.lost_session
 
 
 def bar() -> "Bar":
-    """The line of stderr that says how far it is. There is one for the process, as there is one stderr."""
+    """The progress line on stderr: one per process."""
     from idbg.cli.bar import Bar
 
-    if _How.bar is None:
-        _How.bar = Bar(sys.stderr, quiet=_How.quiet)
-    return _How.bar
+    if _State.bar is None:
+        _State.bar = Bar(sys.stderr, quiet=_State.quiet)
+    return _State.bar
+
+
+def report(json: Callable[[], object], text: Callable[[], str]) -> None:
+    """Write the report: `json()` with --json (see `say_json`), else `text()`."""
+    if _State.as_json:
+        say_json(json())
+    else:
+        say(text())
 
 
 def say(text: str) -> None:
-    """The report, or a part of it, on stdout; the signs that begin its lines are coloured where colours are wanted."""
-    if _How.bar is not None:
-        _How.bar.clear()  # both may be the same terminal
+    """Write text to stdout. The signs that begin its lines are coloured where colours are wanted."""
+    if _State.bar is not None:
+        _State.bar.clear()  # both may be the same terminal
     with printing():
-        told = plain(text)
-        print(color.painted_signs(told) if color.is_wanted(sys.stdout, os.environ, _How.color) else told)
+        text = plain(text)
+        print(color.painted_signs(text) if color.is_wanted(sys.stdout, os.environ, _State.color) else text)
 
 
-def say_json(report: object) -> None:
-    """The report as JSON on stdout: what is JSON already, or what msgspec can encode. It has a `schema`."""
-    encoded = report.encode() if isinstance(report, str) else report
+def say_json(value: object) -> None:
+    """Write JSON to stdout: text or bytes that are JSON already, or what msgspec can encode."""
+    encoded = value.encode() if isinstance(value, str) else value
     if not isinstance(encoded, bytes):
         from idbg.schema import strict_json
 
-        encoded = strict_json.formatted(report)
+        encoded = strict_json.formatted(value)
     say_bytes(encoded)
 
 
 def say_bytes(content: bytes) -> None:
-    """A whole document on stdout, as it is; with --json that is the object."""
-    _How.told = True
-    if _How.bar is not None:
-        _How.bar.clear()
+    """Write a whole document to stdout."""
+    _State.json_written = True
+    if _State.bar is not None:
+        _State.bar.clear()
     with printing():
         if isinstance(buffer := getattr(sys.stdout, "buffer", None), io.BufferedIOBase):
             sys.stdout.flush()
@@ -164,25 +171,20 @@ def say_bytes(content: bytes) -> None:
 
 
 def say_error(failure: Failure, status: int) -> None:
-    """Why there is no report, as JSON, where --json asks for JSON and none is written."""
-    if _How.as_json and not _How.told:
-        say_json({"schema": ERROR, "status": status, "error": _spelled(failure)})
-
-
-def _spelled(failure: Failure) -> dict[str, object]:
-    return {"kind": failure.kind, "type": failure.type, "message": failure.message, "hint": failure.hint}
+    """With --json, write why there is no report, unless JSON was written already."""
+    if _State.as_json and not _State.json_written:
+        error = {"kind": failure.kind, "type": failure.type, "message": failure.message, "hint": failure.hint}
+        say_json({"schema": ERROR, "status": status, "error": error})
 
 
 def width() -> int | None:
-    """The cells of the terminal that takes stdout; None where it is none: nothing need be cut then."""
-    import shutil
-
+    """The columns of the terminal that stdout is; None where it is not a terminal."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 @contextlib.contextmanager
 def printing() -> Iterator[None]:
-    """While this lasts, our output is written, all of it. Raises IdbgError if stdout cannot take it."""
+    """Flush stdout at the end of the block. Raises IdbgError if stdout cannot be written."""
     try:
         yield
         sys.stdout.flush()
@@ -191,5 +193,5 @@ def printing() -> Iterator[None]:
     except OSError as error:
         streams.silence()
         raise IdbgError(
-            f"cannot write to stdout: {error.strerror or error}", hint="send it where there is room, and do it again"
+            f"cannot write to stdout: {error.strerror or error}", hint="write to a place with free space"
         ) from error

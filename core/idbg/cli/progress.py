@@ -1,11 +1,11 @@
-"""How far is a session's run or search? Each event that tells of it becomes a line of `bar`."""
+"""Show the progress of a session's run or search: turn its events into lines of `bar`."""
 
 import logging
 import time
 from collections.abc import Callable
 from typing import TextIO
 
-from idbg.cli.bar import Bar, Doing
+from idbg.cli.bar import Activity, Bar
 from idbg.schema import events
 from idbg.schema.events import SessionEvent
 from idbg.schema.repros import MinifyProgress
@@ -16,9 +16,10 @@ Usual = Callable[[int], float | None]
 
 
 class Progress:
-    """A session's listener that shows on `bar` what goes on. `usual` gives the seconds that the run of this number
-    mostly takes, once its worker is up; None where that is not known. `stdout` is where what the program writes to its
-    own goes, None: to stderr, with the rest.
+    """A session's listener that shows its progress on `bar`.
+
+    `usual`: a run's number -> the seconds that it usually takes once its worker is up, or None. `stdout`: where the
+    program's stdout goes; None: to stderr.
     """
 
     def __init__(
@@ -29,13 +30,13 @@ class Progress:
         stdout: TextIO | None = None,
     ) -> None:
         self._bar, self._usual, self._clock, self._stdout = bar, usual, clock, stdout
-        self._unfinished = False  # the last line of it
+        self._unfinished = False  # whether the program's last line has no end
         self._since: float | None = None
         self._seconds: float | None = None
         self._side = ""
         self._begun = 0
-        self._rows = _Rows()
-        self._told: tuple[object, ...] = ()  # of a search: where a file has a line for what is new, not for each try
+        self._rows = _Counter()
+        self._shown: tuple[object, ...] = ()  # the last shown state of a search
 
     def __call__(self, event: SessionEvent) -> None:
         match event:
@@ -69,28 +70,28 @@ class Progress:
                 self._beside(event)
 
     def clear(self) -> None:
-        """Take the line off the terminal."""
+        """Remove the line from the terminal."""
         self._bar.clear()
 
     def _beside(self, event: SessionEvent) -> None:
-        """What is done with a run once it is over."""
+        """What follows after a run."""
         match event:
             case events.OwnerStarted():
-                self._begin("whose error it is")
+                self._begin("finding the cause of the error")
             case events.OwnerJudged():
-                self._show("a script of it is tried")
+                self._show("trying a script of it")
             case events.ReproStarted():
-                self._begin("a repro is written, and tried")
+                self._begin("writing and trying a repro")
             case events.MinifyStarted(sought=sought):
-                self._begin(f"looking for the least that shows {sought_words(sought)}")
+                self._begin(f"minifying {sought_words(sought)}")
             case events.MinifyProgressed(progress=progress):
                 self._search(progress)
             case events.BenchStarted(cases=cases):
-                self._rows = _Rows(self._clock(), cases)
+                self._rows = _Counter(self._clock(), cases)
             case events.BenchTaskStarted(program=program, backend=backend, task=task):
-                self._bar.show(self._rows.doing(f"{program} {backend}: {task}"))
+                self._bar.show(self._rows.activity(f"{program} {backend}: {task}"))
             case events.BenchStepStarted(words=words) if self._bar.on_terminal:
-                self._bar.show(self._rows.doing(words))
+                self._bar.show(self._rows.activity(words))
             case events.RowMeasured():
                 self._rows.row_done(self._clock())
             case events.BenchEnded():
@@ -99,7 +100,7 @@ class Progress:
                 pass
 
     def _phase(self, event: events.PhaseChanged) -> None:
-        if self._begun != event.run:  # what is usual has not the start of the worker in it
+        if self._begun != event.run:  # the usual time does not include the worker's start
             self._begun, self._since, self._seconds = event.run, self._clock(), self._usual(event.run)
         side = f"side {self._side}: " if self._side else ""
         self._show(f"{side}{event.phase} {event.frame}".rstrip(), f"{side}{event.phase}")
@@ -109,52 +110,52 @@ class Progress:
         self._show(words)
 
     def _show(self, words: str, kind: str = "") -> None:
-        self._bar.show(Doing(words, kind, since=self._since, usual=self._seconds))
+        self._bar.show(Activity(words, kind, since=self._since, usual=self._seconds))
 
     def _search(self, progress: MinifyProgress) -> None:
-        told = (progress.doing, progress.size, progress.best, progress.others)
-        if self._bar.on_terminal or told != self._told:
-            self._told = told
-            self._bar.show(Doing(progress_words(progress)))  # which say how long it took, and what is to come
+        state = (progress.doing, progress.size, progress.best, progress.others)
+        if self._bar.on_terminal or state != self._shown:
+            self._shown = state
+            self._bar.show(Activity(progress_words(progress)))  # they have the times
 
     def _over(self) -> None:
-        if self._stdout is not None and self._unfinished:  # the report comes after it
+        if self._stdout is not None and self._unfinished:  # before the report
             self._bar.beside("\n", self._stdout)
             self._unfinished = False
         self._bar.end_line()
         self.clear()
 
 
-class _Rows:
-    """Which of several things is done, one after another, and how long those before it took."""
+class _Counter:
+    """Counts steps, and measures how long they take."""
 
     def __init__(self, began: float = 0.0, of: int = 0) -> None:
         self._first = self._began = began
         self._of, self._done = of, 0
 
-    def doing(self, words: str) -> Doing:
-        """The one that is done now."""
+    def activity(self, words: str) -> Activity:
+        """The current step."""
         each = (self._began - self._first) / self._done if self._done else None
         done = min(self._done, max(self._of - 1, 0))
-        return Doing(words, since=self._first, done=done, of=self._of, each=each, began=self._began)
+        return Activity(words, since=self._first, done=done, of=self._of, each=each, began=self._began)
 
     def row_done(self, now: float) -> None:
-        """One is done, and the next begins."""
+        """A step is done, and the next one begins."""
         self._done += 1
         self._began = now
 
 
 class Steps:
-    """The same where no session tells: so many things, one after another, each shown as it begins."""
+    """Shows the progress of so many steps, without a session."""
 
     def __init__(self, bar: Bar, of: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._bar, self._clock = bar, clock
-        self._rows = _Rows(clock(), of)
+        self._rows = _Counter(clock(), of)
 
     def show(self, words: str) -> None:
-        """This is done now, of the one that is in hand."""
-        self._bar.show(self._rows.doing(words))
+        """Show the current step."""
+        self._bar.show(self._rows.activity(words))
 
     def next(self) -> None:
-        """The one in hand is done."""
+        """The current step is done."""
         self._rows.row_done(self._clock())

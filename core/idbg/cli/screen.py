@@ -1,9 +1,10 @@
-"""What can `idbg-tui` be given? It stands here, as its page and its completion are made as those of the commands."""
+"""The command line of `idbg-tui`. It is declared here so that its help page and completion are made like the others."""
 
 import argparse
 import os
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import NoReturn, cast
 
 from idbg.cli import color, exits, parsing, sessions, streams, verbs
@@ -11,26 +12,26 @@ from idbg.config.arguments import add_arguments as add_program_arguments
 
 HELP = "the debugger's screen: compile a program, or open a saved session"
 ABOUT = """\
-Compile a program and look at everything that comes of it: graphs, the rules that they break, kernels, numbers, time; or
-open the folder of a saved session, which needs no torch. With nothing, on a terminal: choose among the last sessions
-and the examples. `?` on the screen tells the keys.
+Compile a program and look at the result: graphs, broken rules, kernels, numbers, time; or open the folder of a saved
+session, which needs no torch. Without arguments, on a terminal: choose among the last sessions and the examples. `?` on
+the screen lists the keys.
 """
 EXAMPLES = (
     ("idbg-tui examples/mlp_train.py", "compile it, and look"),
-    ("idbg-tui examples/mlp_train.py --accelerator tpu --backend aot", "against an accelerator's rules"),
-    ("idbg-tui debug_artifacts/SESSION", "what happened in a session"),
-    ("idbg-tui --tour", "five minutes: where everything is"),
+    ("idbg-tui examples/mlp_train.py --accelerator tpu --backend aot", "check an accelerator's rules"),
+    ("idbg-tui debug_artifacts/SESSION", "open a saved session"),
+    ("idbg-tui --tour", "a tour of the screen in five minutes"),
 )
 EXITS = {exits.DONE: "you left the screen"}
-NO_JSON = "it is a screen: idbg run --json and idbg show --json tell the same"
+NO_JSON = "it is a screen: use idbg run --json or idbg show --json"
 SEE = ("tour", "open", "run")
+PACKAGES = ("idbg_tui", "textual")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What is shown, and how."""
     add_program_arguments(parser, required=False, instead=sessions.SESSION)
-    parser.add_argument("--theme", help="a theme's name (idbg-dark)")
-    parser.add_argument("--tour", action="store_true", help="five minutes with a small model: where everything is")
+    parser.add_argument("--theme", help="a theme's name (default: idbg-dark)")
+    parser.add_argument("--tour", action="store_true", help="a tour of the screen in five minutes, with a small model")
 
 
 def parser() -> parsing.Parser:
@@ -43,18 +44,37 @@ def parser() -> parsing.Parser:
 
 
 def parsed(argv: Sequence[str]) -> argparse.Namespace:
-    """The command line. Raises SystemExit with 0 for --help, which is printed, and with 2 for what is none of ours."""
-    streams.hold()
+    """Parse the command line. Raises SystemExit(0) after --help, SystemExit(2) for bad usage."""
+    streams.prepare()
+    parsing.answer_completion("idbg-tui")
     try:
         return parsing.whole(parser(), argv)
-    except parsing.HelpAsked as asked:
-        raise SystemExit(streams.printed(asked.text)) from None
+    except parsing.HelpRequested as request:
+        raise SystemExit(streams.print_page(request.text)) from None
     except parsing.UsageProblem as problem:
         refuse(problem.message, problem.hint)
 
 
 def refuse(message: str, hint: str) -> NoReturn:
-    """Say what is wrong with the command line. Raises SystemExit."""
+    """Print what is wrong with the command line. Raises SystemExit."""
     painted = color.paint(message, "red") if color.is_wanted(sys.stderr, os.environ) else message
     print(f"idbg-tui: {painted}\n  {hint}", file=sys.stderr)
     raise SystemExit(exits.BAD_USAGE)
+
+
+def become_screen(arguments: Sequence[str]) -> int:
+    """Replace this process by `idbg-tui ARGUMENTS`. The screen's package is not imported here.
+
+    Raises BadInput if it is not installed.
+    """
+    from idbg.schema.errors import BadInput
+
+    if missing := [name for name in PACKAGES if find_spec(name) is None]:
+        raise BadInput(
+            f"the screen is not installed here: there is no package {missing[0]}",
+            hint="install it with pip install --force-reinstall idbg; idbg run and idbg report work without it",
+        )
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # -P: modules in the current folder must not be imported in place of ours
+    os.execv(sys.executable, [sys.executable, "-P", "-m", PACKAGES[0], *arguments])

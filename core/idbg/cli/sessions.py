@@ -1,4 +1,4 @@
-"""Where do sessions lie for this command, and which of them does the command line name?"""
+"""Find the session that a command line names, and declare the arguments that name one."""
 
 import argparse
 import logging
@@ -17,54 +17,66 @@ log = logging.getLogger(__name__)
 SESSION = "a session's folder, its name in the output folder, or `last` for the newest there"
 
 
-def add_output(parser: argparse.ArgumentParser) -> None:
-    """The flag that says where sessions lie."""
-    parser.add_argument("--output", metavar="FOLDER", help="where sessions are kept (debug_artifacts)")
-
-
-def output_folder(given: str | None = None) -> Path:
-    """Where sessions are kept: what --output says, or the settings. Raises SettingsError, and BadInput for "", which a
-    script means by a variable that is not set.
-    """
-    if given == "":
-        raise BadInput("--output names no folder", hint="leave it out for that of the settings (idbg config)")
-    return places.expanded(given or settings.load(os.environ).output).absolute()
-
-
-def find(text: str, given: str | None = None) -> Path:
-    """The session that a command line names (`SESSION`); `given` is its --output. Raises OutputError."""
-    from idbg.session.index import find
-
-    return find(text, output_folder(given))
-
-
-def named(text: str, given: str | None = None) -> Path | None:
-    """The same where it may name a program instead: None then. Raises OutputError for a folder that is no session."""
-    from idbg.session.index import find, named
-
-    folder = output_folder(given)
-    return named(text, folder) or (find(text, folder) if places.expanded(text).is_dir() else None)
-
-
-def opened(folder: Path) -> "Session":
-    """The saved session; what it lacks is warned of. Raises OutputError where it cannot be read."""
-    from idbg.session.session import Session
-
-    saved = Session.open(folder)
-    _warn_of_missing(folder, saved.history)
-    return saved
-
-
-def _warn_of_missing(folder: Path, history: "History") -> None:
-    from idbg.format.plain_text import one_line
-
-    for text in history.missing[:3]:
-        log.warning("%s: %s", folder.name, one_line(text))
+def add_session(parser: argparse.ArgumentParser) -> None:
+    """SESSION and --output."""
+    parser.add_argument("session", metavar="SESSION", help=SESSION)
+    add_output(parser)
 
 
 def add_run(parser: argparse.ArgumentParser) -> None:
-    """The flag that says which of a session's runs is told."""
-    parser.add_argument("--run", metavar="N", type=int, help="the session's Nth run (the last)")
+    """--run N: `run_of` reads it."""
+    parser.add_argument("--run", metavar="N", type=int, help="the Nth run of the session (default: the last)")
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """--output FOLDER."""
+    parser.add_argument("--output", metavar="FOLDER", help="where sessions are kept (default: debug_artifacts)")
+
+
+def output_folder(named: str | None = None) -> Path:
+    """The folder of sessions: `named` (--output) or the setting. Raises SettingsError, and BadInput for ""."""
+    if named == "":  # a variable of a script that is not set
+        raise BadInput("--output names no folder", hint="leave it out to use the setting (idbg config)")
+    return places.expanded(named or settings.load(os.environ).output).absolute()
+
+
+def find(text: str, output: str | None = None) -> Path:
+    """The folder of the session that `text` names. `output` is --output. Raises OutputError."""
+    from idbg.session.index import find
+
+    return find(text, output_folder(output))
+
+
+def find_or_none(text: str, output: str | None = None) -> Path | None:
+    """As `find`, for an argument that may also name a program: None then.
+
+    Raises OutputError for a folder that is not a session.
+    """
+    from idbg.session.index import find, named
+
+    folder = output_folder(output)
+    return named(text, folder) or (find(text, folder) if places.expanded(text).is_dir() else None)
+
+
+def saved(args: argparse.Namespace) -> Path | None:
+    """The session that `args.program` names; None where it names a program."""
+    return None if args.module else find_or_none(args.program, args.output)
+
+
+def opened(folder: Path) -> "Session":
+    """Open a saved session, and warn of what it lacks. Raises OutputError where it cannot be read."""
+    from idbg.session.session import Session
+
+    session = Session.open(folder)
+    _warn_of_missing(folder, session.history)
+    return session
+
+
+def last_run(history: "History", folder: Path) -> "Run":
+    """Raises BadInput where the session has no run."""
+    if history.last is None:
+        raise BadInput(f"the session {folder} has no run", hint="make one: idbg run")
+    return history.last
 
 
 def run_of(args: argparse.Namespace) -> "Run":
@@ -79,12 +91,17 @@ def run_of(args: argparse.Namespace) -> "Run":
 
 
 def numbered(history: "History", number: int | None, name: str) -> "Run":
-    """The run of this number of the session `name`, or its last. Raises BadInput where there is none."""
-    from idbg.schema.errors import BadInput
-
+    """The run of this number of the session `name`, or its last run. Raises BadInput where there is none."""
     found = history.last if number is None else history.runs.get(number)
     if found is None:
-        there = ", ".join(map(str, sorted(history.runs)[:20]))
-        what = "has no run" if not there else f"has no run {number}"
-        raise BadInput(f"the session {name} {what}", hint=f"it has {there}" if there else "nothing was run in it")
+        known = ", ".join(map(str, sorted(history.runs)[:20]))
+        what = "has no run" if not known else f"has no run {number}"
+        raise BadInput(f"the session {name} {what}", hint=f"it has {known}" if known else "nothing was run in it")
     return found
+
+
+def _warn_of_missing(folder: Path, history: "History") -> None:
+    from idbg.format.plain_text import one_line
+
+    for text in history.missing[:3]:
+        log.warning("%s: %s", folder.name, one_line(text))

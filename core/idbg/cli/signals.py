@@ -1,4 +1,4 @@
-"""How does a signal that asks us to end become something that can be waited for, and tidied up after?"""
+"""Turn SIGINT, SIGTERM and SIGHUP into an exception or a callback."""
 
 import signal
 from collections.abc import Callable, Iterator
@@ -7,7 +7,7 @@ from types import FrameType
 
 
 class Stopped(BaseException):
-    """A signal asked us to end."""
+    """A signal asks this process to end."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -15,30 +15,30 @@ class Stopped(BaseException):
 
 
 @contextmanager
-def signals_raise() -> Iterator[None]:
-    """Ctrl+C, SIGTERM and SIGHUP raise Stopped while this lasts."""
+def raise_on_signal() -> Iterator[None]:
+    """Raise Stopped in the block when a signal arrives. Out of the block it becomes SystemExit(128 + N)."""
 
     def stop(number: int) -> None:
         raise Stopped(number)
 
     try:
-        with signals_told(stop):
+        with call_on_signal(stop):
             yield
     except Stopped as stopped:
         raise SystemExit(stopped.status) from None
 
 
 @contextmanager
-def signals_told(told: Callable[[int], None]) -> Iterator[None]:
-    """While it lasts, `told` hears of each signal that asks us to end."""
+def call_on_signal(callback: Callable[[int], None]) -> Iterator[None]:
+    """Call `callback` with the number of each signal that arrives during the block."""
 
-    def tell(number: int, frame: FrameType | None) -> None:
-        told(number)
+    def handle(number: int, frame: FrameType | None) -> None:
+        callback(number)
 
-    heard = [signal.SIGINT, signal.SIGTERM]
+    numbers = [signal.SIGINT, signal.SIGTERM]
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as under nohup
-        heard.append(signal.SIGHUP)
-    before = {number: signal.signal(number, tell) for number in heard}
+        numbers.append(signal.SIGHUP)
+    before = {number: signal.signal(number, handle) for number in numbers}
     try:
         yield
     finally:

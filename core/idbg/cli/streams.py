@@ -1,4 +1,4 @@
-"""Are stdin, stdout and stderr there, and can they take what is written? Asked before anything else is done."""
+"""Prepare stdin, stdout and stderr before anything is written."""
 
 import contextlib
 import io
@@ -9,34 +9,32 @@ from typing import TextIO
 from idbg.cli import exits
 
 
-def hold() -> None:
-    """Open what is closed, to nothing, and let no letter be one that a stream cannot write.
+def prepare() -> None:
+    """Open closed streams to /dev/null, and replace characters that a stream cannot encode.
 
-    A file opened later would get the number of a closed stream, and be written to by whoever prints.
+    Otherwise a file opened later gets the number of the closed stream, and printed text ends up in it.
     """
     for number in range(3):
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_WRONLY if number else os.O_RDONLY)  # gets the lowest number that is free
+            os.open(os.devnull, os.O_WRONLY if number else os.O_RDONLY)  # takes the lowest free number
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(number, "w" if number else "r", closefd=False))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal without UTF-8 still gets its report
+            stream.reconfigure(errors="replace")
 
 
 def silence(stream: TextIO | None = None) -> None:
-    """Nobody takes what goes to stdout (or `stream`): say nothing more there, also not when Python flushes at its end,
-    which would make an exit status of its own of it.
-    """
+    """Send stdout (or `stream`) to /dev/null, so that Python's flush at exit does not fail and change the status."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), (stream or sys.stdout).fileno())
 
 
-def printed(page: str) -> int:
-    """Print a page to stdout, and give the exit status: nobody may read it."""
+def print_page(page: str) -> int:
+    """Write a help page to stdout, and return the exit status."""
     try:
         sys.stdout.write(page)
         sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""Print the tables of a section, sorted as the user wants them."""
+"""Print the tables of a section, sorted as --sort says."""
 
 import argparse
 from collections.abc import Sequence
@@ -7,8 +7,6 @@ from typing import cast
 from idbg.cli import output
 from idbg.schema.errors import BadInput
 from idbg.views.tree import Direction, Section, ordered, sorting_columns
-
-_DIRECTIONS = ("up", "down")
 
 
 def add_sort(parser: argparse._ActionsContainer) -> None:
@@ -28,20 +26,20 @@ def check_sort(wanted: str | None, known: Sequence[str]) -> None:
 
 def _parsed(wanted: str) -> tuple[str, Direction]:
     name, _, direction = wanted.rpartition(":")
-    return (name, cast("Direction", direction)) if direction in _DIRECTIONS else (wanted, "")
+    return (name, cast("Direction", direction)) if direction in ("up", "down") else (wanted, "")
 
 
-def say(section: Section, wanted: str | None = None, most: int | None = None, *, check: bool = True) -> None:
-    """Print the section within the terminal's width, its rows as --sort wants them. Raises BadInput where it has no
-    such column; without `check` its rows stay as they are then.
+def text(section: Section, wanted: str | None = None, most: int | None = None, *, check: bool = True) -> str:
+    """The section within the terminal's width, sorted by --sort. Raises BadInput where it has no such column; without
+    `check` its rows stay as they are then.
     """
-    from idbg.render import text  # not at the top: whoever reads a command line prints no table
+    from idbg.render import text  # not at the top: a command line is parsed without it
 
     if check:
         check_sort(wanted, sorting_columns(section))
-    output.say(text.text(in_order(section, wanted), most, output.width()))
+    return text.text(in_order(section, wanted), most, output.width())
 
 
 def in_order(section: Section, wanted: str | None) -> Section:
-    """The section with its rows as --sort wants them."""
+    """The section, sorted by --sort."""
     return ordered(section, *_parsed(wanted)) if wanted else section

@@ -1,6 +1,4 @@
-"""Which commands are there, and what does each say of itself? A module of `commands/` is one: its file's name is what
-the user types.
-"""
+"""List and load the commands. Each module of `commands/` is one: the name of its file is the command's name."""
 
 import os
 import re
@@ -13,39 +11,40 @@ ROOM = os.path.join(os.path.dirname(__file__), "commands")
 _HELP = re.compile(r'^HELP = "([^"\\]*)"$', re.MULTILINE)
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
-    "compile and look": ("run", "check", "analyze", "watch", "report"),
-    "where does it go wrong": ("diff", "bisect", "minify", "repro", "replay"),
-    "what does it cost": ("bench", "compare"),
-    "what is kept": ("list", "show", "graph", "kernel", "open", "clean"),
-    "what is there": ("accelerators", "switches", "config", "info"),
-    "begin, and connect": ("tour", "help", "completion", "mcp"),
+    "compile and inspect": ("run", "check", "analyze", "watch", "report"),
+    "find the cause of a failure": ("diff", "bisect", "minify", "repro", "replay"),
+    "measure": ("bench", "compare"),
+    "saved sessions": ("list", "show", "graph", "kernel", "open", "clean"),
+    "settings and hardware": ("accelerators", "switches", "config", "info"),
+    "start and connect": ("tour", "help", "completion", "mcp"),
 }
-"""How `idbg --help` puts them; what is named nowhere here comes last."""
+"""The order of `idbg --help`. Commands that are not listed here come last."""
 
 
 class CliCommand(Protocol):
-    """What a module of `commands/` has. It may also have:
+    """The interface of a module of `commands/`. It may also have:
 
-    `ABOUT`: paragraphs that say more than HELP; `SEE`: related commands; `NO_JSON`: why it has no --json;
-    `FILES`: pairs of a path or variable and what it is for.
+    `ABOUT`: paragraphs that explain more than HELP; `SEE`: related commands; `NO_JSON`: why it has no --json;
+    `FILES`: pairs of a path or variable and its purpose.
     """
 
     HELP: str
-    """One line, with no capital and no full stop. In double quotes on one line it is read without an import."""
+    """One line without a capital and a full stop. It is read without an import if it is in double quotes on one line.
+    """
     EXAMPLES: Sequence[tuple[str, str]]
-    """Whole command lines that work, each with what it does."""
+    """Complete command lines that work, each with its purpose."""
     EXITS: Mapping[int, str]
-    """Statuses of `exits.TABLE` that it exits with, each with when."""
+    """The statuses of `exits.TABLE` that it exits with, each with its condition."""
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Say what its command line is. --json, -v, -q, --color and --help are there already."""
+        """Declare its arguments. --json, -v, -q, --color and --help are added to all commands."""
 
     def run(self, args: Namespace, argv: tuple[str, ...]) -> int:
-        """Do it, and give the exit status. `argv` is what stood after `--`."""
+        """Run the command, and return the exit status. `argv` are the arguments after `--`."""
 
 
 def names() -> list[str]:
-    """Every command, sorted."""
+    """The names of all commands, sorted."""
     files = (entry.name for entry in os.scandir(ROOM) if entry.name.endswith(".py"))
     return sorted(name[:-3].replace("_", "-") for name in files if not name.startswith("_"))
 
@@ -56,19 +55,19 @@ def load(name: str) -> CliCommand:
 
 
 def commands() -> dict[str, CliCommand]:
-    """Every command by its name: all of them are imported."""
+    """Every command by its name. This imports all of them."""
     return {name: load(name) for name in names()}
 
 
 def help_of(name: str) -> str:
-    """Its line of help, read from its source: to import all of them takes longer than all the rest of `idbg --help`."""
+    """Its HELP, read from the source: importing all commands takes longer than the rest of `idbg --help`."""
     with open(os.path.join(ROOM, f"{name.replace('-', '_')}.py"), encoding="utf-8") as source:
         found = _HELP.search(source.read())
     return found[1] if found else load(name).HELP
 
 
 def grouped() -> list[tuple[str, list[str]]]:
-    """Every command under its group's title, as `idbg --help` has them."""
+    """The commands under their group's title, in the order of `idbg --help`."""
     there = names()
     groups = [(title, [name for name in group if name in there]) for title, group in GROUPS.items()]
     named = {name for _, group in groups for name in group}

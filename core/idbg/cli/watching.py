@@ -1,4 +1,4 @@
-"""How does a watch go on from check to check, and how is each told?"""
+"""Check a session's program again and again, and print each check."""
 
 import queue
 import shutil
@@ -25,13 +25,13 @@ from idbg.session.session import Session
 
 SCHEMA = "idbg.watch/1"
 POLL_SECONDS = 0.2
-KEPT_RUNS = 3  # in memory as a whole: a watch may go on for days; the log has them all
-LINES_ELSEWHERE = 20  # told of what is new, and of what went, where there is no screen to fill
+KEPT_RUNS = 3  # in memory: a watch may run for days; the log has all runs
+MAX_LINES = 20  # of new and of gone findings, where stdout is not a terminal
 
 
 class Checked(NamedTuple):
-    """One check: `because` of these files, none for the first; `compiled`: the program ran for it, else other rules
-    were asked of graphs that were there. `new` and `gone` are beside the check before. `seconds`: of wall time.
+    """One check. `because`: the changed files; empty for the first check. `compiled`: the program ran, else captured
+    graphs were checked against edited rules. `new`, `gone`: compared with the previous check. `seconds`: wall time.
     """
 
     number: int
@@ -46,18 +46,18 @@ class Checked(NamedTuple):
 
 
 class Watch:
-    """A session's program, checked again and again. `told` hears of each check, `noted` of all else, in a sentence."""
+    """Checks a session's program after each edit. Calls `on_check` with each check, `note` with other messages."""
 
-    def __init__(self, session: Session, told: Callable[[Checked], None], noted: Callable[[str], None]) -> None:
-        self._session, self._told, self._noted = session, told, noted
+    def __init__(self, session: Session, on_check: Callable[[Checked], None], note: Callable[[str], None]) -> None:
+        self._session, self._on_check, self._note = session, on_check, note
         self._files = ChangedFiles()
         self._rules: queue.SimpleQueue[events.RulesEdited | events.RulesRefused] = queue.SimpleQueue()
         self._last: Checked | None = None
         self._missing: set[str] = set()
 
     def go(self, checks: int = 0) -> Checked:
-        """Check now and after each edit; gives the last of so many checks, or goes on until something is raised."""
-        stop = self._session.subscribe(self._heard)
+        """Check now and after each edit. Returns the last of so many checks; with 0 it runs until an exception."""
+        stop = self._session.subscribe(self._receive)
         self._session.start()
         try:
             last = self._compiled(())
@@ -67,22 +67,22 @@ class Watch:
         finally:
             stop()
 
-    def _heard(self, event: events.SessionEvent) -> None:
+    def _receive(self, event: events.SessionEvent) -> None:
         if isinstance(event, events.RulesEdited | events.RulesRefused):
             self._rules.put(event)
 
     def _next(self) -> Checked:
-        """The next check, once there is a reason for one."""
+        """Wait for an edit, and check."""
         while True:
             changed = self._files.look()
-            self._say_missing()
+            self._note_missing()
             if changed:
                 return self._compiled(tuple(changed))
             if (edited := self._edited(POLL_SECONDS)) is not None:
                 return self._again(edited)
 
     def _edited(self, seconds: float) -> events.RulesEdited | None:
-        """The last edit of the rules within so many seconds, None where there is none; one that is refused is said."""
+        """The last edit of the rules within so many seconds, or None. A refused edit is noted."""
         edited = None
         try:
             event = self._rules.get(timeout=seconds) if seconds else self._rules.get_nowait()
@@ -91,20 +91,20 @@ class Watch:
                     edited = event
                 else:
                     at = f":{event.line}" if event.line else ""
-                    self._noted(f"{from_here(event.origin)}{at}: {event.message}: the rules before stay in force")
+                    self._note(f"{from_here(event.origin)}{at}: {event.message}: the previous rules stay in force")
                 event = self._rules.get_nowait()
         except queue.Empty:
             return edited
 
-    def _say_missing(self) -> None:
-        """Say of each file that is gone that it is waited for, once."""
+    def _note_missing(self) -> None:
+        """Note each missing file, once."""
         missing = set(self._files.missing())
         for file in sorted(missing - self._missing):
-            self._noted(f"{from_here(file)} is not there: it is waited for")
+            self._note(f"{from_here(file)} is not there: waiting for it")
         self._missing = missing
 
     def _compiled(self, because: tuple[str, ...]) -> Checked:
-        """A check for which the program runs. An edit meanwhile stops it, and the run begins anew."""
+        """Run the program, and check it. An edit meanwhile restarts the run."""
         while True:
             before = self._session.history.last
             began, clock = time.time(), time.monotonic()
@@ -123,7 +123,7 @@ class Watch:
             return self._checked(because, run, time.monotonic() - clock, compiled=True)
 
     def _again(self, edited: events.RulesEdited) -> Checked:
-        """A check after an edit of the rules: of the graphs that are there, or, where that cannot be, a run."""
+        """Check the captured graphs against edited rules; run the program where there are none."""
         because = (edited.origin,)
         clock = time.monotonic()
         run = self._last.run if self._last is not None else None
@@ -136,7 +136,7 @@ class Watch:
 
     def _checked(self, because: tuple[str, ...], run: Run, seconds: float, *, compiled: bool) -> Checked:
         if compiled and run.target.rules != self._session.target.rules and again.can_be(run):
-            run = again.under(run, self._session.target.rules)  # they were edited while it ran
+            run = again.under(run, self._session.target.rules)  # edited during the run
         found = tuple(diagnostics(run))
         new, gone = changes(found, self._last.found if self._last is not None else ())
         self._last = Checked(
@@ -153,7 +153,7 @@ class Watch:
         for number in self._session.history.runs:
             if number <= run.number - KEPT_RUNS:
                 self._session.forget(number)
-        self._told(self._last)
+        self._on_check(self._last)
         return self._last
 
 
@@ -176,33 +176,33 @@ class WatchReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NoteReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What else is said while a watch goes on."""
+    """Another message of a watch, as a line of JSON."""
 
     schema: str
     at: float
     note: str
 
 
-class Telling:
-    """Tells of checks on stdout: on a terminal as a screenful, elsewhere as lines, or as lines of JSON."""
+class Printer:
+    """Prints checks to stdout: a full screen on a terminal, elsewhere lines, or lines of JSON."""
 
     def __init__(self, *, as_json: bool, on_terminal: bool, clock: Callable[[], float] = time.time) -> None:
         self._as_json, self._on_terminal, self._clock = as_json, on_terminal, clock
 
     def check(self, checked: Checked) -> None:
-        """Tell of a check."""
+        """Print a check."""
         if self._as_json:
             self._line(report_of(checked, self._clock()))
         elif self._on_terminal:
             size = shutil.get_terminal_size()
             with output.printing():
-                sys.stdout.write("\x1b[H\x1b[2J")  # the terminal keeps what was there in its history
+                sys.stdout.write("\x1b[H\x1b[2J")  # the terminal's history keeps the previous screen
             output.say("\n".join(screen(checked, size.columns, size.lines)))
         else:
             output.say("\n".join(lines(checked)))
 
     def note(self, text: str) -> None:
-        """Tell of what is no check: with --json as a line too, else on stderr."""
+        """Print another message: as a line of JSON, else to stderr."""
         if self._as_json:
             self._line(NoteReport(schema=SCHEMA, at=self._clock(), note=one_line(text)))
         else:
@@ -213,7 +213,7 @@ class Telling:
 
 
 def report_of(checked: Checked, at: float) -> WatchReport:
-    """The check as `--json` has it."""
+    """The JSON of a check."""
     return WatchReport(
         schema=SCHEMA,
         check=checked.number,
@@ -232,24 +232,24 @@ def report_of(checked: Checked, at: float) -> WatchReport:
 
 
 def lines(checked: Checked) -> Iterator[str]:
-    """The check for a pipe: its verdict, what is new, what went."""
+    """The check as lines: its verdict, new and gone findings."""
     yield headline(checked)
-    yield from _few(checked.new, "+", LINES_ELSEWHERE, fixes=True)
-    yield from _few(checked.gone, "-", LINES_ELSEWHERE)
+    yield from _few(checked.new, "+", MAX_LINES, fixes=True)
+    yield from _few(checked.gone, "-", MAX_LINES)
 
 
 def screen(checked: Checked, columns: int, rows: int) -> Iterator[str]:
-    """The check on a terminal of this size, which it leaves room on: what is new, what went, what is as it was."""
+    """The check for a terminal of this size: new, gone and unchanged findings."""
     new = {each.key for each in checked.new}
     kept = [each for each in checked.found if each.key not in new]
-    room = max(rows - 6, 6)  # the headline, two empty lines, the last, the cursor's, and one to spare
-    told = [headline(checked), ""]
+    room = max(rows - 6, 6)  # without the headline, two empty lines, the last line, the cursor's line, and a spare one
+    shown = [headline(checked), ""]
     for sign, found in (("+", checked.new), ("-", checked.gone), (" ", kept)):
         part = list(_few(found, sign, max(room if sign == " " else room // 2, 1)))
-        told += part
+        shown += part
         room -= len(part)
-    told += ["", f"{counted(checked.files, 'file')} watched, and the rules; + is new, - went away; Ctrl+C ends it"]
-    return (line if len(line) <= columns else line[: columns - 1] + "…" for line in told)
+    shown += ["", f"{counted(checked.files, 'file')} watched, and the rules; + new, - gone; Ctrl+C ends it"]
+    return (line if len(line) <= columns else line[: columns - 1] + "…" for line in shown)
 
 
 def headline(checked: Checked) -> str:
@@ -264,7 +264,7 @@ def headline(checked: Checked) -> str:
 
 
 def _few(found: Sequence[Diagnostic], sign: str, most: int, *, fixes: bool = False) -> Iterator[str]:
-    """So many of them, a line each, the worst first; how many more there are takes one. `fixes`: and what to do."""
+    """At most so many findings, the worst first; the last line counts the others. `fixes`: with hints."""
     shown = found if len(found) <= most else found[: max(most - 1, 0)]
     for each in shown:
         place = near_place(each.file, each.line) if each.line else from_here(each.file) if each.file else ""

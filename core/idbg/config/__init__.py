@@ -1,1 +1,1 @@
-"""What did the user set: arguments, settings, options, folders?"""
+"""What the user sets: arguments, settings, options, folders."""

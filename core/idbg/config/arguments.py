@@ -1,4 +1,4 @@
-"""Which program, for which target, did the command line ask for? Shared by `idbg` and `idbg-tui`."""
+"""The program and the target of a command line. Shared by `idbg` and `idbg-tui`."""
 
 import argparse
 import difflib
@@ -19,16 +19,21 @@ from idbg.config.settings import Settings
 from idbg.schema.errors import BadInput, ProgramError
 from idbg.schema.programs import NO_ACCELERATOR, Program, Target
 
-# torch's own, which `torch.device` takes; a package of the group torch.backends may add another (npu, mlu)
+# the types of `torch.device`; a package of the group torch.backends may add another (npu, mlu)
 DEVICES = ("cpu", "cuda", "xpu", "mps", "meta", "hpu", "mtia", "xla", "ipu", "maia", "vulkan", "lazy", "privateuseone")
 
 
-class Asked(NamedTuple):
-    """What the command line, the environment and the settings file come to. `target.rules` is still to be filled."""
+class Request(NamedTuple):
+    """The result of the command line, the environment and the settings files. `target.rules` is filled in later."""
 
     program: Program
     target: Target
     settings: Settings
+
+    @property
+    def output(self) -> Path:
+        """The folder of sessions. Raises BadInput."""
+        return places.expanded(self.settings.output)
 
 
 BACKENDS = "eager, mock, aot, inductor, aoti, or another package's or torch's by name"
@@ -42,11 +47,17 @@ def add_arguments(
     backend: str | None = None,
     backend_words: str = "",
 ) -> None:
-    """The options that say what to compile and for what. `-- ARGS` must be split off first.
+    """The options of a program and its target. `-- ARGS` must be split off first.
 
-    `instead` says what can be named in place of a program; `backend` is the one where none is named (None: that of the
-    settings), `backend_words` what is said of it.
+    `instead`: what may be named in place of a program. `backend`: the default (None: that of the settings),
+    `backend_words`: its description.
     """
+    add_program(parser, required=required, instead=instead)
+    add_target(parser, backend=backend, backend_words=backend_words)
+
+
+def add_program(parser: argparse.ArgumentParser, *, required: bool = True, instead: str = "") -> None:
+    """FILE.py[:NAME] and -m; the words as in `add_arguments`."""
     words = "a file whose program() (or NAME) returns a model and its inputs, or a script that calls torch.compile"
     parser.add_argument(
         "program",
@@ -55,11 +66,10 @@ def add_arguments(
         help=f"{instead}; or {words}" if instead else words,
     )
     parser.add_argument("-m", dest="module", action="store_true", help="FILE is a module: -m package.module")
-    add_target(parser, backend=backend, backend_words=backend_words)
 
 
 def add_target(parser: argparse.ArgumentParser, *, backend: str | None = None, backend_words: str = "") -> None:
-    """The options that say for what to compile, and where sessions are kept; the words as in `add_arguments`."""
+    """The options of the target, and --output; the words as in `add_arguments`."""
     target = parser.add_argument_group("target")
     target.set_defaults(default_backend=backend)
     target.add_argument("--backend", help=f"{BACKENDS} ({backend_words or backend or 'aot'})")
@@ -67,9 +77,8 @@ def add_target(parser: argparse.ArgumentParser, *, backend: str | None = None, b
         "--accelerator",
         metavar="ACCELERATOR",
         help="the hardware's rules: a preset's name or a TOML file "
-        "(the program's IDBG_ACCELERATOR, else the backend's own, else none)",
+        "(default: the program's IDBG_ACCELERATOR, else the backend's own, else none)",
     )
-    target.add_argument("--device", help="cpu, cuda, cuda:1, ...: where to put the program (where it puts itself)")
     strict = target.add_mutually_exclusive_group()
     strict.add_argument(
         "--strict", action="store_true", default=None, help="a violation whose severity is reject stops the compile"
@@ -79,10 +88,7 @@ def add_target(parser: argparse.ArgumentParser, *, backend: str | None = None, b
         dest="strict",
         action="store_false",
         default=None,
-        help="violations are listed, and it runs",
-    )
-    target.add_argument(
-        "--dynamic", action=argparse.BooleanOptionalAction, help="symbolic shapes, as torch.compile(dynamic=)"
+        help="violations are listed, and the program runs",
     )
     target.add_argument(
         "--option",
@@ -92,12 +98,21 @@ def add_target(parser: argparse.ArgumentParser, *, backend: str | None = None, b
         help="an Inductor config option, or one of the backend's own as torch.compile(options=...) takes it, a table's "
         "with a dot (config.NAME=VALUE); repeat for more",
     )
-    add_conditions(target)
-    parser.add_argument("--output", metavar="FOLDER", help="where sessions are kept (debug_artifacts)")
+    _add_conditions(target)
+    add_device(target)
 
 
-def add_conditions(target: argparse._ArgumentGroup) -> None:
-    """Under which settings of torch's beside the backend's options the program compiles."""
+def add_device(parser: argparse._ActionsContainer) -> None:
+    """--device, --dynamic and --output."""
+    parser.add_argument("--device", help="cpu, cuda, cuda:1, ...: move the program there (default: it stays)")
+    parser.add_argument(
+        "--dynamic", action=argparse.BooleanOptionalAction, help="symbolic shapes, as torch.compile(dynamic=)"
+    )
+    parser.add_argument("--output", metavar="FOLDER", help="where sessions are kept (default: debug_artifacts)")
+
+
+def _add_conditions(target: argparse._ArgumentGroup) -> None:
+    """The settings of torch beside the backend's options."""
     target.add_argument("--mode", help="torch.compile's: default, reduce-overhead, max-autotune, ... (the program's)")
     target.add_argument(
         "--stance", help="torch.compiler.set_stance's: force_eager, eager_on_recompile, fail_on_recompile, ..."
@@ -114,13 +129,13 @@ def add_conditions(target: argparse._ArgumentGroup) -> None:
         metavar="SOURCE",
         action="append",
         dest="dynamic_sources",
-        help="trace it as dynamic, as torch.compiler.config.dynamic_sources has it: \"L['x']\"; repeat for more",
+        help="mark this as dynamic, as torch.compiler.config.dynamic_sources does: \"L['x']\"; repeat for more",
     )
-    target.add_argument("--cold", action="store_true", help="find nothing in any cache of torch's, and leave nothing")
+    target.add_argument("--cold", action="store_true", help="read and write none of torch's caches")
 
 
-def chosen_in(args: argparse.Namespace) -> dict[str, object]:
-    """The settings that the command line names, or has a default of its own for."""
+def flags_of(args: argparse.Namespace) -> dict[str, object]:
+    """The settings that the command line sets, or has its own default for."""
     named = {name: getattr(args, name, None) for name in Settings.__struct_fields__}
     named["backend"] = named["backend"] or getattr(args, "default_backend", None)
     return {name: value for name, value in named.items() if value is not None}
@@ -130,25 +145,25 @@ def settle(
     args: argparse.Namespace,
     argv: tuple[str, ...],
     *,
-    strict: bool,
+    strict: bool = False,
     environ: Mapping[str, str] = os.environ,
     cwd: str | None = None,
-) -> Asked:
-    """Everything that was asked for; `strict` is the front end's default.
+) -> Request:
+    """The program, the target and the settings of a command line. `strict`: the default of the front end.
 
-    Raises ProgramError, SettingsError or BadInput (an option without a value) with what to do about it.
+    Raises ProgramError, SettingsError or BadInput (an option without a value) with a hint.
     """
     cwd = cwd or os.getcwd()
-    chosen = settings.load(environ, chosen_in(args), cwd)
+    chosen = settings.load(environ, flags_of(args), cwd)
     _check_utf8(
         [text for text in (*msgspec.structs.astuple(chosen), *args.option, *args.setting) if isinstance(text, str)]
     )
     check_device(chosen.device)
     whose = options.family(chosen.backend)
-    given = dict(options.parse(text) for text in args.option)
+    named = dict(options.parse(text) for text in args.option)
     program = parse_program(args.program, module=args.module, argv=argv, cwd=cwd)
     by_setting = "default_backend" in args and not args.default_backend and settings.is_set("backend", environ, cwd)
-    is_chosen = "backend" not in args or bool(args.backend) or by_setting  # `check` chooses it by the level
+    is_chosen = "backend" not in args or bool(args.backend) or by_setting  # `check` chooses the backend by the stage
     target = Target(
         backend=chosen.backend,
         own_backend=not is_chosen,
@@ -156,7 +171,7 @@ def settle(
         strict=strict if chosen.strict is None else chosen.strict,
         dynamic=chosen.dynamic,
         accelerator=chosen.accelerator or accelerator_of(program, chosen.backend, environ),
-        options=given if whose != options.INDUCTOR else {**chosen.options, **given},
+        options=named if whose != options.INDUCTOR else {**chosen.options, **named},
         options_for=whose,
         float64=chosen.float64,
         mode=chosen.mode,
@@ -165,12 +180,17 @@ def settle(
         dynamic_sources=tuple(args.dynamic_sources or ()),
         cold=args.cold,
     )
-    return Asked(program, target, chosen)
+    return Request(program, target, chosen)
+
+
+def request_of(args: argparse.Namespace, program: Program, target: Target) -> Request:
+    """A request for this program and target, with the --output of the command line. Raises SettingsError."""
+    return Request(program, target, settings.load(os.environ, {"output": args.output} if args.output else {}))
 
 
 def accelerator_of(program: Program, backend: str, environ: Mapping[str, str] = os.environ) -> str:
-    """The accelerator where nobody chose one: the backend's own; else the one that the program's file names as
-    IDBG_ACCELERATOR, a TOML file from its own folder; else that of `settings.default_accelerator`. Raises ProgramError.
+    """The default accelerator: the backend's own; else IDBG_ACCELERATOR of the program's file, where a TOML file is
+    relative to it; else `settings.default_accelerator`. Raises ProgramError.
     """
     own = settings.default_accelerator(backend, environ)
     if own not in (NO_ACCELERATOR, "mock") or program.module:
@@ -178,12 +198,14 @@ def accelerator_of(program: Program, backend: str, environ: Mapping[str, str] = 
     file = Path(program.cwd, program.path)
     named = string_in(file.read_bytes(), "IDBG_ACCELERATOR")
     if named is None:
-        raise ProgramError(f"{program.path}: IDBG_ACCELERATOR is no text", hint='for example IDBG_ACCELERATOR = "tpu"')
+        raise ProgramError(
+            f"{program.path}: IDBG_ACCELERATOR is not a string", hint='for example IDBG_ACCELERATOR = "tpu"'
+        )
     return str(file.parent / named) if named.endswith(".toml") else named or own
 
 
 def parse_program(text: str, *, module: bool = False, argv: tuple[str, ...] = (), cwd: str) -> Program:
-    """The program that `text` names, relative to `cwd`; raises ProgramError if there is no such thing there."""
+    """The program that `text` names, relative to `cwd`. Raises ProgramError if it does not exist."""
     _check_utf8((text, cwd, *argv))
     if not text.strip():
         raise ProgramError("no program is named", hint="name a Python file, or with -m a module")
@@ -199,7 +221,7 @@ def parse_program(text: str, *, module: bool = False, argv: tuple[str, ...] = ()
 
 
 def check_device(name: str) -> None:
-    """Raises BadInput if torch can have no such device. Whether this machine has it is found by torch."""
+    """Raises BadInput if torch knows no such device. Torch itself finds out whether this machine has it."""
     kind, colon, index = name.partition(":")
     is_known = not name or kind in DEVICES or plugins.names("torch.backends")
     if is_known and (not colon or index.isdecimal()):
@@ -233,8 +255,8 @@ def _check_file(text: str, cwd: Path) -> None:
         raise ProgramError(f"{text} is a folder", hint=_found_in(path) or "name a Python file in it")
     if not path.exists():
         raise ProgramError(f"no file {text}", hint=_nearest(path) or f"looked in {cwd}")
-    if not path.is_file():  # a pipe would be waited for
-        raise ProgramError(f"{text} is no regular file", hint="name a Python file, or a module with -m")
+    if not path.is_file():  # reading a pipe would block
+        raise ProgramError(f"{text} is not a regular file", hint="name a Python file, or a module with -m")
     if path.suffix not in (".py", ".pyw"):
         raise ProgramError(f"{text} is not a Python file", hint="name a file that ends in .py, or a module with -m")
     if not os.access(path, os.R_OK):
@@ -242,7 +264,7 @@ def _check_file(text: str, cwd: Path) -> None:
 
 
 def _check_name(file: Path, path: str, name: str) -> None:
-    """Refuse a name that the file surely does not define; where it cannot be told, the worker finds out."""
+    """Raises ProgramError for a name that the file does not define. Where that is unclear the worker finds out."""
     defined = top_level_names(file.read_bytes())
     if defined is None or name in defined:
         return
@@ -259,7 +281,7 @@ def _check_module(name: str, cwd: str) -> None:
         )
     top = name.partition(".")[0]
     if PathFinder.find_spec(top, [cwd, *sys.path]) is None:
-        raise ProgramError(f"-m {name}: there is no module {top}", hint=f"looked in {cwd} and where Python looks")
+        raise ProgramError(f"-m {name}: there is no module {top}", hint=f"looked in {cwd} and in sys.path")
 
 
 def _found_in(folder: Path) -> str:

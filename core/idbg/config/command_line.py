@@ -1,11 +1,11 @@
-"""Where does our command line end, and the program's begin? Asked before anything else is imported."""
+"""Split the command line at `--`. It is imported before anything else."""
 
 import re
 from collections.abc import Sequence
 
 
 def split(argv: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
-    """Our arguments, and the program's own, which stand after the first `--`. As in Python, `-mNAME` is `-m NAME`."""
+    """Our arguments, and the program's own after the first `--`. As in Python, `-mNAME` is `-m NAME`."""
     at = argv.index("--") if "--" in argv else len(argv)
     ours: list[str] = []
     for text in argv[:at]:

@@ -1,4 +1,4 @@
-"""By which names in its environment is a child process of ours told what it needs to know?"""
+"""The environment of child processes: our variables, and a PYTHONPATH that finds `idbg`."""
 
 import contextlib
 import os
@@ -9,17 +9,15 @@ from pathlib import Path
 
 import idbg
 
-NICENESS = "IDBG_NICE"  # how nice it is to be
-PATH_ADDED = "IDBG_PATH_ADDED"  # PYTHONPATH begins with an entry of ours, which the program must not see
-SCRATCH = "IDBG_SCRATCH"  # the folder that the host made for what its compilers have not finished, and removes
+NICENESS = "IDBG_NICE"  # the process's niceness
+PATH_ADDED = "IDBG_PATH_ADDED"  # the first entry of PYTHONPATH is ours: hide it from the program
+SCRATCH = "IDBG_SCRATCH"  # the host's folder for unfinished builds; the host removes it
 _IMPORT = re.compile(r"^\s*(import|from)\s+torch\b", re.MULTILINE)
 _ROOT = str(Path(idbg.__file__).resolve().parents[1])
 
 
 def importable(added: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The variables of our environment and these, with PYTHONPATH such that a child can import `idbg` from where it was
-    imported here.
-    """
+    """Our environment and these variables, with a PYTHONPATH from which a child imports the same `idbg`."""
     environ = {**os.environ, **(added or {})}
     path = [entry for entry in environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
     if _ROOT not in {*site.getsitepackages(), site.getusersitepackages(), *path}:
@@ -28,7 +26,7 @@ def importable(added: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 def sets_up_torch(script: Path) -> bool:
-    """Whether it sets environment variables before it imports torch, which reads some of them then."""
+    """Whether it sets environment variables before it imports torch: torch reads some of them on import."""
     text = ""
     with contextlib.suppress(OSError):
         text = script.read_text(encoding="utf-8", errors="replace")

@@ -1,4 +1,4 @@
-"""Which example programs come with idbg, and what does each show? Known without running any."""
+"""The example programs that come with idbg. They are read, not run."""
 
 import ast
 from importlib.util import find_spec
@@ -9,11 +9,11 @@ import msgspec
 import idbg
 
 TOUR = "tour"
-"""The example that the tour walks through."""
+"""The example of the tour."""
 
 
 class Example(msgspec.Struct, frozen=True):
-    """One file. `lacks` are modules that it imports and that are not installed; `is_model`: it defines program()."""
+    """One file. `lacks`: modules that it imports and that are not installed. `is_model`: it defines program()."""
 
     name: str
     path: Path
@@ -23,18 +23,18 @@ class Example(msgspec.Struct, frozen=True):
 
 
 def folder() -> Path | None:
-    """Where they are: in the installed package, else in the checkout; None where they were left out."""
+    """The folder: in the installed package, else in the checkout; None where there is none."""
     package = Path(idbg.__file__).resolve().parent
     return next((place for place in (package / "_examples", package.parents[1] / "examples") if place.is_dir()), None)
 
 
 def in_folder(place: Path) -> list[Example]:
-    """The Python files of a folder, by name. One that cannot be read or parsed is none."""
+    """The Python files of a folder, by name, without those that cannot be parsed."""
     return [example for path in sorted(place.glob("*.py")) if (example := _read(path)) is not None]
 
 
 def shipped() -> list[Example]:
-    """Those that come with idbg."""
+    """The examples that come with idbg."""
     place = folder()
     return in_folder(place) if place is not None else []
 

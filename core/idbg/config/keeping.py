@@ -1,4 +1,4 @@
-"""How much is kept of sessions, and for how long?"""
+"""How many sessions are kept, how long, and how large they may become."""
 
 import re
 from typing import NamedTuple
@@ -10,8 +10,8 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)")
 
 
 class Keeping(NamedTuple):
-    """0 is without end. `sessions`: the newest so many, `days`: those that are not older, `size`: the newest that take
-    so many bytes together. `session_size`: bytes that one session writes at most.
+    """Limits; 0: no limit. `sessions`: their number, `days`: their age, `size`: their bytes together, `session_size`:
+    the bytes of one session.
     """
 
     sessions: int = 0
@@ -21,14 +21,14 @@ class Keeping(NamedTuple):
 
 
 ALL = Keeping()
-"""Every session, each as large as is usual."""
+"""Keep every session, each with the default size."""
 
 
 def bytes_of(text: int | str) -> int:
-    """A number of bytes as a user writes it: 500000, "500 MB", "2 GiB". Raises ValueError."""
+    """Parse a number of bytes: 500000, "500 MB", "2 GiB". Raises ValueError."""
     if isinstance(text, int):
         if text < 0:
-            raise ValueError(f"{text} is less than nothing")
+            raise ValueError(f"{text} is negative")
         return text
     found = _SIZE.fullmatch(text.strip().lower())
     if found is None or found[2] not in UNITS:

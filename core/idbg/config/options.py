@@ -1,7 +1,7 @@
-"""Which options go to which backend, and what does the command line's text mean?
+"""Parse NAME=VALUE options, and assign them to a family of backends.
 
-Options mean something to one family of backends and nothing to another: `max_autotune` is Inductor's, `config` is
-OpenVINO's. So a target says for which family its options were given, and another backend is not given them.
+`max_autotune` is an option of Inductor, `config` of OpenVINO. A target records the family of its options, and a backend
+of another family does not get them.
 """
 
 import math
@@ -14,7 +14,7 @@ from idbg.schema.errors import BadInput
 from idbg.schema.programs import OptionValue
 
 INDUCTOR = "inductor"
-# mock and eager compile nothing: Inductor's are checked and not used
+# mock and eager compile nothing: they check Inductor's options and do not use them
 _OURS = ("aot", "inductor", "aoti", "mock", "eager")
 _WORDS: dict[str, bool | None] = {"true": True, "false": False, "null": None}
 
@@ -26,13 +26,14 @@ _EXAMPLES = {
 
 
 def family(backend: str) -> str:
-    """Whose options a backend takes: Inductor's, or its own."""
+    """The family of a backend's options: Inductor's, or its own."""
     return INDUCTOR if backend in _OURS else backend
 
 
 def parse(text: str, flag: str = "--option") -> tuple[str, OptionValue]:
-    """`max_autotune=true` as a name and a typed value; lists, tables and quoted texts are JSON. Raises BadInput, which
-    names the `flag` that it was given with.
+    """Parse `max_autotune=true` to a name and a typed value; lists, tables and quoted texts are JSON.
+
+    Raises BadInput with the name of the `flag`.
     """
     name, equals, value = text.partition("=")
     if not equals or not name:
@@ -48,7 +49,7 @@ def parse(text: str, flag: str = "--option") -> tuple[str, OptionValue]:
         number = float(value)
     except ValueError:
         return name, value
-    return name, number if math.isfinite(number) else value  # JSON has no other
+    return name, number if math.isfinite(number) else value  # JSON has no infinity and NaN
 
 
 def _json(text: str, value: str) -> OptionValue:
@@ -64,20 +65,20 @@ def _json(text: str, value: str) -> OptionValue:
 
 
 def nested(options: Mapping[str, OptionValue]) -> dict[str, OptionValue]:
-    """Options with a dot in their names as the tables that they stand for: `config.NAME=x` is `config={"NAME": "x"}`.
+    """Turn names with a dot into tables: `config.NAME=x` is `config={"NAME": "x"}`. This is for backends of other
+    packages, which get torch.compile(options=...).
 
-    So for backends of others, whose options are what torch.compile(options=...) is given. Raises BadInput where a name
-    stands for a table and for a value.
+    Raises BadInput where a name is both a table and a value.
     """
     tables = {name: value for name, value in options.items() if "." not in name}
     for name, value in options.items():
         table, dot, key = name.partition(".")
         if not dot:
             continue
-        held = tables.get(table, {})
-        if not isinstance(held, dict) or isinstance(value, (dict, list)):
+        inner = tables.get(table, {})
+        if not isinstance(inner, dict) or isinstance(value, (dict, list)):
             raise BadInput(
-                f"the options {table} and {name} cannot both be", hint=f"give {table} as JSON, or each of its names"
+                f"the options {table} and {name} cannot both be", hint=f"write {table} as JSON, or each of its names"
             )
-        tables[table] = {**held, key: value}
+        tables[table] = {**inner, key: value}
     return tables

@@ -1,6 +1,6 @@
-"""Which folders of the user's are read and written, also where there is no home?
+"""The folders that idbg reads and writes.
 
-A user without a home (a uid that no list knows, HOME unset: containers) has a folder of ours in the temporary one.
+A user without a home folder (in containers) gets a folder in the temporary one.
 """
 
 import errno
@@ -23,18 +23,18 @@ def config() -> Path:
 
 
 def data() -> Path:
-    """The folder of what was measured before."""
+    """The folder of measurements."""
     return _at_home(platformdirs.user_data_path, "data")
 
 
 def cache() -> Path:
-    """The folder of what can be made again."""
+    """The folder of files that can be created again."""
     return _at_home(platformdirs.user_cache_path, "cache")
 
 
 def expanded(path: str) -> Path:
-    """A path that the user wrote, with `~` as the home that it stands for. Raises BadInput where there is none, and for
-    a name that is too long.
+    """A path that the user wrote, with `~` expanded. Raises BadInput for an unknown home folder and a name that is too
+    long.
     """
     try:
         found = Path(path).expanduser()
@@ -45,40 +45,40 @@ def expanded(path: str) -> Path:
 
 
 def check_length(path: Path) -> None:
-    """Raises BadInput for a name that is longer than the file system takes, as nearly all of pathlib raises OSError."""
+    """Raises BadInput for a name that is too long for the file system: most of pathlib raises OSError."""
     try:
         path.lstat()
-    except (OSError, ValueError) as error:  # whatever else is wrong with it is said where it is used
+    except (OSError, ValueError) as error:  # other problems are reported where the path is used
         if getattr(error, "errno", 0) == errno.ENAMETOOLONG:
-            hint = "most file systems take 255 bytes of a name, and 4,096 of a path"
-            raise BadInput(f"the name {str(path)[:40]}… is longer than a file's can be", hint=hint) from error
+            hint = "most file systems allow 255 bytes for a name, and 4,096 for a path"
+            raise BadInput(f"the name {str(path)[:40]}… is too long for a file", hint=hint) from error
 
 
 def check_here() -> None:
-    """Raises BadInput where the folder that the user stands in was removed: every relative path needs it."""
+    """Raises BadInput where the working directory was removed: every relative path needs it."""
     try:
         os.getcwd()
     except FileNotFoundError as error:
-        hint = "cd to one that exists, also where one of the same name was made since"
-        raise BadInput("the folder that you stand in was removed", hint=hint) from error
+        hint = "cd to one that exists, also where a folder of the same name was created since"
+        raise BadInput("the working directory was removed", hint=hint) from error
 
 
 def inductor_cache(environ: Mapping[str, str]) -> Path:
-    """Where torch keeps what Inductor compiled, as torch finds it."""
+    """Inductor's cache, as torch finds it."""
     named = environ.get("TORCHINDUCTOR_CACHE_DIR")
     return Path(named) if named else Path(tempfile.gettempdir()) / f"torchinductor_{_user()}"
 
 
 def forget_graphs(inductor: Path) -> None:
-    """Remove the graphs that are compiled from a cache of Inductor's, and leave their kernels: torch takes a graph for
-    the same whatever lowerings a program has registered.
+    """Remove compiled graphs from Inductor's cache, but not their kernels: torch's key does not contain the lowerings
+    that a program registers.
     """
     for folder in ("fxgraph", "aotautograd"):
         shutil.rmtree(inductor / folder, ignore_errors=True)
 
 
 def triton_cache(environ: Mapping[str, str]) -> Path:
-    """Where Triton keeps its own, outside of Inductor."""
+    """Triton's cache outside of Inductor."""
     named = environ.get("TRITON_CACHE_DIR")
     return Path(named) if named else Path(os.path.expanduser("~")) / ".triton" / "cache"
 
@@ -102,7 +102,7 @@ def _at_home(folder: Callable[[str], Path], kind: str) -> Path:
 
 @once
 def _without_home() -> Path:
-    """Ours alone: libraries are loaded from it, and others may write to the temporary folder."""
+    """A folder that only this user can write: libraries are loaded from it."""
     folder = Path(tempfile.gettempdir()) / f"idbg-uid-{os.getuid()}"
     try:
         folder.mkdir(mode=0o700, exist_ok=True)

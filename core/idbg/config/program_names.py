@@ -1,4 +1,4 @@
-"""Which names does a Python file define, as far as its text tells?"""
+"""Find the names that a Python file defines, from its text."""
 
 import ast
 from collections.abc import Iterable, Iterator
@@ -7,7 +7,7 @@ _OTHER_WAYS = ("globals", "vars", "locals", "exec", "setattr", "eval")
 
 
 def top_level_names(source: bytes) -> list[str] | None:
-    """Every name that the module gets, in order; None where only running it can tell, or it is not valid Python."""
+    """The names that the module defines, in order; None where only running it shows them, or it is not valid."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError):
@@ -20,12 +20,12 @@ def top_level_names(source: bytes) -> list[str] | None:
 
 
 def string_in(source: bytes, name: str) -> str | None:
-    """The text that a file assigns to this name at its top level; "" where it does not, None where it is no text."""
+    """The string that a file assigns to this name at its top level; "" for no assignment, None for another value."""
     if name.encode() not in source:
         return ""
     try:
         body = ast.parse(source).body
-    except (SyntaxError, ValueError, RecursionError):  # whoever runs it will say so
+    except (SyntaxError, ValueError, RecursionError):  # running it reports the error
         return ""
     found: str | None = ""
     for node in body:
@@ -39,7 +39,7 @@ def string_in(source: bytes, name: str) -> str | None:
 
 
 def _names(nodes: Iterable[ast.AST]) -> Iterator[str]:
-    """What these statements bind, also in an `if` or a `try`, but not inside of a function or a class."""
+    """The names that these statements bind, also in an `if` or a `try`, but not in a function or a class."""
     for node in nodes:
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():

@@ -1,9 +1,9 @@
-"""What does the user want by default, and who said so?
+"""The settings and their origins.
 
-A settings file of the user's, then `[tool.idbg]` of the project's pyproject.toml, then the environment, then the
-command line: the later wins, of a table for each of its keys. The `MOCK_*` variables of the earlier system still work,
-and lose to all four. `MOCK_STRICT` is read here; `MOCK_ALIGNMENT` and `MOCK_MAX_MEMORY` change the preset `mock` where
-its text is found (`idbg.accelerators.registry`).
+The sources, in order: the user's settings file, `[tool.idbg]` of the project's pyproject.toml, the environment, the
+command line. A later source wins, in a table key by key. The old `MOCK_*` variables still work, and all four override
+them. `MOCK_STRICT` is read here; `MOCK_ALIGNMENT` and `MOCK_MAX_MEMORY` change the preset `mock`
+(`idbg.accelerators.registry`).
 """
 
 import difflib
@@ -26,21 +26,21 @@ from idbg.schema.programs import NO_ACCELERATOR, OUR_BACKENDS, Float64On
 log = logging.getLogger(__name__)
 TRUE, FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 Size = int | str
-"""Bytes, or as people write them: "500 MB", "2 GiB"."""
+"""Bytes, or a text: "500 MB", "2 GiB"."""
 _Count = Annotated[int, msgspec.Meta(ge=0)]
 _Days = Annotated[float, msgspec.Meta(ge=0)]
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What can be set. `keys` maps an action of the UI to a key; `options` are Inductor's, `settings` torch's others,
-    as "dynamo.recompile_limit"; `mode` and `stance` "" are the program's.
+    """The settings. `keys`: an action of the screen -> its key. `options`: Inductor's options. `settings`: other
+    settings of torch, as "dynamo.recompile_limit". `mode` and `stance`: "" leaves them to the program.
 
-    `strict` and `dynamic` None mean: as the command and torch.compile have it. `editor` "" means $VISUAL or $EDITOR,
-    `accelerator` "" that of the program or the backend (`arguments.accelerator_of`). `float64` "cpu": comparisons
-    compute in float64 on the CPU, as they do on devices that have none.
+    `strict` and `dynamic`: None is the default of the command and of torch.compile. `editor`: "" is $VISUAL or $EDITOR.
+    `accelerator`: "" is that of the program or the backend. `float64`: with "cpu", comparisons compute float64 on the
+    CPU, as they do for devices without float64.
 
-    `keep_sessions` (the newest so many), `keep_days` and `keep_size` (bytes of all together) say which sessions stay
-    when another begins, 0 that all do; `session_size` how many bytes one writes at most (0: any number).
+    `keep_sessions` (their number), `keep_days` and `keep_size` (their bytes together) limit which sessions stay when a
+    new one begins; `session_size` limits the bytes of one session. 0 is no limit.
     """
 
     backend: str = "aot"
@@ -64,7 +64,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     @property
     def keeping(self) -> Keeping:
-        """What is kept of sessions."""
+        """The limits on saved sessions."""
         return Keeping(self.keep_sessions, self.keep_days, bytes_of(self.keep_size), bytes_of(self.session_size))
 
 
@@ -77,25 +77,25 @@ OTHER_VARIABLES = (
     *("IDBG_SETTINGS", "IDBG_ASCII", "IDBG_NATIVE"),
     *(environment.NICENESS, environment.PATH_ADDED, environment.SCRATCH),
 )
-"""What else is read of the environment, here or by a child process of ours."""
+"""Other variables that are read, here or by a child process."""
 KEEP = ("keep_sessions", "keep_days", "keep_size")
 _PLACE = re.compile(r"(cxx|compiler|command|cmd|flags|dir|path|root|url|prefix)$")
 _PATH_OR_WORDS = re.compile(r"[/\\~]|(?<!,)\s")
 MOCK = ("MOCK_STRICT", "MOCK_ALIGNMENT", "MOCK_MAX_MEMORY")
 PROJECT_PATHS = ("output", "accelerator")
-"""Paths in a pyproject.toml are from its folder, wherever in the project one stands."""
+"""Settings that are paths relative to the folder of the pyproject.toml."""
 
 
-class Given(NamedTuple):
-    """A value of a setting, and who gave it: "settings.toml:3", "IDBG_BACKEND", "--backend", "default"."""
+class Sourced(NamedTuple):
+    """A value of a setting, and its origin: "settings.toml:3", "IDBG_BACKEND", "--backend", "default"."""
 
     value: object
     origin: str
 
 
 def default_accelerator(backend: str, environ: Mapping[str, str] = os.environ) -> str:
-    """The accelerator that a backend is for where nobody names one: its own package's of the same name; mock where the
-    backend, or a `MOCK_*` variable, asks for it; else none, and then no rule is checked.
+    """A backend's default accelerator: that of its package with the same name; mock for the backend mock or with a
+    `MOCK_*` variable; else none, and then no rule is checked.
     """
     if backend not in OUR_BACKENDS and backend in plugins.names("idbg.accelerators"):
         return backend
@@ -103,7 +103,7 @@ def default_accelerator(backend: str, environ: Mapping[str, str] = os.environ) -
 
 
 def path(environ: Mapping[str, str]) -> Path:
-    """Where the settings file is, or would be."""
+    """The path of the settings file, which may not exist."""
     named = environ.get("IDBG_SETTINGS")
     return places.expanded(named) if named else places.config() / "settings.toml"
 
@@ -111,80 +111,81 @@ def path(environ: Mapping[str, str]) -> Path:
 def load(
     environ: Mapping[str, str], chosen: Mapping[str, object] | None = None, cwd: str | Path | None = None
 ) -> Settings:
-    """The settings in force; `chosen` are the command line's, without those that it does not name. The project is that
-    of `cwd`, or of the working directory.
+    """The settings in force. `chosen`: those of the command line. `cwd`: a folder of the project (the working
+    directory).
 
     Raises SettingsError, with the file and line or the variable.
     """
     values: dict[str, object] = {}
     for layer in _layers(environ, chosen or {}, cwd):
-        for name, given in layer.items():
+        for name, sourced in layer.items():
             table, dot, key = name.partition(".")
             if not dot:
-                values[name] = given.value
+                values[name] = sourced.value
             else:
                 inner = values.setdefault(table, {})
                 assert isinstance(inner, dict)
-                inner[key] = given.value
+                inner[key] = sourced.value
     return msgspec.convert(values, Settings)
 
 
 def is_set(name: str, environ: Mapping[str, str], cwd: str | Path | None = None) -> bool:
-    """Whether a settings file or the environment says anything of this setting. Raises as `load` does."""
+    """Whether a settings file or the environment has this setting. Raises as `load` does."""
     return any(name in layer for layer in _layers(environ, {}, cwd))
 
 
 def explained(
     environ: Mapping[str, str], chosen: Mapping[str, object] | None = None, cwd: str | Path | None = None
-) -> dict[str, list[Given]]:
-    """Each setting, and each key of a table ("options.max_autotune"), with the value in force and who gave it first,
-    then those that lost to it. Raises as `load` does.
+) -> dict[str, list[Sourced]]:
+    """Each setting and each key of a table ("options.max_autotune") -> the value in force, then the overridden values.
+
+    Raises as `load` does.
     """
-    found: dict[str, list[Given]] = {}
+    found: dict[str, list[Sourced]] = {}
     for field in msgspec.structs.fields(Settings):
         if field.name not in TABLES:
-            found[field.name] = [Given(field.default, "default")]
+            found[field.name] = [Sourced(field.default, "default")]
     for layer in _layers(environ, chosen or {}, cwd):
-        for name, given in layer.items():
-            found[name] = [given, *found.get(name, [])]
+        for name, sourced in layer.items():
+            found[name] = [sourced, *found.get(name, [])]
     return found
 
 
 def project(cwd: str | Path | None = None) -> Path | None:
     """The pyproject.toml whose `[tool.idbg]` is in force. Raises SettingsError."""
-    written = settings_file.of_project(_standing_in(cwd))
+    written = settings_file.of_project(_working_directory(cwd))
     return written.file if written else None
 
 
 def _layers(
     environ: Mapping[str, str], chosen: Mapping[str, object], cwd: str | Path | None
-) -> Iterator[dict[str, Given]]:
-    """What each source says, a table key by key; a later one wins."""
+) -> Iterator[dict[str, Sourced]]:
+    """The values of each source, tables key by key; a later source wins."""
     strict = strict_from(environ)
-    yield {} if strict is None else {"strict": Given(strict, "MOCK_STRICT")}
+    yield {} if strict is None else {"strict": Sourced(strict, "MOCK_STRICT")}
     user = _of_file(settings_file.of_user(path(environ), must_exist=bool(environ.get("IDBG_SETTINGS"))))
     yield user
-    later = (_of_environment(environ), {name: Given(value, _flag(name, value)) for name, value in chosen.items()})
-    yield _of_projects_own(_standing_in(cwd), user, later)
+    later = (_of_environment(environ), {name: Sourced(value, _flag(name, value)) for name, value in chosen.items()})
+    yield _of_projects_own(_working_directory(cwd), user, later)
     yield from later
 
 
-def _standing_in(cwd: str | Path | None) -> Path:
+def _working_directory(cwd: str | Path | None) -> Path:
     try:
         return Path(cwd or os.getcwd())
-    except FileNotFoundError:  # it was removed under us
+    except FileNotFoundError:  # it was removed
         return Path("/")
 
 
 def _of_project(cwd: Path) -> Written | None:
-    """Raises SettingsError, also for an editor: a command that one runs by cloning a project would be anybody's."""
+    """Raises SettingsError, also for an editor: cloning a project must not choose a command to run."""
     written = settings_file.of_project(cwd)
     if written is None:
         return None
     if "editor" in written.values:
         raise SettingsError(
-            f"{written.place('editor')}: a project does not choose your editor",
-            hint="it is a command of yours: set it in your own settings file (idbg config --path), or IDBG_EDITOR",
+            f"{written.place('editor')}: a project cannot choose your editor",
+            hint="it is a command: set it in your own settings file (idbg config --path), or IDBG_EDITOR",
         )
     _refuse_commands(written)
     values = dict(written.values)
@@ -196,53 +197,55 @@ def _of_project(cwd: Path) -> Written | None:
 
 
 def _refuse_commands(written: Written) -> None:
-    """Raises SettingsError for an option or a setting of torch's that names a command or a place: the compiler, say, is
-    run whatever program is compiled.
+    """Raises SettingsError for an option of torch that names a command or a path, such as the C++ compiler, which runs
+    for every program.
     """
     for table in ("options", "settings"):
-        held = written.values.get(table)
-        for name, value in held.items() if isinstance(held, dict) else ():
+        values = written.values.get(table)
+        for name, value in values.items() if isinstance(values, dict) else ():
             if isinstance(value, str) and value and (_PLACE.search(str(name)) or _PATH_OR_WORDS.search(value)):
                 raise SettingsError(
-                    f"{written.place(f'{table}.{name}')}: a project does not choose a command or a folder of torch's",
+                    f"{written.place(f'{table}.{name}')}: a project cannot choose a command or a folder of torch",
                     hint="set it in your own settings file (idbg config --path), or with a flag",
                 )
 
 
-def _of_projects_own(cwd: Path, user: dict[str, Given], later: tuple[dict[str, Given], ...]) -> dict[str, Given]:
-    """What the project says; of which sessions are kept only where they lie in it: elsewhere lie others' too."""
+def _of_projects_own(cwd: Path, user: dict[str, Sourced], later: tuple[dict[str, Sourced], ...]) -> dict[str, Sourced]:
+    """The project's settings. It limits sessions only in its own folder: elsewhere there are sessions of other
+    projects.
+    """
     written = _of_project(cwd)
     found = _of_file(written)
     if written is None or not any(name in found for name in KEEP):
         return found
-    given = next((layer["output"] for layer in (*reversed(later), found, user) if "output" in layer), None)
-    output = os.path.expanduser(str(given.value if given else Settings().output))
+    named = next((layer["output"] for layer in (*reversed(later), found, user) if "output" in layer), None)
+    output = os.path.expanduser(str(named.value if named else Settings().output))
     kept_in = Path(os.path.realpath(os.path.join(cwd, output)))
     if kept_in.is_relative_to(os.path.realpath(written.file.parent)):
         return found
     if str(written.file) not in _warned:
         _warned.add(str(written.file))
-        log.warning("%s says which sessions go, and %s lies outside of it: all stay", written.file, kept_in)
+        log.warning("%s limits sessions, but %s is outside of it: all sessions stay", written.file, kept_in)
     return {name: value for name, value in found.items() if name not in KEEP}
 
 
-def _of_file(written: Written | None) -> dict[str, Given]:
+def _of_file(written: Written | None) -> dict[str, Sourced]:
     if written is None:
         return {}
     _check(written)
-    found: dict[str, Given] = {}
+    found: dict[str, Sourced] = {}
     for name, value in written.values.items():
-        inside = {f"{name}.{key}": held for key, held in value.items()} if isinstance(value, dict) else {name: value}
-        found |= {key: Given(held, written.place(key)) for key, held in inside.items()}
+        inside = {f"{name}.{key}": each for key, each in value.items()} if isinstance(value, dict) else {name: value}
+        found |= {key: Sourced(each, written.place(key)) for key, each in inside.items()}
     return found
 
 
-def _of_environment(environ: Mapping[str, str]) -> dict[str, Given]:
+def _of_environment(environ: Mapping[str, str]) -> dict[str, Sourced]:
     _warn_of_unknown(environ)
-    found: dict[str, Given] = {}
+    found: dict[str, Sourced] = {}
     for variable, name in VARIABLES.items():
         if text := environ.get(variable):
-            found[name] = Given(_from_variable(variable, name, text), variable)
+            found[name] = Sourced(_from_variable(variable, name, text), variable)
     return found
 
 
@@ -264,7 +267,7 @@ _warned: set[str] = set()
 
 
 def _warn_of_unknown(environ: Mapping[str, str]) -> None:
-    """Once for each: a variable that is ours by its name and does nothing is a mistake in spelling."""
+    """Warn once of each variable IDBG_... that is not known: it is a spelling mistake."""
     known = {*VARIABLES, *OTHER_VARIABLES}
     for variable in environ:
         if (
@@ -274,8 +277,8 @@ def _warn_of_unknown(environ: Mapping[str, str]) -> None:
         ):
             _warned.add(variable)
             near = difflib.get_close_matches(variable, known, 1)
-            hint = f"did you mean {near[0]}?" if near else "idbg config names those that there are"
-            log.warning("%s does nothing: %s", variable, hint)
+            hint = f"did you mean {near[0]}?" if near else "idbg config lists the settings"
+            log.warning("%s has no effect: %s", variable, hint)
 
 
 def _flag(name: str, value: object) -> str:
@@ -285,13 +288,15 @@ def _flag(name: str, value: object) -> str:
 
 
 def strict_from(environ: Mapping[str, str]) -> bool | None:
-    """What MOCK_STRICT says; None where it is not set or empty. Raises SettingsError where it is no yes or no."""
+    """The value of MOCK_STRICT; None where it is not set or empty. Raises SettingsError for another text than yes or
+    no.
+    """
     text = environ.get("MOCK_STRICT", "").strip()
     return _boolean("MOCK_STRICT", text) if text else None
 
 
 def _check(written: Written) -> None:
-    """Raises SettingsError for a key that is none, and for a value that cannot be, with file and line."""
+    """Raises SettingsError for an unknown key or a value that is not valid, with file and line."""
     known = Settings.__struct_fields__
     for key in written.values:
         if key not in known:
@@ -311,14 +316,14 @@ def _check(written: Written) -> None:
         try:
             bytes_of(written.values.get(name, 0))  # type: ignore[arg-type]  # its type was just checked
         except ValueError as error:
-            raise SettingsError(f"{written.place(name)}: {name}: {error}", hint="0 is any number") from error
+            raise SettingsError(f"{written.place(name)}: {name}: {error}", hint="0 is no limit") from error
 
 
 def _wrong_key(value: object, name: str) -> str:
-    """Of a table the key whose value is none that can be: msgspec does not say which."""
-    for key, held in value.items() if isinstance(value, dict) else ():
+    """The key of a table whose value is not valid: msgspec does not report it."""
+    for key, each in value.items() if isinstance(value, dict) else ():
         try:
-            msgspec.convert({name: {key: held}}, Settings)
+            msgspec.convert({name: {key: each}}, Settings)
         except msgspec.ValidationError:
             return f"{name}.{key}"
     return name

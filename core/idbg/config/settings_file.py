@@ -1,4 +1,4 @@
-"""What does a file set, and on which line: the user's settings file, and `[tool.idbg]` of a pyproject.toml?"""
+"""Read the user's settings file, and `[tool.idbg]` of a pyproject.toml, with the line of each setting."""
 
 import re
 import tomllib
@@ -13,27 +13,29 @@ _TABLE = "tool.idbg"
 
 
 class Written(NamedTuple):
-    """What a file sets, and where each setting, or each key of a table ("options.max_autotune"), stands."""
+    """The settings of a file, and the line of each setting and of each key of a table ("options.max_autotune")."""
 
     file: Path
     values: dict[str, object]
     lines: dict[str, int]
 
     def place(self, name: str) -> str:
-        """Where the file sets it: file:line, counted from 1. Of what is not found it is the table's beginning."""
+        """file:line of the setting, from 1; the line of its table where its own is not found."""
         return f"{self.file}:{self.lines.get(name) or self.lines.get(name.partition('.')[0]) or 1}"
 
 
 def of_user(file: Path, *, must_exist: bool) -> Written | None:
-    """What the user's own file sets; None where there is none. Raises SettingsError, also where one `must_exist`."""
+    """The user's settings file; None where there is none. Raises SettingsError, also for a missing one that
+    `must_exist`.
+    """
     text = _text(file)
     if text is None and must_exist:
-        raise SettingsError(f"no settings file {file}", hint="IDBG_SETTINGS names it: mend or unset that")
+        raise SettingsError(f"no settings file {file}", hint="IDBG_SETTINGS names it: fix or unset that")
     return None if text is None else Written(file, _parsed(file, text), _lines(text, ""))
 
 
 def of_project(cwd: Path) -> Written | None:
-    """What `[tool.idbg]` of the nearest pyproject.toml that has one sets, from `cwd` upward; None where none has.
+    """`[tool.idbg]` of the nearest pyproject.toml that has one, from `cwd` upward; None where none has.
 
     Raises SettingsError.
     """
@@ -68,7 +70,7 @@ _KEY = re.compile(r"""\s*((?:[\w.-]|"[^"]*"|'[^']*')+)\s*=""")
 
 
 def _lines(text: str, table: str) -> dict[str, int]:
-    """The line of each setting, and of each key of a table, of those below `table`."""
+    """The line of each setting, and of each key of a table, below `table`."""
     found: dict[str, int] = {}
     for number, name in _names(text):
         inner = name if not table else name.removeprefix(f"{table}.") if name.startswith(f"{table}.") else ""
@@ -79,7 +81,7 @@ def _lines(text: str, table: str) -> dict[str, int]:
 
 
 def _names(text: str) -> Iterator[tuple[int, str]]:
-    """Each table and key with its whole name, as far as lines tell: a text of several lines may look like one."""
+    """Each table and key with its full name and line. A multi-line string may look like one."""
     table = ""
     for number, line in enumerate(text.splitlines(), 1):
         if head := _HEAD.fullmatch(line):

@@ -1,18 +1,35 @@
-"""How does a switch stand in a target, what can be typed for it, and what is the target once it is flipped?"""
+"""Set values of a target by name, and read and parse torch's switches.
+
+`backend`, `mode`, `dynamic`, ... are fields of the target, `dynamo.recompile_limit` is a setting of torch, and any
+other name is an option of the backend.
+"""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import Literal, get_args
 
 import msgspec
+from msgspec.structs import replace
 
 from idbg.config import options
-from idbg.config import switched as switched_by_name
 from idbg.schema.decisions.switches import Switch
 from idbg.schema.errors import BadInput
-from idbg.schema.programs import OptionValue, Target
+from idbg.schema.programs import Float64On, OptionValue, Target
 
+Field = Literal[
+    "backend", "device", "strict", "dynamic", "accelerator", "float64", "mode", "stance", "dynamic_sources", "cold"
+]
+"""The fields of a target that can be set by name."""
+
+_YES_NO: dict[str, tuple[OptionValue, ...]] = {
+    "strict": (True, False),
+    "cold": (True, False),
+    "dynamic": (True, False, None),
+    "float64": get_args(Float64On),
+}
+_MODULES = ("dynamo", "functorch", "compiler", "fx")
 UNLISTED = "given to this session"
-"""The group of options and settings in force that torch's list of switches has not."""
+"""The group of options and settings that torch's list does not have."""
 _KINDS: dict[str, tuple[type, ...]] = {
     "bool": (bool,),
     "int": (int,),
@@ -24,47 +41,102 @@ _KINDS: dict[str, tuple[type, ...]] = {
 }
 
 
+def with_value(target: Target, name: str, value: OptionValue) -> Target:
+    """The target with this value. `dynamic_sources`: a text is added, a list replaces them.
+
+    Raises BadInput where a field cannot have the value. Torch's own check follows in the worker.
+    """
+    if name == "dynamic_sources":
+        sources = value if isinstance(value, list) else [value]
+        before = () if isinstance(value, list) else target.dynamic_sources
+        return replace(target, dynamic_sources=tuple(dict.fromkeys((*before, *map(str, sources)))))
+    if name in get_args(Field):
+        return _with_field(target, name, value)
+    if name.partition(".")[0] in _MODULES:
+        return replace(target, settings={**target.settings, name: value})
+    whose = options.family(target.backend)
+    others = target.options if target.options_for == whose else {}
+    return replace(target, options={**others, name: value}, options_for=whose)
+
+
+def without_value(target: Target, name: str) -> Target:
+    """The target with the default of the program, or of torch, for this name."""
+    if name in get_args(Field):
+        return replace(target, **{name: getattr(Target(), name)})
+    settings = {each: value for each, value in target.settings.items() if each != name}
+    others = {each: value for each, value in target.options.items() if each != name}
+    return replace(target, settings=settings, options=others)
+
+
+def value_named(target: Target, name: str) -> OptionValue:
+    """The target's value for this name, or None."""
+    if name in get_args(Field):
+        value = getattr(target, name)
+        return list(value) if isinstance(value, tuple) else value
+    return target.settings[name] if name in target.settings else target.options.get(name)
+
+
+def _with_field(target: Target, name: str, value: OptionValue) -> Target:
+    known = _YES_NO.get(name)
+    if known is not None and not any(value is each or (isinstance(each, str) and value == each) for each in known):
+        near = get_close_matches(str(value), [str(each) for each in known], n=1)
+        hint = f"did you mean {near[0]}?" if near else f"it is one of {', '.join(map(str, known))}"
+        raise BadInput(f"{name} cannot be {value!r}", hint=hint)
+    if known is None and not isinstance(value, str):
+        raise BadInput(f"{name} cannot be {value!r}", hint="write a name")
+    if name != "backend":
+        return replace(target, **{name: value})
+    same = options.family(str(value)) == target.options_for
+    return replace(
+        target,
+        backend=value,
+        own_backend=False,
+        options=target.options if same else {},
+        options_for=options.family(str(value)),
+    )
+
+
 def value_of(switch: Switch, target: Target) -> OptionValue:
     """The value in force: the target's, else torch's default."""
     if switch.place == "target":
         value = getattr(target, switch.name)
         return list(value) if isinstance(value, tuple) else value
-    held = _options(target) if switch.place == "option" else target.settings
-    return held.get(switch.name, switch.default)
+    values = _options(target) if switch.place == "option" else target.settings
+    return values.get(switch.name, switch.default)
 
 
 def is_changed(switch: Switch, target: Target) -> bool:
-    """Whether the target says otherwise than torch does by itself."""
+    """Whether the value differs from torch's default."""
     return value_of(switch, target) != switch.default or switch.group == UNLISTED
 
 
-def switched(target: Target, switch: Switch, value: OptionValue) -> Target:
-    """The target with this value; a default is left to torch. Raises BadInput where the backend has other options."""
+def set_switch(target: Target, switch: Switch, value: OptionValue) -> Target:
+    """The target with this value; torch's default removes it. Raises BadInput where the backend has other options."""
     if value == switch.default:
-        return switched_by_name.unswitched(target, switch.name)
+        return without_value(target, switch.name)
     if switch.place == "option" and options.family(target.backend) != options.INDUCTOR:
         raise BadInput(f"the backend {target.backend} takes none of Inductor's options", hint="b chooses another")
-    return switched_by_name.switched(target, switch.name, value)
+    return with_value(target, switch.name, value)
 
 
-def as_torch_has_them(target: Target, switches: Iterable[Switch]) -> Target:
-    """The target with every one of these at its default."""
+def with_defaults(target: Target, switches: Iterable[Switch]) -> Target:
+    """The target with all of these switches at their defaults."""
     for switch in switches:
         if is_changed(switch, target):
-            target = switched(target, switch, switch.default)
+            target = set_switch(target, switch, switch.default)
     return target
 
 
 def unlisted(target: Target, switches: Iterable[Switch]) -> list[Switch]:
-    """What the target says that is not among these."""
+    """Options and settings of the target that are not among these."""
     known = {switch.name for switch in switches}
     found = [Switch(name=name, group=UNLISTED) for name in _options(target) if name not in known]
     of_settings = (name for name in target.settings if name not in known)
     return [*found, *(Switch(name=name, place="setting", group=UNLISTED) for name in of_settings)]
 
 
-def typed(switch: Switch, text: str) -> OptionValue:
-    """What a user typed for it. Raises BadInput where the switch cannot be that."""
+def parse_value(switch: Switch, text: str) -> OptionValue:
+    """The value that a user typed. Raises BadInput where the switch cannot have it."""
     text = text.strip()
     kinds = tuple(part.strip() for part in switch.type.split("|"))
     if "None" in kinds and text.lower() in ("", "none", "null"):
@@ -86,17 +158,17 @@ def typed(switch: Switch, text: str) -> OptionValue:
 
 
 def spelled(value: OptionValue) -> str:
-    """A value as it is typed, and as Python writes it."""
+    """A value as text, as a user types it."""
     if isinstance(value, (list, dict)):
         return msgspec.json.encode(value).decode()
     return str(value)
 
 
 def spelled_all(values: Iterable[OptionValue]) -> str:
-    """ "True, False"; what is left to the program is said so."""
+    """ "True, False"; "" is the program's."""
     return ", ".join(spelled(value) or "the program's" for value in values)
 
 
 def _options(target: Target) -> dict[str, OptionValue]:
-    """Inductor's; a backend of others has its own."""
+    """The target's options of Inductor."""
     return target.options if target.options_for == options.INDUCTOR else {}

@@ -1,5 +1,5 @@
-"""What may another program ask of idbg over the Model Context Protocol, and how small is each answer?
+"""Serve sessions over the Model Context Protocol, with small answers.
 
-Each tool of `tools/` is a command of `idbg` with --json, run in a process of its own: so the server's process loads no
-torch, a run can be cancelled, nothing but the protocol reaches stdout, and the command line that is told works.
+Each tool of `tools/` runs a command of `idbg` with --json in its own process: the server loads no torch, a run can be
+cancelled, only the protocol reaches stdout, and the printed command line works.
 """

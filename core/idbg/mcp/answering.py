@@ -1,4 +1,4 @@
-"""What does a client hear of a question: a small answer with the command that shows it again, or why there is none?"""
+"""Answer a client: a small result with the command that prints it again, or an error."""
 
 import os
 from collections.abc import Mapping
@@ -10,17 +10,17 @@ import msgspec
 from idbg.mcp import command
 from idbg.mcp.bounded import LIMIT, as_text, bounded
 from idbg.mcp.tools import Tool
-from idbg.mcp.where import Where
+from idbg.mcp.where import AllowedSessions
 from idbg.schema.errors import BadInput, IdbgError
 
 SCHEMA = "idbg.mcp/1"
-MOST_TEXT = 2 * LIMIT  # letters: the same facts as lines, whose indents may take more than JSON does
-_SENTENCE = 600  # letters of what is said of it
+MAX_TEXT = 2 * LIMIT  # characters: the facts as lines may be longer than as JSON
+_SENTENCE = 600  # characters of the summary
 
 
 @dataclass(frozen=True)
 class Answer:
-    """`text` for a reader, `structured` the same as JSON; `failed`: it could not be told, and both say why."""
+    """`text` for a reader, `structured`: the same as JSON. `failed`: both are an error."""
 
     text: str
     structured: dict[str, Any] = field(default_factory=dict)
@@ -28,40 +28,39 @@ class Answer:
 
 
 async def answer(
-    tool: Tool, name: str, given: Mapping[str, Any], where: Where, hear: command.Hear | None = None
+    tool: Tool, name: str, raw: Mapping[str, Any], allowed: AllowedSessions, on_line: command.OnLine | None = None
 ) -> Answer:
-    """Ask idbg's command, and make its answer small. What goes wrong is an answer too."""
+    """Run the command of the tool, and shorten its result. An error is an answer too."""
     try:
         try:
-            asked = msgspec.convert(dict(given), tool.Arguments)
+            arguments = msgspec.convert(dict(raw), tool.Arguments)
         except msgspec.ValidationError as error:
-            raise BadInput(f"{name}: {error}", hint="the tool's schema says what it takes") from error
-        argv = tuple(tool.argv(asked, where))
-        done = await command.run(argv, hear)
-        told = tool.tell(asked, done)
+            raise BadInput(f"{name}: {error}", hint="see the tool's schema") from error
+        argv = tuple(tool.argv(arguments, allowed))
+        result = tool.summarize(arguments, await command.run(argv, on_line))
     except IdbgError as error:
         return _refused(name, error)
-    facts, left = bounded(told.facts)
+    facts, left = bounded(result.facts)
     again = command.spelled(argv)
     if left:
         left.append(f"all of it: {again} --json")
-    said = told.said[:_SENTENCE]
+    summary = result.summary[:_SENTENCE]
     structured = {
         "schema": SCHEMA,
         "tool": name,
-        "said": said,
+        "said": summary,
         "facts": facts,
         "left_out": left,
-        "more": told.more,
+        "more": result.more,
         "command": again,
         "folder": os.getcwd(),
     }
-    lines = [said, "", *as_text(facts), ""]
+    lines = [summary, "", *as_text(facts), ""]
     lines += [f"Left out: {'; '.join(left)}"] if left else []
-    lines += [f"More: {told.more}"] if told.more else []
+    lines += [f"More: {result.more}"] if result.more else []
     text = "\n".join(lines)
-    if len(text) > MOST_TEXT:
-        text = f"{text[:MOST_TEXT]}\nThe rest of the text is left out; the structured content has it."
+    if len(text) > MAX_TEXT:
+        text = f"{text[:MAX_TEXT]}\nThe rest of the text is left out; the structured content has it."
     return Answer(f"{text}\nShown again by: {again}", structured)
 
 

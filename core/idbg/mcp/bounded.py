@@ -1,4 +1,4 @@
-"""How is an answer made small, and what is said of what was left out?"""
+"""Shorten an answer, and say what was left out."""
 
 from collections.abc import Iterator
 
@@ -8,54 +8,54 @@ from idbg.format.glyphs import MARKS
 
 LIMIT = 12_000
 """Characters of an answer's JSON at most: about 4,000 tokens."""
-_LINE = 240  # letters
-_NAME = 80  # letters of a key
-_TOLD = 8  # sentences of what was left out
+_LINE = 240  # characters
+_NAME = 80  # characters of a key
+_MAX_SENTENCES = 8  # of what was left out
 _STEPS = ((200, 9000), (80, 4000), (40, 2000), (20, 800), (10, 400), (5, 200), (3, 100), (1, 60), (0, 30))
-"""Items of a list or a table, and letters of a text, that are kept: the first step that fits is taken."""
+"""The items of a list or table, and the characters of a text, that stay: the first step that fits is used."""
 
 
 def bounded(facts: dict[str, object], limit: int = LIMIT) -> tuple[dict[str, object], list[str]]:
-    """The facts in at most `limit` characters of JSON, and a sentence for each place where something is missing."""
+    """The facts in at most `limit` characters of JSON, and a sentence for each place where something is left out."""
     left: list[str] = []
-    for items, letters in _STEPS:
+    for items, characters in _STEPS:
         left = []
-        cut = _cut(facts, "", max(items, 40), items, letters, left)
+        cut = _cut(facts, "", max(items, 40), items, characters, left)
         assert isinstance(cut, dict)
         if len(msgspec.json.encode(cut)) <= limit:
             return cut, _sentences(left)
-    return {}, ["all of it: it is too much for an answer"]
+    return {}, ["everything: it is too large for an answer"]
 
 
-def _cut(value: object, path: str, keys: int, items: int, letters: int, left: list[str]) -> object:
+def _cut(value: object, path: str, keys: int, items: int, characters: int, left: list[str]) -> object:
     match value:
-        case str() if len(value) > letters:
-            left.append(f"{path or 'text'}: {letters:,} of {len(value):,} letters are told")
-            return value[:letters] + MARKS["ellipsis"]
+        case str() if len(value) > characters:
+            left.append(f"{path or 'text'}: {characters:,} of {len(value):,} characters are shown")
+            return value[:characters] + MARKS["ellipsis"]
         case dict():
             if len(value) > keys:
-                left.append(f"{path or 'facts'}: {keys:,} of {len(value):,} are told")
+                left.append(f"{path or 'facts'}: {keys:,} of {len(value):,} are shown")
             some = list(value.items())[:keys]
             if any(len(key) > _NAME for key, _ in some):
-                left.append(f"{path or 'facts'}: {_NAME} letters of a name are told")
+                left.append(f"{path or 'facts'}: {_NAME} characters of a name are shown")
             named = ((key[:_NAME], each) for key, each in some)
-            return {key: _cut(each, f"{path}.{key}".lstrip("."), items, items, letters, left) for key, each in named}
+            return {key: _cut(each, f"{path}.{key}".lstrip("."), items, items, characters, left) for key, each in named}
         case list():
             if len(value) > items:
-                left.append(f"{path}: {items:,} of {len(value):,} are told")
-            return [_cut(each, f"{path}[]", max(items, 12), items, letters, left) for each in value[:items]]
+                left.append(f"{path}: {items:,} of {len(value):,} are shown")
+            return [_cut(each, f"{path}[]", max(items, 12), items, characters, left) for each in value[:items]]
         case _:
             return value
 
 
 def _sentences(left: list[str]) -> list[str]:
-    """Each once, for a list says the same of many of its items."""
+    """Each sentence once: the items of a list often have the same."""
     once = list(dict.fromkeys(left))
-    return once if len(once) <= _TOLD else [*once[:_TOLD], f"and {len(once) - _TOLD} more"]
+    return once if len(once) <= _MAX_SENTENCES else [*once[:_MAX_SENTENCES], f"and {len(once) - _MAX_SENTENCES} more"]
 
 
 def as_text(value: object, indent: str = "") -> Iterator[str]:
-    """The facts as lines for a reader of text; what is null or empty is left out."""
+    """The facts as lines of text, without null and empty values."""
     if isinstance(value, dict):
         for key, each in value.items():
             yield from _field(key, each, indent)
@@ -85,7 +85,7 @@ def _field(key: str, value: object, indent: str) -> Iterator[str]:
 
 
 def _in_a_line(value: object) -> str | None:
-    """A small table as "name relu_1, op call_function"; None where it takes more than a line."""
+    """A small table as "name relu_1, op call_function"; None where it needs more than a line."""
     if not isinstance(value, dict):
         return None
     pieces = []

@@ -1,4 +1,4 @@
-"""How is a command of idbg run for an answer, and ended when nobody waits for it any more?"""
+"""Run a command of idbg in a process, and end it when the client cancels."""
 
 import asyncio
 import contextlib
@@ -18,42 +18,44 @@ from idbg.schema.errors import IdbgError
 from idbg.worker.child import dismiss, guard
 
 MOST_BYTES = 256 << 20  # of a command's JSON: a large model's graphs with their code
-_GRACE = 15.0  # seconds to end a run after SIGINT: a worker is told, and its processes end
-_SAID = 4000  # letters of stderr that an error carries
+_GRACE = 15.0  # seconds to end a run after SIGINT
+_MAX_ERROR = 4000  # characters of stderr in an error
 
 _running: set[asyncio.subprocess.Process] = set()
 
-Hear = Callable[[str], Awaitable[None]]
+OnLine = Callable[[str], Awaitable[None]]
 
 
 @dataclass(frozen=True)
 class Done:
-    """What a command answered: its JSON, its exit status, and what it said on stderr."""
+    """The result of a command: its JSON, its exit status, and its stderr."""
 
     argv: tuple[str, ...]
-    told: dict[str, Any]
+    report: dict[str, Any]
     status: int
-    said: str
+    stderr: str
 
     @property
     def session(self) -> str:
-        """The folder of the session that it made or read; "" where it named none."""
-        named = re.findall(r"^session: (.+)$", self.said, re.MULTILINE)
+        """The folder of the session that it wrote or read; "" where it names none."""
+        named = re.findall(r"^session: (.+)$", self.stderr, re.MULTILINE)
         return named[-1] if named else ""
 
 
 def spelled(argv: tuple[str, ...]) -> str:
-    """The command as a shell takes it."""
+    """The command, quoted for a shell."""
     return shlex.join(["idbg", *argv])
 
 
-async def run(argv: tuple[str, ...], hear: Hear | None = None) -> Done:
-    """Run `idbg ARGV --json`; `hear` is told each line of its stderr. Raises IdbgError with what it said where it has
-    no report. Where the caller is cancelled, or this process is killed, the command ends with all that it started.
+async def run(argv: tuple[str, ...], on_line: OnLine | None = None) -> Done:
+    """Run `idbg ARGV --json`, and call `on_line` with each line of its stderr.
+
+    Raises IdbgError where there is no report. If the caller is cancelled, or this process is killed, the command and
+    its processes end.
     """
     environ = {**os.environ, "NO_COLOR": "1", "PYTHONUTF8": "1"}
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-P", "-m", "idbg", "--json", *argv),  # -P: no module of the client's folder is imported
+        *(sys.executable, "-P", "-m", "idbg", "--json", *argv),  # -P: import no module from the client's folder
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
@@ -62,10 +64,10 @@ async def run(argv: tuple[str, ...], hear: Hear | None = None) -> Done:
         limit=1 << 20,
     )
     _running.add(process)
-    guarding = guard(process.pid)  # nobody else is left to end it after SIGKILL
+    guarding = guard(process.pid)  # ends the command if this process gets SIGKILL
     try:
         assert process.stdout is not None and process.stderr is not None
-        out, said = await asyncio.gather(_read(process.stdout), _heard(process.stderr, hear))
+        out, stderr = await asyncio.gather(_read(process.stdout), _read_lines(process.stderr, on_line))
         status = await process.wait()
     finally:
         with anyio.CancelScope(shield=True):
@@ -73,11 +75,11 @@ async def run(argv: tuple[str, ...], hear: Hear | None = None) -> Done:
             if guarding is not None:
                 dismiss(guarding)
             _running.discard(process)
-    return _done(argv, out, status, said)
+    return _done(argv, out, status, stderr)
 
 
 async def all_ended() -> None:
-    """Wait until no command runs any more: each was cancelled."""
+    """Wait for the cancelled commands to end."""
     while _running:
         await asyncio.sleep(0.02)
 
@@ -91,19 +93,19 @@ async def _read(stream: asyncio.StreamReader) -> bytes:
     return b"".join(pieces) if size <= MOST_BYTES else b""
 
 
-async def _heard(stream: asyncio.StreamReader, hear: Hear | None) -> str:
+async def _read_lines(stream: asyncio.StreamReader, on_line: OnLine | None) -> str:
     lines: list[str] = []
     async for raw in _lines(stream):
         line = raw.decode(errors="replace").rstrip()
-        if hear is not None and line:
-            await hear(line)
+        if on_line is not None and line:
+            await on_line(line)
         lines.append(line[:2000])
         del lines[:-500]
     return "\n".join(lines)
 
 
 async def _lines(stream: asyncio.StreamReader) -> AsyncIterator[bytes]:
-    """Lines, or pieces of one that is longer than the reader holds."""
+    """Lines, or pieces of a line that is longer than the reader's limit."""
     while True:
         try:
             line = await stream.readuntil(b"\n")
@@ -117,7 +119,7 @@ async def _lines(stream: asyncio.StreamReader) -> AsyncIterator[bytes]:
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """End it as Ctrl+C does, and all that is left of its group after that."""
+    """End it with SIGINT, then kill its process group."""
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGINT)
@@ -129,21 +131,21 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 
 async def _drained(process: asyncio.subprocess.Process) -> None:
-    """Until it has ended; its last words are read, for a full pipe would hold it."""
+    """Wait for its end, and read its output: a full pipe would block it."""
     assert process.stdout is not None and process.stderr is not None
     await asyncio.gather(_read(process.stdout), _read(process.stderr), process.wait())
 
 
-def _done(argv: tuple[str, ...], out: bytes, status: int, said: str) -> Done:
+def _done(argv: tuple[str, ...], out: bytes, status: int, stderr: str) -> Done:
     try:
-        told = msgspec.json.decode(out, type=dict[str, Any])
+        report = msgspec.json.decode(out, type=dict[str, Any])
     except (msgspec.DecodeError, RecursionError):
-        told = {}
-    error = told.get("error") if str(told.get("schema", "")).startswith("idbg.error/") else None
+        report = {}
+    error = report.get("error") if str(report.get("schema", "")).startswith("idbg.error/") else None
     if isinstance(error, dict):
         raise IdbgError(str(error.get("message", "")), hint=str(error.get("hint", "")))
-    if not told:
+    if not report:
         ended = f"ended with status {status}" if status >= 0 else f"was ended by signal {-status}"
-        why = said[-_SAID:].strip() or "it said nothing"
+        why = stderr[-_MAX_ERROR:].strip() or "no output"
         raise IdbgError(f"{spelled(argv)} {ended} without a report: {why}", hint="run it in a terminal to see more")
-    return Done(argv, told, status, said)
+    return Done(argv, report, status, stderr)

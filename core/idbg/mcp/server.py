@@ -1,4 +1,4 @@
-"""How are the tools served over stdio, by the official package `mcp`? Imported by `idbg mcp` alone."""
+"""Serve the tools over stdio with the official package `mcp`. Only `idbg mcp` imports this."""
 
 import asyncio
 import contextlib
@@ -19,24 +19,24 @@ import idbg
 from idbg.mcp import command
 from idbg.mcp.answering import Answer, answer
 from idbg.mcp.tools import Tool, tools
-from idbg.mcp.where import Where
+from idbg.mcp.where import AllowedSessions
 
 INSTRUCTIONS = (
-    "idbg debugs what torch.compile makes of a program. `run` compiles a program and keeps a session; the other tools "
-    "tell of sessions. Each answer is small, names what it left out, and gives the command line that shows it again. "
+    "idbg debugs programs that use torch.compile. `run` compiles a program and saves a session; the other tools read "
+    "sessions. Each answer is small, names what it left out, and has the command line that prints it again. "
     "Begin with `sessions`, or with `run` on a file."
 )
-_EVERY = 1.0  # seconds between two words of progress
-_SIGNALLED = 128  # and the number on top: the status of what a signal ended
+_EVERY = 1.0  # seconds between two progress messages
+_SIGNALLED = 128  # plus the signal's number: the exit status
 
 
-def serve(where: Where, *, runs: bool) -> None:
-    """Serve until the client goes, or a signal ends it. `runs`: whether the tools that run programs are offered."""
-    anyio.run(_serve, where, runs)
+def serve(allowed: AllowedSessions, *, runs: bool) -> None:
+    """Serve until the client disconnects, or a signal arrives. `runs`: offer the tools that run programs."""
+    anyio.run(_serve, allowed, runs)
 
 
-async def _serve(where: Where, runs: bool) -> None:
-    server = made(where, runs=runs)
+async def _serve(allowed: AllowedSessions, runs: bool) -> None:
+    server = create_server(allowed, runs=runs)
     async with anyio.create_task_group() as group, stdio_server() as (reading, writing):
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             asyncio.get_running_loop().add_signal_handler(number, _Stop(group.cancel_scope), number)
@@ -45,7 +45,7 @@ async def _serve(where: Where, runs: bool) -> None:
 
 
 class _Stop:
-    """Ends the server by a signal: what runs is cancelled and waited for; a second signal waits for nothing."""
+    """Ends the server on a signal: cancels commands and waits for them; a second signal does not wait."""
 
     def __init__(self, scope: anyio.CancelScope) -> None:
         self._scope = scope
@@ -59,11 +59,11 @@ class _Stop:
 
     async def _end(self, number: int) -> None:
         await command.all_ended()
-        os._exit(_SIGNALLED + number)  # a thread reads stdin, cannot be cancelled, and would be waited for
+        os._exit(_SIGNALLED + number)  # the thread that reads stdin cannot be cancelled
 
 
-def made(where: Where, *, runs: bool) -> "Server[Any]":
-    """The server over these sessions."""
+def create_server(allowed: AllowedSessions, *, runs: bool) -> "Server[Any]":
+    """The server of these sessions."""
     known = {name: tool for name, tool in tools().items() if runs or not tool.RUNS}
 
     async def listed(
@@ -75,7 +75,7 @@ def made(where: Where, *, runs: bool) -> "Server[Any]":
         tool = known.get(params.name)
         if tool is None:
             return _result(Answer(f"there is no tool {params.name!r}: there are {', '.join(known)}", failed=True))
-        return _result(await answer(tool, params.name, params.arguments or {}, where, _Progress(context).hear))
+        return _result(await answer(tool, params.name, params.arguments or {}, allowed, _Progress(context).report))
 
     return Server(
         "idbg", version=idbg.__version__, instructions=INSTRUCTIONS, on_list_tools=listed, on_call_tool=called
@@ -83,14 +83,14 @@ def made(where: Where, *, runs: bool) -> "Server[Any]":
 
 
 class _Progress:
-    """Tells a client that asked for it what goes on, so that it does not give up on a long run."""
+    """Sends progress to the client, so that it does not time out on a long run."""
 
     def __init__(self, context: "ServerRequestContext[Any]") -> None:
         self._context = context
         self._count, self._last = 0, 0.0
 
-    async def hear(self, line: str) -> None:
-        """A line that the command said; those that come fast are not all passed on."""
+    async def report(self, line: str) -> None:
+        """Send a line of the command's stderr, at most one per second."""
         now = time.monotonic()
         if now - self._last < _EVERY:
             return
@@ -107,7 +107,7 @@ def _described(name: str, tool: Tool) -> types.Tool:
 
 
 def _schema(tool: Tool) -> dict[str, Any]:
-    """What it takes, as a JSON schema whose root is the object itself."""
+    """The JSON schema of the arguments, with the object itself as the root."""
     (schema,), components = msgspec.json.schema_components([tool.Arguments], ref_template="#/$defs/{name}")
     name = str(schema["$ref"]).rpartition("/")[2]
     root: Mapping[str, Any] = components.pop(name)
@@ -115,9 +115,9 @@ def _schema(tool: Tool) -> dict[str, Any]:
     return {**shown, **({"$defs": components} if components else {})}
 
 
-def _result(told: Answer) -> types.CallToolResult:
+def _result(answer: Answer) -> types.CallToolResult:
     return types.CallToolResult(
-        content=[types.TextContent(type="text", text=told.text)],
-        structured_content=told.structured or None,
-        is_error=told.failed,
+        content=[types.TextContent(type="text", text=answer.text)],
+        structured_content=answer.structured or None,
+        is_error=answer.failed,
     )

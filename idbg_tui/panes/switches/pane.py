@@ -306,7 +306,7 @@ class SwitchesPane(AskingPane, FoldingPane):
         switch = row.switch
 
         def take(text: str) -> None:
-            self.post_message(SwitchRequest(switch, switches.typed(switch, text)))
+            self.post_message(SwitchRequest(switch, switches.parse_value(switch, text)))
 
         value = ",".join(map(str, row.value)) if isinstance(row.value, list) else switches.spelled(row.value)
         self.ask(f"{switch.name}, {switch.type}; torch's default is {words(switch, switch.default)}", value, take)

@@ -14,7 +14,7 @@ from torch.nn.functional import dropout
 from idbg import KernelDiff
 from idbg.cli import exits
 from idbg.cli.commands.diff import status
-from idbg.cli.fail_on import Watch
+from idbg.cli.fail_on import Policy
 from idbg.engine.kerneldiff.sides.random_draws import with_proven_fault
 from idbg.format.verdicts import verdict_words
 from idbg.reports.baseline import NOTHING_KNOWN
@@ -140,4 +140,4 @@ def test_a_run_says_it_and_the_exit_status_is_that_of_what_is_not_decided(tmp_pa
     assert run is not None and (run.verdict, run.looks) == ("clean", "waiting") and not run.compared
     assert verdict_words(run) == "numbers not comparable, no rule broken"
     assert [text.strip() for text in texts(report)[:2]] == ["… not comparable   aot against eager", "why"]
-    assert status(run, Watch(frozenset(), False, None, NOTHING_KNOWN, False)) == exits.UNDECIDED
+    assert status(run, Policy(frozenset(), False, None, NOTHING_KNOWN, False)) == exits.UNDECIDED

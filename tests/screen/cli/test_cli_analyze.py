@@ -112,7 +112,7 @@ def test_rows_are_sorted_by_the_column_that_is_named(
     _, _, modules = capsys.readouterr().out.partition("\nmodule")
     counts = [int(line.split()[-1]) for line in modules.splitlines()[1:] if line.split()[-1:][0].isdigit()]
     assert len(set(counts)) > 1 and counts == sorted(counts, reverse=direction == "down")
-    for wrong, hint in (("speed", "the columns are"), ("nodes", "name what is sorted")):
+    for wrong, hint in (("speed", "the columns are"), ("nodes", "name a table")):
         types = ["--type", "constraints"] if wrong == "speed" else []
         assert cli.main(["analyze", str(session), *types, "--sort", wrong]) == 2
         assert hint in capsys.readouterr().err

@@ -73,7 +73,7 @@ def test_no_session_is_said_and_no_failure(capsys: pytest.CaptureFixture[str]) -
     assert cli.main(["list", "--program", "zzz"]) == 0
     written = capsys.readouterr()
     assert written.out == ""
-    assert "idbg run FILE.py makes one" in written.err and "none of 3 is as asked" in written.err
+    assert "idbg run FILE.py makes one" in written.err and "none of 3 matches" in written.err
 
 
 @pytest.mark.parametrize("flag", ["--since", "--until"])
@@ -144,7 +144,7 @@ def answer(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
 def test_where_nobody_can_be_asked_nothing_is_removed(output: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["clean"]) == 2
     written = capsys.readouterr()
-    assert "3 sessions would be removed, and nobody can be asked" in written.err and "-f" in written.err
+    assert "3 sessions would be removed, and there is no terminal to ask on" in written.err and "-f" in written.err
     assert left(output) == ["new", "old", "planted"]
 
 
@@ -189,10 +189,10 @@ def test_those_that_are_meant_go_and_the_bytes_are_said(
     [
         (["nothing"], "there is no session nothing"),
         (["."], "is not a session"),
-        (["new", "--keep", "1"], "--older-than and --keep choose among all"),
+        (["new", "--keep", "1"], "--older-than and --keep select from all sessions"),
         (["--keep", "-1"], "--keep is -1"),
-        (["--older-than", "much"], "'much' is no length of time"),
-        (["--older-than", ""], "'' is no length of time"),
+        (["--older-than", "much"], "'much' is no duration"),
+        (["--older-than", ""], "'' is no duration"),
         (["--output", ""], "--output names no folder"),
     ],
 )

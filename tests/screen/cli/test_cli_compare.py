@@ -29,12 +29,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("argv", "why"),
     [
-        (["sizes.py"], "what is the second run to have otherwise?"),
+        (["sizes.py"], "the second run has no switch"),
         (["sizes.py", "--with", "x"], "--with x: a switch is NAME=VALUE"),
         (["sizes.py", "--with", "dynamic=perhaps"], "dynamic cannot be 'perhaps'"),
-        (["sizes.py", "other", "--with", "mode=lite"], "sizes.py is no session"),
+        (["sizes.py", "other", "--with", "mode=lite"], "sizes.py is not a session"),
         (["."], "is not a session"),
-        (["saved", "--with", "mode=lite"], "--with runs a program"),
+        (["saved", "--with", "mode=lite"], "--with needs a program to run"),
     ],
 )
 def test_what_cannot_be_compared_is_one_sentence(argv: list[str], why: str, capsys: pytest.CaptureFixture[str]) -> None:

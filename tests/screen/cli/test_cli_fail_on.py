@@ -34,15 +34,15 @@ def a_run(recording: str = "breaking", path: str = "breaking.py") -> Run:
     return found
 
 
-def watch(*argv: str, kinds: tuple[str, ...] = fail_on.OF_A_COMPARISON) -> fail_on.Watch:
+def watch(*argv: str, kinds: tuple[str, ...] = fail_on.OF_A_COMPARISON) -> fail_on.Policy:
     parser = argparse.ArgumentParser()
     fail_on.add_arguments(parser, kinds, "")
-    return fail_on.asked(parser.parse_args(argv))
+    return fail_on.requested(parser.parse_args(argv))
 
 
 def test_without_fail_on_a_run_with_breaks_and_violations_is_no_failure(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run.watched_status(a_run(), watch()) == 0
-    assert analyze._status(a_run(), watch()) == 0
+    assert run.status_with_policy(a_run(), watch()) == 0
+    assert analyze.status(a_run(), watch()) == 0
     assert capsys.readouterr().err == ""
 
 
@@ -50,49 +50,49 @@ def test_without_fail_on_a_run_with_breaks_and_violations_is_no_failure(capsys: 
 def test_what_is_named_fails_on_run_and_analyze_and_each_place_is_told(
     kind: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for status in (run.watched_status, analyze._status):
+    for status in (run.status_with_policy, analyze.status):
         assert status(a_run(), watch("--fail-on", kind)) == 1
         told = capsys.readouterr().err
         assert f"idbg: {kind if kind in ('break', 'recompile') else 'reject'}: " in told and "breaking.py:" in told
-    assert run.watched_status(a_run("switched"), watch("--fail-on", kind)) == 0
+    assert run.status_with_policy(a_run("switched"), watch("--fail-on", kind)) == 0
 
 
 def test_a_script_s_own_status_and_bad_usage_stand(capsys: pytest.CaptureFixture[str]) -> None:
     ended = a_run()
     ended.exit_status = 7
-    assert run.watched_status(ended, watch("--fail-on", "break")) == 7
+    assert run.status_with_policy(ended, watch("--fail-on", "break")) == 7
     never = Run(1, Program("no.py"), ended.target, 0.0, ended=None)
     never.ended, never.failure = "failed", Failure("input", "there is no file no.py", type="BadInput")
-    assert run.watched_status(never, watch("--fail-on", "break", "--baseline", "k.json", "--update-baseline")) == 2
+    assert run.status_with_policy(never, watch("--fail-on", "break", "--baseline", "k.json", "--update-baseline")) == 2
     assert not Path("k.json").exists()
 
 
 def test_what_was_cancelled_is_not_green(capsys: pytest.CaptureFixture[str]) -> None:
     cancelled = a_run("switched")
     cancelled.failure = Failure("cancelled", "cancelled")
-    assert run.watched_status(cancelled, watch("--fail-on", "break")) == 1
+    assert run.status_with_policy(cancelled, watch("--fail-on", "break")) == 1
     baseline.write(Path("k.json"), baseline.NOTHING_KNOWN)
-    assert run.watched_status(cancelled, watch("--baseline", "k.json")) == 1
+    assert run.status_with_policy(cancelled, watch("--baseline", "k.json")) == 1
 
 
 def test_a_baseline_is_made_then_nothing_fails_then_only_what_is_new(capsys: pytest.CaptureFixture[str]) -> None:
     known = ("--fail-on", "break", "--fail-on", "reject", "--baseline", "k.json")
     with pytest.raises(BadInput, match="there is no baseline"):
         watch(*known)
-    assert run.watched_status(a_run(), watch(*known, "--update-baseline")) == 0
-    assert run.watched_status(a_run(), watch(*known)) == 0
+    assert run.status_with_policy(a_run(), watch(*known, "--update-baseline")) == 0
+    assert run.status_with_policy(a_run(), watch(*known)) == 0
     assert "known: k.json" in capsys.readouterr().err
     worse = a_run()
     worse.violations += worse.violations[:1]
-    assert run.watched_status(worse, watch(*known)) == 1
+    assert run.status_with_policy(worse, watch(*known)) == 1
     told = capsys.readouterr().err
     assert told.count("idbg: reject: ") == 1 and "(1 of 7 are new)" in told
     better = a_run()
     better.violations.clear()
-    assert run.watched_status(better, watch(*known)) == 0
+    assert run.status_with_policy(better, watch(*known)) == 0
     told = capsys.readouterr().err
-    assert told.count("idbg: gone: reject: mock: ") == 3 and "--update-baseline takes out what is gone" in told
-    assert run.watched_status(better, watch(*known, "--update-baseline")) == 0
+    assert told.count("idbg: gone: reject: mock: ") == 3 and "--update-baseline removes what is gone" in told
+    assert run.status_with_policy(better, watch(*known, "--update-baseline")) == 0
     assert {each.kind for each in baseline.load(Path("k.json")).known} == {"break"}
 
 
@@ -100,23 +100,23 @@ def test_a_baseline_alone_fails_on_whatever_is_new_and_keeps_other_programs(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     for path in ("breaking.py", "other.py"):
-        assert analyze._status(a_run(path=path), watch("--baseline", "k.json", "--update-baseline")) == 0
+        assert analyze.status(a_run(path=path), watch("--baseline", "k.json", "--update-baseline")) == 0
     assert {each.program for each in baseline.load(Path("k.json")).known} == {"breaking.py", "other.py"}
-    assert analyze._status(a_run(), watch("--baseline", "k.json")) == 0
-    assert analyze._status(a_run(path="third.py"), watch("--baseline", "k.json")) == 1
+    assert analyze.status(a_run(), watch("--baseline", "k.json")) == 0
+    assert analyze.status(a_run(path="third.py"), watch("--baseline", "k.json")) == 1
 
 
 def test_a_failure_can_be_known_and_takes_nothing_out(capsys: pytest.CaptureFixture[str]) -> None:
     known = ("--baseline", "k.json")
-    run.watched_status(a_run(), watch(*known, "--update-baseline"))
+    run.status_with_policy(a_run(), watch(*known, "--update-baseline"))
     before = baseline.load(Path("k.json"))
     failed = Run(1, a_run().program, a_run().target, 0.0)
     failed.ended, failed.failure = "failed", Failure("user", "boom", type="ValueError", file="breaking.py", line=3)
-    assert run.watched_status(failed, watch(*known)) == 1
-    assert "what it has not found is not taken for gone" in capsys.readouterr().err
-    assert run.watched_status(failed, watch(*known, "--update-baseline")) == 0
+    assert run.status_with_policy(failed, watch(*known)) == 1
+    assert "the run did not finish: findings that it lacks" in capsys.readouterr().err
+    assert run.status_with_policy(failed, watch(*known, "--update-baseline")) == 0
     assert set(before.known) < set(baseline.load(Path("k.json")).known)
-    assert run.watched_status(failed, watch(*known)) == 0
+    assert run.status_with_policy(failed, watch(*known)) == 0
 
 
 def test_wrong_numbers_fail_a_diff_unless_they_are_known(capsys: pytest.CaptureFixture[str]) -> None:
@@ -162,16 +162,16 @@ def test_what_is_told_is_cut_and_has_no_commands_for_the_terminal(capsys: pytest
     broken = a_run()
     first = broken.breaks[0]
     broken.breaks = [msgspec.structs.replace(first, file=f"f{at}\x1b[31m.py", line=at + 1) for at in range(30)]
-    assert run.watched_status(broken, watch("--fail-on", "break")) == 1
+    assert run.status_with_policy(broken, watch("--fail-on", "break")) == 1
     told = capsys.readouterr().err
-    assert told.count("idbg: break: ") == fail_on.MOST + 1 and "\x1b" not in told
+    assert told.count("idbg: break: ") == fail_on.MAX_LINES + 1 and "\x1b" not in told
     assert len(diagnostics(broken)) >= 30
 
 
 @pytest.mark.parametrize(
     ("argv", "says"),
     [
-        (["run", "x.py", "--fail-on", "slower"], "'slower' is none of them"),
+        (["run", "x.py", "--fail-on", "slower"], "invalid choice 'slower'"),
         (["run", "x.py", "--update-baseline"], "--update-baseline has no file to write"),
         (["check", "x.py", "--baseline", "none.json"], "there is no baseline none.json"),
         (["diff", "x.py", "--baseline", "x.py"], "x.py is no baseline that can be read"),
@@ -209,7 +209,7 @@ def test_bench_says_slower_undecided_or_nothing(capsys: pytest.CaptureFixture[st
 def test_that_no_rule_was_asked_is_said_where_a_broken_one_is_to_fail(capsys: pytest.CaptureFixture[str]) -> None:
     done = a_run()
     done.checked, done.violations = False, []
-    run.watched_status(done, watch("--fail-on", "reject"))
-    assert "asks no rules while it compiles: none was looked for" in capsys.readouterr().err
-    run.watched_status(done, watch("--fail-on", "mismatch"))
-    assert "asks no rules" not in capsys.readouterr().err
+    run.status_with_policy(done, watch("--fail-on", "reject"))
+    assert "checks no rules while it compiles: no rule was checked" in capsys.readouterr().err
+    run.status_with_policy(done, watch("--fail-on", "mismatch"))
+    assert "checks no rules" not in capsys.readouterr().err

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from idbg.cli import main, on_screen
+from idbg.cli import main, screen
 from tests.harness.recorded import RECORDINGS
 
 
@@ -50,7 +50,7 @@ def test_what_is_no_session_is_refused_before_there_is_a_screen(
 def test_without_the_screen_it_is_said_how_to_get_it(
     became: list[list[str]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(on_screen, "SCREEN", ("idbg_tui_that_is_not_there",))
+    monkeypatch.setattr(screen, "PACKAGES", ("idbg_tui_that_is_not_there",))
     assert main(["tour"]) == 2
     told = capsys.readouterr().err
     assert became == [] and "the screen is not installed" in told and "pip install" in told

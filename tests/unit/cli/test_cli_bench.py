@@ -123,7 +123,7 @@ def test_an_interrupted_suite_keeps_its_rows_and_goes_on(folder: Path, capsys: p
     process.send_signal(signal.SIGINT)
     _, rest = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert "1 of 2 rows are kept; --resume goes on" in rest
+    assert "1 of 2 rows are kept; --resume continues" in rest
     assert not _running("slow.py")
     (folder / "slow.py").write_text(GOOD)
     assert bench("--resume", "--json") == 0

@@ -1,18 +1,19 @@
 """What each shell completes of our command lines, asked of the shells themselves."""
 
+import argparse
 import os
 import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from idbg import cli
-from idbg.cli import parsing, screen, verbs
-from idbg.cli.completions import SHELLS, programs
-from idbg.cli.completions.model import KINDS, WORDS, Command
+from idbg.cli import completions, manual, parsing, screen, verbs
+from idbg.cli.completions import KINDS, SHELLS, WORDS
 from tests.harness.terminal import Terminal
 
 ROOT = Path(__file__).parents[3]
@@ -21,14 +22,15 @@ ANY = {"A", "A B", "K", "N", "R", "BYTES", "COMMAND", "KERNEL", "NAME", "NAME=VA
 ANY |= {"COLUMN", "ID", "NODE", "PATH", "SPAN", "SUITE", "TEXT", "WHEN"}
 BASH = """
 idbg() { "$PYTHON" -m idbg "$@"; }
+idbg-tui() { "$PYTHON" -m idbg_tui "$@"; }
 source idbg.bash
-COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); _idbg; printf '%s\\n' "${COMPREPLY[@]}"
+COMP_LINE=$1; COMP_POINT=${#1}; COMP_TYPE=9; _python_argcomplete "${1%% *}"; printf '%s\\n' "${COMPREPLY[@]}"
 """
 
 
 @pytest.fixture(scope="module")
 def scripts() -> dict[str, str]:
-    return {shell: write(programs()) for shell, write in SHELLS.items()}
+    return {shell: completions.script(shell) for shell in SHELLS}
 
 
 @pytest.fixture
@@ -42,8 +44,10 @@ def folder(tmp_path: Path, scripts: dict[str, str]) -> Path:
     session.mkdir(parents=True)
     (session / "events.jsonl").touch()
     (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "idbg").write_text(f'#!/bin/sh\nexec {sys.executable} -m idbg "$@"\n')
-    (tmp_path / "bin" / "idbg").chmod(0o755)
+    for program, module in (("idbg", "idbg"), ("idbg-tui", "idbg_tui")):
+        file = tmp_path / "bin" / program
+        file.write_text(f'#!/bin/sh\nexec {sys.executable} -m {module} "$@"\n')
+        file.chmod(0o755)
     return tmp_path
 
 
@@ -78,34 +82,37 @@ def test_the_command_prints_it(shell: str, scripts: dict[str, str], capsys: pyte
     assert written.isascii() and "use it now" in written
 
 
-def test_every_command_and_flag_is_in_it() -> None:
-    ours, the_screen = programs()
-    assert [each.name for each in ours.command.commands] == verbs.names()
-    for each in ours.command.commands:
-        assert {flag for argument in each.flags for flag in argument.flags} == set(
-            parsing.of_command(each.name)._option_string_actions
-        )
-    assert {flag for argument in the_screen.command.flags for flag in argument.flags} == set(
-        screen.parser()._option_string_actions
-    )
+def parsers() -> Iterator[parsing.Parser]:
+    """The parser of each command and subcommand, as the shell's words choose it, and that of `idbg-tui`."""
+    for name in verbs.names():
+        top = completions.parser("idbg", [name])
+        (commands,) = (each for each in top._actions if isinstance(each, argparse._SubParsersAction))
+        assert list(commands.choices) == verbs.names()
+        chosen = commands.choices[name]
+        yield from (chosen, *parsing.under(chosen))
+    yield completions.parser("idbg-tui", [])
+
+
+def test_every_flag_is_in_it() -> None:
+    found = {each.prog: set(each._option_string_actions) for each in parsers()}
+    for name in verbs.names():
+        assert found[f"idbg {name}"] == set(parsing.of_command(name)._option_string_actions)
+    assert found["idbg-tui"] == set(screen.parser()._option_string_actions)
 
 
 def test_what_an_argument_takes_is_called_by_a_name_that_is_known() -> None:
     """One name for one thing: a new name stands in KINDS, in WORDS, or here in ANY."""
-
-    def names(command: Command) -> set[tuple[str, str]]:
-        own = {
-            (command.name, each.name)
-            for each in command.arguments
-            if each.takes
-            and not (each.words or each.name in {*KINDS, *WORDS, *ANY} or each.name == own_name(each.flags))
-        }
-        return own.union(*(names(each) for each in command.commands))
-
-    assert set().union(*(names(program.command) for program in programs())) == set()
+    unknown = {
+        (parser.prog, manual.named(each))
+        for parser in parsers()
+        for each in parser._actions
+        if each.nargs != 0 and not each.choices
+        if manual.named(each) not in {*KINDS, *WORDS, *ANY, own_name(each.option_strings)}
+    }
+    assert unknown == set()
 
 
-def own_name(flags: tuple[str, ...]) -> str:
+def own_name(flags: Sequence[str]) -> str:
     """What a flag's value is called where nobody says otherwise: --theme THEME."""
     return next((flag[2:].replace("-", "_").upper() for flag in flags if flag.startswith("--")), "WORD")
 
@@ -145,10 +152,12 @@ def own_name(flags: tuple[str, ...]) -> str:
     ],
 )
 def test_bash_offers_what_can_come_next(folder: Path, words: list[str], offered: list[str]) -> None:
-    command = [needs("bash"), "--norc", "-c", BASH, "bash", *words]
+    line = " ".join(words).replace(" = ", "=").replace(" =", "=").replace(" :", ":")
+    command = [needs("bash"), "--norc", "-c", BASH, "bash", line]
     done = subprocess.run(command, cwd=folder, env=environ(folder), capture_output=True, text=True)
     assert done.stderr == ""
-    assert sorted(filter(None, done.stdout.splitlines())) == sorted(offered)
+    found = [each.rstrip(" /").replace("\\ ", " ") for each in done.stdout.splitlines()]
+    assert sorted(filter(None, found)) == sorted(offered)
 
 
 # ------------------------------------------------------------- on a terminal

@@ -114,7 +114,7 @@ def test_a_violation_is_named_by_number_rule_or_node(flags: list[str]) -> None:
         (["violate.py", "--rule", "alignment", "--node", "relu"], "the node 'relu' does not break alignment"),
         (["print.py", "--rule", "alignment"], "the run breaks no rule"),
         (["print.py", "--node", "relu"], "no graph of the run has a node 'relu'"),
-        (["fail.py", "--break", "--recompile"], "--break and --recompile ask for different failures"),
+        (["fail.py", "--break", "--recompile"], "--break and --recompile name different failures"),
         (["fail.py", "--check", " "], "--check names no command"),
         (["fail.py", "--check", "a 'b"], "No closing quotation"),
         (["fail.py", "--calls", "0"], "--calls is 0"),
@@ -170,7 +170,7 @@ def stopped(program: str, signals: int) -> tuple[int, str, str]:
 def test_ctrl_c_once_keeps_the_smallest_script_and_says_what_stopped_the_search() -> None:
     status, out, err = stopped("search.py", 1)
     assert status == 130
-    assert "stopping: the smallest script that fails is kept" in err
+    assert "stopping: the smallest failing script is kept" in err
     assert "stopped before it was known to be minimal" in out and "min/repro.py" in out
 
 

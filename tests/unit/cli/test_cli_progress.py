@@ -9,7 +9,7 @@ import pytest
 
 from idbg.cli import bar as bars
 from idbg.cli import output
-from idbg.cli.bar import APART, EVERY, Bar, Doing, line, told
+from idbg.cli.bar import APART, EVERY, Activity, Bar, line, part_and_time
 from idbg.cli.progress import Progress, Steps
 from idbg.format.tables import cells
 from idbg.schema import event_log, events
@@ -80,24 +80,24 @@ def test_quiet_leaves_the_programs_own_output(clock: Clock) -> None:
 
 
 def test_where_nothing_is_known_no_time_left_is_told() -> None:
-    assert told(Doing("lowering", since=10.0), 15.0) == (None, "5 s")
-    assert line(Doing("lowering", since=10.0), 15.0, 80) == "… lowering  5 s"
+    assert part_and_time(Activity("lowering", since=10.0), 15.0) == (None, "5 s")
+    assert line(Activity("lowering", since=10.0), 15.0, 80) == "… lowering  5 s"
 
 
 def test_what_is_usual_gives_the_time_left_and_a_part() -> None:
-    doing = Doing("lowering", since=10.0, usual=20.0)
-    assert told(doing, 15.0) == (0.25, "5 s, about 15 s left")
+    doing = Activity("lowering", since=10.0, usual=20.0)
+    assert part_and_time(doing, 15.0) == (0.25, "5 s, about 15 s left")
     assert line(doing, 15.0, 80) == "[###...........] lowering  5 s, about 15 s left"
 
 
 def test_what_takes_longer_says_so_and_is_never_full() -> None:
-    doing = Doing("lowering", since=10.0, usual=20.0)
-    assert told(doing, 30.2) == (1.0, "20 s")  # may end at any moment: nothing is promised
+    doing = Activity("lowering", since=10.0, usual=20.0)
+    assert part_and_time(doing, 30.2) == (1.0, "20 s")  # may end at any moment: nothing is promised
     assert line(doing, 155.0, 80) == "[#############.] lowering  2 min 25 s, 2 min 5 s over the usual 20 s"
 
 
 def test_what_is_over_in_a_second_promises_nothing() -> None:
-    assert told(Doing("lowering", since=10.0, usual=0.4), 10.1) == (None, "0 s")
+    assert part_and_time(Activity("lowering", since=10.0, usual=0.4), 10.1) == (None, "0 s")
 
 
 def test_of_several_things_the_time_left_is_what_those_before_took(clock: Clock) -> None:
@@ -120,7 +120,7 @@ def test_of_several_things_the_time_left_is_what_those_before_took(clock: Clock)
 @pytest.mark.parametrize("width", [0, 1, 2, 10, 20, 45, 46, 80, 300])
 @pytest.mark.parametrize("words", ["lowering 0/0", "x" * 1_000_000, "模型" * 300, "é" * 90, "\x1b[31mred\n" * 9])
 def test_it_never_wraps_and_is_never_obeyed(width: int, words: str) -> None:
-    for doing in (Doing(words), Doing(words, since=0.0, usual=90.0), Doing(words, since=0.0, of=3, each=5.0)):
+    for doing in (Activity(words), Activity(words, since=0.0, usual=90.0), Activity(words, since=0.0, of=3, each=5.0)):
         shown = line(doing, 30.0, width)
         assert cells(shown) <= max(width - 1, 0)
         assert not any(each in shown for each in NOT_A_LINE)
@@ -128,7 +128,7 @@ def test_it_never_wraps_and_is_never_obeyed(width: int, words: str) -> None:
 
 def test_a_hostile_name_is_one_plain_line_too(clock: Clock) -> None:
     stream = io.StringIO()
-    on(stream, clock).show(Doing("a\x1b[2J\nb\ud800"))
+    on(stream, clock).show(Activity("a\x1b[2J\nb\ud800"))
     assert stream.getvalue() == "… a\\x1b[2J b\\ud800\n"
 
 
@@ -137,7 +137,7 @@ def test_a_terminal_is_written_to_four_times_a_second_at_most(clock: Clock) -> N
     bar = on(stream, clock)
     for number in range(1000):
         clock.now += 0.001
-        bar.show(Doing(f"phase {number}"))
+        bar.show(Activity(f"phase {number}"))
     assert stream.getvalue().count("\r") <= 1 / EVERY + 1
 
 
@@ -146,8 +146,8 @@ def test_plain_lines_are_for_what_is_new_and_else_seldom(clock: Clock) -> None:
     bar = on(stream, clock)
     for number in range(1000):
         clock.now += 0.01
-        bar.show(Doing(f"lowering {number}/0", "lowering"))
-        bar.show(Doing(f"codegen {number}/0", "codegen"))
+        bar.show(Activity(f"lowering {number}/0", "lowering"))
+        bar.show(Activity(f"codegen {number}/0", "codegen"))
     assert len(stream.getvalue().splitlines()) <= 2 + 10 / APART + 1
 
 
@@ -155,7 +155,7 @@ def test_the_line_is_written_over_as_time_goes_and_is_cleared_at_the_end(monkeyp
     monkeypatch.setattr(bars, "EVERY", 0.01)
     stream = Terminal()
     bar = Bar(stream)
-    bar.show(Doing("lowering", since=time.monotonic() - 100.9))
+    bar.show(Activity("lowering", since=time.monotonic() - 100.9))
     until = time.monotonic() + 5
     while "101 s" not in stream.getvalue().replace("1 min 41 s", "101 s") and time.monotonic() < until:
         time.sleep(0.01)
@@ -170,14 +170,14 @@ def test_nobody_reads_it() -> None:
             raise BrokenPipeError
 
     bar = Bar(Gone(), ticks=False)
-    bar.show(Doing("lowering"))
+    bar.show(Activity("lowering"))
     bar.close()
 
 
 def test_a_dumb_terminal_has_plain_lines(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "dumb")
     stream = Terminal()
-    on(stream, clock).show(Doing("lowering"))
+    on(stream, clock).show(Activity("lowering"))
     assert stream.getvalue() == "… lowering\n"
 
 
@@ -185,7 +185,7 @@ def test_a_note_is_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = Terminal()
     monkeypatch.setattr("sys.stderr", stream)
     output.begin()
-    output.bar().show(Doing("lowering"))
+    output.bar().show(Activity("lowering"))
     output.note("session: there")
     assert stream.getvalue() == "\r\x1b[K… lowering\r\x1b[Ksession: there\n"
     output.begin()

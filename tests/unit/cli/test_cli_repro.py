@@ -111,9 +111,9 @@ def test_what_is_broken_no_more_is_said(capsys: pytest.CaptureFixture[str]) -> N
     [
         (["SESSION", "--violation", "7"], "there is no violation 7: the run has 1 violation"),
         (["SESSION", "--rule", "dtyp"], "the run breaks no rule called 'dtyp'"),
-        (["SESSION"], "say which violation"),
-        (["SESSION", "--violation", "1", "--backend", "mock"], "a session is run for its own target"),
-        (["violate.py"], "say which violation"),
+        (["SESSION"], "name a violation"),
+        (["SESSION", "--violation", "1", "--backend", "mock"], "a session runs for its own target"),
+        (["violate.py"], "name a violation"),
         (["debug_artifacts/gone-20260101-000000"], "there is no session debug_artifacts/gone-20260101-000000"),
         (["."], ". is not a session"),
         (["nope.py"], "no file nope.py"),

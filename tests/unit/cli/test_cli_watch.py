@@ -19,8 +19,10 @@ import pytest
 import idbg.cli.one_run
 from idbg import cli
 from idbg.cli import watching
-from idbg.cli.one_run import a_session
+from idbg.cli.one_run import open_session
 from idbg.cli.watching import Checked, Watch, headline, lines, report_of, screen
+from idbg.config.arguments import Request
+from idbg.config.settings import Settings
 from idbg.schema import events
 from idbg.schema.programs import Program, Target
 from idbg.schema.runs import fold
@@ -121,7 +123,7 @@ def watched(
         answer()
 
     program, target = Program("model.py", cwd=os.getcwd()), Target(backend="mock", accelerator="npu.toml")
-    with a_session(program, target, Path("out")) as session:
+    with open_session(Request(program, target, Settings(output="out"))) as session:
         Watch(session, told, noted).go(len(edits) + 1)
         happened = session.events
     return checks, notes, happened
@@ -163,7 +165,7 @@ def test_rules_that_are_none_are_said_and_those_before_stay() -> None:
     refused = renamed("npu.toml", "[[rules]]\nkind = 3\n")
     checks, notes, _ = watched(refused, answer=renamed("npu.toml", FLOAT16))
     assert [kinds(each.found) for each in checks] == [{"layout"}, {"dtype"}]
-    assert re.match(r"npu\.toml:2: .*: the rules before stay in force$", notes[0])
+    assert re.match(r"npu\.toml:2: .*: the previous rules stay in force$", notes[0])
 
 
 def test_a_module_that_is_imported_is_watched_too() -> None:
@@ -183,7 +185,7 @@ def test_what_holds_the_same_is_no_edit() -> None:
 def test_a_file_that_is_gone_is_waited_for() -> None:
     checks, notes, _ = watched(Path("model.py").unlink, answer=write("model.py", "x = 2\n"))
     assert len(checks) == 2
-    assert notes == ["model.py is not there: it is waited for"]
+    assert notes == ["model.py is not there: waiting for it"]
 
 
 def test_an_edit_while_it_compiles_begins_anew() -> None:
@@ -206,7 +208,8 @@ def test_strict_rules_are_compiled_again() -> None:
         write("npu.toml", FLOAT16)()
 
     target = Target(backend="mock", accelerator="npu.toml", strict=True)
-    with a_session(Program("model.py", cwd=os.getcwd()), target, Path("out")) as session:
+    request = Request(Program("model.py", cwd=os.getcwd()), target, Settings(output="out"))
+    with open_session(request) as session:
         Watch(session, told, print).go(2)
     assert [each.compiled for each in checks] == [True, True]
     assert kinds(checks[1].found) == {"dtype"}

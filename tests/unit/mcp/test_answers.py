@@ -16,8 +16,8 @@ from idbg.mcp import command
 from idbg.mcp.answering import answer
 from idbg.mcp.bounded import LIMIT, as_text, bounded
 from idbg.mcp.command import Done
-from idbg.mcp.tools import Told, decisions, kernel, sessions, tools, violations
-from idbg.mcp.where import Where
+from idbg.mcp.tools import Result, decisions, kernel, sessions, tools, violations
+from idbg.mcp.where import AllowedSessions
 from idbg.reports.decisions import TYPES
 from idbg.schema.errors import BadInput
 
@@ -42,8 +42,8 @@ def test_what_is_left_out_is_counted() -> None:
     rows = [{"name": f"relu_{number}", "code": "x" * 50} for number in range(1000)]
     cut, left = bounded({"nodes": rows, "name": "a" * 1_000_000})
     assert len(msgspec.json.encode(cut)) <= LIMIT
-    assert any("nodes: " in each and "of 1,000 are told" in each for each in left)
-    assert any("name: " in each and "of 1,000,000 letters are told" in each for each in left)
+    assert any("nodes: " in each and "of 1,000 are shown" in each for each in left)
+    assert any("name: " in each and "of 1,000,000 characters are shown" in each for each in left)
 
 
 def test_text_has_a_small_row_in_a_line_and_a_source_on_its_own() -> None:
@@ -59,7 +59,7 @@ def test_a_source_is_told_a_page_at_a_time() -> None:
     first = 1
     while first <= len(lines):
         done = Done((), {"kernel": row, "source": "\n".join(lines)}, 0, "")
-        page = kernel.tell(kernel.Arguments(name="k", first_line=first), done)
+        page = kernel.summarize(kernel.Arguments(name="k", first_line=first), done)
         some = str(page.facts["source"]).splitlines()
         told += some
         first += len(some)
@@ -73,31 +73,34 @@ def test_violations_of_one_line_are_one_entry_and_come_by_pages() -> None:
         for number in range(10)
     ]
     done = Done((), {"constraints": {"accelerator": "mock", "violations": broken}}, 0, "")
-    page = violations.tell(violations.Arguments(limit=2, skip=2), done)
+    page = violations.summarize(violations.Arguments(limit=2, skip=2), done)
     assert [each["nodes"] for each in page.facts["violations"]] == [["n4", "n5"], ["n6", "n7"]]  # type: ignore[attr-defined]
-    assert page.said.startswith("10 violations of r") and page.more == "4 of 5 told: skip=4 has the next"
+    assert page.summary.startswith("10 violations of r") and page.more == "4 of 5 shown: skip=4 has the next"
 
 
 def test_what_is_not_there_is_never_told_as_if_nothing_were_broken() -> None:
-    def told(rule: str, verdict: str, *rules: str) -> Told:
+    def told(rule: str, verdict: str, *rules: str) -> Result:
         found = {"accelerator": "npu", "violations": [{"rule": each, "node": "n"} for each in rules]}
         done = Done((), {"constraints": found, "summary": {"verdict": verdict}}, 0, "")
-        return violations.tell(violations.Arguments(rule=rule), done)
+        return violations.summarize(violations.Arguments(rule=rule), done)
 
     other = told("layuot", "violations", "layout", "dtype")
-    assert other.said == "no violation of layuot by the rules of npu"
+    assert other.summary == "no violation of layuot by the rules of npu"
     assert other.more == "2 violations of other rules: layout, dtype"
-    assert "captured alone" in told("", "waiting").said and "captured alone" not in told("", "clean").said
-    listed = sessions.tell(sessions.Arguments(find="zz"), Done((), {"sessions": [{"name": "a"}], "output": "o"}, 0, ""))
-    assert listed.said == "0 of 1 session in o with 'zz'"
+    captured = "only what was captured"
+    assert captured in told("", "waiting").summary and captured not in told("", "clean").summary
+    listed = sessions.summarize(
+        sessions.Arguments(find="zz"), Done((), {"sessions": [{"name": "a"}], "output": "o"}, 0, "")
+    )
+    assert listed.summary == "0 of 1 session in o with 'zz'"
 
 
 def test_half_a_question_and_a_line_beyond_the_last_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="it takes two"):
-        decisions.argv(decisions.Arguments(pair=("relu",)), Where(tmp_path))
+    with pytest.raises(BadInput, match="it needs two"):
+        decisions.argv(decisions.Arguments(pair=("relu",)), AllowedSessions(tmp_path))
     done = Done((), {"kernel": {"name": "k", "language": "cpp"}, "source": "one\ntwo"}, 0, "")
     with pytest.raises(BadInput, match="k has no line 9"):
-        kernel.tell(kernel.Arguments(name="k", first_line=9), done)
+        kernel.summarize(kernel.Arguments(name="k", first_line=9), done)
 
 
 def test_the_kinds_of_decisions_are_those_of_analyze() -> None:
@@ -105,7 +108,7 @@ def test_the_kinds_of_decisions_are_those_of_analyze() -> None:
 
 
 async def test_a_command_that_has_no_report_is_an_error_with_what_it_said(tmp_path: Path) -> None:
-    told = await answer(tools()["graph"], "graph", {"session": "last"}, Where(tmp_path))
+    told = await answer(tools()["graph"], "graph", {"session": "last"}, AllowedSessions(tmp_path))
     assert told.failed and told.text.startswith("there is no session in")
     with pytest.raises(Exception, match="there is no command 'fly'"):
         await command.run(("fly",))
@@ -114,7 +117,7 @@ async def test_a_command_that_has_no_report_is_an_error_with_what_it_said(tmp_pa
 @pytest.mark.parametrize("text", ["", ".", "..", "/", "./"])
 def test_the_folder_of_sessions_is_no_session(text: str, tmp_path: Path) -> None:
     with pytest.raises(BadInput):
-        Where(tmp_path).session(text)
+        AllowedSessions(tmp_path).session(text)
 
 
 def test_without_the_package_it_is_said_in_a_sentence(
@@ -143,7 +146,7 @@ def test_the_servers_process_has_no_torch_and_no_screen() -> None:
 
 def test_where_no_rule_was_asked_none_is_told_to_hold() -> None:
     done = Done((), {"constraints": {"accelerator": "mock", "violations": None}}, 0, "")
-    assert violations.tell(violations.Arguments(), done).said == "no rule was asked: nothing was compiled"
+    assert violations.summarize(violations.Arguments(), done).summary == "no rule was checked: nothing was compiled"
 
 
 async def test_what_lies_in_the_clients_folder_is_not_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ import shlex
 import pytest
 
 from idbg.cli import parsing
-from idbg.cli.commands.diff import held_against
+from idbg.cli.commands.diff import reference_of
 from idbg.config.arguments import settle
 from idbg.config.command_line import split
 from idbg.reports.commands import command
@@ -51,7 +51,7 @@ def test_a_comparison_is_asked_for_again(comparison: Comparison) -> None:
     run = Run(1, Program("my model.py"), Target(backend="inductor"), 0.0, comparison)
     args = parsing.parsed(shlex.split(command(run))[1:])
     assert args.command.__name__.endswith("diff")
-    held = held_against(args)
+    held = reference_of(args)
     names = ("reference", "backward", "atol", "rtol", "k", "seconds")
     assert [getattr(held, name) for name in names] == [getattr(comparison, name) for name in names]
     searches = ("per_kernel", "runs", "sync", "nan", "steps")

@@ -1,4 +1,4 @@
-"""Which accelerators are there, and what are the rules of one?"""
+"""List the accelerators, or show the rules of one."""
 
 import argparse
 import textwrap
@@ -22,30 +22,23 @@ from idbg.schema.violations import SEVERITIES, Severity
 
 HELP = "list the accelerators, or show the rules of one"
 ABOUT = """\
-List the accelerators: the presets, those of other packages, and how many rules of each severity they have; or show the
+List the accelerators: the presets and those of other packages, with the number of rules of each severity; or show the
 rules of one, with their sources.
 """
 EXAMPLES = (
     ("idbg accelerators", "the list"),
     ("idbg accelerators show tpu", "the rules of one"),
-    ("idbg accelerators show tpu --toml > mine.toml", "its file, as a beginning of your own"),
+    ("idbg accelerators show tpu --toml > mine.toml", "its file, to start your own"),
 )
-EXITS = {
-    exits.DONE: "they were told",
-}
-SEE = (
-    "check",
-    "info",
-)
-
-
+EXITS = {exits.DONE: "they were printed"}
+SEE = ("check", "info")
 SCHEMA = "idbg.accelerators/1"
 WIDTH = 100
 COMMON = frozenset(("kind", *(field.name for field in msgspec.structs.fields(Constraint))))  # keys of every rule
 
 
 class Listed(msgspec.Struct, frozen=True, kw_only=True):
-    """One line of the list. `rules` counts those that are on; `error` says why the accelerator cannot be used."""
+    """One line of the list. `rules` counts the enabled rules; `error`: why the accelerator cannot be used."""
 
     name: str
     path: str = ""
@@ -56,7 +49,7 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Shown(msgspec.Struct, frozen=True, kw_only=True):
-    """One accelerator, with the rules that are written in its file; each has `kind` and the keys of its kind."""
+    """One accelerator, with the rules of its file; each has `kind` and the keys of its kind."""
 
     schema: str = SCHEMA
     name: str
@@ -68,7 +61,6 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which accelerator is told, or all of them as a list, and whether as text, JSON or TOML."""
     parser.set_defaults(name=None)
     show = parser.add_subparsers(metavar="show").add_parser(
         "show", help="the rules of one: idbg accelerators show NAME", description="Show the rules of one accelerator."
@@ -78,20 +70,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
-    """List them, or tell one of them; gives 0. Raises AcceleratorError for one that cannot be had."""
+    """Raises AcceleratorError for one that cannot be read."""
     if args.name is None:
-        _tell_list(list(listed()), as_json=args.json)
+        every = list(listed())
+        output.report(lambda: {"schema": SCHEMA, "accelerators": every}, lambda: "\n".join(_list_lines(every)))
     elif args.toml and args.json:
-        raise BadInput("--toml and --json are two forms of one thing", hint="leave one out")
+        raise BadInput("--toml and --json exclude each other", hint="leave one out")
     elif args.toml:
         output.say(registry.find(args.name)[0].rstrip("\n"))
     else:
-        _tell_one(args.name, as_json=args.json)
-    return 0
+        _show(args.name)
+    return exits.DONE
 
 
 def listed() -> Iterator[Listed]:
-    """A line for each preset, and for each accelerator of another package; where that is broken, with the reason."""
+    """Each preset, and each accelerator of another package; a broken one with the reason."""
     for name in registry.names():
         try:
             text, path = registry.find(name)
@@ -110,39 +103,34 @@ def listed() -> Iterator[Listed]:
         )
 
 
-def _tell_list(listed: list[Listed], *, as_json: bool) -> None:
-    if as_json:
-        output.say_json({"schema": SCHEMA, "accelerators": listed})
-        return
-    shown = [severity for severity in SEVERITIES if any(severity in each.rules for each in listed)]
-    left = max(len(each.name) for each in listed)
-    output.say(f"{'':{left}}  {'  '.join(shown)}")
-    for each in listed:
+def _list_lines(every: list[Listed]) -> Iterator[str]:
+    shown = [severity for severity in SEVERITIES if any(severity in each.rules for each in every)]
+    left = max(len(each.name) for each in every)
+    yield f"{'':{left}}  {'  '.join(shown)}"
+    for each in every:
         numbers = "  ".join(f"{each.rules.get(severity, 0) or '':>{len(severity)}}" for severity in shown)
         text = f"cannot be used: {each.error}" if each.error else each.description
-        _print_wrapped(f"{each.name:{left}}  {numbers}  {text}", len("  ".join(["x" * left, *shown, ""])))
+        yield _wrapped(f"{each.name:{left}}  {numbers}  {text}", len("  ".join(["x" * left, *shown, ""])))
 
 
-def _tell_one(name: str, *, as_json: bool) -> None:
+def _show(name: str) -> None:
     _, path = registry.find(name)
     text, _ = rules_for(Target(accelerator=name))
     accelerator, odd = parse(text), warnings(text)
-    if as_json:
-        rules = [{"kind": rule.kind, **msgspec.structs.asdict(rule)} for rule in _written(accelerator, text)]
-        told = [warning._asdict() for warning in odd]
-        output.say_json(
-            Shown(
-                name=name,
-                path=path,
-                description=accelerator.description,
-                numerics=accelerator.numerics,
-                rules=rules,
-                warnings=told,
-            )
-        )
-        return
-    for line in _shown(name, path, accelerator, _written(accelerator, text), odd):
-        _print_wrapped(line, len(line) - len(line.lstrip()) + 4)
+    rules = _written(accelerator, text)
+    output.report(
+        lambda: Shown(
+            name=name,
+            path=path,
+            description=accelerator.description,
+            numerics=accelerator.numerics,
+            rules=[{"kind": rule.kind, **msgspec.structs.asdict(rule)} for rule in rules],
+            warnings=[warning._asdict() for warning in odd],
+        ),
+        lambda: "\n".join(
+            _wrapped(line, len(line) - len(line.lstrip()) + 4) for line in _shown(name, path, accelerator, rules, odd)
+        ),
+    )
 
 
 def _shown(
@@ -170,7 +158,7 @@ def _shown(
 
 
 def rule_lines(rule: Constraint) -> Iterator[str]:
-    """What a rule says beside its name and severity: the values of its keys, where it applies, its author's hint."""
+    """A rule's keys, where it applies, and its author's hint."""
     own = {key: value for key, value in msgspec.to_builtins(rule).items() if key not in COMMON}
     if own:
         yield _spelled(own)
@@ -188,7 +176,7 @@ def rule_lines(rule: Constraint) -> Iterator[str]:
 
 
 def _written(accelerator: Accelerator, text: str) -> tuple[Constraint, ...]:
-    """The rules that the text has; the one of kind "unknown" that is there by itself is left out."""
+    """The rules of the text, without the implicit one of kind "unknown"."""
     return accelerator.rules[: edit.count(text)]
 
 
@@ -204,7 +192,5 @@ def _value(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def _print_wrapped(line: str, indent: int) -> None:
-    output.say(
-        textwrap.fill(line, WIDTH, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False)
-    )
+def _wrapped(line: str, indent: int) -> str:
+    return textwrap.fill(line, WIDTH, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False)

@@ -1,4 +1,4 @@
-"""What does compiling buy, for each program on each backend, and what changed since the last time?"""
+"""Measure programs on several backends, and compare the result with an earlier one."""
 
 import argparse
 import logging
@@ -11,9 +11,9 @@ from idbg.bench import plan
 from idbg.bench.history import BenchHistory, default_path
 from idbg.bench.runner import kernel_times, reason
 from idbg.bench.suite import Suite, rows_of
-from idbg.cli import exits, output, tables
+from idbg.cli import exits, output, parsing, tables
 from idbg.cli.progress import Steps
-from idbg.cli.signals import signals_raise
+from idbg.cli.signals import raise_on_signal
 from idbg.config import places, settings
 from idbg.config.arguments import check_device
 from idbg.schema import strict_json
@@ -39,41 +39,36 @@ from idbg.views import regressions
 log = logging.getLogger(__name__)
 HELP = "measure programs on several backends: compile time, latency, memory, and whether the numbers agree"
 ABOUT = """\
-Measure programs on several backends: how long compiling takes, how long a call, how much memory, and whether the
-numbers agree with eager's. Each row is measured in processes of its own, and kept at once, so that an interrupted suite
-goes on with --resume, and a later one is compared with it.
+Measure programs on several backends: compile time, latency of a call, memory, and whether the numbers agree with
+eager. Each row is measured in its own processes and saved at once, so --resume continues an interrupted suite, and
+--compare compares a later one with it.
 """
 EXAMPLES = (
     ("idbg bench examples/mlp_train.py --backend eager --backend inductor", "one program on two backends"),
-    ("idbg bench --all --name before", "every model of the examples folder, under a name"),
-    ("idbg bench --all --compare before", "again, and what changed since"),
-    ("idbg bench model.py --compare --fail-on slower", "for CI: 1 if it is slower than the last time"),
+    ("idbg bench --all --name before", "every model of the examples folder, with a name for the suite"),
+    ("idbg bench --all --compare before", "again, and what changed"),
+    ("idbg bench model.py --compare --fail-on slower", "for CI: 1 if it is slower than the last suite"),
     (
         "idbg bench examples/mlp_train.py --kernels --csv rows.csv",
-        "also each kernel's time; the rows for a spreadsheet",
+        "also each kernel's time; the rows as CSV",
     ),
 )
 EXITS = {
     exits.DONE: "every row was measured, and its numbers agree",
     exits.FAILED: "a row was not measured, or its numbers do not agree; with --fail-on slower: a row is slower",
-    exits.UNDECIDED: "--fail-on slower, and it cannot be said: a row is noisy, or its machine was busy or another",
+    exits.UNDECIDED: "--fail-on slower cannot be decided: a row is noisy, or its machine was busy or is another",
 }
-SEE = (
-    "compare",
-    "diff",
-    "analyze",
-)
+SEE = ("compare", "diff", "analyze")
 
 LAST = "last"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which programs are measured, how, and what of that is kept and compared."""
     parser.add_argument("programs", metavar="FILE.py[:NAME]", nargs="*", help="programs, as for `idbg run`")
     which = parser.add_argument_group("which")
     which.add_argument("--all", action="store_true", help="every model of the examples folder")
     which.add_argument("--model", metavar="NAME", action="append", default=[], help="one of them; repeat for more")
-    which.add_argument("--examples", metavar="FOLDER", help="where models are: each file with a program()")
+    which.add_argument("--examples", metavar="FOLDER", help="the folder of models: each file with a program()")
     which.add_argument(
         "--backend",
         dest="backends",
@@ -89,7 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     how.add_argument("--dtype", default="", help="float32, bfloat16, float16: weights and inputs are cast (their own)")
     how.add_argument("--batch", metavar="N", type=int, help="inputs are repeated to N, or program(batch=N) (their own)")
     how.add_argument("--runs", metavar="N", type=int, default=RUNS, help=f"samples of each latency ({RUNS})")
-    how.add_argument("--threads", metavar="N", type=int, default=0, help="of torch on a CPU (as torch has it)")
+    how.add_argument("--threads", metavar="N", type=int, default=0, help="torch's threads on a CPU (torch's default)")
     how.add_argument(
         "--timeout", metavar="SECONDS", type=float, default=SECONDS, help=f"for each process ({SECONDS:g})"
     )
@@ -97,27 +92,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     how.add_argument("--kernels", action="store_true", help="also the time of each kernel, and what bounds it")
     kept = parser.add_argument_group("history")
     kept.add_argument(
-        "--compare", metavar="SUITE", nargs="?", const=LAST, help="say what changed since the last suite, or this one"
+        "--compare",
+        metavar="SUITE",
+        nargs="?",
+        const=LAST,
+        help="report what changed since the last suite, or this one",
     )
     kept.add_argument(
         "--fail-on",
         choices=["slower"],
         action="append",
         default=[],
-        help="with --compare: exit with 1 if a row is slower beyond the noise, with 3 where that cannot be said",
+        help="with --compare: exit with 1 if a row is slower beyond the noise, with 3 where that is undecided",
     )
-    kept.add_argument("--resume", action="store_true", help="go on with the last suite that was interrupted")
+    kept.add_argument("--resume", action="store_true", help="continue the last interrupted suite")
     kept.add_argument("--name", default="", help="a name for this suite, for --compare")
-    kept.add_argument("--database", metavar="FILE", help="where rows are kept (in the user's data folder)")
+    kept.add_argument("--database", metavar="FILE", help="the database of rows (in the user's data folder)")
     tables.add_sort(parser)
-    parser.add_argument("--csv", metavar="FILE", help="write the rows there too")
+    parser.add_argument("--csv", metavar="FILE", help="also write the rows to this file")
 
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
-    """Measure, keep, compare and tell; the exit status is as `EXITS` has it.
-
-    Raises BadInput before anything runs, OutputError where the database cannot be used.
-    """
+    """Raises BadInput before anything runs, OutputError where the database cannot be used."""
     _check(args)
     history = BenchHistory(places.expanded(args.database) if args.database else default_path())
     try:
@@ -141,20 +137,20 @@ def _run(args: argparse.Namespace, argv: tuple[str, ...], history: BenchHistory)
     changes: list[SpeedChange] | None = None
     try:
         changes = suite.changes(older) if args.compare else None
-    except OutputError as error:  # the rows are measured: they are told whatever the database says
+    except OutputError as error:  # the measured rows are reported all the same
         log.warning(error.message)
     kernels: list[tuple[BenchCase, Timed | Failed]] = []
     try:
         if args.kernels:
             kernels += _kernels(suite.cases, args.timeout)
     finally:
-        _report(suite.rows, changes, kernels, args, notes=history.notes)
+        _report(suite.rows, changes, kernels, args, history.notes)
     speed = _speed(suite.rows, changes) if args.fail_on else 0
     return speed if view.passed(suite.rows) else exits.FAILED
 
 
 def _speed(rows: list[Row], changes: list[SpeedChange] | None) -> int:
-    """The status that says whether something is slower; which rows are, and what cannot be said, is told on stderr."""
+    """The exit status of --fail-on slower. Writes slower and undecided rows to stderr."""
     if changes is None:
         return exits.UNDECIDED
     judged = regressions.verdict(rows, changes)
@@ -164,11 +160,8 @@ def _speed(rows: list[Row], changes: list[SpeedChange] | None) -> int:
 
 
 def _check(args: argparse.Namespace) -> None:
-    """Refuse a number or a device that means nothing. Raises BadInput."""
-    for name, lowest in (("runs", 1), ("batch", 1), ("threads", 0), ("timeout", 0.001)):
-        value = getattr(args, name)
-        if value is not None and not value >= lowest:
-            raise BadInput(f"--{name} is {value:g}", hint=f"give a number from {lowest:g} up")
+    """Raises BadInput for a number, a device or a column that is not valid."""
+    parsing.check_least(args, runs=1, batch=1, threads=0, timeout=0.001)
     check_device(args.device)
     heads = dict.fromkeys(column.head for column in (*view.COLUMNS, *kernel_view.COLUMNS))
     tables.check_sort(args.sort, ("backend", "kernel", *heads))
@@ -196,34 +189,34 @@ def _cases(args: argparse.Namespace, argv: tuple[str, ...]) -> list[BenchCase]:
 
 
 def _measure(suite: Suite, seconds: float) -> None:
-    """Measure what is left of the suite; an interrupt is told how many rows are kept, and raised. Each process has so
-    many `seconds`.
+    """Measure the missing rows of the suite, each process within so many seconds. An interrupt logs how many rows are
+    saved, and is raised.
     """
     measured = 0
-    steps, doing = Steps(output.bar(), len(suite.cases)), ""
+    steps, task_name = Steps(output.bar(), len(suite.cases)), ""
 
-    def told(case: BenchCase, task: Task) -> None:
-        nonlocal doing
-        doing = f"{_name(case)}: {task}"
-        steps.show(doing)
+    def begin_task(case: BenchCase, task: Task) -> None:
+        nonlocal task_name
+        task_name = f"{_name(case)}: {task}"
+        steps.show(task_name)
 
-    def stepped(step: BenchStep) -> None:
+    def begin_step(step: BenchStep) -> None:
         if output.bar().on_terminal:
-            steps.show(f"{doing}, {step.words}")
+            steps.show(f"{task_name}, {step.words}")
 
-    with signals_raise():
+    with raise_on_signal():
         try:
-            for _ in suite.measure(_refused, seconds=seconds, told=told, stepped=stepped):
+            for _ in suite.measure(_save_elsewhere, seconds=seconds, told=begin_task, stepped=begin_step):
                 measured += 1
                 steps.next()
-        except BaseException:  # whatever ends it, a signal too: the user is told what is kept, and it goes on
+        except BaseException:  # a signal too: the exception is raised again
             if measured < len(suite.cases):
-                log.warning("%d of %d rows are kept; --resume goes on", measured, len(suite.cases))
+                log.warning("%d of %d rows are kept; --resume continues", measured, len(suite.cases))
             raise
 
 
-def _refused(error: OutputError, row: Row | None) -> None:
-    """What the database cannot take is written elsewhere: it took minutes to measure."""
+def _save_elsewhere(error: OutputError, row: Row | None) -> None:
+    """Write a row that the database refuses to a file: it took minutes to measure."""
     kept = ""
     if row is not None:
         with tempfile.NamedTemporaryFile("w", prefix="idbg-bench-", suffix=".json", delete=False) as file:
@@ -242,11 +235,11 @@ def _name(case: BenchCase) -> str:
 
 
 def _kernels(cases: list[BenchCase], seconds: float) -> list[tuple[BenchCase, Timed | Failed]]:
-    """The times of the kernels of each case, but for those on eager, which has none."""
+    """The kernel times of each case; eager has none."""
     timed = []
     compiled = [case for case in cases if case.backend.name != EAGER]
     steps = Steps(output.bar(), len(compiled))
-    with signals_raise():
+    with raise_on_signal():
         for case in compiled:
             steps.show(f"{_name(case)}: kernels")
             timed.append((case, kernel_times(case, seconds=seconds)))
@@ -261,19 +254,23 @@ def _report(
     args: argparse.Namespace,
     notes: list[str],
 ) -> None:
-    if args.json:
-        found = view.as_json(rows, changes or (), notes, [_kernels_as_json(*timed) for timed in kernels])
-        output.say_json(strict_json.formatted(found).decode())
-    else:
-        for case, result in kernels:
-            if isinstance(result, Timed):
-                tables.say(kernel_view.view(result.times, _name(case)), args.sort, check=False)
-            else:
-                output.say(f"{_name(case)}: no kernel was timed: {reason(result)}")
-            output.say("")
-        tables.say(view.view(rows, changes), args.sort, check=False)
+    def text() -> str:
+        parts = [
+            tables.text(kernel_view.view(result.times, _name(case)), args.sort, check=False)
+            if isinstance(result, Timed)
+            else f"{_name(case)}: no kernel was timed: {reason(result)}"
+            for case, result in kernels
+        ]
+        return "\n\n".join([*parts, tables.text(view.view(rows, changes), args.sort, check=False)])
+
+    output.report(
+        lambda: strict_json.formatted(
+            view.as_json(rows, changes or (), notes, [_kernels_as_json(*timed) for timed in kernels])
+        ),
+        text,
+    )
     if args.csv:
         try:
             Path(args.csv).write_text(view.as_csv(rows))
         except OSError as error:
-            raise OutputError(f"cannot write {args.csv}: {error.strerror}", hint="give another file") from error
+            raise OutputError(f"cannot write {args.csv}: {error.strerror}", hint="name another file") from error

@@ -1,4 +1,4 @@
-"""Which value has each setting, and where does it come from?"""
+"""Show each setting, its value, and its origin."""
 
 import argparse
 import os
@@ -7,48 +7,46 @@ import msgspec
 
 from idbg.cli import exits, output, tables
 from idbg.config import arguments, settings
-from idbg.config.settings import Given
 from idbg.format.plain_text import one_line
 from idbg.schema import strict_json
 from idbg.views.tree import Cell, Column, Row, Section, Table, words
 
-HELP = "show each setting, its value, and where that comes from"
+HELP = "show each setting, its value, and its origin"
 ABOUT = """\
-Show each setting with its value and who gave it: a line of your settings file, a line of [tool.idbg] in the project's
-pyproject.toml, an environment variable, a flag, or nobody (default). The later of these wins.
+Show each setting with its value and its origin: a line of your settings file, a line of [tool.idbg] in the project's
+pyproject.toml, an environment variable, a flag, or the default. The later of these wins.
 
-Flags of this command are told as they would count in `idbg run`. A key that is no setting is an error, with what was
-meant.
+Flags of this command count as in `idbg run`. An unknown key is an error, with the nearest known one.
 """
 EXAMPLES = (
     ("idbg config", "every setting"),
-    ("idbg config --backend inductor --json", "as JSON, as they would be with this flag"),
-    ("idbg config --path", "where your settings file is, or would be"),
+    ("idbg config --backend inductor --json", "as JSON, with this flag"),
+    ("idbg config --path", "the path of your settings file"),
 )
-EXITS = {exits.DONE: "they were told"}
+EXITS = {exits.DONE: "the settings were printed"}
 FILES = (("pyproject.toml", "the nearest one from the working directory upward that has [tool.idbg]"),)
 SEE = ("info", "switches")
 
 _COLUMNS = (Column("value", least=12), Column("from", least=12))
 
 
-class Told(msgspec.Struct, frozen=True):
-    """A value that was given, and by whom."""
+class Overridden(msgspec.Struct, frozen=True):
+    """A value that another one overrides, and its origin."""
 
     value: object
     origin: str
 
 
 class Setting(msgspec.Struct, frozen=True):
-    """A value in force; `lost` are the others that were given, the nearest to winning first."""
+    """The value in force. `lost`: the overridden values, the strongest first."""
 
     value: object
     origin: str
-    lost: list[Told]
+    lost: list[Overridden]
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
-    """Every setting by its name, and the keys of tables as "options.max_autotune". `project` is null without one."""
+    """Every setting by its name; keys of tables as "options.max_autotune". `project` is null without one."""
 
     schema: str = "idbg.config/1"
     file: str
@@ -57,39 +55,44 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags that settings lose to, and what is told."""
-    parser.add_argument("--path", action="store_true", help="only the path of your settings file")
+    parser.add_argument("--path", action="store_true", help="print only the path of your settings file")
     tables.add_sort(parser)
     arguments.add_target(parser)
 
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
-    """Tell each value and its origin; 0. Raises SettingsError for what cannot be."""
     file = settings.path(os.environ)
     if args.path and not args.json:
         output.say(str(file))
         return exits.DONE
-    found = settings.explained(os.environ, arguments.chosen_in(args))
+    found = settings.explained(os.environ, arguments.flags_of(args))
     project = settings.project()
-    if args.json:
-        told = {name: Setting(*given[0], lost=[Told(*each) for each in given[1:]]) for name, given in found.items()}
-        output.say_json(Config(file=str(file), project=str(project) if project else None, settings=told))
-        return exits.DONE
-    tables.say(_section(found), args.sort)
-    output.note(f"your settings file: {file}{'' if file.exists() else ' (not there yet)'}")
-    if project:
-        output.note(f"the project's: [tool.idbg] of {project}")
+    output.report(
+        lambda: Config(
+            file=str(file),
+            project=str(project) if project else None,
+            settings={
+                name: Setting(*values[0], lost=[Overridden(*each) for each in values[1:]])
+                for name, values in found.items()
+            },
+        ),
+        lambda: tables.text(_section(found), args.sort),
+    )
+    if not args.json:
+        output.note(f"your settings file: {file}{'' if file.exists() else ' (not there yet)'}")
+        if project:
+            output.note(f"the project's: [tool.idbg] of {project}")
     return exits.DONE
 
 
-def _section(found: dict[str, list[Given]]) -> Section:
+def _section(found: dict[str, list[settings.Sourced]]) -> Section:
     rows = [
-        Row(name, words(one_line(name, 100)), (Cell(_value(given[0].value)), Cell(one_line(given[0].origin, 300))))
-        for name, given in found.items()
+        Row(name, words(one_line(name, 100)), (Cell(_value(values[0].value)), Cell(one_line(values[0].origin, 300))))
+        for name, values in found.items()
     ]
     return Section("Settings", "", len(rows), body=(Table(_COLUMNS, rows, "setting"),))
 
 
 def _value(value: object) -> str:
-    """As TOML has it; what is left open as a dash."""
+    """As in TOML; a dash where it is not set."""
     return "-" if value is None or value == "" else one_line(strict_json.encode(value).decode(), 200)

@@ -1,22 +1,19 @@
-"""Where do a compiled program's numbers go wrong, held against eager or another reference?"""
+"""Compare a program's compiled numbers with eager or another reference."""
 
 import argparse
 import logging
-import math
-from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from msgspec.structs import replace
 
 from idbg.accelerators.parse import parse
 from idbg.accelerators.registry import rules_for
-from idbg.cli import exits, fail_on, output, sessions, tables
+from idbg.cli import exits, fail_on, output, parsing, sessions, tables
 from idbg.cli.commands.run import status as run_status
 from idbg.config import places
 from idbg.config.arguments import add_arguments as add_program_arguments
 from idbg.config.arguments import settle
 from idbg.reports import diff as diff_report
-from idbg.reports.diagnostics import diagnostics
 from idbg.schema.diff import EAGER, FLOAT64, SIDE_SECONDS, Comparison, K
 from idbg.schema.errors import BadInput, IdbgError
 from idbg.schema.programs import Float64On, Target
@@ -36,8 +33,8 @@ session. A number is wrong where the compiled side is further from float64 than 
 EXAMPLES = (
     ("idbg diff examples/mlp_train.py", "Inductor against eager"),
     ("idbg diff examples/mlp_train.py --backend aot --backward --per-kernel", "gradients too, and where it goes wrong"),
-    ("idbg diff train.py --owner", "whose error the first bad kernel has, with a script that shows it"),
-    ("idbg diff train.py --steps 100 --json", "at which step of a training do the two part?"),
+    ("idbg diff train.py --owner", "the cause of the first bad kernel's error, with a script that shows it"),
+    ("idbg diff train.py --steps 100 --json", "the training step at which the two sides diverge"),
 )
 EXITS = {
     exits.DONE: "the numbers agree",
@@ -45,15 +42,10 @@ EXITS = {
     "or what --fail-on names happened, and is not known",
     exits.UNDECIDED: "they cannot be compared: the compiled program draws other random numbers than eager",
 }
-SEE = (
-    "minify",
-    "bisect",
-    "run",
-)
+SEE = ("minify", "bisect", "run")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What the program is compared with and by which tolerances, and whether that is told as text or as JSON."""
     add_program_arguments(parser, backend="inductor", backend_words="the side that is tested; inductor")
     how = parser.add_argument_group("comparison")
     add_reference(how)
@@ -65,13 +57,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_reference(how: argparse._ArgumentGroup) -> None:
-    """What a program is held against, and how far it may be from that."""
+    """The reference, and the tolerances. `reference_of` reads them."""
     how.add_argument(
         "--against",
         metavar="REFERENCE",
         default=EAGER,
-        help="the side it is held against: eager, fp64, a backend's name, or the folder of a session of `idbg diff` "
-        "(eager)",
+        help="the reference: eager, fp64, a backend's name, or the folder of a session of `idbg diff` (eager)",
     )
     how.add_argument("--backward", action="store_true", help="compare gradients too, also without a loss")
     how.add_argument(
@@ -89,7 +80,7 @@ def add_reference(how: argparse._ArgumentGroup) -> None:
         metavar="SECONDS",
         type=float,
         default=SIDE_SECONDS,
-        help=f"a side that takes longer than S seconds is stopped ({SIDE_SECONDS:g})",
+        help=f"stop a side that takes longer ({SIDE_SECONDS:g})",
     )
     how.add_argument(
         "--float64",
@@ -99,12 +90,11 @@ def add_reference(how: argparse._ArgumentGroup) -> None:
 
 
 def _add_searches(how: argparse._ArgumentGroup) -> None:
-    """What is looked for beside whether outputs agree."""
     how.add_argument(
-        "--per-kernel", action="store_true", help="also where it goes wrong: the stage, node and pass, or the kernel"
+        "--per-kernel", action="store_true", help="also find where it goes wrong: the stage, node and pass, or kernel"
     )
     how.add_argument(
-        "--nan", action="store_true", help="also where NaN and infinities are born, in eager and in the kernels"
+        "--nan", action="store_true", help="also find where NaN and infinities originate, in eager and in the kernels"
     )
     how.add_argument(
         "--sync", action="store_true", help="wait for the GPU after each launch: its errors name the launch"
@@ -114,47 +104,55 @@ def _add_searches(how: argparse._ArgumentGroup) -> None:
         metavar="KERNEL",
         nargs="?",
         const="",
-        help="whose error a kernel has: it is called alone, on what it was really called with, and a script of that is "
-        "written (KERNEL: its name or handle; the first bad one); with --per-kernel",
+        help="also find the cause of a kernel's error: it runs alone on its recorded inputs, and a script of that is "
+        "written (KERNEL: its name or handle; default: the first bad one); implies --per-kernel",
     )
     how.add_argument(
         "--steps",
         metavar="N",
         type=int,
         default=0,
-        help="also train for N steps on both sides: at which step, and where, do they part?",
+        help="also train for N steps on both sides: at which step, and where, they diverge",
     )
 
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
-    """Compare, tell, and give the exit status as `EXITS` has it. Raises BadInput before anything runs."""
-    from idbg.cli.one_run import one_run
+    from idbg.cli.one_run import print_run, run_once
 
     comparison = _comparison(args)
-    asked = settle(args, argv, strict=False)
-    watch = fail_on.asked(args)
-    _warn_of_numerics(asked.target)
-    kept_in = places.expanded(asked.settings.output)
+    request = settle(args, argv)
+    policy = fail_on.requested(args)
+    _warn_of_numerics(request.target)
     problems: list[IdbgError] = []
 
     def find_owner(session: "Session", run: Run) -> None:
         if args.owner is not None and run.diff is not None:
             try:
                 session.find_owner(launch_named(run.diff, args.owner))
-            except BadInput as problem:  # told below what was compared all the same
+            except BadInput as problem:  # reported after the comparison
                 problems.append(problem)
 
-    done, folder = one_run(asked.program, asked.target, kept_in, comparison, find_owner)
-    _report(done, as_json=args.json, folder=folder)
+    done, folder = run_once(request, comparison, find_owner)
+    diff = done.diff
+    assert diff is not None, "a run with a comparison has a result"
+    if done.failure is None or diff.sides or args.json:
+        more = "" if comparison.per_kernel else "--per-kernel"
+        output.report(
+            lambda: diff_report.to_json(diff),
+            lambda: tables.text(section(diff, done.maps, more), most=diff_report.SHOWN),
+        )
+    else:  # it failed before the first side
+        print_run(done)
+    output.session(folder)
     for problem in problems:
         log.error(problem.in_one_line)
-    return exits.BAD_USAGE if problems and args.owner else status(done, watch)
+    return exits.BAD_USAGE if problems and args.owner else status(done, policy)
 
 
 def _warn_of_numerics(target: Target) -> None:
-    """Say on stderr where the accelerator's [numerics] are not applied.
+    """Log a warning where the accelerator's [numerics] are not applied.
 
-    Raises AcceleratorError or SettingsError where the target's rules cannot be had, as the run itself would.
+    Raises AcceleratorError or SettingsError where the target's rules cannot be read.
     """
     text, _ = rules_for(target)
     if target.backend != "mock" and parse(text).numerics is not None:
@@ -165,26 +163,27 @@ def _warn_of_numerics(target: Target) -> None:
         )
 
 
-def status(run: Run, watch: fail_on.Watch) -> int:
-    """The exit status that says whether the numbers agree, and whether what else is watched for happened."""
-    if run_status(run) == exits.BAD_USAGE:
-        return exits.BAD_USAGE
-    found = diagnostics(run)
-    fails = fail_on.fails(watch, found, watch.of(run, ("failure", "mismatch")))
-    agrees = run.diff is not None and run.diff.passed and (run.diff.outputs or run.diff.gradients)
-    if agrees and run.failure is None:
-        return exits.FAILED if fails else 0
-    if run.diff is not None and run.diff.not_comparable and not run_status(run):
-        return exits.FAILED if fails else exits.UNDECIDED
-    told = watch.path is not None and any(each.kind in ("failure", "mismatch") for each in found)
-    return exits.FAILED if fails or not told else 0
+def status(run: Run, policy: fail_on.Policy) -> int:
+    """The exit status: whether the numbers agree, with --fail-on and --baseline."""
+    of_run = run_status(run)
+    if of_run == exits.BAD_USAGE:
+        return of_run
+    fails, known = fail_on.judge(policy, run, ("failure", "mismatch"))
+    if fails:
+        return exits.FAILED
+    diff = run.diff
+    if diff is not None and diff.passed and (diff.outputs or diff.gradients) and run.failure is None:
+        return exits.DONE
+    if diff is not None and diff.not_comparable and not of_run:
+        return exits.UNDECIDED
+    return exits.DONE if known else exits.FAILED
 
 
 def _comparison(args: argparse.Namespace) -> Comparison:
-    """The comparison that the command line asks for. Raises BadInput for a number that means nothing."""
-    check_numbers(args, runs=1, steps=0)
+    """The comparison of all arguments. Raises BadInput for a number that is too small."""
+    parsing.check_least(args, runs=1, steps=0)
     return replace(
-        held_against(args),
+        reference_of(args),
         per_kernel=args.per_kernel or args.owner is not None,
         sync=args.sync,
         nan=args.nan,
@@ -193,9 +192,9 @@ def _comparison(args: argparse.Namespace) -> Comparison:
     )
 
 
-def held_against(args: argparse.Namespace) -> Comparison:
-    """The comparison of the arguments of `add_reference`. Raises BadInput for a number that means nothing."""
-    check_numbers(args, atol=0.0, rtol=0.0, factor=1.0, timeout=0.001)
+def reference_of(args: argparse.Namespace) -> Comparison:
+    """The comparison of the arguments of `add_reference`. Raises BadInput for a number that is too small."""
+    parsing.check_least(args, atol=0.0, rtol=0.0, factor=1.0, timeout=0.001)
     return Comparison(
         reference=_reference(args.against, args.output),
         backward=args.backward,
@@ -206,36 +205,13 @@ def held_against(args: argparse.Namespace) -> Comparison:
     )
 
 
-def check_numbers(args: argparse.Namespace, **lowest: float) -> None:
-    """Raises BadInput for an option that was given less than its lowest number, or none that is finite."""
-    for name, least in lowest.items():
-        value = getattr(args, name)
-        if value is not None and not least <= value < math.inf:
-            option = name.replace("_", "-")
-            raise BadInput(f"--{option} is {value:g}", hint=f"give a number from {least:g} up")
-
-
-def _reference(named: str, output_folder: str | None) -> str:
-    if named in ("fp64", FLOAT64):
+def _reference(name: str, output_folder: str | None) -> str:
+    if name in ("fp64", FLOAT64):
         return FLOAT64
-    given = places.expanded(named)
-    folder = given if given.is_dir() else sessions.named(named, output_folder)
+    path = places.expanded(name)
+    folder = path if path.is_dir() else sessions.find_or_none(name, output_folder)
     if folder is None:
-        return named
+        return name
     if not any(folder.glob("repros/outputs-*.safetensors")):
-        raise BadInput(f"the session {named} has no outputs to compare with", hint="give one that `idbg diff` made")
+        raise BadInput(f"the session {name} has no outputs to compare with", hint="name a session of `idbg diff`")
     return str(folder.absolute())
-
-
-def _report(run: Run, *, as_json: bool, folder: Path) -> None:
-    assert run.diff is not None, "a run with a comparison has one, whatever becomes of it"
-    if as_json:
-        output.say_json(diff_report.to_json(run.diff))
-    elif run.failure is None or run.diff.sides:
-        asked = run.comparison is not None and run.comparison.per_kernel
-        tables.say(section(run.diff, run.maps, "" if asked else "--per-kernel"), most=diff_report.SHOWN)
-    else:  # it did not come to its first side
-        from idbg.reports import text
-
-        output.say("\n".join(text.run_report(run)))
-    output.session(folder)

@@ -1,56 +1,51 @@
-"""What stands around a node, or in a module, of a saved session's graph?"""
+"""Show a part of a saved session's graph: a node with its neighbours, or a module."""
 
 import argparse
 from typing import get_args
 
-from idbg.cli import exits, output, sessions
+from idbg.cli import exits, output, parsing, sessions
+from idbg.schema.errors import BadInput
 from idbg.schema.graphs import Stage
 
-HELP = "tell a part of a saved session's graph: a node with what is around it, or a module"
+HELP = "show a part of a saved session's graph: a node with its neighbours, or a module"
 ABOUT = """\
-Tell a part of a graph of a saved session's last run: a node with what feeds it and what uses it, or a module of the
-program's. Each node with its value, its line of the program, its kernels and the rules that it breaks. With neither
-named: which graphs there are, and which modules.
+Show a part of a graph of a saved session's last run: a node with its inputs and users, or a module of the program. Each
+node with its value, its line of the program, its kernels and the rules that it breaks. Without a node or a module: the
+list of graphs and modules.
 """
 EXAMPLES = (
-    ("idbg graph last", "which graphs the newest session has"),
-    ("idbg graph last relu_1 --depth 2", "what is up to two steps from a node"),
+    ("idbg graph last", "the graphs of the newest session"),
+    ("idbg graph last relu_1 --depth 2", "a node, and everything up to two steps from it"),
     ("idbg graph last --module layer1.0 --stage dynamo --json", "a module, as Dynamo captured it, as JSON"),
 )
-EXITS = {exits.DONE: "it was told"}
+EXITS = {exits.DONE: "the graph was shown"}
 SEE = ("kernel", "analyze", "show")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Of which session which part is told."""
-    parser.add_argument("session", metavar="SESSION", help=sessions.SESSION)
+    sessions.add_session(parser)
     parser.add_argument("node", metavar="NODE", nargs="?", help="a node's name")
     parser.add_argument("--depth", metavar="N", type=int, default=1, help="so many steps around the node (1)")
-    parser.add_argument("--module", metavar="PATH", help="the nodes of this module, and of those inside it")
+    parser.add_argument("--module", metavar="PATH", help="the nodes of this module, and of its submodules")
     parser.add_argument("--stage", choices=get_args(Stage), help="in this graph (inference or forward, else dynamo)")
     parser.add_argument("--frame", metavar="ID", default="", help="of this compiled frame, as 0/0 (the first)")
     sessions.add_run(parser)
-    sessions.add_output(parser)
 
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
-    """Read it and tell; 0. Raises BadInput where nothing of that name is there."""
     from idbg.reports import graph_slice
-    from idbg.schema.errors import BadInput
 
     if args.node and args.module:
-        raise BadInput("a node and a module are named", hint="name one of them")
-    if not 0 <= args.depth <= 20:
-        raise BadInput(f"--depth {args.depth}: this many steps are not told", hint="0 to 20")
+        raise BadInput("both a node and a module are named", hint="name one of them")
+    parsing.check_least(args, depth=0)
+    if args.depth > 20:
+        raise BadInput(f"--depth is {args.depth}", hint="give a number from 0 to 20")
     done = sessions.run_of(args)
     if args.module:
-        told = graph_slice.within(done, args.module, args.stage, args.frame)
+        found = graph_slice.within(done, args.module, args.stage, args.frame)
     elif args.node:
-        told = graph_slice.around(done, args.node, args.depth, args.stage, args.frame)
+        found = graph_slice.around(done, args.node, args.depth, args.stage, args.frame)
     else:
-        told = graph_slice.overview(done)
-    if args.json:
-        output.say_json(told)
-    else:
-        output.say("\n".join(graph_slice.text(told)))
+        found = graph_slice.overview(done)
+    output.report(lambda: found, lambda: "\n".join(graph_slice.text(found)))
     return exits.DONE

@@ -1,9 +1,10 @@
-"""Which versions run here, and which files and folders are read and written?"""
+"""Print versions, the files and folders that idbg uses, and broken plug-ins."""
 
 import argparse
 import os
 import platform
 import sys
+from collections.abc import Iterator
 from importlib.machinery import PathFinder
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -21,31 +22,18 @@ from idbg.schema.errors import AcceleratorError
 
 HELP = "print versions, and every path that is used"
 ABOUT = """\
-Print which versions run here, which files and folders are read and written, and which plug-ins cannot be used, and
-why. It is what a report of a defect should begin with.
+Print the installed versions, the files and folders that idbg reads and writes, and plug-ins that cannot be used, with
+the reason. Start a bug report with it.
 """
-EXAMPLES = (
-    ("idbg info", "as text"),
-    ("idbg info --json", "as JSON"),
-)
-EXITS = {
-    exits.DONE: "always",
-}
-SEE = (
-    "config",
-    "accelerators",
-    "switches",
-)
-
-
+EXAMPLES = (("idbg info", "as text"), ("idbg info --json", "as JSON"))
+EXITS = {exits.DONE: "always"}
+SEE = ("config", "accelerators", "switches")
 PACKAGES = ("torch", "triton", "textual", "rich", "plotext", "msgspec", "numpy", "safetensors", "pygments")
 
 
 class Info(msgspec.Struct, frozen=True, kw_only=True):
-    """`versions` has None for what is not installed; `missing` names the paths that are not there (yet).
-
-    `backends` are those of other packages; `broken` has the plug-ins that cannot be used ("idbg.backends: name"), and
-    why.
+    """`versions`: None where a package is not installed. `missing`: paths that do not exist (yet). `backends`: those of
+    other packages. `broken`: plug-ins that cannot be used ("idbg.backends: name") -> the reason.
     """
 
     schema: str = "idbg.info/1"
@@ -59,30 +47,30 @@ class Info(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Whether it is told as text or as JSON."""
+    """It has only the shared flags."""
 
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
-    """Tell what is installed and what of it cannot be used; 0 always."""
     info = collect()
-    if args.json:
-        output.say_json(info)
-        return 0
+    output.report(lambda: info, lambda: "\n".join(_lines(info)))
+    return exits.DONE
+
+
+def _lines(info: Info) -> Iterator[str]:
     for name, number in info.versions.items():
-        output.say(f"{name:12} {number or 'not installed'}")
-    output.say("")
+        yield f"{name:12} {number or 'not installed'}"
+    yield ""
     for name, path in info.paths.items():
-        output.say(f"{name:14} {path}{'  (not there yet)' if name in info.missing else ''}")
-    output.say(f"\naccelerators   {', '.join(info.accelerators)}")
+        yield f"{name:14} {path}{'  (not there yet)' if name in info.missing else ''}"
+    yield f"\naccelerators   {', '.join(info.accelerators)}"
     if info.backends:
-        output.say(f"backends       {', '.join(info.backends)} (of other packages)")
+        yield f"backends       {', '.join(info.backends)} (of other packages)"
     for plugin, why in info.broken.items():
-        output.say(f"broken plug-in {plugin}: {why}")
-    return 0
+        yield f"broken plug-in {plugin}: {why}"
 
 
 def collect() -> Info:
-    """Everything, found without importing torch."""
+    """Collect everything without importing torch."""
     chosen = settings.load(os.environ)
     paths = _paths(chosen)
     return Info(
@@ -101,7 +89,7 @@ def collect() -> Info:
 
 
 def _broken() -> dict[str, str]:
-    """The plug-ins of each group that cannot be used, imported to find out."""
+    """Import the plug-ins of each group. Returns those that cannot be used, with the reason."""
     accelerators = {}
     for name in plugins.names("idbg.accelerators"):
         try:
@@ -139,7 +127,7 @@ def _paths(chosen: settings.Settings) -> dict[str, Path]:
 
 
 def _themes() -> Path | None:
-    """The themes that the UI shows: beside its package when it is installed, beside the checkout when it is not."""
+    """The folder of themes: in the installed package, or in the checkout."""
     spec = PathFinder.find_spec("idbg_tui")
     places = spec.submodule_search_locations if spec else None
     for place in places or ():

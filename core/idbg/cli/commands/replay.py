@@ -1,4 +1,4 @@
-"""Does a repro fail elsewhere too: with another backend, accelerator, options or torch?"""
+"""Run a repro as it is, and with another backend, accelerator, options or torch."""
 
 import argparse
 import shlex
@@ -6,10 +6,9 @@ import shutil
 from pathlib import Path
 
 from idbg.accelerators import registry
-from idbg.cli import exits, output, tables
-from idbg.cli.commands.diff import check_numbers
+from idbg.cli import exits, output, parsing, tables
 from idbg.cli.progress import Steps
-from idbg.cli.signals import Stopped, signals_raise
+from idbg.cli.signals import Stopped, raise_on_signal
 from idbg.config import places
 from idbg.replay.process import SECONDS
 from idbg.replay.replay import parsed_options, read, replays, scripts
@@ -20,52 +19,43 @@ from idbg.views import replays as view
 
 HELP = "run a repro as it is, and with another backend, accelerator, options or torch"
 ABOUT = """\
-Run a repro as it is, and with another backend, accelerator, options or torch: each is a process of its own, with one
-thing changed at a time in a copy; the script itself is never changed.
+Run a repro as it is, and with another backend, accelerator, options or torch. Each variant runs in its own process, and
+changes one thing in a copy; the script itself is never changed.
 
-Answers: same: it fails as it should; different: it fails in another way; gone: it does not fail; not run: nobody knows.
+Answers: same: it fails in the same way; different: it fails in another way; gone: it does not fail; not run: unknown.
 """
 EXAMPLES = (
     ("idbg replay repro.py", "does it still fail?"),
     (
         "idbg replay debug_artifacts/SESSION --backend eager aot --python other/venv/bin/python",
-        "a session's repros, elsewhere",
+        "a session's repros, with other backends and another torch",
     ),
 )
 EXITS = {
-    exits.DONE: "it is gone everywhere",
-    exits.FAILED: "it is the same anywhere, as it is or changed",
-    exits.UNDECIDED: "it is the same nowhere, and different, or could not be run, somewhere",
+    exits.DONE: "every variant is gone",
+    exits.FAILED: "at least one variant is the same",
+    exits.UNDECIDED: "no variant is the same, and some are different or could not run",
 }
-SEE = (
-    "repro",
-    "minify",
-    "bisect",
+SEE = ("repro", "minify", "bisect")
+_LISTS = (
+    (
+        "--backend",
+        "BACKEND",
+        "inductor, aot, mock, eager, or another package's or torch's by name; of a broken rule: aot, mock",
+    ),
+    (
+        "--accelerator",
+        "ACCELERATOR",
+        "of a broken rule: the rule of that name, or kind, of another preset or TOML file",
+    ),
+    ("--python", "PYTHON", "another Python, of an environment with another torch"),
 )
 
 
-SAME, GONE, OTHERWISE = 1, 0, 3
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which scripts, and what is changed."""
     parser.add_argument("scripts", metavar="SCRIPT", nargs="+", help="a repro.py, or a folder of them (a session too)")
-    parser.add_argument(
-        "--backend",
-        metavar="BACKEND",
-        nargs="+",
-        action="extend",
-        default=[],
-        help="inductor, aot, mock, eager, or another package's or torch's by name; of a broken rule: aot, mock",
-    )
-    parser.add_argument(
-        "--accelerator",
-        metavar="ACCELERATOR",
-        nargs="+",
-        action="extend",
-        default=[],
-        help="of a broken rule: the rule of that name, or kind, of another preset or TOML file",
-    )
+    for flag, metavar, words in _LISTS:
+        parser.add_argument(flag, metavar=metavar, nargs="+", action="extend", default=[], help=words)
     parser.add_argument(
         "--option",
         metavar="NAME=VALUE",
@@ -75,29 +65,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a set of options as torch.compile(options=...) takes them; repeat for another set",
     )
     parser.add_argument(
-        "--python",
-        metavar="PYTHON",
-        nargs="+",
-        action="extend",
-        default=[],
-        help="another Python, of an environment with another torch",
-    )
-    parser.add_argument(
         "--timeout",
         metavar="SECONDS",
         type=float,
         default=SECONDS,
-        help=f"one that takes longer is stopped ({SECONDS:g})",
+        help=f"stop a script that takes longer ({SECONDS:g})",
     )
     tables.add_sort(parser)
 
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
-    """Run each, tell, and give the exit status as `EXITS` has it. Raises BadInput before anything runs."""
-    check_numbers(args, timeout=0.001)
+    parsing.check_least(args, timeout=0.001)
     tables.check_sort(args.sort, ("variant", "answer", "exit", "took"))
     if argv:
-        raise BadInput("a repro takes no arguments", hint="leave out what stands after --")
+        raise BadInput("a repro takes no arguments", hint="remove the arguments after --")
     paths, variants = scripts(args.scripts), _variants(args)
     for path in paths:
         read(path)
@@ -108,25 +89,27 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     def begun(path: Path, variant: Variant) -> None:
         steps.show(f"{path} {variant}")
 
-    with signals_raise():
+    with raise_on_signal():
         try:
             for each in replays(paths, variants, seconds=args.timeout, begun=begun):
                 done.append(each)
                 steps.next()
-        except Stopped as signalled:  # what is known by then is told
+        except Stopped as signalled:  # the results so far are reported
             stopped = signalled.status
-    _report(done, args.sort, as_json=args.json)
+    output.report(
+        lambda: strict_json.formatted(view.as_json(done)), lambda: tables.text(view.view(done), args.sort, check=False)
+    )
     return stopped or status(done)
 
 
 def status(done: list[Replayed]) -> int:
-    """The exit status that says where it fails."""
+    """The exit status: where it fails."""
     answers = {each.answer for each in done}
-    return SAME if "same" in answers else GONE if answers == {"gone"} else OTHERWISE
+    return exits.FAILED if "same" in answers else exits.DONE if answers == {"gone"} else exits.UNDECIDED
 
 
 def _variants(args: argparse.Namespace) -> list[Variant]:
-    """As it is, then each change. Raises BadInput for what is not there."""
+    """The script as it is, then one variant per change. Raises BadInput for a name that does not exist."""
     for texts in args.option:
         parsed_options(texts)
     for name in args.accelerator:
@@ -147,10 +130,3 @@ def _python(path: str) -> str:
     if found is None:
         raise BadInput(f"there is no Python {path}", hint="name an interpreter, for example other/venv/bin/python")
     return found
-
-
-def _report(done: list[Replayed], sort: str | None, *, as_json: bool) -> None:
-    if as_json:
-        output.say_json(strict_json.formatted(view.as_json(done)))
-    else:
-        tables.say(view.view(done), sort, check=False)

@@ -1,29 +1,27 @@
-"""Which script shows one violation, or a failed compile, of a program or of a saved session again?"""
+"""Write a script that reproduces a violation, or a failed compile, of a program or of a saved session."""
 
 import argparse
-import os
 import time
 from pathlib import Path
 
-from idbg.cli import chosen, exits, output, sessions
+from idbg.cli import exits, output, selection, sessions
 from idbg.cli.commands.run import is_unusable
-from idbg.config import places, settings
+from idbg.config import places
+from idbg.config.arguments import Request, request_of, settle
 from idbg.config.arguments import add_arguments as add_program_arguments
-from idbg.config.arguments import settle
 from idbg.schema.errors import BadInput
-from idbg.schema.programs import Program, Target
 from idbg.schema.runs import Run
 from idbg.schema.session_repros import SessionRepro
 from idbg.schema.violations import Violation
-from idbg.views import repros as told
+from idbg.views import repros as view
 
-HELP = "write a script that shows one violation, or a failed compile, again; list those of a session"
+HELP = "write a script that reproduces one violation or a failed compile; list those of a session"
 ABOUT = """\
-Write a script that shows one violation, or a failed compile, again, and try it; or list the violations of a program or
-of a saved session. Without --violation, --rule or --node it is the failed compile.
+Write a script that reproduces one violation or a failed compile, and try it; or list the violations of a program or of
+a saved session. Without --violation, --rule or --node it is the failed compile.
 
-A saved session is not changed: its program runs again, for its target and with the rules that were in force last.
-`idbg minify` makes the script as small as can be.
+A saved session is not changed: its program runs again, for its target and with the last rules. `idbg minify` makes the
+script as small as it can be.
 """
 EXAMPLES = (
     ("idbg repro examples/mlp_train.py --accelerator tpu --list", "the violations, with their numbers"),
@@ -32,114 +30,93 @@ EXAMPLES = (
 )
 EXITS = {
     exits.DONE: "nothing fails (any more), or --list",
-    exits.FAILED: "the script failed so again in a fresh process",
-    exits.UNDECIDED: "no script was seen to show it",
+    exits.FAILED: "the script reproduced the failure in a fresh process",
+    exits.UNDECIDED: "no script reproduced it",
 }
-SEE = (
-    "minify",
-    "replay",
-    "check",
-)
-
-
-REPRODUCED, NOTHING, UNSHOWN = 1, 0, 3
+SEE = ("minify", "replay", "check")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which program or session, which of its violations, and whether that is told as text or as JSON."""
     add_program_arguments(parser, instead=sessions.SESSION)
-    parser.add_argument("--violation", metavar="N", type=int, help="the Nth violation, as --list has them")
+    add_violation(parser)
+    parser.add_argument("--list", action="store_true", help="list the violations with their numbers, and the repros")
+
+
+def add_violation(parser: argparse._ActionsContainer) -> None:
+    """The flags that name a violation. `selection.violation` reads them."""
+    parser.add_argument("--violation", metavar="N", type=int, help="the run's Nth violation (idbg repro FILE --list)")
     parser.add_argument("--rule", metavar="NAME", default="", help="the severest violation of this rule")
-    parser.add_argument("--node", metavar="NAME", default="", help="the severest violation at this node")
     parser.add_argument(
-        "--list", action="store_true", help="the violations with their numbers, and the repros there are"
+        "--node", metavar="NAME", default="", help="the severest violation at this node (minify: or what feeds it)"
     )
 
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
-    """List, or write, try and tell; the exit status is as `EXITS` has it. Raises BadInput before anything runs."""
-    folder = None if args.module else sessions.named(args.program, args.output)
+    folder = sessions.saved(args)
     if folder is not None:
         return _of_session(args, argv, folder)
-    given = places.expanded(args.program)
-    if given.suffix == "" and not args.module and not given.exists() and ":" not in args.program:
-        sessions.find(args.program, args.output)
-    asked = settle(args, argv, strict=False)
-    return _written(args, asked.program, asked.target, places.expanded(asked.settings.output), None)
-
-
-# ------------------------------------------------------------- a saved session
+    path = places.expanded(args.program)
+    if path.suffix == "" and not args.module and not path.exists() and ":" not in args.program:
+        sessions.find(args.program, args.output)  # raises: it names neither
+    return _write(args, settle(args, argv), None)
 
 
 def _of_session(args: argparse.Namespace, argv: tuple[str, ...], folder: Path) -> int:
-    """Raises BadInput where it is no session, has no run, or its target is said once more."""
-    given = ("backend", "accelerator", "device", "strict", "dynamic")
-    if argv or args.option or args.module or any(getattr(args, name) is not None for name in given):
+    """Raises BadInput where the session has no run, or the command line names another target."""
+    names = ("backend", "accelerator", "device", "strict", "dynamic")
+    if argv or args.option or args.module or any(getattr(args, name) is not None for name in names):
         raise BadInput(
-            "a session is run for its own target, with its own arguments",
+            "a session runs for its own target, with its own arguments",
             hint="to choose others, name the program's file in place of the session",
         )
-    with sessions.opened(folder) as saved:
-        last = saved.history.last
-        if last is None:
-            raise BadInput(f"the session {folder} has no run: there is nothing to reproduce", hint="run it: idbg run")
+    with sessions.opened(folder) as session:
+        last = sessions.last_run(session.history, folder)
         if args.list:
-            _report(args, last, saved.history.repros)
-            return NOTHING
+            _report(args, last, session.history.repros)
+            return exits.DONE
         before = None
-        if _names_one(args):
-            before = chosen.violation(last, args.violation, args.rule, args.node)
+        if selection.names_violation(args):
+            before = selection.violation(last, args)
         else:
             _check_named(last)
-        target = saved.target
-    return _written(args, last.program, target, places.expanded(_output(args)), before)
+        target = session.target
+    return _write(args, request_of(args, last.program, target), before)
 
 
-def _output(args: argparse.Namespace) -> str:
-    return settings.load(os.environ, {"output": args.output} if args.output else {}).output
+def _write(args: argparse.Namespace, request: Request, before: Violation | None) -> int:
+    """Run the program, write and try the repro, and report. `before`: the violation of the saved session."""
+    from idbg.cli.one_run import open_session, run_in
 
-
-def _names_one(args: argparse.Namespace) -> bool:
-    return args.violation is not None or bool(args.rule or args.node)
-
-
-# ------------------------------------------------------------- a run
-
-
-def _written(
-    args: argparse.Namespace, program: Program, target: Target, kept_in: Path, before: Violation | None
-) -> int:
-    """Run the program, have the repro written and tried, and tell. `before`: the violation that a session had."""
-    from idbg.cli.one_run import a_session
-
-    with a_session(program, target, kept_in) as session:
-        number = session.run()
-        session.wait()
-        done = session.history.runs[number]
-        found = _sought(args, done, before)
+    with open_session(request) as session:
+        done = run_in(session)
+        found = _violation(args, done, before)
         if found is not None:
             session.export_repro(found.node, found.rule)
         elif done.cause is not None and not is_unusable(done) and not args.list and before is None:
             session.export_repro(None)
         session.wait()
-        kept, folder = session.history.repros, session.folder
-    asked = [repro for repro in kept if repro.origin == "written"]
-    repro = asked[-1] if asked else None
+        kept = session.history.repros
+    repro = next((each for each in reversed(kept) if each.origin == "written"), None)
     _report(args, done, kept, repro, before)
-    output.session(folder)
+    output.session(session.folder)
+    return repro_status(done, repro)
+
+
+def repro_status(run: Run, repro: SessionRepro | None) -> int:
+    """The exit status of a run and its repro; also of `idbg minify`."""
     if repro is not None:
-        return REPRODUCED if repro.reproduced else UNSHOWN
-    return exits.BAD_USAGE if is_unusable(done) else NOTHING
+        return exits.FAILED if repro.reproduced else exits.UNDECIDED
+    return exits.BAD_USAGE if is_unusable(run) else exits.DONE
 
 
-def _sought(args: argparse.Namespace, done: Run, before: Violation | None) -> Violation | None:
-    """The violation to show; None where it is the failed compile, or it is there no more."""
+def _violation(args: argparse.Namespace, done: Run, before: Violation | None) -> Violation | None:
+    """The violation to reproduce; None for the failed compile, and where it is gone."""
     if args.list or is_unusable(done):
         return None
     if before is not None:
         return _again(done, before)
-    if _names_one(args):
-        return chosen.violation(done, args.violation, args.rule, args.node)
+    if selection.names_violation(args):
+        return selection.violation(done, args)
     _check_named(done)
     return None
 
@@ -148,19 +125,16 @@ def _check_named(done: Run) -> None:
     """Raises BadInput where a violation has to be named."""
     if done.failure is None and done.cause is None and done.violations:
         raise BadInput(
-            "the compile did not fail, and breaks rules: say which violation",
+            "the compile did not fail, but rules are broken: name a violation",
             hint="--violation N, --rule NAME or --node NAME; --list has their numbers",
         )
 
 
 def _again(done: Run, before: Violation) -> Violation | None:
-    """The same violation in a later run: at the same node, else at one of its name at its stage."""
+    """The same violation in a later run: at the same node, else at a node of the same name and stage."""
     alike = [each for each in done.violations if each.rule == before.rule and each.node.name == before.node.name]
     same = [each for each in alike if each.node == before.node]
     return next(iter([*same, *(each for each in alike if each.node.graph.stage == before.node.graph.stage)]), None)
-
-
-# ------------------------------------------------------------- what is told
 
 
 def _report(
@@ -170,19 +144,24 @@ def _report(
     repro: SessionRepro | None = None,
     before: Violation | None = None,
 ) -> None:
-    if args.json:
-        from idbg.reports import repros_json
+    from idbg.reports import repros_json
 
-        output.say_json(repros_json.encode(repros_json.repros_report(done, kept, repro)))
-    elif args.list:
-        output.say("\n".join(told.listed(done, kept, time.time())))
-    elif repro is not None:
-        output.say("\n".join(told.written_lines(repro)))
-    elif is_unusable(done):
+    def text() -> str:
+        if args.list:
+            return "\n".join(view.listed(done, kept, time.time()))
+        if repro is not None:
+            return "\n".join(view.written_lines(repro))
+        if before is not None and not is_unusable(done):
+            return f"run again, {done.program.label} does not break {before.rule} at {before.node.name} any more"
+        return nothing_fails(done)
+
+    output.report(lambda: repros_json.encode(repros_json.repros_report(done, kept, repro)), text)
+
+
+def nothing_fails(done: Run) -> str:
+    """The sentence of a run without a failure; of input that cannot be run the report that says why."""
+    if is_unusable(done):
         from idbg.reports import text
 
-        output.say("\n".join(text.run_report(done)))
-    elif before is not None:
-        output.say(f"run again, {done.program.label} does not break {before.rule} at {before.node.name} any more")
-    else:
-        output.say(f"nothing fails: {done.program.label} compiles and runs with {done.backend}")
+        return "\n".join(text.run_report(done))
+    return f"nothing fails: {done.program.label} compiles and runs with {done.backend}"

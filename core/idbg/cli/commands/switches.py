@@ -1,4 +1,4 @@
-"""Which of torch's settings do people flip while they debug, and what does torch say of each?"""
+"""List the settings of torch that are useful while debugging."""
 
 import argparse
 import queue
@@ -6,7 +6,8 @@ import time
 from difflib import get_close_matches
 
 from idbg.cli import exits, output
-from idbg.cli.bar import Doing
+from idbg.cli.bar import Activity
+from idbg.reports import json
 from idbg.reports import switches as report
 from idbg.schema import events
 from idbg.schema.decisions.switches import Switch
@@ -14,59 +15,47 @@ from idbg.schema.errors import BadInput, IdbgError
 from idbg.schema.events import SessionEvent
 from idbg.worker.client import Worker
 
-HELP = "list torch's settings that can be flipped: type, default, meaning, and how each is given"
+HELP = "list torch's settings that are useful for debugging: type, default, meaning, flag"
 ABOUT = """\
-List torch's settings that people flip while they debug, as the torch that runs here has them: type, default, meaning,
-and how each is given to a command.
+List settings of torch that are useful while debugging, as the installed torch has them: type, default, meaning, and the
+flag that sets each.
 """
 EXAMPLES = (
     ("idbg switches", "all of them"),
     ("idbg switches autotune --json", "those whose name has a word in it"),
 )
-EXITS = {
-    exits.DONE: "they were told",
-}
-SEE = (
-    "compare",
-    "info",
-    "config",
-)
+EXITS = {exits.DONE: "the list was printed"}
+SEE = ("compare", "info", "config")
 
-SECONDS = 300.0  # torch is imported first: 5 s, and more where its files are read for the first time
+SECONDS = 300.0  # importing torch takes 5 s, and more when its files are not cached
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which of them, and whether they are told as text or as JSON."""
     parser.add_argument("word", nargs="?", default="", help="only those whose name or group has this in it")
 
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
-    """Ask the torch that runs here, and tell; 0, or 2 where none has the word."""
-    output.bar().show(Doing("torch is asked", since=time.monotonic()))
+    """Raises BadInput where no switch has the word."""
+    output.bar().show(Activity("importing torch", since=time.monotonic()))
     every = listed()
     output.bar().clear()
     found = tuple(each for each in every if args.word in each.name or args.word in each.group)
     if not found:
         near = get_close_matches(args.word, [each.name for each in every], n=1)
-        hint = f"did you mean {near[0]}?" if near else "idbg switches lists all of them"
+        hint = f"did you mean {near[0]}?" if near else "idbg switches lists them"
         raise BadInput(f"no switch has {args.word!r} in its name", hint=hint)
-    if args.json:
-        from idbg.reports import json
-
-        output.say_json(json.encode(report.as_json(found)))
-    else:
-        output.say("\n".join(report.text(found)))
-    return 0
+    output.report(lambda: json.encode(report.as_json(found)), lambda: "\n".join(report.text(found)))
+    return exits.DONE
 
 
 def listed() -> tuple[Switch, ...]:
-    """What a worker of ours tells when it is up. Raises IdbgError where none comes up."""
-    told: queue.SimpleQueue[SessionEvent] = queue.SimpleQueue()
-    worker = Worker(told.put)
+    """Start a worker, and read the list that it sends. Raises IdbgError where it does not start."""
+    received: queue.SimpleQueue[SessionEvent] = queue.SimpleQueue()
+    worker = Worker(received.put)
     worker.start()
     try:
         while True:
-            match told.get(timeout=SECONDS):
+            match received.get(timeout=SECONDS):
                 case events.SwitchesListed(switches=switches):
                     return switches
                 case events.Noted(level="error", text=text):
@@ -74,6 +63,6 @@ def listed() -> tuple[Switch, ...]:
                 case _:
                     pass
     except queue.Empty as error:
-        raise IdbgError(f"torch was not there after {SECONDS:g} s", hint="run idbg info") from error
+        raise IdbgError(f"torch was not imported after {SECONDS:g} s", hint="run idbg info") from error
     finally:
         worker.close()

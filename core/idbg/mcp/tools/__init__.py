@@ -1,4 +1,4 @@
-"""Which tools are there? A module of this room is one: its name, what it takes, and which command of idbg answers."""
+"""The tools. Each module of this package is one: its name, its arguments, and the command of idbg that answers."""
 
 import pkgutil
 from importlib import import_module
@@ -7,35 +7,34 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Protocol, cast
 import msgspec
 
 from idbg.mcp.command import Done
-from idbg.mcp.where import Where
+from idbg.mcp.where import AllowedSessions
 from idbg.schema.errors import BadInput
 
 
-class Told(NamedTuple):
-    """What a command answered, for somebody in a hurry: `said` in a sentence, `facts` by name. `more` says how what is
-    left out of them is had."""
+class Result(NamedTuple):
+    """A short answer: a summary in a sentence, and facts by name. `more`: how to get what is left out."""
 
-    said: str
+    summary: str
     facts: dict[str, object]
     more: str = ""
 
 
 class Arguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a tool takes; the fields are the schema that a client is told."""
+    """The arguments of a tool. The fields are the schema that a client gets."""
 
 
 class Tool(Protocol):
-    """What a module of this room has. `RUNS`: it runs the program, which takes its time and can do anything."""
+    """The interface of a tool's module. `RUNS`: it runs the program, which takes time and can do anything."""
 
     ABOUT: ClassVar[str]
     RUNS: ClassVar[bool]
     Arguments: type[Arguments]
 
-    def argv(self, asked: Any, where: Where) -> list[str]:
-        """The command line after `idbg`. Raises IdbgError for what cannot be asked."""
+    def argv(self, arguments: Any, allowed: AllowedSessions) -> list[str]:
+        """The command line after `idbg`. Raises IdbgError for arguments that are not valid."""
 
-    def tell(self, asked: Any, done: Done) -> Told:
-        """What it answered."""
+    def summarize(self, arguments: Any, done: Done) -> Result:
+        """The short answer."""
 
 
 def tools() -> dict[str, Tool]:
@@ -50,15 +49,15 @@ Session = Annotated[
 Program = Annotated[
     str,
     msgspec.Meta(
-        description="FILE.py, or FILE.py:NAME: a file whose program() gives a model and its inputs, or a script."
+        description="FILE.py, or FILE.py:NAME: a file whose program() returns a model and its inputs, or a script."
     ),
 ]
 Count = Annotated[int, msgspec.Meta(ge=1, le=200)]
-From = Annotated[int, msgspec.Meta(ge=0, description="How many to leave out at the beginning: for the next page.")]
+From = Annotated[int, msgspec.Meta(ge=0, description="How many to skip: for the next page.")]
 
 
 class Compiled(Arguments, frozen=True, kw_only=True):
-    """What is compiled, for what."""
+    """The program and the target."""
 
     program: Program
     backend: Annotated[str, msgspec.Meta(description="aot, inductor, mock, eager, or another's by name.")] = ""
@@ -66,30 +65,30 @@ class Compiled(Arguments, frozen=True, kw_only=True):
     device: Annotated[str, msgspec.Meta(description="cpu, cuda, ...")] = ""
     options: Annotated[dict[str, str | int | float | bool], msgspec.Meta(description="Inductor's config options.")] = {}
 
-    def flags(self, where: Where) -> list[str]:
-        """The program and the flags that say for what it is compiled."""
-        given = {"backend": self.backend, "accelerator": self.accelerator, "device": self.device}
-        flags = [f"--{name}={value}" for name, value in given.items() if value]
+    def flags(self, allowed: AllowedSessions) -> list[str]:
+        """The program and the flags of the target."""
+        values = {"backend": self.backend, "accelerator": self.accelerator, "device": self.device}
+        flags = [f"--{name}={value}" for name, value in values.items() if value]
         flags += [f"--option={name}={value}" for name, value in self.options.items()]
-        return [plain(self.program), *flags, f"--output={where.output}"]
+        return [plain(self.program), *flags, f"--output={allowed.output}"]
 
 
 def plain(text: str) -> str:
-    """An argument that is no flag. Raises BadInput."""
+    """The text, which must not be a flag. Raises BadInput."""
     if text.startswith("-") or not text or "\0" in text:
-        raise BadInput(f"{text[:80]!r} is no name", hint="give it as it is told, without a flag")
+        raise BadInput(f"{text[:80]!r} is not a name", hint="write the name without a flag")
     return text
 
 
 def page(items: list[Any], start: int, count: int) -> tuple[list[Any], str]:
-    """Some of a list, and how the others are had; "" where these are all."""
+    """A page of a list, and how to get the next one; "" on the last page."""
     some = items[start : start + count]
     end = start + len(some)
-    return some, f"{end:,} of {len(items):,} told: skip={end} has the next" if end < len(items) else ""
+    return some, f"{end:,} of {len(items):,} shown: skip={end} has the next" if end < len(items) else ""
 
 
 def grouped(violations: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One for each rule, line and finding, most first: how many nodes, and the names that they have."""
+    """One entry per rule, line and finding, the most frequent first, with the number and the names of its nodes."""
     alike: dict[tuple[object, ...], dict[str, Any]] = {}
     for each in violations:
         shown = {name: each.get(name) for name in ("rule", "severity", "file", "line", "found", "wanted", "fix")}
@@ -97,6 +96,6 @@ def grouped(violations: list[dict[str, Any]]) -> list[dict[str, Any]]:
         node = each.get("node", "")
         group["count"] += 1
         name = node.get("name", "") if isinstance(node, dict) else node
-        if name not in group["nodes"]:  # it has the same name in the graphs of several stages
+        if name not in group["nodes"]:  # the graphs of several stages have the same name
             group["nodes"].append(name)
     return sorted(alike.values(), key=lambda group: -int(group["count"]))

@@ -1,4 +1,4 @@
-"""What changed between two runs?"""
+"""Report what changed between two runs."""
 
 from typing import Annotated
 
@@ -6,38 +6,40 @@ import msgspec
 
 from idbg.mcp import tools
 from idbg.mcp.command import Done
-from idbg.mcp.where import Where
+from idbg.mcp.where import AllowedSessions
 
 ABOUT = (
-    "Tell what changed between two saved sessions, or between the last two runs of one: breaks, recompiles, "
+    "Report what changed between two saved sessions, or between the last two runs of one: breaks, recompiles, "
     "violations, kernels and their code, time. Nothing is run."
 )
 RUNS = False
 
 
 class Arguments(tools.Arguments, frozen=True, kw_only=True):
-    """Which two."""
+    """The two sessions."""
 
     session: tools.Session
-    other: Annotated[
-        str, msgspec.Meta(description="The second session; without it, the first one's last two runs.")
-    ] = ""
+    other: Annotated[str, msgspec.Meta(description="The second session; default: the last two runs of the first.")] = ""
 
 
-def argv(asked: Arguments, where: Where) -> list[str]:
-    """The two."""
-    return ["compare", where.session(asked.session), *([where.session(asked.other)] if asked.other else [])]
+def argv(arguments: Arguments, allowed: AllowedSessions) -> list[str]:
+    """`idbg compare`."""
+    return [
+        "compare",
+        allowed.session(arguments.session),
+        *([allowed.session(arguments.other)] if arguments.other else []),
+    ]
 
 
-def tell(asked: Arguments, done: Done) -> tools.Told:
-    """What differs; kernels that are the same are counted alone."""
-    told = done.told
-    kernels = told.get("kernels") or []
+def summarize(arguments: Arguments, done: Done) -> tools.Result:
+    """The differences; unchanged kernels are only counted."""
+    report = done.report
+    kernels = report.get("kernels") or []
     changed = [each for each in kernels if each.get("how") != "same"]
     facts = {
         name: value
-        for name, value in told.items()
+        for name, value in report.items()
         if name not in ("schema", "summary", "kernels") and value not in (None, [])
     }
     facts |= {"kernels": changed, "kernels_unchanged": len(kernels) - len(changed)}
-    return tools.Told(str(told.get("summary") or ""), facts)
+    return tools.Result(str(report.get("summary") or ""), facts)

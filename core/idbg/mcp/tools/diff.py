@@ -1,4 +1,4 @@
-"""Are the compiled program's numbers right, and if not, where do they go wrong?"""
+"""Compare the compiled program's numbers with eager, and find where they go wrong."""
 
 from typing import Annotated, Any
 
@@ -7,11 +7,11 @@ import msgspec
 from idbg.format.amounts import counted
 from idbg.mcp import tools
 from idbg.mcp.command import Done
-from idbg.mcp.where import Where
+from idbg.mcp.where import AllowedSessions
 
 ABOUT = (
     "Run a program compiled, in eager and in float64, and compare outputs (and gradients): which are wrong beyond "
-    "rounding, by how much, and with per_kernel since which stage, pass or kernel. It runs the user's code, and takes "
+    "rounding, by how much, and with per_kernel at which stage, pass or kernel. It runs the user's code, and takes "
     "seconds to minutes."
 )
 RUNS = True
@@ -20,44 +20,44 @@ _KERNEL = ("name", "handle", "nodes", "file", "line", "isolated", "isolated_eage
 
 
 class Arguments(tools.Compiled, frozen=True, kw_only=True):
-    """What is compared with what."""
+    """The program, the target and the reference."""
 
     against: Annotated[str, msgspec.Meta(description="eager, fp64 or a backend's name.")] = ""
-    per_kernel: Annotated[bool, msgspec.Meta(description="Also since which stage, pass or kernel.")] = False
+    per_kernel: Annotated[bool, msgspec.Meta(description="Also find the stage, pass or kernel.")] = False
     backward: Annotated[bool, msgspec.Meta(description="Also gradients.")] = False
 
 
-def argv(asked: Arguments, where: Where) -> list[str]:
-    """The comparison."""
-    line = ["diff", *asked.flags(where)]
-    line += [f"--against={asked.against}"] if asked.against else []
-    line += ["--per-kernel"] if asked.per_kernel else []
-    return line + (["--backward"] if asked.backward else [])
+def argv(arguments: Arguments, allowed: AllowedSessions) -> list[str]:
+    """`idbg diff`."""
+    line = ["diff", *arguments.flags(allowed)]
+    line += [f"--against={arguments.against}"] if arguments.against else []
+    line += ["--per-kernel"] if arguments.per_kernel else []
+    return line + (["--backward"] if arguments.backward else [])
 
 
-def tell(asked: Arguments, done: Done) -> tools.Told:
-    """What fails first, in few figures each."""
-    told = done.told
-    outputs = [_some(each, _OUTPUT) for each in (*(told.get("outputs") or []), *(told.get("gradients") or []))]
+def summarize(arguments: Arguments, done: Done) -> tools.Result:
+    """The outputs, wrong ones first, with a few figures each."""
+    report = done.report
+    outputs = [_some(each, _OUTPUT) for each in (*(report.get("outputs") or []), *(report.get("gradients") or []))]
     outputs.sort(key=lambda each: each["passed"] is not False)
-    kernels = told.get("kernels") or []
+    kernels = report.get("kernels") or []
     bad = [_some(each, _KERNEL) for each in kernels if each.get("bad")]
     facts: dict[str, object] = {
-        "verdict": told.get("verdict"),
-        "test": told.get("test"),
-        "reference": told.get("reference"),
+        "verdict": report.get("verdict"),
+        "test": report.get("test"),
+        "reference": report.get("reference"),
         "session": done.session,
-        "blame": told.get("blame"),
-        "failure": told.get("failure"),
+        "blame": report.get("blame"),
+        "failure": report.get("failure"),
         "outputs": outputs,
         "bad_kernels": bad,
         "kernels": len(kernels),
-        "not_comparable": told.get("not_comparable"),
-        "notes": told.get("notes"),
+        "not_comparable": report.get("not_comparable"),
+        "notes": report.get("notes"),
     }
     failed = sum(each["passed"] is False and each["judged"] for each in outputs)
-    said = f"{told.get('verdict')}: {failed} of {counted(len(outputs), 'output')} wrong"
-    return tools.Told(f"{said}; {told['blame']}" if told.get("blame") else said, facts)
+    summary = f"{report.get('verdict')}: {failed} of {counted(len(outputs), 'output')} wrong"
+    return tools.Result(f"{summary}; {report['blame']}" if report.get("blame") else summary, facts)
 
 
 def _some(whole: dict[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:

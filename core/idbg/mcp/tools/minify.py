@@ -1,4 +1,4 @@
-"""What is the smallest script that shows a failure again?"""
+"""Find the smallest script that reproduces a failure."""
 
 from typing import Annotated
 
@@ -6,18 +6,18 @@ import msgspec
 
 from idbg.mcp import tools
 from idbg.mcp.command import Done
-from idbg.mcp.where import Where
+from idbg.mcp.where import AllowedSessions
 
 ABOUT = (
-    "Search for the smallest script that shows a program's failure again: a failed compile, a broken rule, wrong "
-    "numbers, a graph break. It runs the program many times: give it a bound in seconds or tries. The script is "
-    "written to the session, and told."
+    "Search for the smallest script that reproduces a program's failure: a failed compile, a broken rule, wrong "
+    "numbers, a graph break. It runs the program many times: set a limit in seconds or tries. The script is written "
+    "to the session, and returned."
 )
 RUNS = True
 
 
 class Arguments(tools.Compiled, frozen=True, kw_only=True):
-    """Of what, and for how long."""
+    """The failure, and the limits."""
 
     rule: Annotated[str, msgspec.Meta(description="The severest violation of this rule.")] = ""
     node: Annotated[str, msgspec.Meta(description="The violation at this node, or what feeds it.")] = ""
@@ -27,17 +27,17 @@ class Arguments(tools.Compiled, frozen=True, kw_only=True):
     tries: Annotated[int, msgspec.Meta(ge=1, le=10000)] = 300
 
 
-def argv(asked: Arguments, where: Where) -> list[str]:
-    """The search."""
-    line = ["minify", *asked.flags(where), f"--seconds={asked.seconds}", f"--calls={asked.tries}"]
-    line += [f"--rule={asked.rule}"] if asked.rule else []
-    line += [f"--node={asked.node}"] if asked.node else []
-    line += ["--wrong"] if asked.wrong else []
-    return line + (["--break"] if asked.graph_break else [])
+def argv(arguments: Arguments, allowed: AllowedSessions) -> list[str]:
+    """`idbg minify`."""
+    line = ["minify", *arguments.flags(allowed), f"--seconds={arguments.seconds}", f"--calls={arguments.tries}"]
+    line += [f"--rule={arguments.rule}"] if arguments.rule else []
+    line += [f"--node={arguments.node}"] if arguments.node else []
+    line += ["--wrong"] if arguments.wrong else []
+    return line + (["--break"] if arguments.graph_break else [])
 
 
-def tell(asked: Arguments, done: Done) -> tools.Told:
-    """The script, and how sure it is."""
-    facts: dict[str, object] = {name: value for name, value in done.told.items() if name != "schema"}
-    ended = {0: "nothing fails", 1: "there is a script, and it failed so again", 3: "no script was seen to show it"}
-    return tools.Told(ended.get(done.status, f"ended with status {done.status}"), {"session": done.session, **facts})
+def summarize(arguments: Arguments, done: Done) -> tools.Result:
+    """The script, and whether it reproduced the failure."""
+    facts: dict[str, object] = {name: value for name, value in done.report.items() if name != "schema"}
+    ended = {0: "nothing fails", 1: "there is a script, and it reproduced the failure", 3: "no script reproduced it"}
+    return tools.Result(ended.get(done.status, f"ended with status {done.status}"), {"session": done.session, **facts})

@@ -1,4 +1,4 @@
-"""What comes of compiling and running a program once?"""
+"""Compile and run a program once."""
 
 from typing import Annotated
 
@@ -7,31 +7,31 @@ import msgspec
 from idbg.format.amounts import counted
 from idbg.mcp import tools
 from idbg.mcp.command import Done
-from idbg.mcp.where import Where
+from idbg.mcp.where import AllowedSessions
 
 ABOUT = (
-    "Compile and run a program once under torch.compile, and tell what came of it: verdict, broken hardware rules, "
-    "graphs, kernels, breaks, recompiles, failure. It runs the user's code, and takes seconds to minutes. The session "
-    "that it names can be given to the other tools."
+    "Compile and run a program once under torch.compile, and report the result: verdict, broken hardware rules, "
+    "graphs, kernels, breaks, recompiles, failure. It runs the user's code, and takes seconds to minutes. The other "
+    "tools take the session that it names."
 )
 RUNS = True
 
 
 class Arguments(tools.Compiled, frozen=True, kw_only=True):
-    """What is run, for what."""
+    """The program, the target, and strict mode."""
 
     strict: Annotated[bool, msgspec.Meta(description="Whether a broken rule stops the compile.")] = False
 
 
-def argv(asked: Arguments, where: Where) -> list[str]:
-    """The run."""
-    return ["run", *asked.flags(where), "--strict" if asked.strict else "--warn"]
+def argv(arguments: Arguments, allowed: AllowedSessions) -> list[str]:
+    """`idbg run`."""
+    return ["run", *arguments.flags(allowed), "--strict" if arguments.strict else "--warn"]
 
 
-def tell(asked: Arguments, done: Done) -> tools.Told:
-    """The verdict, what is wrong, and where the rest is."""
-    told = done.told
-    violations = told.get("violations") or []
+def summarize(arguments: Arguments, done: Done) -> tools.Result:
+    """The verdict, and what is wrong."""
+    report = done.report
+    violations = report.get("violations") or []
     frames = [
         {
             **{key: frame.get(key) for key in ("id", "function", "file", "line")},
@@ -41,19 +41,19 @@ def tell(asked: Arguments, done: Done) -> tools.Told:
             ],
             "kernels": list(dict.fromkeys(kernel["name"] for kernel in frame["kernels"])),
         }
-        for frame in told.get("frames") or []
+        for frame in report.get("frames") or []
     ]
     facts: dict[str, object] = {
-        "verdict": told.get("verdict"),
-        "said": told.get("said"),
-        "numbers": told.get("numbers"),
+        "verdict": report.get("verdict"),
+        "said": report.get("said"),
+        "numbers": report.get("numbers"),
         "session": done.session,
-        "seconds": told.get("seconds"),
-        "error": told.get("error"),
+        "seconds": report.get("seconds"),
+        "error": report.get("error"),
         "violations": tools.grouped(violations),
-        "breaks": told.get("breaks"),
-        "recompiles": told.get("recompiles"),
+        "breaks": report.get("breaks"),
+        "recompiles": report.get("recompiles"),
         "frames": frames,
     }
-    said = f"{told.get('said') or told.get('verdict')}: {counted(len(frames), 'frame')}"
-    return tools.Told(said, facts, "the tools violations, graph, kernel and decisions tell more of the session")
+    summary = f"{report.get('said') or report.get('verdict')}: {counted(len(frames), 'frame')}"
+    return tools.Result(summary, facts, "the tools violations, graph, kernel and decisions have more of the session")

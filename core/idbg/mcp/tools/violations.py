@@ -1,4 +1,4 @@
-"""Which rules of the hardware does a session break, and where?"""
+"""Report the hardware rules that a session breaks."""
 
 from typing import Annotated
 
@@ -7,46 +7,46 @@ import msgspec
 from idbg.format.amounts import counted
 from idbg.mcp import tools
 from idbg.mcp.command import Done
-from idbg.mcp.where import Where
+from idbg.mcp.where import AllowedSessions
 
 ABOUT = (
-    "Tell which rules of the accelerator a saved session breaks: one entry for each rule, line of the program and "
-    "finding, with its nodes, what was found, what was wanted, and how to mend it. Nothing is run."
+    "Report the rules of the accelerator that a saved session breaks: one entry for each rule, line of the program and "
+    "finding, with its nodes, what was found, what is required, and how to fix it. Nothing is run."
 )
 RUNS = False
 
 
 class Arguments(tools.Arguments, frozen=True, kw_only=True):
-    """Of which session which of them."""
+    """The session, the rule and the page."""
 
     session: tools.Session = "last"
-    rule: Annotated[str, msgspec.Meta(description="Only this rule's.")] = ""
+    rule: Annotated[str, msgspec.Meta(description="Only this rule.")] = ""
     limit: tools.Count = 20
     skip: tools.From = 0
 
 
-def argv(asked: Arguments, where: Where) -> list[str]:
-    """What the session's rules found, and whether the run came to its end."""
-    return ["analyze", where.session(asked.session), "--type=constraints", "--type=summary"]
+def argv(arguments: Arguments, allowed: AllowedSessions) -> list[str]:
+    """`idbg analyze`."""
+    return ["analyze", allowed.session(arguments.session), "--type=constraints", "--type=summary"]
 
 
-def tell(asked: Arguments, done: Done) -> tools.Told:
-    """Those that were asked for, most nodes first."""
-    found = done.told.get("constraints") or {}
+def summarize(arguments: Arguments, done: Done) -> tools.Result:
+    """A page of the violations, those of most nodes first."""
+    found = done.report.get("constraints") or {}
     known = found.get("violations")
     if known is None:
         why = found.get("not_asked") or "nothing was compiled"
-        return tools.Told(f"no rule was asked: {why}", {"violations": None})
-    violations = [each for each in known if asked.rule in ("", each.get("rule"))]
-    some, more = tools.page(tools.grouped(violations), asked.skip, asked.limit)
+        return tools.Result(f"no rule was checked: {why}", {"violations": None})
+    violations = [each for each in known if arguments.rule in ("", each.get("rule"))]
+    some, more = tools.page(tools.grouped(violations), arguments.skip, arguments.limit)
     rules = list(dict.fromkeys(str(each.get("rule")) for each in violations))
     of_rules = f" of {', '.join(rules)}" if rules else ""
-    said = f"{counted(len(violations), 'violation')}{of_rules} by the rules of {found.get('accelerator', '')}"
-    if asked.rule and not violations:  # never as if nothing were broken
+    summary = f"{counted(len(violations), 'violation')}{of_rules} by the rules of {found.get('accelerator', '')}"
+    if arguments.rule and not violations:  # it does not look as if nothing were broken
         broken = ", ".join(dict.fromkeys(str(each.get("rule")) for each in known))
-        said = f"no violation of {asked.rule} by the rules of {found.get('accelerator', '')}"
+        summary = f"no violation of {arguments.rule} by the rules of {found.get('accelerator', '')}"
         more = f"{counted(len(known), 'violation')} of other rules: {broken}" if known else ""
-    verdict = (done.told.get("summary") or {}).get("verdict")
-    if verdict in ("waiting", "failed", "empty"):  # what was not captured could not be asked
-        said += f"; of what was captured alone, as the verdict of the run is {verdict!r}"
-    return tools.Told(said, {"violations": some}, more)
+    verdict = (done.report.get("summary") or {}).get("verdict")
+    if verdict in ("waiting", "failed", "empty"):  # what was not captured was not checked
+        summary += f"; only what was captured was checked: the verdict of the run is {verdict!r}"
+    return tools.Result(summary, {"violations": some}, more)

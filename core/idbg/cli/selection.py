@@ -1,5 +1,6 @@
-"""Which violation, or which node, of a run did the user name?"""
+"""Find the violation or the node of a run that the command line names."""
 
+import argparse
 from difflib import get_close_matches
 
 from idbg.format.amounts import counted
@@ -9,30 +10,36 @@ from idbg.schema.runs import Run
 from idbg.schema.violations import SEVERITIES, Violation
 
 
-def violation(run: Run, number: int | None = None, rule: str = "", node: str = "") -> Violation:
-    """The run's violation of this number (from 1, as `idbg repro SESSION --list` has them), or the severest of `rule`,
-    at `node`; the severest of all where nothing is named. Raises BadInput where there is none.
+def names_violation(args: argparse.Namespace) -> bool:
+    """Whether --violation, --rule or --node is there."""
+    return args.violation is not None or bool(args.rule or args.node)
+
+
+def violation(run: Run, args: argparse.Namespace) -> Violation:
+    """The violation that --violation (its number from 1), --rule and --node name: the severest of those that fit.
+
+    Raises BadInput where there is none.
     """
     if not run.violations:
         raise BadInput(
-            "the run breaks no rule, so it has no violation to show again",
-            hint="choose other rules (--accelerator), or a backend that asks them (--backend aot or mock)",
+            "the run breaks no rule, so there is no violation to reproduce",
+            hint="choose other rules (--accelerator), or a backend that checks them (--backend aot or mock)",
         )
-    if number is not None:
-        return _numbered(run, number)
-    found = [each for each in run.violations if (not rule or each.rule == rule) and is_at(each.node, node)]
+    if args.violation is not None:
+        return _numbered(run, args.violation)
+    found = [each for each in run.violations if args.rule in ("", each.rule) and is_at(each.node, args.node)]
     if not found:
-        raise _none(run, rule, node)
+        raise _none(run, args.rule, args.node)
     return min(found, key=lambda each: SEVERITIES.index(each.severity))
 
 
 def number_of(run: Run, chosen: Violation) -> int:
-    """Its number among the run's, from 1."""
-    return next(at for at, each in enumerate(run.violations, 1) if each == chosen)
+    """Its number among the run's violations, from 1."""
+    return run.violations.index(chosen) + 1
 
 
 def node(run: Run, name: str) -> NodeId:
-    """The node of this name (NAME, or STAGE:NAME), in the first graph that has it. Raises BadInput where none has."""
+    """The node NAME, or STAGE:NAME, in the first graph that has it. Raises BadInput where none has."""
     for graph in run.graphs.values():
         for each in graph.nodes:
             if is_at(found := NodeId(graph.id, each.name), name):
@@ -44,14 +51,15 @@ def node(run: Run, name: str) -> NodeId:
 
 
 def is_at(found: NodeId, name: str) -> bool:
+    """Whether NAME, or STAGE:NAME, names this node; "" names every node."""
     stage, _, bare = name.rpartition(":")
     return not name or (found.name == bare and stage in ("", found.graph.stage))
 
 
 def _numbered(run: Run, number: int) -> Violation:
     if not 1 <= number <= len(run.violations):
-        there = counted(len(run.violations), "violation")
-        raise BadInput(f"there is no violation {number}: the run has {there}", hint="their numbers begin at 1: --list")
+        known = counted(len(run.violations), "violation")
+        raise BadInput(f"there is no violation {number}: the run has {known}", hint="numbers begin at 1: see --list")
     return run.violations[number - 1]
 
 
@@ -63,5 +71,5 @@ def _none(run: Run, rule: str, node: str) -> BadInput:
         return BadInput(f"the run breaks no rule called {rule!r}", hint=hint)
     broken = f" {rule}" if rule else " any rule"
     nodes = dict.fromkeys(each.node.name for each in run.violations if rule in ("", each.rule))
-    hint = f"there are: {', '.join(list(nodes)[:8])}{', ...' * (len(nodes) > 8)}"
+    hint = f"these do: {', '.join(list(nodes)[:8])}{', ...' * (len(nodes) > 8)}"
     return BadInput(f"the node {node!r} does not break{broken}", hint=hint)
