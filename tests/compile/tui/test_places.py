@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from idbg_tui.panes.kernel_diff.lines import DiffLines
 from textual.widgets import Input
 
 from idbg.engine import lowered
 from idbg_tui.messages import LineChosen
 from idbg_tui.panes.benchmarks import charts
 from idbg_tui.panes.graph.rows import GraphLines
+from idbg_tui.panes.kernel_diff.pane import DiffLines
 from tests.harness.recorded import app_of, state_of
 from tests.harness.screen import SMALL, WIDE, bar, settle, until
 
