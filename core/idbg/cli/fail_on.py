@@ -19,7 +19,7 @@ from idbg.schema.violations import SEVERITIES
 
 if TYPE_CHECKING:  # not imported to parse a command line
     from idbg.checking.check import Check
-    from idbg.reports.baseline import Baseline, KnownFinding, Looked
+    from idbg.reports.baseline import Baseline, Checked, KnownFinding
     from idbg.reports.diagnostics import Diagnostic
     from idbg.schema.diff import Comparison, DiffReport
     from idbg.schema.runs import Run
@@ -61,7 +61,7 @@ class Policy(NamedTuple):
     known: "Baseline"
     update: bool
 
-    def of_run(self, run: "Run", also: Iterable[str] = ()) -> "Looked":
+    def of_run(self, run: "Run", also: Iterable[str] = ()) -> "Checked":
         """The findings of a run that count; the kinds in `also` always fail."""
         from idbg.reports import baseline
 
@@ -72,7 +72,7 @@ class Policy(NamedTuple):
                 why = f"{run.backend} checks no rules while it compiles" if run.target.has_rules else why
                 output.note(f"{why}: no rule was checked (idbg check does)")
             kinds -= set(SEVERITIES)
-        return baseline.Looked(
+        return baseline.Checked(
             baseline.program_of(run.program),
             frozenset(kinds),
             accelerators=(run.target.accelerator,),
@@ -80,11 +80,11 @@ class Policy(NamedTuple):
             whole=run.verdict not in ("failed", "empty", "waiting") and not run.stopped,
         )
 
-    def of_check(self, check: "Check") -> "Looked":
+    def of_check(self, check: "Check") -> "Checked":
         """The findings of a check that count."""
         from idbg.reports import baseline
 
-        return baseline.Looked(
+        return baseline.Checked(
             baseline.program_of(check.run.program),
             self.kinds | {"failure"},
             accelerators=tuple(each.name for each in check.accelerators),
@@ -118,7 +118,7 @@ def judge(policy: Policy, run: "Run", always: Sequence[str]) -> tuple[bool, bool
     return fails(policy, found, policy.of_run(run, always)), known
 
 
-def fails(policy: Policy, found: "Sequence[Diagnostic]", looked: "Looked") -> bool:
+def fails(policy: Policy, found: "Sequence[Diagnostic]", looked: "Checked") -> bool:
     """Whether there is a finding that counts and is not known. Prints it, and known findings that are gone, on stderr.
 
     With --update-baseline the baseline is written first: then everything is known.
@@ -131,7 +131,7 @@ def fails(policy: Policy, found: "Sequence[Diagnostic]", looked: "Looked") -> bo
         baseline.write(policy.path, known)
         more, fewer = baseline.changed(policy.known, known)
         output.note(f"{policy.path} is written: {counted(more, 'entry')} more, {fewer:,} fewer or less often")
-    verdict = baseline.judged(found, looked, known)
+    verdict = baseline.compared_with(found, looked, known)
     if policy.named:  # else the report has it
         _print((baseline.kind_of(each), baseline.line(each, count)) for each, count in verdict.new)
     if verdict.known:

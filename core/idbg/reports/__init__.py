@@ -1,1 +1,1 @@
-"""How is a run told to somebody who did not watch it?"""
+"""Report runs and sessions: as text, JSON, and documents for people and CI."""

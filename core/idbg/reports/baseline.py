@@ -1,4 +1,4 @@
-"""Which findings are known already, so that only new ones fail?
+"""Baselines: the findings that are known already, so that only new ones fail.
 
 A baseline is a file that a team keeps beside its code: strict, versioned JSON, an entry a line in a fixed order, so
 that two people's changes to it merge as text. Entries are found again by keys, which stay where lines move; `text` is
@@ -28,7 +28,7 @@ FindingKind = DiagnosticKind | Severity
 
 
 class KnownFinding(msgspec.Struct, frozen=True, forbid_unknown_fields=True, order=True):
-    """One that is known, as often as `count`. `target` is what it was found on: see `Looked`."""
+    """One that is known, as often as `count`. `target` is what it was found on: see `Checked`."""
 
     program: str
     target: str
@@ -53,8 +53,8 @@ class Baseline(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 NOTHING_KNOWN = Baseline(SCHEMA, ())
 
 
-class Looked(NamedTuple):
-    """What was looked for, and where: nothing is said of what nobody looked for.
+class Checked(NamedTuple):
+    """What was checked, and where: findings of other kinds or targets are left as they are.
 
     `stage` is that of a check, `compared` names both sides of a comparison. A run that is not `whole` did not come to
     its end: what it did not find may still be there.
@@ -83,7 +83,7 @@ class Looked(NamedTuple):
         return f"{named} at {self.stage}" if self.stage else named
 
 
-class Judged(NamedTuple):
+class BaselineDiff(NamedTuple):
     """What is `new`, and how often; what is known, and was found `fewer` times than that (0: not at all)."""
 
     new: tuple[tuple[Diagnostic, int], ...]
@@ -112,50 +112,52 @@ def program_of(program: Program) -> str:
     return _utf8(" ".join((named.label, *program.argv)))
 
 
-def judged(found: Iterable[Diagnostic], looked: Looked, baseline: Baseline) -> Judged:
-    """What is new among the diagnostics of the kinds that were looked for, in their order."""
+def compared_with(found: Iterable[Diagnostic], checked: Checked, baseline: Baseline) -> BaselineDiff:
+    """What is new among the diagnostics of the kinds that were checked for, in their order."""
     left = Counter({each.same: each.count for each in baseline.known})
     new: list[tuple[Diagnostic, int]] = []
     known = 0
-    for each in _of_kinds(found, looked):
-        same = _entry(each, looked).same
+    for each in _of_kinds(found, checked):
+        same = _entry(each, checked).same
         covered = min(left[same], each.count)
         left[same] -= covered
         if covered < each.count:
             new.append((each, each.count - covered))
         else:
             known += 1
-    gone = (each for each in baseline.known if looked.whole and looked.covers(each) and left[each.same])
-    return Judged(tuple(new), known, tuple((each, each.count - left[each.same]) for each in gone))
+    gone = (each for each in baseline.known if checked.whole and checked.covers(each) and left[each.same])
+    return BaselineDiff(tuple(new), known, tuple((each, each.count - left[each.same]) for each in gone))
 
 
-def updated(found: Iterable[Diagnostic], looked: Looked, baseline: Baseline) -> Baseline:
-    """The baseline with what was found, and without what is gone; nothing that was not looked for changes. What a run
+def updated(found: Iterable[Diagnostic], checked: Checked, baseline: Baseline) -> Baseline:
+    """The baseline with what was found, and without what is gone; nothing that was not checked for changes. What a run
     that did not come to its end has not found, stays.
     """
-    entries = {each.same: each for each in baseline.known if not looked.covers(each)}
+    entries = {each.same: each for each in baseline.known if not checked.covers(each)}
     now: dict[tuple[str, str, str, str], KnownFinding] = {}
-    for each in _of_kinds(found, looked):
-        entry = _entry(each, looked)
+    for each in _of_kinds(found, checked):
+        entry = _entry(each, checked)
         before = now.get(entry.same)
         count = entry.count + (before.count if before else 0)
         now[entry.same] = msgspec.structs.replace(before or entry, count=count)
-    if not looked.whole:
-        for kept in filter(looked.covers, baseline.known):
+    if not checked.whole:
+        for kept in filter(checked.covers, baseline.known):
             if kept.same not in now or kept.count > now[kept.same].count:
                 now[kept.same] = kept
     return Baseline(SCHEMA, tuple(sorted((entries | now).values())))
 
 
-def _of_kinds(found: Iterable[Diagnostic], looked: Looked) -> Iterator[Diagnostic]:
-    return (each for each in found if kind_of(each) in looked.kinds)
+def _of_kinds(found: Iterable[Diagnostic], checked: Checked) -> Iterator[Diagnostic]:
+    return (each for each in found if kind_of(each) in checked.kinds)
 
 
-def _entry(found: Diagnostic, looked: Looked) -> KnownFinding:
+def _entry(found: Diagnostic, checked: Checked) -> KnownFinding:
     where = f"{from_here(found.file)}: " if found.file else ""
     text = " ".join(f"{where}{found.message}".split())
-    key = found.key.partition(".")[0]  # what is the same at another line is counted with it, whichever comes first
-    return KnownFinding(looked.program, looked.target(found), kind_of(found), key, found.count, _utf8(text[:MOST_TEXT]))
+    key = found.key.partition(".")[0]  # the same finding at another line is counted with it
+    return KnownFinding(
+        checked.program, checked.target(found), kind_of(found), key, found.count, _utf8(text[:MOST_TEXT])
+    )
 
 
 def _utf8(text: str) -> str:

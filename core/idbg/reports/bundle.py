@@ -1,4 +1,4 @@
-"""How is a repro handed to somebody else: as one file, or as a report in the form of PyTorch's issues?"""
+"""Pack a repro as one file, or write it as a report in the form of PyTorch's issues."""
 
 import zipfile
 from pathlib import Path
@@ -46,7 +46,7 @@ def packed(script: Path, versions: str) -> Path:
 
 def report_of(minified: Minified, versions: str) -> str:
     """A report on what was minified, as Markdown, in the sections of PyTorch's issue form. `versions` is what
-    `torch.utils.collect_env` tells. Raises ValueError where nothing failed, OSError where the script is gone.
+    `torch.utils.collect_env` prints. Raises ValueError where nothing failed, OSError where the script is gone.
     """
     if not minified.path:
         raise ValueError("nothing failed: there is nothing to report")
@@ -54,12 +54,14 @@ def report_of(minified: Minified, versions: str) -> str:
     text = script.read_text(encoding="utf-8")
     title = _title(text)
     needs = "`idbg`" if "\nimport idbg" in text else ""
-    said = [f"`{minified.signature}`, shown by a script that idbg cut down from {minified.whole} {minified.unit} to "]
-    said[0] += f"{minified.size}. {minified.guarantee}".rstrip()
-    said += [_reproduced(minified)]
-    said += [f"It failed in {minified.failed} of {minified.tried} tries."] if minified.tried > 1 else []
-    said += [f"It needs {needs}: see the script's heading."] if needs else []
-    said += [minified.note] if minified.note else []
+    sentences = [
+        f"`{minified.signature}`, shown by a script that idbg cut down from {minified.whole} {minified.unit} to "
+    ]
+    sentences[0] += f"{minified.size}. {minified.guarantee}".rstrip()
+    sentences += [_reproduced(minified)]
+    sentences += [f"It failed in {minified.failed} of {minified.tried} tries."] if minified.tried > 1 else []
+    sentences += [f"It needs {needs}: see the script's heading."] if needs else []
+    sentences += [minified.note] if minified.note else []
     tensors = script.with_name(_TENSORS)
     size = f"{tensors.stat().st_size:,} bytes" if tensors.is_file() else ""
     beside = [f"It reads `{_TENSORS}` ({size}), which lies beside it: attach it as a zip.", ""] if size else []
@@ -69,7 +71,7 @@ def report_of(minified: Minified, versions: str) -> str:
             "",
             title,
             "",
-            "\n".join(said),
+            "\n".join(sentences),
             "",
             "### Minified repro",
             "",
@@ -78,7 +80,7 @@ def report_of(minified: Minified, versions: str) -> str:
             "",
             "### Error logs",
             "",
-            *_fenced(_told(minified) or "(nothing was printed)", ""),
+            *_fenced(_output(minified) or "(nothing was printed)", ""),
             "",
             "### Versions",
             "",
@@ -88,16 +90,16 @@ def report_of(minified: Minified, versions: str) -> str:
     )
 
 
-def _told(minified: Minified) -> str:
-    """The last of what the script printed; where its failure is told before that (a compiler's warnings may follow its
-    error), what stands around it.
+def _output(minified: Minified) -> str:
+    """The end of the script's output; where its failure stands before that, as warnings may follow an error, the lines
+    around it.
     """
     printed, half = minified.printed, _MOST_OUTPUT // 2
-    said, sign, verdict = printed.rpartition("REPRODUCED ")
-    at = said.rfind(minified.signature.message) if minified.signature.message else -1
+    before, sign, verdict = printed.rpartition("REPRODUCED ")
+    at = before.rfind(minified.signature.message) if minified.signature.message else -1
     if at < 0 or at >= len(printed) - _MOST_OUTPUT:
         return printed[-_MOST_OUTPUT:]
-    return f"{said[max(0, at - half) : at + half]}\n[...]\n{sign}{verdict}"
+    return f"{before[max(0, at - half) : at + half]}\n[...]\n{sign}{verdict}"
 
 
 def _reproduced(minified: Minified) -> str:

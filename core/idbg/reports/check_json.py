@@ -1,4 +1,4 @@
-"""How does a check of several accelerators read to another program? The schema is in docs/json-schema.md.
+"""Write a check of several accelerators as JSON. docs/json-schema.md documents the keys.
 
 Every key is always there, as in the JSON of a run.
 """
@@ -7,11 +7,12 @@ import msgspec
 
 from idbg.checking.check import MENDABLE, AcceleratorResult, Check, Treatment
 from idbg.reports.cost_json import CostReport, cost_report
-from idbg.reports.json import ErrorReport, ProgramReport, ViolationReport
+from idbg.reports.json import ViolationReport, violation_report
 from idbg.schema import strict_json
 from idbg.schema.decisions.dynamo import GraphBreak
 from idbg.schema.graphs import Part, Stage
-from idbg.schema.violations import Severity, Violation
+from idbg.schema.programs import Failure, Program
+from idbg.schema.violations import Severity
 
 SCHEMA = "idbg.check/1"
 
@@ -55,14 +56,14 @@ class AcceleratorReport(CostReport, frozen=True, kw_only=True):
 
 
 class CheckReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The whole check: `error` says why graphs are missing, `stage` is the level that was asked for."""
+    """The whole check: `error` says why graphs are missing, `stage` is the requested level."""
 
     schema: str = SCHEMA
-    program: ProgramReport
+    program: Program
     device: str
     dynamic: bool | None
     stage: str
-    error: ErrorReport | None
+    error: Failure | None
     seconds: float
     breaks: list[GraphBreak]
     graphs: list[CheckedGraphReport]
@@ -71,13 +72,13 @@ class CheckReport(msgspec.Struct, frozen=True, kw_only=True):
 
 def check_report(check: Check) -> CheckReport:
     """The check as `encode` writes it, with the accelerators in the order of the check."""
-    run, failure = check.run, check.failure
+    run = check.run
     return CheckReport(
-        program=ProgramReport(**msgspec.structs.asdict(run.program)),
+        program=run.program,
         device=run.target.device,
         dynamic=run.target.dynamic,
         stage=check.level,
-        error=ErrorReport(**msgspec.structs.asdict(failure)) if failure else None,
+        error=check.failure,
         seconds=run.seconds,
         breaks=list(run.breaks),
         graphs=[
@@ -113,13 +114,5 @@ def _accelerator(checked: AcceleratorResult, check: Check) -> AcceleratorReport:
             for each in checked.relaxations(*MENDABLE)
         ],
         not_asked=[rule.name for rule in checked.not_asked],
-        violations=[_violation(each) for findings in checked.findings for each in findings.violations()],
+        violations=[violation_report(each) for findings in checked.findings for each in findings.violations()],
     )
-
-
-def _violation(violation: Violation) -> ViolationReport:
-    graph = violation.node.graph
-    same = {
-        key: getattr(violation, key) for key in ("rule", "severity", "found", "wanted", "fix", "source", "file", "line")
-    }
-    return ViolationReport(frame=graph.frame, stage=graph.stage, part=graph.part, node=violation.node.name, **same)

@@ -1,4 +1,4 @@
-"""How does a check of several accelerators read to a person?
+"""Report a check of several accelerators as text.
 
 One table first, then, of each accelerator that does not take the program as it is, why, where and what it would take.
 """
@@ -8,19 +8,18 @@ from collections.abc import Iterator
 
 from idbg.checking.check import MENDABLE, AcceleratorResult, Check, Treatment
 from idbg.checking.costs import growth
-from idbg.constraints import Group
 from idbg.format.amounts import counted, elapsed, size
 from idbg.format.file_names import near_place
 from idbg.format.glyphs import SEVERITY_SIGNS
 from idbg.reports.text import run_report
-from idbg.schema.graphs import Graph
 from idbg.schema.violations import SEVERITIES, Severity, Violation
+from idbg.views.broken_rules import BrokenRule, by_rule
 from idbg.views.cost_words import cost_lines
 
 WIDTH = 100
 LEAST_NAME = 12  # characters of an accelerator's name, however wide the other columns are
 RULES_OF_MANY = 3  # shown of each accelerator in a list
-LINES_OF_ONE = 5  # of the user's, shown of each rule where only one accelerator is asked
+LINES_OF_ONE = 5  # of the user's, shown of each rule where there is one accelerator
 FIXES_OF_ONE = 3
 NODES_OF_A_LINE = 3
 
@@ -40,10 +39,10 @@ _WITHOUT: dict[Treatment, str] = {
 
 
 def check_report(check: Check) -> list[str]:
-    """The lines that tell the check."""
+    """The lines of the report."""
     lines = [*_head(check)] if check.run.failure is None else []
     if check.accelerators:
-        lines += ["", *_table(check), *_not_asked(check)]
+        lines += ["", *_table(check), *_unchecked(check)]
     alone = len(check.accelerators) == 1
     for checked in check.accelerators:
         if checked.verdict != "accept" or (alone and checked.by_severity):
@@ -52,7 +51,7 @@ def check_report(check: Check) -> list[str]:
 
 
 def _failure(check: Check) -> Iterator[str]:
-    """What the program failed of, as `idbg run` tells it: tracebacks are not wrapped."""
+    """What the program failed of, as `idbg run` reports it: tracebacks are not wrapped."""
     if check.run.failure is None:
         return
     yield from run_report(check.run)
@@ -107,10 +106,10 @@ def _table(check: Check) -> Iterator[str]:
         yield f"{ANSWER_SIGNS[checked.verdict]} {name:{left}}{_cells(row, widths)}"
 
 
-def _not_asked(check: Check) -> Iterator[str]:
+def _unchecked(check: Check) -> Iterator[str]:
     for checked in check.accelerators:
         for rule in checked.not_asked:
-            yield f"  not asked: {checked.name}: {rule.name}, a rule about {', '.join(rule.stages)} graphs only"
+            yield f"  not checked: {checked.name}: {rule.name}, a rule about {', '.join(rule.stages)} graphs only"
 
 
 def _numbers(checked: AcceleratorResult, shown: list[Severity]) -> list[str]:
@@ -130,47 +129,38 @@ def _cells(texts: list[str], widths: list[int]) -> str:
 def _detail(checked: AcceleratorResult, *, alone: bool) -> Iterator[str]:
     """The lines of one accelerator: which rules are broken at which lines, at what cost, and what it would take."""
     broken = _broken(checked, SEVERITIES if alone else MENDABLE)
-    if not alone:  # else the headline has said it
+    if not alone:  # else it is in the headline
         yield f"{ANSWER_SIGNS[checked.verdict]} {checked.name} {_SAYS[checked.verdict]}"
     shown = broken if alone else broken[:RULES_OF_MANY]
-    for groups in shown:
-        yield from _rule(groups, lines=LINES_OF_ONE if alone else 1, fixes=FIXES_OF_ONE if alone else 0)
+    for rule in shown:
+        yield from _rule(rule, lines=LINES_OF_ONE if alone else 1, fixes=FIXES_OF_ONE if alone else 0)
     if len(broken) > len(shown):
         rules = counted(len(broken) - len(shown), "rule")
-        yield f"  … and {rules} more (--accelerator {checked.name} alone tells all)"
+        yield f"  … and {rules} more (--accelerator {checked.name} alone lists all)"
     yield from cost_lines(checked)
     yield from _needed(checked, alone=alone)
 
 
-_Groups = list[tuple[Graph, Group]]
+def _broken(checked: AcceleratorResult, severities: tuple[Severity, ...]) -> list[BrokenRule]:
+    """The broken rules of these severities, the severest first."""
+    violations = (violation for findings in checked.findings for violation in findings.violations())
+    rules = [rule for rule in by_rule(violations) if rule.severity in severities]
+    return sorted(rules, key=lambda rule: SEVERITIES.index(rule.severity))
 
 
-def _broken(checked: AcceleratorResult, severities: tuple[Severity, ...]) -> list[_Groups]:
-    """The groups of each broken rule, the severest rule first."""
-    by_rule: dict[str, _Groups] = {}
-    for findings in checked.findings:
-        for group in findings.groups:
-            by_rule.setdefault(group.rule.name, []).append((findings.graph, group))
-    rules = [groups for groups in by_rule.values() if groups[0][1].rule.severity in severities]
-    return sorted(rules, key=lambda groups: SEVERITIES.index(groups[0][1].rule.severity))
-
-
-def _rule(groups: _Groups, *, lines: int, fixes: int) -> Iterator[str]:
-    rule = groups[0][1].rule
-    violations = [violation for _, group in groups for violation in group.violations()]
-    wishes = {violation.wanted for violation in violations}
-    wish = f"   wanted: {wishes.pop()}" if len(wishes) == 1 else ""
-    yield f"  {SEVERITY_SIGNS[rule.severity]} {rule.name}   {counted(len(violations), 'node')}   {rule.severity}{wish}"
+def _rule(rule: BrokenRule, *, lines: int, fixes: int) -> Iterator[str]:
+    count = counted(len(rule.violations), "node")
+    wish = f"   wanted: {rule.wanted}" if rule.wanted else ""
+    yield f"  {SEVERITY_SIGNS[rule.severity]} {rule.name}   {count}   {rule.severity}{wish}"
     by_line: dict[tuple[str, int], list[Violation]] = {}
-    for violation in violations:
+    for violation in rule.violations:
         by_line.setdefault((violation.file, violation.line), []).append(violation)
     known = sorted(by_line.items(), key=lambda item: not item[0][0])  # the user's lines first
     for (file, line), on_line in known[:lines]:
         yield f"      {near_place(file, line) or 'no line of yours'}: {_found(on_line, wish=not wish)}"
     if len(known) > lines:
         yield f"      … and {counted(len(known) - lines, 'other line')}"
-    mends = list(dict.fromkeys(violation.fix for violation in violations if violation.fix))
-    yield from (f"      → {mend}" for mend in mends[:fixes])
+    yield from (f"      → {fix}" for fix in rule.fixes[:fixes])
 
 
 def _found(violations: list[Violation], *, wish: bool) -> str:

@@ -1,4 +1,4 @@
-"""How is the time of a compile written so that Perfetto, or chrome://tracing, shows it?
+"""Write the time of a compile as a trace for Perfetto or chrome://tracing.
 
 The format: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU ("Trace Event Format"), its
 JSON object with complete ("X") and metadata ("M") events. Times are in microseconds.

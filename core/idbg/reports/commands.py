@@ -1,4 +1,4 @@
-"""Which command shows a run again, or finds out what was not asked of it?"""
+"""Write the shell command that repeats a run, or that finds out more about it."""
 
 import shlex
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ _COMPARED = Comparison()
 
 def command(run: Run) -> str:
     """A line for a shell in the folder where the program was started: `idbg run FILE ...`, or `idbg diff` of a run that
-    was compared, or what pytest is asked for a test.
+    was compared, or the `pytest` of a test.
     """
     if run.program.is_test:
         rules = ("--idbg-accelerator", run.target.accelerator) if run.checked_rules else ()
@@ -59,15 +59,15 @@ def _target(target: Target) -> Iterator[str]:
         yield "--cold"
 
 
-def _comparison(asked: Comparison) -> Iterator[str]:
-    if asked.reference != EAGER:
-        yield from ("--against", asked.reference)
+def _comparison(comparison: Comparison) -> Iterator[str]:
+    if comparison.reference != EAGER:
+        yield from ("--against", comparison.reference)
     for flag in ("per_kernel", "backward", "sync", "nan"):
-        if getattr(asked, flag):
+        if getattr(comparison, flag):
             yield f"--{flag.replace('_', '-')}"
-    given = {"--runs": "runs", "--atol": "atol", "--rtol": "rtol", "--factor": "k", "--timeout": "seconds"}
-    for option, name in (given | {"--steps": "steps"}).items():
-        value = getattr(asked, name)
+    options = {"--runs": "runs", "--atol": "atol", "--rtol": "rtol", "--factor": "k", "--timeout": "seconds"}
+    for option, name in (options | {"--steps": "steps"}).items():
+        value = getattr(comparison, name)
         if value is not None and value != getattr(_COMPARED, name):
             yield from (option, str(value))
 

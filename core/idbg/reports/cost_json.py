@@ -1,4 +1,4 @@
-"""What do padding and falling back cost, as JSON?"""
+"""Write what padding and falling back cost as JSON."""
 
 import msgspec
 

@@ -1,6 +1,6 @@
-"""What of a run should a machine that watches hear of: failures, wrong numbers, violations, breaks, recompiles?
+"""List what is wrong with a run: failures, wrong numbers, violations, breaks, recompiles.
 
-SARIF, JUnit, Markdown, `--fail-on`, baselines and the pytest plug-in all tell this one list.
+SARIF, JUnit, Markdown, `--fail-on`, baselines and the pytest plug-in all report this one list.
 """
 
 import hashlib
@@ -99,8 +99,8 @@ def last_runs(history: History) -> list[Run]:
     for run in history.runs.values():
         if run.compared and run.verdict != "waiting" and run.number not in comparisons:
             continue  # compared again since, perhaps in another way
-        asked = (run.program, msgspec.structs.replace(run.target, rules=""), run.comparison)
-        key = repr(asked)  # which has tables, that cannot be hashed
+        request = (run.program, msgspec.structs.replace(run.target, rules=""), run.comparison)
+        key = repr(request)  # which has tables, that cannot be hashed
         if run.verdict != "waiting" or key not in last:
             last[key] = run
     return sorted(last.values(), key=lambda run: run.number)
@@ -159,15 +159,15 @@ _LEVELS: dict[Severity, Level] = {
 
 def _failures(run: Run) -> Iterator[Diagnostic]:
     """What failed, each once: the run, frames that the program went on without, sides of a comparison. That strict
-    rules stopped a compile is told by its violations, and a cancelled run has not failed.
+    rules stopped a compile is shown by its violations, and a cancelled run has not failed.
     """
     sides = [side.failure for side in run.diff.sides] if run.diff else []
     compared = run.diff.failure if run.diff else None
-    told: dict[str, Failure] = {}
+    by_message: dict[str, Failure] = {}
     for failure in (run.failure, *(each.failure for each in run.frame_failures), *sides, compared):
         if failure is not None and failure.kind not in ("cancelled", "constraints"):
-            told.setdefault(failure.message, failure)
-    for failure in told.values():
+            by_message.setdefault(failure.message, failure)
+    for failure in by_message.values():
         file, line = failures.place_of(failure)
         message = str(failures.headline(failure))
         yield _keyed(run, _error(run, "failure", failure.kind, message, file, line, failure.hint), message)
@@ -305,12 +305,12 @@ def _stable_program(run: Run) -> str:
 def _worst_first(found: list[Diagnostic]) -> list[Diagnostic]:
     """Sorted, and each with a key of its own: what is the same at another line is the second of its kind, and so on."""
     seen: Counter[str] = Counter()
-    told = []
+    unique = []
     for each in sorted(found, key=lambda each: (each.file, each.line)):
         seen[each.key] += 1
         nth = seen[each.key]
-        told.append(each if nth == 1 else msgspec.structs.replace(each, key=f"{each.key}.{nth}"))
-    return sorted(told, key=badness)
+        unique.append(each if nth == 1 else msgspec.structs.replace(each, key=f"{each.key}.{nth}"))
+    return sorted(unique, key=badness)
 
 
 def _named(nodes: tuple[NodeId, ...]) -> str:

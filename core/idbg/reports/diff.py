@@ -1,4 +1,4 @@
-"""How does a numerical comparison read to a person, and to another program?
+"""Report a numerical comparison as text and as JSON.
 
 The JSON is that of the records in `idbg.schema.diff`, by name, with every key always there and `schema` before them.
 It is strict: null is what was not measured (or does not apply), and a figure that JSON has no number for is text:
@@ -58,11 +58,11 @@ def to_json(report: DiffReport, *, indent: int = 2) -> str:
 
 def as_json(report: DiffReport) -> dict[str, JsonValue]:
     """The same as JSON's own types."""
-    told: dict[str, JsonValue] = {"schema": SCHEMA, "blame": blame_sentence(report), **_json_object(report)}
-    told["kernels"] = _json_kernels(report)
+    json: dict[str, JsonValue] = {"schema": SCHEMA, "blame": blame_sentence(report), **_json_object(report)}
+    json["kernels"] = _json_kernels(report)
     if report.steps is not None:
-        told["steps"] = {"said": steps.sentence(report.steps, report.test), **_json_object(report.steps)}
-    return told
+        json["steps"] = {"said": steps.sentence(report.steps, report.test), **_json_object(report.steps)}
+    return json
 
 
 def _json_object(record: msgspec.Struct) -> dict[str, JsonValue]:
@@ -72,7 +72,7 @@ def _json_object(record: msgspec.Struct) -> dict[str, JsonValue]:
 
 
 def _json_kernels(report: DiffReport) -> list[JsonValue]:
-    """The launches, each with the guilty stage whose graph it computes as it should."""
+    """The launches, each with the wrong stage whose graph it computes as it should."""
     kernels: list[JsonValue] = []
     for kernel in report.kernels:
         stage = faithful_to(kernel, report)

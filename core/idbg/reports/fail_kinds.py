@@ -1,4 +1,4 @@
-"""What can somebody who does not watch ask to fail on, and which findings are that?
+"""The names that `--fail-on` takes, and the findings that each stands for.
 
 Read with every command line: it imports next to nothing.
 """

@@ -1,4 +1,4 @@
-"""What stands around a node, or in a module, of a run's graph?"""
+"""Report the part of a graph around a node, or in a module."""
 
 import difflib
 from collections.abc import Iterable, Iterator
@@ -12,11 +12,11 @@ from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
 from idbg.schema.errors import BadInput
 from idbg.schema.graphs import Graph, GraphId, Node, Part, Stage
 from idbg.schema.runs import Run
-from idbg.schema.violations import SEVERITIES, Violation
+from idbg.schema.violations import SEVERITIES
 
 SCHEMA = "idbg.graph/1"
-MOST_NODES = 200  # of a slice, those nearest to what was asked for first
-_TELLING: tuple[Stage, ...] = ("inference", "forward", "dynamo")
+MOST_NODES = 200  # of a slice, the nearest first
+_PREFERRED: tuple[Stage, ...] = ("inference", "forward", "dynamo")
 
 
 class GraphLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,7 +39,7 @@ class BrokenRule(msgspec.Struct, frozen=True):
 
 
 class NodeLine(msgspec.Struct, frozen=True, kw_only=True):
-    """A node. `distance` is in edges from the node that was asked for; null in a module. `outside` are neighbours of
+    """A node. `distance` is in edges from the requested node; null in a module. `outside` are neighbours of
     the slice that are not in it."""
 
     name: str
@@ -58,7 +58,7 @@ class NodeLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GraphSlice(msgspec.Struct, frozen=True, kw_only=True):
-    """`nodes` in the graph's order; `left_out` is how many more were asked for. With neither node nor module named,
+    """`nodes` in the graph's order; `left_out` is how many more were requested. With neither node nor module named,
     `nodes` is empty, and `graphs` and `modules` say what can be named."""
 
     schema: str = SCHEMA
@@ -75,7 +75,7 @@ class GraphSlice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def overview(run: Run) -> GraphSlice:
-    """Which graphs the run has, and which modules the most telling of them."""
+    """Which graphs the run has, and which modules the most useful of them."""
     graph = _graph(run, None, "", "") if run.graphs else None
     modules: dict[str, int] = {}
     for node in graph.nodes if graph else ():
@@ -89,11 +89,13 @@ def overview(run: Run) -> GraphSlice:
 def around(run: Run, name: str, depth: int, stage: Stage | None = None, frame: str = "") -> GraphSlice:
     """The node and what is up to `depth` edges from it, inputs and users alike. Raises BadInput for no such node."""
     graph = _graph(run, stage, frame, name)
-    users = _users(graph)
     distance, edge = {name: 0}, [name]
     for step in range(1, depth + 1):
         edge = [
-            near for far in edge for near in (*graph.by_name[far].inputs, *users.get(far, ())) if near in graph.by_name
+            near
+            for far in edge
+            for near in (*graph.by_name[far].inputs, *graph.users.get(far, ()))
+            if near in graph.by_name
         ]
         edge = [near for near in dict.fromkeys(edge) if near not in distance]
         distance |= dict.fromkeys(edge, step)
@@ -111,41 +113,41 @@ def within(run: Run, module: str, stage: Stage | None = None, frame: str = "") -
     return _slice(run, graphs[0], names, {}, module=module)
 
 
-def text(told: GraphSlice) -> Iterator[str]:
+def text(part: GraphSlice) -> Iterator[str]:
     """A node a line, with what it reads and who reads it."""
-    if told.graph is None or not (told.node or told.module):
-        yield from _overview_text(told)
+    if part.graph is None or not (part.node or part.module):
+        yield from _overview_text(part)
         return
-    what = f"{counted(told.depth, 'step')} around {told.node}" if told.node else f"module {told.module}"
-    graph = told.graph
+    what = f"{counted(part.depth, 'step')} around {part.node}" if part.node else f"module {part.module}"
+    graph = part.graph
     name = " ".join(filter(None, (graph.frame, graph.stage, graph.part)))
-    yield f"{name}: {what}, {len(told.nodes)} of {counted(graph.nodes, 'node')}"
-    width = max((len(node.name) for node in told.nodes), default=0)
-    for node in told.nodes:
-        sign = MARKS["bar"] if node.name == told.node else " "
+    yield f"{name}: {what}, {len(part.nodes)} of {counted(graph.nodes, 'node')}"
+    width = max((len(node.name) for node in part.nodes), default=0)
+    for node in part.nodes:
+        sign = MARKS["bar"] if node.name == part.node else " "
         yield f"{sign} {node.name:{width}}  {node.target}  {node.value}".rstrip()
         facts = [
             f"inputs {', '.join(node.inputs)}" if node.inputs else "",
             f"users {', '.join(node.users)}" if node.users else "",
         ]
         facts += [f"kernels {', '.join(node.kernels)}" if node.kernels else "", near_place(node.file, node.line)]
-        if said := f" {MARKS['separator']} ".join(filter(None, facts)):
-            yield f"    {said}"
+        if words := f" {MARKS['separator']} ".join(filter(None, facts)):
+            yield f"    {words}"
         for broken in node.violations:
             sign = SEVERITY_SIGNS[broken.severity]  # type: ignore[index]
             yield f"    {sign} {broken.rule}: {broken.found}, wanted {broken.wanted}"
-    if told.left_out:
-        yield f"and {told.left_out:,} more: fewer steps, or a module, are told whole"
+    if part.left_out:
+        yield f"and {part.left_out:,} more: ask for fewer steps, or for a module"
 
 
-def _overview_text(told: GraphSlice) -> Iterator[str]:
-    for graph in told.graphs:
+def _overview_text(part: GraphSlice) -> Iterator[str]:
+    for graph in part.graphs:
         name = " ".join(filter(None, (graph.frame, graph.stage, graph.part)))
         yield f"{name:28} {counted(graph.nodes, 'node'):>12}  {counted(graph.violations, 'violation')}"
-    if not told.graphs:
+    if not part.graphs:
         yield "this run has no graph"
-    if told.modules:
-        yield "modules: " + ", ".join(f"{name} ({count})" for name, count in told.modules.items())
+    if part.modules:
+        yield "modules: " + ", ".join(f"{name} ({count})" for name, count in part.modules.items())
 
 
 def _slice(
@@ -159,7 +161,7 @@ def _slice(
     depth: int = 0,
 ) -> GraphSlice:
     kept = set(names[:MOST_NODES])
-    users, provenance, broken = _users(graph), Provenance(run), _broken(run, graph.id)
+    provenance, broken = Provenance(run), _broken(run, graph.id)
     return GraphSlice(
         run=run.number,
         verdict=run.verdict,
@@ -175,7 +177,7 @@ def _slice(
                 target=each.target,
                 value=", ".join(map(str, each.tensors)),
                 inputs=each.inputs,
-                users=users.get(each.name, []),
+                users=list(graph.users.get(each.name, ())),
                 module=each.module,
                 file=each.file,
                 line=each.line,
@@ -194,13 +196,13 @@ def _slice(
 
 
 def _candidates(run: Run, stage: Stage | None, frame: str) -> list[Graph]:
-    """The graphs that may be meant, the most telling first. Raises BadInput where there is none."""
+    """The graphs that may be meant, the most useful first. Raises BadInput where there is none."""
     found = [graph for key, graph in run.graphs.items() if stage in (None, key.stage) and frame in ("", key.frame)]
     if not found:
         there = ", ".join(dict.fromkeys(f"{key.frame} {key.stage}" for key in run.graphs))
         raise BadInput("the run has no such graph", hint=f"it has {there}" if there else "no graph was captured in it")
     return sorted(
-        found, key=lambda graph: _TELLING.index(graph.id.stage) if graph.id.stage in _TELLING else len(_TELLING)
+        found, key=lambda graph: _PREFERRED.index(graph.id.stage) if graph.id.stage in _PREFERRED else len(_PREFERRED)
     )
 
 
@@ -217,33 +219,21 @@ def _graph(run: Run, stage: Stage | None, frame: str, name: str) -> Graph:
 
 def _near(name: str, there: Iterable[str]) -> str:
     near = difflib.get_close_matches(name, list(dict.fromkeys(there)), 3, cutoff=0.4)
-    return f"did you mean {' or '.join(near)}?" if near else "without a name, its graphs and modules are told"
+    return f"did you mean {' or '.join(near)}?" if near else "without a name, its graphs and modules are listed"
 
 
 def _is_in(node: Node, module: str) -> bool:
     return node.module == module or node.module.startswith(f"{module}.")
 
 
-def _users(graph: Graph) -> dict[str, list[str]]:
-    users: dict[str, list[str]] = {}
-    for node in graph.nodes:
-        for name in dict.fromkeys(node.inputs):
-            users.setdefault(name, []).append(node.name)
-    return users
-
-
 def _broken(run: Run, graph: GraphId) -> dict[str, list[BrokenRule]]:
-    found: dict[str, list[Violation]] = {}
-    for violation in run.violations:
-        if violation.node.graph == graph:
-            found.setdefault(violation.node.name, []).append(violation)
-    return {
-        name: [
-            BrokenRule(each.rule, each.severity, each.found, each.wanted)
-            for each in sorted(some, key=lambda each: SEVERITIES.index(each.severity))
-        ]
-        for name, some in found.items()
-    }
+    """Node -> the rules that it breaks, the severest first."""
+    found: dict[str, list[BrokenRule]] = {}
+    mine = (violation for violation in run.violations if violation.node.graph == graph)
+    for each in sorted(mine, key=lambda each: SEVERITIES.index(each.severity)):
+        rule = BrokenRule(each.rule, each.severity, each.found, each.wanted)
+        found.setdefault(each.node.name, []).append(rule)
+    return found
 
 
 def _lines(run: Run) -> list[GraphLine]:

@@ -1,4 +1,4 @@
-"""How does a run read to another program? The schema is documented in docs/json-schema.md.
+"""Write a run as JSON. docs/json-schema.md documents the keys.
 
 Every key is always there, so that a reader needs no defaults; values that are not known are null or empty.
 """
@@ -16,20 +16,9 @@ from idbg.schema.decisions.dynamo import GraphBreak
 from idbg.schema.graphs import Dim, Frame, Graph, Node, NodeId, Part, Stage, TensorMeta, hint_of
 from idbg.schema.programs import Failure, Program, Target, Verdict
 from idbg.schema.runs import Numbers, Run
+from idbg.schema.violations import Violation
 
 SCHEMA = "idbg.run/1"
-
-
-class ProgramReport(Program, frozen=True, omit_defaults=False):
-    """A Program with every key written."""
-
-
-class TargetReport(Target, frozen=True, omit_defaults=False):
-    """A Target with every key written."""
-
-
-class ErrorReport(Failure, frozen=True, omit_defaults=False):
-    """A Failure with every key written."""
 
 
 class TensorReport(msgspec.Struct, frozen=True):
@@ -137,7 +126,7 @@ class FrameFailureReport(msgspec.Struct, frozen=True):
     """A frame that did not compile although the program went on."""
 
     frame: str
-    error: ErrorReport
+    error: Failure
 
 
 class RecompileReport(msgspec.Struct, frozen=True):
@@ -152,12 +141,12 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True):
 
     schema: str = SCHEMA
     run: int
-    program: ProgramReport
-    target: TargetReport
+    program: Program
+    target: Target
     verdict: Verdict
     said: str
     numbers: Numbers = "not compared"
-    error: ErrorReport | None
+    error: Failure | None
     seconds: float
     phases: dict[str, float]
     frames: list[FrameReport]
@@ -178,19 +167,19 @@ def run_report(run: Run) -> RunReport:
     own = of_run(run)
     return RunReport(
         run=run.number,
-        program=ProgramReport(**msgspec.structs.asdict(run.program)),
-        target=TargetReport(**msgspec.structs.asdict(run.target)),
+        program=run.program,
+        target=run.target,
         verdict=run.verdict,
         said=verdict_words(run),
         numbers=run.numbers,
-        error=_error(run.failure) if run.failure else None,
+        error=run.failure,
         seconds=run.seconds,
         phases=run.phases,
         frames=_frames(run),
-        frame_failures=[FrameFailureReport(failed.frame, _error(failed.failure)) for failed in run.frame_failures],
+        frame_failures=[FrameFailureReport(failed.frame, failed.failure) for failed in run.frame_failures],
         backwards_idle=list(run.backwards_idle),
         exit_status=run.exit_status,
-        violations=_violations(run),
+        violations=list(map(violation_report, run.violations)),
         breaks=list(run.breaks),
         recompiles=[RecompileReport(event.frame, event.reason) for event in run.recompiles],
         peak_bytes=max((memory_profile(graph).peak_bytes for graph in lowered(run, "aten")), default=None),
@@ -208,10 +197,6 @@ def encode(report: object, *, indent: int = 2) -> bytes:
 def decode(text: bytes) -> RunReport:
     """A report again, from what `encode` wrote. Raises msgspec.DecodeError if it is none."""
     return msgspec.json.decode(text, type=RunReport)
-
-
-def _error(failure: Failure) -> ErrorReport:
-    return ErrorReport(**msgspec.structs.asdict(failure))
 
 
 def _frames(run: Run) -> list[FrameReport]:
@@ -292,21 +277,8 @@ def _kernel(kernel: Kernel) -> KernelReport:
     )
 
 
-def _violations(run: Run) -> list[ViolationReport]:
-    return [
-        ViolationReport(
-            rule=violation.rule,
-            severity=violation.severity,
-            frame=violation.node.graph.frame,
-            stage=violation.node.graph.stage,
-            part=violation.node.graph.part,
-            node=violation.node.name,
-            found=violation.found,
-            wanted=violation.wanted,
-            fix=violation.fix,
-            source=violation.source,
-            file=violation.file,
-            line=violation.line,
-        )
-        for violation in run.violations
-    ]
+def violation_report(violation: Violation) -> ViolationReport:
+    """One violation, with its graph's keys beside its own."""
+    graph = violation.node.graph
+    own = {name: getattr(violation, name) for name in Violation.__struct_fields__ if name != "node"}
+    return ViolationReport(frame=graph.frame, stage=graph.stage, part=graph.part, node=violation.node.name, **own)

@@ -1,4 +1,4 @@
-"""Which code did the compiler write for a kernel, and which nodes does it compute?"""
+"""Report the code that the compiler wrote for a kernel, and the nodes that it computes."""
 
 import difflib
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ class KernelLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KernelSource(msgspec.Struct, frozen=True, kw_only=True):
-    """`kernels` are all of the run; `kernel` the one that was asked for, and `source` its code ("" of an extern op)."""
+    """`kernels` are all of the run; `kernel` the requested one, and `source` its code ("" of an extern op)."""
 
     schema: str = SCHEMA
     run: int
@@ -48,20 +48,20 @@ def kernel_source(run: Run, name: str = "") -> KernelSource:
     return KernelSource(run=run.number, kernels=lines, kernel=_line(found), source=found.source)
 
 
-def text(told: KernelSource) -> Iterator[str]:
+def text(report: KernelSource) -> Iterator[str]:
     """The code, under a line that says whose it is; or a line for each kernel."""
-    if told.kernel is None:
-        width = max((len(line.name) for line in told.kernels), default=0)
-        for line in told.kernels:
+    if report.kernel is None:
+        width = max((len(line.name) for line in report.kernels), default=0)
+        for line in report.kernels:
             yield f"{line.name:{width}}  {line.language}  {counted(len(line.nodes), 'node')}: {', '.join(line.nodes)}"
-        if not told.kernels:
+        if not report.kernels:
             yield "this run has no kernels"
         return
-    kernel = told.kernel
+    kernel = report.kernel
     yield f"{kernel.name}: {kernel.language}, {kernel.frame} {kernel.part}".rstrip()
     yield f"computes {', '.join(kernel.nodes) or 'nothing that is known'}; launched in the wrapper's {_where(kernel)}"
     yield ""
-    yield told.source or "an extern op: it has no source of its own"
+    yield report.source or "an extern op: it has no source of its own"
 
 
 def _where(kernel: KernelLine) -> str:

@@ -1,9 +1,9 @@
-"""How do a session, a run, a comparison and a benchmark show themselves in a notebook? By the page's own templates.
+"""Show sessions, runs, comparisons and benchmarks in a notebook, by the page's own templates.
 
-What is imported here knows no template: those are loaded when the first record is drawn.
+What is imported here knows no template: `fragments` is loaded when the first record is shown.
 """
 
-from collections.abc import Sequence
+from importlib import import_module
 
 from idbg.schema import html_repr
 from idbg.schema.bench import Row, Rows
@@ -15,44 +15,25 @@ from idbg.schema.runs import History, Run
 def of_history(history: History, name: str = "", folder: str = "") -> str:
     """A session: its runs, what is wrong, what was measured, its repros."""
     from idbg.reports.documents import SessionData
-    from idbg.reports.documents.html import fragments
 
-    return fragments.of_session(SessionData(name, history, folder))
-
-
-def of_run(run: Run) -> str:
-    """A run: what is wrong; its violations, numbers, breaks and time unfold."""
-    from idbg.reports.documents.html import fragments
-
-    return fragments.of_run(run)
+    return _fragment("session", SessionData(name, history, folder))
 
 
 def of_diff(report: DiffReport) -> str:
     """A comparison, with its tables and charts."""
-    from idbg.reports.documents.html import fragments
-
-    return fragments.of_diff(report)
+    return _fragment("diff", report)
 
 
-def of_rows(rows: Sequence[Row]) -> str:
-    """Benchmark rows, with every sample."""
-    from idbg.reports.documents.html import fragments
-
-    return fragments.of_rows(list(rows))
-
-
-def of_kernels(times: KernelTimes) -> str:
-    """What each kernel of a program takes."""
-    from idbg.reports.documents.html import fragments
-
-    return fragments.of_kernels(times)
+def _fragment(kind: str, record: object) -> str:
+    html: str = getattr(import_module("idbg.reports.documents.html.fragments"), f"of_{kind}")(record)
+    return html
 
 
 def register() -> None:
-    """Have the records drawn."""
+    """Register how the records are shown."""
     html_repr.register(History, of_history)
-    html_repr.register(Run, of_run)
+    html_repr.register(Run, lambda run: _fragment("run", run))
     html_repr.register(DiffReport, of_diff)
-    html_repr.register(Rows, of_rows)
-    html_repr.register(Row, lambda row: of_rows([row]))
-    html_repr.register(KernelTimes, of_kernels)
+    html_repr.register(Rows, lambda rows: _fragment("rows", rows))
+    html_repr.register(Row, lambda row: _fragment("rows", [row]))
+    html_repr.register(KernelTimes, lambda times: _fragment("kernels", times))

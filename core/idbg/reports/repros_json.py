@@ -1,4 +1,4 @@
-"""How do a repro, and a search for a smaller one, read to another program? docs/json-schema.md has the keys.
+"""Write repros and minifications as JSON. docs/json-schema.md documents the keys.
 
 Every key is always there; what is not known is null, "" or an empty list.
 """
@@ -7,8 +7,8 @@ from typing import Literal
 
 import msgspec
 
-from idbg.reports.json import ErrorReport, ProgramReport, TargetReport
 from idbg.schema import strict_json
+from idbg.schema.programs import Failure, Program, Target
 from idbg.schema.repros import OtherFailure
 from idbg.schema.runs import Run
 from idbg.schema.session_repros import SessionRepro
@@ -74,7 +74,7 @@ class ReproReport(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     at: float
     stopped: bool
-    error: ErrorReport | None
+    error: Failure | None
     found: FoundReport | None
 
 
@@ -82,8 +82,8 @@ class MinifyReport(msgspec.Struct, frozen=True, kw_only=True):
     """`idbg minify`: the program, the target, and the search; `repro` is null where nothing fails."""
 
     schema: str
-    program: ProgramReport
-    target: TargetReport
+    program: Program
+    target: Target
     verdict: str
     repro: ReproReport | None
 
@@ -107,8 +107,8 @@ class ReprosReport(msgspec.Struct, frozen=True, kw_only=True):
     """`idbg repro`: a session's violations and repros, or, with `repro`, the one that was written."""
 
     schema: str
-    program: ProgramReport
-    target: TargetReport
+    program: Program
+    target: Target
     violations: list[NumberedViolation]
     repros: list[ReproReport]
     repro: ReproReport | None
@@ -118,8 +118,8 @@ def minify_report(run: Run, repro: SessionRepro | None) -> MinifyReport:
     """The report of a search in a run; of None, that nothing fails."""
     return MinifyReport(
         schema=MINIFY,
-        program=ProgramReport(**msgspec.structs.asdict(run.program)),
-        target=TargetReport(**msgspec.structs.asdict(run.target)),
+        program=run.program,
+        target=run.target,
         verdict=run.verdict,
         repro=None if repro is None else repro_report(repro),
     )
@@ -129,8 +129,8 @@ def repros_report(run: Run, repros: list[SessionRepro], repro: SessionRepro | No
     """The report of a session whose last run this is."""
     return ReprosReport(
         schema=REPROS,
-        program=ProgramReport(**msgspec.structs.asdict(run.program)),
-        target=TargetReport(**msgspec.structs.asdict(run.target)),
+        program=run.program,
+        target=run.target,
         violations=[_violation(number, each) for number, each in enumerate(run.violations, 1)],
         repros=[repro_report(each) for each in repros],
         repro=None if repro is None else repro_report(repro),
@@ -156,7 +156,7 @@ def repro_report(repro: SessionRepro) -> ReproReport:
         seconds=repro.seconds,
         at=repro.at,
         stopped=repro.stopped,
-        error=None if repro.failure is None else ErrorReport(**msgspec.structs.asdict(repro.failure)),
+        error=repro.failure,
         found=_found(repro),
     )
 

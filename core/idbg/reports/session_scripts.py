@@ -1,4 +1,4 @@
-"""What stands in a script that a session's records name, if it is the session's own?
+"""Read a script that a session's records name, if it lies in the session's folder.
 
 A report is handed to others, and records may come from anybody: only what lies in the session's folder is read,
 whatever path a record names, through no link that leads out of it, and nothing but a regular file of a size that can be

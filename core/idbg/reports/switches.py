@@ -1,4 +1,4 @@
-"""How are the settings that can be flipped told, as text and as JSON?"""
+"""Report the settings that can be flipped, as text and as JSON."""
 
 import textwrap
 from collections.abc import Iterable, Iterator

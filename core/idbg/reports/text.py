@@ -70,7 +70,7 @@ def decision_counts(run: Run) -> str:
         counted(len(run.frames), "frame"),
         f"{counted(len(run.decided.skips), 'function')} left alone",
         counted(guards, "guard"),
-        f"{hits.count('hit')} of {len(hits)} found in caches" if hits else "no cache was asked",
+        f"{hits.count('hit')} of {len(hits)} found in caches" if hits else "no cache was used",
         f"{elapsed(run.seconds)} in all",
     ]
     return ", ".join(parts)

@@ -16,7 +16,7 @@ Float64On = Literal["auto", "cpu"]
 """Where a comparison's float64 is computed: on the program's device where that can, or on the CPU."""
 
 
-class Program(msgspec.Struct, frozen=True, omit_defaults=True):
+class Program(msgspec.Struct, frozen=True):
     """What the user wants compiled: a file, or a module with `module`; `name` is a function in it ("" = find out).
 
     Of a test the name begins with a colon, so that its label is what pytest calls it: FILE.py::TEST.
@@ -47,7 +47,7 @@ OUR_BACKENDS = ("aot", "mock", "inductor", "eager", "aoti")
 """Names that no other package's backend can take."""
 
 
-class Target(msgspec.Struct, frozen=True, omit_defaults=True):
+class Target(msgspec.Struct, frozen=True):
     """What it is compiled for. `device` "" means where the program puts itself; `rules` is the accelerator's TOML text;
     `dynamic` is torch.compile's; `options` are Inductor config overrides, name -> value, or what the backend
     `options_for` takes (`idbg.config.options.family`). `float64` says where comparisons compute in it.
@@ -89,7 +89,7 @@ class LoweredNode(msgspec.Struct, frozen=True):
     line: int = 0
 
 
-class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
+class Failure(msgspec.Struct, frozen=True):
     """Why something did not work. `kind` says whose it is; `traceback` is kept only where it is the user's own code or
     torch's; `repro` is the path of a script that was written to show it again; `crash` says where it was, if a
     process or a kernel crashed; `lowering` is the node that was being lowered, if one was.

@@ -19,7 +19,7 @@ from idbg.config import places
 from idbg.format.amounts import counted
 from idbg.format.file_names import from_here
 from idbg.reports import baseline
-from idbg.reports.baseline import Baseline, Looked
+from idbg.reports.baseline import Baseline, Checked
 from idbg.reports.diagnostics import Diagnostic, of_history
 from idbg.reports.documents import SessionData, document, formats, together, write
 from idbg.reports.fail_kinds import KINDS, findings_of
@@ -134,7 +134,7 @@ class RunReport:
             looked = self._looked(told)
             if self.update:
                 known = baseline.updated(told.found, looked, known)
-            verdict = baseline.judged(told.found, looked, known)
+            verdict = baseline.compared_with(told.found, looked, known)
             self._new += [(told.test, found, count) for found, count in verdict.new]
             if verdict.fewer:
                 gone = counted(len(verdict.fewer), "finding")
@@ -143,8 +143,8 @@ class RunReport:
             baseline.write(self.path, known)
             self._notes.append(f"{self.path} is written: {counted(len(known.known), 'entry')}")
 
-    def _looked(self, told: TestResult) -> Looked:
-        return Looked(told.program, self.kinds, accelerators=told.accelerators, whole=told.whole)
+    def _looked(self, told: TestResult) -> Checked:
+        return Checked(told.program, self.kinds, accelerators=told.accelerators, whole=told.whole)
 
     def _write(self) -> None:
         """The report in each format. Raises OutputError."""

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from idbg.reports import baseline
-from idbg.reports.baseline import NOTHING_KNOWN, Looked, judged, updated
+from idbg.reports.baseline import NOTHING_KNOWN, Checked, compared_with, updated
 from idbg.reports.diagnostics import Diagnostic, diagnostics
 from idbg.schema.errors import BadInput, OutputError
 from idbg.schema.programs import Program
@@ -23,24 +23,24 @@ def found_in(name: str) -> list[Diagnostic]:
     return diagnostics(last)
 
 
-def looked(program: str = "a.py", kinds: frozenset[str] = ALL, accelerator: str = "mock", **others: object) -> Looked:
-    return Looked(program, kinds, accelerators=(accelerator,), **others)  # type: ignore[arg-type]
+def looked(program: str = "a.py", kinds: frozenset[str] = ALL, accelerator: str = "mock", **others: object) -> Checked:
+    return Checked(program, kinds, accelerators=(accelerator,), **others)  # type: ignore[arg-type]
 
 
 def test_what_is_known_is_not_new_also_where_its_lines_have_moved() -> None:
     found = found_in("breaking")
     known = updated(found, looked(), NOTHING_KNOWN)
-    assert judged(found, looked(), NOTHING_KNOWN).new == tuple((each, each.count) for each in found)
+    assert compared_with(found, looked(), NOTHING_KNOWN).new == tuple((each, each.count) for each in found)
     moved = [msgspec.structs.replace(each, line=each.line + 40) for each in found]
-    assert judged(moved, looked(), known) == ((), len(found), ())
+    assert compared_with(moved, looked(), known) == ((), len(found), ())
 
 
 def test_known_twice_and_now_three_times_is_one_new_and_once_is_one_fewer() -> None:
     (found,) = [each for each in found_in("breaking") if each.kind == "break" and each.count == 2]
     known = updated([found], looked(), NOTHING_KNOWN)
     more = msgspec.structs.replace(found, count=3)
-    assert judged([more], looked(), known).new == ((more, 1),)
-    verdict = judged([msgspec.structs.replace(found, count=1)], looked(), known)
+    assert compared_with([more], looked(), known).new == ((more, 1),)
+    verdict = compared_with([msgspec.structs.replace(found, count=1)], looked(), known)
     assert not verdict.new and [(each.key, count) for each, count in verdict.fewer] == [
         (found.key.partition(".")[0], 1)
     ]
@@ -53,14 +53,14 @@ def test_two_places_with_one_key_are_counted_together() -> None:
     known = updated(found, looked(), NOTHING_KNOWN)
     assert len(known.known) == len(set(keys))
     assert sum(each.count for each in known.known) == sum(each.count for each in found)
-    assert not judged(reversed(found), looked(), known).new
+    assert not compared_with(reversed(found), looked(), known).new
 
 
 def test_what_is_gone_is_told_and_an_update_takes_it_out() -> None:
     found = found_in("breaking")
     known = updated(found, looked(), NOTHING_KNOWN)
     left = [each for each in found if each.kind != "recompile"]
-    gone = judged(left, looked(), known).fewer
+    gone = compared_with(left, looked(), known).fewer
     assert {(each.kind, count) for each, count in gone} == {("recompile", 0)} and len(gone) == len(found) - len(left)
     assert "recompile" not in {each.kind for each in updated(left, looked(), known).known}
 
@@ -69,7 +69,7 @@ def test_a_run_that_did_not_come_to_its_end_takes_nothing_out() -> None:
     found = found_in("breaking")
     known = updated(found, looked(), NOTHING_KNOWN)
     cut = looked(whole=False)
-    assert judged([], cut, known).fewer == ()
+    assert compared_with([], cut, known).fewer == ()
     assert updated(found[:1], cut, known) == known
 
 
@@ -77,10 +77,10 @@ def test_a_run_that_did_not_come_to_its_end_takes_nothing_out() -> None:
     "elsewhere",
     [looked("b.py"), looked(accelerator="npu.toml"), looked(stage="dynamo"), looked(kinds=frozenset({"mismatch"}))],
 )
-def test_nothing_is_said_of_what_nobody_looked_for(elsewhere: Looked) -> None:
+def test_nothing_is_said_of_what_nobody_looked_for(elsewhere: Checked) -> None:
     violations = [each for each in found_in("attention") if each.kind == "violation"]
     known = updated(violations, looked(), NOTHING_KNOWN)
-    assert judged([], elsewhere, known).fewer == ()
+    assert compared_with([], elsewhere, known).fewer == ()
     assert updated([], elsewhere, known) == known
 
 
@@ -88,8 +88,8 @@ def test_an_accelerator_and_a_program_know_only_their_own() -> None:
     found = [each for each in found_in("attention") if each.kind == "violation"]
     known = updated(found, looked(), NOTHING_KNOWN)
     other = [msgspec.structs.replace(each, accelerator="npu.toml") for each in found]
-    assert judged(other, looked(accelerator="npu.toml"), known).new
-    assert judged(found, looked("b.py"), known).new
+    assert compared_with(other, looked(accelerator="npu.toml"), known).new
+    assert compared_with(found, looked("b.py"), known).new
     both = updated(other, looked(accelerator="npu.toml"), known)
     assert {each.target for each in both.known} == {"mock", "npu.toml"}
 

@@ -93,7 +93,7 @@ def test_a_rule_about_graphs_that_are_not_checked_is_named() -> None:
     (aten,), (dynamo,) = (checked(ONE_STAGE, level=level).accelerators for level in ("aten", "dynamo"))
     assert (aten.verdict, [rule.name for rule in aten.not_asked]) == ("accept", ["dtype"])
     assert (dynamo.verdict, dynamo.not_asked) == ("reject", [])
-    assert any("not asked: a0: dtype" in line for line in check_text.check_report(checked(ONE_STAGE)))
+    assert any("not checked: a0: dtype" in line for line in check_text.check_report(checked(ONE_STAGE)))
 
 
 def test_padding_and_partitions_are_summed_over_all_graphs() -> None:

@@ -1,4 +1,4 @@
-"""How is a whole session handed, as one file, to somebody who was not there? One format a module.
+"""Write a whole session as one file: one format a module.
 
 A module here has ABOUT (a few words), SUFFIXES (of file names, the first is the usual one) and `render`.
 """
@@ -40,7 +40,7 @@ class Document(Protocol):
     SUFFIXES: tuple[str, ...]
 
     def render(self, session: SessionData) -> bytes:
-        """The file's content. Raises BadInput where this format cannot tell such a session."""
+        """The file's content. Raises BadInput where this format cannot hold such a session."""
 
 
 @cache

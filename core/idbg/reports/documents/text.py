@@ -1,4 +1,4 @@
-"""How does a whole session read as plain text?"""
+"""Write a session as plain text."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ from idbg.format.plain_text import plain
 from idbg.reports.documents import SessionData
 from idbg.reports.text import run_report
 
-ABOUT = "plain text, each run as idbg run tells it"
+ABOUT = "plain text, each run as idbg run reports it"
 SUFFIXES = (".txt",)
 
 

@@ -1,4 +1,4 @@
-"""How is a session told to somebody who was not there: as one page that opens anywhere, without a network?"""
+"""Write a session as one HTML page that opens anywhere, without a network."""
 
 from idbg.reports.documents import SessionData
 
@@ -7,7 +7,7 @@ SUFFIXES = (".html", ".htm")
 
 
 def render(session: SessionData) -> bytes:
-    """The whole page, UTF-8: what `sections/` has to say, our CSS and JavaScript, and nothing that is fetched."""
+    """The whole page, UTF-8: the sections, our CSS and JavaScript, and nothing that is fetched."""
     from idbg.reports.documents.html.page import page
 
     return page(session).encode()

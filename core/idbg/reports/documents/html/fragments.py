@@ -1,4 +1,4 @@
-"""How does a piece of the page stand in somebody else's, a notebook's: with its own style, and no address of ours?"""
+"""Write pieces of the page for a notebook: with their own style, and without the page's addresses."""
 
 import re
 from collections.abc import Iterator

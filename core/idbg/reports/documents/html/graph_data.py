@@ -85,7 +85,7 @@ class GraphData(msgspec.Struct, kw_only=True):
 
 
 class FileData(msgspec.Struct):
-    """A file of the user's: how it is said, and its part of addresses."""
+    """A file of the user's: its short name, and its part of addresses."""
 
     short: str
     address: str

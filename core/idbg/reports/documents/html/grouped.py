@@ -1,4 +1,4 @@
-"""Into which groups, small enough to be drawn and read, does a graph fall: by modules, and in parts where one is large?
+"""Divide a graph into groups that are small enough to draw: by modules, and large ones into parts.
 
 A group's items are nodes (their index) and groups (`~index`), in the graph's order: lines between them never go back.
 """

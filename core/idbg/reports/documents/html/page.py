@@ -1,4 +1,4 @@
-"""What stands around the sections: the head, the policy that lets nothing in or out, the navigation, the search?"""
+"""Fill the page around the sections: head, content security policy, navigation, search."""
 
 from markupsafe import Markup
 

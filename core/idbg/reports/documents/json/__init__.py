@@ -1,4 +1,4 @@
-"""How does a whole session read to another program? docs/json-schema.md tells it, `schema` has it as a JSON Schema."""
+"""Write a session as JSON. docs/json-schema.md documents it, `schema` has it as a JSON Schema."""
 
 import msgspec
 

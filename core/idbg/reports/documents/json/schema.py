@@ -1,4 +1,4 @@
-"""What is valid as the JSON report of a session? A JSON Schema, made from the records that the report is made of.
+"""The JSON Schema of a session's JSON report, made from the records of the report.
 
 It is shipped as SHIPPED, so that it can be read without running anything. `python -m
 idbg.reports.documents.json.schema` writes it anew.
@@ -68,7 +68,7 @@ def _any_number_may_be_null(value: object) -> object:
 def _of_diff() -> Schema:
     """The records of a comparison: every key is there, and a number that JSON has none for is text."""
     _, records = msgspec.json.schema_components([DiffReport], ref_template=f"#/$defs/{_DIFF}{{name}}")
-    told: Schema = {}
+    schemas: Schema = {}
     for name, record in records.items():
         held = _any_number_may_be_text(record)
         assert isinstance(held, dict)
@@ -76,8 +76,8 @@ def _of_diff() -> Schema:
             properties = _properties(held)
             held["required"] = [*properties, *_ADDED.get(name, {})]
             properties.update(_ADDED.get(name, {}) | _SOMETIMES.get(name, {}))
-        told[f"{_DIFF}{name}"] = held
-    return told
+        schemas[f"{_DIFF}{name}"] = held
+    return schemas
 
 
 def _any_number_may_be_text(value: object) -> object:

@@ -1,8 +1,8 @@
-"""How does a session read as JUnit XML, which every CI shows as tests?
+"""Write a session as JUnit XML, which every CI shows as tests.
 
 A suite for each run, a case for each thing that was looked at: that it compiles, that the numbers agree, that no graph
 breaks and nothing is compiled again, and each rule of the accelerator. A case fails by what is an error; what is a
-warning or a note is told in its output, so that a rule that only costs something turns no build red. What was not
+warning or a note is in its output, so that a rule that only costs something turns no build red. What was not
 looked at is skipped, with why. A session that is not whole is an error in a suite of its own.
 """
 

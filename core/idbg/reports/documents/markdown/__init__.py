@@ -1,4 +1,4 @@
-"""How does a session read in an issue or a pull request?
+"""Write a session as Markdown for an issue or a pull request.
 
 The verdict, what was found, how to have it again, and the details folded: never more than GitHub takes of a comment.
 """
@@ -35,7 +35,7 @@ _BADNESS = [
 
 
 def render(session: SessionData) -> bytes:
-    """The text, at most MOST characters of it; what is left out is said at its end."""
+    """The text, at most MOST characters of it; what is left out is listed at its end."""
     runs = last_runs(session.history)
     found = of_history(session.history)
     parts = [
@@ -47,9 +47,7 @@ def render(session: SessionData) -> bytes:
     ]
     left_out = []
     for title, text in _details(session, runs):
-        room = (
-            MOST - sum(len(part) + 2 for part in parts) - len(title) - 500
-        )  # for the fold and what is said at the end
+        room = MOST - sum(len(part) + 2 for part in parts) - len(title) - 500  # for the fold and the end
         if room < _LEAST_FOLDED:
             left_out.append(title)
             continue
@@ -158,6 +156,6 @@ def _details(session: SessionData, runs: list[Run]) -> Iterator[tuple[str, str]]
         which = f", run {run.number}" if len(runs) > 1 else ""
         if run.diff is not None:
             yield f"Where the numbers differ{which}", diff.summary(run.diff)
-        yield f"The run as <code>idbg run</code> tells it{which}", "\n".join(run_report(run))
+        yield f"The run as <code>idbg run</code> reports it{which}", "\n".join(run_report(run))
     if session.history.rows:
         yield "Benchmarks", as_text(bench.view(session.history.rows))

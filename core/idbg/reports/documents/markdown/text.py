@@ -1,7 +1,7 @@
-"""How is a text of strangers written in Markdown, so that GitHub shows it as it is?
+"""Write untrusted text in Markdown, so that GitHub shows it as it is.
 
 Everything that comes of a program is code: in it there are no links, no HTML, no references to issues, and nobody is
-told of a decorator that is named like them (`@torch`).
+notified by a decorator that is named like them (`@torch`).
 """
 
 import re
@@ -24,7 +24,7 @@ def code(text: str, most: int = 200, *, cell: bool = False) -> str:
 
 
 def block(text: str, language: str = "", most: int = 20_000) -> str:
-    """The text as a block of code, at most so many characters of it; how many lines are left out is said."""
+    """The text as a block of code, at most so many characters of it; how many lines are left out is added."""
     lines = [line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}…" for line in plain(text).split("\n")]
     kept: list[str] = []
     length = 0

@@ -1,4 +1,4 @@
-"""How does a session read as SARIF 2.1.0, which GitHub shows on the lines of a pull request?
+"""Write a session as SARIF 2.1.0, which GitHub shows on the lines of a pull request.
 
 One analysis, with a rule for each kind of thing that was found, and its results the worst first.
 """
@@ -122,7 +122,7 @@ def _rule_id(found: Diagnostic) -> str:
 def _rule(name: str, found: Diagnostic) -> Rule:
     title, explained = _ABOUT[found.kind]
     rule = one_line(found.rule, _MOST_TITLE)
-    said = f"{title}: {rule}" if found.kind in ("violation", "break") else title
+    short = f"{title}: {rule}" if found.kind in ("violation", "break") else title
     help_lines = [explained]
     if found.accelerator:
         help_lines.append(f"The rule is {rule} of the accelerator {one_line(found.accelerator, _MOST_TITLE)}.")
@@ -132,7 +132,7 @@ def _rule(name: str, found: Diagnostic) -> Rule:
     return Rule(
         id=name,
         name=_camel(found.kind, rule),
-        short_description=Message(text=one_line(said, _MOST_TEXT)),
+        short_description=Message(text=one_line(short, _MOST_TEXT)),
         full_description=Message(text=one_line(explained, _MOST_TEXT)),
         help=Message(text="\n\n".join(help_lines)),
         default_configuration=Configuration(level=found.level),
@@ -192,9 +192,9 @@ def _logical(node: NodeId) -> LogicalLocation:
 
 def _invocation(runs: list[Run], left_out: list[Diagnostic], missing: list[str]) -> Invocation:
     """Whether there were runs, each came to its end and is here as a whole, and what else is to be known."""
-    said = [one_line(text, _MOST_TEXT) for text in missing[:_MOST_MISSING]]
-    said += [] if runs else ["no program was run: nothing was looked at"]
-    notes = [Notification(level="warning", message=Message(text=text)) for text in said]
+    texts = [one_line(text, _MOST_TEXT) for text in missing[:_MOST_MISSING]]
+    texts += [] if runs else ["no program was run: nothing was checked"]
+    notes = [Notification(level="warning", message=Message(text=text)) for text in texts]
     if left_out:
         levels = Counter(each.level for each in left_out)
         words = ", ".join(counted(number, level) for level, number in levels.items())
@@ -202,7 +202,7 @@ def _invocation(runs: list[Run], left_out: list[Diagnostic], missing: list[str])
         notes.append(Notification(level="warning", message=Message(text=text + "The JSON report has all of them.")))
     unfinished = [run for run in runs if run.verdict == "waiting"]
     for run in unfinished:
-        text = f"run {run.number} of {one_line(run.program.label)} did not come to its end: what it had by then is told"
+        text = f"run {run.number} of {one_line(run.program.label)} did not come to its end: what it had by then is here"
         notes.append(Notification(level="warning", message=Message(text=text)))
     broken = [run for run in runs if run.failure is not None and run.failure.kind in ("idbg", "worker", "input")]
     successful = bool(runs) and not (unfinished or broken or missing)

@@ -1,4 +1,4 @@
-"""What does a SARIF 2.1.0 log look like as data? Those of its objects that we write, held against its schema by a test.
+"""The objects of a SARIF 2.1.0 log that idbg writes; a test checks them against its schema.
 
 https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html has the meaning of each.
 """
@@ -105,7 +105,7 @@ class Driver(_Object, frozen=True, kw_only=True):
 
 
 class Tool(_Object, frozen=True, kw_only=True):
-    """The program that found it, and its plug-ins, of which we tell nothing."""
+    """The program that found it, without its plug-ins."""
 
     driver: Driver
 

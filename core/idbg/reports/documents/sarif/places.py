@@ -1,4 +1,4 @@
-"""Where is a file of the user's, as a URI that a pull request can show?
+"""Locate the user's files as URIs that a pull request can show.
 
 GitHub shows a result on the lines of files of the repository, named relative to its root, and takes no result without
 such a line. What is known of another file, or of no line, stands at the program's first line, and says where it is.

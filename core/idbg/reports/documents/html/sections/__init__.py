@@ -1,7 +1,7 @@
-"""What does the page tell, in which order?
+"""The sections of the page, in their order.
 
-Each module here tells one thing: it has `TITLE`, `ANCHOR` (the section's id in the page) and `section(session)`, which
-fills a template of `../templates/` and gives its Markup, or None where there is nothing to tell.
+Each module here is one section: it has `TITLE`, `ANCHOR` (the section's id in the page) and `section(session)`, which
+fills a template of `../templates/` and gives its Markup, or None where there is nothing to show.
 
 A template has the filters and functions of `../templating.py`, and `../templates/macros.html` for tables, details,
 places and links. Everything is escaped, unless it is Markup. The page's policy lets in no `style="..."` attribute:
@@ -44,7 +44,7 @@ class Section(Protocol):
     ANCHOR: str
 
     def section(self, session: SessionData) -> Markup | None:
-        """What is between its heading and the next section; None where there is nothing to tell."""
+        """What is between its heading and the next section; None where there is nothing to show."""
         ...
 
 
@@ -58,7 +58,7 @@ class Filled:
 
 
 def of(session: SessionData) -> Iterator[Filled]:
-    """The sections that have something to tell of it."""
+    """The sections that have something to show."""
     for name in ORDER:
         module = cast(Section, import_module(f"{__name__}.{name}"))
         body = module.section(session)

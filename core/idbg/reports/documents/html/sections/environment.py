@@ -1,4 +1,4 @@
-"""With which versions, on which device, for which target and under which rules was it?"""
+"""Show the versions, devices, targets and rules of the session."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime

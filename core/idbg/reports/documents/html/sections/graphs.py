@@ -1,4 +1,4 @@
-"""What was compiled: each graph as a tree of the user's modules, drawn, searched, and linked with kernels and lines?"""
+"""Show each graph as a tree of the user's modules, drawn, searchable, and linked with kernels and lines."""
 
 from collections import Counter
 

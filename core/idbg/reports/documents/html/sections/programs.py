@@ -1,4 +1,4 @@
-"""What was compiled, for what, and how did each run go?"""
+"""Show each run: its program, its target, and its report."""
 
 from markupsafe import Markup
 
@@ -16,12 +16,12 @@ MOST = 20_000  # characters of a stream: its end
 
 
 def section(session: SessionData) -> Markup | None:
-    """Each run as `idbg run` tells it."""
+    """Each run as `idbg run` reports it."""
     runs = list(session.history.runs.values())
     if not runs:
         return None
-    told_runs = [(run, headline(run), text.run_report(run, tracebacks=False)[1:], _folded(run)) for run in runs]
-    return fill("programs.html", runs=told_runs)
+    entries = [(run, headline(run), text.run_report(run, tracebacks=False)[1:], _folded(run)) for run in runs]
+    return fill("programs.html", runs=entries)
 
 
 def _folded(run: Run) -> list[tuple[str, list[str]]]:

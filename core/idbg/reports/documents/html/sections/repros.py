@@ -1,4 +1,4 @@
-"""Which scripts show a failure again, how small are they, what are they, and how is one run?"""
+"""Show the scripts that reproduce failures, how small they are, and the commands that run them."""
 
 import shlex
 from dataclasses import dataclass
@@ -45,8 +45,8 @@ class ReproEntry:
         return status_words(self.repro, live=False)
 
     @property
-    def said(self) -> str:
-        """What became of it, in a sentence."""
+    def sentence(self) -> str:
+        """Its result in a sentence."""
         return tried_words(self.repro) if self.repro.ended else self.status
 
     @property

@@ -1,4 +1,4 @@
-"""Which of the user's lines became what: nodes, kernels, and what is wrong with them?"""
+"""Show the user's lines with the nodes and kernels that come from each, and what is wrong with it."""
 
 from dataclasses import dataclass, field
 
@@ -23,7 +23,7 @@ Place = tuple[str, int]
 
 @dataclass
 class Line:
-    """A line of which something is known. `code` is empty where torch told only its number."""
+    """A line of which something is known. `code` is empty where torch gave only its number."""
 
     number: int
     address: str

@@ -50,18 +50,18 @@ def section(session: SessionData) -> Markup:
 
 
 def nothing(runs: Sequence[Run]) -> str:
-    """What was looked for in vain, and what nobody looked for; of runs of which there is nothing to tell."""
+    """What was checked without a finding, and what was not checked."""
     looked = ["failure", "graph break", "recompile"]
-    unasked = []
-    for kind, asked, words in (
-        ("violation", all(run.checked_rules for run in runs), "no rules were asked"),
+    unchecked = []
+    for kind, is_checked, words in (
+        ("violation", all(run.checked_rules for run in runs), "no rules were checked"),
         ("mismatch", all(run.diff is not None for run in runs), "the numbers were not compared"),
     ):
-        looked += [kind] if asked else []
-        unasked += [] if asked else [words]
+        looked += [kind] if is_checked else []
+        unchecked += [] if is_checked else [words]
     of_some = " of each run" if len(runs) > 1 else ""
     ended = "" if all(run.verdict != "waiting" for run in runs) else " so far"
-    beside = f" ({' and '.join(unasked)}{of_some})" if unasked else ""
+    beside = f" ({' and '.join(unchecked)}{of_some})" if unchecked else ""
     return f"No {', '.join(looked[:-1])} or {looked[-1]} is known of{ended}{beside}."
 
 
