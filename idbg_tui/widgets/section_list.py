@@ -26,9 +26,10 @@ class SectionLines(ItemList[Row]):
         "block focus:ansi": "reverse",
     }
 
-    def __init__(self, laid: Callable[[], object]) -> None:
-        """`laid` is called when the width is another: rows are made for it."""
+    def __init__(self, laid: Callable[[], object], whole: str = "") -> None:
+        """`laid` is called when the width is another: rows are made for it. `whole` names what Y copies, if not ALL."""
         super().__init__()
+        self.ALL = whole or self.ALL  # type: ignore[misc]
         self._laid = laid
         self._width = 0
         self._selected: tuple[str, int] = ("", 0)  # file and line
@@ -47,18 +48,6 @@ class SectionLines(ItemList[Row]):
         if rows and rows[self.cursor].head:
             self.cursor = min(self.cursor + 1, len(rows) - 1)
         self.rows_changed()
-
-    def find(self, text: str, start: int) -> int:
-        """Mark `text` in the rows, which are those that have it; the cursor goes to the first that is no fold."""
-        self._finder.look_for(text, 0, start)
-        matching = (at for at, row in enumerate(self.items) if not row.head and row.fold is None)
-        if text:
-            self.place_cursor(next(matching, start))
-        self.repaint_changes()
-        return len(self.items)
-
-    def action_forget(self) -> None:
-        self.post_message(SearchLine.Sought("", done=True))
 
     def mark_selected(self, node: NodeId | None, file: str, line: int) -> None:
         """Mark the rows about this node, or this line of the user's."""
@@ -88,3 +77,19 @@ class SectionLines(ItemList[Row]):
         if self.line_width != self._width:
             self._width = self.line_width
             self._laid()
+
+
+class FilteredLines(SectionLines):
+    """A search lists only the rows that have the text; whoever makes the rows leaves out the others."""
+
+    def find(self, text: str, start: int) -> int:
+        """Mark `text` in the rows; the cursor goes to the first that is no fold."""
+        self._finder.look_for(text, 0, start)
+        matching = (at for at, row in enumerate(self.items) if not row.head and row.fold is None)
+        if text:
+            self.place_cursor(next(matching, start))
+        self.repaint_changes()
+        return len(self.items)
+
+    def action_forget(self) -> None:
+        self.post_message(SearchLine.Sought("", done=True))

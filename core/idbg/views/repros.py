@@ -1,6 +1,7 @@
 """Describe repros and minifications: what fails, how far a search has come, and its result."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePath
 
 from idbg.format import file_names
 from idbg.format.amounts import counted, elapsed, size
@@ -13,6 +14,7 @@ from idbg.schema.repros import Minified, MinifyProgress, OtherFailure, Signature
 from idbg.schema.runs import Run
 from idbg.schema.session_repros import SessionRepro
 from idbg.schema.violations import Violation
+from idbg.views.tree import Cell, Column, Row, Section, Table, Tone, words
 
 REPRODUCED, GONE, OTHER = 1, 0, 2
 """The exit statuses of every script of ours: it fails so again; it does not fail; it fails in another way."""
@@ -321,3 +323,103 @@ def written_lines(repro: SessionRepro) -> Iterator[str]:
         yield f"script: {file_names.from_here(repro.path)}"
     if repro.path and not repro.reproduced and repro.failure is None:
         yield from (f"  {line}" for line in repro.printed.strip().splitlines()[-_PRINTED:])
+
+
+# ------------------------------------------------------------- the table of a session's repros
+
+_WHOLE = 40  # cells: what it shows is cut before these columns are
+_COLUMNS = tuple(Column(head, least=_WHOLE) for head in ("status", "left", "age"))
+_MOST_OTHERS = 5
+_ORIGINS = {
+    "strict": "written by strict rules",
+    "kernel": "of one launch",
+    "minified": "minified",
+    "written": "written",
+}
+_TONES: dict[Verdict, Tone] = {"clean": "clean", "failed": "reject"}
+
+
+def table(repros: Sequence[SessionRepro], runs: Mapping[int, Run], now: float, *, live: bool) -> Section:
+    """All repros, the newest first, each with what is known of it in the rows below. `live`: its session is.
+
+    The key of a repro is ("repro", NUMBER), counted from the oldest; of a row below ("repro", NUMBER, KIND, PLACE).
+    """
+    rows: list[Row] = []
+    for number in reversed(range(len(repros))):
+        repro = repros[number]
+        rows.append(_table_row(number, repro, runs.get(repro.run), now, live=live))
+        for place, (text, tone) in enumerate(_facts(repro, live=live)):
+            rows.append(Row(("repro", number, "fact", place), words(("  " + text, tone)), copied=repro.path))
+        rows += _others(number, repro)
+    return Section("Repros", counted(len(repros), "repro"), len(repros), body=(Table(_COLUMNS, rows, "what it shows"),))
+
+
+def short_path(path: str) -> str:
+    """A script's path from the session's folder where it lies in that, else from here."""
+    parts = PurePath(path).parts
+    places = [index for index, part in enumerate(parts) if part == "repros"]
+    return "/".join(parts[places[-1] :]) if places else file_names.from_here(path) if path else ""
+
+
+def _table_row(number: int, repro: SessionRepro, run: Run | None, now: float, *, live: bool) -> Row:
+    looks = verdict(repro.reproduced if repro.ended else None)
+    tone = _TONES.get(looks, "dim")
+    mark = MARKS["separator"] if repro.ended and looks == "waiting" else VERDICT_SIGNS[looks]
+    found = repro.minified or repro.progress
+    cells = (
+        Cell(status_words(repro, live=live).partition(",")[0], tone if repro.ended or not live else "accent"),
+        Cell(left_words(found) if found is not None else ""),
+        Cell(age(repro.at, now), "dim"),
+    )
+    return Row(("repro", number), words((f"{mark} ", tone), (_shows(repro, run), "strong")), cells, copied=repro.path)
+
+
+def _shows(repro: SessionRepro, run: Run | None) -> str:
+    """What it shows: the failure's signature where that is known, else the request, by its name."""
+    sought, found = repro.sought, repro.minified
+    if found is not None and found.signature.kind != "none":
+        return signature_words(found.signature)
+    if sought.kind == "wrong" and sought.launch is not None and run is not None and run.diff is not None:
+        named = run.diff.kernels[sought.launch : sought.launch + 1]
+        return f"{named[0].name} is wrong" if named else sought_words(sought)
+    failure = (run.failure or run.cause) if run is not None else None
+    if sought.kind == "failure" and failure is not None:
+        line = headline(failure)
+        return line.cause or line.what
+    return sought_words(sought)
+
+
+def _facts(repro: SessionRepro, *, live: bool) -> Iterator[tuple[str, Tone]]:
+    """The script and how it was made, or why there is none; what its search does, or came to."""
+    if repro.path:
+        yield f"{short_path(repro.path)}, {'written' if repro.sought.kind == 'node' else _ORIGINS[repro.origin]}", "dim"
+    if not repro.ended and repro.progress is not None:
+        yield "  ".join(progress_pieces(repro.progress)), "accent"
+    if (found := repro.minified) is not None:
+        continues = live and repro.path and not found.minimal and found.signature.kind != "none"
+        yield guarantee_words(found) + ("; X goes on" if continues else ""), "dim" if found.minimal else "fallback"
+        if found.passing:
+            lacks = f": it lacks {', '.join(found.difference)}" if found.difference else ""
+            yield f"beside the nearest that does not fail{lacks}", "dim"
+    if repro.failure is not None and not repro.stopped:
+        first = repro.failure.message.strip().partition("\n")[0]
+        yield f"{first}; {repro.failure.hint}" if repro.failure.hint else first, "reject"
+    elif repro.stopped and repro.minified is None and live:
+        yield "it was stopped before a script was found: X begins again", "fallback"
+
+
+def _others(number: int, repro: SessionRepro) -> Iterator[Row]:
+    """A row for each failure of another kind, the most frequent first, each with its own script."""
+    others = other_failures(repro)
+    for place, other in enumerate(others[:_MOST_OTHERS]):
+        often = f" {MARKS['times']}{other.count:,}" if other.count > 1 else ""
+        text = words((f"  {MARKS['arrow']} ", "accent"), f"also met{often}: {other.signature}")
+        yield Row(("repro", number, "other", place), text, copied=other.path)
+    if len(others) > _MOST_OTHERS:
+        more = f"  and {counted(len(others) - _MOST_OTHERS, 'other failure')}, whose scripts lie beside it"
+        yield Row(("repro", number, "others", 0), words((more, "dim")))
+
+
+def other_failures(repro: SessionRepro) -> list[OtherFailure]:
+    """The failures of another kind that its search met, as the table lists them."""
+    return sorted(repro.minified.others if repro.minified is not None else (), key=lambda one: -one.count)

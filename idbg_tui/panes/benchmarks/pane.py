@@ -9,18 +9,9 @@ from idbg_tui.panes.benchmarks import rows as bench_list
 from idbg_tui.panes.searchable import FindingPane
 from idbg_tui.state import measurements, queries
 from idbg_tui.state.state import State
-from idbg_tui.widgets.item_list import ItemList
 from idbg_tui.widgets.lines import Lines
 from idbg_tui.widgets.section_list import SectionLines
 from idbg_tui.widgets.section_rows import Look, text_rows
-
-
-class BenchLines(SectionLines):
-    """The tables of measurements."""
-
-    ALL = "the measurements"
-    find = ItemList.find
-    action_forget = ItemList.action_forget
 
 
 class BenchmarksPane(FindingPane):
@@ -33,7 +24,7 @@ class BenchmarksPane(FindingPane):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self.lines = BenchLines(self._lay)
+        self.lines = SectionLines(self._lay, "the measurements")
         self._state: State | None = None
         self._seen: tuple[object, ...] = ()
         self._elsewhere = ""  # why the timed kernels are not those of the run that is shown

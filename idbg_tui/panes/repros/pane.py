@@ -1,117 +1,55 @@
 """The session's scripts that show a failure again: their status, size and age."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
-from idbg.schema.repros import Sought
+from idbg.schema.repros import OtherFailure, Sought
 from idbg.schema.session_repros import SessionRepro
-from idbg.views.repros import sought_words
+from idbg.views import repros
 from idbg_tui.messages import ActionRequest, CopyRequest, EditorRequest, Flash, ReproRequest, ScriptRequest
 from idbg_tui.panes.repros import scripts
-from idbg_tui.panes.repros.rows import Columns, Heads, Item, Note, ReproRow, drawn, drawn_note, heads, items
 from idbg_tui.panes.searchable import FindingPane
 from idbg_tui.state.state import State
-from idbg_tui.widgets.item_list import ItemList
-from idbg_tui.widgets.lines import Lines, StyledRow
+from idbg_tui.widgets import sections
+from idbg_tui.widgets.lines import Lines
+from idbg_tui.widgets.section_list import SectionLines
+from idbg_tui.widgets.section_rows import Look, Row
 
-_AGING = 10.0  # seconds between two looks at how old they are
+_AGING = 10.0  # seconds between two updates of their ages
 
 
-class ReproLines(ItemList[Item]):
-    """The repros, each with what is said below it."""
+class ReproLines(SectionLines):
+    """The table of the repros; what is copied of a row is its script."""
 
-    ALL = "the script"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.folder = Path()
-        self._state: State | None = None
-        self._columns: dict[int, Columns] = {}
-
-    def show_repros(self, state: State, empty: str) -> None:
-        """Show these; the cursor stays on its repro, and a new one above takes it where it was on the newest."""
-        self._state, self.empty, self.folder = state, empty, Path(state.folder or ".")
-        before = self.newest
-        self._lay()
-        if self.newest != before and self.cursor_number in (before, None):
-            self.place_cursor(1)
-
-    @property
-    def newest(self) -> int | None:
-        """The number of the newest repro."""
-        return next((item.number for item in self.items if isinstance(item, ReproRow)), None)
-
-    @property
-    def cursor_number(self) -> int | None:
-        """The number of the repro that the cursor is on."""
-        item = self.chosen
-        return item.number if isinstance(item, ReproRow | Note) else None
-
-    def on_resize(self, event: events.Resize) -> None:
-        super().on_resize(event)
-        if self._state is not None:
-            self._lay()
-
-    def _lay(self) -> None:
-        state = self._state
-        assert state is not None
-        self._columns.clear()
-        told = items(state.history.repros, state.history.runs, self.line_width, live=state.live)
-        self.show_items(told, self.empty)
-        if self.cursor == 0 and told:
-            self.place_cursor(1)
-
-    def is_head(self, item: Item) -> bool:
-        return isinstance(item, Heads)
-
-    def key(self, item: Item) -> object:
-        match item:
-            case ReproRow():
-                return item.number, ""
-            case Note(other=None):
-                return item.number, item.text
-            case Note(other=other):
-                return item.number, other
-            case _:
-                return None
-
-    def draw(self, item: Item, width: int) -> StyledRow:
-        if width not in self._columns:
-            self._columns[width] = Columns.of(self.items, width)
-        columns = self._columns[width]
-        match item:
-            case Heads():
-                return heads(columns)
-            case ReproRow():
-                return drawn(item, columns, time.time())
-            case Note():
-                return drawn_note(item, width)
-
-    # ---------------------------------------------------------------- what is copied
+    folder = Path()
 
     @property
     def path(self) -> str:
         """The script that the cursor's row is about; "" where it has none."""
-        match self.chosen:
-            case Note(other=other) if other is not None:
-                return other.path
-            case ReproRow() | Note() as item:
-                return item.repro.path
-            case _:
-                return ""
+        return self.chosen.copied if self.chosen is not None else ""
 
-    def action_copy(self) -> None:
-        """The script's path; of a row that has none what it says."""
-        if self.path:
-            self.post_message(CopyRequest(self.path, "the script's path"))
-        else:
-            super().action_copy()
+    @property
+    def key_of_row(self) -> tuple[str, int, str, int] | None:
+        """The key of the cursor's row in the table; None where it is about no repro."""
+        key: Hashable = self.chosen.key if self.chosen is not None else None
+        while isinstance(key, tuple) and isinstance(key[0], tuple):
+            key = key[0]  # of a row's second line
+        return (*key, "", 0)[:4] if isinstance(key, tuple) and key[0] == "repro" else None
+
+    @property
+    def cursor_number(self) -> int | None:
+        """The number of the repro that the cursor is on."""
+        return self.key_of_row[1] if self.key_of_row is not None else None
+
+    def copied(self, index: int) -> tuple[str, str]:
+        """The script's path; of a row that has none its text."""
+        text, name = super().copied(index)
+        return text, "the script's path" if self.items[index].copied else name
 
     def action_copy_all(self) -> None:
         """The whole script."""
@@ -143,37 +81,59 @@ class ReprosPane(FindingPane):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self.lines = ReproLines()
-        self._seen: tuple[Sequence[SessionRepro], bool] | None = None
+        self.lines = ReproLines(self._lay, "the script")
+        self._state: State | None = None
+        self._seen: Sequence[SessionRepro] | None = None
 
     def compose(self) -> ComposeResult:
         yield self.lines
 
     def on_mount(self) -> None:
-        self.set_interval(_AGING, self.lines.repaint_changes)
+        self.set_interval(_AGING, self._lay)
 
     def show(self, state: State) -> None:
-        kept = state.history.repros
-        if (self._seen is not None and self._seen[0] is kept) or not self.is_mounted:
+        if self._seen is state.history.repros or not self.is_mounted:
             return
-        self._seen = kept, state.live
-        self.lines.show_repros(state, _why_empty(state))
-        self.mark = str(len(kept)) if kept else ""
+        before = len(self._seen or ()) - 1
+        on_newest = self.lines.cursor_number in (before, None)
+        self._state, self._seen = state, state.history.repros
+        self.lines.folder = Path(state.folder or ".")
+        self._lay()
+        if on_newest and len(self._seen) - 1 != before:
+            self.lines.place_cursor(1)  # the newest, below the heads
+        self.mark = str(len(self._seen)) if self._seen else ""
+
+    def _lay(self) -> None:
+        """Lay the rows out again, for what is known and for the width."""
+        if (state := self._state) is None:
+            return
+        rows: Sequence[Row] = ()
+        if state.history.repros:
+            section = repros.table(state.history.repros, state.history.runs, time.time(), live=state.live)
+            rows = sections.rows(section, Look(self.lines.room - 1))
+        self.lines.show_rows(rows, _why_empty(state))
 
     # ---------------------------------------------------------------- keys
 
+    @property
+    def _chosen(self) -> tuple[SessionRepro, OtherFailure | None] | None:
+        """The repro of the cursor's row, and the other failure that the row is about, if any."""
+        key = self.lines.key_of_row
+        if key is None or self._seen is None:
+            return None
+        _, number, kind, place = key
+        repro = self._seen[number]
+        return repro, repros.other_failures(repro)[place] if kind == "other" else None
+
     def on_lines_opened(self, event: Lines.Opened) -> None:
         event.stop()
-        match self.lines.chosen:
-            case Note(other=other) as note if other is not None:
-                self.post_message(ScriptRequest(note.repro, other))
-            case ReproRow() | Note() as item:
-                self.post_message(ScriptRequest(item.repro))
-            case _:
-                self.post_message(Flash("enter on a repro reads its script"))
+        if self._chosen is not None:
+            self.post_message(ScriptRequest(*self._chosen))
+        else:
+            self.post_message(Flash("enter on a repro reads its script"))
 
     def action_edit(self) -> None:
-        """Open the script in the user's editor; elsewhere what the key does."""
+        """Open the script in the user's editor; on other rows what the key does everywhere."""
         if not self.lines.path:
             self.post_message(ActionRequest("edit"))
             return
@@ -181,17 +141,17 @@ class ReprosPane(FindingPane):
 
     def action_repro(self, smallest: bool = False) -> None:
         """The same again; or on with the search for the smallest, from where it was stopped."""
-        item = self.lines.chosen
-        if not isinstance(item, ReproRow | Note):
+        if self._chosen is None:
             self.post_message(ActionRequest("minify" if smallest else "repro"))
             return
-        sought = item.repro.sought
+        repro, _ = self._chosen
+        sought = repro.sought
         if sought.kind == "violation" and sought.node is None:
             sought = Sought("failure")  # strict rules wrote it of what stopped the run
-        if smallest and item.repro.minified is not None and item.repro.minified.minimal:
-            self.post_message(Flash(f"{sought_words(sought)}: this is 1-minimal, nothing can be left out"))
+        if smallest and repro.minified is not None and repro.minified.minimal:
+            self.post_message(Flash(f"{repros.sought_words(sought)}: this is 1-minimal, nothing can be left out"))
             return
-        self.post_message(ReproRequest(sought, smallest=smallest, run=item.repro.run))
+        self.post_message(ReproRequest(sought, smallest=smallest, run=repro.run))
 
 
 def _why_empty(state: State) -> str:

@@ -28,7 +28,7 @@ from idbg_tui.state.sentences import why_no_graph
 from idbg_tui.state.state import State
 from idbg_tui.widgets.lines import Lines
 from idbg_tui.widgets.search import Searched
-from idbg_tui.widgets.section_list import SectionLines
+from idbg_tui.widgets.section_list import FilteredLines
 from idbg_tui.widgets.section_rows import Look, Row, place_of
 
 _HINTS = (
@@ -69,7 +69,7 @@ class WhyPane(RowKeys):
     ]
 
     def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(SectionLines(self._lay), id=id)
+        super().__init__(FilteredLines(self._lay), id=id)
         self._names = ViewLine()
         self._seen: tuple[object, ...] = ()
         self._looks: dict[ViewName, Look] = {}

@@ -13,9 +13,10 @@ from idbg.schema import events
 from idbg.schema.events import SessionEvent
 from idbg.schema.programs import Program
 from idbg.schema.repros import Sought
+from idbg.views import repros
+from idbg.views.tree import Table
 from idbg_tui.app import IdbgApp
 from idbg_tui.panes.repros.reading import ReadingScripts
-from idbg_tui.panes.repros.rows import Columns, ReproRow, drawn, items
 from idbg_tui.panes.repros.scripts import Pairing, read
 from idbg_tui.state.state import State
 from idbg_tui.terminal import suspend
@@ -67,7 +68,7 @@ async def test_all_repros_are_listed_newest_first_each_with_its_status_its_size_
         await settle(pilot)
         told = "\n".join(texts(app, "repros"))
         ages = ["1 min", "10 min", "1 h", "2 h"]
-        rows = [line for line in texts(app, "repros") if line[:3] in (" ✔ ", " ✘ ", " · ")]
+        rows = [line for line in texts(app, "repros") if line.lstrip()[:2] in ("✔ ", "✘ ", "· ")]
         assert [age for line, age in zip(rows, ages, strict=True) if age not in line] == []
         assert "412 of 1,934 nodes" in rows[0] and "4 of 1,934 nodes" in rows[1]
         assert "no script" in rows[2] and "does not reproduce" in rows[3]
@@ -81,14 +82,12 @@ async def test_nothing_is_called_good_that_was_not_run_or_goes_on() -> None:
     state, now = State(), time.time()
     state.apply([events.RunStarted(run=1, program=app_program(), target=state.target)])
     state.apply([events.MinifyStarted(at=now, run=1, sought=Sought("failure"))])
-    row = next(
-        item for item in items(state.history.repros, state.history.runs, 80, live=True) if type(item) is ReproRow
-    )
-    assert (row.status, row.sign) == ("searching", "waiting")
-    (row,) = (item for item in items(state.history.repros, {}, 80, live=False) if type(item) is ReproRow)
-    assert row.status == "never ended"
-    cells = drawn(row, Columns.of([row], 80), now + 90)
-    assert "".join(text for text, _ in cells).endswith("1 min")
+    section = repros.table(state.history.repros, state.history.runs, now + 90, live=True)
+    (row,) = (row for block in section.body if isinstance(block, Table) for row in block.rows)
+    assert row.text.startswith("… ") and row.cells[0].value == "searching"
+    section = repros.table(state.history.repros, {}, now + 90, live=False)
+    (row,) = (row for block in section.body if isinstance(block, Table) for row in block.rows)
+    assert [cell.value for cell in row.cells] == ["never ended", "", "1 min"]
 
 
 def app_program() -> Program:
