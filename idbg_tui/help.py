@@ -1,18 +1,14 @@
 """The help: every key, which can be filtered."""
 
 from collections.abc import Mapping
-from typing import ClassVar
 
-from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
-from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Input
 
 from idbg_tui import keymap
 from idbg_tui.panes.base import Pane
 from idbg_tui.widgets.item_list import ItemList
 from idbg_tui.widgets.lines import StyledRow
+from idbg_tui.widgets.picker import FilteredScreen
 
 HelpEntry = tuple[str, str, str]
 """Group, key as it reads, words."""
@@ -60,49 +56,22 @@ class HelpLines(ItemList[HelpEntry | str]):
         return [(f"   {item[1].rjust(self._keys)}", "strong"), (f"   {item[2]}", "")]
 
 
-class Help(ModalScreen[None]):
+class Help(FilteredScreen[None]):
     """Every key in one list; typing filters it."""
 
     DEFAULT_CSS = """
-    Help { align: center middle; background: $background 60%; }
-    Help > Vertical {
-        border: round $border; width: 90; max-width: 96%; height: 90%; background: $surface; padding: 0 1;
-    }
-    Help Input { border: none; height: 1; padding: 0 1; background: $panel; }
-    Help HelpLines { background: $surface; }
+    Help > Vertical { width: 90; max-width: 96%; height: 90%; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "dismiss", show=False),
-        Binding("down", "scroll(1)", show=False),
-        Binding("up", "scroll(-1)", show=False),
-        Binding("pagedown", "scroll(20)", show=False),
-        Binding("pageup", "scroll(-20)", show=False),
-    ]
+    PLACEHOLDER = "filter: run, fold, kernel, ..."
+    PAGE = 20
 
     def __init__(self, keys: list[HelpEntry]) -> None:
-        super().__init__()
-        self._lines = HelpLines(keys)
+        self._help_lines = HelpLines(keys)
+        super().__init__(self._help_lines, "Keys", "type to filter, esc closes")
 
-    def compose(self) -> ComposeResult:
-        box = Vertical()
-        box.border_title = "Keys"
-        box.border_subtitle = "type to filter, esc closes"
-        with box:
-            line = Input(placeholder="filter: run, fold, kernel, ...", compact=True)
-            line.cursor_blink = False
-            yield line
-            yield self._lines
-
-    def on_mount(self) -> None:
-        self.query_one(Input).focus()
-
-    def on_input_changed(self, event: Input.Changed) -> None:
-        event.stop()
-        self._lines.filter(event.value)
+    def filter(self, typed: str) -> None:
+        self._help_lines.filter(typed)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()
         self.dismiss()
-
-    def action_scroll(self, step: int) -> None:
-        self._lines.go(self._lines.cursor + step)

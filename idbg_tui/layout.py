@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, get_args
 
 from textual import events
 from textual.app import ComposeResult
@@ -21,19 +21,7 @@ if TYPE_CHECKING:
 
 WIDE = (110, 30)
 """Columns and rows that it takes to show every pane at once; below, one pane is shown at a time."""
-ORDER: tuple[PaneId, ...] = (
-    "graph",
-    "source",
-    "node",
-    "violations",
-    "kernel_diff",
-    "benchmarks",
-    "log",
-    "rules",
-    "repros",
-    "why",
-    "switches",
-)
+ORDER: tuple[PaneId, ...] = get_args(PaneId)
 """The panes by their numbers: the first is 1."""
 TABS: tuple[PaneId, ...] = ("violations", "kernel_diff", "benchmarks", "log", "repros", "why", "switches")
 """The panes that share one frame."""

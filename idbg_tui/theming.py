@@ -59,23 +59,7 @@ def read(path: Path) -> Theme:
             Color.parse(colour)
         except ColorParseError:
             raise SettingsError(f'theme {path}: {name} = "{colour}" is not a colour', hint=hint) from None
-    return Theme(
-        name=path.stem,
-        primary=values.primary,
-        secondary=values.secondary,
-        warning=values.warning,
-        error=values.error,
-        success=values.success,
-        accent=values.accent,
-        foreground=values.foreground,
-        background=values.background,
-        surface=values.surface,
-        panel=values.panel,
-        boost=values.boost,
-        dark=values.dark,
-        variables=values.variables,
-        ansi=values.ansi,
-    )
+    return Theme(path.stem, **msgspec.structs.asdict(values))
 
 
 def themes(folders: Sequence[Path]) -> Iterator[Theme | SettingsError]:

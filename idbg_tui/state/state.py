@@ -160,9 +160,7 @@ class State:
             self.events.append(event)
             self.history.apply(event)
             self.versions.log += 1
-            if isinstance(
-                event, DECISION | events.GraphBroke | events.Recompiled | events.FrameFailed | events.FrameStarted
-            ):
+            if isinstance(event, _DECIDED):
                 self.versions.decisions += 1
             self._note(event)
         self._settle()

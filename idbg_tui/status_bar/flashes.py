@@ -2,7 +2,7 @@
 
 from idbg.format import file_names
 from idbg.format.amounts import counted
-from idbg.format.failures import headline
+from idbg.format.failures import headline, with_hint
 from idbg.schema import events
 from idbg.schema.attribution import KernelAttribution
 from idbg.schema.events import SessionEvent
@@ -36,11 +36,11 @@ def of_event(event: SessionEvent) -> Flashed | None:
         case events.OwnerJudged(owner=owner):
             return f"{owner.sentence}; a script of it is tried", "error" if owner.kind in _ACCUSING else "info"
         case events.OwnerEnded(failure=Failure() as failure):
-            return f"{failure.message}; {failure.hint}" if failure.hint else failure.message, "error"
+            return with_hint(failure), "error"
         case events.OwnerEnded(owner=KernelAttribution() as owner):
             return script_sentence(owner) or owner.sentence, "info"
         case events.KernelLowered(failure=Failure() as failure):
-            return f"{failure.message}; {failure.hint}", "error"
+            return with_hint(failure), "error"
         case events.BenchEnded():
             return _measured(event.failure)
         case events.Noted():
@@ -55,8 +55,7 @@ def _minified(event: events.MinifyEnded) -> Flashed:
     if found is None:
         if failure is None or stopped:
             return "stopped before a script was found: X begins again", "info"
-        why = failure.message.strip().partition("\n")[0]
-        return f"{why}; {failure.hint}" if failure.hint else why, "error"
+        return with_hint(failure), "error"
     words = brief_words(found, stopped=stopped)
     if not found.path:
         return words, "info"
@@ -70,7 +69,7 @@ def _measured(failure: Failure | None) -> Flashed:
         return "measuring is done: 6 has the rows, C charts them", "info"
     if failure.kind == "cancelled":
         return "stopped measuring: finished rows stay, B measures again", "info"
-    return f"{failure.message}: {failure.hint}" if failure.hint else failure.message, "error"
+    return with_hint(failure), "error"
 
 
 def _failed(failure: Failure) -> str:

@@ -10,30 +10,13 @@ from idbg.format.amounts import counted, elapsed, size
 from idbg.format.failures import headline
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
 from idbg.format.verdicts import verdict_words
-from idbg.schema.programs import Verdict
 from idbg.schema.runs import Run
 from idbg.views.blame import blamed_stage
 from idbg_tui.state import queries, stages
 from idbg_tui.state.state import State
 from idbg_tui.widgets.bars import BarPart
-from idbg_tui.widgets.lines import clip
+from idbg_tui.widgets.lines import VERDICT_LOOKS, Lines, clip
 
-SEVERITY_STYLES = {
-    "reject": "$text-error",
-    "fallback": "$text-warning",
-    "pad": "$text-accent",
-    "tile": "$text-secondary",
-    "slow": "$foreground 75%",
-    "unknown": "$foreground 75%",
-}
-VERDICT_STYLES: dict[Verdict, str] = {
-    "clean": "$text-success",
-    "violations": "$text-warning",
-    "empty": "$text-warning",
-    "wrong": "$text-error",
-    "failed": "$text-error",
-    "waiting": "$foreground 75%",
-}
 _GRAPHS = 3  # of a level, as many have their partitions counted one by one
 _NOTICED = 0.05  # seconds; less is written as 0.0
 Ends = tuple[list[BarPart], list[BarPart]]
@@ -84,7 +67,7 @@ def _counts(state: State, *, words: bool = True) -> list[BarPart]:
     left: list[BarPart] = [(f"{level}{of_run} ", "$foreground 75%")]
     dot = MARKS["separator"]
     for place, (severity, count) in enumerate(queries.counts(state).items()):
-        sign, style = SEVERITY_SIGNS[severity], SEVERITY_STYLES[severity]
+        sign, style = SEVERITY_SIGNS[severity], Lines.LOOKS[severity]
         if not words:
             left.append((f"{'  ' if place else ''}{sign} {count:,}", style))
             continue
@@ -103,7 +86,7 @@ def _none_here(state: State) -> Iterator[BarPart]:
     yield "no rule broken", "$foreground 75%"
     for level, counts in queries.counts_of_other_levels(state):
         yield f" {MARKS['separator']} {level}", "$foreground 75%"
-        yield from ((f" {SEVERITY_SIGNS[one]} {count:,} {one}", SEVERITY_STYLES[one]) for one, count in counts.items())
+        yield from ((f" {SEVERITY_SIGNS[one]} {count:,} {one}", Lines.LOOKS[one]) for one, count in counts.items())
 
 
 def _figures(state: State) -> Iterator[BarPart]:
@@ -190,7 +173,7 @@ def _of_rules(state: State, run: Run, brevity: int) -> list[BarPart]:
 
 def _still_wrong(wrong: Run, run: Run, brevity: int) -> list[BarPart]:
     """Nobody has compared again what was wrong: the latest run's own verdict comes after it."""
-    sign, style = VERDICT_SIGNS[wrong.looks], VERDICT_STYLES[wrong.looks]
+    sign, style = VERDICT_SIGNS[wrong.looks], Lines.LOOKS[VERDICT_LOOKS[wrong.looks]]
     if brevity == len(_STANDING) - 1:
         return [(f"{sign} run {wrong.number}: {wrong.verdict}", style)]
     compared = "" if run.compared else ", not compared"
@@ -200,7 +183,7 @@ def _still_wrong(wrong: Run, run: Run, brevity: int) -> list[BarPart]:
 
 def _ended(run: Run, brevity: int) -> list[BarPart]:
     looks = run.looks
-    sign, style = VERDICT_SIGNS[looks], VERDICT_STYLES[looks]
+    sign, style = VERDICT_SIGNS[looks], Lines.LOOKS[VERDICT_LOOKS[looks]]
     if run.ended is None:
         return [(f"{sign} not finished", style)]
     failure = run.failure or run.cause

@@ -1,7 +1,7 @@
 """Show the tour: a few lines above the footer."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from rich.cells import cell_len
 from textual.content import Content
@@ -44,8 +44,7 @@ class TourStrip(Widget):
 
     def render(self) -> Content:
         width = self.size.width
-        lines = [self._head(width), *wrapped(self.tour.words, self._keys, width)]
-        return Content("\n").join(Content.assemble(*line) for line in lines)
+        return Content("\n").join([Content.assemble(*self._head(width)), *wrapped(self.tour.words, self._keys, width)])
 
     def _head(self, width: int) -> list[BarPart]:
         """The step's number, what was just done, and the tour's own keys."""
@@ -72,34 +71,12 @@ def key_of(action: str, keys: Mapping[str, str]) -> str:
     return keymap.spelled(keys[action]).split(" ")[0]
 
 
-def wrapped(words: str, keys: Mapping[str, str], width: int) -> list[list[BarPart]]:
+def wrapped(words: str, keys: Mapping[str, str], width: int) -> list[Content]:
     """A step's words on as many lines as they need, the keys in them in the style of keys."""
-    lines: list[list[BarPart]] = [[]]
-    used = 0
-    for word, style, glued in _words(words, keys):
-        cells = cell_len(word)
-        if used and not glued and used + 1 + cells > width:
-            lines.append([])
-            used = 0
-        elif used and not glued:
-            lines[-1].append((" ", ""))
-            used += 1
-        lines[-1].append((word, style))
-        used += cells
-    return lines
-
-
-def _words(words: str, keys: Mapping[str, str]) -> Iterator[tuple[str, str, bool]]:
-    """Each word, its style, and whether it stands right after the one before: a full stop behind a key."""
-    end, ended_in_space = 0, True
-    for match in [*_TOKEN.finditer(words), None]:
-        plain = words[end : match.start()] if match else words[end:]
-        for index, word in enumerate(plain.split()):
-            yield word, "", index == 0 and not ended_in_space and not plain[:1].isspace()
-        ended_in_space = plain[-1:].isspace() if plain else False
-        if match is None:
-            return
+    parts: list[BarPart] = []
+    end = 0
+    for match in _TOKEN.finditer(words):
         text = match[2] or (match[1] if match[0].startswith("{=") else key_of(match[1], keys))
-        for index, word in enumerate(text.split()):
-            yield word, _STRONG, index == 0 and not ended_in_space
-        ended_in_space, end = False, match.end()
+        parts += [(words[end : match.start()], ""), (text, _STRONG)]
+        end = match.end()
+    return Content.assemble(*parts, words[end:]).wrap(width)

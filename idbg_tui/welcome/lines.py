@@ -6,19 +6,10 @@ from typing import ClassVar
 from idbg.format import file_names
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
 from idbg.format.verdicts import summary_words
-from idbg.schema.programs import Verdict
 from idbg_tui.welcome.offers import Head, Offer, Saved, Shipped, moment
 from idbg_tui.widgets.item_list import ItemList
-from idbg_tui.widgets.lines import Lines, StyledRow, clip, fit
+from idbg_tui.widgets.lines import VERDICT_LOOKS, Lines, StyledRow, clip, fit
 
-_STYLES: dict[Verdict, str] = {
-    "clean": "clean",
-    "violations": "fallback",
-    "empty": "fallback",
-    "wrong": "reject",
-    "failed": "reject",
-    "waiting": "slow",
-}
 _STATUS, _WHEN, _TARGET = 24, 14, 30  # cells of the columns
 _ROOMY = 110  # from so many cells on, also for what it was compiled
 
@@ -66,7 +57,11 @@ class OfferLines(ItemList[Offer], can_focus=False):
         )
         words = words if len(words) <= _STATUS - 2 else words.partition(" (")[0]
         when = moment(summary.started, time.time())
-        row += [(f"{sign} ", _STYLES[summary.looks]), (fit(words, _STATUS - 2), ""), (fit(f"  {when}", _WHEN), "dim")]
+        row += [
+            (f"{sign} ", VERDICT_LOOKS[summary.looks]),
+            (fit(words, _STATUS - 2), ""),
+            (fit(f"  {when}", _WHEN), "dim"),
+        ]
         room -= _STATUS + _WHEN
         if width >= _ROOMY:
             dot = f" {MARKS['separator']} "

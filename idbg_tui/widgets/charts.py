@@ -1,16 +1,18 @@
 """Draw series of numbers in cells, with plotext."""
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from math import ceil, floor, log10
+from typing import TYPE_CHECKING
 
 from idbg.format.glyphs import is_ascii
 from idbg_tui.widgets.lines import StyledRow
 
-_AXIS = re.compile("[│┤]")
-_PLAIN = str.maketrans(dict.fromkeys("┌┐└┘┤┬├┴┼", "+") | {"─": "-", "│": "|"})
+if TYPE_CHECKING:
+    import plotext
+
+_FRAME = str.maketrans(dict.fromkeys("┌┐└┘┤┬├┴┼", "+") | {"─": "-", "│": "|"})
 
 
 @dataclass(frozen=True)
@@ -28,12 +30,8 @@ def log_chart(series: Sequence[Series], width: int, height: int, *, least: float
     xs = [x for one in series for x, _ in one.points]
     if not lows:
         return []
-    import plotext  # not at the top: it takes 0.1 s, for which the first paint would wait
-
     low, high = floor(log10(min(lows))), max(ceil(log10(max(lows))), floor(log10(min(lows))) + 1)
-    figure = plotext.figure  # one for the whole process: built on one thread, cleared first
-    figure.clear()
-    figure.plot_size(width, height)
+    figure = blank(width, height)
     for one in series:
         if one.points:
             heights = [log10(max(min(y, most), least)) for _, y in one.points]
@@ -45,17 +43,32 @@ def log_chart(series: Sequence[Series], width: int, height: int, *, least: float
     ruler.ticks(places, [f"1e{place:+03d}" for place in places])
     ticks = sorted({round(min(xs) + (max(xs) - min(xs)) * part / 4) for part in range(5)})
     figure.ruler("x").ticks(ticks, [str(tick) for tick in ticks])
-    text = plotext.uncolorize(figure.build().string())
-    styles = {one.mark: one.style for one in series}
+    return built({one.mark: one.style for one in series})
+
+
+def blank(width: int, height: int) -> "plotext.figure":
+    """plotext's figure, which is one for the whole process: it is built on one thread, and cleared first."""
+    import plotext  # not at the top: it takes 0.1 s, for which the first paint would wait
+
+    plotext.figure.clear()
+    plotext.figure.plot_size(width, height)
+    return plotext.figure
+
+
+def built(styles: Mapping[str, str]) -> list[StyledRow]:
+    """The rows of plotext's figure: each mark in its style, the frame and the figures beside it dim."""
+    import plotext
+
+    text = plotext.uncolorize(plotext.figure.build().string())
     return [list(_styled(line, styles)) for line in text.rstrip("\n").split("\n")]
 
 
-def _styled(line: str, styles: dict[str, str]) -> Iterator[tuple[str, str]]:
-    plain = is_ascii()
-    axis = _AXIS.search(line)
-    inside = axis.start() if axis else len(line)  # marks are letters too: those of the axis are not points
-    for begins, cells in groupby(
-        enumerate(line), lambda cell: styles.get(cell[1], "dim") if cell[0] > inside else "dim"
-    ):
+def _styled(line: str, styles: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    inside = next((at for at, cell in enumerate(line) if cell in "│┤"), len(line))  # marks may be letters of the frame
+
+    def style(cell: tuple[int, str]) -> str:
+        return styles.get(cell[1], "dim") if cell[0] > inside else "dim"
+
+    for name, cells in groupby(enumerate(line), style):
         text = "".join(cell for _, cell in cells)
-        yield (text.translate(_PLAIN) if plain else text), begins
+        yield (text.translate(_FRAME) if is_ascii() else text), name

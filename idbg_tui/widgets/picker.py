@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Container
-from typing import ClassVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -14,6 +14,7 @@ from textual.widgets import Input
 from idbg_tui.widgets.item_list import ItemList
 from idbg_tui.widgets.lines import Lines, StyledRow, clip, fit
 
+Answer = TypeVar("Answer")
 Choice = tuple[str, str]
 """A name, and a few words about it."""
 _NAME = 40  # cells of a name at most: those of files can be long
@@ -69,48 +70,71 @@ class Choices(ItemList[Choice], can_focus=False):
         ]
 
 
-class Picker(ModalScreen[str | None]):
-    """Gives the chosen name, or None. `choices` are names, each with a few words; `broken` are names that are dim."""
+class FilteredScreen(ModalScreen[Answer], Generic[Answer]):
+    """A list in a box over the screen, with a line above it; typing filters the list, and the arrows move in it."""
 
     DEFAULT_CSS = """
-    Picker { align: center middle; background: $background 60%; }
-    Picker > Vertical {
-        border: round $border; width: 84; max-width: 90%; height: auto; max-height: 80%;
-        background: $surface; padding: 0 1;
-    }
-    Picker Input { dock: top; border: none; height: 1; padding: 0 1; background: $panel; }
-    Picker Choices { height: auto; max-height: 100%; background: $surface; }
+    FilteredScreen { align: center middle; background: $background 60%; }
+    FilteredScreen > Vertical { border: round $border; background: $surface; padding: 0 1; }
+    FilteredScreen Input { dock: top; border: none; height: 1; padding: 0 1; background: $panel; }
+    FilteredScreen ItemList { background: $surface; }
     """
+    PLACEHOLDER: ClassVar[str] = "filter"
+    PAGE: ClassVar[int] = 10
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss(None)", show=False),
         Binding("down", "move(1)", show=False),
         Binding("up", "move(-1)", show=False),
-        Binding("pagedown", "move(10)", show=False),
-        Binding("pageup", "move(-10)", show=False),
+        Binding("pagedown", "page(1)", show=False),
+        Binding("pageup", "page(-1)", show=False),
     ]
 
-    def __init__(self, title: str, choices: list[Choice], current: str, broken: Container[str] = ()) -> None:
+    def __init__(self, lines: ItemList[Any], title: str, hints: str) -> None:
         super().__init__()
-        self._title = title
-        self._choices = Choices(choices, current, broken)
-        self._choices.styles.height = len(choices)
+        self._lines, self._title, self._hints = lines, title, hints
+
+    def filter(self, typed: str) -> None:
+        """List only what matches."""
+        raise NotImplementedError
 
     def compose(self) -> ComposeResult:
         box = Vertical()
-        box.border_title = Content(self._title)
-        box.border_subtitle = "type to filter, enter takes it, esc leaves it as it is"
+        box.border_title, box.border_subtitle = Content(self._title), self._hints
         with box:
-            line = Input(placeholder="filter", compact=True)
+            line = Input(placeholder=self.PLACEHOLDER, compact=True)
             line.cursor_blink = False
             yield line
-            yield self._choices
+            yield self._lines
 
     def on_mount(self) -> None:
         self.query_one(Input).focus()
 
     def on_input_changed(self, event: Input.Changed) -> None:
         event.stop()
-        self._choices.filter(event.value)
+        self.filter(event.value)
+
+    def action_move(self, step: int) -> None:
+        self._lines.go(self._lines.cursor + step)
+
+    def action_page(self, side: int) -> None:
+        self.action_move(side * self.PAGE)
+
+
+class Picker(FilteredScreen[str | None]):
+    """Gives the chosen name, or None. `choices` are names, each with a few words; `broken` are names that are dim."""
+
+    DEFAULT_CSS = """
+    Picker > Vertical { width: 84; max-width: 90%; height: auto; max-height: 80%; }
+    Picker Choices { height: auto; max-height: 100%; }
+    """
+
+    def __init__(self, title: str, choices: list[Choice], current: str, broken: Container[str] = ()) -> None:
+        self._choices = Choices(choices, current, broken)
+        super().__init__(self._choices, title, "type to filter, enter takes it, esc leaves it as it is")
+        self._choices.styles.height = len(choices)
+
+    def filter(self, typed: str) -> None:
+        self._choices.filter(typed)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()
@@ -119,9 +143,6 @@ class Picker(ModalScreen[str | None]):
     def on_lines_opened(self, event: Lines.Opened) -> None:
         event.stop()
         self._take()
-
-    def action_move(self, step: int) -> None:
-        self._choices.go(self._choices.cursor + step)
 
     def _take(self) -> None:
         if self._choices.chosen is not None:

@@ -54,6 +54,12 @@ def headline(failure: Failure) -> Headline:
     return Headline(what, "" if failure.kind == "cancelled" else _cause(failure), _place(failure))
 
 
+def with_hint(failure: Failure) -> str:
+    """The first line of its message, and what to do."""
+    first = failure.message.strip().partition("\n")[0]
+    return f"{first}; {failure.hint}" if failure.hint else first
+
+
 def lowering_words(lowering: LoweredNode, place: Callable[[str, int], str] = file_names.place) -> str:
     """What Inductor lowered as it failed: "the lowering of held.scale.default, for node scale (model.py:14)"."""
     at = f" ({place(lowering.file, lowering.line)})" if lowering.file else ""

@@ -5,7 +5,7 @@ from pathlib import PurePath
 
 from idbg.format import file_names
 from idbg.format.amounts import counted, elapsed, size
-from idbg.format.failures import headline
+from idbg.format.failures import headline, with_hint
 from idbg.format.file_names import near_place
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
 from idbg.format.verdicts import violation_words
@@ -402,8 +402,7 @@ def _facts(repro: SessionRepro, *, live: bool) -> Iterator[tuple[str, Tone]]:
             lacks = f": it lacks {', '.join(found.difference)}" if found.difference else ""
             yield f"beside the nearest that does not fail{lacks}", "dim"
     if repro.failure is not None and not repro.stopped:
-        first = repro.failure.message.strip().partition("\n")[0]
-        yield f"{first}; {repro.failure.hint}" if repro.failure.hint else first, "reject"
+        yield with_hint(repro.failure), "reject"
     elif repro.stopped and repro.minified is None and live:
         yield "it was stopped before a script was found: X begins again", "fallback"
 

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from math import ceil, floor, log10
-from typing import TYPE_CHECKING
 
 from idbg.format.amounts import NOT_MEASURED, day
 from idbg.format.glyphs import LEVELS, MARKS, is_ascii, plain
@@ -15,13 +14,10 @@ from idbg.views.tree import Chart as SectionChart
 from idbg.views.tree import Section
 from idbg_tui.state import measurements
 from idbg_tui.state.state import State
-from idbg_tui.widgets import sections
+from idbg_tui.widgets import charts, sections
 from idbg_tui.widgets.lines import StyledRow, clip, cut
 from idbg_tui.widgets.listing import Entry, sentences
 from idbg_tui.widgets.section_rows import Look, Row, fixed
-
-if TYPE_CHECKING:
-    import plotext
 
 _TIGHT = 6  # bars; more stand without a row between them
 _JOINED = 24  # points of a line, that a dotted line joins; more stand close enough
@@ -30,7 +26,6 @@ _BINS = 30
 _COLUMNS = 60  # of memory over nodes: plotext takes 0.1 ms for each
 _BIN_ROWS = 8
 _STYLES = ("accent", "fallback", "clean", "pad", "reject")
-_FRAME = str.maketrans(dict.fromkeys("┌┐└┘┤┬├┴┼", "+") | {"─": "-", "│": "|"})
 
 
 def _phases(state: State) -> Chart:
@@ -138,7 +133,7 @@ def bars(chart: Chart, width: int) -> list[StyledRow]:
     most = chart.reach
     plain_set = is_ascii()
     bar, spread, dot, pale = LEVELS[-1], "=" if plain_set else "━", MARKS["dot"], "#" if plain_set else "▒"
-    figure = _blank(width, len(labels) * step + (1 if step > 1 else 0) + 3)
+    figure = charts.blank(width, len(labels) * step + (1 if step > 1 else 0) + 3)
     for one, top in zip(chart.figures, tops, strict=True):
         if one.value is None:
             continue
@@ -150,7 +145,7 @@ def bars(chart: Chart, width: int) -> list[StyledRow]:
     figure.ruler("y").lim(0, len(labels) * step - (1 if step == 1 else 0))
     figure.ruler("y").ticks(tops, labels)
     _ticks("x", 0.0, most, max(2, (width - max(map(len, labels))) // 14), chart.unit)
-    drawn = _built({bar: "accent", pale: "accent", spread: "fallback", dot: "strong"})
+    drawn = charts.built({bar: "accent", pale: "accent", spread: "fallback", dot: "strong"})
     return [*drawn, [(plain(clip(f" {chart.beyond}", width)), "dim")]] if chart.beyond else drawn
 
 
@@ -166,7 +161,7 @@ def over_time(chart: Chart, width: int) -> list[StyledRow]:
     styles = {dot: _STYLES[at % len(_STYLES)] for at, dot in enumerate(dots)}
     times = [one.at or 0.0 for one in chart.figures]
     first, last = min(times), max(times)
-    figure = _blank(width, _LINES)
+    figure = charts.blank(width, _LINES)
     for name, points in lines.items():
         seen = {int(width / 2 * ((one.at or 0.0) - first) / (last - first or 1.0)): one for one in points}.values()
         drawn = [one.at or 0.0 for one in seen], [one.value or 0.0 for one in seen]
@@ -178,7 +173,7 @@ def over_time(chart: Chart, width: int) -> list[StyledRow]:
     figure.ruler("x").lim(first - aside, last + aside)
     days = {day(first + (last - first) * part / 3): first + (last - first) * part / 3 for part in range(4)}
     figure.ruler("x").ticks([*days.values()], [*days])
-    return [*_built(styles), *_legend(marks, styles, width)]
+    return [*charts.built(styles), *_legend(marks, styles, width)]
 
 
 def _legend(marks: Mapping[str, str], styles: Mapping[str, str], width: int) -> Iterator[StyledRow]:
@@ -200,13 +195,13 @@ def over_nodes(chart: Chart, width: int) -> list[StyledRow]:
     for place, one in enumerate(chart.figures):
         cell = place * len(most) // len(chart.figures)
         most[cell] = max(most[cell], one.value or 0.0)
-    figure = _blank(width, _LINES)
+    figure = charts.blank(width, _LINES)
     figure.draw(figure.bar([at + 0.5 for at in range(len(most))], most, width=0.99, marker=LEVELS[-1]))
     figure.ruler("x").lim(0, len(most))
     last = len(chart.figures) - 1
     figure.ruler("x").ticks([0.5, len(most) - 0.5], [chart.figures[0].name, chart.figures[last].name])
     _ticks("y", 0.0, max(most), 5, chart.unit)
-    return _built({LEVELS[-1]: "accent"})
+    return charts.built({LEVELS[-1]: "accent"})
 
 
 def under_roof(chart: Chart, width: int) -> list[StyledRow]:
@@ -214,7 +209,7 @@ def under_roof(chart: Chart, width: int) -> list[StyledRow]:
     points = [(log10(one.at), log10(one.value)) for one in chart.figures if one.at and one.value]
     roof = [(log10(at), log10(value)) for at, value in bench_charts.roof_line(chart)]
     both = [*points, *roof]
-    figure = _blank(width, _LINES + 4)
+    figure = charts.blank(width, _LINES + 4)
     line, dot = MARKS["separator"], MARKS["dot"]
     if roof:
         figure.draw(figure.signal([at for at, _ in roof], [value for _, value in roof], marker=line).lines(True))
@@ -227,7 +222,7 @@ def under_roof(chart: Chart, width: int) -> list[StyledRow]:
     legend = f"  {dot} a kernel: GFLOP/s over FLOPs a byte"
     if chart.roof:
         legend += f"   {line} a copy's {chart.roof[0]:,.3g} GB/s, a matmul's {chart.roof[1]:,.4g} GFLOP/s"
-    return [*_built({dot: "accent", line: "fallback"}), [(clip(legend, width), "dim")]]
+    return [*charts.built({dot: "accent", line: "fallback"}), [(clip(legend, width), "dim")]]
 
 
 def histogram(samples: Sequence[float], width: int) -> list[StyledRow]:
@@ -236,7 +231,7 @@ def histogram(samples: Sequence[float], width: int) -> list[StyledRow]:
     bins = min(_BINS, max(5, len(samples) // 2))
     step = (high - low) / bins or 1.0
     counts = Counter(min(bins - 1, int((one - low) / step)) for one in samples)
-    figure = _blank(min(width, 100), _BIN_ROWS + 3)
+    figure = charts.blank(min(width, 100), _BIN_ROWS + 3)
     figure.draw(figure.bar([at + 0.5 for at in counts], [*counts.values()], width=0.99, marker=LEVELS[-1]))
     figure.ruler("x").lim(0, bins)
     places = range(0, bins + 1, max(1, bins // 5))
@@ -244,7 +239,7 @@ def histogram(samples: Sequence[float], width: int) -> list[StyledRow]:
     most = max(counts.values())
     figure.ruler("y").lim(0, most)
     figure.ruler("y").ticks([0, most], ["0", str(most)])
-    return _built({LEVELS[-1]: "accent"})
+    return charts.built({LEVELS[-1]: "accent"})
 
 
 _DRAWN: Mapping[Axis, Callable[[Chart, int], list[StyledRow]]] = {
@@ -253,15 +248,6 @@ _DRAWN: Mapping[Axis, Callable[[Chart, int], list[StyledRow]]] = {
     "node": over_nodes,
     "FLOPs/byte": under_roof,
 }
-
-
-def _blank(width: int, height: int) -> "plotext.figure":
-    """plotext's figure, which is one for the whole process: it is built on one thread, and cleared first."""
-    import plotext  # not at the top: it takes 0.1 s, for which the first paint would wait
-
-    plotext.figure.clear()
-    plotext.figure.plot_size(width, height)
-    return plotext.figure
 
 
 def _ticks(axis: str, low: float, high: float, wanted: int, unit: Unit) -> None:
@@ -275,22 +261,3 @@ def _ticks(axis: str, low: float, high: float, wanted: int, unit: Unit) -> None:
     ruler = plotext.figure.ruler(axis)
     ruler.lim(low, high * 1.04)
     ruler.ticks(places, [plain(value_words(place, unit)) if place else "0" for place in places])
-
-
-def _built(styles: Mapping[str, str]) -> list[StyledRow]:
-    import plotext
-
-    text = plotext.uncolorize(plotext.figure.build().string())
-    return [list(_styled(line, styles)) for line in text.rstrip("\n").split("\n")]
-
-
-def _styled(line: str, styles: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """One line of a drawn chart in styled pieces: marks in their own style, the frame and the figures beside it dim."""
-    inside = next((at for at, cell in enumerate(line) if cell in "│┤"), len(line))
-
-    def style(cell: tuple[int, str]) -> str:
-        return styles.get(cell[1], "dim") if cell[0] > inside else "dim"
-
-    for each, cells in groupby(enumerate(line), style):
-        text = "".join(cell for _, cell in cells)
-        yield (text.translate(_FRAME) if is_ascii() else text), each

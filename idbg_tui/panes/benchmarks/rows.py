@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from idbg.format.amounts import counted
+from idbg.format.failures import with_hint
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
 from idbg.schema.programs import Verdict
 from idbg.views import bench, kernel_times
@@ -77,6 +78,6 @@ def _now(state: State) -> Iterator[tuple[str, Tone]]:
     elif failure is not None and failure.kind == "cancelled":
         yield ("stopped before all was measured: B measures again", "fallback")
     elif failure is not None:
-        yield (f"{failure.message}; {failure.hint}" if failure.hint else f" {failure.message}", "reject")
+        yield (with_hint(failure), "reject")
     elif not state.live and state.history.rows_left:
         yield (f"the session ended with {counted(state.history.rows_left, 'row')} left to measure", "fallback")

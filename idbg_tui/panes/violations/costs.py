@@ -29,11 +29,6 @@ class Cost:
     node: NodeId | None = None
     place: int = 0  # among the sentences about this rule
 
-    @property
-    def key(self) -> tuple[str, str, int]:
-        """Identifies this row in the list, after an edit too."""
-        return self.rule.name, "cost", self.place
-
 
 def costs_by_rule(state: State) -> dict[str, list[Cost]]:
     """Rule name -> its costs, of the rules that the shown level breaks and of which there is something to say."""

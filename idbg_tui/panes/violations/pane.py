@@ -53,7 +53,12 @@ class ViolationLines(ItemList[Item]):
         self.show_cursor()
 
     def key(self, item: Item) -> object:
-        return item.key
+        match item:
+            case CodeLine(file=file, line=line):
+                return item.rule.name, file, line
+            case Cost(place=place):
+                return item.rule.name, "cost", place
+        return item.rule.name, type(item)
 
     def copied(self, index: int) -> tuple[str, str]:
         return self.text(index).strip(), "the violation"

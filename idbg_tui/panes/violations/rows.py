@@ -29,11 +29,6 @@ class CodeLine:
     text: str = ""  # what the rule's heading does not say already
     new: bool = False
 
-    @property
-    def key(self) -> tuple[str, str, int]:
-        """Identifies this row in the list, after an edit too."""
-        return self.rule.name, self.file, self.line
-
 
 @dataclass(frozen=True)
 class Gone:
@@ -45,11 +40,6 @@ class Gone:
     places: tuple[str, ...]
     all_places: bool = True  # or only those of the first nodes
 
-    @property
-    def key(self) -> tuple[str, str, int]:
-        """Identifies this row in the list, after an edit too."""
-        return self.rule.name, "gone", -1
-
 
 @dataclass(frozen=True)
 class Rest:
@@ -57,11 +47,6 @@ class Rest:
 
     rule: Constraint
     count: int
-
-    @property
-    def key(self) -> tuple[str, str, int]:
-        """Identifies this row in the list, after an edit too."""
-        return self.rule.name, "rest", -1
 
 
 @dataclass(frozen=True)
@@ -72,11 +57,6 @@ class RuleHeading:
     count: int
     new: int
     text: str
-
-    @property
-    def key(self) -> tuple[str, str, int]:
-        """Identifies this row in the list, after an edit too."""
-        return self.rule.name, "", -1
 
 
 Item = RuleHeading | Cost | CodeLine | Gone | Rest

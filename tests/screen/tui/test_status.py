@@ -11,7 +11,7 @@ from idbg_tui import keymap
 from idbg_tui.state.state import State
 from idbg_tui.status_bar import flashes
 from idbg_tui.status_bar.footer import footer_keys, footer_progress
-from idbg_tui.status_bar.header import SEVERITY_STYLES, header
+from idbg_tui.status_bar.header import header
 from idbg_tui.widgets.bars import BarPart
 from idbg_tui.widgets.lines import Lines
 from tests.harness.recorded import chain, state_of, under
@@ -210,7 +210,6 @@ def test_no_sign_stands_beside_a_separator_that_looks_like_it() -> None:
 
 
 def test_every_severity_has_a_style() -> None:
-    assert set(SEVERITIES) == set(SEVERITY_STYLES)
     assert set(SEVERITIES) <= Lines.LOOKS.keys()
 
 

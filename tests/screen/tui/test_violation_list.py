@@ -1,6 +1,7 @@
 """Are violations grouped by rule and by the user's line, severest first, with what is new and what is gone?"""
 
 from idbg.accelerators.parse import parse
+from idbg_tui.panes.violations.pane import ViolationLines
 from idbg_tui.panes.violations.rows import MOST, CodeLine, Gone, Rest, RuleHeading, violation_list
 from idbg_tui.state import queries
 from idbg_tui.state.rule_checks import RuleChecks
@@ -62,7 +63,7 @@ def test_a_rule_that_everything_breaks_is_cut_and_says_so() -> None:
 def test_keys_stay_the_same_over_a_check_and_are_unique() -> None:
     state = state_of("attention")
     found = [(state.checks.findings(graph), state.checks.change(graph)) for graph in queries.level(state)]
-    first, second = ([item.key for item in violation_list(found)] for _ in range(2))
+    first, second = ([ViolationLines().key(item) for item in violation_list(found)] for _ in range(2))
     assert first == second
     assert len(set(first)) == len(first)
 
