@@ -23,7 +23,7 @@ from idbg_tui.layout import ORDER
 from idbg_tui.panes import later
 from idbg_tui.panes.base import Pane
 from idbg_tui.tour import steps
-from tools import command_line, signatures
+from tools import command_line, hooks, signatures
 
 Hints = tuple[tuple[str, str], ...]
 
@@ -169,6 +169,7 @@ MADE: dict[str, Callable[[str], str]] = {
     "tour": tour,
     "formats": report_formats,
     "sections": report_sections,
+    "hooks": lambda _: table(hooks.HEAD, hooks.rows()),
 }
 
 

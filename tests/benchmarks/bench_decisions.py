@@ -49,8 +49,8 @@ def measure(model: str, listeners: list[str] | None) -> dict[str, float]:
 
     importlib.import_module("torch._inductor.compile_fx")  # both sides need it, and it takes longer than we do
     if listeners is not None:
-        named = {listening.__module__.rpartition(".")[2]: listening for listening in decisions.LISTENERS}
-        decisions.LISTENERS = tuple(named[name] for name in listeners)
+        named = {recorder.__module__.rpartition(".")[2]: recorder for recorder in decisions.RECORDERS}
+        decisions.RECORDERS = tuple(named[name] for name in listeners)
     size = {"events": 0, "bytes": 0}
 
     def emit(event: events.SessionEvent) -> None:

@@ -55,6 +55,6 @@ def heard(call: Callable[[Callable[..., Any]], object]) -> Run:
         assert capture.lower is not None
         return capture.lower(gm, inputs, {}, {})
 
-    with capturing(capture), guards.heard(capture):
+    with capturing(capture), guards.record(capture):
         call(backend)
     return run

@@ -47,6 +47,6 @@ def test_a_logger_is_named_by_its_module() -> None:
     named = set()
     for name, path in sources():
         named |= {(name, ast.unparse(call.args[0]) if call.args else "") for call in calls(path, "logging.getLogger")}
-    torchs = {"core/idbg/engine/compat/fakes.py"}  # whose words are listened to
+    torchs = {"core/idbg/engine/compat/comparing.py"}  # whose words are listened to
     set_up = {"core/idbg/cli/output.py"}  # where what is logged goes
     assert {each for each in named if each[1] != "__name__" and each[0] not in torchs | set_up} == set()

@@ -72,7 +72,7 @@ class _Look:
         capture.lower = lambda gm, inputs, *given: self.lower(gm, inputs)
         put_back = random_states()
         try:
-            with inspecting.left_as_it_was(self.private), uncaptured(), capturing(capture), _heard(capture):
+            with inspecting.state_restored(self.private), uncaptured(), capturing(capture), _heard(capture):
                 called(*args, **kwargs)
         finally:
             put_back()
@@ -82,7 +82,7 @@ class _Look:
 
 @contextmanager
 def _heard(capture: RunCapture) -> Iterator[None]:
-    with frames.heard(capture), recompiles.heard(capture), guards.heard(capture):
+    with frames.record(capture), recompiles.record(capture), guards.record(capture):
         yield
 
 

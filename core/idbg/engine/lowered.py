@@ -1,4 +1,4 @@
-"""What did the compilers make of a kernel: TTIR to SASS of a Triton kernel, the assembly of a C++ one?"""
+"""Show what the compilers made of a kernel: TTIR to SASS of a Triton kernel, the assembly of a C++ one."""
 
 import re
 import shutil
@@ -16,24 +16,24 @@ from idbg.schema.errors import BadInput
 TEXTS = {".ttir": ("TTIR", "mlir"), ".ttgir": ("TTGIR", "mlir"), ".llir": ("LLVM IR", "llvm"), ".ptx": ("PTX", "ptx")}
 CUBIN = ".cubin"
 SECONDS = 60  # for a disassembler
-WARP, REGISTERS_OF_A_WARP, BLOCKS = 32, 256, 32  # threads; registers are given in such lots; blocks of a multiprocessor
-RESERVED = 1024  # bytes of shared memory that CUDA takes for itself, of each block
+WARP, REGISTERS_OF_A_WARP, BLOCKS = 32, 256, 32  # threads; the unit of register allocation; blocks of a multiprocessor
+RESERVED = 1024  # bytes of shared memory of each block that CUDA reserves
 _FUNCTION = re.compile(r"^[0-9a-f]+ <(.+)>:$")
 
 
 def lowered(kernel: Kernel) -> Lowered:
-    """Raises BadInput where the kernel is not in this process, or there is nothing below its source."""
-    made = _made(kernel)
-    if (launch := kernels.launched(made)) is not None:
+    """The kernel's lowered code. Raises BadInput if the kernel is not in this process, or was not lowered."""
+    called = _called(kernel)
+    if (launch := kernels.launched(called)) is not None:
         return Lowered(tuple(_stages(launch)), _resources(launch))
-    library = kernels.shared_library(made)
+    library = kernels.shared_library(called)
     if library is None:
         raise BadInput(f"{kernel.name} was not compiled here", hint="run the program again, then ask for its code")
     return Lowered((LoweredText("assembly", "asm", _assembly(library)),))
 
 
-def _made(kernel: Kernel) -> object:
-    """What the wrapper calls. Kernels of several graphs have the same names: the source tells them apart."""
+def _called(kernel: Kernel) -> object:
+    """The object that the wrapper calls. Kernels of several graphs share names: the source identifies them."""
     modules = [module for module in kernels.wrapper_modules() if hasattr(module, kernel.name)]
     if not modules:
         raise BadInput(
@@ -59,7 +59,7 @@ def _sass(cubin: Path) -> str:
     roots = list(triton.submodule_search_locations or ()) if triton else []
     bundled = [Path(root) / "backends" / "nvidia" / "bin" / "nvdisasm" for root in roots]
     tool = next((str(path) for path in bundled if path.is_file()), None) or shutil.which("nvdisasm")
-    return _told([tool, "-c", str(cubin)]) if tool else "there is no nvdisasm: install the CUDA toolkit"
+    return _output([tool, "-c", str(cubin)]) if tool else "there is no nvdisasm: install the CUDA toolkit"
 
 
 def _resources(launch: LaunchConfig) -> Resources:
@@ -71,7 +71,7 @@ def _resources(launch: LaunchConfig) -> Resources:
 
 
 def occupied(registers: int, shared: int, warps: int, *, of_registers: int, of_threads: int, of_shared: int) -> float:
-    """The part of a multiprocessor's threads that can run at once, as CUDA's occupancy calculator counts them."""
+    """The share of a multiprocessor's threads that can run at once, by CUDA's occupancy calculator."""
     a_warp = ceil(registers * WARP / REGISTERS_OF_A_WARP) * REGISTERS_OF_A_WARP
     by_registers = of_registers // a_warp // warps
     by_threads = of_threads // (WARP * warps)
@@ -83,11 +83,11 @@ def occupied(registers: int, shared: int, warps: int, *, of_registers: int, of_t
 
 
 def _assembly(library: Path) -> str:
-    """The kernel's functions (those of its parallel loops too) out of the library."""
+    """The kernel's functions in the library, with those of its parallel loops."""
     if shutil.which("objdump") is None:
         return "there is no objdump: install binutils"
-    text = _told(["objdump", "-d", "-C", "--no-show-raw-insn", str(library)])
-    # the part that hardly ever runs is called kernel.cold or, as c++filt spells it, kernel [clone .cold]: it goes last
+    text = _output(["objdump", "-d", "-C", "--no-show-raw-insn", str(library)])
+    # the part that rarely runs is called kernel.cold or, as c++filt spells it, kernel [clone .cold]: it goes last
     parts = sorted(filter(_is_kernel, text.split("\n\n")), key=lambda part: ".cold" in part.strip().partition("\n")[0])
     return "\n\n".join(part.strip("\n") for part in parts) or text
 
@@ -98,7 +98,7 @@ def _is_kernel(part: str) -> bool:
     return function is not None and function[1].startswith("kernel") and "@plt" not in function[1]
 
 
-def _told(command: list[str]) -> str:
+def _output(command: list[str]) -> str:
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, errors="replace", timeout=SECONDS, stdin=subprocess.DEVNULL

@@ -1,7 +1,7 @@
-"""What does torch.compile compile in the user's own process, whichever backend it asks for?
+"""Record what torch.compile compiles in the user's own process, with any backend.
 
-Nothing of torch's or of the program's is otherwise than without us but what `compat.tracing.observed` says, and that
-only while a graph is compiled. What was compiled before the watch began is not compiled again, and not seen.
+Torch and the program run as without idbg, but for the settings of `compat.tracing.observed` while a graph is compiled.
+What was compiled earlier is not compiled again, and not recorded.
 """
 
 import os
@@ -23,9 +23,8 @@ from idbg.engine.capture.frame import Emit
 from idbg.engine.capture.run import RunCapture, capturing, current, uncaptured
 from idbg.engine.compat import backend_calls, comparing, gpu, inspecting
 from idbg.engine.compat.lowering import Compiled, Compiler
-from idbg.engine.decisions import all_heard
-from idbg.engine.failures.describe import failure_of
-from idbg.engine.failures.frames import tell_frames
+from idbg.engine.decisions import record_all
+from idbg.engine.failures.describe import failure_of, report_frames
 from idbg.engine.kerneldiff.api import ModelDiff
 from idbg.engine.program.environment import random_states
 from idbg.engine.program.machine import machine
@@ -36,37 +35,37 @@ from idbg.schema.programs import Failure, Program
 
 
 class Watched(RunCapture):
-    """What is seen of one watch. `backends` are those that were called, as torch.compile was given them."""
+    """The data of one watch. `backends`: those that were called, as torch.compile got them."""
 
     def __init__(self, run: int, emit: Emit, accelerator: Accelerator | None) -> None:
         super().__init__(run, emit, accelerator)
         self.backends: list[str] = []
-        self.told: Callable[[str], None] = lambda backend: None
+        self.backend_called: Callable[[str], None] = lambda backend: None
 
-    def hold(self, graph: GraphId, gm: GraphModule, inputs: list[object]) -> None:
-        """Nothing: a test's tensors end with the test, and no repro is written from here."""
+    def save_graph(self, graph: GraphId, gm: GraphModule, inputs: list[object]) -> None:
+        """Do nothing: a test's tensors end with the test, and no repro is written from here."""
 
     def called(self, backend: str) -> None:
-        """A graph is given to this backend."""
+        """This backend gets a graph."""
         if backend not in self.backends:
             self.backends.append(backend)
-            self.told(backend)
+            self.backend_called(backend)
 
 
 @contextmanager
 def watching(capture: Watched) -> Iterator[None]:
-    """While it lasts, whatever is compiled in this thread is captured; a watch within another has it for itself."""
+    """While it lasts, compiles of this thread are captured, by the innermost watch."""
 
-    def met(own: Compiler, gm: GraphModule, inputs: list[object]) -> Compiled:
+    def around(backend: Compiler, gm: GraphModule, inputs: list[object]) -> Compiled:
         if current() is not capture:
-            return own(gm, inputs)
-        return _met(capture, own, gm, inputs)
+            return backend(gm, inputs)
+        return _captured(capture, backend, gm, inputs)
 
-    with uncaptured(), capturing(capture), all_heard(capture), backend_calls.backend_calls_met(met):
+    with uncaptured(), capturing(capture), record_all(capture), backend_calls.replace_backend_calls(around):
         yield
 
 
-def _met(capture: Watched, own: Compiler, gm: GraphModule, inputs: list[object]) -> Compiled:
+def _captured(capture: Watched, own: Compiler, gm: GraphModule, inputs: list[object]) -> Compiled:
     rules, inside = capture.accelerator, backend_calls.innermost(own)
     known = len(inside.violations) if isinstance(inside, TargetBackend) else 0
     backend = ProgramBackend(own, checks=rules is not None)
@@ -79,16 +78,16 @@ def _met(capture: Watched, own: Compiler, gm: GraphModule, inputs: list[object])
 
 
 def ended(capture: Watched, error: BaseException | None, program: Program) -> Failure | None:
-    """Tell what became of single frames, and give why the watch ended with this error, if it did."""
+    """Report failed frames, and return the failure of this error, if there is one."""
     backend = capture.backends[0] if capture.backends else ""
-    tell_frames(capture, error, program, backend)
+    report_frames(capture, error, program, backend)
     return failure_of(error, program, backend) if error is not None else None
 
 
 class Apart:
-    """A function or module that is compiled apart from what the process has compiled of it, and leaves no trace there.
+    """A function or module that is compiled separately, and leaves the process's compiled code as it is.
 
-    `backend` is one of ours or torch's, by name. Raises BadInput where there is none of that name.
+    `backend` is one of ours or torch's, by name. Raises BadInput for an unknown name.
     """
 
     def __init__(self, function: Compiled, backend: str, dynamic: bool | None = None) -> None:
@@ -98,21 +97,21 @@ class Apart:
         self._called = inspecting.compiled(inspecting.private_of(plain, self._private), self._compile, dynamic)
 
     def call(self, capture: Watched, *args: object, **kwargs: object) -> object:
-        """What it gives, compiled where what is compiled does not fit; all of that is captured. Raises what it does."""
+        """Call it, and capture its compiles. Raises what it raises."""
         put_back = random_states()
         try:
             with (
-                inspecting.left_as_it_was(self._private),
+                inspecting.state_restored(self._private),
                 uncaptured(),
                 capturing(capture),
-                all_heard(capture),
+                record_all(capture),
             ):
                 return self._called(*args, **kwargs)
         finally:
             put_back()
 
     def end(self) -> None:
-        """Let go of what was compiled."""
+        """Free the compiled code."""
         self._private.end()
 
     def _compile(self, gm: GraphModule, inputs: list[object]) -> Compiled:
@@ -124,21 +123,21 @@ class Apart:
 
 
 def compared(capture: Watched, diff: ModelDiff) -> None:
-    """Run a comparison whose test side is a backend by name or of the caller's own; the report is told.
+    """Run a comparison whose test side is a backend by name or of the caller's own; its report becomes an event.
 
-    As a comparison does, it resets what Dynamo has compiled.
+    Like each comparison, it resets Dynamo.
     """
     test = diff.test
     if not isinstance(test, TargetBackend):
         backend = backends.find(test) if isinstance(test, str) else ProgramBackend(test, checks=False)
         test = TargetBackend(backend, parse(NO_RULES), strict=False)
-    with uncaptured(), capturing(capture), all_heard(capture):
+    with uncaptured(), capturing(capture), record_all(capture):
         report = replace(diff, test=test).begin().run()
     capture.emit(events.Compared(run=capture.run, report=sayable(report)))
 
 
 def this_process() -> events.WorkerStarted:
-    """What compiles, as a session tells it. A GPU that nothing has used yet is not asked: a test may want to fork."""
+    """This process, as an event. An unused GPU is not initialized: a test may fork later."""
     gpus = torch.cuda.device_count() if gpu.in_use() else 0
     return events.WorkerStarted(
         pid=os.getpid(),

@@ -203,7 +203,7 @@ class Watcher:
         self._runs += 1
         events_of_run = _Run(self.recording, self._runs, self.program, target, comparison)
         capture = Watched(self._runs, events_of_run.emit, parse(text) if accelerator else None)
-        capture.told = events_of_run.begin
+        capture.backend_called = events_of_run.begin
         error: BaseException | None = None
         try:
             yield capture, Seen(self.recording, self._runs)

@@ -32,7 +32,7 @@ from idbg.worker.main import end, flush, leave_stacks
 from idbg.worker.protocol import Compile
 
 if TYPE_CHECKING:
-    from idbg.engine.compat.bisector import Heard
+    from idbg.engine.compat.bisector import Applications
 
 UNTRIED = 125
 """The exit status by which a command says that nothing can be tried: git's."""
@@ -96,7 +96,7 @@ def _ran(asked: Try, tell: Callable[[Answer], None], beside: Path) -> None:
     file = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     parts = bisector.parts() if asked.parts else ()
 
-    def so_far(heard: "Heard", answer: Answer) -> Answer:
+    def so_far(heard: "Applications", answer: Answer) -> Answer:
         return msgspec.structs.replace(
             answer,
             counts=dict(heard.counts),
@@ -109,7 +109,7 @@ def _ran(asked: Try, tell: Callable[[Answer], None], beside: Path) -> None:
 
     written: object = None  # graphs are large, and what comes after the last application tells nothing more
 
-    def applied(heard: "Heard") -> None:
+    def applied(heard: "Applications") -> None:
         nonlocal written
         known = (heard.last, bool(heard.before), bool(heard.after))
         if heard.last is not None and written == known:

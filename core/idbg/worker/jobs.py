@@ -15,10 +15,9 @@ from idbg.engine import backends
 from idbg.engine.capture.run import RunCapture, capturing
 from idbg.engine.compat import gpu
 from idbg.engine.compat.builds.scratch import private
-from idbg.engine.decisions import all_heard
+from idbg.engine.decisions import record_all
 from idbg.engine.failures import fallbacks
-from idbg.engine.failures.describe import failure_of, is_refusal
-from idbg.engine.failures.frames import tell_frames
+from idbg.engine.failures.describe import failure_of, is_refusal, report_frames
 from idbg.engine.instrument.first_launches import first_launches
 from idbg.engine.kerneldiff.kernel_attribution.script import launch_script
 from idbg.engine.kerneldiff.kernel_attribution.search import AttributionResult
@@ -102,7 +101,7 @@ class Jobs:
 
         def ended(status: int, failure: Failure | None, took_process: bool = False) -> RunEnded:
             if self.last is not None:
-                tell_frames(self.last, self.error, request.program, request.target.backend)
+                report_frames(self.last, self.error, request.program, request.target.backend)
             lost = gpu.is_lost()
             if lost:
                 tell(events.Noted(level="warning", text=_LOST))
@@ -165,14 +164,19 @@ class Jobs:
             folder = Path(request.folder)
             self.comparing = RunComparison(request.run, request.comparison, target, chosen.of, folder, tell, codes)
         try:
-            with capturing(capture), all_heard(capture), _launches_noted(), fallbacks.heard(target.backend) as told:
+            with (
+                capturing(capture),
+                record_all(capture),
+                _launches_noted(),
+                fallbacks.fallback_messages(target.backend) as told,
+            ):
                 status = self.programs.run(request.program, target, capture, self.comparing)
                 gpu.wait()  # a kernel that failed tells of it here, if nobody waited for it
             for text in told:
                 frame = next(iter(capture.frames)) if len(capture.frames) == 1 else ""
                 failure = fallbacks.failure(target.backend, text)
                 tell(events.FrameFailed(run=request.run, frame=frame, failure=failure))
-            if asked_backend.checks and (names := ", ".join(dict.fromkeys(capture.not_asked()))):
+            if asked_backend.checks and (names := ", ".join(dict.fromkeys(capture.rules_without_graphs()))):
                 text = f"rules that were not asked, as this run made no graph of the stages that they name: {names}"
                 tell(events.Noted(level="warning", text=text))
             return status

@@ -112,7 +112,7 @@ def test_each_launch_is_timed_with_its_bytes_and_flops(cache: Path):
 
 def test_handles_and_nodes_are_those_of_the_output_code(cache: Path):
     codes: list[OutputCode] = []
-    with comparing.inductor_graphs(lambda graph: codes.append(output_code(graph)), pytest.fail):
+    with comparing.observe_uncached_graphs(lambda graph: codes.append(output_code(graph)), pytest.fail):
         found = times_of(dense, torch.randn(8, 8), torch.randn(8, 8), cache=cache)
     listed = {(kernel.name, call.handle, call.line, call.nodes) for kernel in codes[0].kernels for call in kernel.calls}
     assert {(kernel.name, kernel.handle, kernel.line, kernel.nodes) for kernel in found.kernels} == listed
@@ -204,7 +204,7 @@ def test_afterwards_nothing_is_hooked_and_nothing_is_set(cache: Path):
     args = torch.randn(8, 8), torch.randn(8, 8)
     settings = torch._inductor.config.save_config_portable()
     graphs: list[comparing.InductorGraph] = []
-    with comparing.inductor_graphs(graphs.append, pytest.fail):
+    with comparing.observe_uncached_graphs(graphs.append, pytest.fail):
         times_of(dense, *args, compile=lambda _: compiled, cache=cache)
     (graph,) = graphs
     assert torch._inductor.config.save_config_portable() == settings

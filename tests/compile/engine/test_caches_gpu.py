@@ -51,7 +51,7 @@ def again(ran: Callable[..., Run]) -> Callable[..., Run]:
         torch._dynamo.reset()
         found = ran(text, backend="inductor", **target)
         assert found.failure is None, found.failure
-        assert not [note for note in found.notes if "not all there" in note]  # type: ignore[attr-defined]
+        assert not [note for note in found.notes if "not recorded in full" in note]  # type: ignore[attr-defined]
         return found
 
     return run

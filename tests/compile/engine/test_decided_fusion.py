@@ -122,14 +122,14 @@ def test_every_reason_is_torchs_own(ran: Runner, monkeypatch: pytest.MonkeyPatch
     def groups_of(own: Any) -> list[list[str]]:
         return original(own)
 
-    decided: list[scheduling.Heard] = []
-    heard_init = scheduling.Heard.__init__
+    decided: list[scheduling.SchedulerRecord] = []
+    heard_init = scheduling.SchedulerRecord.__init__
 
-    def init(self: scheduling.Heard) -> None:
+    def init(self: scheduling.SchedulerRecord) -> None:
         heard_init(self)
         decided.append(self)
 
-    monkeypatch.setattr(scheduling.Heard, "__init__", init)
+    monkeypatch.setattr(scheduling.SchedulerRecord, "__init__", init)
     handler, log = Log(logging.DEBUG), scheduler.fusion_log
     level = log.level
     log.addHandler(handler)
@@ -175,11 +175,11 @@ def test_a_listener_that_fails_breaks_nothing(ran: Runner, monkeypatch: pytest.M
     assert run.kernels
     assert not run.decided.fusion
     notes: list[str] = run.notes  # type: ignore[attr-defined]
-    assert [note for note in notes if "what the scheduler decided" in note]
+    assert [note for note in notes if "fusion decisions are not recorded in full" in note]
 
 
 def test_refusals_beyond_the_bound_are_counted(ran: Runner, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(scheduling, "MOST_HEARD", 1)
+    monkeypatch.setattr(scheduling, "MAX_REFUSALS", 1)
     run = ran(PROGRAM, backend="inductor", options=COLD)
     found = fusion_of(run, "0/0", "inference")
     assert found is not None

@@ -63,7 +63,7 @@ def test_a_comparison_does_not_hold_eager_against_eager(caplog: pytest.LogCaptur
 
 def test_who_listens_within_another_hears_it_too_and_both_leave_no_trace() -> None:
     logger = logging.getLogger("idbg_shy_backend.compiler")
-    with fallbacks.heard("shy") as outer, fallbacks.heard("shy") as inner:
+    with fallbacks.fallback_messages("shy") as outer, fallbacks.fallback_messages("shy") as inner:
         logger.debug("falls back to eager")
         logger.debug("a pass did nothing")
     assert outer == inner == ["falls back to eager"]
@@ -71,7 +71,7 @@ def test_who_listens_within_another_hears_it_too_and_both_leave_no_trace() -> No
 
 
 def test_nobody_listens_to_torchs_own() -> None:
-    with fallbacks.heard("inductor") as told:
+    with fallbacks.fallback_messages("inductor") as told:
         logging.getLogger("torch._inductor").debug("falling back to eager")
     assert told == []
 

@@ -1,30 +1,31 @@
-"""Which kernel is built where, as torch hands it over: to a thread, to a process of its pool, or to nobody."""
+"""Which kernel is built where: on a thread, in a process of torch's pool, or in this one."""
 
 from concurrent.futures import Future
 
 import pytest
 
 from idbg.engine.compat import kernel_builds
-from idbg.engine.compat.kernel_builds import builds_heard
+from idbg.engine.compat.hooks import Feature
+from idbg.engine.compat.kernel_builds import observe_builds
 
-Told = list[tuple[object, ...]]
+Steps = list[tuple[object, ...]]
 
 
 class Listener:
     def __init__(self) -> None:
-        self.told: Told = []
+        self.steps: Steps = []
 
-    def began(self, name: str, what: str) -> None:
-        self.told.append(("began", name, what))
+    def began(self, step: str, subject: str) -> None:
+        self.steps.append(("began", step, subject))
 
-    def ended(self, name: str) -> None:
-        self.told.append(("ended", name))
+    def ended(self, step: str) -> None:
+        self.steps.append(("ended", step))
 
-    def handed_over(self, build: int, kernel: str) -> None:
-        self.told.append(("handed over", build, kernel))
+    def submitted(self, build: int, kernel: str) -> None:
+        self.steps.append(("submitted", build, kernel))
 
-    def came_back(self, build: int, seconds: float | None) -> None:
-        self.told.append(("came back", build, seconds))
+    def returned(self, build: int, seconds: float | None) -> None:
+        self.steps.append(("returned", build, seconds))
 
 
 @pytest.fixture
@@ -38,48 +39,52 @@ def pool(monkeypatch: pytest.MonkeyPatch) -> Future[object]:
     return future
 
 
-def test_a_kernel_of_the_pool_is_told_once_with_its_real_name_and_the_seconds_that_it_took(pool: Future[object]):
+def test_a_kernel_of_the_pool_is_reported_once_with_its_final_name_and_its_seconds(pool: Future[object]):
     from torch._inductor.async_compile import AsyncCompile
 
     listener = Listener()
-    with builds_heard(listener):
+    with observe_builds(Feature("kernel builds"), listener):
         compiler = AsyncCompile()
         compiler.triton("triton_", "source")  # while the code is written, so that it is there early
         compiler.triton("triton_poi_fused_add_0", "source")  # as the wrapper asks for it
         pool.set_result(("kernel", 250_000))
         compiler.triton("triton_poi_fused_add_0", "source")
-    assert listener.told == [
-        ("handed over", id(pool), "triton_"),
-        ("handed over", id(pool), "triton_poi_fused_add_0"),
-        ("came back", id(pool), 0.25),
+    assert listener.steps == [
+        ("submitted", id(pool), "triton_"),
+        ("submitted", id(pool), "triton_poi_fused_add_0"),
+        ("returned", id(pool), 0.25),
     ]
 
 
-def test_a_build_that_fails_in_the_pool_comes_back_without_seconds(pool: Future[object]):
+def test_a_build_that_fails_in_the_pool_returns_without_seconds(pool: Future[object]):
     from torch._inductor.async_compile import AsyncCompile
 
     listener = Listener()
-    with builds_heard(listener):
+    with observe_builds(Feature("kernel builds"), listener):
         AsyncCompile().triton("k", "source")
         pool.set_exception(RuntimeError("ptxas"))
-    assert listener.told[-1] == ("came back", id(pool), None)
+    assert listener.steps[-1] == ("returned", id(pool), None)
 
 
 def test_torchs_threads_know_which_kernel_they_build():
     from torch._inductor import config
     from torch._inductor.async_compile import AsyncCompile
 
-    with builds_heard(Listener()), config.patch(compile_threads=2), kernel_builds._named("cpp_fused_add_0"):
-        assert AsyncCompile.submit(kernel_builds.what).result() == "cpp_fused_add_0"
-    assert kernel_builds.what() == ""
+    with (
+        observe_builds(Feature("kernel builds"), Listener()),
+        config.patch(compile_threads=2),
+        kernel_builds._named("cpp_fused_add_0"),
+    ):
+        assert AsyncCompile.submit(kernel_builds.kernel_name).result() == "cpp_fused_add_0"
+    assert kernel_builds.kernel_name() == ""
 
 
-def test_a_check_of_the_cpu_is_told_as_such():
+def test_a_check_of_the_cpu_is_a_step():
     from torch._inductor.cpu_vec_isa import VecISA
 
     listener = Listener()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(VecISA, "check_build", lambda isa, code: True)
-        with builds_heard(listener):
+        with observe_builds(Feature("kernel builds"), listener):
             assert VecISA().check_build("code")
-    assert [told[:2] for told in listener.told] == [("began", "cpu check"), ("ended", "cpu check")]
+    assert [step[:2] for step in listener.steps] == [("began", "cpu check"), ("ended", "cpu check")]

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.fx import symbolic_trace
 
-from idbg.engine.capture.run import HeldGraph
+from idbg.engine.capture.run import SavedGraph
 from idbg.engine.minify.candidate import Candidate
 from idbg.engine.minify.forks.client import Forks
 from idbg.engine.minify.forks.outcome import TryResult
@@ -55,7 +55,7 @@ def test_a_value_is_what_its_reader_finds() -> None:
 
     gm = symbolic_trace(changed)
     x = torch.ones(2)
-    recorder: Any = Recorder(HeldGraph(gm, [x], False), weights=())
+    recorder: Any = Recorder(SavedGraph(gm, [x], False), weights=())
     sin, cos = (next(node.name for node in gm.graph.nodes if node.target == name) for name in ("sin", "cos"))
     assert recorder.values({"add": sin})["add"].tolist() == [2, 2]
     assert recorder.values({"add": cos})["add"].tolist() == [20, 20]
@@ -73,7 +73,7 @@ def test_what_the_graph_begins_before_the_reader_is_ended() -> None:
     graph.call_function(torch._C._functorch._vmap_increment_nesting, (2, "error"))
     graph.call_function(torch.sin, (product,), name="inside")
     graph.output(product)
-    recorder = Recorder(HeldGraph(torch.fx.GraphModule({}, graph), [torch.ones(2, 2)], False), weights=())
+    recorder = Recorder(SavedGraph(torch.fx.GraphModule({}, graph), [torch.ones(2, 2)], False), weights=())
     value: Any = recorder.values({"product": "reader"})["product"]
     assert value.dtype == torch.bfloat16
     assert not torch.is_autocast_enabled("cpu")

@@ -28,7 +28,7 @@ class Net(torch.nn.Module):
 def lowerings() -> Iterator[list[object]]:
     """Each graph that Inductor lowers while it lasts."""
     seen: list[object] = []
-    with comparing.modules_loaded(seen.append, pytest.fail):
+    with comparing.observe_graphs(seen.append, pytest.fail):
         yield seen
 
 

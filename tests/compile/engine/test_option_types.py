@@ -6,7 +6,7 @@ import pytest
 import torch._inductor.config
 
 from idbg.engine.backends import find
-from idbg.engine.compat import inductor
+from idbg.engine.compat import settings
 from idbg.engine.program.option_types import checked
 from idbg.engine.program.target import options_of
 from idbg.schema.errors import BadInput
@@ -16,14 +16,14 @@ from idbg.schema.programs import OptionValue, Target
 @pytest.fixture
 def kind(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> object:
     """The option `x` is of this kind."""
-    monkeypatch.setattr(inductor, "options", lambda: {"x"})
-    monkeypatch.setattr(inductor, "option_type", lambda _: request.param)
+    monkeypatch.setattr(settings, "options", lambda: {"x"})
+    monkeypatch.setattr(settings, "option_type", lambda _: request.param)
     return request.param
 
 
 def test_every_option_takes_what_it_is_now() -> None:
     plain = (bool, int, float, str, type(None))
-    values = {name: getattr(torch._inductor.config, name) for name in inductor.options()}
+    values = {name: getattr(torch._inductor.config, name) for name in settings.options()}
     settable: dict[str, OptionValue] = {name: value for name, value in values.items() if isinstance(value, plain)}
     assert len(settable) > 300
     assert checked(settable) == settable

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch.fx import GraphModule
 
-from idbg.engine.capture.run import HeldGraph, RunCapture
+from idbg.engine.capture.run import RunCapture, SavedGraph
 from idbg.engine.compat import registrations
 from idbg.engine.repro.definitions import Definitions, Needed, definitions_for, files_of
 from idbg.engine.repro.draft import Differs, Draft, Heading, Input
@@ -150,7 +150,7 @@ def test_it_travels_as_source(tmp_path: Path, kind: str) -> None:
 def test_a_custom_autograd_function_is_a_class_of_the_script(tmp_path: Path) -> None:
     bench = Bench(tmp_path, AUTOGRAD + CALL)
     graph = bench.graph("dynamo")
-    cut = SubgraphExtractor(graph, bench.jobs.last.held[graph.id].gm, {}).whole()
+    cut = SubgraphExtractor(graph, bench.jobs.last.saved_graphs[graph.id].gm, {}).whole()
     given = (Input("l_x_", recipe="torch.arange(1.0, 5.0)", requires_grad=True),)
     draft = Draft(
         Differs(), given, tuple(cut.statements), cut.result, 'backend="eager"', definitions=tuple(cut.definitions)
@@ -297,7 +297,7 @@ def test_files_that_a_cache_names_are_not_the_programs(tmp_path: Path) -> None:
         graph = Graph(GraphId("0/0", stage), (node,))
         frame.graphs[graph.id] = graph
         if stage == "dynamo":
-            capture.held[graph.id] = HeldGraph(GraphModule({}, torch.fx.Graph()), [], False)
+            capture.saved_graphs[graph.id] = SavedGraph(GraphModule({}, torch.fx.Graph()), [], False)
     files = files_of(capture)
     assert str(tmp_path / "here.py") in files and str(tmp_path / "elsewhere.py") not in files
     (tmp_path / "here.py").unlink()

@@ -6,7 +6,7 @@ from typing import Literal
 import pytest
 import torch
 
-from idbg.engine.compat import config_comments, inductor, settings
+from idbg.engine.compat import config_comments, settings
 from idbg.engine.decisions.switches import switches
 from idbg.engine.program.option_types import checked, checked_settings
 from idbg.schema.decisions.switches import Switch
@@ -95,7 +95,7 @@ def test_whatever_can_be_chosen_can_be_had(every: dict[str, Switch]):
 def test_a_default_is_what_it_is_without_us(every: dict[str, Switch]):
     for name, switch in every.items():
         if switch.place == "option" and switch.default is not None:
-            assert switch.default == settings.plain(inductor.default_of(name))
+            assert switch.default == settings.plain(settings.option_default(name))
 
 
 @pytest.mark.parametrize(

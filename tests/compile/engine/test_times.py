@@ -188,7 +188,7 @@ def test_a_listener_of_ours_that_fails_is_said_once_and_breaks_nothing(
     run, told = compiled(small())
     assert run.verdict == "clean" and run.kernels
     notes = [event.text for event in told if isinstance(event, events.Noted)]
-    assert len([note for note in notes if "times of this compile" in note]) == 1
+    assert len([note for note in notes if "times of the compile" in note]) == 1
 
 
 def test_torchs_functions_are_put_back(compiled: Compiled):

@@ -12,7 +12,7 @@ from torch.fx import GraphModule
 from idbg.accelerators.model import Accelerator
 from idbg.checking.again import ONLY_PRINTED
 from idbg.engine.capture.frame import FrameCapture
-from idbg.engine.capture.run import LOOKING, Compiling, RunCapture, capturing, current, phase
+from idbg.engine.capture.run import OWN_WORK, Compiling, RunCapture, capturing, current, phase
 from idbg.engine.compat import caches, exceptions, fx, lowering, registrations, tracing
 from idbg.engine.compat.lowering import Compiled, Compiler
 from idbg.engine.failures.owners import is_own
@@ -74,7 +74,7 @@ class Job:
         if self.checks:
             self.frame.check = self.check
         graph = self.frame.dynamo(self.gm)
-        self.capture.hold(graph.id, self.gm, self.real_inputs)
+        self.capture.save_graph(graph.id, self.gm, self.real_inputs)
         if self.checks:
             self.check(graph)
 
@@ -91,9 +91,9 @@ class Job:
         """`lower`, an ATen compiler, with the graph captured and checked first."""
 
         def compiler(gm: GraphModule, inputs: Sequence[object], **kwargs: object) -> Compiled:
-            with phase(self.capture, LOOKING):
+            with phase(self.capture, OWN_WORK):
                 graph = self.frame.part(gm, part)
-                self.capture.hold(graph.id, gm, [] if part == "backward" else self.real_inputs)
+                self.capture.save_graph(graph.id, gm, [] if part == "backward" else self.real_inputs)
                 if self.checks:
                     self.check(graph)
             try:
@@ -102,7 +102,7 @@ class Job:
                 self.capture.compiles[self.frame.frame].fail(error)
                 raise
             finally:
-                with phase(self.capture, LOOKING):
+                with phase(self.capture, OWN_WORK):
                     self.frame.part_done(part)
             if part != "backward":
                 return lowered
@@ -179,8 +179,8 @@ class TargetBackend:
         compiling = capture.compiles[frame.frame] = Compiling(self.options, self.arguments)
         capture.settings_read()
         try:
-            with tracing.observed(), caches.graphs_bypassed(lambda: registrations.outside_the_key(is_own)):
-                with phase(capture, LOOKING):
+            with tracing.observed(), caches.graph_cache_bypassed(lambda: registrations.outside_the_key(is_own)):
+                with phase(capture, OWN_WORK):
                     job.check_dynamo()
                 compiled = self.backend.compile(job)
         except Exception as error:  # a backend raises what it likes; all of it goes on to torch
@@ -191,7 +191,7 @@ class TargetBackend:
             capture.outcomes.errors[tracing.current_frame()] = error  # the program may catch it, and say nothing
             raise
         finally:
-            with phase(capture, LOOKING):
+            with phase(capture, OWN_WORK):
                 frame.finish()
         if job.refused:
             refusal = ConstraintViolation(job.violations, accelerator=self.accelerator.name, repro=self._repro(job))

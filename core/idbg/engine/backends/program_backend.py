@@ -24,7 +24,7 @@ class ProgramBackend:
         self.function, self.checks = function, checks
 
     def compile(self, job: Job) -> Compiled:
-        with by_itself(), backend_calls.inner_compile_met(self.function, lambda inner: inner_of(job, inner)):
+        with by_itself(), backend_calls.replace_inner_compile(self.function, lambda inner: inner_of(job, inner)):
             compiled = self.function(job.gm, job.inputs)
         job.frame.finish()  # torch has printed all: what it gave to compilers of others is read
         for graph in list(job.frame.graphs.values()):

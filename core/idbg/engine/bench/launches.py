@@ -80,7 +80,7 @@ class Launches:
 def launches() -> Iterator[Launches]:
     """While this lasts, whatever Inductor compiles is compiled anew, and its launches are put into what this gives."""
     watched = Launches()
-    with comparing.inductor_graphs(watched.compiled, watched.unread):
+    with comparing.observe_uncached_graphs(watched.compiled, watched.unread):
         yield watched
 
 

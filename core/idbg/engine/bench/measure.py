@@ -22,7 +22,7 @@ from idbg.engine.bench.call import Call, call_of, processor, tensors_of
 from idbg.engine.bench.kernels import time_kernels
 from idbg.engine.bench.latency import latency, resolution, seconds
 from idbg.engine.capture.run import RunCapture, capturing
-from idbg.engine.compat import comparing, inductor
+from idbg.engine.compat import comparing, settings
 from idbg.engine.failures import fallbacks
 from idbg.engine.failures.describe import failure_of
 from idbg.engine.kerneldiff.api import ModelDiff
@@ -53,7 +53,7 @@ def answer(case: BenchCase, task: Task, tell: ReportStep = ignore_step) -> TaskR
         with original_torch_compile():
             sized = _sized(workload, case)
             name = case.backend.name
-            with fallbacks.heard(name) as told:
+            with fallbacks.fallback_messages(name) as told:
                 answered = _answered(sized, case, task, before, tell)
             results.append(Failed(fallbacks.failure(name, told[0])) if told else answered)
         raise _Enough
@@ -167,7 +167,7 @@ def _compiled(model: Model, case: BenchCase) -> Model:
 def _options(case: BenchCase) -> dict[str, object]:
     """The Inductor options of the case: its mode's, then those that were asked for over them."""
     mode = case.backend.mode if family(case.backend.name) == INDUCTOR else ""
-    return inductor.mode_options(mode or None, case.dynamic) | case.options
+    return settings.mode_options(mode or None, case.dynamic) | case.options
 
 
 def _target_backend(case: BenchCase, rules: str) -> TargetBackend:

@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 from msgspec.structs import replace
 
 from idbg.engine.compat import bisector
-from idbg.engine.compat.bisector import Heard
+from idbg.engine.compat.bisector import Applications
 from idbg.schema.bisection import PYTHON, Level, Subsystem
 from idbg.schema.errors import BadInput
 from idbg.schema.programs import OptionValue, Target
@@ -32,10 +32,10 @@ def subsystem(level: Level) -> Subsystem | None:
 
 @contextmanager
 def at_level(
-    level: Level, settings: Mapping[str, OptionValue], told: Callable[[Heard], None] = lambda heard: None
-) -> Iterator[Heard]:
-    """While it lasts, torch compiles so, under these settings ("dynamo.NAME", "functorch.NAME"); `told` hears of each
-    application of a part.
+    level: Level, settings: Mapping[str, OptionValue], changed: Callable[[Applications], None] = lambda applied: None
+) -> Iterator[Applications]:
+    """While it lasts, torch compiles at this level, with these settings ("dynamo.NAME", "functorch.NAME"). `changed` is
+    called before each application of a part.
 
     Raises BadInput for a setting that torch does not have.
     """
@@ -47,7 +47,7 @@ def at_level(
         for name, value in asked.items():
             stack.enter_context(_set(name, value))
         limit = level if known is not None and not known.setting else Level(level.backend, graphs=level.graphs)
-        yield stack.enter_context(bisector.limited(limit, told))
+        yield stack.enter_context(bisector.limited(limit, changed))
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import msgspec
 
-from idbg.engine.compat import bisector, inductor
+from idbg.engine.compat import bisector, settings
 from idbg.schema.bisection import OptionSet
 from idbg.schema.programs import OptionValue
 
@@ -29,7 +29,7 @@ def drawn(seed: int) -> OptionSet:
     """
     fuzzer = bisector.fuzzer(seed)
     random.seed(seed)  # the fuzzer draws by Python's own generator
-    known = inductor.options()
+    known = settings.options()
     found: OptionSet = {}
     for name in sorted(fuzzer.fields):
         field = fuzzer.fields[name]

@@ -1,4 +1,4 @@
-"""What did this compile do?
+"""Capture what a compile does.
 
-`trace` listens to torch, `fx` reads graph modules, `frame` and `links` put a frame together.
+`trace` reads torch's trace, `fx` graph modules; `frame` and `links` assemble a frame.
 """

@@ -1,4 +1,4 @@
-"""What is a launch given: which tensors, laid out how, and how are their addresses aligned?"""
+"""Describe the tensors that a launch gets: dtype, sizes, strides, alignment."""
 
 from collections.abc import Iterable, Mapping
 
@@ -9,9 +9,7 @@ from idbg.schema.faults import MOST_ALIGNED, LaunchArgument
 
 
 def arguments(names: Iterable[str], values: Mapping[str, object]) -> tuple[LaunchArgument, ...]:
-    """Those of the names that are tensors, each once, in order. Nothing is read of what a tensor holds: that would
-    raise once its device is lost.
-    """
+    """The tensors among these names, each once, in order. Their values are not read: that raises on a lost device."""
     named = ((name, values.get(name)) for name in dict.fromkeys(names))
     return tuple(argument(name, value) for name, value in named if isinstance(value, Tensor))
 

@@ -1,7 +1,7 @@
-"""What was captured of one compiled frame, and what does it add up to?
+"""Collect the graphs, code and links of one compiled frame.
 
-Graph modules come from the backend as it compiles; printed graphs and code come from the trace. A frame tells its
-session of each graph as soon as it is whole, and of the joint graph and the links when the frame's compile ends.
+Graph modules come from the backend as it compiles; printed graphs and code come from torch's trace. Each graph becomes
+an event as soon as it is complete; the joint graph and the links when the frame's compile ends.
 """
 
 import time
@@ -37,7 +37,7 @@ _PARTS: tuple[Part, ...] = ("forward", "inference", "backward")
 
 @dataclass
 class InductorOutput:
-    """What Inductor printed for one ATen graph: its post-grad form, its code, and which kernel computes which node."""
+    """Inductor's output for one ATen graph: its post-grad form, its code, and the nodes of each kernel."""
 
     post_grad: str = ""
     code: str = ""
@@ -57,50 +57,50 @@ class FrameCapture:
         self.trail: dict[Stage, links.Pairs] = {}
         self._trail: links.Trail | None = None
         self.finished = False
-        self.part_in_hand: Part = ""  # of which the inner compile goes on
-        self.in_hand_since = 0.0  # seconds since the epoch
-        self.check: Callable[[Graph], None] | None = None  # holds a joint or post-grad graph against the rules
-        self.backward_ran: bool | None = None  # None: it was not lowered through us
+        self.current_part: Part = ""  # whose inner compile runs
+        self.current_part_began = 0.0  # seconds since the epoch
+        self.check: Callable[[Graph], None] | None = None  # checks the rules on a joint or post-grad graph
+        self.backward_ran: bool | None = None  # None: it was not lowered through idbg
 
-    # What the trace says
+    # Input from the trace
 
     def graph_printed(self, kind: str, text: str) -> None:
-        """Keep a graph's text until it is known to whom it belongs; `kind` is torch's name of the record."""
+        """Store a graph's text until its part is known; `kind` is torch's name of the record."""
         if kind == "inductor_post_grad_graph":
             self._piece("post_grad").post_grad = text
         else:
             self.printed[_PRINTED[kind]] = text
 
     def code_written(self, text: str) -> None:
-        """Keep Inductor's output code of the part in hand."""
+        """Store Inductor's output code of the current part."""
         self._piece("code").code = text
 
     def code_continued(self, text: str) -> None:
-        """Keep what belongs to the code that was written last, below it."""
+        """Append to the last output code."""
         if self.pieces:
             self.pieces[-1].code += f"\n{text}"
 
     def nodes_mapped(self, mapping: Mapped) -> None:
-        """Keep which post-grad nodes each kernel of the part in hand computes."""
+        """Store the post-grad nodes of each kernel of the current part."""
         self._piece("mapping").mapping = mapping
 
     def _piece(self, slot: str) -> InductorOutput:
-        """The piece in hand, or a new one if the slot is taken: pieces come one by one, their parts in any order."""
+        """The current piece, or a new one if the slot is filled: fields of a piece come in any order."""
         if not self.pieces or getattr(self.pieces[-1], slot):
             self.pieces.append(InductorOutput())
         return self.pieces[-1]
 
-    # What the backend hands over
+    # Input from the backend
 
     def dynamo(self, gm: GraphModule) -> Graph:
-        """Dynamo's graph as a record, told; later ATen graphs are linked to it."""
+        """Record Dynamo's graph; later ATen graphs are linked to it."""
         graph = graph_of(gm, GraphId(self.frame, "dynamo"), self.printed.pop("dynamo", ""))
         self._trail = links.Trail(graph)
         return self._captured(graph)
 
     def part(self, gm: GraphModule, part: Part) -> Graph:
-        """One ATen graph, before it is compiled."""
-        self.part_in_hand, self.in_hand_since = part, time.time()
+        """Record one ATen graph, before it is compiled."""
+        self.current_part, self.current_part_began = part, time.time()
         stage = cast("Stage", part)
         graph = graph_of(gm, GraphId(self.frame, stage), self.printed.pop(stage, ""))
         dynamo = self.graphs.get(GraphId(self.frame, "dynamo"))
@@ -110,8 +110,8 @@ class FrameCapture:
         return self._captured(graph)
 
     def part_done(self, part: Part) -> None:
-        """The inner compile of this part ended, well or not: what it printed belongs to it."""
-        self.part_in_hand = ""
+        """The inner compile of this part is over, successful or not: its printed output belongs to it."""
+        self.current_part = ""
         for piece in self.pieces:
             self._finish_piece(piece, part)
         self.pieces.clear()
@@ -121,7 +121,7 @@ class FrameCapture:
         self.backward_ran = True
 
     def finish(self) -> None:
-        """The frame's compile ended, well or not: read what is left, and link the stages; do it once."""
+        """The frame's compile is over, successful or not: read the remaining data and link the stages, once."""
         if self.finished:
             return
         self.finished = True
@@ -187,14 +187,14 @@ class FrameCapture:
             if joint is not None:
                 self._linked(links.same_names(joint, graph))
                 to_joint += [pair for pair in pairs or () if pair[1] in joint.by_name]
-            if dynamo is not None:  # also where there is a joint graph: what its passes made is not in it
+            if dynamo is not None:  # also with a joint graph, which lacks the nodes that passes create
                 self._linked(Links(dynamo.id, graph.id, pairs or ()))
         if dynamo is not None and joint is not None:
             self._linked(Links(dynamo.id, joint.id, tuple(dict.fromkeys(to_joint))))
 
 
 def _with_arguments(graph: Graph, dynamo: Graph, forward: Graph | None) -> Graph:
-    """An ATen graph's arguments take the roles and modules of the Dynamo arguments that they are."""
+    """Copy the roles and modules of Dynamo's arguments to those of an ATen graph."""
     if graph.id.stage == "backward":
         known = {node.name: node for node in forward.nodes} if forward else {}
     else:
@@ -213,8 +213,8 @@ def _with_arguments(graph: Graph, dynamo: Graph, forward: Graph | None) -> Graph
 
 
 def _with_modules(graph: Graph, donors: Iterable[Graph]) -> Graph:
-    """A printed graph names no modules, roles and memory: take them, and tuples' tensors, from nodes of the same name
-    and target, or the module from the one that the node's line of the user's belongs to.
+    """A printed graph has no modules, roles and memory: copy them, and the tensors of tuples, from nodes of the same
+    name and target; or the module from other nodes of the same line of the program.
     """
     donors = list(donors)
     known = _known(donor for donor in donors if donor.id.stage != "dynamo")
@@ -222,7 +222,7 @@ def _with_modules(graph: Graph, donors: Iterable[Graph]) -> Graph:
     for donor in donors:
         for node in donor.nodes:
             modules.setdefault((node.file, node.line), set()).add((node.module, node.module_class))
-    unchanged: set[str] = set()  # names of nodes whose memory is the donor's, as all that they are computed from is
+    unchanged: set[str] = set()  # names of nodes whose memory, and that of their inputs, is the donor's
 
     def enriched(node: Node) -> Node:
         donor = known.get((node.name, node.op))
@@ -250,8 +250,8 @@ def _with_modules(graph: Graph, donors: Iterable[Graph]) -> Graph:
 
 
 def _known(donors: Iterable[Graph]) -> dict[tuple[str, Opcode], Node]:
-    """These graphs' nodes by name and opcode, their memory numbered as if they were one graph: what one graph hands
-    on to the next has one number.
+    """These graphs' nodes by name and opcode. Memory is numbered over all graphs: what one graph passes to the next has
+    one number.
     """
     known: dict[tuple[str, Opcode], Node] = {}
     number_of: dict[str, tuple[int, ...]] = {}

@@ -1,4 +1,4 @@
-"""What does a live graph module look like as a record?"""
+"""Convert a graph module to a record."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -14,7 +14,7 @@ from idbg.analysis.graph_text import code_lines, returns_no_tensor
 from idbg.engine.compat import fx, stages
 from idbg.schema.graphs import Graph, GraphId, Node, Opcode, Role, Sym
 
-_VALUES = {"example_value", "val"}  # where Dynamo and AOTAutograd keep a node's value, in `meta`
+_VALUES = {"example_value", "val"}  # the keys of a node's value in `meta`
 _USER_LINE = re.compile(r'File "(.+?)", line (\d+), in .*\n\s*(.*)')
 _SELF = re.compile(r"^L\['\w+'\]\.?|^L__self__\.?|^self\.?")
 _GLOBAL = re.compile(r"^G\['(\w+)'\]")
@@ -22,7 +22,7 @@ _INDEX = re.compile(r"\.?_modules\['(\w+)'\]|\[(\d+)\]")
 
 
 def graph_of(gm: GraphModule, graph: GraphId, text: str = "") -> Graph:
-    """The graph module as a record. `text` is its printed form, where the caller has one already."""
+    """The graph module as a record. `text` is its printed form, if the caller has it."""
     text = text or gm.print_readable(print_output=False, include_stride=True, include_device=True)
     lines = code_lines(text)
     outputs = {source.name for node in gm.graph.nodes if node.op == "output" for source in node.all_input_nodes}
@@ -35,13 +35,13 @@ def graph_of(gm: GraphModule, graph: GraphId, text: str = "") -> Graph:
 
 
 def held_graph(gm: GraphModule, node: FxNode) -> GraphModule | None:
-    """The graph that this node stands for, as a branch of torch.cond."""
+    """The graph of a get_attr node, such as a branch of torch.cond; None for others."""
     held = getattr(gm, str(node.target), None) if node.op == "get_attr" else None
     return held if isinstance(held, GraphModule) else None
 
 
 def _inner_nodes(gm: GraphModule, node: FxNode, prefix: str, storages: dict[int, int]) -> Iterator[Node]:
-    """The nodes of a graph that this node holds, as a torch.cond its branches: "true_graph_0.sin", told before it."""
+    """The nodes of a graph inside of this node, such as a branch of torch.cond: "true_graph_0.sin"."""
     inner = held_graph(gm, node)
     if inner is None:
         return
@@ -56,7 +56,7 @@ def _inner_nodes(gm: GraphModule, node: FxNode, prefix: str, storages: dict[int,
 
 
 def with_weights(graph: Graph) -> Graph:
-    """What is computed from weights and buffers alone is a weight: it is known before the program runs."""
+    """Mark nodes that are computed from weights and buffers alone as weights: they are constant."""
     weights = {node.name for node in graph.nodes if node.role in ("weight", "buffer")}
 
     def with_role(node: Node) -> Node:
@@ -143,7 +143,7 @@ def _module(node: FxNode) -> tuple[str, str]:
 
 
 def module_path(path: str) -> str:
-    """`L['self'].layer1[0].conv1` and `L['fn']._modules['layer1']` as the dotted path that the user knows.
+    """The dotted path of `L['self'].layer1[0].conv1` or `L['fn']._modules['layer1']`.
 
     A module that is held as a global goes by that name: `G['encoder'][0]` is encoder.0.
     """
@@ -152,8 +152,8 @@ def module_path(path: str) -> str:
 
 
 def user_line(stack: str) -> tuple[str, int, str]:
-    """The innermost frame of a stack trace that is not inside of torch: its file, line and text; of torch's own where
-    there is no other, and ("", 0, "") where there is none at all.
+    """File, line and text of the innermost frame outside of torch; of the innermost frame if all are torch's, and
+    ("", 0, "") without frames.
     """
     frames = _USER_LINE.findall(stack)
     if not frames:

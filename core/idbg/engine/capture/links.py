@@ -1,4 +1,4 @@
-"""Which node of one stage became which node of the next?"""
+"""Link the nodes of one stage with the nodes of the next."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -14,15 +14,13 @@ Pairs = tuple[tuple[str, str], ...]
 
 
 def same_names(above: Graph, below: Graph) -> Links:
-    """Nodes that kept their names, as from the joint graph to the forward and backward that it is split into."""
+    """Link nodes of the same name, as between the joint graph and its forward and backward."""
     pairs = [(node.name, node.name) for node in below.nodes if node.name in above.by_name and node.op != "output"]
     return Links(above.id, below.id, tuple(pairs))
 
 
 def through_passes(above: Graph, below: Graph) -> Links:
-    """Nodes that kept their names; what a pass put in place of others is matched by the user's line that both come
-    from.
-    """
+    """Link nodes of the same name, and replaced nodes with those that replace them by the program's line of both."""
     gone: defaultdict[tuple[str, int], list[str]] = defaultdict(list)
     for node in above.nodes:
         if node.name not in below.by_name and node.line:
@@ -37,7 +35,7 @@ def through_passes(above: Graph, below: Graph) -> Links:
 
 
 def by_line(above: Graph, below: Graph) -> Links:
-    """Nodes from the same user's line: all that a backend leaves which prints its graphs and hands none over."""
+    """Link nodes of the same line of the program, for a backend of which only printed graphs are known."""
     lines: defaultdict[tuple[str, int], list[str]] = defaultdict(list)
     for node in above.nodes:
         if node.line:
@@ -47,10 +45,10 @@ def by_line(above: Graph, below: Graph) -> Links:
 
 
 class Trail:
-    """Follows ATen nodes back to the Dynamo nodes that they were traced from, for the graphs of one frame.
+    """Find the Dynamo nodes from which ATen nodes were traced, for the graphs of one frame.
 
-    A forward node carries torch's trail (`from_node`). A backward node often has none: it shares a sequence number
-    with the forward nodes that it differentiates, and of these, those from the same user's line are its origin.
+    A forward node has torch's `from_node`. A backward node often has none: it shares a sequence number with the
+    forward nodes that it differentiates, and those of the same line of the program are its origin.
     """
 
     def __init__(self, dynamo: Graph) -> None:
@@ -63,8 +61,8 @@ class Trail:
         return (*of_arguments, *self._pairs(gm, graph, "", ""))
 
     def _pairs(self, gm: GraphModule, graph: Graph, above: str, below: str) -> Iterator[tuple[str, str]]:
-        """Those of one graph module; where a node holds it, as torch.cond its branches, names begin with the holder's:
-        `above` in Dynamo's graph, `below` in this one.
+        """The pairs of one graph module. Inside of another node, such as torch.cond, names have its prefix: `above` in
+        Dynamo's graph, `below` in this one.
         """
         for node in gm.graph.nodes:
             if node.op in ("placeholder", "output"):
@@ -83,7 +81,7 @@ class Trail:
     def _held_pairs(
         self, gm: GraphModule, graph: Graph, origin: str, holders: list[FxNode], below: str
     ) -> Iterator[tuple[str, str]]:
-        """A higher-order op is given its graphs in the same order on both stages."""
+        """A higher-order op gets its graphs in the same order on both stages."""
         known = {name.rpartition(".")[0] for name in self.dynamo.by_name}
         above = [name for name in self.dynamo.by_name[origin].inputs if name in known]
         if len(above) != len(holders):
@@ -93,7 +91,7 @@ class Trail:
                 yield from self._pairs(inner, graph, f"{name}.", f"{below}{holder.name}.")
 
     def _same_line(self, names: set[str], above: str, node: Node) -> Iterator[str]:
-        """A branch counts its sequence numbers anew: only what is in the same graph can be meant."""
+        """A branch has its own sequence numbers: only nodes of the same graph match."""
         for name in names:
             if not name.startswith(above) or "." in name.removeprefix(above):
                 continue
@@ -102,8 +100,8 @@ class Trail:
 
 
 def arguments(above: Graph, below: Graph) -> Pairs:
-    """AOTAutograd keeps the order of the arguments. Those that the graph below holds itself, as AOTInductor's does its
-    weights, keep their names; the sizes above are then no arguments below.
+    """AOTAutograd keeps the order of the arguments. Attributes of the graph below, such as AOTInductor's weights, keep
+    their names; sizes above are then no arguments below.
     """
     taken = {node.name for node in above.nodes if node.op == "placeholder"}
     held = {node.target: node.name for node in below.nodes if node.op == "get_attr" and node.target in taken}

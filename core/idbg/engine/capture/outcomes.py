@@ -1,4 +1,4 @@
-"""Which frames did torch give up, and was that an error, a graph break, or the limit of recompiles?"""
+"""Tell errors, graph breaks and hits of the recompile limit apart, for the frames that torch gives up."""
 
 from collections.abc import Iterable
 
@@ -12,20 +12,20 @@ from idbg.schema.errors import exception_text
 from idbg.schema.graphs import Frame
 from idbg.schema.programs import Failure
 
-_SOFT = ("Unsupported", "UserError")  # torch runs the frame eagerly for these, unless the program asked for fullgraph
+_SOFT = ("Unsupported", "UserError")  # torch runs the frame eagerly for these, except with fullgraph
 EAGER_HINT = (
     "the program caught this, or torch ran the frame eagerly instead (suppress_errors): mend it, or leave it eager"
 )
-_SAME = 200  # characters in which torch's record of an exception and the exception agree: more is added to it later
+_SAME = 200  # leading characters that torch's record shares with the exception: text is appended later
 
 
 class Outcomes:
-    """What became of the frames of one run. `frame` is torch's compile id."""
+    """The results of the frames of one run. `frame` is torch's compile id."""
 
     def __init__(self) -> None:
-        self.fullgraph = False  # the program asked for it: there, what cannot be traced is an error
+        self.fullgraph = False  # set by the program: untraceable code is an error
         self.problems: dict[str, Problem] = {}  # errors only
-        self.errors: dict[str, BaseException] = {}  # those of them that a backend raised
+        self.errors: dict[str, BaseException] = {}  # those that a backend raised
         self._frames: dict[str, Frame] = {}
         self._again: dict[str, str] = {}  # why a frame is about to be compiled again
         self._broken: set[str] = set()
@@ -43,7 +43,7 @@ class Outcomes:
         self._broken.add(frame)
 
     def ended(self, frame: str, problem: Problem | None) -> GraphBreak | None:
-        """What is to be told of a frame that torch leaves eager without an error, and said nothing of yet."""
+        """The graph break of a frame that torch leaves eager without an error, if none was recorded yet."""
         again = self._again.pop(frame, "")
         if problem is None:
             return None
@@ -56,21 +56,21 @@ class Outcomes:
             return None
         known = self._frames.get(frame, Frame(frame, "?"))
         file, line = (problem.file, problem.line) if problem.file else (known.file, known.line)
-        told = read_explained(problem.reason)
-        reason = told.reason or problem.reason.partition("\n")[0]
-        return replace(told, reason=reason, file=file, line=line, frame=frame, way="frame")
+        explained = read_explained(problem.reason)
+        reason = explained.reason or problem.reason.partition("\n")[0]
+        return replace(explained, reason=reason, file=file, line=line, frame=frame, way="frame")
 
     def _limit(self, frame: str, problem: Problem, reason: str) -> GraphBreak:
         code = frame.rpartition("/")[0]
         known = next((known for name, known in self._frames.items() if name.rpartition("/")[0] == code), Frame("", "?"))
-        said = limit_hit(problem.reason) or "Dynamo's limit"
-        text = f"{known.function} is compiled no more and stays eager for other inputs: recompile limit hit ({said})"
-        told = read_explained(problem.reason)
+        limit = limit_hit(problem.reason) or "Dynamo's limit"
+        text = f"{known.function} is compiled no more and stays eager for other inputs: recompile limit hit ({limit})"
+        explained = read_explained(problem.reason)
         words = f"{text}; last reason: {reason}"
-        return replace(told, reason=words, file=known.file, line=known.line, frame=frame, way="limit")
+        return replace(explained, reason=words, file=known.file, line=known.line, frame=frame, way="limit")
 
     def swallowed(self, ended_by: Iterable[BaseException]) -> list[tuple[str, Failure | BaseException]]:
-        """The frames that did not compile although the run went on: none that an exception of `ended_by` tells."""
+        """The frames that failed while the run went on: without those whose error is in `ended_by`."""
         chain = list(ended_by)
         swallowed: list[tuple[str, Failure | BaseException]] = []
         for frame, problem in self.problems.items():

@@ -1,6 +1,6 @@
-"""What is being captured on this run?
+"""Collect what one run compiles, as events.
 
-The one place in which a compile, wherever in the program it starts, finds its session.
+Every compile, wherever in the program it starts, finds its session by `current`.
 """
 
 import time
@@ -19,6 +19,7 @@ from idbg.engine.capture.frame import Emit, FrameCapture
 from idbg.engine.capture.outcomes import Outcomes
 from idbg.engine.capture.trace import Measured, Problem, Timed, TraceListener, listening
 from idbg.engine.compat import registrations, repros
+from idbg.engine.compat.hooks import Feature, notes_to
 from idbg.engine.compat.lowering import Compiled
 from idbg.schema import events
 from idbg.schema.decisions.dynamo import BreakAgain, FailedGuard, GraphBreak
@@ -35,15 +36,15 @@ PHASES = frozenset(
         *("codegen", "c++ compile", "kernel build", "backward"),
     }
 )
-"""What a header and a progress line name, of all that is timed."""
-LOOKING = "idbg"
-"""What we do ourselves in a compile: graphs become records, and are held against the rules."""
+"""The timed parts that a header and a progress line show."""
+OWN_WORK = "idbg"
+"""The phase of idbg's own work in a compile: converting graphs to records, and checking rules."""
 
 
 @dataclass
-class HeldGraph:
-    """What a repro needs of one graph: a copy of its module (parameters shared), and the values that it was first
-    called with, in the order of its placeholders; none where they are not known (a backward's).
+class SavedGraph:
+    """A graph for a repro: a copy of its module (parameters shared), and the values of its first call, in the order of
+    its placeholders; empty where they are unknown (a backward's).
     """
 
     gm: GraphModule
@@ -53,10 +54,10 @@ class HeldGraph:
 
 @dataclass
 class Compiling:
-    """One frame as its backend is asked to compile it, and what a script must set so that it fails there again.
+    """The state in which a frame's backend is called: a script must set it to reproduce a failure.
 
     `arguments` are those of the program's torch.compile, if its own backend compiles; `objects` are the settings that
-    hold functions or objects, as passes are; `patches`, known once it failed, torch's functions that are others.
+    hold functions or objects, such as passes; `patches`: torch's functions that are replaced, read after a failure.
     `error` is what the backend raised.
     """
 
@@ -69,13 +70,13 @@ class Compiling:
     error: BaseException | None = None
 
     def fail(self, error: BaseException) -> None:
-        """The compile ended by this; the first such error counts."""
+        """The compile failed with this error; the first one counts."""
         if self.error is None:
             self.error, self.patches = error, registrations.patched()
 
 
 class RunCapture(TraceListener):
-    """Everything seen of one run, as events. Rules are checked on each graph that a backend is given."""
+    """The data of one run, as events. Rules are checked on each graph that a backend gets."""
 
     def __init__(self, run: int, emit: Emit, accelerator: Accelerator | None) -> None:
         self.run = run
@@ -83,26 +84,35 @@ class RunCapture(TraceListener):
         self.accelerator = accelerator
         self.frames: dict[str, FrameCapture] = {}
         self.violations: list[Violation] = []
-        self.held: dict[GraphId, HeldGraph] = {}
+        self.saved_graphs: dict[GraphId, SavedGraph] = {}
         self.compiles: dict[str, Compiling] = {}
         self.lower: Lower | None = None
-        self.on_host = (
-            False  # copies of what graphs are called with are kept on the CPU: the device may not outlive the run
-        )
+        self.on_host = False  # saved inputs are copied to the CPU: the device may be lost before the run ends
         self.outcomes = Outcomes()
         self.timekeeper: Callable[[str, Timed], None] | None = None
         self._ids: dict[str, str] = {}
         self._started: dict[str, Frame] = {}
-        self._ended: set[str] = set()  # frames whose compile came to its end
+        self._ended: set[str] = set()  # frames whose compile is over
         self._breaks: dict[tuple[str, int, str], int] = {}
         self._began: dict[tuple[str, str], list[float]] = {}
         self._settings: tuple[str, ...] | None = None
+        self._notes: set[str] = set()
 
-        # whom what follows is asked and told, while somebody listens to Dynamo's decisions
+        # set while Dynamo's decisions are recorded
         self.parent: Callable[[], str] = lambda: ""
         self.measured: Callable[[str, Measured], None] = lambda name, measured: None
         self.failed_guards: dict[str, list[FailedGuard]] = {}  # by torch's compile id
-        self.errors: dict[str, str] = {}  # by torch's compile id: what torch printed of the frame's
+        self.errors: dict[str, str] = {}  # by torch's compile id, as torch prints them
+
+    def note(self, text: str) -> None:
+        """Add a warning to the run, once."""
+        if text not in self._notes:
+            self._notes.add(text)
+            self.emit(events.Noted(level="warning", text=text))
+
+    def feature(self, name: str) -> Feature:
+        """A feature of compat.hook_table that records this run: its hooks pause while the run is paused."""
+        return Feature(name, note=self.note, is_paused=lambda: self.is_paused)
 
     def named(self, frame: str) -> str:
         """The frame's name in the session, by torch's compile id."""
@@ -116,11 +126,11 @@ class RunCapture(TraceListener):
         return self.frames[name]
 
     def started(self, frame: str) -> Frame | None:
-        """What torch said of the frame as it began, by the session's name of it."""
+        """The frame as torch reported it at its start, by the session's name."""
         return self._started.get(frame)
 
     def check(self, graph: Graph) -> list[Violation]:
-        """The graph's violations of the run's accelerator, told and kept."""
+        """Check the graph against the run's accelerator; violations are stored and become an event."""
         if self.accelerator is None:
             return []
         rules = asked_of(graph.id.stage, self.accelerator.rules)
@@ -130,25 +140,21 @@ class RunCapture(TraceListener):
             self.emit(events.ViolationsFound(run=self.run, violations=tuple(violations)))
         return violations
 
-    def not_asked(self) -> list[str]:
-        """The rules that are about graphs of stages of which this run had none."""
+    def rules_without_graphs(self) -> list[str]:
+        """The rules for stages of which this run has no graph."""
         stages = {graph.stage for frame in self.frames.values() for graph in frame.graphs}
         rules = self.accelerator.rules if self.accelerator else ()
         return [rule.name for rule in rules if rule.enabled and rule.stages and stages.isdisjoint(rule.stages)]
 
-    def hold(self, graph: GraphId, gm: GraphModule, inputs: list[object]) -> None:
-        """Keep a copy of the graph (compilers take ownership of theirs and change it) and the values that it is called
-        with.
-        """
+    def save_graph(self, graph: GraphId, gm: GraphModule, inputs: list[object]) -> None:
+        """Store a copy of the graph (compilers change theirs) and the values of its call."""
         kept = [_on_host(value) for value in inputs] if self.on_host else inputs
-        self.held[graph] = HeldGraph(GraphModule(gm, _copied(gm)), kept, torch.is_grad_enabled())
+        self.saved_graphs[graph] = SavedGraph(GraphModule(gm, _copied(gm)), kept, torch.is_grad_enabled())
 
-    # What the trace says
+    # Input from the trace
 
     def frame_started(self, frame: Frame) -> None:
-        """A compile begins. After torch._dynamo.reset() the ids start again from 0/0: the frame is another then, and
-        called 0/0#2.
-        """
+        """A compile begins. After torch._dynamo.reset() ids start again from 0/0: the new frame is named 0/0#2."""
         name = self._ids.get(frame.id, frame.id)
         if name in self.frames and (name in self._ended or self.frames[name].finished):
             number = 2 + sum(known.startswith(f"{frame.id}#") for known in self.frames)
@@ -162,31 +168,31 @@ class RunCapture(TraceListener):
         self.emit(events.FrameStarted(run=self.run, frame=self._started[name]))
 
     def restarted(self, frame: str) -> None:
-        """torch found only while lowering that it must trace the frame anew: the graphs that it had do not run."""
+        """torch restarts the trace of a frame while lowering: its graphs so far are dropped."""
         dropped = self.frame(frame)
         name = dropped.frame
         dropped.finished = True
         self.frames[name] = FrameCapture(name, self.run, self.emit)
         self.violations = [violation for violation in self.violations if violation.node.graph.frame != name]
-        self.held = {graph: held for graph, held in self.held.items() if graph.frame != name}
+        self.saved_graphs = {graph: saved for graph, saved in self.saved_graphs.items() if graph.frame != name}
         if name in self._started:
             self.emit(events.FrameStarted(run=self.run, frame=self._started[name]))
 
     def frame_ended(self, frame: str, problem: Problem | None) -> None:
-        """The frame's metrics came: with a problem it was given up, which may be a graph break."""
+        """The frame's metrics arrived. With a problem it was given up, which may be a graph break."""
         if (graph_break := self.outcomes.ended(frame, problem)) is not None:
-            self._tell_break(graph_break)
+            self._emit_break(graph_break)
 
     def frame_erred(self, frame: str, text: str) -> None:
         self.errors[frame] = text
 
     def frame_measured(self, frame: str, measured: Measured) -> None:
-        """A compile came to its end: another with the same id is of another frame."""
+        """A compile is over: a later one with the same id is of another frame."""
         self._ended.add(self.named(frame))
         self.measured(self.named(frame), measured)
 
     def settings_read(self) -> None:
-        """Report torch's settings that are not at their defaults, where they are others than those reported last."""
+        """Report torch's settings that are not at their defaults, if they changed since the last report."""
         found = tuple(repros.settings())
         if found != self._settings:
             self._settings = found
@@ -208,28 +214,28 @@ class RunCapture(TraceListener):
     def graph_broke(self, graph_break: GraphBreak) -> None:
         """Dynamo ended a graph, or gave a frame up; `graph_break.frame` is torch's compile id."""
         self.outcomes.broke(graph_break.frame)
-        self._tell_break(graph_break)
+        self._emit_break(graph_break)
 
     @property
     def has_broken(self) -> bool:
         """Whether a graph broke in this run."""
         return bool(self._breaks)
 
-    def _tell_break(self, told: GraphBreak) -> None:
-        """The whole of it once; of each further frame that breaks so only which it is."""
-        key = (told.file, told.line, told.reason)
-        name = self.named(told.frame)
+    def _emit_break(self, found: GraphBreak) -> None:
+        """Emit a break in full once; for further frames with the same break only the frame."""
+        key = (found.file, found.line, found.reason)
+        name = self.named(found.frame)
         if key in self._breaks:
-            self.emit(events.BrokeAgain(run=self.run, again=BreakAgain(self._breaks[key], name, told.way)))
+            self.emit(events.BrokeAgain(run=self.run, again=BreakAgain(self._breaks[key], name, found.way)))
             return
         self._breaks[key] = len(self._breaks)
-        self.emit(events.GraphBroke(run=self.run, graph_break=replace(told, frame=name)))
+        self.emit(events.GraphBroke(run=self.run, graph_break=replace(found, frame=name)))
 
     def recompiled(self, frame: str, reason: str) -> None:
         self.outcomes.recompiling(frame, reason)
 
     def timed(self, frame: str, part: Timed) -> None:
-        """Phases of one name nest (a C++ compile in another): only the outermost is told."""
+        """Phases of one name nest (a C++ compile in another): only the outermost is emitted."""
         if self.timekeeper is not None:
             self.timekeeper(frame, part)
         if part.name not in PHASES:
@@ -245,7 +251,7 @@ class RunCapture(TraceListener):
                 self.emit(events.PhaseChanged(run=self.run, phase=part.name, frame=frame, seconds=part.at - since))
 
     def finish(self) -> None:
-        """Read what frames have left: a compile that failed never came to its own end."""
+        """Read the remaining data of frames: a failed compile has not finished itself."""
         for frame in self.frames.values():
             frame.finish()
 
@@ -273,11 +279,11 @@ def current() -> RunCapture | None:
 
 @contextmanager
 def capturing(capture: RunCapture) -> Iterator[RunCapture]:
-    """Make `capture` the current one and hear the trace; restored on leaving."""
+    """Make `capture` the current one and read the trace, while it lasts."""
     global _current
     before, _current = _current, capture
     try:
-        with listening(capture):
+        with notes_to(capture.note), listening(capture, capture.feature("compile trace")):
             yield capture
     finally:
         _current = before
@@ -286,22 +292,22 @@ def capturing(capture: RunCapture) -> Iterator[RunCapture]:
 
 @contextmanager
 def uncaptured() -> Iterator[None]:
-    """What is compiled here is not of the run in hand: nobody hears of it."""
+    """Compiles in here are not part of the current run, and are not recorded."""
     global _current
     before = _current
     if before is None:
         yield
         return
-    _current, before.deaf = RunCapture(0, lambda event: None, None), True
+    _current, before.is_paused = RunCapture(0, lambda event: None, None), True
     try:
         yield
     finally:
-        _current, before.deaf = before, False
+        _current, before.is_paused = before, False
 
 
 @contextmanager
 def by_itself() -> Iterator[None]:
-    """What compiles here finds no session, as without us; the run in hand still hears what torch says of it."""
+    """Compiles in here find no session, as without idbg; the current run still reads torch's trace of them."""
     global _current
     before, _current = _current, None
     try:
@@ -312,7 +318,7 @@ def by_itself() -> Iterator[None]:
 
 @contextmanager
 def phase(capture: RunCapture, name: str) -> Iterator[None]:
-    """A phase of ours beside torch's: importing the program, running it."""
+    """A phase beside torch's: importing the program, running it."""
     capture.timed("", Timed(name, time.time(), True))
     try:
         yield

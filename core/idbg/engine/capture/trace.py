@@ -1,17 +1,17 @@
-"""What does torch say of its own compile, as it goes?
+"""Read torch's structured trace of a compile in this process.
 
-A handler on torch's structured-trace logger hears everything that TORCH_TRACE would write, in process. It only
-sorts and keeps: graphs are read from it later, at a point where an error of ours cannot break the user's compile.
+Records are only sorted and stored here. Graphs are parsed later, where an error of idbg cannot end the user's compile.
 """
 
 import json
 import logging
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, cast
 
 from idbg.analysis.decisions.break_report import read_break
 from idbg.engine.compat import spans, tracing
+from idbg.engine.compat.hooks import Feature, trace_records
 from idbg.schema.decisions.dynamo import GraphBreak
 from idbg.schema.graphs import Frame
 
@@ -26,9 +26,7 @@ class Problem(NamedTuple):
 
 
 class Timed(NamedTuple):
-    """Something that takes time begins or ends. `name` is ours, `what` tells it from others of that name; `at` is in
-    seconds since the epoch.
-    """
+    """A timed part begins or ends. `name` is ours, `what` its subject; `at` is in seconds since the epoch."""
 
     name: str
     at: float
@@ -37,8 +35,8 @@ class Timed(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """What torch measured of one compile of a frame, well or not; None where it did not say. Times are in seconds;
-    `entries` and `alike` count what the code had before, and what of it counts against the recompile limit.
+    """Torch's metrics of one compile of a frame, successful or not; None where they are missing. Times are in seconds.
+    `entries`: the code's compiled versions before; `alike`: those that count against the recompile limit.
     """
 
     attempts: int
@@ -53,12 +51,9 @@ class Measured(NamedTuple):
 
 
 class TraceListener:
-    """What the tap tells; a subclass overrides what it wants to hear. `frame` is torch's compile id.
+    """Receives the trace; a subclass overrides methods. `frame` is torch's compile id. While paused it gets nothing."""
 
-    While it is `deaf` it is told nothing.
-    """
-
-    deaf = False
+    is_paused = False
 
     def frame_started(self, frame: Frame) -> None:
         """Dynamo begins to trace a frame."""
@@ -70,7 +65,7 @@ class TraceListener:
         """Inductor's output code for one graph."""
 
     def code_continued(self, frame: str, text: str) -> None:
-        """AOTInductor wrote its kernels, for the wrapper that it wrote last."""
+        """AOTInductor's kernels, for its last wrapper."""
 
     def nodes_mapped(self, frame: str, mapping: Mapping[str, Mapping[str, list[str]]]) -> None:
         """Which nodes each kernel computes: mapping -> kernel -> names."""
@@ -91,18 +86,19 @@ class TraceListener:
         """The frame is given up: the error as Python prints it, with the user's stack at its end."""
 
     def frame_measured(self, frame: str, measured: Measured) -> None:
-        """The same, of a frame of Dynamo's: what it took."""
+        """The metrics of a frame of Dynamo's."""
 
 
-class _Tap(logging.Handler):
+class _Reader:
+    """Passes each record of the trace to a listener."""
+
     def __init__(self, listener: TraceListener) -> None:
-        super().__init__()
         self.listener = listener
 
-    def emit(self, record: logging.LogRecord) -> None:
+    def read(self, record: logging.LogRecord) -> None:
         metadata: Mapping[str, object] | None = getattr(record, "metadata", None)
         payload = getattr(record, "payload", None)
-        if metadata is None or self.listener.deaf:
+        if metadata is None:
             return
         frame = _compile_id(metadata)
         kind = next(iter(metadata))
@@ -163,16 +159,9 @@ class _Tap(logging.Handler):
         self.listener.timed(frame, Timed(name, cast("float", event["ts"]) / 1e6, event["ph"] == "B", what))
 
 
-@contextmanager
-def listening(listener: TraceListener) -> Iterator[None]:
-    """Tell the listener everything that torch traces until the block is left."""
-    tap = _Tap(listener)
-    logger = tracing.trace_log()
-    logger.addHandler(tap)
-    try:
-        yield
-    finally:
-        logger.removeHandler(tap)
+def listening(listener: TraceListener, feature: Feature) -> AbstractContextManager[None]:
+    """While it lasts, the listener receives torch's trace."""
+    return trace_records(feature, _Reader(listener).read)
 
 
 def _read(text: str) -> dict[str, object]:
@@ -201,17 +190,17 @@ def _problem(metrics: object) -> Problem | None:
 
 
 def _measured(metadata: Mapping[str, object], metrics: object, problem: Problem | None) -> Measured:
-    told = cast("Mapping[str, Any]", metrics) if isinstance(metrics, dict) else {}
+    values = cast("Mapping[str, Any]", metrics) if isinstance(metrics, dict) else {}
     attempt = metadata.get("attempt")
     return Measured(
         attempts=1 + attempt if isinstance(attempt, int) else 1,
-        seconds=told.get("entire_frame_compile_time_s"),
-        lost=told.get("dynamo_time_before_restart_s"),
-        restarts=tuple(sorted(told.get("restart_reasons") or ())),
-        ops=told.get("graph_op_count"),
-        guards=told.get("guard_count"),
-        entries=told.get("accumulated_cache_size"),
-        alike=told.get("cache_size"),
+        seconds=values.get("entire_frame_compile_time_s"),
+        lost=values.get("dynamo_time_before_restart_s"),
+        restarts=tuple(sorted(values.get("restart_reasons") or ())),
+        ops=values.get("graph_op_count"),
+        guards=values.get("guard_count"),
+        entries=values.get("accumulated_cache_size"),
+        alike=values.get("cache_size"),
         problem=problem,
     )
 

@@ -1,4 +1,4 @@
-"""How does AOTInductor compile a graph into a library of its own, and how is that called?"""
+"""Compile a graph into a library with AOTInductor, and call it."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,23 +1,20 @@
-"""Where does torch measure candidates, and choose one: of templates for an op, of configurations for a kernel?"""
+"""Record what torch chooses by measuring: the template of an op, the configuration of a Triton kernel."""
 
 import math
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol, cast
 
-from idbg.engine.compat.patched import patched, when_lowering
+from idbg.engine.compat.hooks import Feature, caller, hooked
 from idbg.engine.compat.tracing import current_frame
 
-Safely = Callable[[Callable[..., None]], Callable[..., None]]
-"""What makes a listener harmless."""
-
-NO_TIME = "it was not measured: torch does not say why"
+NO_TIME = "not measured: torch gives no reason"
 
 
 class Candidate(NamedTuple):
-    """One of several: its time in seconds, or why there is none."""
+    """A candidate: its time in seconds, or the reason that it has none."""
 
     name: str
     seconds: float | None
@@ -26,9 +23,7 @@ class Candidate(NamedTuple):
 
 
 class Tuned(NamedTuple):
-    """What was measured, in which compile (torch's id) and part; `cached`: nothing was measured, but found.
-    `seconds`: that it took.
-    """
+    """A choice in the compile `frame` (torch's id). `cached`: found in a cache; `seconds`: of the measurement."""
 
     frame: str
     part: str
@@ -42,8 +37,8 @@ class Tuned(NamedTuple):
     cached: bool = False
 
 
-Tell = Callable[[Tuned], None]
 _Pairs = Iterable[tuple[str, object]]
+_Call = Callable[..., object]
 
 
 class _Choice(Protocol):
@@ -86,90 +81,67 @@ class _Kernel(Protocol):
     coordesc_tuner: _Descent
 
 
-@contextmanager
-def tuning_told(tell: Tell, safely: Safely) -> Iterator[None]:
-    """Tell of each choice that is made by measuring, as it is made."""
-
-    @contextmanager
-    def patches() -> Iterator[None]:
-        with ExitStack() as stack:
-            _Templates(tell, safely).enter(stack)
-            _configurations(tell, safely, stack)
-            yield
-
-    with when_lowering(patches):
-        yield
+def observe_autotuning(feature: Feature, done: Callable[[Tuned], None]) -> AbstractContextManager[None]:
+    """While it lasts, `done` gets each choice that torch makes by measuring, as it is made."""
+    templates, configurations = _Templates(done), _Configurations(done)
+    selector, tuner = "AlgorithmSelectorCache", "CachingAutotuner"
+    wrappers: dict[str, _Call] = {
+        f"{selector}.__call__": templates.select,
+        f"{selector}.do_autotuning": templates.do_autotuning,
+        f"{selector}.autotune": templates.autotune,
+        f"{selector}.benchmark_choice": templates.benchmark_choice,
+        "ChoiceCaller.mark_failed": templates.mark_failed,
+        f"{tuner}.benchmark_all_configs": configurations.benchmark_all_configs,
+        f"{tuner}._coordinate_descent_tuning": configurations.coordinate_descent_tuning,
+    }
+    return hooked(feature, wrappers)
 
 
 class _Templates:
-    """The choice of an op's kernel: each candidate is known by its identity, from its making to its measuring."""
+    """The choice of an op's kernel. A candidate is identified by its id, from its creation to its measurement."""
 
-    def __init__(self, tell: Tell, safely: Safely) -> None:
-        self._tell = tell
-        self._come, self._end, self._fail = safely(self._came), safely(self._ended), safely(self._failed)
+    def __init__(self, done: Callable[[Tuned], None]) -> None:
+        self._done = done
         self._nodes: dict[int, tuple[str, str, str]] = {}  # node, frame and part of each candidate
         self._errors: dict[int, str] = {}
         self._measured = False
 
-    def enter(self, stack: ExitStack) -> None:
-        from torch._inductor.ir import ChoiceCaller
-        from torch._inductor.select_algorithm import AlgorithmSelectorCache as Selector
+    def select(
+        self, call: _Call, selector: object, name: str, choices: list[_Choice], *args: object, **kwargs: object
+    ) -> object:
+        self._created(choices)
+        return call(selector, name, choices, *args, **kwargs)
 
-        stack.enter_context(patched(Selector, "__call__", self._call))
-        stack.enter_context(patched(Selector, "do_autotuning", self._do))
-        stack.enter_context(patched(Selector, "autotune", self._autotune))
-        stack.enter_context(patched(Selector, "benchmark_choice", self._benchmark))
-        stack.enter_context(patched(ChoiceCaller, "mark_failed", self._mark))
+    def do_autotuning(
+        self, call: _Call, selector: object, name: str, input_nodes: Sequence[_Tensor], *args: object, **kwargs: object
+    ) -> object:
+        choices = cast("list[_Choice]", kwargs.get("choices") or args[3])  # after layout, input_gen_fns and inputs_key
+        self._measured, began = False, time.monotonic()
+        timings: Mapping[_Choice, float] | None = None
+        try:
+            timings = cast("Mapping[_Choice, float] | None", call(selector, name, input_nodes, *args, **kwargs))
+            return timings
+        finally:
+            self._ended(name, input_nodes, choices, timings or {}, time.monotonic() - began)
 
-    def _call(self, original: Callable[..., object]) -> Callable[..., object]:
-        def called(selector: object, name: str, choices: list[_Choice], *args: object, **kwargs: object) -> object:
-            self._come(choices)
-            return original(selector, name, choices, *args, **kwargs)
+    def autotune(self, call: _Call, *args: object, **kwargs: object) -> object:
+        self._measured = True
+        return call(*args, **kwargs)
 
-        return called
+    def benchmark_choice(self, call: _Call, cls: object, choice: _Choice, *args: object, **kwargs: object) -> object:
+        try:
+            return call(cls, choice, *args, **kwargs)
+        except BaseException as error:  # torch handles it
+            self._failed(choice, error)
+            raise
 
-    def _do(self, original: Callable[..., object]) -> Callable[..., object]:
-        def done(
-            selector: object, name: str, input_nodes: Sequence[_Tensor], *args: object, **kwargs: object
-        ) -> object:
-            choices = kwargs.get("choices") or args[3]  # after layout, input_gen_fns and inputs_key
-            self._measured, began = False, time.monotonic()
-            timings: Mapping[_Choice, float] | None = None
-            try:
-                timings = cast("Mapping[_Choice, float] | None", original(selector, name, input_nodes, *args, **kwargs))
-                return timings
-            finally:
-                self._end(name, input_nodes, choices, timings or {}, time.monotonic() - began)
+    def mark_failed(self, call: _Call, choice: _Choice) -> None:
+        handled = sys.exc_info()[1]
+        local = caller().f_locals.get("e")  # torch has the error in a variable there, and writes it only to a log
+        self._failed(choice, handled if isinstance(handled, TimeoutError) else local or handled)
+        call(choice)
 
-        return done
-
-    def _autotune(self, original: Callable[..., object]) -> Callable[..., object]:
-        def tuned(*args: object, **kwargs: object) -> object:
-            self._measured = True
-            return original(*args, **kwargs)
-
-        return tuned
-
-    def _benchmark(self, original: Callable[..., object]) -> Callable[..., object]:
-        def benchmarked(cls: object, choice: _Choice, *args: object, **kwargs: object) -> object:
-            try:
-                return original(cls, choice, *args, **kwargs)
-            except BaseException as error:  # torch's to handle: only heard on its way
-                self._fail(choice, error)
-                raise
-
-        return benchmarked
-
-    def _mark(self, original: Callable[..., object]) -> Callable[..., object]:
-        def marked(choice: _Choice) -> None:
-            handled = sys.exc_info()[1]
-            held = sys._getframe(1).f_locals.get("e")  # torch has the error in hand there, and tells only a log
-            self._fail(choice, handled if isinstance(handled, TimeoutError) else held or handled)
-            original(choice)
-
-        return marked
-
-    def _came(self, choices: list[_Choice]) -> None:
+    def _created(self, choices: list[_Choice]) -> None:
         from torch._inductor.virtualized import V
 
         node = getattr(getattr(V.graph, "current_node", None), "name", "")
@@ -189,12 +161,12 @@ class _Templates:
         took: float,
     ) -> None:
         if not timings and not self._errors:
-            return  # it is measured elsewhere, later
+            return  # it is measured later, by another call
         candidates = [self._candidate(choice, timings.get(choice)) for choice in choices]
         candidates.sort(key=lambda each: math.inf if each.seconds is None else each.seconds)
         node, frame, part = self._nodes.get(id(choices[0]), ("", current_frame(), ""))
         self._errors.clear()
-        self._tell(
+        self._done(
             Tuned(
                 frame=frame or current_frame(),
                 part=part,
@@ -222,55 +194,44 @@ def _part(graph: object) -> str:
 
 
 def _tensor(node: _Tensor) -> str:
-    """ "float32[64, 32]"; of a size that is not known, its symbol."""
+    """ "float32[64, 32]"; an unknown size is its symbol."""
     sizes = ", ".join(map(str, node.get_size()))
     return f"{str(node.get_dtype()).removeprefix('torch.')}[{sizes}]"
 
 
-def _configurations(tell: Tell, safely: Safely, stack: ExitStack) -> None:
-    """The choice of a Triton kernel's configuration, at its first call; then the search from the best one onward."""
-    from torch._inductor.runtime.triton_heuristics import CachingAutotuner
+class _Configurations:
+    """The choice of a Triton kernel's configuration at its first call, and the coordinate descent from the best one."""
 
-    def all_configs(original: Callable[..., object]) -> Callable[..., object]:
-        def benchmarked(kernel: _Kernel, *args: object, **kwargs: object) -> object:
-            began = time.monotonic()
-            timings = original(kernel, *args, **kwargs)
-            of_all(kernel, timings, time.monotonic() - began)
-            return timings
+    def __init__(self, done: Callable[[Tuned], None]) -> None:
+        self._done = done
 
-        return benchmarked
-
-    @safely
-    def of_all(kernel: _Kernel, timings: Mapping[_Launcher, float], took: float) -> None:
+    def benchmark_all_configs(self, call: _Call, kernel: _Kernel, *args: object, **kwargs: object) -> object:
+        began = time.monotonic()
+        timings = cast("Mapping[_Launcher, float]", call(kernel, *args, **kwargs))
+        took = time.monotonic() - began
         reasons = getattr(kernel, "benchmark_failure_reasons", {})
         found = [_measured(_config(each.config), timing, reasons.get(each)) for each, timing in timings.items()]
-        tell(_of_kernel(kernel, "configuration", found, took))
+        self._done(_of_kernel(kernel, "configuration", found, took))
+        return timings
 
-    def descent(original: Callable[..., object]) -> Callable[..., object]:
-        def descended(kernel: _Kernel, launcher: object, *args: object, **kwargs: object) -> object:
-            began = time.monotonic()
-            best = original(kernel, launcher, *args, **kwargs)
-            of_descent(kernel, best, time.monotonic() - began)
-            return best
-
-        return descended
-
-    @safely
-    def of_descent(kernel: _Kernel, best: _Launcher, took: float) -> None:
+    def coordinate_descent_tuning(
+        self, call: _Call, kernel: _Kernel, launcher: object, *args: object, **kwargs: object
+    ) -> object:
+        began = time.monotonic()
+        best = cast("_Launcher", call(kernel, launcher, *args, **kwargs))
+        took = time.monotonic() - began
         results = kernel.coordesc_tuner.cached_benchmark_results
         found = [_measured(_named(config), timing, None) for config, timing in results.items()]
-        told = _of_kernel(kernel, "configuration, coordinate descent", found, took)
-        tell(told._replace(chosen=_config(best.config)))
-
-    stack.enter_context(patched(CachingAutotuner, "benchmark_all_configs", all_configs))
-    stack.enter_context(patched(CachingAutotuner, "_coordinate_descent_tuning", descent))
+        tuned = _of_kernel(kernel, "configuration, coordinate descent", found, took)
+        self._done(tuned._replace(chosen=_config(best.config)))
+        return best
 
 
 def _measured(config: str, milliseconds: float, reason: object) -> Candidate:
     if math.isfinite(milliseconds):
         return Candidate(config, milliseconds / 1e3)
     words = str(getattr(reason, "name", "")).lower().replace("_", " ")
-    return Candidate(config, None, error=words or "torch left it out: it spills registers, or cannot be launched")
+    return Candidate(config, None, error=words or "torch skipped it: it spills registers, or cannot be launched")
 
 
 def _of_kernel(kernel: _Kernel, op: str, found: list[Candidate], took: float) -> Tuned:
@@ -288,7 +249,7 @@ def _of_kernel(kernel: _Kernel, op: str, found: list[Candidate], took: float) ->
 
 
 def _config(config: _Config) -> str:
-    """A Triton configuration in words: "XBLOCK=128, num_warps=4, num_stages=1"."""
+    """A Triton configuration as text: "XBLOCK=128, num_warps=4, num_stages=1"."""
     return _named((*sorted(config.kwargs.items()), ("num_warps", config.num_warps), ("num_stages", config.num_stages)))
 
 

@@ -1,70 +1,65 @@
-"""Where does Dynamo call the backend that a program asked for, and where Inductor its inner compile?
+"""Replace the backend that Dynamo calls, and the inner compile that Inductor calls.
 
-Both are met as they are called, so that also what was given to torch.compile long before is seen.
+Both are replaced at the call, so this works for functions that were given to torch.compile earlier.
 """
 
-import functools
+import importlib
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager
 from typing import Any, cast
 
 import torch
-from torch._dynamo.output_graph import OutputGraph
 from torch.fx import GraphModule
 
+from idbg.engine.compat.hooks import hooked
 from idbg.engine.compat.lowering import Compiled, Compiler
-from idbg.engine.compat.patched import patched
 
 Around = Callable[[Compiler, GraphModule, list[object]], Compiled]
-"""What is called in place of a backend: with the backend itself, and what it is to compile."""
+"""Called in place of a backend: with the backend, the graph and its inputs."""
 
 _LINKS = ("_torchdynamo_orig_backend", "_torchdynamo_orig_callable")  # 2.14, and before
 
 
-class _Met:
-    """Stands for a backend while Dynamo calls it once; torch names the backend itself in its messages."""
+class _Replacement:
+    """Replaces a backend for one call. Torch's messages use its name, which is the backend's."""
 
-    def __init__(self, own: Compiler, around: Around) -> None:
-        self.own, self.around = own, around
-        self.__name__ = getattr(own, "__name__", type(own).__name__)
+    def __init__(self, backend: Compiler, around: Around) -> None:
+        self.backend, self.around = backend, around
+        self.__name__ = getattr(backend, "__name__", type(backend).__name__)
 
     def __call__(self, gm: GraphModule, inputs: list[object], **_: object) -> Compiled:
-        return self.around(self.own, gm, inputs)
+        return self.around(self.backend, gm, inputs)
 
 
-def backend_calls_met(around: Around) -> AbstractContextManager[None]:
+def replace_backend_calls(around: Around) -> AbstractContextManager[None]:
     """While it lasts, `around` is called in place of every backend."""
 
-    def made(original: Callable[..., Compiled]) -> Callable[..., Compiled]:
-        @functools.wraps(original)
-        def call(graph: Any, gm: GraphModule, *inputs: Any) -> Compiled:
-            own = graph.compiler_fn
-            graph.compiler_fn = _Met(own, around)
-            try:
-                return original(graph, gm, *inputs)
-            finally:
-                graph.compiler_fn = own
+    def call_user_compiler(call: Callable[..., Compiled], graph: Any, gm: GraphModule, *inputs: Any) -> Compiled:
+        backend = graph.compiler_fn
+        graph.compiler_fn = _Replacement(backend, around)
+        try:
+            return call(graph, gm, *inputs)
+        finally:
+            graph.compiler_fn = backend
 
-        return call
-
-    return patched(OutputGraph, "call_user_compiler", made)
+    return hooked("backend calls", {"OutputGraph.call_user_compiler": call_user_compiler})
 
 
 def innermost(backend: object) -> object:
-    """The backend below what torch wraps it in."""
+    """The backend without torch's wrappers."""
     return _chain(backend)[-1]
 
 
 def name_of(backend: Compiler) -> str:
-    """As torch.compile was given it, if that was a name; else what Python calls it."""
+    """The name given to torch.compile; for a function its Python name."""
     chain = _chain(backend)
-    given = (name for each in chain if isinstance(name := getattr(each, "compiler_name", None), str))
-    return next(given, getattr(chain[-1], "__name__", type(chain[-1]).__name__))
+    names = (name for each in chain if isinstance(name := getattr(each, "compiler_name", None), str))
+    return next(names, getattr(chain[-1], "__name__", type(chain[-1]).__name__))
 
 
 def _chain(backend: object) -> list[object]:
-    """The backend as Dynamo calls it, what that wraps, and so on."""
+    """The backend as Dynamo calls it, the one that it wraps, and so on."""
     chain = [backend]
     while (inside := next((getattr(chain[-1], link) for link in _LINKS if hasattr(chain[-1], link)), None)) is not None:
         chain.append(inside)
@@ -73,23 +68,17 @@ def _chain(backend: object) -> list[object]:
     return chain
 
 
-@contextmanager
-def inner_compile_met(backend: Compiler, around: Callable[[Compiler], Compiler]) -> Any:
-    """While it lasts, Inductor's inner compile is what `around` makes of it, if this backend lowers by Inductor."""
-    if name_of(backend) != "inductor" and "torch._inductor.compile_fx" not in sys.modules:
-        yield
-        return
-    from torch._inductor import compile_fx as home
+def replace_inner_compile(backend: Compiler, around: Callable[[Compiler], Compiler]) -> AbstractContextManager[None]:
+    """While it lasts, Inductor's inner compile is `around` of it, if this backend lowers by Inductor."""
 
-    def made(original: Callable[..., Compiled]) -> Callable[..., Compiled]:
-        @functools.wraps(original)
-        def compile_fx(gm: GraphModule, inputs: Sequence[object], *given: object, **named: object) -> Compiled:
-            if not given and "inner_compile" not in named:  # it calls itself, and a backend may have its own
-                named["inner_compile"] = around(cast("Compiler", home.compile_fx_inner))
-            return original(gm, inputs, *given, **named)
+    def compile_fx(
+        call: Callable[..., Compiled], gm: GraphModule, inputs: Sequence[object], *args: object, **kwargs: object
+    ) -> Compiled:
+        if not args and "inner_compile" not in kwargs:  # it calls itself, and a backend may have its own
+            inner = sys.modules["torch._inductor.compile_fx"].compile_fx_inner
+            kwargs["inner_compile"] = around(cast("Compiler", inner))
+        return call(gm, inputs, *args, **kwargs)
 
-        return compile_fx
-
-    with ExitStack() as stack:
-        stack.enter_context(patched(home, "compile_fx", made))
-        yield
+    if name_of(backend) == "inductor":
+        importlib.import_module("torch._inductor.compile_fx")
+    return hooked("inner compile", {"compile_fx": compile_fx})

@@ -1,15 +1,13 @@
-"""Which parts of its compilers can torch switch off, one application at a time, and which graph does each change?
+"""Limit how often torch applies a part of its compilers, and record the graph that each application changes.
 
-Torch's private names for the search for the guilty part: `CompilerBisector` and its table. Torch's own code counts and
-decides, by its own environment variables, in a process that makes one try; what is ours listens. Torch would also put
-the bisected backend in the place of whatever a program's torch.compile is given, and lose its options: so it is told of
-the backend only while it decides. Run on torch 2.14 (CPU) and 2.11.
+Torch's `CompilerBisector` counts and decides by its environment variables, in a process that makes one try; idbg
+observes. Torch would also replace the backend that a program gives to torch.compile, and lose its options: so it sees
+the bisected backend only while it decides.
 """
 
-import functools
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -18,15 +16,14 @@ from unittest.mock import patch
 from torch.fx import GraphModule
 
 from idbg.engine.compat import tracing
+from idbg.engine.compat.hooks import hooked
 from idbg.schema.bisection import GRAPHS, Application, BackendParts, Level, Subsystem
 
 LOWERINGS = "lowerings"
 
 
 def parts() -> tuple[BackendParts, ...]:
-    """Torch's backends in the order in which each does more than the one before, with what of each can be switched
-    off.
-    """
+    """Torch's backends, each does more than the one before, with the parts of each that can be switched off."""
     from torch._inductor.compiler_bisector import BACKENDS
 
     return tuple(BackendParts(name, tuple(map(_subsystem, known))) for name, known in BACKENDS.items())
@@ -42,14 +39,13 @@ def _subsystem(known: Any) -> Subsystem:
 
 
 @dataclass
-class Heard:
-    """What was applied while `limited` lasted. `last`: the last application that the level allowed, with its graph.
+class Applications:
+    """The applications while `limited` lasted. `last`: the last one that the level allowed, with its graph.
 
-    `told` hears of each application, before it is made.
+    `changed` is called before each application.
     """
 
-    told: Callable[["Heard"], None] = lambda heard: None
-
+    changed: Callable[["Applications"], None] = lambda applied: None
     counts: Counter[str] = field(default_factory=Counter)
     last: Application | None = None
     before: str = ""
@@ -57,32 +53,32 @@ class Heard:
 
 
 @contextmanager
-def limited(level: Level, told: Callable[[Heard], None] = lambda heard: None) -> Iterator[Heard]:
-    """While it lasts, of the level's subsystem no more than the first `applied` applications are made, and all are
-    counted. Once in a process: torch's counters begin at none.
+def limited(level: Level, changed: Callable[[Applications], None] = lambda applied: None) -> Iterator[Applications]:
+    """While it lasts, only the first `applied` applications of the level's subsystem are made, and all are counted.
+    Once in a process: torch's counters begin at 0.
     """
     from torch._inductor import compiler_bisector
     from torch._inductor.compiler_bisector import CompilerBisector
 
-    heard = Heard(told)
+    applied = Applications(changed)
     bounded = bool(level.subsystem) and level.applied is not None
-    # torch's counter begins at 0, and what is not above its bound is applied
-    asked = {"TORCH_BISECT_SUBSYSTEM": level.subsystem, "TORCH_BISECT_MAX": str((level.applied or 0) - 1)}
+    # torch's counter begins at 0, and applications up to its bound are made
+    environment = {"TORCH_BISECT_SUBSYSTEM": level.subsystem, "TORCH_BISECT_MAX": str((level.applied or 0) - 1)}
     decide = CompilerBisector.disable_subsystem
-    watch = _Watch(heard, level.applied if bounded else None)
+    watch = _Watch(applied, level.applied if bounded else None)
 
-    graph = ""  # the one that is on its way into Inductor, which asks again for some
+    graph = ""  # that goes into Inductor, which queries again for some
 
     def graph_left_out() -> bool:
         nonlocal graph
         frame = tracing.current_frame()
         if frame != graph or not frame:
             graph = frame
-            heard.counts[GRAPHS] += 1
-            if heard.counts[GRAPHS] == level.graphs and not bounded:
-                heard.last = Application(number=level.graphs, frame=frame, graph="dynamo")
-            heard.told(heard)
-        return level.graphs is not None and heard.counts[GRAPHS] > level.graphs
+            applied.counts[GRAPHS] += 1
+            if applied.counts[GRAPHS] == level.graphs and not bounded:
+                applied.last = Application(number=level.graphs, frame=frame, graph="dynamo")
+            applied.changed(applied)
+        return level.graphs is not None and applied.counts[GRAPHS] > level.graphs
 
     def decided(backend: str, subsystem: str, debug_info: Callable[[], str] | None = None) -> bool:
         if subsystem == GRAPHS:
@@ -90,69 +86,62 @@ def limited(level: Level, told: Callable[[Heard], None] = lambda heard: None) ->
         is_limited = bounded and subsystem == level.subsystem
         with patch.object(CompilerBisector, "get_backend", lambda: backend):
             disabled = is_limited and bool(decide(backend, subsystem, debug_info))
-        heard.counts[subsystem] += 1
-        if is_limited and heard.counts[subsystem] == level.applied:
+        applied.counts[subsystem] += 1
+        if is_limited and applied.counts[subsystem] == level.applied:
             watch.begin(subsystem, debug_info() if debug_info else "")
-        heard.told(heard)
+        applied.changed(applied)
         return disabled
 
     with (
-        patch.object(compiler_bisector, "get_env_val", asked.get),  # torch reads the environment once and for all
-        patch.object(CompilerBisector, "bisection_enabled", True),  # torch then takes nothing from its caches
+        patch.object(compiler_bisector, "get_env_val", environment.get),  # torch reads the environment once
+        patch.object(CompilerBisector, "bisection_enabled", True),  # torch then uses no cache
         patch.object(CompilerBisector, "disable_subsystem", decided),
         patch.object(CompilerBisector, "get_backend", lambda: None),
         watch.passes(),
     ):
-        yield heard
+        yield applied
 
 
 @dataclass
 class _Watch:
-    """Keeps the graph before and after the application whose number is `wanted`."""
+    """Stores the graph before and after the application with the number `wanted`."""
 
-    heard: Heard
+    applied: Applications
     wanted: int | None
-    asking: list[Any] = field(default_factory=list)  # observers of passes that are now being asked for
+    checking: list[Any] = field(default_factory=list)  # observers that torch checks now
 
     def begin(self, subsystem: str, what: str) -> None:
-        """The application that is wanted is about to be made."""
-        gm = self.asking[-1].gm if self.asking else None
+        """The application with this number is about to be made."""
+        gm = self.checking[-1].gm if self.checking else None
         if gm is None and subsystem == LOWERINGS:
             gm = _lowered_graph()
-        self.heard.last = Application(
+        self.applied.last = Application(
             number=self.wanted or 0, what=what, frame=tracing.current_frame(), graph=_graph_compiled()
         )
-        self.heard.before = _text(gm)
-        if self.asking:
-            self.asking[-1]._idbg_wanted = True
+        self.applied.before = _text(gm)
+        if self.checking:
+            self.checking[-1]._idbg_wanted = True
 
-    @contextmanager
-    def passes(self) -> Iterator[None]:
-        """While it lasts, the observers that torch puts around its passes say which graph they stand by."""
+    def passes(self) -> AbstractContextManager[None]:
+        """While it lasts, the observers that torch puts around its passes report their graphs."""
         if self.wanted is None:
-            yield
-            return
-        from torch.fx.passes.graph_transform_observer import GraphTransformObserver as Observer
+            return nullcontext()
 
-        ask, leave = Observer._check_disable_pass, Observer.__exit__
-
-        @functools.wraps(ask)
-        def asked(observer: Any) -> bool:
-            self.asking.append(observer)
+        def check(call: Callable[..., bool], observer: Any) -> bool:
+            self.checking.append(observer)
             try:
-                return bool(ask(observer))
+                return call(observer)
             finally:
-                self.asking.pop()
+                self.checking.pop()
 
-        @functools.wraps(leave)
-        def left(observer: Any, *error: Any) -> None:
+        def leave(call: Callable[..., None], observer: Any, *error: Any) -> None:
             if getattr(observer, "_idbg_wanted", False):
-                self.heard.after = _text(observer.gm)
-                self.heard.told(self.heard)
-            leave(observer, *error)
+                self.applied.after = _text(observer.gm)
+                self.applied.changed(self.applied)
+            call(observer, *error)
 
-        with patch.object(Observer, "_check_disable_pass", asked), patch.object(Observer, "__exit__", left):
-            yield
+        name = "GraphTransformObserver"
+        return hooked("bisected passes", {f"{name}._check_disable_pass": check, f"{name}.__exit__": leave})
 
 
 def _lowered_graph() -> GraphModule | None:
@@ -164,19 +153,17 @@ def _lowered_graph() -> GraphModule | None:
 
 
 def _text(gm: GraphModule | None) -> str:
-    """The graph as torch prints it; "" where a pass left what cannot be printed."""
+    """The graph as torch prints it; "" without one."""
     if gm is None:
         return ""
     try:
         return str(GraphModule.print_readable(gm, print_output=False, include_stride=True))
-    except Exception:  # whatever a wrong pass has made of it: the graph before it still stands
+    except Exception:  # a wrong pass may leave a graph that cannot be printed
         return str(gm.graph)
 
 
 def _graph_compiled() -> str:
-    """Which of a frame's graphs AOTAutograd compiles now: "joint", "forward", "backward", "inference"; before it
-    "dynamo".
-    """
+    """The graph that AOTAutograd compiles now: "joint", "forward", "backward", "inference"; "dynamo" before it."""
     from torch._functorch._aot_autograd import logging_utils
 
     named = "_".join(logging_utils.graph_being_compiled)
@@ -184,8 +171,8 @@ def _graph_compiled() -> str:
 
 
 def environment(level: Level, folder: Path) -> dict[str, str]:
-    """The variables by which torch, in a program of somebody else's, compiles at this level; what it reads and writes
-    beside them is in `folder`, which is Inductor's cache there.
+    """The variables with which torch compiles at this level in another program; its other data is in `folder`, which is
+    Inductor's cache there.
     """
     from torch._inductor.compiler_bisector import CompilerBisector
 
@@ -202,7 +189,7 @@ def environment(level: Level, folder: Path) -> dict[str, str]:
         elif known is not None:
             subsystem = CompilerBisector.get_subsystem_object(level.backend, level.subsystem)
             state = {None: "find_max_bounds", 0: "test_disable"}.get(level.applied, "bisect")
-            # counted from 0; torch applies what is not above the middle of the range, and notes what stands there
+            # counted from 0; torch applies up to the middle of the range, and notes the application there
             at = (level.applied or 0) - 1
             CompilerBisector.update_bisect_range(level.backend, level.subsystem, max(at, 0), at)
             CompilerBisector.update_run_state(level.backend, subsystem, state)
@@ -210,7 +197,7 @@ def environment(level: Level, folder: Path) -> dict[str, str]:
 
 
 def counted(level: Level, folder: Path) -> int:
-    """How often a program that ran with `environment` of a level without a bound applied its subsystem."""
+    """How often a program, run with `environment` of a level without a bound, applied its subsystem."""
     from torch._inductor.compiler_bisector import CompilerBisector
 
     with patch.object(CompilerBisector, "in_process_cache", str(folder)):
@@ -218,8 +205,8 @@ def counted(level: Level, folder: Path) -> int:
 
 
 def applied_last(level: Level, folder: Path) -> str:
-    """What a program that ran with `environment` of a level with a bound applied last; "" where torch noted nothing (in
-    2.11 it does not).
+    """The last application of a program that ran with `environment` of a level with a bound; "" where torch does not
+    note it (2.11).
     """
     from torch._inductor.compiler_bisector import CompilerBisector
 
@@ -231,7 +218,7 @@ def applied_last(level: Level, folder: Path) -> str:
 
 
 def config(name: str) -> Any:
-    """Torch's settings by the name that we give them: "inductor", "dynamo", "functorch"."""
+    """Torch's settings by our name: "inductor", "dynamo", "functorch"."""
     import torch._dynamo.config
     import torch._functorch.config
     import torch._inductor.config
@@ -244,7 +231,7 @@ def config(name: str) -> Any:
 
 
 def fuzzer(seed: int) -> Any:
-    """Torch's fuzzer of Inductor's settings, which is asked for values alone."""
+    """Torch's fuzzer of Inductor's settings, of which only the values are used."""
     from torch._inductor.fuzzer import ConfigFuzzer
 
     return ConfigFuzzer(config("inductor"), lambda: lambda: True, seed=seed)

@@ -1,35 +1,37 @@
-"""Where does torch say what its caches of graphs answered?"""
+"""Record the answers of torch's caches: of the graph caches, and of the caches of kernels."""
 
+import contextlib
 import json
 import logging
+import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
-from typing import Any, NamedTuple
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
 import torch._functorch.config
 import torch._inductor.config
 
-from idbg.engine.compat.patched import patched, when_lowering
-from idbg.engine.compat.tracing import trace_log
+from idbg.engine.compat.hooks import Feature, RaisedForTorch, hooked, trace_records
 
 _ANSWERS = {"fx_graph_cache_": "fx_graph", "aotautograd_cache_": "aot_autograd"}
-_DISABLED = '"fx_graph_cache_disabled"'  # the name of an event, which stands first in it
+_DISABLED = '"fx_graph_cache_disabled"'  # the name of an event, at its beginning
 
 
-class Told(NamedTuple):
-    """What torch says that a cache answered: "hit", "miss", "bypass", or "off" where it was not asked."""
+class GraphCacheAnswer(NamedTuple):
+    """The outcome that torch traces for a cache: "hit", "miss", "bypass", or "off" where it was not used."""
 
     cache: str
     outcome: str
-    said: Mapping[str, Any]
+    payload: Mapping[str, Any]
 
 
-class _Tap(logging.Handler):
-    def __init__(self, tell: Callable[[Told], None]) -> None:
-        super().__init__()
-        self.tell = tell
+def observe_graph_caches(
+    feature: Feature, answered: Callable[[GraphCacheAnswer], None]
+) -> AbstractContextManager[None]:
+    """While it lasts, `answered` gets each answer of a graph cache, in the thread that compiles."""
 
-    def emit(self, record: logging.LogRecord) -> None:
+    def read(record: logging.LogRecord) -> None:
         metadata, payload = getattr(record, "metadata", None), getattr(record, "payload", None)
         if not metadata or not isinstance(payload, str):
             return
@@ -38,61 +40,156 @@ class _Tap(logging.Handler):
             for prefix, cache in _ANSWERS.items():
                 outcome = name.removeprefix(prefix)
                 if outcome != name and outcome in ("hit", "miss", "bypass"):
-                    self.tell(Told(cache, outcome, json.loads(payload)))
+                    answered(GraphCacheAnswer(cache, outcome, json.loads(payload)))
         elif _DISABLED in payload[:60]:
-            self.tell(Told("fx_graph", "off", {}))
+            answered(GraphCacheAnswer("fx_graph", "off", {}))
+
+    return trace_records(feature, read)
 
 
-@contextmanager
-def answers_told(tell: Callable[[Told], None]) -> Iterator[None]:
-    """Tell what the caches of graphs answer, in the thread that compiles."""
-    tap, logger = _Tap(tell), trace_log()
-    logger.addHandler(tap)
-    try:
-        yield
-    finally:
-        logger.removeHandler(tap)
+def graph_cache_bypassed(reason: Callable[[], str]) -> AbstractContextManager[None]:
+    """Inductor's FX graph cache is neither read nor written where `reason` returns a text."""
+
+    def check(call: Callable[..., None], *args: object, **kwargs: object) -> None:
+        from torch._inductor.codecache import BypassFxGraphCache
+
+        if why := reason():
+            raise RaisedForTorch(BypassFxGraphCache(why))
+        call(*args, **kwargs)
+
+    return hooked("cache bypass", {"FxGraphCache._check_can_cache": check})
 
 
-@contextmanager
-def graphs_bypassed(why: Callable[[], str]) -> Iterator[None]:
-    """Inductor's cache of graphs is neither asked nor filled where there is a reason not to, in words."""
+class KernelFound(NamedTuple):
+    """A loaded kernel: its cache ("kernel" for C++, "triton", "autotune" for its configurations) and the outcome there.
+    `key`: its key in the cache; `chosen`: the configuration that was found.
+    """
 
-    def patches() -> AbstractContextManager[None]:
-        from torch._inductor.codecache import BypassFxGraphCache, FxGraphCache
+    cache: Literal["kernel", "triton", "autotune"]
+    name: str
+    outcome: Literal["hit", "miss", "off"]
+    key: str = ""
+    reason: str = ""
+    chosen: str = ""
 
-        def around(check: Callable[..., None]) -> Callable[..., None]:
-            def checked(*args: object, **kwargs: object) -> None:
-                if reason := why():
-                    raise BypassFxGraphCache(reason)
-                check(*args, **kwargs)
 
-            return checked
+def observe_kernel_caches(
+    feature: Feature, loaded: Callable[[KernelFound], None], since: Callable[[], float]
+) -> AbstractContextManager[None]:
+    """While it lasts, `loaded` gets each kernel of a wrapper once all are loaded, and whether it was found or built.
 
-        return patched(FxGraphCache, "_check_can_cache", around)
+    C++: torch's builder looks for the library by the source's hash; a kernel in memory is not looked for. Triton:
+    another process compiles, so the age of its files decides; `since` is when the current compile began, in seconds
+    since the epoch.
+    """
+    loads = _Loads()
 
-    with when_lowering(patches):
-        yield
+    def compile_cpp(call: Callable[..., object], lock_path: str, builders: Any) -> object:
+        loads.looked_for(Path(lock_path).stem, Path(builders[-1].get_target_file_path()).exists())
+        return call(lock_path, builders)
+
+    def cpp(call: Callable[..., object], compiling: object, argtypes: list[str], source: str) -> object:
+        from torch._inductor.codecache import CppPythonBindingsCodeCache
+
+        cache = CppPythonBindingsCodeCache.cache
+        before = len(cache)
+        kernel = call(compiling, argtypes, source)
+        loads.loading(kernel, next(reversed(cache)) if len(cache) > before else "")
+        return kernel
+
+    def wait(call: Callable[..., None], compiling: object, scope: dict[str, Any]) -> None:
+        keys = loads.keys(scope)
+        call(compiling, scope)
+        for name, key in keys.items():
+            loaded(loads.answer(name, key))
+        for name, value in scope.items():
+            if hasattr(value, "autotune_cache_info"):  # a Triton kernel
+                with contextlib.suppress(AttributeError, KeyError, OSError):
+                    for found in _triton(name, value, since()):
+                        loaded(found)
+
+    wrappers = {"_worker_compile_cpp": compile_cpp, "AsyncCompile.cpp_pybinding": cpp, "AsyncCompile.wait": wait}
+    return hooked(feature, wrappers)
+
+
+class _Loads:
+    """The C++ kernels that are being loaded. Threads look for the libraries."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._found: dict[str, bool] = {}
+        self._loading: list[tuple[object, str]] = []
+
+    def looked_for(self, key: str, there: bool) -> None:
+        """Note whether the library of this key exists; the first note counts, as it is built afterwards."""
+        with self._lock:
+            self._found.setdefault(key, there)
+
+    def loading(self, kernel: object, key: str) -> None:
+        """A wrapper loads `kernel`, which may be a future; `key` is "" where it was in memory."""
+        self._loading.append((kernel, key))
+
+    def keys(self, scope: Mapping[str, object]) -> dict[str, str]:
+        """The keys of the kernels that are being loaded, by their names in the wrapper."""
+        keys = {id(kernel): key for kernel, key in self._loading}
+        self._loading.clear()
+        return {name: keys[id(value)] for name, value in scope.items() if id(value) in keys}
+
+    def answer(self, name: str, key: str) -> KernelFound:
+        """Whether the kernel was found."""
+        if not key:
+            return KernelFound("kernel", name, "hit", reason="this process had it in memory")
+        with self._lock:
+            there = self._found.get(key)
+        return KernelFound("kernel", name, "hit" if there else "miss", key)
+
+
+def _triton(name: str, kernel: Any, since: float) -> Iterator[KernelFound]:
+    """Whether Triton's cache had all configurations of this kernel, and the autotuner's cache the fastest of them."""
+    from torch._inductor.runtime.cache_dir_utils import triton_cache_dir
+
+    folder = Path(triton_cache_dir(kernel.device_props.index or 0))
+    hashes = [launcher.cache_hash for launcher in kernel.launchers if getattr(launcher, "cache_hash", "")]
+    ages = [path.stat().st_mtime for key in hashes if (path := folder / key).is_dir()]
+    if ages and len(ages) == len(hashes):
+        new = sum(age >= since for age in ages)
+        reason = f"{new} of {len(ages)} configurations are new" if new > 0 and len(ages) > 1 else ""
+        yield KernelFound("triton", name, "miss" if new else "hit", hashes[0], reason)
+    info = kernel.autotune_cache_info or {}
+    match info.get("autotune_cache_state"):
+        case "hit":
+            yield KernelFound("autotune", name, "hit", chosen=_config(info.get("best_config")))
+        case "miss":
+            yield KernelFound("autotune", name, "miss")
+        case "force_disabled":
+            yield KernelFound("autotune", name, "off", reason="force_disable_caches is set, for all of torch's caches")
+        case _:
+            pass  # it has only one configuration
+
+
+def _config(config: Any) -> str:
+    """A configuration as it is in torch's cache: (("XBLOCK", 128), ..., ("num_warps", 4))."""
+    return ", ".join(f"{name}={value}" for name, value in config or ())
 
 
 def why_off() -> str:
-    """Why Inductor does not ask its cache of graphs now."""
+    """Why Inductor does not use its FX graph cache now."""
     if torch._inductor.config.force_disable_caches:
         return "force_disable_caches is set, for all of torch's caches"
     if not torch._inductor.config.fx_graph_cache:
         return "fx_graph_cache is off"
     if torch._functorch.config.bundled_autograd_cache:
-        return "bundled_autograd_cache keeps the graphs in AOTAutograd's cache"
+        return "bundled_autograd_cache stores the graphs in AOTAutograd's cache"
     return "torch does not cache this way of compiling, or this backend"
 
 
 def aot_cache_on() -> bool:
-    """Whether AOTAutograd asks its cache now."""
+    """Whether AOTAutograd uses its cache now."""
     return bool(torch._functorch.config.enable_autograd_cache)
 
 
 def cache_folder() -> str:
-    """Where Inductor keeps what it compiled, now."""
+    """The folder of Inductor's cache, now."""
     from torch._inductor.runtime.cache_dir_utils import cache_dir
 
     return str(cache_dir())

@@ -1,4 +1,4 @@
-"""How does a run find nothing in torch's caches, and leave nothing in them?"""
+"""Run with empty caches of torch and Triton, and leave nothing in them."""
 
 import os
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ _VARIABLES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 
 @dataclass
 class _Folder:
-    """The caches of the last cold run: what it built is asked for after its end (assembly, kernels alone)."""
+    """The caches of the last cold run: its kernels are read after its end."""
 
     last: TemporaryDirectory[str] | None = None
 
@@ -27,9 +27,8 @@ _folder = _Folder()
 def fresh_caches() -> Iterator[None]:
     """While it lasts, torch's and Triton's caches on disk are an empty folder, and those in memory begin empty.
 
-    Torch keeps precompiled C++ headers in one place for all (its `fresh_cache` does too), and a process asks only once
-    which vector instructions it has. What it leaves goes with `forget_last`, or with this process: the host removes
-    what is left of the folder.
+    Precompiled C++ headers stay in torch's common folder (as with its `fresh_cache`), and a process finds its vector
+    instructions only once. `forget_last` removes the folder; the host removes what a process leaves of it.
     """
     forget_last()
     place = private.there() if private.folder is not None else None
@@ -49,7 +48,7 @@ def fresh_caches() -> Iterator[None]:
 
 
 def forget_last() -> None:
-    """What the last cold run built is no longer asked for: nothing of it is found from here on."""
+    """Remove the caches of the last cold run."""
     if _folder.last is not None:
         torch._inductor.utils.clear_caches()
         _folder.last.cleanup()

@@ -1,8 +1,6 @@
-"""Where are torch's private names that a comparison stands on? Those of engine/kerneldiff.
+"""Private names of torch for comparisons (engine/kerneldiff)."""
 
-Run on torch 2.11 (CPU; CUDA with triton 3.6) and 2.15 (CPU).
-"""
-
+import logging
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -13,6 +11,8 @@ from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 import torch
 import torch._dynamo
 import torch._inductor.config
+import torch._subclasses.fake_tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import GraphModule, Node
 from torch.utils._python_dispatch import _disable_current_modes, is_traceable_wrapper_subclass
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from torch._inductor.graph import GraphLowering
 
 from idbg.engine.compat.fx import op_name, written
+from idbg.engine.compat.hooks import hooked
 from idbg.engine.compat.lowering import Compiled
 from idbg.engine.compat.mutations import TRITON, InductorOperation, changed_by
 from idbg.engine.compat.tracing import observed
@@ -29,32 +30,29 @@ _Model = TypeVar("_Model")
 
 
 def dense_kernel(op: object) -> Compiled | None:
-    """What runs a higher-order op (cond, flex_attention) on plain tensors; None where torch has nothing."""
+    """The kernel of a higher-order op (cond, flex_attention) for plain tensors; None where torch has none."""
     if not isinstance(op, torch._ops.HigherOrderOperator):
         return None
-    if op_name(op) == "cond":  # its own compiles both branches
+    if op_name(op) == "cond":  # torch's compiles both branches
         return _branch_taken
     return op.py_kernels.get(torch._C.DispatchKey.CompositeExplicitAutograd)
 
 
-def _branch_taken(chosen: torch.Tensor, then: Compiled, otherwise: Compiled, operands: Sequence[object]) -> object:
-    return then(*operands) if chosen else otherwise(*operands)
+def _branch_taken(chosen: torch.Tensor, true: Compiled, false: Compiled, operands: Sequence[object]) -> object:
+    return true(*operands) if chosen else false(*operands)
 
 
 def decomposition(op: object) -> Compiled | None:
-    """What torch computes an op by, in ops that are simpler; None where it has nothing."""
+    """Torch's decomposition of an op into simpler ops; None where it has none."""
     from torch._decomp import decomposition_table
 
     return decomposition_table.get(op) if isinstance(op, torch._ops.OpOverload) else None
 
 
-# Inductor's own data of a graph that it has just compiled (KernelDiff, per kernel)
-
-
 @dataclass(frozen=True)
 class Buffer:
-    """One buffer of Inductor's: the node whose value it holds ("" where it is a step inside of one), the inputs or
-    buffers that it stands for writing to, and all nodes that went into it.
+    """One buffer of Inductor's: the node whose value it holds ("" for a part of a node's computation), the inputs or
+    buffers that it mutates, and all nodes that it is computed from.
     """
 
     name: str
@@ -64,7 +62,7 @@ class Buffer:
 
 
 class WrapperModule(Protocol):
-    """A module of Inductor's output code, as it is in this process."""
+    """A loaded module of Inductor's output code."""
 
     __file__: str
     call: Callable[..., object]
@@ -94,55 +92,48 @@ _OBSERVABLE: dict[str, object] = {
 
 
 @contextmanager
-def inductor_graphs(told: Callable[[InductorGraph], None], unread: Callable[[str], None]) -> Iterator[None]:
-    """Tell of each graph that Inductor compiles, once its module is loaded and before it is called; of one that could
-    not be read, why.
-
-    The caches of whole graphs are off, and so are CUDA graphs, under which no wrapper runs; kernels stay cached.
-    """
+def observe_uncached_graphs(loaded: Callable[[InductorGraph], None], unread: Callable[[str], None]) -> Iterator[None]:
+    """As `observe_graphs`, with the caches of whole graphs and CUDA graphs (which run no wrapper) off."""
     known = torch._inductor.config.get_config_copy()
     settings = {name: value for name, value in _OBSERVABLE.items() if name in known}
-    with observed(), torch._inductor.config.patch(settings), modules_loaded(told, unread):
+    with observed(), torch._inductor.config.patch(settings), observe_graphs(loaded, unread):
         yield
 
 
 def is_observable() -> bool:
-    """Whether the graph that is being compiled may be observed as it is: it has no CUDA graphs, and draws its random
-    numbers as one that is compiled for that.
+    """Whether the graph that is being compiled can be observed: it has no CUDA graphs, and draws the same random
+    numbers as under the settings for observation.
     """
     known = torch._inductor.config.get_config_copy()
     return not (known.get("triton.cudagraphs") or known.get("use_rand4x"))
 
 
 def graphs_found() -> int:
-    """How many graphs a cache of Inductor's or AOTAutograd's has given in this process."""
+    """The number of graphs found in a cache of Inductor's or AOTAutograd's in this process."""
     counters = torch._dynamo.utils.counters
     return int(counters["inductor"]["fxgraph_cache_hit"] + counters["aot_autograd"]["autograd_cache_hit"])
 
 
-@contextmanager
-def modules_loaded(told: Callable[[InductorGraph], None], unread: Callable[[str], None]) -> Iterator[None]:
-    """As `inductor_graphs`, with the settings left as they are: a graph that a cache gives is not told of."""
-    from torch._inductor import graph as inductor
+def observe_graphs(
+    loaded: Callable[[InductorGraph], None], unread: Callable[[str], None]
+) -> AbstractContextManager[None]:
+    """While it lasts, `loaded` gets each graph that Inductor compiles, once its module is loaded and before a call.
 
-    original = cast("Callable[[GraphLowering], WrapperModule]", inductor.GraphLowering.compile_to_module)
+    `unread` gets the reason where a graph cannot be read. A graph from a cache is not reported.
+    """
 
-    def compile_to_module(graph: "GraphLowering") -> WrapperModule:
-        module = original(graph)
+    def compile_to_module(call: Callable[..., WrapperModule], graph: "GraphLowering") -> WrapperModule:
+        module = call(graph)
         try:
             read = _inductor_graph(graph, module)
         # Broad on purpose: Inductor's data differ from version to version, and the program's compile must not fail.
         except Exception as error:
             unread(f"Inductor's data of a graph could not be read: {type(error).__name__}: {str(error)[:200]}")
         else:
-            told(read)
+            loaded(read)
         return module
 
-    inductor.GraphLowering.compile_to_module = compile_to_module  # type: ignore[assignment, method-assign]
-    try:
-        yield
-    finally:
-        inductor.GraphLowering.compile_to_module = original  # type: ignore[assignment, method-assign]
+    return hooked("kernel launches", {"GraphLowering.compile_to_module": compile_to_module})
 
 
 def _inductor_graph(graph: "GraphLowering", module: WrapperModule) -> InductorGraph:
@@ -150,7 +141,7 @@ def _inductor_graph(graph: "GraphLowering", module: WrapperModule) -> InductorGr
 
     part: Part = "backward" if graph.is_backward else "inference" if graph.is_inference else "forward"
     removed = graph.removed_buffers | graph.inplaced_to_remove
-    # what lives inside of a template has no name
+    # a buffer inside of a template has no name
     buffers = [buffer for buffer in cast("Iterable[_InductorBuffer]", graph.buffers) if buffer.name]
     operations = filter(None, (buffer.get_defining_op() for buffer in buffers))
     changed = {name: node for operation in operations for name, node in changed_by(operation)}
@@ -166,7 +157,7 @@ def _inductor_graph(graph: "GraphLowering", module: WrapperModule) -> InductorGr
 
 
 class _InductorBuffer(Protocol):
-    """What we ask of a buffer of Inductor's. A `MutationOutput` stands for the change of another one."""
+    """A buffer of Inductor's. A `MutationOutput` is the change of another buffer."""
 
     name: str | None
 
@@ -177,8 +168,8 @@ class _InductorBuffer(Protocol):
 
 
 def _buffer(buffer: _InductorBuffer, removed: AbstractSet[str], changed: Mapping[str, Node]) -> Buffer:
-    """`removed`: buffers that live and die in one kernel. Their memory may have a name in the wrapper all the same.
-    `changed`: what buffers that an op writes to hold before that.
+    """`removed`: buffers inside of one kernel, whose memory may still have a name in the wrapper. `changed`: the nodes
+    whose values mutated buffers hold before the mutation.
     """
     name, node = buffer.get_name(), buffer.get_origin_node()
     node = node or changed.get(name)
@@ -189,7 +180,7 @@ def _buffer(buffer: _InductorBuffer, removed: AbstractSet[str], changed: Mapping
 
 
 def uncompiled(model: _Model) -> _Model:
-    """What torch.compile was given to make it; the model itself where it made none."""
+    """The model that torch.compile was called with; the model itself where it is not compiled."""
     if isinstance(model, torch._dynamo.OptimizedModule):
         return cast("_Model", model._orig_mod)
     if getattr(model, "_torchdynamo_disable", False):  # torch.compiler.disable wraps in the same way
@@ -199,13 +190,13 @@ def uncompiled(model: _Model) -> _Model:
 
 @contextmanager
 def random_as_eager() -> Iterator[None]:
-    """Inductor draws random numbers with torch's own generators, as a model does that is not compiled."""
+    """Inductor draws random numbers with torch's generators, as eager does."""
     with torch._inductor.config.patch(fallback_random=True):
         yield
 
 
 def is_random(node: Node) -> bool:
-    """Whether a node draws random numbers, or is a part of what one drew. Attention without dropout draws none, but for
+    """Whether a node draws random numbers, or is a part of such a result. Attention without dropout draws none, except
     the generator's state, integers that it may leave unwritten.
     """
     target, args = _called(node)
@@ -219,23 +210,23 @@ def is_random(node: Node) -> bool:
     if dropout and not (args[dropout[0]] if dropout[0] < len(args) else node.kwargs.get("dropout_p", 0.0)):
         return False
     drawn = ("prims::inductor_random", "prims::inductor_randint", "prims::inductor_seeds")
-    if dropout and op_name(target).endswith("_backward"):  # by the numbers of its forward, which it takes
+    if dropout and op_name(target).endswith("_backward"):  # it uses the numbers of its forward
         return False
     return _may_draw(target) or op_name(target) in drawn
 
 
 def dropout_of(node: Node) -> tuple[Node, float] | None:
-    """Of the values that dropout gives, the first of its results: what it drops from, and which share of that."""
+    """For dropout's first result: the node that it drops from, and the share."""
     source = node.args[0] if node.target is operator.getitem and node.args[1] == 0 else None
     target, args = _called(source) if isinstance(source, Node) else (None, ())
     if op_name(target) != "native_dropout" or len(args) != 3:
         return None
-    given, share, training = args
-    return (given, float(cast("float", share))) if isinstance(given, Node) and training is not False else None
+    value, share, training = args
+    return (value, float(cast("float", share))) if isinstance(value, Node) and training is not False else None
 
 
 def _called(node: Node) -> tuple[object, tuple[object, ...]]:
-    """What a node calls, and with what: torch 2.15 wraps an op that has to run after others (`control_deps`)."""
+    """The op of a node, and its arguments: torch 2.15 wraps an op that must run after others (`control_deps`)."""
     module = node.graph.owning_module
     if op_name(node.target) != "control_deps" or module is None or not isinstance(part := node.args[1], Node):
         return node.target, node.args
@@ -243,8 +234,8 @@ def _called(node: Node) -> tuple[object, tuple[object, ...]]:
     calls = [each for each in inner.nodes if each.op == "call_function"]
     if len(calls) != 1:
         return node.target, node.args
-    given = dict(zip(inner.find_nodes(op="placeholder"), node.args[2:], strict=False))
-    return calls[0].target, tuple(given.get(each, each) if isinstance(each, Node) else each for each in calls[0].args)
+    bound = dict(zip(inner.find_nodes(op="placeholder"), node.args[2:], strict=False))
+    return calls[0].target, tuple(bound.get(each, each) if isinstance(each, Node) else each for each in calls[0].args)
 
 
 def _may_draw(target: object) -> bool:
@@ -252,12 +243,12 @@ def _may_draw(target: object) -> bool:
 
 
 def changes_arguments(target: object) -> bool:
-    """Whether an op of a post-grad graph writes to what it is given."""
+    """Whether an op of a post-grad graph writes to its arguments."""
     return bool(written(target)) or op_name(target) == TRITON
 
 
 def attribute(gm: GraphModule, target: str) -> object:
-    """What a get_attr node of this (dotted) target holds."""
+    """The value of a get_attr node with this (dotted) target."""
     held: object = gm
     for name in target.split("."):
         held = getattr(held, name)
@@ -265,12 +256,12 @@ def attribute(gm: GraphModule, target: str) -> object:
 
 
 def graphs_compiled() -> int:
-    """How many graphs Dynamo has handed to a backend in this process."""
+    """The number of graphs that Dynamo gave to a backend in this process."""
     return int(torch._dynamo.utils.counters["stats"]["unique_graphs"])
 
 
 def takes_data_of(tensor: torch.Tensor, other: torch.Tensor) -> bool:
-    """Whether `tensor.data = other` is allowed: not across the borders of some devices (XLA, those of packages)."""
+    """Whether `tensor.data = other` is allowed: not between some devices (XLA, those of packages)."""
     return bool(torch._has_compatible_shallow_copy_type(tensor, other))
 
 
@@ -278,14 +269,12 @@ Dropout = Callable[[torch.Tensor, float, bool | None], torch.Tensor | None]
 
 
 @contextmanager
-def dropped_out_by(instead: Dropout) -> Iterator[None]:
-    """While it lasts, `instead` is asked first what dropout gives of a tensor on the CPU; None: what it always does."""
+def dropout_replaced(instead: Dropout) -> Iterator[None]:
+    """While it lasts, `instead` computes dropout of a tensor on the CPU; where it returns None, torch does."""
 
     def dropout(value: torch.Tensor, p: float, train: bool | None) -> torch.Tensor:
-        given = instead(value, p, train)
-        return (
-            cast("torch.Tensor", torch.ops.aten.dropout.default.decompose(value, p, train)) if given is None else given
-        )
+        result = instead(value, p, train)
+        return torch.ops.aten.dropout.default.decompose(value, p, train) if result is None else result
 
     with torch.library._scoped_library("aten", "IMPL") as library:
         for key in ("AutogradCPU", "CPU"):
@@ -293,10 +282,10 @@ def dropped_out_by(instead: Dropout) -> Iterator[None]:
         yield
 
 
-def attention_kind(*taken: object, **named: object) -> str:
+def attention_kind(*args: object, **kwargs: object) -> str:
     """Which fused op `scaled_dot_product_attention` runs on these arguments: "flash"; "" where it is plain math."""
     with no_modes(), tensors_as_they_are():
-        choice = cast("Callable[..., int]", torch._fused_sdp_choice)(*taken, **named)
+        choice = cast("Callable[..., int]", torch._fused_sdp_choice)(*args, **kwargs)
     return {1: "flash", 2: "efficient", 3: "cudnn"}.get(choice, "")
 
 
@@ -306,34 +295,58 @@ def attention_sums_halves() -> bool:
 
 
 def no_modes() -> AbstractContextManager[object]:
-    """While it lasts, ops are what they are where no mode is in force: real, and in the dtypes that they have."""
+    """While it lasts, no dispatch mode is active: ops are real, and in their own dtypes."""
     return cast("AbstractContextManager[object]", _disable_current_modes())
 
 
 def tensors_as_they_are() -> AbstractContextManager[object]:
-    """While it lasts, no mode over torch's functions answers for tensors."""
+    """While it lasts, no torch function mode is active."""
     return cast("AbstractContextManager[object]", torch._C.DisableTorchFunction())
 
 
 @contextmanager
-def nothing_compiled() -> Iterator[None]:
-    """What was compiled runs as the Python that it was made from."""
-    with torch.compiler.set_stance("force_eager"):
-        yield
-
-
-@contextmanager
 def inductor_set(options: Mapping[str, object]) -> Iterator[None]:
-    """Inductor's options as asked for, in this thread."""
+    """Set Inductor's options, in this thread."""
     with torch._inductor.config.patch(dict(options)):
         yield
 
 
 def wraps_others(value: torch.Tensor) -> bool:
-    """Whether it is of a class that tells the tensors which it wraps (DTensor): its own address is 0."""
+    """Whether it is a traceable wrapper subclass (DTensor): its own address is 0."""
     return bool(is_traceable_wrapper_subclass(value))
 
 
 def is_zeros(value: torch.Tensor) -> bool:
-    """Whether it is one of autograd's that are zeros without any memory."""
+    """Whether it is one of autograd's zero tensors without memory."""
     return bool(value._is_zerotensor())
+
+
+@contextmanager
+def forward_stacks_recorded() -> Iterator[None]:
+    """While it lasts, autograd records the stack of each op of the forward."""
+    with torch.autograd.set_detect_anomaly(True, check_nan=False):
+        yield
+
+
+def differentiated() -> tuple[str, list[str]] | None:
+    """The autograd node that runs on this thread ("SqrtBackward0") and the stack of its forward as `traceback` formats
+    it, outermost frame first ([] where it was not recorded); None outside of a backward pass.
+    """
+    node = torch._C._current_autograd_node()
+    if node is None:
+        return None
+    metadata = cast("dict[str, list[str]]", node.metadata)
+    return str(node.name()), metadata.get("traceback_", [])
+
+
+@contextmanager
+def without_memory() -> Iterator[None]:
+    """While it lasts, new tensors are fake, also on a device, and torch does not log the errors of ops."""
+    log = logging.getLogger(torch._subclasses.fake_tensor.__name__)
+    before = log.disabled
+    log.disabled = True
+    try:
+        with FakeTensorMode(allow_non_fake_inputs=True):
+            yield
+    finally:
+        log.disabled = before

@@ -1,4 +1,4 @@
-"""What does torch itself say of each of its settings? Its comments, and docstrings of functions that take some."""
+"""Read torch's comments on its settings, and the docstrings of functions that take some."""
 
 import ast
 import functools
@@ -12,36 +12,36 @@ import torch
 from idbg.engine.compat.settings import MODULES
 
 _MARK = re.compile(r"\[?@compile_ignored(:\s*\w+)?\]?|#?\s*\b(type|pyrefly): ignore(\s*\[[^\]]*\])?")
-_ITEM = re.compile(r"\s*([-*]|\d+[.)]|[\w/\"']+:\s)")  # a line of a comment that begins something new
+_ITEM = re.compile(r"\s*([-*]|\d+[.)]|[\w/\"']+:\s)")  # a line of a comment that begins an item
 
 
-def option_says(name: str) -> str:
+def option_comment(name: str) -> str:
     """The comment of one of Inductor's options; "" where there is none."""
     import torch._inductor.config
 
     return _comments(torch._inductor.config).get(name, "")
 
 
-def setting_says(name: str) -> str:
+def setting_comment(name: str) -> str:
     """The comment of another setting, "dynamo.recompile_limit"; "" where there is none."""
     word, _, own = name.partition(".")
     return _comments(MODULES[word]).get(own, "")
 
 
-def argument_says(name: str) -> str:
-    """What torch.compile's own text says of its argument; for "stance", torch.compiler.set_stance's."""
+def argument_comment(name: str) -> str:
+    """The text on an argument in torch.compile's docstring; for "stance" in torch.compiler.set_stance's."""
     function: Callable[..., object] = torch.compiler.set_stance if name == "stance" else torch.compile
     lines = inspect.cleandoc(function.__doc__ or "").splitlines()
     heads = [at for at, line in enumerate(lines) if re.match(rf"\s*{name}( \(.*?\))?:", line)]
     if not heads:
         return ""
     indent = _indent(lines[heads[0]])
-    said = [lines[heads[0]].split(":", 1)[1]]
+    text = [lines[heads[0]].split(":", 1)[1]]
     for line in lines[heads[0] + 1 :]:
         if line.strip() and (_indent(line) < indent or re.match(rf"\s{{{indent}}}\w+( \(.*?\))?:", line)):
             break
-        said.append(line[indent:])
-    return _joined(said)
+        text.append(line[indent:])
+    return _joined(text)
 
 
 def _indent(line: str) -> int:
@@ -50,13 +50,13 @@ def _indent(line: str) -> int:
 
 @functools.cache
 def _comments(module: ModuleType) -> dict[str, str]:
-    """Of every setting of one of torch's modules that has one, the text above, beside or below its assignment."""
+    """The comments of a module's settings: the text above, beside or below each assignment."""
     try:
         text = inspect.getsource(module)
     except OSError:
         return {}
     lines = text.splitlines()
-    return {name: said for name, said in _of_body(ast.parse(text).body, "", lines) if said}
+    return {name: comment for name, comment in _of_body(ast.parse(text).body, "", lines) if comment}
 
 
 def _of_body(body: list[ast.stmt], prefix: str, lines: list[str]) -> list[tuple[str, str]]:
@@ -67,8 +67,8 @@ def _of_body(body: list[ast.stmt], prefix: str, lines: list[str]) -> list[tuple[
         elif isinstance(node, (ast.Assign, ast.AnnAssign)):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             below = body[at + 1] if at + 1 < len(body) else None
-            said = _above(node, lines) or _beside(node, lines) or _below(below)
-            found += [(prefix + target.id, said) for target in targets if isinstance(target, ast.Name)]
+            comment = _above(node, lines) or _beside(node, lines) or _below(below)
+            found += [(prefix + target.id, comment) for target in targets if isinstance(target, ast.Name)]
     return found
 
 
@@ -94,14 +94,14 @@ def _joined(lines: list[str]) -> str:
     """The lines as paragraphs: a new line only where a list, an example or a paragraph begins."""
     text, in_item = "", False
     for line in lines:
-        said = _MARK.sub("", line).rstrip()
-        bare = said.strip()
-        is_item = _ITEM.match(said) is not None
-        example = said.startswith("  ") and not in_item and not is_item
+        marked = _MARK.sub("", line).rstrip()
+        bare = marked.strip()
+        is_item = _ITEM.match(marked) is not None
+        example = marked.startswith("  ") and not in_item and not is_item
         begins = example or is_item
         in_item = bool(bare) and (is_item or (in_item and not begins))
         if not bare:
             text += "\n\n"
             continue
-        text += ("\n" if begins else "" if text.endswith("\n") else " ") + (said if example else bare)
+        text += ("\n" if begins else "" if text.endswith("\n") else " ") + (marked if example else bare)
     return re.sub(r"\n{3,}", "\n\n", text).strip()

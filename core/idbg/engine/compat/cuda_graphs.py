@@ -1,25 +1,24 @@
-"""Where does torch decide whether calls of a graph become a CUDA graph, and why not?"""
+"""Record torch's decisions about CUDA graphs: which graphs become one, which do not, and why."""
 
-import sys
+import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Literal, NamedTuple, Protocol, cast
 
 import torch
 import torch._inductor.config
 from torch.fx import Node
 
-from idbg.engine.compat.autotuning import Safely
-from idbg.engine.compat.patched import patched, when_lowering
+from idbg.engine.compat.hooks import Feature, caller, hooked
 from idbg.engine.compat.tracing import current_frame
 
 OTHER_SIZES = "its sizes are others: torch records one for each"
 OTHER_PLACE = "it follows another CUDA graph than before"
 
 
-class Said(NamedTuple):
-    """What became of a CUDA graph, in which compile (torch's id) and part. `message`: torch's, with the user's stack
-    in it; `node`: of the post-grad graph, where one is the reason.
+class Decision(NamedTuple):
+    """A decision in the compile `frame` (torch's id). `message`: torch's, with the user's stack in it; `node`: of the
+    post-grad graph, where one is the reason.
     """
 
     frame: str
@@ -27,9 +26,6 @@ class Said(NamedTuple):
     outcome: Literal["ready", "captured", "rerecorded", "split", "skipped"]
     message: str = ""
     node: str = ""
-
-
-Tell = Callable[[Said], None]
 
 
 class _Info(Protocol):
@@ -87,7 +83,7 @@ class _Mode(Protocol):
 
 
 class _Manager(Protocol):
-    """What holds the recordings of a device."""
+    """The recordings of a device."""
 
     ids_to_funcs: Mapping[_FunctionId, _Function]
     id_to_compile_id: Mapping[_FunctionId, object]
@@ -97,96 +93,82 @@ class _Manager(Protocol):
 
 
 @contextmanager
-def cuda_graphs_told(tell: Tell, safely: Safely) -> Iterator[None]:
-    """Tell of each compiled graph whether it can be a CUDA graph, and of each recording as it is made."""
-    with ExitStack() as stack:
-        recordings = _Recordings(tell, safely)
+def observe_cuda_graphs(graphs: Feature, recordings: Feature, decided: Callable[[Decision], None]) -> Iterator[None]:
+    """While it lasts, `decided` gets for each compiled graph whether it can be a CUDA graph, and each recording."""
 
-        @contextmanager
-        def patches() -> Iterator[None]:
-            _compiled(tell, safely, recordings, stack)
-            _partitioned(tell, safely, stack)
-            yield
+    def post_compile(
+        call: Callable[..., object], graph: _Compiled, inputs: object, constants: object, how: Mapping[str, object]
+    ) -> object:
+        is_requested = _is_requested(how.get("cudagraphs"))
+        result = call(graph, inputs, constants, how)
+        if not is_requested:
+            return result
+        part = "backward" if how.get("is_backward") else "inference" if how.get("is_inference") else "forward"
+        reasons = _skip_reasons(graph)
+        for reason in reasons:
+            decided(Decision(current_frame(), part, "skipped", reason))
+        if not reasons:
+            observe_recordings()
+            decided(Decision(current_frame(), part, "ready"))
+        return result
 
-        stack.enter_context(when_lowering(patches))
+    def log_skip(call: Callable[[str], None], message: str) -> None:
+        decided(Decision(current_frame(), "", "skipped", message))
+        call(message)
+
+    def graph_partition(call: Callable[..., object], scheduler: _Scheduler) -> object:
+        result = call(scheduler)
+        if _is_requested():
+            partitions, signatures = cast("tuple[Sequence[Sequence[_Op]], Sequence[_Signature]]", result)
+            for decision in _split(scheduler, partitions, signatures):
+                decided(decision)
+        return result
+
+    def observe_recordings() -> None:
+        """Only now there is a GPU for which torch imports the module that records."""
+        if pending and torch.cuda.is_available():
+            importlib.import_module("torch._inductor.cudagraph_trees")
+            stack.enter_context(pending.pop())
+
+    wrappers = {
+        "CompiledFxGraph.post_compile": post_compile,
+        "log_cudagraph_skip_and_bump_counter": log_skip,
+        "Scheduler.graph_partition": graph_partition,
+    }
+    pending = [_Recordings(decided).hooked(recordings)]
+    with ExitStack() as stack, hooked(graphs, wrappers):
         yield
 
 
-def _asked(cudagraphs: object = None) -> bool:
+def _is_requested(cudagraphs: object = None) -> bool:
     return bool(torch._inductor.config.triton.cudagraphs or cudagraphs)
 
 
-def _compiled(tell: Tell, safely: Safely, recordings: "_Recordings", stack: ExitStack) -> None:
-    from torch._inductor import compile_fx, output_code
-
-    def post_compile(original: Callable[..., object]) -> Callable[..., object]:
-        def compiled(graph: _Compiled, inputs: object, constants: object, how: Mapping[str, object]) -> object:
-            asked = _asked(how.get("cudagraphs"))
-            result = original(graph, inputs, constants, how)
-            if asked:
-                of_graph(graph, how)
-            return result
-
-        return compiled
-
-    @safely
-    def of_graph(graph: _Compiled, how: Mapping[str, object]) -> None:
-        part = "backward" if how.get("is_backward") else "inference" if how.get("is_inference") else "forward"
-        reasons: Sequence[str] = [graph.disabled_cudagraphs_reason] if graph.disabled_cudagraphs_reason else ()
-        reasons = reasons or (graph.cudagraph_info.cudagraph_fail_reasons if graph.cudagraph_info else ())
-        if not reasons and torch._inductor.config.graph_partition and not graph.partition_maps:
-            reasons = ["no op of it can be in one"]
-        for reason in reasons:
-            tell(Said(current_frame(), part, "skipped", reason))
-        if not reasons:
-            recordings.listen(stack)
-            tell(Said(current_frame(), part, "ready"))
-
-    def logged(original: Callable[[str], None]) -> Callable[[str], None]:
-        def skipped(message: str) -> None:
-            of_log(message)
-            original(message)
-
-        return skipped
-
-    @safely
-    def of_log(message: str) -> None:
-        tell(Said(current_frame(), "", "skipped", message))
-
-    stack.enter_context(patched(output_code.CompiledFxGraph, "post_compile", post_compile))
-    stack.enter_context(patched(compile_fx, "log_cudagraph_skip_and_bump_counter", logged))
+def _skip_reasons(graph: _Compiled) -> Sequence[str]:
+    if graph.disabled_cudagraphs_reason:
+        return [graph.disabled_cudagraphs_reason]
+    if graph.cudagraph_info and graph.cudagraph_info.cudagraph_fail_reasons:
+        return graph.cudagraph_info.cudagraph_fail_reasons
+    is_empty = torch._inductor.config.graph_partition and not graph.partition_maps
+    return ["no op of it can be in one"] if is_empty else ()
 
 
-def _partitioned(tell: Tell, safely: Safely, stack: ExitStack) -> None:
-    from torch._inductor.scheduler import Scheduler
+def _split(
+    scheduler: _Scheduler, partitions: Sequence[Sequence[_Op]], signatures: Sequence[_Signature]
+) -> Iterator[Decision]:
     from torch._inductor.virtualized import V
 
-    def partition(original: Callable[..., object]) -> Callable[..., object]:
-        def partitioned(scheduler: _Scheduler) -> object:
-            made = original(scheduler)
-            if _asked():
-                of_partitions(scheduler, *cast("tuple[object, object]", made))
-            return made
-
-        return partitioned
-
-    @safely
-    def of_partitions(
-        scheduler: _Scheduler, partitions: Sequence[Sequence[_Op]], signatures: Sequence[_Signature]
-    ) -> None:
-        part = "backward" if V.graph.is_backward else "inference" if V.graph.is_inference else "forward"
-        for nodes, signature in zip(partitions, signatures, strict=True):
-            for node in nodes if signature.skip_cudagraph else ():
-                for reason, origin in _reasons(scheduler, node):
-                    stack_trace = str(origin.meta.get("stack_trace") or "") if origin is not None else ""
-                    name = origin.name if origin is not None else ""
-                    tell(Said(current_frame(), part, "split", f"{reason} Found from : \n{stack_trace}", name))
-
-    stack.enter_context(patched(Scheduler, "graph_partition", partition))
+    part = "backward" if V.graph.is_backward else "inference" if V.graph.is_inference else "forward"
+    for nodes, signature in zip(partitions, signatures, strict=True):
+        for node in nodes if signature.skip_cudagraph else ():
+            for reason, origin in _reasons(scheduler, node):
+                stack_trace = str(origin.meta.get("stack_trace") or "") if origin is not None else ""
+                name = origin.name if origin is not None else ""
+                yield Decision(current_frame(), part, "split", f"{reason} Found from : \n{stack_trace}", name)
 
 
 def _reasons(scheduler: _Scheduler, node: _Op) -> Iterator[tuple[str, Node | None]]:
-    """Why each op that the scheduler has in this node is not in a CUDA graph, and its FX node."""
+    """Why each op of this node of the scheduler's is not in a CUDA graph, and its FX node."""
     for each in node.get_nodes():
         reason = scheduler.should_partition(each)
         if reason and each.node is not None:
@@ -194,65 +176,52 @@ def _reasons(scheduler: _Scheduler, node: _Op) -> Iterator[tuple[str, Node | Non
 
 
 class _Recordings:
-    """What is recorded as the program runs. A graph that is recorded once more is told with the reason."""
+    """The recordings that torch makes as the program runs. A graph that is recorded again has a reason."""
 
-    def __init__(self, tell: Tell, safely: Safely) -> None:
-        self._tell, self._tell_safely = tell, safely(tell)
-        self._note, self._skip = safely(self._noted), safely(self._skipped)
-        self._listening = False
-        self._known: dict[tuple[str, int], set[int]] = {}  # of each compile and compiled function its ids
+    def __init__(self, decided: Callable[[Decision], None]) -> None:
+        self._decided = decided
+        self._known: dict[tuple[str, int], set[int]] = {}  # the ids of each compile and compiled function
 
-    def listen(self, stack: ExitStack) -> None:
-        """Hear of recordings from here on: only now there is a GPU to import what records."""
-        if self._listening or not torch.cuda.is_available():
-            return
-        self._listening = True
-        from torch._inductor import cudagraph_trees as trees
+    def hooked(self, feature: Feature) -> AbstractContextManager[None]:
+        """While it lasts, recordings are reported."""
+        wrappers = {
+            "CUDAGraphTreeManager.record_function": self._record,
+            "log_cudagraph_skip_and_bump_counter": self._log_skip,
+        }
+        return hooked(feature, wrappers)
 
-        stack.enter_context(patched(trees.CUDAGraphTreeManager, "record_function", self._recording))
-        stack.enter_context(patched(trees, "log_cudagraph_skip_and_bump_counter", self._logging))
+    def _record(
+        self, call: Callable[..., object], manager: _Manager, inputs: list[object], function_id: _FunctionId
+    ) -> object:
+        decision = self._decision(manager, list(inputs), function_id)
+        result = call(manager, inputs, function_id)
+        self._decided(decision)  # only now: the recording may fail
+        return result
 
-    def _recording(self, original: Callable[..., object]) -> Callable[..., object]:
-        def recorded(manager: _Manager, inputs: list[object], function_id: _FunctionId) -> object:
-            said: list[Said] = []
-            self._note(said, manager, list(inputs), function_id)
-            result = original(manager, inputs, function_id)
-            for each in said:  # it was recorded, and did not fail meanwhile
-                self._tell_safely(each)
-            return result
-
-        return recorded
-
-    def _noted(self, said: list[Said], manager: _Manager, inputs: list[object], function_id: _FunctionId) -> None:
+    def _decision(self, manager: _Manager, inputs: list[object], function_id: _FunctionId) -> Decision:
         frame, part = self._of(manager, function_id)
         model = id(manager.ids_to_funcs[function_id].model)
         ids = self._known.setdefault((frame, model), set())
-        if not ids:
-            said.append(Said(frame, part, "captured"))
-        else:
-            reason = self._why(manager, inputs, function_id) if function_id.id in ids else OTHER_SIZES
-            said.append(Said(frame, part, "rerecorded", reason))
+        is_first, is_known = not ids, function_id.id in ids
         ids.add(function_id.id)
+        if is_first:
+            return Decision(frame, part, "captured")
+        return Decision(frame, part, "rerecorded", self._why(manager, inputs, function_id) if is_known else OTHER_SIZES)
 
     def _why(self, manager: _Manager, inputs: list[object], function_id: _FunctionId) -> str:
-        """What its last recording here does not fit; asked with a list of its own, as torch empties what fits."""
+        """Which invariant of its last recording here fails. torch empties the list of inputs that fit: pass a copy."""
         there = manager.roots if manager.current_node is None else manager.current_node.children
         recordings = there.get(function_id) or []
         if not recordings:
             return OTHER_PLACE
-        _, say = recordings[-1].check_invariants(inputs)
-        return str(say())
+        _, reason = recordings[-1].check_invariants(inputs)
+        return str(reason())
 
-    def _logging(self, original: Callable[[str], None]) -> Callable[[str], None]:
-        def skipped(message: str) -> None:
-            held = sys._getframe(1).f_locals  # a method of the manager's: only it knows of which graph
-            self._skip(held.get("self"), held.get("function_id"), message)
-            original(message)
-
-        return skipped
-
-    def _skipped(self, manager: _Manager, function_id: _FunctionId, message: str) -> None:
-        self._tell(Said(*self._of(manager, function_id), "skipped", message))
+    def _log_skip(self, call: Callable[[str], None], message: str) -> None:
+        local = caller().f_locals  # of a method of the manager's: only it knows the graph
+        frame, part = self._of(local["self"], local["function_id"])
+        self._decided(Decision(frame, part, "skipped", message))
+        call(message)
 
     def _of(self, manager: _Manager, function_id: _FunctionId) -> tuple[str, str]:
         compile_id = manager.id_to_compile_id.get(function_id)

@@ -1,4 +1,4 @@
-"""Which backends does Dynamo know, what does each take, and what has it compiled?"""
+"""Look up Dynamo's backends, and what it has compiled."""
 
 import inspect
 from contextlib import AbstractContextManager

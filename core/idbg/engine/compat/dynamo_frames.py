@@ -1,45 +1,32 @@
-"""Where does Dynamo decide what becomes of a Python frame, and what is asked of it there?
+"""Observe what Dynamo does with Python frames: compiled, skipped, or run in eager for an error."""
 
-Run on torch 2.11 and 2.14. Torch's functions are stood in for while a run lasts; what they give is what they gave.
-"""
-
-import functools
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from types import CodeType, FrameType
 from typing import Any
 
 import torch._dynamo.config
 import torch._dynamo.convert_frame
 
+from idbg.engine.compat.hooks import Feature, hooked, missing
+
 convert_frame: Any = torch._dynamo.convert_frame
 
 _SKIPFILE = "frame is in the Dynamo skipfiles list"
 _NO_TENSOR = "no tensor-related objects found in frame"
-_NOT_TOLD = ""  # by versions that say nothing of it
-_MOST_CALLERS = 1000
+_UNKNOWN = ""  # torch gives no reason
+_MAX_CALLERS = 1000
 
 
 @contextmanager
-def replaced(owner: Any, name: str, new: object) -> Iterator[None]:
-    """While it lasts, `owner.name` is `new`."""
-    original = getattr(owner, name)
-    setattr(owner, name, new)
-    try:
-        yield
-    finally:
-        setattr(owner, name, original)
+def observe_code(made: Callable[[CodeType, CodeType], None]) -> Iterator[None]:
+    """While it lasts, `made` gets each code that Dynamo compiles, and the code that it becomes."""
 
+    def hook(code: CodeType, new_code: CodeType) -> None:
+        made(code, new_code)
 
-@contextmanager
-def made_heard(hear: Callable[[CodeType, CodeType], None]) -> Iterator[None]:
-    """Tell each code that Dynamo compiled, and the code that it made of it."""
-
-    def made(code: CodeType, new_code: CodeType) -> None:
-        hear(code, new_code)
-
-    handle = convert_frame.register_bytecode_hook(made)
+    handle = convert_frame.register_bytecode_hook(hook)
     try:
         yield
     finally:
@@ -47,9 +34,9 @@ def made_heard(hear: Callable[[CodeType, CodeType], None]) -> Iterator[None]:
 
 
 def caller(compiled: Mapping[int, str]) -> str:
-    """What `compiled` has for the innermost code, by its id, that is running below a compile; "" for none."""
+    """The entry of `compiled` for the innermost running code, by its id, below a compile; "" for none."""
     frame: FrameType | None = sys._getframe()
-    for _ in range(_MOST_CALLERS):
+    for _ in range(_MAX_CALLERS):
         if frame is None:
             break
         if name := compiled.get(id(frame.f_code)):
@@ -58,76 +45,57 @@ def caller(compiled: Mapping[int, str]) -> str:
     return ""
 
 
-@contextmanager
-def skips_heard(hear: Callable[[CodeType, str], None]) -> Iterator[None]:
-    """Tell each code that Dynamo was asked for and left as it is, and why."""
-    handles = hasattr(convert_frame.CatchErrorsWrapper, "_handle_skip")
-    with _skips_handled(hear) if handles else _skips_returned(hear):
-        yield
+def observe_skips(
+    feature: Callable[[str], Feature], skipped: Callable[[CodeType, str], None]
+) -> AbstractContextManager[None]:
+    """While it lasts, `skipped` gets each code that Dynamo leaves alone, and the reason."""
 
-
-@contextmanager
-def _skips_handled(hear: Callable[[CodeType, str], None]) -> Iterator[None]:
-    original = convert_frame.CatchErrorsWrapper._handle_skip
-
-    @functools.wraps(original)
-    def handle(self: Any, result: Any, frame: Any) -> object:
+    def handle_skip(call: Callable[..., object], wrapper: object, result: Any, frame: Any) -> object:
         if result.skip_reason is not None and result.guarded_code is None:
-            hear(frame.f_code, result.skip_reason)
-        return original(self, result, frame)
+            skipped(frame.f_code, result.skip_reason)
+        return call(wrapper, result, frame)
 
-    with replaced(convert_frame.CatchErrorsWrapper, "_handle_skip", handle):
-        yield
-
-
-@contextmanager
-def _skips_returned(hear: Callable[[CodeType, str], None]) -> Iterator[None]:
-    """Of a version that says nothing but that there is no code."""
-    original = convert_frame.CatchErrorsWrapper.__call__
-
-    def call(self: Any, frame: Any, *args: Any) -> object:
-        result: Any = original(self, frame, *args)
+    def convert(call: Callable[..., Any], wrapper: object, frame: Any, *args: Any) -> object:
+        """This version of torch returns only that there is no code."""
+        result = call(wrapper, frame, *args)
         if result.guarded_code is None and result.apply_to_code:
-            hear(frame.f_code, _why_left(frame))
+            skipped(frame.f_code, _skip_reason(frame))
         return result
 
-    # torch looks for who called it above all frames of this file
-    call.__code__ = call.__code__.replace(co_filename=str(convert_frame.__file__))
-    with replaced(convert_frame.CatchErrorsWrapper, "__call__", call):
-        yield
+    if missing("skipped frames"):
+        return hooked(feature("skipped frames by result"), {"CatchErrorsWrapper.__call__": convert})
+    return hooked(feature("skipped frames"), {"CatchErrorsWrapper._handle_skip": handle_skip})
 
 
-def _why_left(frame: Any) -> str:
+def _skip_reason(frame: Any) -> str:
     if convert_frame.trace_rules.check(frame.f_code):
         return _SKIPFILE
-    return _NOT_TOLD if convert_frame.has_tensor_in_frame(frame) else _NO_TENSOR
+    return _UNKNOWN if convert_frame.has_tensor_in_frame(frame) else _NO_TENSOR
 
 
-@contextmanager
-def suppressed_heard(hear: Callable[[BaseException, CodeType], None]) -> Iterator[None]:
-    """Tell each error for which torch runs a frame in eager."""
-    original = convert_frame.format_error_msg
+def observe_suppressed(
+    feature: Feature, suppressed: Callable[[BaseException, CodeType], None]
+) -> AbstractContextManager[None]:
+    """While it lasts, `suppressed` gets each error for which torch runs a frame in eager."""
 
-    @functools.wraps(original)
-    def said(error: Any, code: CodeType, *args: Any, **kwargs: Any) -> str:
-        hear(error, code)
-        return str(original(error, code, *args, **kwargs))
+    def format_error_msg(call: Callable[..., str], error: Any, code: CodeType, *args: Any, **kwargs: Any) -> str:
+        suppressed(error, code)
+        return call(error, code, *args, **kwargs)
 
-    with replaced(convert_frame, "format_error_msg", said):
-        yield
+    return hooked(feature, {"format_error_msg": format_error_msg})
 
 
 def limits() -> tuple[int, int]:
-    """How often a frame may be compiled: for alike objects, and in all."""
+    """How often a frame may be compiled: for the same object, and in total."""
     config = torch._dynamo.config
     return config.recompile_limit, config.accumulated_recompile_limit
 
 
 def makes_dynamic() -> bool:
-    """Whether what changed between calls is compiled as dynamic now: not with `dynamic=False`."""
+    """Whether sizes that change between calls are compiled as dynamic now: not with `dynamic=False`."""
     return bool(torch._dynamo.config.automatic_dynamic_shapes)
 
 
 def suppresses_errors() -> bool:
-    """Whether torch runs a frame in eager that does not compile."""
+    """Whether torch runs a frame in eager when its compile fails."""
     return bool(torch._dynamo.config.suppress_errors)

@@ -1,6 +1,6 @@
-"""Which of torch's private names tell whose an exception is?
+"""Classify torch's exceptions.
 
-Run on torch 2.14. Where a name is not there in another version, the answer is "not known", and never an error of ours.
+Where another version of torch lacks a name, the answer is "unknown", never an error of idbg.
 """
 
 import ast
@@ -19,7 +19,7 @@ from idbg.engine.compat.dynamo import lookup_backend
 from idbg.engine.compat.fx import concrete
 
 _TRACERS = ("_get_fake_value_impl", "get_fake_value")  # of torch._dynamo.utils: they run an op on fake tensors
-_MOST_BYTES = 1 << 28  # of real tensors made to try an op
+_MAX_BYTES = 1 << 28  # of real tensors made to try an op
 _UNHANDLED = "Observed exception"
 _RAISED = re.compile(r"Developer debug context: raised exception (\w+)\((.*?)\)\s*(?:\n\n For more|\Z)", re.DOTALL)
 _LITERAL = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^()]*"""
@@ -40,7 +40,7 @@ def is_torch_error(error: BaseException) -> bool:
 
 
 def is_restart(error: BaseException) -> bool:
-    """Whether Dynamo traces the frame anew for it: no failure, and nothing that was compiled until then runs."""
+    """Whether Dynamo restarts the trace for it: no failure, and code compiled until then is dropped."""
     return isinstance(error, torch._dynamo.exc.RestartAnalysis)
 
 
@@ -55,7 +55,7 @@ class TracedCall:
 
 
 def traced_call(error: BaseException) -> TracedCall | None:
-    """The op on fake tensors that raised this; None if it is not from there."""
+    """The op on fake tensors that raised this; None for another exception."""
     for frame, _ in traceback.walk_tb(error.__traceback__):
         known = frame.f_locals if frame.f_code.co_name in _TRACERS else {}
         if isinstance(node := known.get("node"), torch.fx.Node) and "args" in known and "kwargs" in known:
@@ -64,7 +64,7 @@ def traced_call(error: BaseException) -> TracedCall | None:
 
 
 def lowered_node(error: BaseException) -> torch.fx.Node | None:
-    """The node of the post-grad graph that Inductor was lowering as this was raised; None if it is not from there."""
+    """The post-grad node whose lowering raised this; None for another exception."""
     for frame, _ in traceback.walk_tb(error.__traceback__):
         is_lowering = frame.f_code.co_name == "run_node" and frame.f_globals.get("__name__") == "torch._inductor.graph"
         if is_lowering and isinstance(node := frame.f_locals.get("n"), torch.fx.Node):
@@ -73,10 +73,10 @@ def lowered_node(error: BaseException) -> torch.fx.Node | None:
 
 
 def made_real(call: TracedCall) -> Callable[[], object] | None:
-    """The same call on real tensors of zeros; None where it cannot be had, or takes too much memory."""
+    """The same call on real tensors of zeros; None where it is impossible, or needs too much memory."""
     tensors = [leaf for leaf in tree_leaves((call.args, call.kwargs)) if isinstance(leaf, torch.Tensor)]
     sizes = [_bytes(tensor) for tensor in tensors]
-    if any(size is None for size in sizes) or sum(filter(None, sizes)) > _MOST_BYTES:
+    if any(size is None for size in sizes) or sum(filter(None, sizes)) > _MAX_BYTES:
         return None
     args, kwargs = tree_map(_real, (tuple(call.args), dict(call.kwargs)))
     if call.op == "call_method" and args:
@@ -113,20 +113,20 @@ def traced_stack(error: BaseException) -> tuple[traceback.FrameSummary, ...]:
 
 
 def is_raised_in_traced_code(error: BaseException) -> bool:
-    """Whether it stands for what the program raises in the code that Dynamo traces."""
+    """Whether it represents an exception that the program raises in traced code."""
     return isinstance(error, torch._dynamo.exc.ObservedException)
 
 
 def raised_in_traced_code(words: str) -> tuple[str, str] | None:
-    """Type and message of what the program raises in traced code, of the text of torch's `Unsupported` about it, which
-    tells them in all versions; None if it is not about such.
+    """Type and message of an exception that the program raises in traced code, read from the text of torch's
+    `Unsupported`, which has them in all versions; None for another text.
     """
-    told = _RAISED.search(words) if words.startswith(_UNHANDLED) else None
-    return (told[1], _message(told[1], told[2])) if told else None
+    found = _RAISED.search(words) if words.startswith(_UNHANDLED) else None
+    return (found[1], _message(found[1], found[2])) if found else None
 
 
 def _message(kind: str, arguments: str) -> str:
-    """What str() of the exception says; `arguments` are as in a call, or, on 2.11, a list or a tuple of variables."""
+    """The text of the exception; `arguments` are those of a call, or, on 2.11, a list or a tuple of variables."""
     constants, of_variables = _CONSTANT.subn(r"\1\2", arguments)
     listed = of_variables or arguments in ("[]", "()")
     try:
@@ -139,33 +139,33 @@ def _message(kind: str, arguments: str) -> str:
 
 
 def is_wrapper(error: BaseException) -> bool:
-    """Whether it only says that a backend raised another."""
+    """Whether it only wraps an exception of a backend."""
     return isinstance(error, torch._dynamo.exc.BackendCompilerFailed)
 
 
 def is_unhandled(error: BaseException) -> bool:
-    """Whether torch says that the program raises, and catches nothing."""
+    """Whether torch reports an exception that the program raises and does not catch."""
     return isinstance(error, torch._dynamo.exc.Unsupported) and str(error).startswith(_UNHANDLED)
 
 
 def is_of_several_compiles(links: Sequence[BaseException]) -> bool:
-    """Whether it is the recompile limit that was hit (`fail_on_recompile_limit_hit`): no compile by itself fails so."""
+    """Whether the recompile limit was hit (`fail_on_recompile_limit_hit`): no single compile fails so."""
     kind = getattr(torch._dynamo.exc, "FailOnRecompileLimitHit", ())
     return any(isinstance(link, kind) or "fail_on_recompile_limit_hit" in str(link) for link in links)
 
 
 def module_of_backend(name: str) -> str:
-    """The module of the function that torch calls for this backend, or of the compilers that this calls."""
+    """The module of the function that torch calls for this backend, or of its compilers."""
     for entry in entry_points(group="torch_dynamo_backends", name=name):
         return entry.module
     compiler: object = lookup_backend(name)
-    compiler = getattr(compiler, "kwargs", {}).get("fw_compiler") or compiler  # AOTAutograd around the backend's own
+    compiler = getattr(compiler, "kwargs", {}).get("fw_compiler") or compiler  # AOTAutograd wraps the backend
     compiler = getattr(compiler, "func", compiler)  # a partial
     return str(getattr(compiler, "__module__", None) or type(compiler).__module__)
 
 
 def generated_code() -> str:
-    """The folder below which Inductor writes the code that it runs."""
+    """The folder of Inductor's generated code."""
     from torch._inductor.runtime.cache_dir_utils import cache_dir
 
     return str(cache_dir())

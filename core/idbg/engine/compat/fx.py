@@ -1,4 +1,4 @@
-"""What do the graphs of torch hold: what does each node call, what came from what, what is a tensor as a record?"""
+"""Read graphs of torch.fx: targets, origins of nodes, tensors as records."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""Is the GPU in use, and how is it kept busy?"""
+"""Query the state of the GPU, keep it busy, and wait for it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

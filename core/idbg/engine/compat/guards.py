@@ -1,7 +1,8 @@
-"""Which checks does torch make before it uses a compiled frame, what caused each, and how long does each take?
+"""Record the guards of compiled frames: what created each, how long each takes, and which of them fail.
 
-The tree of guard managers that C++ evaluates is read, and not the list of guards that Dynamo asked for: of these, some
-are dropped and some are checked together.
+The tree of guard managers that C++ evaluates is read, and not Dynamo's list of guards: some of that list are dropped,
+and some are checked together. Torch evaluates the guards again to explain a recompile; the failed guard is read there,
+with the values that it checked, which do not live longer.
 """
 
 import re
@@ -9,23 +10,25 @@ import time
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from typing import cast
+from types import CodeType
+from typing import Any, cast
 
 import torch
 import torch._dynamo.guards
 from msgspec.structs import replace
 from torch._C._dynamo import guards as cpp
 from torch._dynamo.guards import CheckFunctionManager, GuardBuilder
-from torch._guards import Guard as Asked
+from torch._guards import Guard as DynamoGuard
 
 from idbg.engine.compat import stages, tracing
+from idbg.engine.compat.hooks import Feature, hooked
 from idbg.schema.decisions.dynamo import LEAST_SECONDS, FrameGuards, Guard, LeftOut, Stack, StackLine
 
-MOST_GUARDS = 10_000
-"""Of one frame; more are counted."""
-_MOST_SECONDS = 0.05  # for timing single guards of one frame
+MAX_GUARDS = 10_000
+"""Of one frame; more are only counted."""
+_MAX_SECONDS = 0.05  # for timing single guards of one frame
 _CALLS, _ROUNDS = 5, 3
 _PLACE = re.compile(r"# (\S+):(\d+) in (\w+)")
 _OF_SIZE = re.compile(r"\.(size|stride|storage_offset)\(\)")
@@ -35,99 +38,94 @@ _WITHOUT_A_CHECK = {
     "GRAD_MODE": "GLOBAL_STATE checks it",
     "DETERMINISTIC_ALGORITHMS": "GLOBAL_STATE checks it",
     "EMPTY_NN_MODULE_HOOKS_DICT": "torch's setting skip_nnmodule_hook_guards leaves them out",
-    "SHAPE_ENV": "no size is dynamic, or nothing was asked of those that are",
+    "SHAPE_ENV": "no size is dynamic, or no guard is on those that are",
 }
 
 
 @dataclass
 class _Reading:
-    """The guards of a frame between their making and their measuring; the user's values are not held."""
+    """The guards of a frame that are not measured yet. The user's values are not referenced."""
 
     frame: str
-    told: FrameGuards
-    # as told.guards: the check, which the tree owns and not we, its source, and what it is for
-    leaves: list[tuple[cpp.LeafGuard, str, Asked | None]]
+    record: FrameGuards
+    # for each of record.guards: the check (the tree owns it), its source, and the guard of Dynamo's
+    leaves: list[tuple[cpp.LeafGuard, str, DynamoGuard | None]]
     builder: Callable[[], GuardBuilder | None]
 
 
-Tell = Callable[[FrameGuards], None]
-Safe = Callable[[Callable[..., None]], Callable[..., None]]
-
-
 @contextmanager
-def told(tell: Tell, safe: Safe) -> Iterator[None]:
-    """While it lasts, `tell` is given the guards of each frame, measured, as its compile ends. `safe` makes of a
-    function one that cannot fail in torch's hands.
-    """
-    guards = torch._dynamo.guards
-    build, profile = CheckFunctionManager.compile_check_fn, cpp.profile_guard_manager
+def observe_guards(feature: Feature, done: Callable[[FrameGuards], None]) -> Iterator[None]:
+    """While it lasts, `done` gets the guards of each frame, with their costs, as its compile ends."""
     waiting: dict[int, _Reading] = {}
 
-    def told_unmeasured() -> None:
-        for reading in waiting.values():  # torch did not evaluate them: exported, or told not to
-            tell(reading.told)
+    def flush() -> None:
+        for reading in waiting.values():  # torch did not evaluate them: it exports, or is set not to
+            done(reading.record)
         waiting.clear()
 
-    @safe
-    def was_built(manager: CheckFunctionManager, builder: GuardBuilder, kept: list[Asked]) -> None:
-        told_unmeasured()
+    def compile_check_fn(
+        call: Callable[..., None],
+        manager: CheckFunctionManager,
+        builder: GuardBuilder,
+        kept: list[DynamoGuard],
+        on_fail: object,
+    ) -> None:
+        call(manager, builder, kept, on_fail)
+        flush()
         if frame := tracing.current_frame():
-            asked = manager.output_graph.guards if manager.output_graph is not None else kept
-            waiting[id(manager.guard_manager.root)] = _read(frame, manager.guard_manager.root, builder, kept, asked)
+            requested = manager.output_graph.guards if manager.output_graph is not None else kept
+            root = manager.guard_manager.root
+            waiting[id(root)] = _read(frame, root, builder, kept, requested)
 
-    @safe
-    def was_timed(root: cpp.RootGuardManager, values: Mapping[str, object], cold: float) -> None:
+    def profile(
+        call: Callable[..., float], root: cpp.RootGuardManager, values: Mapping[str, object], count: int
+    ) -> float:
+        cold = call(root, values, count)
         if (reading := waiting.pop(id(root), None)) is not None:
-            tell(_measured(reading, root, values, cold))
-
-    def compile_check_fn(self: CheckFunctionManager, builder: GuardBuilder, kept: list[Asked], on_fail: object) -> None:
-        build(self, builder, kept, on_fail)  # type: ignore[arg-type]
-        was_built(self, builder, kept)
-
-    def profile_guard_manager(root: cpp.RootGuardManager, values: Mapping[str, object], count: int) -> float:
-        cold = profile(root, values, count)  # type: ignore[arg-type]
-        was_timed(root, values, cold / 1e6)
+            done(_measured(reading, root, values, cold / 1e6))
         return cold
 
-    CheckFunctionManager.compile_check_fn = compile_check_fn  # type: ignore[method-assign, assignment]
-    guards.profile_guard_manager = profile_guard_manager  # type: ignore[attr-defined, assignment]
-    try:
-        yield
-    finally:
-        CheckFunctionManager.compile_check_fn = build  # type: ignore[method-assign]
-        guards.profile_guard_manager = profile  # type: ignore[attr-defined]
-        safe(told_unmeasured)()
+    wrappers = {"CheckFunctionManager.compile_check_fn": compile_check_fn, "profile_guard_manager": profile}
+    with hooked(feature, wrappers):
+        try:
+            yield
+        finally:
+            feature.safe(flush)()
 
 
 def _read(
-    frame: str, root: cpp.RootGuardManager, builder: GuardBuilder, kept: Iterable[Asked], asked: Iterable[Asked]
+    frame: str,
+    root: cpp.RootGuardManager,
+    builder: GuardBuilder,
+    kept: Iterable[DynamoGuard],
+    requested: Iterable[DynamoGuard],
 ) -> _Reading:
     reader = _Reader(kept, {code for each in builder.shape_env_code for code in each.code_list})
     guards: list[Guard] = []
-    leaves: list[tuple[cpp.LeafGuard, str, Asked | None]] = []
+    leaves: list[tuple[cpp.LeafGuard, str, DynamoGuard | None]] = []
     dropped = 0
     for source, leaf in _checks(root, reader.dicts):
         guard, cause = reader.guard(source, leaf)
-        if len(guards) < MOST_GUARDS:
+        if len(guards) < MAX_GUARDS:
             guards.append(guard)
             leaves.append((leaf, source, cause))
         else:
             dropped += 1
-    everything = list(asked)
-    told = FrameGuards(
+    everything = list(requested)
+    record = FrameGuards(
         frame=frame,
         guards=tuple(guards),
         requested=len(everything),
         left_out=reader.left_out(everything),
         dropped=dropped,
     )
-    return _Reading(frame, told, leaves, weakref.ref(builder))
+    return _Reading(frame, record, leaves, weakref.ref(builder))
 
 
 def _checks(root: cpp.RootGuardManager, dicts: set[str]) -> Iterator[tuple[str, cpp.LeafGuard]]:
-    """Each check of the tree with the source that it is made of, in the order in which torch prints them; one that
-    relates several values comes once. `dicts` gets the sources of dicts of which torch looks at the type and the keys
-    as it walks through them.
+    """Each check of the tree with its source, in the order in which torch prints them; a relational guard comes once.
+
+    `dicts` gets the sources of dicts whose type and keys torch checks as it walks through them.
     """
     related: list[cpp.LeafGuard] = []
     stack: list[cpp.GuardManager] = [root]
@@ -151,12 +149,12 @@ def _checks(root: cpp.RootGuardManager, dicts: set[str]) -> Iterator[tuple[str, 
 
 @dataclass
 class _Reader:
-    """Which of Dynamo's guards each check is made for."""
+    """Match each check with the guard of Dynamo's that it belongs to."""
 
-    kept: Iterable[Asked]
+    kept: Iterable[DynamoGuard]
     shapes: set[str]
-    by_source: dict[str, list[Asked]] = field(default_factory=dict)
-    by_code: dict[str, Asked] = field(default_factory=dict)
+    by_source: dict[str, list[DynamoGuard]] = field(default_factory=dict)
+    by_code: dict[str, DynamoGuard] = field(default_factory=dict)
     checked: set[str] = field(default_factory=set)  # sources
     dicts: set[str] = field(default_factory=set)  # sources
     caused: set[int] = field(default_factory=set)  # ids of guards
@@ -172,8 +170,8 @@ class _Reader:
                 self.by_code.setdefault(code, guard)
             self._stack(guard)
 
-    def guard(self, source: str, leaf: cpp.LeafGuard) -> tuple[Guard, Asked | None]:
-        """The check as a record, and what it was asked for."""
+    def guard(self, source: str, leaf: cpp.LeafGuard) -> tuple[Guard, DynamoGuard | None]:
+        """The check as a record, and the guard of Dynamo's that it belongs to."""
         parts = leaf.verbose_code_parts()
         codes = tuple(part.partition("  # ")[0].rstrip() for part in parts)
         kind = type(leaf).__name__
@@ -202,7 +200,7 @@ class _Reader:
             cause,
         )
 
-    def _cause(self, source: str, kind: str, codes: tuple[str, ...]) -> Asked | None:
+    def _cause(self, source: str, kind: str, codes: tuple[str, ...]) -> DynamoGuard | None:
         for code in codes:
             if (known := self.by_code.get(code)) is not None:
                 return known
@@ -212,13 +210,13 @@ class _Reader:
         return next(alike, next(iter(near), None)) if kind not in _RELATIONS else None
 
     def _users(self, stack: Stack) -> StackLine | None:
-        """The innermost line that is not torch's, or of a stack that is all torch's the innermost."""
+        """The innermost line outside of torch; if there is none, the innermost line."""
         if stack not in self.places:
             own = [line for line in stack if not stages.is_torchs(line.file)]
             self.places[stack] = own[-1] if own else stack[-1] if stack else None
         return self.places[stack]
 
-    def _stack(self, guard: Asked) -> Stack:
+    def _stack(self, guard: DynamoGuard) -> Stack:
         if not guard.user_stack:
             return ()
         if (known := self.stack_of.get(id(guard))) is not None:
@@ -236,7 +234,7 @@ class _Reader:
         return stack
 
     def _stack_of_text(self, parts: Iterable[str]) -> Stack:
-        """Where torch's text puts a check that no guard was asked for, as those of sizes: it cuts the file's name."""
+        """The stack that torch's text names for a check without a guard (of sizes): it shortens the file's name."""
         for found in filter(None, map(_PLACE.search, parts)):
             for stack in self.stacks:
                 last = stack[-1]
@@ -244,11 +242,11 @@ class _Reader:
                     return stack
         return ()
 
-    def left_out(self, asked: Iterable[Asked]) -> tuple[LeftOut, ...]:
-        """What was asked for and has no check of its own, by kind, the most first."""
+    def left_out(self, requested: Iterable[DynamoGuard]) -> tuple[LeftOut, ...]:
+        """Guards of Dynamo's that have no check of their own, by kind, most frequent first."""
         kept = {id(each) for each in self.kept}
         counts: Counter[tuple[str, str]] = Counter()
-        for guard in asked:
+        for guard in requested:
             kind = guard.create_fn_name()
             if id(guard) not in kept:
                 counts[kind, "the program's guard_filter_fn leaves them out"] += 1
@@ -258,7 +256,7 @@ class _Reader:
                 counts[kind, _WITHOUT_A_CHECK.get(kind, "")] += 1
         return tuple(LeftOut(kind, count, why) for (kind, why), count in counts.most_common())
 
-    def _is_checked(self, guard: Asked, kind: str) -> bool:
+    def _is_checked(self, guard: DynamoGuard, kind: str) -> bool:
         if id(guard) in self.caused or kind in ("GLOBAL_STATE", "TORCH_FUNCTION_STATE"):
             return True  # these two become checks that name no guard
         if kind == "SHAPE_ENV":
@@ -272,21 +270,21 @@ _RELATIONS = ("NO_TENSOR_ALIASING", "OBJECT_ALIASING", "STORAGE_OVERLAPPING", "S
 
 
 def _measured(reading: _Reading, root: cpp.RootGuardManager, values: Mapping[str, object], cold: float) -> FrameGuards:
-    """With what one evaluation takes: of all, once torch has evaluated them before, and of each alone."""
+    """The record with the seconds of one evaluation: of all guards, after torch's first one, and of each alone."""
     builder = reading.builder()
-    # a mode of the user's would be run by what is evaluated: torch does it once, and no oftener is right
+    # an evaluation runs the user's torch function modes: torch does that once, and once more would be visible
     if builder is None or torch._C._len_torch_function_stack():
-        return replace(reading.told, cold=cold)
+        return replace(reading.record, cold=cold)
     watch = _Watch()
     guards = []
-    ends = time.perf_counter() + _MOST_SECONDS
+    ends = time.perf_counter() + _MAX_SECONDS
     scope = {**torch._dynamo.guards._get_closure_vars(), **cast("Mapping[str, object]", builder.scope)}
-    for guard, (leaf, source, cause) in zip(reading.told.guards, reading.leaves, strict=True):
+    for guard, (leaf, source, cause) in zip(reading.record.guards, reading.leaves, strict=True):
         seconds = None
         if not isinstance(leaf, cpp.RelationalGuard) and time.perf_counter() < ends:
             seconds = watch.of_check(cast("Check", leaf), _value(builder, scope, values, source, cause))
         guards.append(replace(guard, seconds=seconds))
-    return replace(reading.told, guards=tuple(guards), seconds=watch.of_all(root, values), cold=cold)
+    return replace(reading.record, guards=tuple(guards), seconds=watch.of_all(root, values), cold=cold)
 
 
 _NO_VALUE = object()
@@ -297,9 +295,9 @@ def _value(
     scope: dict[str, object],
     values: Mapping[str, object],
     source: str,
-    cause: Asked | None,
+    cause: DynamoGuard | None,
 ) -> object:
-    """What the source stands for now; the frame's locals for "L"."""
+    """The value of the source now; the frame's locals for "L"."""
     try:
         if source == "L":
             return values
@@ -314,37 +312,37 @@ Check = Callable[[object], bool]
 
 
 class _Watch:
-    """How long does a check take, without the call from Python that it is timed by?"""
+    """Time checks, without the cost of the call from Python."""
 
     def __init__(self) -> None:
         bare = cpp.RootGuardManager()
         self.call_of_root = min(_timed(cast("Check", bare.check), {}, _CALLS) for _ in range(_ROUNDS))
-        root, nothing = _nothing()
-        self.call_of_check = min(_timed(nothing, None, _CALLS) for _ in range(_ROUNDS))
-        del root  # not before: it owns the check
+        root, cheapest = _cheapest()
+        self.call_of_check = min(_timed(cheapest, None, _CALLS) for _ in range(_ROUNDS))
+        del root  # not earlier: it owns the check
 
     def of_check(self, check: Check, value: object) -> float | None:
-        """Seconds of one call, the shortest of a few; None where it does not hold, or cannot be called alone."""
+        """Seconds of one call, the minimum of a few; None where the check fails or cannot be called alone."""
         if value is _NO_VALUE:
             return None
         try:
             if not check(value):
                 return None
-        except (TypeError, RuntimeError):  # some take what only C++ gives them
+        except (TypeError, RuntimeError):  # some take arguments that only C++ can pass
             return None
         seconds = min(_timed(check, value, _CALLS) for _ in range(_ROUNDS)) - self.call_of_check
         return seconds if seconds >= LEAST_SECONDS else 0.0
 
     def of_all(self, root: cpp.RootGuardManager, values: Mapping[str, object]) -> float | None:
-        """Seconds of one evaluation of a frame's guards that hold."""
+        """Seconds of one evaluation of a frame's guards; None where one fails."""
         if not root.check(values):
             return None
         check = cast("Check", root.check)
         return max(min(_timed(check, values, _CALLS) for _ in range(_ROUNDS)) - self.call_of_root, 0.0)
 
 
-def _nothing() -> tuple[cpp.RootGuardManager, Check]:
-    """A check of torch's that compares one pointer, and its owner: what a call of it takes is the call."""
+def _cheapest() -> tuple[cpp.RootGuardManager, Check]:
+    """A check of torch's that compares one pointer, and its owner: its time is the time of a call."""
     root = cpp.RootGuardManager()
     try:
         root.add_none_match_guard(["None"], None)
@@ -358,3 +356,55 @@ def _timed(check: Check, value: object, count: int) -> float:
     for _ in range(count):
         check(value)
     return (time.perf_counter() - began) / count
+
+
+@dataclass(frozen=True)
+class GuardFailure:
+    """`text` is torch's, with full sources ("L['n'] == 3", where torch shows "n == 3"); `against` is the compile id of
+    the version that does not match. `value` evaluates a source; it may raise anything.
+    """
+
+    text: str
+    against: str
+    value: Callable[[str], object]
+
+
+def observe_guard_failures(feature: Feature, failed: Callable[[GuardFailure], None]) -> AbstractContextManager[None]:
+    """While it lasts, `failed` gets each version of a frame that does not match, as torch looks for the reason."""
+    whole: list[str] = []
+
+    def strip_local_scope(call: Callable[[str], str], text: str) -> str:
+        whole.append(text)
+        return call(text)
+
+    def get_guard_fail_reason(
+        call: Callable[..., str],
+        manager: Any,
+        code: CodeType,
+        f_locals: dict[str, object],
+        compile_id: object,
+        *args: Any,
+        **kw: Any,
+    ) -> str:
+        whole.clear()
+        reason = call(manager, code, f_locals, compile_id, *args, **kw)
+        if reason and not _unlogged(args, kw):
+            failed(GuardFailure(whole[-1] if whole else reason, str(compile_id), _evaluator(manager, f_locals)))
+        return reason
+
+    wrappers = {"strip_local_scope": strip_local_scope, "get_guard_fail_reason": get_guard_fail_reason}
+    return hooked(feature, wrappers)
+
+
+def _unlogged(args: tuple[Any, ...], kw: Mapping[str, Any]) -> bool:
+    """Whether torch looks for the reason for another purpose than a recompile."""
+    return bool(kw.get("skip_logging", args[1] if len(args) > 1 else False))
+
+
+def _evaluator(manager: Any, f_locals: dict[str, object]) -> Callable[[str], object]:
+    def value(source: str) -> object:
+        scope = dict(manager.closure_vars or {})
+        scope["G"] = (manager.global_scope or {}).get("G", {})
+        return eval(source, {**scope, "L": f_locals})
+
+    return value

@@ -1,19 +1,18 @@
-"""How is a function compiled for a look at it, with nothing of torch's or of the user's left otherwise than it was?
+"""Compile a function for an inspection, and restore the state of torch and of the user's functions.
 
-Dynamo keeps what it compiles on code objects, so a function is looked at through a copy of its own, and the functions
-that the process has compiled before are lent copies too. What is compiled onto other code, after a graph break in
-something that the function calls, is taken away again. Counters, logs of compiles and what Dynamo learnt of sizes are
-lent, and put back.
+Dynamo stores compiled code on code objects. So the inspected function is a copy, and functions that the process has
+compiled before get copies of their code for the time. Code compiled onto other functions, after a graph break, is
+removed again. Counters, logs of compiles and Dynamo's knowledge of sizes are restored.
 """
 
 import copy
 import gc
 import threading
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
-from types import CodeType, FunctionType, MethodType
+from types import CodeType, FrameType, FunctionType, MethodType
 from typing import cast
 from weakref import ReferenceType
 
@@ -24,24 +23,25 @@ from torch._C._dynamo.eval_frame import _CacheEntry as CacheEntry
 from torch._dynamo import convert_frame, eval_frame, pgo, resume_execution, utils
 from torch._dynamo.guards import DeletedGuardManagerWrapper
 
+from idbg.engine.compat.hooks import hooked
 from idbg.engine.compat.lowering import Compiled, Compiler
 
-_KEPT = ("compilation_time_metrics", "cumulative_time_spent_ns", "_compilation_metrics", "warn_once_cache")
-"""What torch.utils gathers over all compiles, in containers."""
+_COLLECTED = ("compilation_time_metrics", "cumulative_time_spent_ns", "_compilation_metrics", "warn_once_cache")
+"""Containers of torch._dynamo.utils with data of all compiles."""
 
 
 @dataclass
 class Private:
-    """What Dynamo knows of a copy, from one look at it to the next."""
+    """Dynamo's state of an inspected copy, between its calls."""
 
-    codes: list[CodeType] = field(default_factory=list)  # its own; equal code objects are not the same
+    codes: list[CodeType] = field(default_factory=list)  # compared by identity
     copies: list[tuple[CodeType, CodeType]] = field(default_factory=list)  # of what was compiled before: (its, ours)
-    profile: tuple[object, object] = (None, None)  # sizes seen, by which Dynamo makes the next compile dynamic
+    profile: tuple[object, object] = (None, None)  # sizes by which Dynamo makes the next compile dynamic
     next_frame: int = 0
     compiles: Counter[object] = field(default_factory=Counter)
 
     def owns(self, code: CodeType) -> bool:
-        """Whether it is a copy's own, or what goes on after a graph break of it."""
+        """Whether the code is of a copy, or continues one after a graph break."""
         if any(code is own for own in self.codes):
             return True
         made = resume_execution.ContinueExecutionCache.generated_code_metadata.get(code)
@@ -51,7 +51,7 @@ class Private:
         return True
 
     def copy_of(self, code: CodeType) -> CodeType:
-        """The copy that stands in for code that was compiled before, the same one each time."""
+        """The copy that replaces code that was compiled before, always the same one."""
         for theirs, ours in self.copies:
             if theirs is code:
                 return ours
@@ -61,7 +61,7 @@ class Private:
         return made
 
     def end(self) -> None:
-        """Let go of what was compiled: Dynamo's caches of what follows a break hold each other, for ever."""
+        """Free the compiled code: Dynamo's caches of code after graph breaks reference each other."""
         caches = resume_execution.ContinueExecutionCache
         for code in self.codes:
             for known in (caches.cache, caches.generated_code_metadata):
@@ -73,7 +73,7 @@ class Private:
 
 
 def copied(function: FunctionType, private: Private) -> FunctionType:
-    """The same function with a code object of its own, on which nothing is compiled yet."""
+    """A copy of the function with a new code object, on which nothing is compiled."""
     code = function.__code__.replace()
     made = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
     made.__kwdefaults__ = function.__kwdefaults__
@@ -84,7 +84,7 @@ def copied(function: FunctionType, private: Private) -> FunctionType:
 
 
 def private_of(called: Compiled, private: Private) -> Compiled:
-    """What can be called in place of `called`, and is compiled apart from it."""
+    """A callable that does the same as `called`, and is compiled separately."""
     if isinstance(called, torch.nn.Module):
         forward = getattr(called, "forward", None)
         if not _hooked(called) and isinstance(forward, MethodType) and isinstance(forward.__func__, FunctionType):
@@ -101,7 +101,7 @@ def private_of(called: Compiled, private: Private) -> Compiled:
 
 
 def _hooked(module: torch.nn.Module) -> bool:
-    """Whether a call of it does more than its forward."""
+    """Whether a call of it runs hooks."""
     own = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
     everywhere = ("_global_forward_hooks", "_global_forward_pre_hooks", "_global_backward_hooks")
     modules = torch.nn.modules.module
@@ -109,30 +109,30 @@ def _hooked(module: torch.nn.Module) -> bool:
 
 
 def compiled(called: Compiled, backend: Compiler, dynamic: bool | None) -> Compiled:
-    """As torch.compile does it, whoever stands in for that now."""
-    with _lent_backends():
+    """Compile as torch.compile does, also where something replaces that function now."""
+    with _backends_restored():
         return cast("Compiled", torch._dynamo.optimize(backend, dynamic=dynamic)(called))
 
 
 @contextmanager
-def left_as_it_was(private: Private) -> Iterator[None]:
-    """While it lasts, what this thread compiles is compiled as for `private`; then all is as it was before."""
+def state_restored(private: Private) -> Iterator[None]:
+    """While it lasts, compiles of this thread use the state of `private`; then the state before is restored."""
     visited = _Visited(private)
     with ExitStack() as stack:
         stack.callback(visited.forget)
-        stack.enter_context(_lent_counters(private))
-        stack.enter_context(_lent_profile(private))
-        stack.enter_context(_gathered_kept())
-        stack.enter_context(_compiled_functions_lent(private))
-        stack.enter_context(_lent_backends())
+        stack.enter_context(_counters_restored(private))
+        stack.enter_context(_profile_restored(private))
+        stack.enter_context(_collected_data_restored())
+        stack.enter_context(_compiled_functions_replaced(private))
+        stack.enter_context(_backends_restored())
         stack.enter_context(visited.watched())
         stack.enter_context(torch.compiler.set_stance("default"))
         yield
 
 
 @contextmanager
-def _lent_counters(private: Private) -> Iterator[None]:
-    """Frames are numbered on, and the user's next one has the number that it would have had."""
+def _counters_restored(private: Private) -> Iterator[None]:
+    """Frames continue the numbers of `private`; the user's next frame has the number that it would have had."""
     frame, compiles = convert_frame.FRAME_COUNTER, convert_frame.FRAME_COMPILE_COUNTER
     seen = utils.curr_frame
     convert_frame.FRAME_COUNTER = max(frame, private.next_frame)
@@ -147,13 +147,13 @@ def _lent_counters(private: Private) -> Iterator[None]:
 
 
 @contextmanager
-def _lent_profile(private: Private) -> Iterator[None]:
-    """Dynamo tells code by file and line, and would take what the copy saw for what the user's function saw."""
+def _profile_restored(private: Private) -> Iterator[None]:
+    """Dynamo identifies code by file and line, and would mix sizes of the copy with those of the user's function."""
     kept = pgo._CODE_STATE, pgo._INIT_CODE_STATE
     pgo._CODE_STATE, pgo._INIT_CODE_STATE = private.profile  # type: ignore[assignment]
     settings = {"automatic_dynamic_local_pgo": False, "automatic_dynamic_remote_pgo": False}
     try:
-        with torch._dynamo.config.patch(settings):  # or it would be written to where later processes read it
+        with torch._dynamo.config.patch(settings):  # or it would be written for later processes
             yield
     finally:
         private.profile = pgo._CODE_STATE, pgo._INIT_CODE_STATE
@@ -161,12 +161,12 @@ def _lent_profile(private: Private) -> Iterator[None]:
 
 
 @contextmanager
-def _gathered_kept() -> Iterator[None]:
-    """The containers themselves stay: others hold them."""
+def _collected_data_restored() -> Iterator[None]:
+    """The containers stay the same objects: others reference them."""
     counters = {name: dict(counts) for name, counts in utils.counters.items()}
     reasons = list(utils.graph_break_reasons)
-    failures = {code: list(said) for code, said in utils.guard_failures.items()}
-    kept = {name: copy.copy(getattr(utils, name)) for name in _KEPT if hasattr(utils, name)}
+    failures = {code: list(reasons) for code, reasons in utils.guard_failures.items()}
+    kept = {name: copy.copy(getattr(utils, name)) for name in _COLLECTED if hasattr(utils, name)}
     times = {name: len(values) for name, values in utils.compilation_time_metrics.items()}
     try:
         yield
@@ -188,11 +188,11 @@ def _gathered_kept() -> Iterator[None]:
 
 
 @contextmanager
-def _compiled_functions_lent(private: Private) -> Iterator[None]:
-    """Functions on which something is compiled have copies of their code, so that nothing comes to it.
+def _compiled_functions_replaced(private: Private) -> Iterator[None]:
+    """Compiled functions get copies of their code, so that nothing is added to it.
 
-    Those that are made anew at each call, or that gc.freeze hides, are not found: an entry that never matches stays on
-    their code.
+    Functions that are created at each call, or that gc.freeze hides, are not found: an entry that never matches stays
+    on their code.
     """
     codes = [code for code in map(_alive, convert_frame.input_codes.seen) if code is not None and _entries(code)]
     ours = [code for code in codes if private.owns(code)]
@@ -214,7 +214,7 @@ def _alive(reference: ReferenceType[CodeType]) -> CodeType | None:
 
 
 @contextmanager
-def _lent_backends() -> Iterator[None]:
+def _backends_restored() -> Iterator[None]:
     known = set(eval_frame.cached_backends)
     try:
         yield
@@ -225,30 +225,26 @@ def _lent_backends() -> Iterator[None]:
 
 @dataclass
 class _Visited:
-    """Which code objects did Dynamo come to, and what was on them before?"""
+    """The code objects that Dynamo visited, and their entries before."""
 
     private: Private
-    fresh: dict[int, CodeType] = field(default_factory=dict)  # by id: equal code objects are not the same
+    fresh: dict[int, CodeType] = field(default_factory=dict)  # by id
     known: dict[int, tuple[CodeType, set[int]]] = field(default_factory=dict)  # with the ids of their entries
 
-    @contextmanager
-    def watched(self) -> Iterator[None]:
-        wrapper, thread = convert_frame.CatchErrorsWrapper, threading.get_ident()
-        original = wrapper.__call__
+    def watched(self) -> AbstractContextManager[None]:
+        thread = threading.get_ident()
 
-        def call(callback: object, frame: object, entry: object, state: dict[str, object]) -> object:
+        def convert(
+            call: Callable[..., object], callback: object, frame: FrameType, entry: object, state: dict[str, object]
+        ) -> object:
             if threading.get_ident() == thread:
-                self.see(frame.f_code, bool(state))  # type: ignore[attr-defined]
-            return original(callback, frame, entry, state)  # type: ignore[arg-type]
+                self.see(frame.f_code, bool(state))
+            return call(callback, frame, entry, state)
 
-        wrapper.__call__ = call  # type: ignore[assignment, method-assign]
-        try:
-            yield
-        finally:
-            wrapper.__call__ = original  # type: ignore[method-assign]
+        return hooked("visited code", {"CatchErrorsWrapper.__call__": convert})
 
     def see(self, code: CodeType, compiled_before: bool) -> None:
-        """Dynamo comes to a code object; `compiled_before`: not for the first time."""
+        """Dynamo visits a code object; `compiled_before`: not for the first time."""
         if id(code) in self.fresh or id(code) in self.known or self.private.owns(code):
             return
         if compiled_before:
@@ -257,7 +253,7 @@ class _Visited:
             self.fresh[id(code)] = code
 
     def forget(self) -> None:
-        """Take away what was compiled onto code that is not the copy's."""
+        """Remove what was compiled onto code that is not the copy's."""
         for code in self.fresh.values():
             torch._C._dynamo.eval_frame.reset_code(code)
         for code, before in self.known.values():
@@ -270,9 +266,9 @@ def _entries(code: CodeType) -> list[CacheEntry]:
 
 
 def _invalidate(entry: CacheEntry) -> None:
-    """As torch does where an object that a guard names is gone."""
+    """Invalidate an entry as torch does when an object of a guard is deleted."""
     guards = entry.guard_manager
     if guards.cache_entry is not None and guards.extra_state is not None:
         guards.extra_state.invalidate(
-            guards.cache_entry, DeletedGuardManagerWrapper("it was compiled for a look at it")
+            guards.cache_entry, DeletedGuardManagerWrapper("it was compiled for an inspection")
         )

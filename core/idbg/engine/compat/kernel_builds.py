@@ -1,104 +1,121 @@
-"""Which kernel is being built now, on this thread, on one of torch's or in a process of its pool?
+"""Name the kernel that is being built, on this thread, on one of torch's or in a process of its pool.
 
-Torch times each start of a compiler, and does not say for what. Run on torch 2.14 (CPU) and 2.11.
+Torch times each start of a compiler without the kernel's name.
 """
 
-import functools
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
 
-from idbg.engine.compat.patched import when_lowering
+from idbg.engine.compat.hooks import Feature, hooked
 
+_Call = Callable[..., object]
 HEADER, CPU_CHECK = "precompiled header", "cpu check"
 KEY, LOOK_UP, SAVE = "cache key", "cache look-up", "cache save"  # of the FX graph cache
 
 
 class Builds(Protocol):
-    """Who is told."""
+    """Receives the steps of builds."""
 
-    def began(self, name: str, what: str) -> None:
-        """One of the names above begins on this thread, and what it is of."""
+    def began(self, step: str, subject: str) -> None:
+        """One of the steps above begins on this thread."""
 
-    def ended(self, name: str) -> None:
-        """The last of that name on this thread is over."""
+    def ended(self, step: str) -> None:
+        """The last such step on this thread is over."""
 
-    def handed_over(self, build: int, kernel: str) -> None:
-        """A process of the pool was given a kernel; the same build again: by its real name."""
+    def submitted(self, build: int, kernel: str) -> None:
+        """A kernel goes to a process of the pool; the same build again: with its final name."""
 
-    def came_back(self, build: int, seconds: float | None) -> None:
-        """It is there, on any thread; `seconds`: what it took there, None where it failed."""
-
-
-class _Doing(threading.local):
-    what = ""
+    def returned(self, build: int, seconds: float | None) -> None:
+        """The build is over, on any thread. `seconds` in the pool, None where it failed."""
 
 
-_doing = _Doing()
+class _Current(threading.local):
+    kernel = ""
 
 
-def what() -> str:
-    """The kernel that is built on this thread; "" where it is not known."""
-    return _doing.what
+_current = _Current()
+
+
+def kernel_name() -> str:
+    """The kernel that is built on this thread; "" where it is unknown."""
+    return _current.kernel
 
 
 @contextmanager
 def _named(kernel: str) -> Iterator[None]:
-    before, _doing.what = _doing.what, kernel
+    before, _current.kernel = _current.kernel, kernel
     try:
         yield
     finally:
-        _doing.what = before
+        _current.kernel = before
 
 
-@contextmanager
-def builds_heard(listener: Builds) -> Iterator[None]:
-    """While it lasts, `what` knows kernels' names, and what torch does not time itself is told."""
-    with when_lowering(lambda: _patched(listener)):
-        yield
+def observe_builds(feature: Feature, listener: Builds) -> AbstractContextManager[None]:
+    """While it lasts, `kernel_name` knows the kernel, and `listener` hears of what torch does not time itself."""
+
+    def triton(call: _Call, compiler: object, name: str, *args: object, **kwargs: object) -> object:
+        """A Triton kernel is built here, or in the pool: then it has a future, which may be one of an earlier call."""
+        with _named(name):
+            built = call(compiler, name, *args, **kwargs)
+        future: Any = getattr(built, "future", None)
+        if future is not None and not getattr(future, "idbg_observed", False):
+            future.idbg_observed = True
+            listener.submitted(id(future), name)
+            future.add_done_callback(feature.safe(lambda done: listener.returned(id(done), _pool_seconds(done))))
+        elif future is not None and not future.done():
+            listener.submitted(id(future), name)
+        return built
+
+    def timed(step: str, *, has_subject: bool = False) -> _Call:
+        """`has_subject`: the first argument is what the step works on."""
+
+        def step_timed(call: _Call, *args: object, **kwargs: object) -> object:
+            listener.began(step, str(args[0]) if has_subject and args else "")
+            try:
+                with _named(""):
+                    return call(*args, **kwargs)
+            finally:
+                listener.ended(step)
+
+        return step_timed
+
+    wrappers: dict[str, _Call] = {
+        "AsyncCompile.cpp": _named_by_caller,
+        "AsyncCompile.cpp_pybinding": _named_by_caller,
+        "AsyncCompile.triton": triton,
+        "AsyncCompile.submit": _submit,
+        "_precompile_header": timed(HEADER, has_subject=True),
+        "VecISA.check_build": timed(CPU_CHECK, has_subject=True),
+        "FxGraphCache.prepare_key": timed(KEY),
+        "FxGraphCache._lookup_graph": timed(LOOK_UP),
+        "FxGraphCache._save_graph": timed(SAVE),
+    }
+    return hooked(feature, wrappers)
 
 
-@contextmanager
-def _patched(listener: Builds) -> Iterator[None]:
-    from torch._inductor import codecache
-    from torch._inductor.async_compile import AsyncCompile
-    from torch._inductor.cpu_vec_isa import VecISA
-
-    cache = codecache.FxGraphCache
-    put: list[tuple[Any, str, object]] = [
-        (AsyncCompile, "cpp", _assigned(AsyncCompile.cpp)),
-        (AsyncCompile, "cpp_pybinding", _assigned(AsyncCompile.cpp_pybinding)),
-        (AsyncCompile, "triton", _triton(AsyncCompile.triton, listener)),
-        (AsyncCompile, "submit", _submitting(AsyncCompile.__dict__["submit"].__func__)),
-        (codecache, "_precompile_header", _told(codecache._precompile_header, HEADER, listener)),
-        (VecISA, "check_build", _told(VecISA.check_build, CPU_CHECK, listener)),
-        (cache, "prepare_key", staticmethod(_told(cache.prepare_key, KEY, listener, of_it=False))),
-        (cache, "_lookup_graph", staticmethod(_told(cache._lookup_graph, LOOK_UP, listener, of_it=False))),
-        (cache, "_save_graph", staticmethod(_told(cache._save_graph, SAVE, listener, of_it=False))),
-    ]
-    with ExitStack() as stack:
-        for owner, name, value in put:
-            stack.callback(setattr, owner, name, vars(owner)[name])
-            setattr(owner, name, value)
-        yield
+def _named_by_caller(call: _Call, *args: object, **kwargs: object) -> object:
+    """A C++ kernel is built without its name, which is the variable that the output code assigns it to."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_name != "<module>":
+        frame = frame.f_back
+    with _named(_variable(frame.f_code.co_filename, frame.f_lineno) if frame else ""):
+        return call(*args, **kwargs)
 
 
-def _assigned(original: Callable[..., object]) -> Callable[..., object]:
-    """Kernels of C++ are not told their names: each is the variable that output code assigns them to."""
+def _submit(call: _Call, cls: object, task: Callable[[], object]) -> object:
+    """A thread of torch's pool builds the kernel of the thread that submits the task."""
+    kernel = kernel_name()
 
-    @functools.wraps(original)
-    def build(*args: object, **kwargs: object) -> object:
-        caller: FrameType | None = sys._getframe(1)
-        while caller is not None and caller.f_code.co_name != "<module>":  # others listen between it and us
-            caller = caller.f_back
-        with _named(_variable(caller.f_code.co_filename, caller.f_lineno) if caller else ""):
-            return original(*args, **kwargs)
+    def named() -> object:
+        with _named(kernel):
+            return task()
 
-    return build
+    return call(cls, named)
 
 
 def _variable(file: str, line: int) -> str:
@@ -111,59 +128,10 @@ def _variable(file: str, line: int) -> str:
     return name if assigned and name.isidentifier() else ""
 
 
-def _submitting(original: Callable[..., object]) -> object:
-    """Torch's threads know what the one that gave them work knew."""
-
-    def submit(cls: object, task: Callable[[], object]) -> object:
-        kernel = what()
-
-        def named() -> object:
-            with _named(kernel):
-                return task()
-
-        return original(cls, named)
-
-    return classmethod(submit)
-
-
-def _triton(original: Callable[..., Any], listener: Builds) -> Callable[..., object]:
-    """A kernel of Triton is built here, or in the pool: then there is a future of it, which may be an older one's."""
-
-    @functools.wraps(original)
-    def build(compiler: object, kernel_name: str, *args: object, **kwargs: object) -> object:
-        with _named(kernel_name):
-            built = original(compiler, kernel_name, *args, **kwargs)
-        future = getattr(built, "future", None)
-        if future is not None and not getattr(future, "idbg_heard", False):
-            future.idbg_heard = True
-            listener.handed_over(id(future), kernel_name)
-            future.add_done_callback(lambda done: listener.came_back(id(done), _took(done)))
-        elif future is not None and not future.done():
-            listener.handed_over(id(future), kernel_name)
-        return built
-
-    return build
-
-
-def _took(future: Any) -> float | None:
-    """What the pool's process says that it took: it answers with the kernel, and microseconds."""
+def _pool_seconds(future: Any) -> float | None:
+    """The seconds that the process of the pool reports: it returns the kernel, and microseconds."""
     if future.cancelled() or future.exception() is not None:
         return None
     answer = future.result()
     microseconds = answer[1] if isinstance(answer, tuple) and len(answer) == 2 else None
     return microseconds / 1e6 if isinstance(microseconds, int | float) else None
-
-
-def _told(original: Callable[..., object], name: str, listener: Builds, *, of_it: bool = True) -> Callable[..., object]:
-    """`of_it`: what it is given first says what it is of."""
-
-    @functools.wraps(original)
-    def timed(*args: object, **kwargs: object) -> object:
-        listener.began(name, str(args[0]) if of_it and args else "")
-        try:
-            with _named(""):
-                return original(*args, **kwargs)
-        finally:
-            listener.ended(name)
-
-    return timed

@@ -1,11 +1,14 @@
-"""Private names of torch and Triton that tell what a kernel was lowered to. Seen in torch 2.11 and 2.15, Triton 3.6."""
+"""Inductor's wrapper modules and their kernels: observe their loading, and read what a kernel was lowered to."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import ModuleType
 from typing import cast
 
 import torch
+
+from idbg.engine.compat.hooks import hooked
 
 
 def wrapper_modules() -> Iterator[ModuleType]:
@@ -13,6 +16,25 @@ def wrapper_modules() -> Iterator[ModuleType]:
     from torch._inductor.codecache import PyCodeCache
 
     yield from reversed(PyCodeCache.modules)
+
+
+def observe_loads(loaded: Callable[[ModuleType], None]) -> AbstractContextManager[None]:
+    """While it lasts, `loaded` gets each Python module that Inductor loads, cached ones too, before it is called."""
+
+    def load_by_key_path(call: Callable[..., ModuleType], *args: object, **kwargs: object) -> ModuleType:
+        module = call(*args, **kwargs)
+        loaded(module)
+        return module
+
+    return hooked("loaded wrappers", {"PyCodeCache.load_by_key_path": load_by_key_path})
+
+
+def users_line(wrapper: str, line: int) -> tuple[str, int]:
+    """The user's file and line of a 1-based line of a wrapper; ("", 0) where torch does not know it."""
+    from torch._inductor.codecache import PyCodeCache
+
+    frames = PyCodeCache.stack_frames_for_code(wrapper, line)
+    return (str(frames[-1]["filename"]), int(frames[-1]["line"])) if frames else ("", 0)
 
 
 def shared_library(kernel: object) -> Path | None:

@@ -1,15 +1,20 @@
-"""How is a graph lowered: through AOTAutograd, through Inductor?"""
+"""Lower a graph through AOTAutograd or Inductor."""
 
 from collections.abc import Callable, Mapping
-from typing import cast
+from contextlib import AbstractContextManager
+from typing import Any, cast
 
 from torch.fx import GraphModule
 
+from idbg.engine.compat.hooks import hooked
+from idbg.engine.compat.stages import copy_of
+from idbg.schema.graphs import Part
+
 Compiled = Callable[..., object]
-"""What runs a graph."""
+"""Runs a graph."""
 
 Compiler = Callable[..., Compiled]
-"""What makes it of a graph module and its inputs, as Dynamo and AOTAutograd call a backend."""
+"""Compiles a graph module with its inputs, as Dynamo and AOTAutograd call a backend."""
 
 
 def compile_fx(gm: GraphModule, inputs: list[object], inner: Compiler, options: Mapping[str, object]) -> Compiled:
@@ -34,29 +39,68 @@ def aot_autograd(forward: Compiler, backward: Compiler, inference: Compiler) -> 
 
 
 def boxed(function: Compiled) -> Compiled:
-    """The calling convention that AOTAutograd wants: one list of arguments, which the callee may empty."""
+    """AOTAutograd's calling convention: one list of arguments, which the callee may empty."""
     from torch._functorch._aot_autograd.utils import make_boxed_func
 
     return cast("Compiled", make_boxed_func(function))
 
 
-def on_first_call(compiled: Compiled, tell: Callable[[], None]) -> Compiled:
-    """What AOTAutograd is to call instead of `compiled`: `tell` is told of the first call, later ones cost nothing
-    where Inductor made it.
-    """
-    made = getattr(compiled, "current_callable", None)
-    if made is None:
+def on_first_call(compiled: Compiled, called: Callable[[], None]) -> Compiled:
+    """`compiled`, with `called` run at the first call. Later calls cost nothing where Inductor compiled it."""
+    original = getattr(compiled, "current_callable", None)
+    if original is None:
 
-        def told(*arguments: object) -> object:
-            tell()
+        def each(*arguments: object) -> object:
+            called()
             return compiled(list(arguments)) if getattr(compiled, "_boxed_call", False) else compiled(*arguments)
 
-        return boxed(told)
+        return boxed(each)
 
     def first(arguments: list[object]) -> object:
-        compiled.current_callable = made  # type: ignore[attr-defined]
-        tell()
-        return made(arguments)
+        compiled.current_callable = original  # type: ignore[attr-defined]
+        called()
+        return original(arguments)
 
     compiled.current_callable = first  # type: ignore[attr-defined]
     return compiled
+
+
+Watched = Callable[[Part, GraphModule, Compiler, Compiled], Callable[[list[object], Callable[[], object]], object]]
+"""Gets a graph, its compiler and the compiled part. Returns what is called in place of each call of the part, with
+the arguments and the call itself."""
+
+_COMPILERS: dict[str, Part] = {"fw_compiler": "forward", "bw_compiler": "backward", "inference_compiler": "inference"}
+
+
+def observe_aot_parts(watched: Watched) -> AbstractContextManager[None]:
+    """While it lasts, `watched` gets each graph that AOTAutograd gives to a backend's compilers."""
+
+    def aot_module_simplified(call: Callable[..., object], *args: Any, **kwargs: Any) -> object:
+        compilers = {
+            name: _around(kwargs[name], part, watched) for name, part in _COMPILERS.items() if kwargs.get(name)
+        }
+        return call(*args, **{**kwargs, **compilers})
+
+    return hooked("AOTAutograd parts", {"aot_module_simplified": aot_module_simplified})
+
+
+def _around(compiler: Compiler, part: Part, watched: Watched) -> Compiler:
+    def compile(gm: GraphModule, inputs: list[object]) -> Compiled:
+        graph = copy_of(gm)
+        compiled = compiler(gm, inputs)
+        around = watched(part, graph, compiler, compiled)
+
+        def call(arguments: list[object]) -> object:
+            return around(arguments, lambda: called(compiled, arguments))
+
+        call._boxed_call = True  # type: ignore[attr-defined]
+        return cast("Compiled", call)
+
+    return compile
+
+
+def called(compiled: Compiled, arguments: list[object]) -> object:
+    """Call a compiled graph by its own convention: a boxed one may empty the list."""
+    if getattr(compiled, "_boxed_call", False):
+        return compiled(arguments)
+    return compiled(*arguments)

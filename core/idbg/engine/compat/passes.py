@@ -1,11 +1,9 @@
-"""Which passes does Inductor run on a graph, when does each begin and end, and what did the graph hold then?
-
-Run on torch 2.14 (CPU) and 2.11.
-"""
+"""Observe the passes that Inductor runs on a graph: when each begins and ends, and what the graph holds then."""
 
 import functools
+import inspect
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from operator import is_
@@ -14,140 +12,130 @@ from typing import Any, NamedTuple, Protocol
 import torch
 from torch.fx import Graph, GraphModule, Node
 
-from idbg.engine.compat.patched import when_lowering
+from idbg.engine.compat.hooks import Feature, Wrapper, hooked
 from idbg.schema.decisions.passes import Phase
 
-_PHASES: dict[str, Phase] = {
+PHASES: dict[str, Phase] = {
     "_recursive_pre_grad_passes": "pre_grad",
     "_recursive_joint_graph_passes": "joint",
     "_recursive_post_grad_passes": "post_grad",
 }
+"""The functions of torch._inductor.compile_fx that run them."""
 
 
 @dataclass(frozen=True, eq=False)
 class Pass:
-    """A pass that torch runs on a graph; `made_by` is what it calls, None where that is not told."""
+    """A pass that torch runs on a graph; `function` is what it calls, None where that is unknown."""
 
     name: str
     gm: GraphModule
-    made_by: object = None
+    function: object = None
 
 
-class Hears(Protocol):
-    """Who is told. Whatever begins also ends, and what is inside of another ends first."""
+class PhaseObserver(Protocol):
+    """Receives the phases. Each one that begins also ends, the innermost first."""
 
     def phase_began(self, phase: Phase, gm: GraphModule) -> None:
-        """All passes of a phase will run on this graph; inside of another: on a graph that that one holds."""
+        """All passes of a phase will run on this graph; inside of another phase: on a graph that its graph holds."""
 
     def phase_ended(self, phase: Phase, gm: GraphModule) -> None:
-        """They did; `gm` is what came of it, mostly the same object."""
-
-    def pass_began(self, applied: Pass) -> None:
-        """One pass will run, perhaps inside of another."""
-
-    def pass_ended(self, applied: Pass) -> None:
-        """It did: `applied` is the same object."""
+        """All passes ran; `gm` is the result, usually the same object."""
 
 
-@contextmanager
-def passes_heard(listener: Hears) -> Iterator[None]:
-    """While it lasts, each phase and each pass of whatever Inductor compiles is told."""
-    with when_lowering(lambda: _patched(listener)):
-        yield
+def observe_phases(feature: Feature, observer: PhaseObserver) -> AbstractContextManager[None]:
+    """While it lasts, `observer` gets each phase of passes of each graph that Inductor compiles."""
+
+    def observed(phase: Phase) -> Wrapper:
+        def run(call: Callable[..., object], gm: GraphModule, *args: Any, **kwargs: Any) -> object:
+            observer.phase_began(phase, gm)
+            after = gm
+            try:
+                result = call(gm, *args, **kwargs)
+                after = result if isinstance(result, GraphModule) else gm  # some return the graph
+                return result
+            finally:
+                observer.phase_ended(phase, after)
+
+        return run
+
+    return hooked(feature, {name: observed(phase) for name, phase in PHASES.items()})
 
 
-@contextmanager
-def _patched(listener: Hears) -> Iterator[None]:
-    from torch._inductor import compile_fx
+def observe_passes(
+    feature: Feature | str, began: Callable[[Pass], None], ended: Callable[[Pass], None]
+) -> AbstractContextManager[None]:
+    """While it lasts, `began` and `ended` get each pass, by the observer that torch puts around it.
 
-    with ExitStack() as stack:
-        for name, phase in _PHASES.items():
-            stack.enter_context(replaced(compile_fx, name, _phase_told(getattr(compile_fx, name), phase, listener)))
-        stack.enter_context(observers_heard(listener.pass_began, listener.pass_ended))
-        yield
-
-
-@contextmanager
-def replaced(owner: Any, name: str, value: object) -> Iterator[None]:
-    original = getattr(owner, name)
-    setattr(owner, name, value)
-    try:
-        yield
-    finally:
-        setattr(owner, name, original)
-
-
-def _phase_told(original: Callable[..., object], phase: Phase, listener: Hears) -> Callable[..., object]:
-    """A function of the compiler's that calls itself for graphs inside of graphs; some give the graph back."""
-
-    @functools.wraps(original)
-    def told(gm: GraphModule, *args: Any, **kwargs: Any) -> object:
-        listener.phase_began(phase, gm)
-        after = gm
-        try:
-            result = original(gm, *args, **kwargs)
-            after = result if isinstance(result, GraphModule) else gm
-            return result
-        finally:
-            listener.phase_ended(phase, after)
-
-    return told
-
-
-@contextmanager
-def observers_heard(began: Callable[[Pass], None], ended: Callable[[Pass], None]) -> Iterator[None]:
-    """Each pass alone, by the observer that torch puts around it: it is entered, and mostly given what to call."""
-    from torch.fx.passes.graph_transform_observer import GraphTransformObserver as Observer
-
+    Torch enters the observer, and mostly gives it the function to call.
+    """
     called: dict[int, object] = {}  # by the observer's id, from the call of a pass until the observer is entered
     entered: list[tuple[object, Pass]] = []
 
-    def applying(original: Callable[..., object]) -> Callable[..., object]:
-        def apply(observer: Any, pass_fn: Callable[..., object]) -> object:
-            called[id(observer)] = pass_fn
-            try:
-                return original(observer, pass_fn)
-            finally:
-                called.pop(id(observer), None)
+    def apply(call: Callable[..., object], observer: Any, pass_fn: Callable[..., object]) -> object:
+        called[id(observer)] = pass_fn
+        try:
+            return call(observer, pass_fn)
+        finally:
+            called.pop(id(observer), None)
 
-        return apply
-
-    enter, leave = Observer.__enter__, Observer.__exit__
-
-    def entering(observer: Any) -> Any:
-        made_by = called.pop(id(observer), None)
-        applied = Pass(_own_name(observer.passname, made_by), observer.gm, made_by)
+    def enter(call: Callable[..., object], observer: Any) -> object:
+        function = called.pop(id(observer), None)
+        applied = Pass(_own_name(observer.passname, function), observer.gm, function)
         began(applied)
         entered.append((observer, applied))
-        return enter(observer)
+        return call(observer)
 
-    def leaving(observer: Any, *error: Any) -> None:
-        leave(observer, *error)
+    def leave(call: Callable[..., object], observer: Any, *error: Any) -> None:
+        call(observer, *error)
         if entered and entered[-1][0] is observer:
             ended(entered.pop()[1])
 
-    with ExitStack() as stack:
-        for name in ("apply_gm_pass", "apply_graph_pass"):
-            stack.enter_context(replaced(Observer, name, applying(getattr(Observer, name))))
-        stack.enter_context(replaced(Observer, "__enter__", entering))
-        stack.enter_context(replaced(Observer, "__exit__", leaving))
-        yield
+    name = "GraphTransformObserver"
+    wrappers = {"apply_gm_pass": apply, "apply_graph_pass": apply, "__enter__": enter, "__exit__": leave}
+    return hooked(feature, {f"{name}.{method}": wrapper for method, wrapper in wrappers.items()})
 
 
-def _own_name(name: str, made_by: object) -> str:
-    """Torch runs its group_batch_fusion_passes by the name of the program's own pass, just after that."""
-    function = made_by.func if isinstance(made_by, functools.partial) else made_by
+@dataclass(frozen=True)
+class AppliedPattern:
+    """`function`: the handler or replacement that the pattern was registered with, None where it is unknown.
+    `nodes`: the names of the nodes that it matched.
+    """
+
+    function: object
+    nodes: frozenset[str]
+
+
+def observe_patterns(applied: Callable[[AppliedPattern], None]) -> AbstractContextManager[None]:
+    """While it lasts, `applied` gets each pattern of the pattern matcher as it is applied."""
+
+    def apply(call: Callable[..., None], entry: Any, match: Any, graph: Any, node: Any) -> None:
+        applied(AppliedPattern(_function(entry), frozenset(each.name for each in match.nodes)))
+        call(entry, match, graph, node)
+
+    return hooked("patterns", {f"{kind}PatternEntry.apply": apply for kind in ("Graph", "Lowering", "Replacement")})
+
+
+def _function(entry: Any) -> object:
+    if (handler := getattr(entry, "handler", None)) is not None:
+        return handler
+    check = entry.extra_check  # of a replacement: a closure of register_replacement's
+    return inspect.getclosurevars(check).nonlocals.get("replace_fn") if inspect.isfunction(check) else None
+
+
+def _own_name(name: str, function: object) -> str:
+    """Torch runs its group_batch_fusion_passes under the name of the program's own pass, directly after it."""
+    function = function.func if isinstance(function, functools.partial) else function
     if getattr(function, "__module__", "") == "torch._inductor.fx_passes.group_batch_fusion":
         return str(getattr(function, "__name__", name))
     return name
 
 
-_FACTS = 5  # of a node in a look
+_FACTS = 5  # of a node in a snapshot
 
 
-class Look:
-    """What a graph holds now. Cheap: it only holds what the nodes hold, so that no id is ever another's, and is
-    read later: torch never writes into a node's arguments, it gives the node others.
+class Snapshot:
+    """The contents of a graph at one moment. It is cheap: it references what the nodes reference, and is read later,
+    as torch replaces a node's arguments and never changes them in place.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -159,8 +147,8 @@ class Look:
     def __len__(self) -> int:
         return len(self._flat) // _FACTS
 
-    def is_same(self, other: "Look") -> bool:
-        """Whether nothing was written in between; what was written may say the same."""
+    def is_same(self, other: "Snapshot") -> bool:
+        """Whether no node was written in between. A node that was written may still be equal."""
         return len(self._flat) == len(other._flat) and all(map(is_, self._flat, other._flat))
 
     def names(self) -> list[str]:
@@ -178,8 +166,8 @@ class Look:
         at = self._places[name]
         return Facts(*self._flat[at : at + _FACTS])
 
-    def written(self, before: "Look") -> list[str]:
-        """The nodes that were there before, and that were given another target or other arguments since."""
+    def written(self, before: "Snapshot") -> list[str]:
+        """The nodes of both whose target or arguments were replaced since."""
         old, new, places = before._flat, self._flat, before._places
         found: list[str] = []
         for at in range(0, len(new), _FACTS):
@@ -190,7 +178,7 @@ class Look:
 
 
 class Facts(NamedTuple):
-    """What a node was when it was looked at; `node` itself may be another by now."""
+    """A node at the time of the snapshot; `node` itself may have changed since."""
 
     node: Node
     name: str
@@ -199,7 +187,7 @@ class Facts(NamedTuple):
     kwargs: dict[str, Any]
 
     def inputs(self) -> list[Node | None]:
-        """Its arguments in order, those in lists too; None for what is no node."""
+        """Its arguments in order, those in lists too; None for one that is no node."""
         return [*_leaves(self.args), *_leaves(tuple(self.kwargs.values()))]
 
 
@@ -219,12 +207,12 @@ def _leaves(value: object) -> Iterator[Node | None]:
             yield None
 
 
-def held_name(holder: GraphModule, gm: GraphModule) -> str:
-    """Under which name a graph holds another; "?" where it does not."""
+def name_within(holder: GraphModule, gm: GraphModule) -> str:
+    """The name of a graph inside of another; "?" where it is not inside."""
     return next((name for name, child in holder.named_modules() if child is gm), "?")
 
 
 def value_of(node: Node) -> torch.Tensor | None:
-    """The tensor that torch knows as a node's value; None of other values, or where it knows none."""
+    """The tensor that torch noted as a node's value; None for other values, or without one."""
     value = node.meta.get("val", node.meta.get("example_value"))
     return value if isinstance(value, torch.Tensor) else None

@@ -1,6 +1,6 @@
-"""What has a program registered with torch, and where is it kept: custom ops, lowerings, decompositions, passes?
+"""List what a program registered with torch: custom ops, lowerings, decompositions, passes.
 
-Run on torch 2.14. Where a name is not there in another version, less is known, and a repro's trial run tells.
+Where another version of torch lacks a name, less is found, and a repro's trial run shows it.
 """
 
 import functools

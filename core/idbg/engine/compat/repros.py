@@ -1,6 +1,6 @@
-"""Which of torch's private names does a script need that shows a failure again?
+"""Private names of torch for repro scripts.
 
-Run on torch 2.14. Where a name is not there in another version, less is written, and the repro's trial run tells.
+Where another version of torch lacks a name, less is written, and the repro's trial run shows it.
 """
 
 import ast

@@ -1,167 +1,130 @@
-"""What does Inductor's scheduler fuse, what does it refuse, and what does it say of it as it does?
+"""Record what Inductor's scheduler fuses, what it refuses, and the reasons that it logs."""
 
-Run on torch 2.14 (CPU, and one H100) and 2.11 (CPU).
-"""
-
-import functools
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 
-from idbg.engine.compat.passes import replaced
-from idbg.engine.compat.patched import when_lowering
+from idbg.engine.compat.hooks import Feature, hooked
 from idbg.schema.decisions.fusion import JUDGED, SILENT, OpKind, SchedulerOp
 
-MOST_HEARD = 20_000  # different refusals of one graph
-_Said = tuple[str, str, str]  # names of both, and the reason before it is filled in
+MAX_REFUSALS = 20_000  # different refusals of one graph
+_Key = tuple[str, str, str]  # names of both nodes, and the reason before its arguments are filled in
 
 
-class Heard:
-    """What one scheduler did, while it did it. Nothing is made into text before somebody asks."""
+class SchedulerRecord:
+    """What one scheduler did. Reasons are formatted only when they are read."""
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.pairs = 0  # that were considered for fusion
         self.dropped = 0
-        self.said = 0
-        self.nodes: dict[str, Any] = {}  # by their names, fused ones too
-        self.refused: dict[_Said, list[Any]] = {}  # how often, and what the reason is filled in with, the first time
+        self.total = 0  # refusals
+        self.nodes: dict[str, Any] = {}  # by name, fused nodes too
+        self.refused: dict[_Key, list[Any]] = {}  # how often, and the arguments of the reason the first time
 
-    def refuse(self, one: str, other: str, reason: str, given: tuple[object, ...] = ()) -> None:
-        """One refusal more."""
-        self.said += 1
+    def refuse(self, one: str, other: str, reason: str, arguments: tuple[object, ...] = ()) -> None:
+        """Record one refusal."""
+        self.total += 1
         entry = self.refused.get((one, other, reason))
         if entry is not None:
             entry[0] += 1
-        elif len(self.refused) < MOST_HEARD:
-            self.refused[one, other, reason] = [1, given]
+        elif len(self.refused) < MAX_REFUSALS:
+            self.refused[one, other, reason] = [1, arguments]
         else:
             self.dropped += 1
 
     def refuse_nodes(self, one: Any, other: Any, reason: str) -> None:
-        """The same of nodes for which the scheduler gave no reason."""
+        """Record a refusal for which the scheduler logs no reason."""
         names = one.get_name(), other.get_name()
         self.nodes.update(zip(names, (one, other), strict=True))
         self.refuse(*names, reason)
 
     def refusals(self) -> Iterator[tuple[list[str], list[str], str, int]]:
-        """The names of the ops on both sides, the reason in words, and how often."""
-        for (one, other, reason), (times, given) in self.refused.items():
+        """The names of the ops on both sides, the reason, and how often."""
+        for (one, other, reason), (times, arguments) in self.refused.items():
             if one in self.nodes and other in self.nodes:
-                words = reason % given if given else reason
-                yield _op_names(self.nodes[one]), _op_names(self.nodes[other]), words, times
+                text = reason % arguments if arguments else reason
+                yield _op_names(self.nodes[one]), _op_names(self.nodes[other]), text, times
 
 
-Decided = Callable[[Any, Heard], None]
+def observe_schedulers(feature: Feature, done: Callable[[Any, SchedulerRecord], None]) -> AbstractContextManager[None]:
+    """While it lasts, `done` gets each scheduler when it has finished, with its record."""
+    observer = _Observer(done)
+    wrappers = {
+        "Scheduler._init": observer.init,
+        "Scheduler.can_fuse": observer.can_fuse,
+        "Scheduler.speedup_by_fusion": observer.speedup_by_fusion,
+        "WhyNoFuse.__init__": observer.name_nodes,
+        "WhyNoFuse.__call__": observer.log,
+    }
+    return hooked(feature, wrappers)
 
 
-@contextmanager
-def schedulers_heard(decided: Decided) -> Iterator[None]:
-    """While it lasts, `decided` is told of each scheduler when it is done, with what was heard of it."""
-    with when_lowering(lambda: _patched(decided)):
-        yield
+class _Observer:
+    def __init__(self, done: Callable[[Any, SchedulerRecord], None]) -> None:
+        self._done = done
+        # the innermost last: a graph inside of another has a scheduler of its own
+        self._active: list[SchedulerRecord] = []
 
-
-@contextmanager
-def _patched(decided: Decided) -> Iterator[None]:
-    from torch._inductor.scheduler import Scheduler, WhyNoFuse
-
-    going: list[Heard] = []  # the innermost last: a graph inside of another has a scheduler of its own
-    scheduler: Any = Scheduler
-    why: Any = WhyNoFuse
-    with ExitStack() as stack:
-        stack.enter_context(replaced(scheduler, "_init", _init(scheduler._init, going, decided)))
-        stack.enter_context(replaced(scheduler, "can_fuse", _can_fuse(scheduler.can_fuse, going)))
-        judged = _judged(scheduler.speedup_by_fusion, going)
-        stack.enter_context(replaced(scheduler, "speedup_by_fusion", judged))
-        stack.enter_context(replaced(why, "__init__", _named(why.__init__, going)))
-        stack.enter_context(replaced(why, "__call__", _said(why.__call__, going)))
-        yield
-
-
-def _init(original: Callable[..., None], going: list[Heard], decided: Decided) -> Callable[..., None]:
-    @functools.wraps(original)
-    def init(self: Any, *args: Any, **kwargs: Any) -> None:
-        heard = Heard()
-        going.append(heard)
+    def init(self, call: Callable[..., None], scheduler: Any, *args: Any, **kwargs: Any) -> None:
+        record = SchedulerRecord()
+        self._active.append(record)
         try:
-            original(self, *args, **kwargs)
+            call(scheduler, *args, **kwargs)
         finally:
-            going.pop()
-        decided(self, heard)
+            self._active.pop()
+        self._done(scheduler, record)
 
-    return init
-
-
-def _can_fuse(original: Callable[..., bool], going: list[Heard]) -> Callable[..., bool]:
-    """Backends refuse without a word: who heard nothing since the question was asked notes that."""
-
-    @functools.wraps(original)
-    def can_fuse(self: Any, one: Any, other: Any, *args: Any, **kwargs: Any) -> bool:
-        if not going:
-            return original(self, one, other, *args, **kwargs)
-        heard = going[-1]
-        heard.asked += 1
-        before = heard.said
-        answer = original(self, one, other, *args, **kwargs)
-        if not answer and heard.said == before and one is not other:
-            heard.refuse_nodes(one, other, SILENT)
+    def can_fuse(
+        self, call: Callable[..., bool], scheduler: Any, one: Any, other: Any, *args: Any, **kwargs: Any
+    ) -> bool:
+        """Backends refuse without a log: no refusal was logged during the call."""
+        if not self._active:
+            return call(scheduler, one, other, *args, **kwargs)
+        record = self._active[-1]
+        record.pairs += 1
+        before = record.total
+        answer = call(scheduler, one, other, *args, **kwargs)
+        if not answer and record.total == before and one is not other:
+            record.refuse_nodes(one, other, SILENT)
         return answer
 
-    return can_fuse
-
-
-def _judged(original: Callable[..., Any], going: list[Heard]) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def speedup_by_fusion(self: Any, one: Any, other: Any) -> Any:
-        result = original(self, one, other)
-        if not going:
+    def speedup_by_fusion(self, call: Callable[..., Any], scheduler: Any, one: Any, other: Any) -> Any:
+        result = call(scheduler, one, other)
+        if not self._active:
             return result
-        heard = going[-1]
-        measure = result.callable_fn
+        record, measure = self._active[-1], result.callable_fn
         if measure is None:
             if not result.should_fuse:
-                heard.refuse_nodes(one, other, JUDGED)
+                record.refuse_nodes(one, other, JUDGED)
             return result
 
         def measured() -> bool:
-            better = bool(measure())
-            if not better:
-                heard.refuse_nodes(one, other, JUDGED)
-            return better
+            is_faster = bool(measure())
+            if not is_faster:
+                record.refuse_nodes(one, other, JUDGED)
+            return is_faster
 
         result.callable_fn = measured
         return result
 
-    return speedup_by_fusion
+    def name_nodes(self, call: Callable[..., None], why: Any, one: Any, other: Any) -> None:
+        call(why, one, other)
+        if self._active:
+            self._active[-1].nodes.update({why.name1: one, why.name2: other})
 
-
-def _named(original: Callable[..., None], going: list[Heard]) -> Callable[..., None]:
-    def init(self: Any, one: Any, other: Any) -> None:
-        original(self, one, other)
-        if going:
-            known = going[-1].nodes
-            known[self.name1] = one
-            known[self.name2] = other
-
-    return init
-
-
-def _said(original: Callable[..., None], going: list[Heard]) -> Callable[..., None]:
-    def call(self: Any, reason: str, *args: Any) -> None:
-        original(self, reason, *args)
-        if going:
-            going[-1].refuse(self.name1, self.name2, reason, args)
-
-    return call
+    def log(self, call: Callable[..., None], why: Any, reason: str, *args: Any) -> None:
+        call(why, reason, *args)
+        if self._active:
+            self._active[-1].refuse(why.name1, why.name2, reason, args)
 
 
 def groups_of(scheduler: Any) -> list[list[str]]:
-    """What became one, by the names of its ops, in the order in which they run."""
+    """The names of the ops of each fused group, in the order in which they run."""
     return [_op_names(node) for node in scheduler.nodes]
 
 
 def ops_of(scheduler: Any) -> Iterator[SchedulerOp]:
-    """Each op that is left, as a record."""
+    """Each op that remains, as a record."""
     from torch._inductor.virtualized import V
 
     order = {node: at for at, node in enumerate(V.graph.graph.nodes)}
@@ -172,7 +135,7 @@ def ops_of(scheduler: Any) -> Iterator[SchedulerOp]:
 
 
 def graph_name() -> str:
-    """Of the graph that is being lowered: "" of a frame's own, the name of one inside of it."""
+    """The name of the graph that is being lowered; "" for the outermost graph of a frame."""
     from torch._inductor.virtualized import V
 
     return str(V.graph.name or "")
@@ -183,14 +146,14 @@ def _op_names(node: Any) -> list[str]:
 
 
 def _op(node: Any, order: dict[Any, int], graph: str) -> SchedulerOp:
-    made = node.node
-    data = getattr(made, "data", None)
+    buffer = node.node
+    data = getattr(buffer, "data", None)
     kind = _kind(node)
-    calls = getattr(made, "python_kernel_name", None) or type(made).__name__ if kind == "extern" else ""
+    calls = getattr(buffer, "python_kernel_name", None) or type(buffer).__name__ if kind == "extern" else ""
     return SchedulerOp(
         name=str(node.get_name()),
         kind=kind,
-        nodes=tuple(str(origin.name) for origin in sorted(_origins(made, kind, order), key=lambda each: order[each])),
+        nodes=tuple(str(origin.name) for origin in sorted(_origins(buffer, kind, order), key=order.__getitem__)),
         loops=_texts(getattr(data, "ranges", None)),
         reduced=_texts(getattr(data, "reduction_ranges", None)),
         reads=tuple(sorted({str(read.name) for read in node.read_writes.reads})),
@@ -201,12 +164,12 @@ def _op(node: Any, order: dict[Any, int], graph: str) -> SchedulerOp:
     )
 
 
-def _origins(made: Any, kind: OpKind, order: dict[Any, int]) -> list[Any]:
-    """The nodes of this graph that an op computes. Of a call into a library torch names all that leads to it too."""
-    origin = getattr(made, "origin_node", None)
+def _origins(buffer: Any, kind: OpKind, order: dict[Any, int]) -> list[Any]:
+    """The nodes of this graph that an op computes. For a library call `origins` includes its producers too."""
+    origin = getattr(buffer, "origin_node", None)
     if kind == "extern" and origin in order:
         return [origin]
-    return [each for each in getattr(made, "origins", None) or () if each in order]
+    return [each for each in getattr(buffer, "origins", None) or () if each in order]
 
 
 def _kind(node: Any) -> OpKind:

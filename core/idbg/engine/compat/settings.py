@@ -1,4 +1,4 @@
-"""Which settings has torch beside Inductor's options, what can each be, and how is one set for a while?"""
+"""List torch's settings and Inductor's options, and set them for a while."""
 
 import threading
 from collections.abc import Iterator, Mapping
@@ -9,6 +9,7 @@ from typing import Literal, Union, cast, get_args, get_origin
 import torch
 import torch._dynamo.config
 import torch._functorch.config
+import torch._inductor
 import torch._inductor.config
 import torch.compiler.config
 import torch.fx.experimental._config
@@ -152,3 +153,25 @@ def kind_in_words(kind: object) -> str:
     if get_origin(kind) in (Union, UnionType):
         return " | ".join(map(kind_in_words, get_args(kind)))
     return kind.__name__ if isinstance(kind, type) else str(kind).replace("typing.", "")
+
+
+def options() -> set[str]:
+    """The names of all settings that torch.compile(options=...) takes."""
+    return set(torch._inductor.list_options())
+
+
+def option_type(name: str) -> object:
+    """The type of the option's values by torch's settings: a class, or a typing construct."""
+    return torch._inductor.config.get_type(name)  # type: ignore[attr-defined]
+
+
+def mode_options(mode: str | None, dynamic: bool | None) -> dict[str, object]:
+    """The Inductor options of a torch.compile mode."""
+    if mode in (None, "default"):
+        return {}
+    return dict(torch._inductor.list_mode_options(mode, dynamic))
+
+
+def option_default(name: str) -> object:
+    """The option's default: torch reads some from the environment."""
+    return torch._inductor.config._config[name].default  # type: ignore[attr-defined]

@@ -1,7 +1,4 @@
-"""What does torch call the parts of a compile that it times, and what do we call them?
-
-Run on torch 2.14 (CPU) and 2.11.
-"""
+"""Translate torch's names of the parts of a compile that it times to ours."""
 
 from functools import cache
 

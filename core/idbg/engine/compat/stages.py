@@ -1,14 +1,11 @@
-"""Which graphs does a program go through on its way into Inductor, and which pass made each of the next?
-
-Torch's private names for KernelDiff's blame by stage. Run on torch 2.14 (CPU) and 2.11.
-"""
+"""Capture the graphs that a program goes through on its way into Inductor, and the passes that change them."""
 
 import copy
 import functools
 import inspect
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -17,14 +14,14 @@ import torch
 from torch.fx import GraphModule
 
 from idbg.engine.compat import fx
-from idbg.engine.compat.passes import Pass, observers_heard
-from idbg.engine.compat.patterns import AppliedPattern, patterns_heard
+from idbg.engine.compat.hooks import Wrapper, hooked
+from idbg.engine.compat.passes import AppliedPattern, Pass, observe_passes, observe_patterns
 
 
-class Told(Protocol):
-    """Who hears of the graphs, each a copy that no later pass changes."""
+class StageObserver(Protocol):
+    """Receives the graphs, each a copy that no later pass changes."""
 
-    def given(self, gm: GraphModule, inputs: Sequence[object]) -> None:
+    def dynamo(self, gm: GraphModule, inputs: Sequence[object]) -> None:
         """Dynamo's graph, before any pass, with the (fake) tensors that it is traced with."""
 
     def pre_grad(self, gm: GraphModule) -> None:
@@ -42,95 +39,85 @@ class Told(Protocol):
     def passed(
         self,
         name: str,
-        made_by: object,
+        function: object,
         before: GraphModule,
         after: GraphModule,
         patterns: Sequence[AppliedPattern],
     ) -> None:
-        """A pass that changed something, in whichever of the phases is on; `made_by` is what was called, `patterns`
-        what it applied of the pattern matcher's.
+        """A pass that changed something, in the current phase; `function` is what torch called, `patterns` what the
+        pattern matcher applied.
         """
 
 
 @contextmanager
-def stages_told(listener: Told) -> Iterator[None]:
-    """While it lasts, whatever Inductor compiles is told of stage by stage."""
-    from torch._inductor import compile_fx
-
-    with ExitStack() as stack:
-        stack.enter_context(_around(compile_fx, "_recursive_pre_grad_passes", listener.given, listener.pre_grad))
-        stack.enter_context(_joint_around(compile_fx, listener))
-        stack.enter_context(_around(compile_fx, "_recursive_post_grad_passes", _second_dropped(listener.part), None))
-        stack.enter_context(_passes_told(listener))
+def observe_stages(observer: StageObserver) -> Iterator[None]:
+    """While it lasts, `observer` gets the graphs of all that Inductor compiles."""
+    with _observe_phases(observer), _observe_changes(observer):
         yield
 
 
-def _second_dropped(tell: Callable[[GraphModule], None]) -> Callable[..., None]:
-    return lambda gm, *_: tell(gm)
+def _observe_phases(observer: StageObserver) -> AbstractContextManager[None]:
+    """The phases call themselves for graphs inside of a graph: only the outermost is reported."""
+
+    def observed(before: Callable[..., None], after: Callable[[GraphModule], None] | None) -> Wrapper:
+        depth = 0
+
+        def run(call: Callable[..., object], gm: GraphModule, *args: Any, **kwargs: Any) -> object:
+            nonlocal depth
+            if depth == 0:
+                before(copy_of(gm), *args)
+            depth += 1
+            try:
+                result = call(gm, *args, **kwargs)
+            finally:
+                depth -= 1
+            if depth == 0 and after is not None:
+                after(copy_of(cast("GraphModule", result)))
+            return result
+
+        return run
+
+    wrappers = {
+        "_recursive_pre_grad_passes": observed(observer.dynamo, observer.pre_grad),
+        "_recursive_joint_graph_passes": observed(lambda gm, *_: observer.joint(gm), observer.joint_passes),
+        "_recursive_post_grad_passes": observed(lambda gm, *_: observer.part(gm), None),
+    }
+    return hooked("pass graphs", wrappers)
 
 
 @contextmanager
-def _around(module: Any, name: str, before: Callable[..., None], after: Callable[[GraphModule], None] | None) -> Any:
-    """A function of the compiler's that calls itself for graphs inside of graphs: told of the outermost alone."""
-    original = getattr(module, name)
-    depth = 0
-
-    @functools.wraps(original)
-    def told(gm: GraphModule, *args: Any, **kwargs: Any) -> object:
-        nonlocal depth
-        if depth == 0:
-            before(copy_of(gm), *args)
-        depth += 1
-        try:
-            result = original(gm, *args, **kwargs)
-        finally:
-            depth -= 1
-        if depth == 0 and after is not None:
-            after(copy_of(result))
-        return result
-
-    setattr(module, name, told)
-    try:
-        yield
-    finally:
-        setattr(module, name, original)
-
-
-def _joint_around(module: Any, listener: Told) -> Any:
-    return _around(module, "_recursive_joint_graph_passes", _second_dropped(listener.joint), listener.joint_passes)
-
-
-@contextmanager
-def _passes_told(listener: Told) -> Iterator[None]:
-    """Most change nothing: for all of those one copy is made."""
-    kept: dict[str, Any] = {"text": None, "copy": None}  # the last graph that was seen
+def _observe_changes(observer: StageObserver) -> Iterator[None]:
+    """Most passes change nothing: one copy of the graph serves all of those."""
+    last: tuple[object, GraphModule] | None = None
     before: list[tuple[object, GraphModule]] = []
-    patterns: list[AppliedPattern] = []  # of the pass that goes on
+    patterns: list[AppliedPattern] = []  # of the current pass
 
     def seen(gm: GraphModule) -> tuple[object, GraphModule]:
-        if (text := structure(gm)) != kept["text"]:
-            kept.update(text=text, copy=copy_of(gm))
-        return text, kept["copy"]
+        nonlocal last
+        text = structure(gm)
+        if last is None or last[0] != text:
+            last = text, copy_of(gm)
+        return last
 
     def began(applied: Pass) -> None:
-        if applied.made_by is not None:
+        if applied.function is not None:
             patterns.clear()
             before.append(seen(applied.gm))
 
     def ended(applied: Pass) -> None:
-        if applied.made_by is None:
+        if applied.function is None:
             return
         text, old = before.pop()
-        other, new = seen(applied.gm)
-        if other != text:
-            listener.passed(applied.name, applied.made_by, old, new, tuple(patterns))
+        new_text, new = seen(applied.gm)
+        if new_text != text:
+            observer.passed(applied.name, applied.function, old, new, tuple(patterns))
 
-    with observers_heard(began, ended), patterns_heard(patterns.append):
+    with observe_passes("traced passes", began, ended), observe_patterns(patterns.append):
         yield
 
 
 def copy_of(gm: GraphModule) -> GraphModule:
-    """A graph module whose nodes are its own; parameters and buffers are the same, graphs that it holds are copied."""
+    """A graph module with copies of the nodes and of the graphs that it holds, and the same parameters and buffers."""
     from torch.fx._lazy_graph_module import _LazyGraphModule
 
     made = _LazyGraphModule(gm, copy.deepcopy(gm.graph))
@@ -143,7 +130,7 @@ def copy_of(gm: GraphModule) -> GraphModule:
 
 
 def structure(gm: GraphModule) -> list[tuple[object, ...]]:
-    """What two graphs that compute the same way have in common."""
+    """A description of a graph that is equal for graphs with the same nodes."""
     lines: list[tuple[object, ...]] = []
     for node in gm.graph.nodes:
         lines.append((node.name, node.op, str(node.target), str(node.args), str(node.kwargs)))
@@ -155,14 +142,14 @@ def structure(gm: GraphModule) -> list[tuple[object, ...]]:
 
 @dataclass(frozen=True)
 class Traced:
-    """A graph of ATen's that Dynamo's was traced to. `outputs`: how many of its results are the forward's."""
+    """The ATen graph that Dynamo's was traced to. `outputs`: how many of its results are the forward's."""
 
     gm: GraphModule
     outputs: int
 
 
 class _Stopped(Exception):
-    """The graph is there: nothing of it is to be compiled."""
+    """Stops AOTAutograd once the graph is traced: it is not compiled."""
 
 
 def traced(gm: GraphModule, inputs: Sequence[object], decompositions: Mapping[object, Callable[..., object]]) -> Traced:
@@ -202,15 +189,15 @@ def traced(gm: GraphModule, inputs: Sequence[object], decompositions: Mapping[ob
 
 
 def outside_of_modes() -> AbstractContextManager[object]:
-    """What runs in it runs as it is, and not through the dispatch modes that are in force."""
+    """While it lasts, no dispatch mode is active."""
     from torch.utils._python_dispatch import _disable_current_modes
 
     return cast("AbstractContextManager[object]", _disable_current_modes())
 
 
 def is_token(value: object) -> bool:
-    """Whether a graph's argument or result only keeps ops with effects in their order (`with_effects`). Some stages
-    have these tokens, and others not.
+    """Whether a graph's argument or result is a token that orders ops with effects (`with_effects`). Only some stages
+    have them.
     """
     from torch._higher_order_ops.effects import with_effects
 
@@ -233,18 +220,18 @@ def output_values(gm: GraphModule) -> list[object]:
 
 
 RNG_STATE = "rng_state_output"
-"""How the partitioner names a backward's argument that is the state of a generator at a draw of the forward."""
+"""The partitioner's name of a backward's argument with the generator's state at a draw of the forward."""
 
 
 def is_rng_state(value: object) -> bool:
-    """Whether a graph's result is the state of a generator that a draw of a checkpointed region began at."""
+    """Whether a graph's result is the generator's state before a draw of a checkpointed region."""
     if not isinstance(value, torch.fx.Node) or value.target is not operator.getitem or value.args[1] != 0:
         return False
     return isinstance(of := value.args[0], torch.fx.Node) and fx.op_name(of.target) == "run_and_save_rng_state"
 
 
 def without_tokens(gm: GraphModule, results: Sequence[object]) -> list[object]:
-    """Of what a run of the graph returned, the values of `output_values`."""
+    """The values of `output_values` among the results of a run of the graph."""
     return [value for node, value in zip(_returned(gm), results, strict=True) if not is_token(node)]
 
 
@@ -255,23 +242,23 @@ def _returned(gm: GraphModule) -> list[object]:
 
 
 def decompositions() -> dict[object, Callable[..., object]]:
-    """By what Inductor decomposes ops, as its settings are now."""
+    """Inductor's decompositions under its current settings."""
     from torch._inductor.decomposition import select_decomp_table
 
     return dict(select_decomp_table())
 
 
 def partitioner() -> tuple[str, tuple[str, int]]:
-    """The name of what cuts the joint graph in two, and where it is defined."""
+    """The name of the function that partitions the joint graph, and where it is defined."""
     from torch._inductor import compile_fx
 
     custom = torch._inductor.config.custom_partitioner_fn
-    made_by = custom or vars(compile_fx)["min_cut_rematerialization_partition"]
-    return str(getattr(made_by, "__name__", type(made_by).__name__)), place_of(made_by)
+    function = custom or vars(compile_fx)["min_cut_rematerialization_partition"]
+    return str(getattr(function, "__name__", type(function).__name__)), place_of(function)
 
 
 def place_of(function: object) -> tuple[str, int]:
-    """File and line at which a pass, a decomposition or a lowering is defined; "" and 0 where it has none."""
+    """File and line of the definition of a pass, a decomposition or a lowering; "" and 0 without one."""
     while isinstance(function, functools.partial):
         function = function.func
     if not callable(function):
@@ -283,7 +270,7 @@ def place_of(function: object) -> tuple[str, int]:
 
 
 def name_of(function: object) -> str:
-    """What a pass is called where it is defined: its function's name or its class; "" of none and of a lambda."""
+    """The name of a pass in its source: its function or its class; "" for none and for a lambda."""
     while isinstance(function, functools.partial):
         function = function.func
     name = str(getattr(function, "__qualname__", "") or (type(function).__name__ if function is not None else ""))
@@ -299,7 +286,7 @@ def is_torchs(file: str) -> bool:
 
 
 def lowering_of(target: object) -> Callable[..., object] | None:
-    """What Inductor lowers an op by; None where it has nothing."""
+    """Inductor's lowering of an op; None where it has none."""
     from torch._inductor.lowering import lowerings
 
     return cast("dict[object, Callable[..., object]]", lowerings).get(target)

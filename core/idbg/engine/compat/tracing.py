@@ -1,4 +1,4 @@
-"""Where does torch tell what it compiles, and under which settings can all of it be seen?"""
+"""Torch's trace of compiles, and the settings under which it is complete."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager

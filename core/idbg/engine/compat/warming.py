@@ -1,6 +1,6 @@
-"""What can a process do of a compile before it knows the program, so that processes forked from it need not?
+"""Import and prepare what every compile needs, before processes are forked from this one.
 
-Nothing here computes with tensors or asks for a device: neither a CUDA driver nor GNU OpenMP's threads survive a fork.
+Nothing here computes with tensors or uses a device: neither a CUDA driver nor GNU OpenMP's threads survive a fork.
 """
 
 import contextlib
@@ -37,10 +37,10 @@ _NOT_BEGUN = 3  # CUDA_ERROR_NOT_INITIALIZED
 
 
 def warm_up() -> None:
-    """Import torch and its compilers, and find out what is the same in every compile. Compilers are asked what the
-    processor can; what this torch does not have by these names is left to each compile.
+    """Import torch and its compilers, and compute what is the same in every compile: compilers report the processor's
+    instructions. Names that this torch lacks are left to each compile.
     """
-    given = os.environ.get(_BY_NVML)
+    before = os.environ.get(_BY_NVML)
     os.environ[_BY_NVML] = "1"
     try:
         for name in IMPORTED:
@@ -58,13 +58,13 @@ def warm_up() -> None:
                 step()
     finally:
         os.environ.pop(_BY_NVML)
-        os.environ |= {} if given is None else {_BY_NVML: given}
+        os.environ |= {} if before is None else {_BY_NVML: before}
 
 
 def has_a_driver() -> bool:
-    """Whether CUDA's driver was begun in this process, by whomever: no process forked from it could use a GPU.
+    """Whether CUDA's driver is initialized in this process: a process forked from it cannot use a GPU.
 
-    The driver is asked how many devices there are, which it does not say before. NVML opens the same device files.
+    The driver reports the number of devices only after that. NVML opens the same device files.
     """
     with contextlib.suppress(OSError, AttributeError):
         if _DRIVER in Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace"):
@@ -74,7 +74,7 @@ def has_a_driver() -> bool:
 
 
 def _backends() -> None:
-    """Which backends there are, of Dynamo's and for each device of Inductor's."""
+    """The backends of Dynamo, and of Inductor for each device."""
     from torch._dynamo.backends import registry
     from torch._inductor.codegen.common import init_backend_registration
 
@@ -83,7 +83,7 @@ def _backends() -> None:
 
 
 def _keys() -> None:
-    """Sums over the sources of torch and of Triton."""
+    """Hashes of the sources of torch and Triton."""
     from torch._inductor import codecache
 
     codecache.torch_key()
@@ -97,8 +97,8 @@ def _system() -> None:
 
 
 def _patterns() -> None:
-    """Patterns that Inductor traces before it looks for them, on tensors that have no values. Those of the joint graph
-    alone: they take 0.4 s, and may be registered twice, as other passes' may not.
+    """The joint graph's patterns, which Inductor traces on tensors without values. They take 0.4 s, and may be
+    registered twice, unlike those of other passes.
     """
     import torch
     from torch._inductor import decomposition
@@ -109,7 +109,7 @@ def _patterns() -> None:
 
 
 def _instructions() -> None:
-    """Which vector instructions the processor has; the compiler is asked, once for each cache of Inductor's."""
+    """The processor's vector instructions, which Inductor finds by compiling, once for each of its caches."""
     from torch._inductor.cpu_vec_isa import pick_vec_isa
 
     pick_vec_isa()

@@ -1,32 +1,31 @@
-"""What did the compiler decide while it compiled, and why? Each module listens for one kind of decision.
+"""Record what the compiler decides while it compiles, and why. Each module records one kind of decision.
 
-A module has `heard(capture)`: while that lasts, what it hears becomes events of the capture's run.
+A module has `record(capture)`: while that lasts, the decisions become events of the capture's run.
 """
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 
 from idbg.engine.capture.run import RunCapture
 from idbg.engine.decisions import autotune, caches, cuda_graphs, frames, fusion, guards, passes, recompiles, times
-from idbg.engine.decisions.hearing import Listening
 
-LISTENERS: tuple[Listening, ...] = (
-    frames.heard,
-    recompiles.heard,
-    times.heard,
-    passes.heard,
-    fusion.heard,
-    caches.heard,
-    cuda_graphs.heard,
-    autotune.heard,
-    guards.heard,
+RECORDERS: tuple[Callable[[RunCapture], AbstractContextManager[None]], ...] = (
+    frames.record,
+    recompiles.record,
+    times.record,
+    passes.record,
+    fusion.record,
+    caches.record,
+    cuda_graphs.record,
+    autotune.record,
+    guards.record,
 )
 
 
 @contextmanager
-def all_heard(capture: RunCapture) -> Iterator[None]:
-    """While it lasts, whatever is decided in the compiles of this run is told."""
+def record_all(capture: RunCapture) -> Iterator[None]:
+    """While it lasts, all decisions in the compiles of this run are recorded."""
     with ExitStack() as stack:
-        for listening in LISTENERS:
-            stack.enter_context(listening(capture))
+        for record in RECORDERS:
+            stack.enter_context(record(capture))
         yield

@@ -1,7 +1,7 @@
-"""What became of each frame that Dynamo was asked for, which frame called it, and what did Dynamo leave alone?"""
+"""Record the result of each frame that Dynamo compiles, its calling frame, and the code that Dynamo skips."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from inspect import CO_GENERATOR
 from pathlib import Path
 from types import CodeType
@@ -13,14 +13,13 @@ from idbg.analysis.decisions.break_report import limit_hit, read_explained, stac
 from idbg.engine.capture.run import RunCapture
 from idbg.engine.capture.trace import Measured
 from idbg.engine.compat import dynamo_frames, tracing
-from idbg.engine.decisions.hearing import harmless
 from idbg.schema import events
 from idbg.schema.decisions.dynamo import FrameEnd, FrameResult, Skip
 from idbg.schema.errors import exception_text
 
 _OURS = str(Path(idbg.__file__).parent)
-MOST_SKIPS = 1000  # functions left alone that are told; of more only how many
-# only Python calls it, where a graph broke: with that break it goes too
+MAX_SKIPS = 1000  # skipped functions that are recorded; more are only counted
+# only Python calls it, after a graph break: without that break it is traced
 _GENERATOR = "a generator, called in eager after a graph break"
 _IN_TRACING = "Dynamo decided to skip the frame while tracing: "
 
@@ -29,20 +28,20 @@ class _Frames:
     def __init__(self, capture: RunCapture) -> None:
         self.capture = capture
         self._compiled: dict[int, str] = {}  # id of a compiled code -> its frame
-        self._held: list[CodeType] = []  # those codes, or an id could be another's
-        self._now: set[str] = set()  # frames that got code, and whose end was not told yet
+        self._codes: list[CodeType] = []  # those codes: while they live no other code has their ids
+        self._open: set[str] = set()  # frames that have code, and whose compile is not over
         self._parent = ""
-        self._left: FrameResult | None = None  # the last frame that was left alone, before it is known why
-        self._given_up = ""  # what was said of the last frame that was given up
-        self._told_of: CodeType | None = None  # what was just given up for an error, and told so
+        self._skipped: FrameResult | None = None  # the last frame without code, before its reason is known
+        self._last_problem = ""  # of the last frame that was given up
+        self._suppressed: CodeType | None = None  # the code whose error was just recorded
         self._skips: set[tuple[str, int, str, str]] = set()
         self._dropped = 0
 
     def made(self, code: CodeType, compiled: CodeType) -> None:
         frame = self.capture.frame(tracing.current_frame()).frame
-        self._held.append(compiled)
+        self._codes.append(compiled)
         self._compiled[id(compiled)] = frame
-        self._now.add(frame)
+        self._open.add(frame)
 
     def find_parent(self) -> None:
         self._parent = ""
@@ -52,7 +51,7 @@ class _Frames:
         return self._parent
 
     def measured(self, frame: str, measured: Measured) -> None:
-        """A frame's compile came to its end."""
+        """A frame's compile is over."""
         end = self._end(frame, measured)
         problem = measured.problem
         more = 1 if end == "compiled" else 0
@@ -76,35 +75,35 @@ class _Frames:
             failed=tuple(self.capture.failed_guards.pop(compile_id, ())),
             stack=stack_of_error(self.capture.errors.pop(compile_id, "")),
         )
-        self._left = result if end == "skipped" else None
-        self._given_up = problem.reason if problem is not None else ""
+        self._skipped = result if end == "skipped" else None
+        self._last_problem = problem.reason if problem is not None else ""
         self.capture.emit(events.FrameDone(run=self.capture.run, result=result))
 
     def _end(self, frame: str, measured: Measured) -> FrameEnd:
-        made = frame in self._now
-        self._now.discard(frame)
+        has_code = frame in self._open
+        self._open.discard(frame)
         if measured.problem is None:
-            return "compiled" if made else "skipped"
+            return "compiled" if has_code else "skipped"
         failed = any(self.capture.named(one) == frame for one in self.capture.outcomes.problems)
         return "failed" if failed and not dynamo_frames.suppresses_errors() else "eager"
 
     def skipped(self, code: CodeType, reason: str) -> None:
-        """Dynamo left a code alone: the last frame that was compiled, or one that it did not begin with."""
-        left, self._left = self._left, None
-        told_of, self._told_of = self._told_of, None
-        if code is told_of:
+        """Dynamo skips a code: the last frame that it traced, or one that it did not begin to trace."""
+        last, self._skipped = self._skipped, None
+        suppressed, self._suppressed = self._suppressed, None
+        if code is suppressed:
             return
-        if left is not None:
+        if last is not None:
             why = reason.removeprefix(_IN_TRACING).partition("\n")[0]
-            self.capture.emit(events.FrameDone(run=self.capture.run, result=replace(left, why=why)))
+            self.capture.emit(events.FrameDone(run=self.capture.run, result=replace(last, why=why)))
             return
-        self._tell_skip(code, reason)
+        self._emit_skip(code, reason)
 
-    def _tell_skip(self, code: CodeType, reason: str) -> None:
+    def _emit_skip(self, code: CodeType, reason: str) -> None:
         key = (code.co_filename, code.co_firstlineno, code.co_qualname, reason)
         if key in self._skips or code.co_filename.startswith(_OURS):
             return
-        if len(self._skips) >= MOST_SKIPS:
+        if len(self._skips) >= MAX_SKIPS:
             self._dropped += 1
             return
         self._skips.add(key)
@@ -112,17 +111,17 @@ class _Frames:
         self.capture.emit(events.FrameSkipped(run=self.capture.run, skip=skip))
 
     def suppressed(self, error: BaseException, code: CodeType) -> None:
-        """Torch runs a code in eager for this error. If it never began to trace it, nobody has told of it yet."""
-        words, self._told_of = exception_text(error), code
-        if self._given_up and words.startswith(self._given_up[:200]):
+        """Torch runs a code in eager for this error. If tracing never began, nothing else records it."""
+        text, self._suppressed = exception_text(error), code
+        if self._last_problem and text.startswith(self._last_problem[:200]):
             return
         if code.co_flags & CO_GENERATOR and self.capture.has_broken:
-            self._tell_skip(code, _GENERATOR)
+            self._emit_skip(code, _GENERATOR)
             return
-        told = read_explained(words)
-        reason = told.reason or _first_words(words)
+        explained = read_explained(text)
+        reason = explained.reason or _first_words(text)
         place = {"file": code.co_filename, "line": code.co_firstlineno}
-        self.capture.graph_broke(replace(told, reason=reason, way="frame", **place))
+        self.capture.graph_broke(replace(explained, reason=reason, way="frame", **place))
 
     def end(self) -> None:
         if self._dropped:
@@ -130,27 +129,27 @@ class _Frames:
 
 
 @contextmanager
-def heard(capture: RunCapture) -> Iterator[None]:
-    """While it lasts, the end of each frame and each skip is told, and frames know their parents."""
-    frames = _Frames(capture)
-    safe = harmless(capture, "the compiled frames")
-    find_parent = safe(frames.find_parent)
+def record(capture: RunCapture) -> Iterator[None]:
+    """While it lasts, the end of each frame and each skip become events, and frames know their parents."""
+    frames, feature = _Frames(capture), capture.feature("compiled frames")
+    find_parent = feature.safe(frames.find_parent)
 
     def parent() -> str:
         find_parent()
         return frames.parent()
 
     before = capture.parent, capture.measured
-    with ExitStack() as stack:
-        stack.enter_context(dynamo_frames.made_heard(safe(frames.made)))
-        stack.enter_context(dynamo_frames.skips_heard(safe(frames.skipped)))
-        stack.enter_context(dynamo_frames.suppressed_heard(safe(frames.suppressed)))
-        capture.parent, capture.measured = parent, safe(frames.measured)
+    with (
+        dynamo_frames.observe_code(feature.safe(frames.made)),
+        dynamo_frames.observe_skips(capture.feature, frames.skipped),
+        dynamo_frames.observe_suppressed(capture.feature("suppressed errors"), frames.suppressed),
+    ):
+        capture.parent, capture.measured = parent, feature.safe(frames.measured)
         try:
             yield
         finally:
             capture.parent, capture.measured = before
-            safe(frames.end)()
+            feature.safe(frames.end)()
 
 
 def _first_words(text: str) -> str:

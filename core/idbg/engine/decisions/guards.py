@@ -1,4 +1,4 @@
-"""What does torch check before it uses a compiled frame, and what share of a call does that take?"""
+"""Record the guards of each compiled frame, and the times of its calls."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -12,25 +12,24 @@ from torch.fx import GraphModule
 from idbg.engine.capture.run import RunCapture
 from idbg.engine.compat import guards, tracing
 from idbg.engine.compat.lowering import Compiled
-from idbg.engine.decisions.hearing import harmless
 from idbg.schema import events
 from idbg.schema.decisions.dynamo import FrameCalls, FrameGuards
 
 
 @contextmanager
-def heard(capture: RunCapture) -> Iterator[None]:
-    """While it lasts, each frame's guards are told as its compile ends, and at the end how its calls went."""
+def record(capture: RunCapture) -> Iterator[None]:
+    """Each frame's guards become an event as its compile ends, and the times of its calls at the end."""
 
-    def tell(told: FrameGuards) -> None:
-        named = replace(told, frame=capture.frame(told.frame).frame)
+    def done(found: FrameGuards) -> None:
+        named = replace(found, frame=capture.frame(found.frame).frame)
         capture.emit(events.GuardsCaptured(run=capture.run, guards=named))
 
     clocks: dict[str, _Clock] = {}
-    with guards.told(tell, harmless(capture, "the guards")), _calls_timed(capture, clocks):
+    with guards.observe_guards(capture.feature("guard costs"), done), _calls_timed(capture, clocks):
         try:
             yield
         finally:  # a program that fails has made calls too
-            calls = tuple(clock.told(frame) for frame, clock in clocks.items() if clock.calls)
+            calls = tuple(clock.calls_of(frame) for frame, clock in clocks.items() if clock.calls)
             if calls:
                 capture.emit(events.CallsTimed(run=capture.run, calls=calls))
 
@@ -50,24 +49,24 @@ class _Clock:
         self.calls += 1
         self.fastest = min(self.fastest, seconds)
 
-    def told(self, frame: str) -> FrameCalls:
+    def calls_of(self, frame: str) -> FrameCalls:
         return FrameCalls(frame, self.calls, self.fastest, self.first)
 
 
 @contextmanager
 def _calls_timed(capture: RunCapture, clocks: dict[str, _Clock]) -> Iterator[None]:
-    """While it lasts, what the run's backend makes of a frame is timed at each call: two looks at the clock."""
+    """While it lasts, each call of a compiled frame is timed: two reads of the clock."""
     lower = capture.lower
     if lower is None:
         yield
         return
 
-    def timed(gm: GraphModule, inputs: list[object], *given: Any) -> Compiled:
-        return _timed(lower(gm, inputs, *given), clock(capture.frame(tracing.current_frame()).frame).took)
+    def timed(gm: GraphModule, inputs: list[object], *rest: Any) -> Compiled:
+        return _timed(lower(gm, inputs, *rest), clock(capture.frame(tracing.current_frame()).frame).took)
 
     def clock(frame: str) -> _Clock:
-        clocks[frame] = made = _Clock()  # another where torch traces a frame anew
-        return made
+        clocks[frame] = new = _Clock()  # also where torch restarts the trace of a frame
+        return new
 
     capture.lower = timed
     try:

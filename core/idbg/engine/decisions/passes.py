@@ -1,4 +1,4 @@
-"""What did each pass do to a graph? Inductor's own passes, the program's, and what changes between them."""
+"""Record what each pass changes in a graph: Inductor's passes, the program's, and changes between passes."""
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,32 +11,35 @@ from torch.fx import GraphModule
 from idbg.analysis.decisions.passes import Pair, aligned
 from idbg.engine.capture.run import RunCapture
 from idbg.engine.compat import fx, stages, tracing
-from idbg.engine.compat.passes import Facts, Look, Pass, held_name, passes_heard, value_of
-from idbg.engine.decisions.hearing import harmless
+from idbg.engine.compat.passes import Facts, Pass, Snapshot, name_within, observe_passes, observe_phases, value_of
 from idbg.schema import events
 from idbg.schema.decisions.passes import BETWEEN, DiffRow, PassRun, Phase, PhaseRun
 from idbg.schema.graphs import Part
 
-MOST_ROWS = 1_000  # of one pass: more is not read by anybody, and a graph may have 100,000 nodes
-MOST_TEXT = 400  # characters of a node's line
-_AROUND = 2  # nodes that are shown around what differs
+MAX_ROWS = 1_000  # of one pass: a graph may have 100,000 nodes
+MAX_TEXT = 400  # characters of a node's line
+_AROUND = 2  # nodes that are shown around a difference
 
 
 @contextmanager
-def heard(capture: RunCapture) -> Iterator[None]:
-    """While it lasts, every phase of passes is told of, with what each pass changed."""
-    with passes_heard(_Passes(capture)):
+def record(capture: RunCapture) -> Iterator[None]:
+    """While it lasts, each phase of passes becomes an event, with what each pass changed."""
+    recorder = _Passes(capture)
+    with (
+        observe_phases(capture.feature("pass phases"), recorder),
+        observe_passes(capture.feature("traced passes"), recorder.pass_began, recorder.pass_ended),
+    ):
         yield
 
 
 @dataclass
 class _Open:
-    """A phase that goes on. `look` is the last at its graph."""
+    """A phase that is running. `snapshot` is the last one of its graph."""
 
     phase: Phase
     gm: GraphModule
     graph: str
-    look: Look
+    snapshot: Snapshot
     began: float
     nodes: int
     ran: int = 0
@@ -44,29 +47,24 @@ class _Open:
 
 
 class _Passes:
-    """Follows phases and passes. Only the outermost pass is told of: what is inside of it is its own work."""
+    """Follows phases and passes. Only the outermost pass is recorded: inner ones are part of it."""
 
     def __init__(self, capture: RunCapture) -> None:
         self._capture = capture
         self._open: list[_Open] = []
         self._done: list[PhaseRun] = []
         self._depth = 0
-        self._before: tuple[Look, float] | None = None
-        safe = harmless(capture, "what passes did")
-        self.phase_began = safe(self._phase_began)
-        self.phase_ended = safe(self._phase_ended)
-        self.pass_began = safe(self._pass_began)
-        self.pass_ended = safe(self._pass_ended)
+        self._before: tuple[Snapshot, float] | None = None
 
-    def _phase_began(self, phase: Phase, gm: GraphModule) -> None:
-        graph = held_name(self._open[0].gm, gm) if self._open else ""
-        look = Look(gm.graph)
-        self._open.append(_Open(phase, gm, graph, look, time.perf_counter(), len(look)))
+    def phase_began(self, phase: Phase, gm: GraphModule) -> None:
+        graph = name_within(self._open[0].gm, gm) if self._open else ""
+        snapshot = Snapshot(gm.graph)
+        self._open.append(_Open(phase, gm, graph, snapshot, time.perf_counter(), len(snapshot)))
 
-    def _phase_ended(self, phase: Phase, gm: GraphModule) -> None:
+    def phase_ended(self, phase: Phase, gm: GraphModule) -> None:
         open_phase = self._open.pop()
         seconds = time.perf_counter() - open_phase.began
-        after = Look(gm.graph)
+        after = Snapshot(gm.graph)
         self._outside(open_phase, after)
         self._done.append(
             PhaseRun(
@@ -87,54 +85,54 @@ class _Passes:
 
     def _part(self) -> Part:
         frame = tracing.current_frame()
-        return self._capture.frame(frame).part_in_hand if frame else ""
+        return self._capture.frame(frame).current_part if frame else ""
 
-    def _pass_began(self, applied: Pass) -> None:
+    def pass_began(self, applied: Pass) -> None:
         self._depth += 1
         if self._depth > 1:
             return
         if not self._open:
-            self._phase_began("other", applied.gm)
-        now, phase = Look(applied.gm.graph), self._open[-1]
+            self.phase_began("other", applied.gm)
+        now, phase = Snapshot(applied.gm.graph), self._open[-1]
         if applied.gm is phase.gm:
             self._outside(phase, now)
         self._before = now, time.perf_counter()
 
-    def _pass_ended(self, applied: Pass) -> None:
+    def pass_ended(self, applied: Pass) -> None:
         self._depth -= 1
         if self._depth or self._before is None or not self._open:
             return
         ended = time.perf_counter()
         (before, began), self._before, phase = self._before, None, self._open[-1]
-        after = Look(applied.gm.graph)
+        after = Snapshot(applied.gm.graph)
         phase.ran += 1
         if applied.gm is phase.gm:
-            phase.look = after
-        file, line = stages.place_of(applied.made_by)
-        told = PassRun(
+            phase.snapshot = after
+        file, line = stages.place_of(applied.function)
+        ran = PassRun(
             name=applied.name,
             number=phase.ran,
-            by=stages.name_of(applied.made_by),
+            by=stages.name_of(applied.function),
             file=file,
             line=line,
             own=bool(file) and not stages.is_torchs(file),
             seconds=ended - began,
         )
-        if (changed := _changed(told, before, after)) is not None:
+        if (changed := _changed(ran, before, after)) is not None:
             phase.passes.append(changed)
         if phase.phase == "other":
-            self._phase_ended("other", applied.gm)
+            self.phase_ended("other", applied.gm)
 
-    def _outside(self, phase: _Open, now: Look) -> None:
-        """What changed since the last look, though no pass that has a name ran."""
-        told = PassRun(name=BETWEEN, number=phase.ran + 1)
-        if (changed := _changed(told, phase.look, now)) is not None:
+    def _outside(self, phase: _Open, now: Snapshot) -> None:
+        """Record changes since the last snapshot that no named pass made."""
+        ran = PassRun(name=BETWEEN, number=phase.ran + 1)
+        if (changed := _changed(ran, phase.snapshot, now)) is not None:
             phase.passes.append(changed)
-        phase.look = now
+        phase.snapshot = now
 
 
-def _changed(told: PassRun, before: Look, after: Look) -> PassRun | None:
-    """The pass with all that it changed; None where that is nothing."""
+def _changed(ran: PassRun, before: Snapshot, after: Snapshot) -> PassRun | None:
+    """The pass with its changes; None where it changed nothing."""
     if before.is_same(after):
         return None
     old, new = before.names(), after.names()
@@ -146,9 +144,9 @@ def _changed(told: PassRun, before: Look, after: Look) -> PassRun | None:
     if not (came or went or moved or written):
         return None
     rows, dropped = _rows(pairs, set(written), before, after)
-    stands_for = _stands_for(written, came, before, after, told.name)
+    stands_for = _stands_for(written, came, before, after, ran.name)
     return replace(
-        told,
+        ran,
         nodes=(len(before), len(after)),
         came=came,
         went=went,
@@ -160,19 +158,19 @@ def _changed(told: PassRun, before: Look, after: Look) -> PassRun | None:
     )
 
 
-def _rows(pairs: Sequence[Pair], changed: set[str], old: Look, new: Look) -> tuple[tuple[DiffRow, ...], int]:
-    """What differs, with what stands around it; and how many rows beyond that were too many."""
+def _rows(pairs: Sequence[Pair], changed: set[str], old: Snapshot, new: Snapshot) -> tuple[tuple[DiffRow, ...], int]:
+    """The rows that differ and those around them, and the number of rows beyond the limit."""
     differ = [at for at, (left, right) in enumerate(pairs) if left != right or left in changed]
     shown = sorted({near for at in differ for near in range(max(at - _AROUND, 0), min(at + _AROUND + 1, len(pairs)))})
     rows: list[DiffRow] = []
     last = -1
-    for at in shown[:MOST_ROWS]:
+    for at in shown[:MAX_ROWS]:
         left, right = pairs[at]
         after = _line(new[right]) if right else ""
         before = after if left == right and left not in changed else _line(old[left]) if left else ""
         rows.append(DiffRow(left or right, before, after, at - last - 1))
         last = at
-    return tuple(rows), max(len(shown) - MOST_ROWS, 0)
+    return tuple(rows), max(len(shown) - MAX_ROWS, 0)
 
 
 def _line(facts: Facts) -> str:
@@ -183,16 +181,18 @@ def _line(facts: Facts) -> str:
         return f"{facts.name}{type_of} = placeholder"
     if facts.node.op == "output":
         return _cut(f"return {facts.args[0]!r}")
-    given = ", ".join([*map(repr, facts.args), *(f"{name} = {value!r}" for name, value in facts.kwargs.items())])
-    return _cut(f"{facts.name}{type_of} = {fx.target_name(facts.target)}({given})")
+    arguments = ", ".join([*map(repr, facts.args), *(f"{name} = {value!r}" for name, value in facts.kwargs.items())])
+    return _cut(f"{facts.name}{type_of} = {fx.target_name(facts.target)}({arguments})")
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= MOST_TEXT else f"{text[:MOST_TEXT]}…"
+    return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}…"
 
 
-def _stands_for(written: Iterable[str], came: Iterable[str], old: Look, new: Look, name: str) -> dict[str, list[str]]:
-    """Which nodes each that came stands in the place of: as those read it that stayed, or as torch noted it."""
+def _stands_for(
+    written: Iterable[str], came: Iterable[str], old: Snapshot, new: Snapshot, name: str
+) -> dict[str, list[str]]:
+    """The nodes that each new node replaces: torch noted it, or nodes that stayed read it in their place."""
     found: dict[str, list[str]] = {}
     for each in came:
         replaced = [gone for gone in fx.replaced_by(new[each].node, name) if gone in old and gone not in new]

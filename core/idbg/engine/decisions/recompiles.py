@@ -1,7 +1,7 @@
-"""Why did each compiled version of a frame not fit a call: which guard, what did it expect, and what was there?"""
+"""Record why each compiled version of a frame does not match a call: the guard, the expected and the actual value."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from types import BuiltinFunctionType, CodeType, FunctionType
 
 import torch
@@ -10,46 +10,49 @@ from msgspec.structs import replace
 from idbg.analysis.decisions.guard_text import GRAD_MODE, read_failed
 from idbg.engine.capture.run import RunCapture
 from idbg.engine.compat import tracing
-from idbg.engine.compat.guard_failures import GuardFailure, guard_failures_heard
-from idbg.engine.decisions.hearing import harmless
+from idbg.engine.compat.guards import GuardFailure, observe_guard_failures
 
-MOST_VERSIONS = 64  # of one frame whose failed guards are told; torch compiles one 8 times, if it is not asked for more
-_MOST_ITEMS = 8
-_MOST_CHARACTERS = 100
+MAX_VERSIONS = 64  # of one frame, whose failed guards are recorded; torch's default limit is 8 compiles
+_MAX_ITEMS = 8
+_MAX_CHARACTERS = 100
 
 
-@contextmanager
-def heard(capture: RunCapture) -> Iterator[None]:
-    """While it lasts, what each failed guard found is kept for the recompile that follows."""
+def record(capture: RunCapture) -> AbstractContextManager[None]:
+    """While it lasts, failed guards are stored for the event of the recompile that follows."""
 
     def failed(failure: GuardFailure) -> None:
         known = capture.failed_guards.setdefault(tracing.current_frame(), [])
-        if len(known) < MOST_VERSIONS:
+        if len(known) < MAX_VERSIONS:
             read = read_failed(failure.text)
             actual = read.failed.actual or _value(failure.value, read.ask)
             expected = read.failed.expected or ("off" if actual == "on" else "on" if actual == "off" else "")
             against = capture.named(failure.against)
             known.append(replace(read.failed, against=against, expected=expected, actual=actual))
 
-    with guard_failures_heard(harmless(capture, "the reasons of recompiles")(failed)):
-        yield
+    return observe_guard_failures(capture.feature("guard failures"), failed)
 
 
-def _value(value: Callable[[str], object], ask: str) -> str:
-    """What is there now, in words; "" where it cannot be known."""
-    if not ask:
+def _value(value: Callable[[str], object], source: str) -> str:
+    """The value now, as text; "" where it is unknown."""
+    if not source:
         return ""
-    if ask == GRAD_MODE:
+    if source == GRAD_MODE:
         return "on" if torch.is_grad_enabled() else "off"
     try:
-        found = value(ask)
-    except (LookupError, AttributeError, NameError, TypeError, ValueError) as error:  # there is none now: why, tells it
-        return f"{type(error).__name__}: {error}"[:_MOST_CHARACTERS]
-    return said(found)
+        found = value(source)
+    except (
+        LookupError,
+        AttributeError,
+        NameError,
+        TypeError,
+        ValueError,
+    ) as error:  # there is no value now: the error says why
+        return f"{type(error).__name__}: {error}"[:_MAX_CHARACTERS]
+    return described(found)
 
 
-def said(value: object) -> str:
-    """A value in few words. No code of the program's is called for it: an object of its own is told by its type."""
+def described(value: object) -> str:
+    """A value as a short text. It calls no code of the program's: an object of the program's is shown by its type."""
     if value is None or type(value) in (bool, int, float, complex):
         return repr(value)
     if type(value) in (str, bytes):
@@ -71,11 +74,11 @@ def said(value: object) -> str:
 
 def _items(value: object) -> str:
     assert isinstance(value, list | tuple | set | frozenset | dict)
-    items = [said(item) for _, item in zip(range(_MOST_ITEMS), value, strict=False)]
-    more = [f"… {len(value) - _MOST_ITEMS:,} more"] if len(value) > _MOST_ITEMS else []
+    items = [described(item) for _, item in zip(range(_MAX_ITEMS), value, strict=False)]
+    more = [f"… {len(value) - _MAX_ITEMS:,} more"] if len(value) > _MAX_ITEMS else []
     opened, closed = ("[", "]") if isinstance(value, list) else ("(", ")") if isinstance(value, tuple) else ("{", "}")
     return _shortened(opened + ", ".join(items + more) + closed)
 
 
 def _shortened(text: str) -> str:
-    return text if len(text) <= _MOST_CHARACTERS else text[: _MOST_CHARACTERS - 1] + "…"
+    return text if len(text) <= _MAX_CHARACTERS else text[: _MAX_CHARACTERS - 1] + "…"

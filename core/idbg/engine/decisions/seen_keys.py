@@ -1,7 +1,7 @@
-"""Which keys had the compiles that idbg watched before, in this process and in earlier ones?
+"""Remember the cache keys of earlier compiles, of this process and of others.
 
-A file of idbg's own cache, for the keys that are in Inductor's are hashes. It is read at the first miss and written at
-a run's end; what another process writes at the same moment may be lost: then a miss has no near key.
+They are in a file of idbg's own cache, as the keys in Inductor's are hashes. It is read at the first miss and written
+at a run's end; what another process writes at the same moment may be lost: then a miss has no near key.
 """
 
 import contextlib

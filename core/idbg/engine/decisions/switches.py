@@ -1,13 +1,13 @@
-"""Which of torch's settings do people flip while they debug, and what does torch itself say of each?
+"""List the settings of torch that are useful for debugging, with torch's own description of each.
 
-The names are our choice; types, defaults, choices and meanings are read from the torch that runs here. A name that this
-torch does not have is left out.
+The names are our choice; types, defaults, choices and descriptions come from the installed torch. A name that it lacks
+is left out.
 """
 
 from collections.abc import Iterator
 
-from idbg.engine.compat import inductor, settings
-from idbg.engine.compat.config_comments import argument_says, option_says, setting_says
+from idbg.engine.compat import settings
+from idbg.engine.compat.config_comments import argument_comment, option_comment, setting_comment
 from idbg.schema.decisions.switches import Switch
 
 OPTIONS: dict[str, str] = {
@@ -68,16 +68,16 @@ SETTINGS: dict[str, str] = {
 def switches() -> Iterator[Switch]:
     """Every one that this torch has, by group. Reads torch's source: some 0.1 s, once."""
     yield from _of_target()
-    known = inductor.options()
+    known = settings.options()
     for group, names in OPTIONS.items():
         for name in filter(known.__contains__, names.split()):
-            kind = inductor.option_type(name)
+            kind = settings.option_type(name)
             yield Switch(
                 name=name,
                 group=group,
                 type=settings.kind_in_words(kind),
-                default=settings.plain(inductor.default_of(name)),
-                meaning=option_says(name),
+                default=settings.plain(settings.option_default(name)),
+                meaning=option_comment(name),
                 choices=settings.choices_of(kind),
             )
     there = settings.names()
@@ -90,17 +90,17 @@ def switches() -> Iterator[Switch]:
                 group=group,
                 type=settings.kind_in_words(kind),
                 default=settings.plain(settings.default_of(name)),
-                meaning=setting_says(name),
+                meaning=setting_comment(name),
                 choices=settings.choices_of(kind),
             )
 
 
 def _of_target() -> Iterator[Switch]:
     """What torch.compile and its stance take, and the caches."""
-    yield _target("mode", "str", "", argument_says("mode"), ("", *settings.modes()))
-    yield _target("dynamic", "bool | None", None, argument_says("dynamic"), (None, True, False))
-    yield _target("stance", "str", "", argument_says("stance"), ("", *settings.stances()))
-    yield _target("dynamic_sources", "list", [], setting_says("compiler.dynamic_sources"))
+    yield _target("mode", "str", "", argument_comment("mode"), ("", *settings.modes()))
+    yield _target("dynamic", "bool | None", None, argument_comment("dynamic"), (None, True, False))
+    yield _target("stance", "str", "", argument_comment("stance"), ("", *settings.stances()))
+    yield _target("dynamic_sources", "list", [], setting_comment("compiler.dynamic_sources"))
     cold = (
         "Nothing is found in any cache of torch's or Triton's, on disk or in memory, and nothing is left there, "
         "but for C++'s precompiled headers, which torch keeps in one place for all."

@@ -1,1 +1,1 @@
-"""What went wrong in a run, and whose is it: the program's, torch's, or the backend's?"""
+"""Describe what went wrong in a run, and attribute it to the program, torch or the backend."""

@@ -1,7 +1,7 @@
-"""In which launch of a kernel was an exception raised, and what was that given?
+"""Find the launch of a kernel that raised an exception, and its arguments.
 
-A kernel that raises (an index out of bounds, an integer divided by zero, a device's error) does it at the line of the
-wrapper that launches it. A device tells of its errors late, at whatever is called next.
+A kernel that raises (an index out of bounds, an integer divided by zero, a device's error) does so at the wrapper's
+line that launches it. A device reports errors late, at a later call.
 """
 
 import traceback
@@ -10,21 +10,21 @@ from pathlib import Path
 from idbg.analysis.crashes import is_wrapper, launch_at
 from idbg.analysis.output_code import part_of
 from idbg.engine.capture.arguments import arguments
-from idbg.engine.compat import exceptions, gpu, wrappers
+from idbg.engine.compat import exceptions, gpu, kernels
 from idbg.engine.failures.owners import chain
 from idbg.schema.faults import CrashSite
 
 WAITS = ("wait_for_launch", "wait_for_op")
-"""The functions of ours that wait for the device (instrument/waiting.py): what they raise is not late."""
+"""Our functions that wait for the device (instrument/waiting.py): their errors are not late."""
 
 
 def crash_of(error: BaseException) -> CrashSite | None:
-    """The launch that raised it, with its arguments as they are; None of an exception that no launch raised, but for a
-    device's, which may be of any launch before.
+    """The launch that raised it, with its arguments; None if no launch did. A device's error may be of any earlier
+    launch.
     """
     links = chain(error)
     is_devices = any(map(gpu.is_device_error, links))
-    for link in reversed(links):  # what is put back after a device's error raises it again
+    for link in reversed(links):  # code that restores state after a device's error raises it again
         if (site := _launch_of(link, is_devices)) is not None:
             return site
     return CrashSite(cause=type(links[-1]).__name__, late=not any(map(_waited_for, links))) if is_devices else None
@@ -38,7 +38,7 @@ def _launch_of(error: BaseException, is_devices: bool) -> CrashSite | None:
         text = _text(file) if file.startswith(exceptions.generated_code()) else ""
         launch = launch_at(text, line) if is_wrapper(text) else None
         if launch is not None:
-            users_file, users_line = wrappers.users_line(file, line)
+            users_file, users_line = kernels.users_line(file, line)
             return CrashSite(
                 cause=type(error).__name__,
                 kernel=launch.kernel,

@@ -1,4 +1,4 @@
-"""What is the user told of an exception: its message, a hint, the line of the program, a traceback?"""
+"""Describe an exception for the user: its message, a hint, the line of the program, a traceback."""
 
 import errno
 import os
@@ -13,10 +13,12 @@ from idbg.analysis.crashes import with_site
 from idbg.config import places
 from idbg.engine.capture.fx import user_line
 from idbg.engine.capture.outcomes import EAGER_HINT
+from idbg.engine.capture.run import RunCapture
 from idbg.engine.compat import exceptions, fx, gpu
 from idbg.engine.failures.crashed import crash_of
-from idbg.engine.failures.owners import OURS, Owner, chain, home_of, is_own, own_frames, owner_of, told
+from idbg.engine.failures.owners import OURS, Owner, chain, home_of, is_own, own_frames, owner_of, type_and_message
 from idbg.format.limits import memory_limit
+from idbg.schema import events
 from idbg.schema.errors import ConstraintViolation, IdbgError, exception_text, spelled
 from idbg.schema.programs import Failure, LoweredNode, Program
 
@@ -32,7 +34,7 @@ _KEPT = 20_000  # characters of a traceback: enough for any that a person reads
 
 
 def failure_of(error: BaseException, program: Program, backend: str = "") -> Failure:
-    """The failure, of a run for `backend`, as a record. The traceback of a user's own has none of our frames."""
+    """The failure of a run with `backend`, as a record. The traceback of a user's exception has no frames of idbg."""
     return with_site(_failure_of(error, program, backend), crash_of(error))
 
 
@@ -72,7 +74,7 @@ def _failure_of(error: BaseException, program: Program, backend: str) -> Failure
 
 
 def _lowering(links: list[BaseException]) -> LoweredNode | None:
-    """The node of the lowering that raised one of these."""
+    """The node whose lowering raised one of these."""
     node = next((node for link in links if (node := exceptions.lowered_node(link)) is not None), None)
     if node is None or node.op != "call_function":
         return None
@@ -81,7 +83,7 @@ def _lowering(links: list[BaseException]) -> LoweredNode | None:
 
 
 def _refused_by_cache(error: BaseException) -> Failure | None:
-    """Inductor's cache cannot be written: nobody's code is at fault, and one sentence says what to do."""
+    """The failure if Inductor's cache cannot be written."""
     if not isinstance(error, OSError) or error.errno not in _REFUSALS or not isinstance(error.filename, str):
         return None
     cache = places.inductor_cache(os.environ).absolute()
@@ -96,15 +98,15 @@ def _refused_by_cache(error: BaseException) -> Failure | None:
 
 
 def _named(links: list[BaseException], owner: Owner) -> BaseException:
-    """The exception whose type says most: torch's own of those that torch wrapped it in."""
+    """The exception whose type is shown: the first of torch's own."""
     if owner.whose != "torch":
         return owner.error
     return next(filter(exceptions.is_torch_error, links), owner.error)
 
 
 def _in_traced_code(owner: Owner, links: list[BaseException]) -> Failure:
-    """What the program raised, or an op at a line of it, in code that Dynamo traced and Python did not run."""
-    kind, message = told(owner, links)
+    """The failure of an exception that the program, or an op of it, raises in traced code, which Python did not run."""
+    kind, message = type_and_message(owner, links)
     file, line = _place(owner.error, owner)
     frames = "".join(traceback.format_list([frame for frame in owner.place if not frame.filename.startswith(OURS)]))
     return Failure(
@@ -118,14 +120,14 @@ def _in_traced_code(owner: Owner, links: list[BaseException]) -> Failure:
     )
 
 
-def failure_of_frame(error: BaseException, program: Program, backend: str) -> Failure:
-    """Why a frame did not compile, where the program went on: what its own backend raised need not be mended."""
+def _failure_of_frame(error: BaseException, program: Program, backend: str) -> Failure:
+    """The failure of a frame where the program continued."""
     failure = failure_of(error, program, backend)
     return replace(failure, hint=EAGER_HINT) if failure.kind == "user" else failure
 
 
 def is_refusal(error: BaseException) -> bool:
-    """Whether strict mode stopped the compile, below whatever torch wrapped it in."""
+    """Whether strict mode stopped the compile."""
     return any(isinstance(link, ConstraintViolation) for link in chain(error))
 
 
@@ -161,7 +163,7 @@ def _syntax_error(error: SyntaxError, program: Program) -> Failure:
 
 
 def _line_of_null(file: Path) -> tuple[str, int]:
-    """The line of the first NUL byte in the file, of which Python tells no place; ("", 0) where it has none."""
+    """The line of the first NUL byte in the file, which Python reports without a line; ("", 0) without one."""
     try:
         data = file.read_bytes()
     except (OSError, ValueError):
@@ -171,15 +173,15 @@ def _line_of_null(file: Path) -> tuple[str, int]:
 
 
 def _traceback(error: BaseException) -> str:
-    told = traceback.TracebackException(type(error), error, _without_ours(error.__traceback__))
-    if told.stack and not told.stack[-1].filename.startswith(OURS):  # we only listened on the way
-        told.stack[:] = [frame for frame in told.stack if not frame.filename.startswith(OURS)]
-    text = "".join(told.format())
+    report = traceback.TracebackException(type(error), error, _without_ours(error.__traceback__))
+    if report.stack and not report.stack[-1].filename.startswith(OURS):  # idbg is only on the way
+        report.stack[:] = [frame for frame in report.stack if not frame.filename.startswith(OURS)]
+    text = "".join(report.format())
     return text if len(text) <= _KEPT else f"{text[: _KEPT // 2]}\n  ...\n{text[-_KEPT // 2 :]}"
 
 
 def _without_ours(trace: TracebackType | None) -> TracebackType | None:
-    """Skip the frames above the program: ours, and those of the machinery that runs it."""
+    """Skip the frames above the program."""
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
         if not file.startswith((OURS, "<frozen")):
@@ -189,10 +191,12 @@ def _without_ours(trace: TracebackType | None) -> TracebackType | None:
 
 
 def _place(error: BaseException, owner: Owner) -> tuple[str, int]:
-    """The user's line: the innermost frame in no library, of those that Dynamo traced, else of those that ran."""
+    """The user's line: the innermost frame outside of libraries, of the traced code, or else of the stack."""
     traced = [frame for frame in owner.place if is_own(frame.filename)]
-    fake = list(own_frames(owner.error)) if traced and owner.whose == "user" else []  # an op's fake of the program's
-    links = chain(error)  # what is put back after a device's error raises it again, from no line of the program's
+    fake = list(own_frames(owner.error)) if traced and owner.whose == "user" else []  # the program's fake of an op
+    links = chain(
+        error
+    )  # code that restores state after a device's error raises it again, without a line of the program
     of_device = links if any(map(gpu.is_device_error, links)) else []
     before = [frame for link in of_device for frame in own_frames(link)]
     for frames in (fake, traced, own_frames(owner.error), own_frames(error), owner.place, before):
@@ -200,3 +204,15 @@ def _place(error: BaseException, owner: Owner) -> tuple[str, int]:
         if users:
             return users[-1].filename, users[-1].lineno or 0
     return "", 0
+
+
+def report_frames(capture: RunCapture, error: BaseException | None, program: Program, backend: str) -> None:
+    """Emit the frames that failed while the program continued, or ended by another `error`; and those whose backward
+    never ran.
+    """
+    for frame, why in capture.outcomes.swallowed(chain(error) if error else ()):
+        failure = why if isinstance(why, Failure) else _failure_of_frame(why, program, backend)
+        capture.emit(events.FrameFailed(run=capture.run, frame=frame, failure=failure))
+    idle = tuple(name for name, frame in capture.frames.items() if frame.backward_ran is False)
+    if idle and error is None:
+        capture.emit(events.BackwardsIdle(run=capture.run, frames=idle))

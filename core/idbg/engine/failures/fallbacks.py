@@ -1,7 +1,7 @@
-"""Does a backend of others say, where nobody hears it, that it gave a graph back to eager or to Inductor?
+"""Find log messages of a backend that falls back to eager or to Inductor.
 
-OpenVINO catches whatever its compiler raises, logs that at a level that is off, and runs the graph natively: without
-this a comparison would hold eager against eager.
+OpenVINO catches the errors of its compiler, logs them at a level that is off, and runs the graph natively: a comparison
+would compare eager with eager.
 """
 
 import logging
@@ -13,23 +13,23 @@ from idbg.engine.failures.owners import home_of
 from idbg.schema.programs import Failure
 
 # "Falling back to native PyTorch execution"; "Failed in OpenVINO execution" is followed by Inductor's compile
-_SAYS = re.compile(r"\bfall(?:s|ing)?[ -]?back\b|^failed in openvino execution", re.IGNORECASE)
-_KEPT = 500  # characters of what it says
+_FALLS_BACK = re.compile(r"\bfall(?:s|ing)?[ -]?back\b|^failed in openvino execution", re.IGNORECASE)
+_MAX_TEXT = 500  # characters
 
 
-class _Ear(logging.Filter):
-    """Hears all that a logger is told, and passes on what it would have passed on without us."""
+class _AllRecords(logging.Filter):
+    """Reads all records of a logger, and passes on those of the level that it had before."""
 
-    def __init__(self, logger: logging.Logger, told: list[str]) -> None:
+    def __init__(self, logger: logging.Logger, found: list[str]) -> None:
         super().__init__()
-        self.logger, self.own, self.level, self.told = logger, logger.level, logger.getEffectiveLevel(), told
-        logger.filters.insert(0, self)  # before one that listens already: it passes nothing on
+        self.logger, self.own, self.level, self.found = logger, logger.level, logger.getEffectiveLevel(), found
+        logger.filters.insert(0, self)  # first: another one of ours may stop records
         logger.setLevel(logging.DEBUG)
 
     def filter(self, record: logging.LogRecord) -> bool:
         text = record.getMessage()
-        if _SAYS.search(text) and text not in self.told:
-            self.told.append(text)
+        if _FALLS_BACK.search(text) and text not in self.found:
+            self.found.append(text)
         return record.levelno >= self.level
 
     def end(self) -> None:
@@ -38,28 +38,28 @@ class _Ear(logging.Filter):
 
 
 @contextmanager
-def heard(backend: str) -> Iterator[list[str]]:
-    """What the backend's package says of graphs that it gave up, while this lasts. Nothing of torch's own and ours."""
-    told: list[str] = []
+def fallback_messages(backend: str) -> Iterator[list[str]]:
+    """While it lasts, collect the fallback messages of the backend's package, unless it is torch's or ours."""
+    found: list[str] = []
     package = home_of(backend).package
     loggers = [
         logger
         for name, logger in list(logging.root.manager.loggerDict.items())
         if package and isinstance(logger, logging.Logger) and f"{name}.".startswith(f"{package}.")
     ]
-    ears = [_Ear(logger, told) for logger in loggers]
+    filters = [_AllRecords(logger, found) for logger in loggers]
     try:
-        yield told
+        yield found
     finally:
-        for ear in ears:
-            ear.end()
+        for each in filters:
+            each.end()
 
 
 def failure(backend: str, text: str) -> Failure:
-    """What is told of a graph that the backend ran natively; `text` is what its package logged."""
+    """The failure of a graph that the backend ran natively; `text` is its package's message."""
     return Failure(
         kind="backend",
         type="Fallback",
-        message=f"{backend} compiled nothing of a graph, and ran it natively instead. It says: {text[:_KEPT]}",
+        message=f"{backend} compiled nothing of a graph, and ran it natively instead. It says: {text[:_MAX_TEXT]}",
         hint=f"give {backend} options and ops that it takes: what was run is not its work",
     )

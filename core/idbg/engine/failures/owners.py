@@ -1,7 +1,7 @@
-"""Whose is this exception: the program's, torch's, or that of the backend that was asked to compile? The stack decides.
+"""Attribute an exception to the program, to torch, or to the backend, by its stack.
 
-What is raised while torch compiles is torch's, but where a frame of the user's or of the backend's package lies below
-the compiler. What Dynamo meets as it runs an op on fake tensors is the program's if the op fails on real ones too.
+What is raised while torch compiles is torch's, unless a frame of the user's or of the backend's package lies below the
+compiler. An op that fails on fake tensors in Dynamo is the program's if it fails on real ones too.
 """
 
 import sys
@@ -24,7 +24,7 @@ LIBRARIES = ("site-packages", "dist-packages", sysconfig.get_path("stdlib"))
 
 _TORCH = str(Path(torch.__file__).parent)
 _SITES = ("/site-packages/", "/dist-packages/")
-# what torch itself compiles with: their frames are torch's
+# libraries of torch's compilers: their frames are torch's
 _OF_TORCH = {"torchgen", "functorch", "sympy", "mpmath", "triton", "networkx", "numpy", "jinja2", "filelock", "fsspec"}
 # frames that are on the stack only while something is compiled
 _COMPILERS = (
@@ -34,18 +34,17 @@ _COMPILERS = (
     f"{OURS}/engine/backends/base.py",
 )
 _OWN_BACKEND = f"{OURS}/engine/backends/program_backend.py"  # below it the program's own backend runs
-_INDEX = "out of bounds"  # what a kernel says of an index, which eager refuses as well
+_INDEX = "out of bounds"  # in a kernel's error of an index, which eager refuses too
 
 Whose = Literal["user", "torch", "backend"]
 
 
 @dataclass(frozen=True)
 class Owner:
-    """Whose it is; `error` is what to tell of it, and `place` where the program was, as Dynamo had it.
+    """The owner of an exception. `error` is the one to show, and `place` the program's stack in Dynamo.
 
-    `package` and `folders` are the backend's, empty where the program has it itself; `compiling`: it was raised while
-    something was compiled. `called_back`: by code of the user's own that the compiler calls (a lowering, a pass, a fake
-    kernel), and not by the program's.
+    `package` and `folders` are the backend's, empty for a backend of the program; `compiling`: it was raised during a
+    compile. `called_back`: by code of the user's that the compiler calls (a lowering, a pass, a fake kernel).
     """
 
     whose: Whose
@@ -59,7 +58,7 @@ class Owner:
 
 @dataclass(frozen=True)
 class BackendHome:
-    """Where a backend that is neither torch's nor ours has its code: its top package; `folders` end in a slash."""
+    """The top package of a backend that is neither torch's nor ours; `folders` end in a slash."""
 
     backend: str = ""
     folders: tuple[str, ...] = ()
@@ -67,7 +66,7 @@ class BackendHome:
 
 
 def home_of(backend: str) -> BackendHome:
-    """Whose frames are the backend's own; an empty BackendHome for torch's backends and ours."""
+    """The package of a backend; an empty BackendHome for torch's backends and ours."""
     if backend in plugins.names(GROUP):
         module = getattr(plugins.load(GROUP).values.get(backend), "__module__", "")
     elif backend in dynamo.backend_names():
@@ -82,7 +81,7 @@ def home_of(backend: str) -> BackendHome:
 
 
 def chain(error: BaseException) -> list[BaseException]:
-    """The exception, and those that it was raised from, outermost first."""
+    """The exception and its causes, outermost first."""
     links = [error]
     while (inner := _inner(links[-1])) is not None and not any(inner is link for link in links):
         links.append(inner)
@@ -90,12 +89,12 @@ def chain(error: BaseException) -> list[BaseException]:
 
 
 def _inner(error: BaseException) -> BaseException | None:
-    """What it was raised from; an exception may have a truth value, and an equality, of its own."""
+    """Its cause. `is None`: an exception may define a truth value and an equality."""
     return error.__cause__ if error.__cause__ is not None else error.__context__
 
 
 def owner_of(error: BaseException, home: BackendHome) -> Owner:
-    """Whose the exception is."""
+    """The owner of the exception."""
     links = chain(error)
     stack = [frame for link in links for frame in traceback.extract_tb(link.__traceback__)]
     compiling = [number for number, frame in enumerate(stack) if frame.filename.startswith(_COMPILERS)]
@@ -131,7 +130,7 @@ def _owner(
 def _room(
     file: str, home: BackendHome
 ) -> tuple[Literal["user", "torch", "backend", "library", "generated", "none"], str]:
-    """Whose a source file is, and its package's name."""
+    """The owner of a source file, and its package's name."""
     if file.startswith(home.folders):
         return "backend", Path(home.folders[0]).name
     if file.startswith(("<", OURS)):
@@ -147,8 +146,8 @@ def _room(
     return ("generated" if file.startswith(exceptions.generated_code()) else "user"), ""
 
 
-def told(owner: Owner, links: Sequence[BaseException]) -> tuple[str, str]:
-    """Type and message of the exception: of the program's own, where torch has a stand-in for it."""
+def type_and_message(owner: Owner, links: Sequence[BaseException]) -> tuple[str, str]:
+    """Type and message of the exception; of the program's, where torch replaces it by another."""
     if exceptions.is_raised_in_traced_code(owner.error):
         for link in filter(exceptions.is_unhandled, links):
             if (raised := exceptions.raised_in_traced_code(exception_text(link))) is not None:
@@ -158,7 +157,7 @@ def told(owner: Owner, links: Sequence[BaseException]) -> tuple[str, str]:
 
 
 def _of_traced_code(links: Sequence[BaseException]) -> Owner | None:
-    """Of an exception that Dynamo met in the code that it traced; None if it met none."""
+    """The owner of an exception of traced code; None for another one."""
     place = next(filter(None, map(exceptions.traced_stack, links)), ())
     for link in links:
         if (call := exceptions.traced_call(link)) is not None:
@@ -178,8 +177,8 @@ def _has_users_frame(error: BaseException) -> bool:
 
 
 def _fails_eagerly(call: exceptions.TracedCall, error: BaseException) -> bool:
-    """Whether the op that failed on fake tensors fails on real ones. Where that cannot be tried: whether what it
-    raised is what a wrong argument gives.
+    """Whether the op that failed on fake tensors fails on real ones. If that cannot be tried: whether the exception is
+    one of a wrong argument.
     """
     try:
         real = exceptions.made_real(call)
@@ -190,7 +189,7 @@ def _fails_eagerly(call: exceptions.TracedCall, error: BaseException) -> bool:
         return isinstance(error, wrong_argument) and not isinstance(error, NotImplementedError)
     try:
         real()
-    except Exception:  # broad on purpose: any op may be called here, and whatever it raises is the answer
+    except Exception:  # broad on purpose: any op may be called here, and any error is the answer
         return True
     return False
 

@@ -1,1 +1,1 @@
-"""How is a wrapper of Inductor's read, and how does it run with calls of ours between its statements?"""
+"""Read the wrapper code that Inductor generates, and run it with added calls between its statements."""

@@ -1,7 +1,7 @@
-"""What is each kernel given as it is launched first, written where it outlives this process?
+"""Write the arguments of each kernel's first launch to a file that outlives this process.
 
-A signal leaves no time to look: what a launch is given is written before it is made. From its second call on a wrapper
-runs its own code again, which costs nothing.
+A signal leaves no time to read them, so they are written before the launch. From its second call on a wrapper runs its
+own code again, without cost.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from torch import Tensor
 from idbg.analysis.crashes import is_wrapper
 from idbg.analysis.output_code import part_of, read_output_code
 from idbg.engine.capture.arguments import argument
-from idbg.engine.compat import wrappers
+from idbg.engine.compat import kernels
 from idbg.engine.compat.comparing import WrapperModule
 from idbg.engine.instrument.wrapper_code import Instrumented
 from idbg.engine.instrument.wrapper_lines import announced
@@ -52,37 +52,37 @@ class _FirstCall:
         self.code.start({_BEFORE: self.before})
 
     def before(self, number: int, *values: object) -> None:
-        """Write what the launch of this number is given, the first time."""
+        """Write the arguments of the launch with this number, the first time."""
         site, self.sites[number] = self.sites[number], None
         if site is None:
             self.code.rest()
             return
-        given = zip(self.names[number], values, strict=True)
-        seen = {name: argument(name, value) for name, value in given if isinstance(value, Tensor)}
-        file, line = wrappers.users_line(site.wrapper, site.wrapper_line)
-        told = replace(site, arguments=tuple(seen.values()), file=file, line=line)
-        with contextlib.suppress(OSError):  # the program closed it, with others that are not its own
-            os.write(self.fd, msgspec.json.encode(told) + b"\n")
+        named = zip(self.names[number], values, strict=True)
+        seen = {name: argument(name, value) for name, value in named if isinstance(value, Tensor)}
+        file, line = kernels.users_line(site.wrapper, site.wrapper_line)
+        written = replace(site, arguments=tuple(seen.values()), file=file, line=line)
+        with contextlib.suppress(OSError):  # the program closed it
+            os.write(self.fd, msgspec.json.encode(written) + b"\n")
 
 
 @contextmanager
 def first_launches(path: Path) -> Iterator[None]:
-    """While it lasts, what each launch of each wrapper that is loaded is given the first time goes to this file, a line
-    of JSON each, before it is made.
+    """While it lasts, the arguments of each first launch of each loaded wrapper are written to this file, a line of
+    JSON each, before the launch.
     """
     calls: list[_FirstCall] = []
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
 
-    def heard(module: ModuleType) -> None:
+    def loaded(module: ModuleType) -> None:
         text = _text(module)
         if is_wrapper(text) and callable(getattr(module, "call", None)):
             try:
                 calls.append(_FirstCall(cast("WrapperModule", module), text, fd))
-            except ValueError:  # written in another way than we know: it runs as it is
+            except ValueError:  # of an unknown form: it runs unchanged
                 return
 
     try:
-        with wrappers.loaded(heard):
+        with kernels.observe_loads(loaded):
             yield
     finally:
         for call in calls:

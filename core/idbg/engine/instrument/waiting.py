@@ -1,6 +1,6 @@
-"""Which launch made the device fail? Where each is waited for, the one that raises.
+"""Find the launch that makes a device fail, by waiting for each launch.
 
-A device runs behind the program, and tells of an error at some later call.
+A device runs asynchronously, and reports an error at a later call.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from idbg.analysis.crashes import is_wrapper
 from idbg.analysis.output_code import part_of, read_output_code
-from idbg.engine.compat import gpu, wrappers
+from idbg.engine.compat import gpu, kernels
 from idbg.engine.compat.comparing import WrapperModule
 from idbg.engine.instrument.wrapper_code import Instrumented
 from idbg.engine.instrument.wrapper_lines import announced
@@ -26,18 +26,18 @@ def launches_waited_for() -> Iterator[None]:
     """While it lasts, the device is waited for after each launch of each wrapper that is loaded."""
     changed: list[Instrumented] = []
 
-    def heard(module: ModuleType) -> None:
+    def loaded(module: ModuleType) -> None:
         text = Path(module.__file__ or "").read_text(errors="replace")
         if is_wrapper(text) and callable(getattr(module, "call", None)):
             try:
                 code, _ = announced(read_output_code(text, frame="", part=part_of(text)), _WAIT, after=True)
-            except ValueError:  # written in another way than we know: it runs as it is
+            except ValueError:  # of an unknown form: it runs unchanged
                 return
             changed.append(Instrumented(cast("WrapperModule", module), code, _WAIT))
             changed[-1].start({_WAIT: wait_for_launch})
 
     try:
-        with gpu.each_waited_for(), wrappers.loaded(heard), _OpsWaited():  # type: ignore[no-untyped-call]
+        with gpu.each_waited_for(), kernels.observe_loads(loaded), _OpsWaited():  # type: ignore[no-untyped-call]
             yield
     finally:
         for each in changed:
@@ -46,7 +46,7 @@ def launches_waited_for() -> Iterator[None]:
 
 @contextmanager
 def ops_waited_for() -> Iterator[None]:
-    """While it lasts, the device is waited for after each op that is run by itself, as in eager."""
+    """While it lasts, the device is waited for after each single op, as in eager."""
     with gpu.each_waited_for(), _OpsWaited():  # type: ignore[no-untyped-call]
         yield
 
@@ -57,18 +57,18 @@ def wait_for_launch(_: int) -> None:
 
 
 def wait_for_op() -> None:
-    """The same of an op that was run by itself."""
+    """The same after a single op."""
     gpu.wait()
 
 
 class _OpsWaited(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Waits for the device after each op that reaches it: those of eager, and those outside of graphs."""
+    """Waits for the device after each op in eager."""
 
     supports_higher_order_operators = True  # as which compiled code is called where a mode is in force
 
     @classmethod
     def ignore_compile_internals(cls) -> bool:
-        """Else Dynamo skips every frame, and nothing is compiled."""
+        """Otherwise Dynamo skips every frame."""
         return True
 
     def __torch_dispatch__(

@@ -1,6 +1,6 @@
-"""Which code does Inductor's wrapper run: its own, or the same with calls of ours in it?
+"""Replace the bytecode of Inductor's wrapper functions by code with added calls, for a while.
 
-Its functions stay the objects that Inductor and torch hold: only their bytecode is another one for a while.
+The functions stay the objects that Inductor and torch hold.
 """
 
 import ast
@@ -16,7 +16,7 @@ from idbg.engine.compat import comparing, tracing
 from idbg.schema.code import OutputCode
 
 Hooks = Mapping[str, Callable[..., object]]
-"""What the changed code calls, by the names that it calls them by."""
+"""The functions that the changed code calls, by name."""
 
 
 def output_code(graph: comparing.InductorGraph) -> OutputCode:
@@ -29,7 +29,7 @@ def output_code(graph: comparing.InductorGraph) -> OutputCode:
 
 @dataclass(frozen=True)
 class _Function:
-    """A function of the wrapper with its own bytecode, and with that which calls hooks."""
+    """A function of the wrapper with its own bytecode, and the one that calls hooks."""
 
     function: FunctionType
     own: CodeType
@@ -37,7 +37,7 @@ class _Function:
 
 
 class Instrumented:
-    """A wrapper that has been given other code, which runs from `start` to `stop`."""
+    """A wrapper with other code, which runs from `start` to `stop`."""
 
     def __init__(self, module: comparing.WrapperModule, changed: ast.Module, *hooks: str) -> None:
         """`changed` holds functions of the wrapper by their names, their lines numbered as they were: those that call
@@ -58,18 +58,18 @@ class Instrumented:
         return _Function(function, function.__code__, changed)
 
     def start(self, hooks: Hooks) -> None:
-        """Run the changed code, with these for what it calls."""
+        """Run the changed code, with these hooks."""
         self._namespace.update(hooks)
         for each in self._functions:
             each.function.__code__ = each.changed
 
     def rest(self) -> None:
-        """Run the wrapper's own code from the next call on: one that goes on still finds the hooks until `stop`."""
+        """Run the wrapper's own code from the next call on. A running call still finds the hooks until `stop`."""
         for each in self._functions:
             each.function.__code__ = each.own
 
     def stop(self) -> None:
-        """Run the wrapper's own code again; nothing of ours is left in its module."""
+        """Run the wrapper's own code again, and remove the hooks from its module."""
         self.rest()
         for name in self._hooks:
             self._namespace.pop(name, None)

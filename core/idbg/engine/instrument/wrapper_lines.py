@@ -1,8 +1,8 @@
-"""Where does Inductor's wrapper launch kernels, and after which line does each of its buffers hold its value?
+"""Find the launches in Inductor's wrapper, and the line after which each buffer has its value.
 
-The wrapper is one Python function, `call`. A buffer is allocated (`buf0 = empty_strided_cpu(...)`), or takes over the
-memory of another (`buf5 = buf4; del buf4  # reuse`), or is a part of another (`# alias`), and the first launch that
-takes it writes it. Extern calls return theirs (`buf2 = extern_kernels.convolution(...)`, `buf7 = buf6[0]`).
+The wrapper is one Python function, `call`. A buffer is allocated (`buf0 = empty_strided_cpu(...)`), reuses the memory
+of another (`buf5 = buf4; del buf4 # reuse`), or is a part of another (`# alias`), and the first launch that gets it
+writes it. Extern calls return theirs (`buf2 = extern_kernels.convolution(...)`, `buf7 = buf6[0]`).
 """
 
 import ast
@@ -14,7 +14,7 @@ from typing import Protocol, cast
 from idbg.schema.code import KernelCall, OutputCode
 
 ENTER, AFTER = "__idbg_enter__", "__idbg_after__"  # what the instrumented code calls
-BEFORE, LEAVE = "__idbg_before__", "__idbg_leave__"  # and where it is asked for more, before launches and the return
+BEFORE, LEAVE = "__idbg_before__", "__idbg_leave__"  # and on request, before launches and the return
 RETURNED = "__idbg_returned__"  # with all that `call` is about to return
 AROUND = "__idbg_around__"  # what `routed` code calls
 
@@ -28,9 +28,9 @@ class Launch:
     """One launch: its kernel, Inductor's debug handle ("" if it has none), its 1-based line, the post-grad nodes that
     it computes, and the buffers that it reads.
 
-    `text` is the call as Python, `names` are those of the wrapper's own that stand in it: BEFORE is called with them.
-    `present`: for each that it takes, the name that its memory has there. `fresh` are the names that had no value yet,
-    `assigned` those that its result is given.
+    `text` is the call as Python, `names` are the wrapper's local names in it, the arguments of BEFORE. `present`: for
+    each buffer that it reads, the name of its memory there. `fresh`: names without a value yet, `assigned`: those of
+    its result.
     """
 
     name: str
@@ -55,9 +55,9 @@ class Point:
 
 @dataclass
 class Wrapper:
-    """`writes`: buffer -> the points at which it is written, in order: it holds its value after the last. `bases`:
-    name -> the one whose memory it is in. `returned`: the buffers in its return. `members`: name -> the part of a
-    launch's result that it is, as Python.
+    """`writes`: buffer -> the points at which it is written, in order: it has its value after the last. `bases`: name
+    -> the name whose memory it uses. `returned`: the buffers in its return. `members`: name -> its part of a launch's
+    result, as Python.
     """
 
     function: ast.FunctionDef
@@ -116,7 +116,7 @@ def routed(code: OutputCode, first: int = 0) -> tuple[ast.Module, list[Launch]]:
 
 @dataclass(frozen=True)
 class Announced:
-    """A launch, and its arguments as the wrapper writes them, those by keyword last."""
+    """A launch, and its arguments as in the wrapper, keyword arguments last."""
 
     launch: Launch
     arguments: tuple[str, ...]
@@ -137,12 +137,12 @@ def announced(code: OutputCode, hook: str, *, after: bool = False) -> tuple[ast.
 
 
 class _Announcer(ast.NodeTransformer):
-    """Puts a call of the hook beside each launch; a function that stands in another one is met twice."""
+    """Adds a call of the hook beside each launch; a function inside of another one is visited twice."""
 
     def __init__(self, listed: Mapping[int, tuple[str, KernelCall]], hook: str, after: bool) -> None:
         self.listed, self.hook, self.after = listed, hook, after
         self.launches: list[Announced] = []
-        self.met: set[ast.stmt] = set()
+        self.visited: set[ast.stmt] = set()
 
     def visit_Assign(self, statement: ast.Assign) -> ast.stmt | list[ast.stmt]:
         return self.announced(statement)
@@ -153,10 +153,10 @@ class _Announcer(ast.NodeTransformer):
     def announced(self, statement: ast.Assign | ast.Expr) -> ast.stmt | list[ast.stmt]:
         value = statement.value
         launch = _launch(cast("_CallStatement", statement), self.listed) if isinstance(value, ast.Call) else None
-        if launch is None or statement in self.met:
+        if launch is None or statement in self.visited:
             return statement
         assert isinstance(value, ast.Call)
-        self.met.add(statement)
+        self.visited.add(statement)
         given = [*value.args, *(keyword.value for keyword in value.keywords)]
         number = ast.Constant(len(self.launches))
         self.launches.append(Announced(launch, tuple(map(ast.unparse, given))))
@@ -166,7 +166,7 @@ class _Announcer(ast.NodeTransformer):
 
 
 class _CallStatement(Protocol):
-    """A statement that is a call, or names what one returns."""
+    """A statement that is a call, or assigns its result."""
 
     lineno: int
     end_lineno: int | None
@@ -190,9 +190,8 @@ def _launch(statement: _CallStatement, listed: Mapping[int, tuple[str, KernelCal
 
 
 class _Reader:
-    """Goes through the statements in order. `fresh`: names that have memory and no value yet; `base`: whose memory a
-    name has; `wholes`: names that are written through names of their parts; `tuples`: the launch that returned what
-    this name holds.
+    """Reads the statements in order. `fresh`: names with memory and without a value; `base`: the name whose memory a
+    name uses; `wholes`: names that are written through their parts; `tuples`: the launch that returned a name's value.
     """
 
     def __init__(
@@ -330,12 +329,12 @@ class _Reader:
 
 
 def _listed(code: OutputCode) -> dict[int, tuple[str, KernelCall]]:
-    """Line -> the kernel's name and the call, of the calls that Inductor comments."""
+    """Line -> the kernel's name and the call, for calls with Inductor's comment."""
     return {call.line: (kernel.name, call) for kernel in code.kernels for call in kernel.calls}
 
 
 def _own_names(function: ast.FunctionDef) -> frozenset[str]:
-    """The names that the function binds itself: its arguments and what it assigns."""
+    """The function's local names."""
     bound = (node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
     return frozenset((*bound, *(argument.arg for argument in function.args.args)))
 

@@ -156,7 +156,7 @@ class CapturedCompile:
         with (
             tracing.observed(),
             stages_captured(self.capture),
-            comparing.modules_loaded(self._loaded, self.observation.unread),
+            comparing.observe_graphs(self._loaded, self.observation.unread),
         ):
             try:
                 yield

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch.fx import Node as FxNode
 
-from idbg.engine.capture.run import HeldGraph, RunCapture
+from idbg.engine.capture.run import RunCapture, SavedGraph
 from idbg.engine.compat import repros
 from idbg.engine.minify.candidate import Candidate
 from idbg.engine.repro.draft import Draft, Heading, Raises
@@ -34,9 +34,9 @@ class CandidateBuilder:
     keep_data: bool = True
 
     @cached_property
-    def held(self) -> HeldGraph | None:
+    def held(self) -> SavedGraph | None:
         """The graph's module and inputs, where they are known."""
-        return self.capture.held.get(self.graph.id)
+        return self.capture.saved_graphs.get(self.graph.id)
 
     @cached_property
     def flow(self) -> Flow:

@@ -251,7 +251,7 @@ def _dynamo_graphs(capture: RunCapture, first: str = "") -> Iterator[Graph]:
     """Dynamo's graphs, that of the frame `first` before the others."""
     for frame in sorted(capture.frames, key=lambda name: name != first):
         graph = capture.frames[frame].graphs.get(GraphId(frame, "dynamo"))
-        if graph is not None and graph.id in capture.held:
+        if graph is not None and graph.id in capture.saved_graphs:
             yield graph
 
 

@@ -6,7 +6,7 @@ from types import NoneType, UnionType
 from typing import Literal, Union, cast, get_args, get_origin
 
 from idbg.config.options import INDUCTOR
-from idbg.engine.compat import inductor, settings
+from idbg.engine.compat import settings
 from idbg.schema.errors import BadInput
 from idbg.schema.programs import OptionValue
 
@@ -19,12 +19,12 @@ def checked(options: Mapping[str, OptionValue]) -> dict[str, OptionValue]:
 
 
 def _checked(name: str, value: OptionValue) -> OptionValue:
-    known = inductor.options()
+    known = settings.options()
     if name not in known:
         near = get_close_matches(name, known, n=1)
         hint = f"did you mean {near[0]}?" if near else "torch._inductor.list_options() names them all"
         raise BadInput(f"Inductor has no option {name!r}", hint=hint)
-    kind = inductor.option_type(name)
+    kind = settings.option_type(name)
     fitted = _fitted(value, kind)
     if fitted is _NO:
         raise BadInput(f"Inductor's option {name} cannot be {value!r}", hint=f"it is {_words(kind)}")
@@ -51,7 +51,7 @@ def _checked_setting(name: str, value: OptionValue, known: set[str]) -> OptionVa
 
 def _nearest_setting(name: str, known: set[str]) -> str:
     word, _, own = name.partition(".")
-    if word == INDUCTOR or (own or name) in inductor.options():
+    if word == INDUCTOR or (own or name) in settings.options():
         option = own if word == INDUCTOR and own else name
         return f"Inductor's are options: --option {option}=VALUE"
     bare = {each.partition(".")[2]: each for each in sorted(known, reverse=True)}

@@ -14,7 +14,7 @@ from idbg.accelerators import adapter as adapters
 from idbg.config.options import INDUCTOR, family
 from idbg.engine import backends
 from idbg.engine.capture.run import current
-from idbg.engine.compat import dynamo, inductor
+from idbg.engine.compat import dynamo, settings
 from idbg.engine.compat.lowering import Compiled
 from idbg.engine.program.in_force import Again
 from idbg.schema import events
@@ -147,16 +147,16 @@ def _holding(
     """Of what the program gave to its torch.compile, what holds for the target."""
     if family(target.backend) != INDUCTOR and target.backend not in plugins.names(adapters.GROUP):
         return given if backend == target.backend else {}
-    known = inductor.options()
+    known = settings.options()
     mode = None if target.mode else mode
-    asked = {name.replace("-", "_"): value for name, value in (inductor.mode_options(mode, dynamic) | given).items()}
+    asked = {name.replace("-", "_"): value for name, value in (settings.mode_options(mode, dynamic) | given).items()}
     return {name: value for name, value in asked.items() if name in known}
 
 
 def _of_target(target: Target, dynamic: bool | None) -> dict[str, object]:
     """The options of the target: those of its mode, and its own."""
     mode = target.mode if family(target.backend) == INDUCTOR else None
-    return inductor.mode_options(mode or None, dynamic) | target.options
+    return settings.mode_options(mode or None, dynamic) | target.options
 
 
 def _announced(compiled: Compiled, model: Compiled, own: Mapping[str, object], before_first: BeforeFirst) -> Compiled:

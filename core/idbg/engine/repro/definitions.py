@@ -74,7 +74,7 @@ def definitions_of(capture: RunCapture, graph: Graph, compiling: Compiling, back
 
     Raises ValueError which names what cannot be carried, and why.
     """
-    held = capture.held.get(graph.id)
+    held = capture.saved_graphs.get(graph.id)
     calls = needed_by(held.gm) if held is not None else Needed()
     objects: list[object] = [value for value in compiling.options.values() if callable(value)]
     own = compiling.arguments.get("backend", backend)
@@ -116,7 +116,12 @@ def files_of(capture: RunCapture) -> list[str]:
     """The files of the program, as far as the graphs that were traced here and this process's modules tell. What a
     cache gave back was printed by another process: its files may be gone, or another copy of the program.
     """
-    traced = (graph for frame in capture.frames.values() for graph in frame.graphs.values() if graph.id in capture.held)
+    traced = (
+        graph
+        for frame in capture.frames.values()
+        for graph in frame.graphs.values()
+        if graph.id in capture.saved_graphs
+    )
     nodes = {node.file for graph in traced for node in graph.nodes if node.file}
     modules = {str(getattr(module, "__file__", None)) for module in list(sys.modules.values())}
     return sorted(

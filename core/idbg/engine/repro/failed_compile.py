@@ -12,7 +12,7 @@ from idbg import __version__
 from idbg.accelerators.parse import parse, unparse
 from idbg.engine.capture.run import Compiling, RunCapture
 from idbg.engine.compat import dynamo, exceptions
-from idbg.engine.failures.owners import Owner, chain, home_of, owner_of, told
+from idbg.engine.failures.owners import Owner, chain, home_of, owner_of, type_and_message
 from idbg.engine.repro.definitions import named, options_as_python
 from idbg.schema.graphs import Graph, GraphId
 from idbg.schema.programs import Target
@@ -62,7 +62,7 @@ def failed_compile(capture: RunCapture, error: BaseException | None, target: Tar
 def _refuse_users_own(error: BaseException, target: Target) -> Owner:
     owner = owner_of(error, home_of(target.backend))
     if owner.whose == "user" and not owner.called_back:
-        words = ": ".join(told(owner, chain(error)))
+        words = ": ".join(type_and_message(owner, chain(error)))
         raise ValueError(f"the program itself raised it ({words}): nothing smaller than the program shows it")
     return owner
 
@@ -76,7 +76,7 @@ def _is_of(error: BaseException, whole: BaseException) -> bool:
 def _dynamo(capture: RunCapture, frame: str) -> Graph:
     captured = capture.frames.get(frame)
     graph = captured.graphs.get(GraphId(frame, "dynamo")) if captured else None
-    if graph is None or graph.id not in capture.held:
+    if graph is None or graph.id not in capture.saved_graphs:
         raise NoGraph("the compile failed before Dynamo had a graph: the program itself shows it")
     return graph
 

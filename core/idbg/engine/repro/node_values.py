@@ -6,7 +6,7 @@ import torch
 from torch.fx import GraphModule, Interpreter
 from torch.fx import Node as FxNode
 
-from idbg.engine.capture.run import HeldGraph
+from idbg.engine.capture.run import SavedGraph
 from idbg.engine.compat import fx
 
 _KEPT_BYTES = 512 << 20  # of values that are held for the next candidate
@@ -17,7 +17,7 @@ class Recorder:
     has another there than at its birth. Weights are not copied. `given` are those that are not computed.
     """
 
-    def __init__(self, held: HeldGraph, weights: Iterable[str]) -> None:
+    def __init__(self, held: SavedGraph, weights: Iterable[str]) -> None:
         self._held = held
         self._weights = set(weights)
         self._place = {node.name: at for at, node in enumerate(held.gm.graph.nodes)}

@@ -50,7 +50,7 @@ def values(capture: RunCapture, graph: Graph, wanted: Mapping[str, str], recorde
 
 def recorder_of(capture: RunCapture, graph: Graph) -> Recorder | None:
     """What computes a graph's values again; None where those that it was called with are not known."""
-    held = capture.held.get(graph.id)
+    held = capture.saved_graphs.get(graph.id)
     if held is None or not held.inputs:
         return None
     return Recorder(held, {node.name for node in graph.nodes if node.role == "weight"})
@@ -74,7 +74,7 @@ def sizes_of(capture: RunCapture, graph: Graph) -> dict[str, Sym]:
     """The inputs of a graph that are sizes, as those of its tensors have them."""
     # a post-grad graph has the arguments of the graph that it was, and a joint graph those of its forward
     lowered = graph.id.part or ("forward" if graph.id.stage == "joint" else graph.id.stage)
-    held = capture.held.get(GraphId(graph.id.frame, cast("Stage", lowered)))
+    held = capture.saved_graphs.get(GraphId(graph.id.frame, cast("Stage", lowered)))
     known = {
         dim.expr: dim
         for node in graph.nodes
@@ -193,7 +193,7 @@ def requires_grad(node: FxNode) -> bool:
 
 def trained(capture: RunCapture, graph: GraphId) -> set[str]:
     """Arguments that gradients are wanted of: with them, a repro compiles the backward too."""
-    held = capture.held[graph]
+    held = capture.saved_graphs[graph]
     names = [node.name for node in held.gm.graph.nodes if node.op == "placeholder"]
     pairs = zip(names, held.inputs, strict=False) if held.grad_enabled else ()
     return {name for name, value in pairs if isinstance(value, torch.Tensor) and value.requires_grad}

@@ -54,7 +54,7 @@ def written_violation(capture: RunCapture, violation: Violation, rules: str) -> 
     graph = graph_of_node(capture, violation.node)
     node = graph.by_name[violation.node.name]
     rule = next(rule for rule in parse(rules).rules if rule.name == violation.rule)
-    held = capture.held.get(graph.id)
+    held = capture.saved_graphs.get(graph.id)
     cut = SubgraphExtractor(graph, held.gm if held else None, sizes_of(capture, graph)).cut(node, rule)
     wanted = {each.name: cut.readers.get(each.name, "") for each in cut.inputs}
     known = values(capture, graph, wanted, recorder_of(capture, graph))

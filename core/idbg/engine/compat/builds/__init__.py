@@ -1,1 +1,1 @@
-"""How do the compilers that torch starts write, so that what is killed half-way is never met by another?"""
+"""Make the compilers that torch starts write files in one step: a killed one leaves no torn file."""

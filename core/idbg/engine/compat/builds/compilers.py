@@ -1,8 +1,7 @@
-"""How do the compilers that torch starts write, so that what is killed half-way is never met by another?
+"""Make the compilers that torch starts write files in one step.
 
-Torch lets g++ write under the final name in the user's cache, and takes whatever has that name for whole ever after.
-Here each compiler writes into a folder of this process's own, and what is whole is moved to its place in one step.
-`scratch.begin` has this put into torch's modules.
+Torch lets g++ write under the final name in the user's cache, and never checks a file of that name again. Here each
+compiler writes into a folder of this process, and a complete file is moved to its place. `scratch.begin` installs this.
 """
 
 import os
@@ -24,8 +23,8 @@ from torch.utils._filelock import FileLock
 from idbg.engine.compat.builds.scratch import move, private
 from idbg.engine.compat.builds.torn import is_torn
 
-DRAIN_SECONDS = 1.0  # for what a killed compiler's children still say
-# What g++ says of a precompiled header that was not written to its end
+DRAIN_SECONDS = 1.0  # for output of a killed compiler's children
+# In g++'s errors about a precompiled header that is incomplete
 _BAD_HEADER = (b"precompiled header", b"PCH file", b".gch")
 _Done = subprocess.CompletedProcess[object]
 
@@ -35,14 +34,11 @@ _CheckBuild = Callable[[cpu_vec_isa.VecISA, str], bool]
 
 
 def install() -> None:
-    """Compilers of this process write privately from here on."""
+    """From now on compilers of this process write privately."""
     cpp_builder.__dict__["subprocess"] = _Compilers("subprocess")
     codecache.__dict__["subprocess"] = _Compilers("subprocess")
     codecache.__dict__["_worker_compile_cpp"] = _over_whole_files(codecache._worker_compile_cpp)
     cpu_vec_isa.VecISA.check_build = _checked_whole(cpu_vec_isa.VecISA.check_build)  # type: ignore[assignment, method-assign]
-
-
-# ------------------------------------------------------------- a compiler writes
 
 
 class _Compilers(ModuleType):
@@ -65,7 +61,7 @@ class _Compilers(ModuleType):
 
 
 def _output_at(command: object) -> int | None:
-    """Where the command names the file that it writes, by its whole path."""
+    """The position of the output file's absolute path in the command."""
     if not isinstance(command, (list, tuple)) or list(command).count("-o") != 1:
         return None
     at = list(command).index("-o") + 1
@@ -99,9 +95,9 @@ def _built(command: list[str], at: int, how: dict[str, object]) -> _Done:
 
 
 def _run(command: Sequence[str], folder: Path, **how: object) -> _Done:
-    """`subprocess.run`, but of a compiler that is killed it does not wait for the children.
+    """`subprocess.run`, but it does not wait for the children of a compiler that is killed.
 
-    g++ is a driver: killed, it leaves cc1plus at work for minutes, with the pipe that we read in its hands.
+    g++ is a driver: killed, it leaves cc1plus running for minutes, which holds the pipe that is read here.
     """
     if how.pop("capture_output", False):
         how |= {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
@@ -110,7 +106,7 @@ def _run(command: Sequence[str], folder: Path, **how: object) -> _Done:
         threading.Thread(target=_bury, args=(process.pid, folder, over), daemon=True).start()
         try:
             out, err = process.communicate()
-        except BaseException:  # as subprocess.run does: nothing of it runs on, whatever ended us
+        except BaseException:  # as subprocess.run does: no child survives
             process.kill()
             _end_children(folder)
             raise
@@ -122,7 +118,7 @@ def _run(command: Sequence[str], folder: Path, **how: object) -> _Done:
 
 
 def _bury(compiler: int, folder: Path, over: threading.Event) -> None:
-    """End the children of a compiler that is killed before it is `over`. It is left for `communicate` to reap."""
+    """End the children of a compiler that is killed before it is `over`. `communicate` reaps the compiler."""
     try:
         ended = os.waitid(os.P_PID, compiler, os.WEXITED | os.WNOWAIT)
     except (ChildProcessError, AttributeError):  # reaped already, or a system without it
@@ -132,7 +128,7 @@ def _bury(compiler: int, folder: Path, over: threading.Event) -> None:
 
 
 def _end_children(folder: Path) -> None:
-    """Kill what a compiler left running: it has the folder of this build for TMPDIR. Where /proc tells."""
+    """Kill a compiler's children, on systems with /proc: their TMPDIR is the folder of this build."""
     mark = b"TMPDIR=" + os.fsencode(folder)
     for entry in Path("/proc").glob("[0-9]*/environ"):
         try:
@@ -142,24 +138,21 @@ def _end_children(folder: Path) -> None:
             continue  # it ended, or is another user's
 
 
-def _bad_header(command: Sequence[str], said: object) -> Path | None:
+def _bad_header(command: Sequence[str], output: object) -> Path | None:
     """The precompiled header that the compiler could not read."""
-    if not isinstance(said, bytes) or not any(words in said for words in _BAD_HEADER):
+    if not isinstance(output, bytes) or not any(words in output for words in _BAD_HEADER):
         return None
     names = [f"{name}.gch" for word, name in pairwise(command) if word == "-include"]
     return next((Path(name) for name in names if os.path.exists(name)), None)
 
 
-# ------------------------------------------------------------- what others left torn
-
-
 def _over_whole_files(original: _CompileCpp) -> _CompileCpp:
-    """`_worker_compile_cpp`, which builds what is not there; what is torn is not there."""
+    """`_worker_compile_cpp` builds missing files: remove torn ones before it."""
 
     def compile_cpp(lock_path: str, cpp_builders: Sequence[cpp_builder.CppBuilder]) -> None:
         targets = [Path(builder.get_target_file_path()) for builder in cpp_builders]
         if any(map(is_torn, targets)):
-            with FileLock(lock_path, timeout=codecache.LOCK_TIMEOUT):  # whoever writes one holds the lock
+            with FileLock(lock_path, timeout=codecache.LOCK_TIMEOUT):  # a writer holds the lock
                 for target in targets:
                     _remove_torn(target)
         original(lock_path, cpp_builders)
@@ -168,7 +161,7 @@ def _over_whole_files(original: _CompileCpp) -> _CompileCpp:
 
 
 def _checked_whole(original: _CheckBuild) -> _CheckBuild:
-    """`VecISA.check_build`: with a torn library it would find the processor unable, and kernels slow, for ever."""
+    """`VecISA.check_build`: with a torn library it would find no vector instructions, and kernels stay slow."""
 
     def check_build(isa: cpu_vec_isa.VecISA, code: str) -> bool:
         extra = cpu_vec_isa._get_isa_dry_compile_fingerprint(isa.build_arch_flags())

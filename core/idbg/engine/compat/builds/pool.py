@@ -1,4 +1,4 @@
-"""How do the processes of torch's pool learn where compilers write?"""
+"""Give the processes of torch's compile pool the folder for unfinished files."""
 
 from torch._inductor.compile_worker import subproc_pool
 from torch._inductor.utils import python_subprocess_env
@@ -7,7 +7,7 @@ from idbg.engine.compat.builds.scratch import begin, private
 
 
 class Pickler(subproc_pool.SubprocPickler):
-    """What the pool makes first in its own process, by this name: there it brings all of ours along."""
+    """The pool creates this first in its own process, by this name: it installs the wrappers there."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -15,6 +15,6 @@ class Pickler(subproc_pool.SubprocPickler):
 
 
 def install() -> None:
-    """Pools that this process starts from here on have its folder."""
+    """Pools that this process starts from now on use its folder."""
     subproc_pool.__dict__["SubprocPickler"] = Pickler
     subproc_pool.__dict__["python_subprocess_env"] = lambda: {**python_subprocess_env(), **private.environment()}

@@ -1,8 +1,9 @@
-"""Which folder has this process for what its compilers have not finished, and when do torch's modules learn of it?
+"""Manage this process's folder for unfinished files of compilers, and install the wrappers in torch's modules.
 
-Imports no torch: a program imports it itself, when it has set what it likes, and only then is anything put into it.
+It imports no torch: the program imports torch itself, after its own settings, and only then is anything installed.
 """
 
+import importlib
 import importlib.util
 import logging
 import os
@@ -33,7 +34,7 @@ def _warn(text: str) -> None:
 
 @dataclass
 class Private:
-    """This process's folder for what is not finished, and whom to tell of what was found torn."""
+    """This process's folder for unfinished files, and the function that reports torn files."""
 
     folder: Path | None = None
     tell: Tell = _warn
@@ -43,13 +44,13 @@ class Private:
         return Path(tempfile.mkdtemp(dir=self.there(), prefix="build-"))
 
     def there(self) -> Path:
-        """The folder, made where it is not there."""
+        """The folder, created where it is missing."""
         assert self.folder is not None
         self.folder.mkdir(parents=True, exist_ok=True)  # whatever tidies /tmp may have taken it from a long session
         return self.folder
 
     def environment(self) -> dict[str, str]:
-        """What a process of ours needs in its environment to have the same folder."""
+        """The environment with which a process of ours uses the same folder."""
         return {SCRATCH: str(self.folder)} if self.folder else {}
 
 
@@ -57,7 +58,7 @@ private = Private()
 
 
 def move(made: Path, place: Path) -> None:
-    """In one step, also from one file system to another."""
+    """Move a file in one step, also to another file system."""
     try:
         made.replace(place)
     except OSError:
@@ -70,16 +71,16 @@ def move(made: Path, place: Path) -> None:
 
 
 def begin(tell: Tell | None = None) -> None:
-    """From here on compilers of this process, and of torch's pool, write privately. Nothing without a host's folder.
+    """From now on compilers of this process, and of torch's pool, write privately. Without a host's folder do nothing.
 
-    `tell` gets a sentence for each torn file of others that was met, removed and built again.
+    `tell` gets a sentence for each torn file that was found, removed and built again.
     """
     if tell is not None:
         private.tell = tell
-    given = os.environ.pop(SCRATCH, "")  # the program under debug need not see it
-    if not given or private.folder is not None:
+    folder = os.environ.pop(SCRATCH, "")  # the program need not see it
+    if not folder or private.folder is not None:
         return
-    private.folder = Path(given)
+    private.folder = Path(folder)
     for name in AWAITED:
         if name in sys.modules:
             _put_into(sys.modules[name])
@@ -89,28 +90,27 @@ def begin(tell: Tell | None = None) -> None:
 def _put_into(module: ModuleType) -> None:
     if "tempfile" in module.__dict__:
         module.__dict__["tempfile"] = _Temporary("tempfile")
-    if module.__name__ == BUILDS:
-        from idbg.engine.compat.builds import compilers
-
-        compilers.install()
-    elif module.__name__ == POOL:
-        from idbg.engine.compat.builds import pool
-
-        pool.install()
+    installer = {BUILDS: "compilers", POOL: "pool"}.get(module.__name__)
+    if installer is None:
+        return
+    try:
+        importlib.import_module(f"{__package__}.{installer}").install()
+    except (AttributeError, ImportError, TypeError) as error:  # this torch lacks a name: compilers write as without us
+        private.tell(f"compilers write into the cache directly: a killed one may leave a torn file there ({error})")
 
 
 class _Temporary(ModuleType):
-    """`tempfile` for modules of torch and Triton: their temporary folders go with this process."""
+    """`tempfile` for modules of torch and Triton: their temporary folders are removed with this process."""
 
     def __getattr__(self, name: str) -> object:
         original = getattr(tempfile, name)
         if name not in ("TemporaryDirectory", "NamedTemporaryFile", "TemporaryFile", "mkdtemp", "mkstemp"):
             return original
-        return lambda *given, **how: original(*given, **{"dir": private.there(), **how})
+        return lambda *args, **how: original(*args, **{"dir": private.there(), **how})
 
 
 class _WhenImported(MetaPathFinder):
-    """Looks out for the modules that use compilers, and for nothing else."""
+    """Installs the wrappers in the modules that use compilers, as they are imported."""
 
     def __init__(self) -> None:
         self._awaited = {name for name in AWAITED if name not in sys.modules}

@@ -1,7 +1,7 @@
-"""Was this file of a compiler written to its end?
+"""Detect a compiler's file that is incomplete.
 
-A linker makes its output first, empty, and writes the header last: one that was killed leaves a file that is too short,
-or begins with zeros.
+A linker creates its output empty, and writes the header last: a killed one leaves a file that is too short, or that
+begins with zeros.
 """
 
 import struct
@@ -12,7 +12,7 @@ _HEADER = 64  # bytes
 
 
 def is_torn(path: Path) -> bool:
-    """Whether there is such a file, and it is not whole as far as its header tells. Other kinds are taken for whole."""
+    """Whether the file exists and is incomplete by its header. Files of other kinds count as complete."""
     if path.suffix not in (".so", ".o", ".gch", ".pch"):
         return False
     try:
@@ -28,7 +28,7 @@ def is_torn(path: Path) -> bool:
 
 
 def _end_of_sections(header: bytes) -> int:
-    """Where an ELF file's table of sections ends, which is the last thing in it; 0 where it has none."""
+    """The end of an ELF file's section table, which is its last part; 0 without one."""
     order = "<" if header[5] == 1 else ">"
     is_wide = header[4] == 2
     (start,) = struct.unpack_from(f"{order}Q" if is_wide else f"{order}I", header, 40 if is_wide else 32)

@@ -111,7 +111,7 @@ class Float64(TorchDispatchMode):
         for device in ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",):
             self._around.enter_context(torch.autocast(device, enabled=False))
         if self.standing.is_elsewhere:
-            self._around.enter_context(comparing.dropped_out_by(self.standing.dropped_out))
+            self._around.enter_context(comparing.dropout_replaced(self.standing.dropped_out))
         self._around.enter_context(ProgramView(self))
         super().__enter__()  # type: ignore[no-untyped-call]
         return self

@@ -15,7 +15,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves, tree_map
 
-from idbg.engine.compat import comparing, fakes
+from idbg.engine.compat import comparing
 from idbg.engine.kerneldiff.float64.attention_choice import attended
 
 _Args = tuple[Any, ...]
@@ -95,7 +95,7 @@ class ProgramView(TorchFunctionMode):
         if not any(isinstance(each, Tensor) and each.dtype == torch.float64 for each in results) or result is args[0]:
             return
         try:
-            with comparing.no_modes(), fakes.without_memory(), torch.no_grad():
+            with comparing.no_modes(), comparing.without_memory(), torch.no_grad():
                 there = tree_leaves(func(*tree_map(self._form, args), **tree_map(self._form, given)))
         except Exception:  # whatever it does with such tensors, the real ones have been computed
             return

@@ -74,7 +74,7 @@ class Observation:
         self._begun = True
         for watch in self.watches:
             watch.start()
-        with comparing.inductor_graphs(self.compiled, self.unread):
+        with comparing.observe_uncached_graphs(self.compiled, self.unread):
             try:
                 yield
             finally:

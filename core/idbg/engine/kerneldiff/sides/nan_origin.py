@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from idbg.analysis.crashes import frames_of
-from idbg.engine.compat import autograd, comparing, fx
+from idbg.engine.compat import comparing, dynamo, fx
 from idbg.engine.failures.owners import is_own
 from idbg.engine.kerneldiff.float64.draws import Op
 from idbg.engine.kerneldiff.sides.run import Call, run_side
@@ -40,8 +40,8 @@ def eager_nan_origins(subject: Subject, *, backward: bool = False) -> tuple[tupl
     mode = _NanOrigins()
 
     def around(stack: ExitStack) -> Call:
-        stack.enter_context(comparing.nothing_compiled())
-        stack.enter_context(autograd.stacks_kept())
+        stack.enter_context(dynamo.nothing_compiled())
+        stack.enter_context(comparing.forward_stacks_recorded())
         stack.enter_context(mode)
         return subject.model
 
@@ -89,7 +89,7 @@ class _NanOrigins(TorchDispatchMode):
         leaves = tree_leaves((args, kwargs))
         if any(isinstance(leaf, float) and not math.isfinite(leaf) for leaf in leaves):
             return
-        differentiated = autograd.differentiated()
+        differentiated = comparing.differentiated()
         phase = "backward" if differentiated else "forward"
         for what in cease.KINDS:
             if (phase, what) in self.births:

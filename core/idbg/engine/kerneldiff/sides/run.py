@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from idbg.engine.compat import comparing, gpu
+from idbg.engine.compat import comparing, dynamo, gpu
 from idbg.engine.failures import fallbacks
 from idbg.engine.failures.describe import failure_of
 from idbg.engine.kerneldiff.float64.copies import float64_copies
@@ -95,7 +95,7 @@ def run_eager(subject: Subject, *, backward: bool = False) -> Side:
     """The model as plain Python, also where the program has compiled it."""
 
     def around(stack: ExitStack) -> Call:
-        stack.enter_context(comparing.nothing_compiled())
+        stack.enter_context(dynamo.nothing_compiled())
         return subject.model
 
     return run_side("eager", subject, around, backward)
@@ -105,7 +105,7 @@ def run_reseeded(subject: Subject, *, backward: bool = False) -> Side:
     """Eager, with other random numbers."""
 
     def around(stack: ExitStack) -> Call:
-        stack.enter_context(comparing.nothing_compiled())
+        stack.enter_context(dynamo.nothing_compiled())
         torch.manual_seed(torch.initial_seed() ^ _PRIME)
         return subject.model
 
@@ -116,7 +116,7 @@ def run_rounded(subject: Subject, roundings: PerturbedRounding, *, backward: boo
     """Eager, with its ops rounding otherwise."""
 
     def around(stack: ExitStack) -> Call:
-        stack.enter_context(comparing.nothing_compiled())
+        stack.enter_context(dynamo.nothing_compiled())
         stack.enter_context(roundings)
         return subject.model
 
@@ -127,7 +127,7 @@ def run_without_undeclared_writes(subject: Subject, *, backward: bool = False) -
     """Eager, without what ops of the program's own write to and do not declare."""
 
     def around(stack: ExitStack) -> Call:
-        stack.enter_context(comparing.nothing_compiled())
+        stack.enter_context(dynamo.nothing_compiled())
         stack.enter_context(WithoutUndeclaredWrites())
         return subject.model
 
@@ -154,7 +154,7 @@ def run_compiled(
         compiled[:] = compiled or [compile(subject.model)]
         return compiled[0]
 
-    with fallbacks.heard(name) as told:
+    with fallbacks.fallback_messages(name) as told:
         side = run_side(name, subject, around, backward, runs, backend=name)
     if told and side.given is not None:
         return Side(SideResult(name, side.result.seconds, fallbacks.failure(name, told[0])))
@@ -167,7 +167,7 @@ def run_float64(subject: Subject, *, backward: bool = False) -> Side:
     mode = Float64(usual_dtype(tensors), subject.lent())
 
     def around(stack: ExitStack) -> Call:
-        stack.enter_context(comparing.nothing_compiled())
+        stack.enter_context(dynamo.nothing_compiled())
         stack.enter_context(float64_copies(subject.lent()))
         stack.enter_context(mode)
         return subject.model

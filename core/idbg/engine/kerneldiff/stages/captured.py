@@ -9,7 +9,7 @@ import torch
 from torch.fx import GraphModule
 
 from idbg.engine.compat import stages, tracing
-from idbg.engine.compat.patterns import AppliedPattern
+from idbg.engine.compat.passes import AppliedPattern
 from idbg.engine.kerneldiff.kernels.watch import Watch
 from idbg.engine.kerneldiff.sides.nan_origin import current_user_line
 
@@ -78,7 +78,7 @@ class StageCapture:
     def _last(self) -> FrameStages:
         return self.frames[-1]
 
-    def given(self, gm: GraphModule, inputs: Sequence[object] = ()) -> None:
+    def dynamo(self, gm: GraphModule, inputs: Sequence[object] = ()) -> None:
         """Dynamo's graph: a new frame."""
         frame = tracing.current_frame()
         self._phase = "pre_grad"
@@ -139,5 +139,5 @@ def _as_it_is(value: object) -> object:
 def stages_captured(capture: StageCapture | None = None) -> Iterator[StageCapture]:
     """While it lasts, what Inductor compiles is captured stage by stage, into this where it is given."""
     capture = StageCapture() if capture is None else capture
-    with stages.stages_told(capture):
+    with stages.observe_stages(capture):
         yield capture

@@ -10,8 +10,7 @@ from torch.fx import GraphModule
 
 from idbg.engine.capture.fx import user_line
 from idbg.engine.compat import comparing, tracing
-from idbg.engine.compat.aot_parts import aot_parts, called
-from idbg.engine.compat.lowering import Compiled, Compiler
+from idbg.engine.compat.lowering import Compiled, Compiler, called, observe_aot_parts
 from idbg.engine.kerneldiff.kernels.bisect import BisectResult, first_bad_node
 from idbg.engine.kerneldiff.kernels.inputs import copied
 from idbg.engine.kerneldiff.kernels.values import ReferenceValue
@@ -109,5 +108,5 @@ def backend_graphs() -> Iterator[list[BackendGraph]]:
 
         return around
 
-    with aot_parts(watched):
+    with observe_aot_parts(watched):
         yield parts

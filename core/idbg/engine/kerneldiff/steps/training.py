@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from idbg.engine.capture.run import uncaptured
-from idbg.engine.compat import comparing
+from idbg.engine.compat import comparing, dynamo
 from idbg.engine.kerneldiff.float64.mode import Float64, is_narrow, usual_dtype
 from idbg.engine.kerneldiff.float64.rounding import PerturbedRounding
 from idbg.engine.kerneldiff.sides.leaf_comparison import as_tensor
@@ -115,13 +115,13 @@ class Training:
         return Side(name, RestorePoint(self.subject), partial(self._compiled, compile(self.subject.model), options))
 
     def _plain(self, stack: ExitStack, mode: PerturbedRounding | None = None) -> Call:
-        stack.enter_context(comparing.nothing_compiled())
+        stack.enter_context(dynamo.nothing_compiled())
         if mode is not None:
             stack.enter_context(mode)
         return self.subject.model
 
     def _wide(self, stack: ExitStack) -> Call:
-        stack.enter_context(comparing.nothing_compiled())
+        stack.enter_context(dynamo.nothing_compiled())
         stack.enter_context(Float64(self.like))
         if self._found is not None:
             stack.enter_context(Follows(self._found.found))

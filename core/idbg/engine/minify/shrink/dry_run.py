@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import torch
 
-from idbg.engine.compat.fakes import without_memory
+from idbg.engine.compat.comparing import without_memory
 from idbg.engine.minify.shrink.parts import Argument, Parts
 
 _LONG = 0.03  # CPU seconds for one run: with more, questions by the hundred take longer than the tries that they save

@@ -1,0 +1,137 @@
+"""Table of the functions of torch that idbg wraps, with the features that need each.
+
+`hooks` wraps them. tests/compile/engine/test_hooks.py resolves the table in the installed torch, and runs a program
+with each entry missing and with each wrapper failing. `python -m tools.hooks` writes it to docs/versions.md.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+TESTED = ("2.11", "2.14", "2.15")
+"""Versions of torch on which the tests of this table ran."""
+
+FEATURES = {
+    "AOTAutograd parts": "ATen graphs of other backends",
+    "autotuning": "autotuning choices",
+    "backend calls": "calls of backends",
+    "bisected passes": "graphs before and after a bisected pass",
+    "cache answers": "answers of the graph caches",
+    "cache bypass": "reasons to bypass the FX graph cache",
+    "compile trace": "records of torch's trace",
+    "compiled frames": "compiled frames",
+    "cuda graphs": "decisions about CUDA graphs",
+    "cuda graph recordings": "recordings of CUDA graphs",
+    "fusion": "fusion decisions",
+    "guard costs": "guards and their costs",
+    "guard failures": "failed guards of recompiles",
+    "inner compile": "ATen graphs of backends that call Inductor",
+    "kernel builds": "kernels of single builds",
+    "kernel caches": "answers of the kernel caches",
+    "kernel launches": "launches of Inductor's kernels",
+    "loaded wrappers": "modules that Inductor loads",
+    "pass graphs": "graphs before and after each phase of passes",
+    "pass phases": "phases of passes",
+    "patterns": "patterns of the pattern matcher",
+    "skipped frames": "skipped frames",
+    "skipped frames by result": "skipped frames",
+    "suppressed errors": "suppressed errors of compiles",
+    "times": "times of the compile",
+    "traced passes": "single passes",
+    "visited code": "code objects compiled by an inspector",
+}
+"""What a run lacks while a feature is off, in the plural."""
+
+
+@dataclass(frozen=True)
+class Hook:
+    """A function of `module`: `path` is its name there, "Scheduler.can_fuse". `features` wrap it.
+
+    `versions` of torch have it. `hide_frames`: torch searches its caller above the frames of the function's own file,
+    so frames of the wrapper carry that file's name.
+    """
+
+    module: str
+    path: str
+    features: tuple[str, ...]
+    versions: tuple[str, ...] = TESTED
+    hide_frames: bool = False
+
+    @property
+    def name(self) -> str:
+        """Its full name."""
+        return f"{self.module}.{self.path}"
+
+
+_PHASES = "_recursive_pre_grad_passes _recursive_joint_graph_passes _recursive_post_grad_passes"
+
+# module -> names of functions -> features that wrap them
+_TABLE: dict[str, dict[str, str]] = {
+    "torch._dynamo.output_graph": {"OutputGraph.call_user_compiler": "backend calls"},
+    "torch._dynamo.convert_frame": {
+        "CatchErrorsWrapper._handle_skip": "skipped frames",
+        "CatchErrorsWrapper.__call__": "skipped frames by result, visited code",
+        "format_error_msg": "suppressed errors",
+    },
+    "torch._dynamo.guards": {
+        "strip_local_scope get_guard_fail_reason": "guard failures",
+        "CheckFunctionManager.compile_check_fn profile_guard_manager": "guard costs",
+    },
+    "torch._dynamo.backends.common": {"aot_module_simplified": "AOTAutograd parts"},
+    "torch._inductor.compile_fx": {
+        "compile_fx": "inner compile",
+        _PHASES: "pass phases, pass graphs",
+        "log_cudagraph_skip_and_bump_counter": "cuda graphs",
+    },
+    "torch.fx.passes.graph_transform_observer": {
+        "GraphTransformObserver.apply_gm_pass .apply_graph_pass .__enter__": "traced passes",
+        "GraphTransformObserver.__exit__": "traced passes, bisected passes",
+        "GraphTransformObserver._check_disable_pass": "bisected passes",
+    },
+    "torch._inductor.pattern_matcher": {
+        "GraphPatternEntry.apply LoweringPatternEntry.apply ReplacementPatternEntry.apply": "patterns"
+    },
+    "torch._inductor.graph": {"GraphLowering.compile_to_module": "kernel launches"},
+    "torch._inductor.scheduler": {
+        "Scheduler._init .can_fuse .speedup_by_fusion WhyNoFuse.__init__ .__call__": "fusion",
+        "Scheduler.graph_partition": "cuda graphs",
+    },
+    "torch._inductor.output_code": {"CompiledFxGraph.post_compile": "cuda graphs"},
+    "torch._inductor.cudagraph_trees": {
+        "CUDAGraphTreeManager.record_function log_cudagraph_skip_and_bump_counter": "cuda graph recordings"
+    },
+    "torch._inductor.select_algorithm": {
+        "AlgorithmSelectorCache.__call__ .do_autotuning .autotune .benchmark_choice": "autotuning"
+    },
+    "torch._inductor.ir": {"ChoiceCaller.mark_failed": "autotuning"},
+    "torch._inductor.runtime.triton_heuristics": {
+        "CachingAutotuner.benchmark_all_configs ._coordinate_descent_tuning": "autotuning"
+    },
+    "torch._inductor.async_compile": {
+        "AsyncCompile.cpp .triton .submit": "kernel builds",
+        "AsyncCompile.cpp_pybinding": "kernel builds, kernel caches",
+        "AsyncCompile.wait": "kernel caches",
+    },
+    "torch._inductor.codecache": {
+        "_worker_compile_cpp": "kernel caches",
+        "_precompile_header FxGraphCache.prepare_key ._lookup_graph ._save_graph": "kernel builds",
+        "FxGraphCache._check_can_cache": "cache bypass",
+        "PyCodeCache.load_by_key_path": "loaded wrappers",
+    },
+    "torch._inductor.cpu_vec_isa": {"VecISA.check_build": "kernel builds"},
+}
+_NOT_IN_EACH = {"CatchErrorsWrapper._handle_skip": ("2.14", "2.15")}
+_HIDES_FRAMES = ("CatchErrorsWrapper.__call__",)
+
+
+def _hooks() -> Iterator[Hook]:
+    for module, functions in _TABLE.items():
+        for names, features in functions.items():
+            owner = ""
+            for name in names.split():
+                path = f"{owner}{name}" if name.startswith(".") else name  # ".can_fuse" is of the class named before it
+                owner = path.rpartition(".")[0]
+                versions = _NOT_IN_EACH.get(path, TESTED)
+                yield Hook(module, path, tuple(features.split(", ")), versions, path in _HIDES_FRAMES)
+
+
+HOOKS: tuple[Hook, ...] = tuple(_hooks())
