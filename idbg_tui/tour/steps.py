@@ -130,7 +130,7 @@ STEPS: tuple[Step, ...] = (
     ),
     Step(
         "why it breaks",
-        "3 Node tells everything of the selected node: its rule, what was found and what was wanted, how to mend it, "
+        "3 Node tells everything of the selected node: its rule, what was found and what was wanted, how to fix it, "
         "and the line of the model that it comes from. Press {pane_3}.",
         _goes_to("node", "pane_3"),
         "that is what it breaks, and why",
@@ -173,7 +173,7 @@ STEPS: tuple[Step, ...] = (
     Step(
         "why, and a repro",
         "0 Why has breaks, recompiles, guards, fusion, caches and times; `]` turns to the next view. Then take the "
-        "violation to somebody who was not there: {pane_1}, {broken} and {repro} write a script of it, and try it.",
+        "violation to somebody else: {pane_1}, {broken} and {repro} write a script of it, and try it.",
         _wrote_a_repro,
         "a script that shows it: 9 Repros",
     ),

@@ -154,7 +154,7 @@ def _unknown_kind(kind: str, line: int) -> AcceleratorError:
     broken = broken_kinds()
     if kind in broken:
         return AcceleratorError(
-            f'the plug-in for rules of kind "{kind}" is broken: {broken[kind]}', hint="mend it", line=line
+            f'the plug-in for rules of kind "{kind}" is broken: {broken[kind]}', hint="fix it", line=line
         )
     return unknown(f'there is no kind of rule "{kind}"', kind, list(kinds()), line)
 

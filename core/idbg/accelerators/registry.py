@@ -134,5 +134,5 @@ def _plugged(name: str) -> tuple[str, str]:
         return unparse(held), name
     why = loaded.broken.get(name, f"its entry point holds a {type(held).__name__}, not a path or an Accelerator")
     raise AcceleratorError(
-        f'the accelerator "{name}" of another package cannot be used: {why}', hint="mend or uninstall that package"
+        f'the accelerator "{name}" of another package cannot be used: {why}', hint="fix or uninstall that package"
     )

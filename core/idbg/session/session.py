@@ -181,7 +181,7 @@ class Session:
         self._live().cancel()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until nothing is being done and the listeners have heard of all of it; False if that takes longer than
+        """Wait until nothing is being done and the listeners have received all of it; False if that takes longer than
         `timeout` seconds.
         """
         return (self._jobs is None or self._jobs.wait(timeout)) and self._bus.flush(timeout)
@@ -227,7 +227,7 @@ class Session:
         )
 
     def bisect(self, question: Question | None = None) -> None:
-        """Find who is guilty of how the last run fails (which part of the compiler, where no other question is asked),
+        """Find what causes the failure of the last run (which part of the compiler, where there is no other question),
         each try in a process of its own; see BisectProgressed and BisectEnded. `cancel` ends it with what is known.
 
         Raises BadInput if nothing was run yet.
@@ -235,7 +235,7 @@ class Session:
         jobs = self._live()
         run = self.history.runs.get(jobs.runs)
         if run is None:
-            raise BadInput("nothing was run yet, so nobody is guilty", hint="run the program first")
+            raise BadInput("nothing was run yet, so there is nothing to bisect", hint="run the program first")
         asked = question or Question("compiler", run.program, replace(run.target, strict=False))
         jobs.add(BisectJob(asked, run.number, jobs.tell))
 

@@ -360,4 +360,4 @@ def _hint(cause: str, last_output: str) -> str:
         return "what it printed is in the log; then run it again"
     if " in " in cause:
         return "the kernel, or what it is given, is wrong: see its code; the next run has a process of its own"
-    return "the program, torch or a library ended the process; what it printed is in the log: mend it, and run it again"
+    return "the program, torch or a library ended the process; what it printed is in the log: fix it, and run it again"

@@ -168,13 +168,13 @@ def _seen(request: Minify, jobs: "Jobs") -> CapturedRun:
         if isinstance(holder.error, _Over):
             raise BadInput(
                 f"the program has not ended in {request.budget.seconds:g} s with nothing compiled (--seconds)",
-                hint="no compiler makes it hang: mend the program",
+                hint="no compiler makes it hang: fix the program",
             )
     if holder.last is None or holder.run is None:
         failure = holder.run.failure if holder.run else None
         raise BadInput(
             f"the program cannot be run again: {failure.message if failure else 'why is not known'}",
-            hint="run it, and mend what it says",
+            hint="run it, and fix what it says",
         )
     return CapturedRun(holder.last, holder.error, holder.run, again=kills)
 

@@ -151,7 +151,7 @@ class SwitchesPane(AskingPane, FoldingPane):
 
     def _why_empty(self, state: State) -> str:
         if state.history.switches:
-            return "every switch is as torch has it: H shows them all"
+            return "every switch has torch's default: H shows them all"
         if state.live:
             return "torch is being imported, and says then which switches it has"
         last = state.history.last
@@ -315,7 +315,7 @@ class SwitchesPane(AskingPane, FoldingPane):
         """Let torch have this switch as it has it by itself."""
         row = self._chosen
         if row is None or not row.changed:
-            self.post_message(Flash("this switch is as torch has it"))
+            self.post_message(Flash("this switch has torch's default"))
         else:
             self.post_message(SwitchRequest(row.switch, row.switch.default))
 
@@ -334,4 +334,4 @@ def _run_words(run: Run) -> str:
     own = [f"{name}={switches.spelled(value)}" for name, value in {**target.options, **target.settings}.items()]
     own += [f"{name} {value}" for name in ("mode", "stance") if (value := getattr(target, name))]
     own += ["cold"] if target.cold else []
-    return f"{run.backend}, {', '.join(own) or 'as torch has it'}: {verdict_words(run)}, {elapsed(run.seconds)}"
+    return f"{run.backend}, {', '.join(own) or 'torch defaults'}: {verdict_words(run)}, {elapsed(run.seconds)}"

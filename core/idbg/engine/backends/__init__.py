@@ -90,7 +90,7 @@ def _of_others(name: str) -> Backend:
         # Broad on purpose: a plug-in is code of others, and may need a driver or a device that is not here.
         except (Exception, SystemExit) as error:
             problem = f"{type(error).__name__}: {exception_text(error)}"
-    raise BadInput(f"the backend {name} cannot be used: {problem}", hint="mend or uninstall its package")
+    raise BadInput(f"the backend {name} cannot be used: {problem}", hint="fix or uninstall its package")
 
 
 def known() -> tuple[KnownBackend, ...]:

@@ -25,7 +25,7 @@ from idbg.schema import events
 from idbg.schema.errors import BadInput, exception_text
 from idbg.schema.graphs import Part
 
-_MEND = "choose another backend, or mend the adapter"
+_MEND = "choose another backend, or fix the adapter"
 
 
 class AdapterBackend:

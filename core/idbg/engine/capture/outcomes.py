@@ -14,7 +14,7 @@ from idbg.schema.programs import Failure
 
 _SOFT = ("Unsupported", "UserError")  # torch runs the frame eagerly for these, except with fullgraph
 EAGER_HINT = (
-    "the program caught this, or torch ran the frame eagerly instead (suppress_errors): mend it, or leave it eager"
+    "the program caught this, or torch ran the frame eagerly instead (suppress_errors): fix it, or leave it eager"
 )
 _SAME = 200  # leading characters that torch's record shares with the exception: text is appended later
 

@@ -142,9 +142,9 @@ def _hint(owner: Owner, message: str, backend: str) -> str:
         return "this machine has no usable CUDA GPU: run it where there is one, or with --device cpu"
     if owner.called_back:
         return "code of yours that the compiler calls raised this: a repro shows it with the graph that it was given"
-    mend = "the program itself raised this: mend it, then run it again"
+    fix = "the program itself raised this: fix it, then run it again"
     is_of_memory = isinstance(owner.error, MemoryError) or "allocate memory" in message
-    return "; ".join(filter(None, (mend, memory_limit() if is_of_memory else "")))
+    return "; ".join(filter(None, (fix, memory_limit() if is_of_memory else "")))
 
 
 def _syntax_error(error: SyntaxError, program: Program) -> Failure:
@@ -155,7 +155,7 @@ def _syntax_error(error: SyntaxError, program: Program) -> Failure:
         kind="user",
         type="SyntaxError",
         message=f"{error.msg} ({place})" if place else str(error.msg),
-        hint="mend the line, then run it again" if line else "mend the file, then run it again",
+        hint="fix the line, then run it again" if line else "fix the file, then run it again",
         traceback="".join(traceback.format_exception_only(shown)),
         file=file,
         line=line,

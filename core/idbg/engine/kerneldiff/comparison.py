@@ -230,7 +230,7 @@ class ComparisonRun:
     def _not_run(self, reference: Side) -> Side:
         """The test side where the device does nothing more for this process."""
         why = f"not run: the device failed in {reference.result.name}, and does nothing more for this process"
-        failure = Failure(kind="torch", message=why, hint=f"mend what {reference.result.name} says first")
+        failure = Failure(kind="torch", message=why, hint=f"fix what {reference.result.name} says first")
         self.sides.append(Side(SideResult(name_of(self.request.test), failure=failure)))
         return self.sides[-1]
 

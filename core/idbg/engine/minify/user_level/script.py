@@ -194,7 +194,7 @@ def _told_by(wanted: FailurePattern) -> str:
 def _listener(wanted: FailurePattern) -> list[str]:
     return [
         "",
-        "class Heard(logging.Handler):",
+        "class Collector(logging.Handler):",
         '    """Ends this file where torch tells of what is looked for."""',
         "",
         "    def emit(self, record):",
@@ -205,7 +205,7 @@ def _listener(wanted: FailurePattern) -> list[str]:
         "",
         "",
         "torch._logging.set_logs(graph_breaks=True, recompiles=True)",
-        'logging.getLogger("torch._dynamo").addHandler(Heard())',
+        'logging.getLogger("torch._dynamo").addHandler(Collector())',
     ]
 
 

@@ -82,7 +82,7 @@ def _search(
     except (SyntaxError, ValueError) as error:
         raise ProgramError(
             f"{file.name} is no Python, so nothing of it can be left out: {exception_text(error)}",
-            hint="mend that first",
+            hint="fix that first",
         ) from error
     if wanted.command:
         return _OfACommand(program, target, wanted, place, budget, tell, file)
