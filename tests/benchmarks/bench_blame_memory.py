@@ -20,10 +20,10 @@ import torch
 from torch import Tensor, nn
 
 from idbg import KernelDiff
-from idbg.engine.kerneldiff.kernels.observe import observe_model
 from idbg.engine.kerneldiff.sides.run import run_eager, run_float64
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.program.load import Workload
+from tests.harness.observed_launches import observe_model
 
 STATUS = Path("/proc/self/status")
 WIDTH, BATCH = 2048, 8

@@ -88,7 +88,7 @@ def test_an_interrupted_suite_goes_on_with_what_is_left(
 
 def test_what_is_stopped_is_not_done(history: BenchHistory, cases: list[BenchCase]) -> None:
     suite = Suite.begin(history, cases)
-    assert len(list(suite.measure(fails, stopped=lambda: len(suite.rows) == 2))) == 2
+    assert len(list(suite.measure(fails, runner.RunControl(stopped=lambda: len(suite.rows) == 2)))) == 2
     assert len(Suite.resume(history).cases) == 1
 
 

@@ -1,1 +1,1 @@
-"""What does compiling buy, per program and backend? Asked, measured in processes of their own, and kept."""
+"""Measure what compiling gains: compile times, latency and memory of programs on several backends."""

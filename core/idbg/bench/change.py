@@ -1,7 +1,7 @@
-"""Is a program faster or slower than it was, or is that noise?
+"""Decide whether a program became faster or slower, or whether the difference is noise.
 
-By the Mann-Whitney U test on the samples, not on two means; and no change is told that is smaller than what two
-processes that do the same differ by.
+By the Mann-Whitney U test on the samples, not on two means. A change that is smaller than the difference of two
+identical processes is not reported.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from idbg.schema.bench import Row, SpeedChange
 
 
 def change(now: Row, before: Row) -> SpeedChange | None:
-    """How the median latency changed, and how sure that is; None where one of the rows has no latency."""
+    """How the median latency changed, and how certain that is; None if one of the rows has no latency."""
     if now.latency_ms is None or before.latency_ms is None:
         return None
     p = mann_whitney(now.latency_ms.samples, before.latency_ms.samples)
@@ -29,8 +29,8 @@ def _else(now: Row, before: Row) -> Iterator[str]:
 
 
 def mann_whitney(one: tuple[float, ...], other: tuple[float, ...]) -> float:
-    """How likely samples as unlike as these are where both are of one distribution: the two-sided p of the U test, by
-    the normal approximation with ties (Hollander & Wolfe, 4.1).
+    """The two-sided p-value of the U test: the probability of samples this different from one distribution, by the
+    normal approximation with ties (Hollander & Wolfe, 4.1).
     """
     n, m = len(one), len(other)
     values = sorted([(value, 0) for value in one] + [(value, 1) for value in other])

@@ -1,4 +1,4 @@
-"""What was measured before, by whom and when? A SQLite database that several processes may write to at once."""
+"""Store benchmark results in a SQLite database that several processes may write to at once."""
 
 import contextlib
 import os
@@ -31,12 +31,12 @@ _decode_plan = msgspec.json.Decoder(list[BenchCase]).decode
 
 
 def default_path() -> Path:
-    """The database where none is named, in the user's data folder."""
+    """The default database, in the user's data folder."""
     return places.data() / "bench.sqlite"
 
 
-class KeptSuite(msgspec.Struct, frozen=True):
-    """One call of `idbg bench`; `plan` is all that it was to measure. `done` is false of one that was interrupted."""
+class StoredSuite(msgspec.Struct, frozen=True):
+    """One call of `idbg bench`; `plan` is all that it was to measure. `done` is false if it was interrupted."""
 
     id: int
     at: float
@@ -46,15 +46,15 @@ class KeptSuite(msgspec.Struct, frozen=True):
 
 
 class BenchHistory:
-    """The database at `path`. What cannot be read is moved aside, which `notes` say; nothing in it is lost.
+    """The database at `path`. An unreadable file is moved aside, as `notes` say; nothing in it is lost.
 
-    Raises OutputError where the folder cannot be written, or another process holds the database for too long.
+    Raises OutputError if the folder cannot be written, or another process holds the database for too long.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.notes: list[str] = []
-        with self._told():
+        with self._output_errors():
             path.parent.mkdir(parents=True, exist_ok=True)
             try:
                 self._connection = _opened(path)
@@ -65,12 +65,12 @@ class BenchHistory:
                 self._connection = _opened(path)
 
     def close(self) -> None:
-        """Let go of the database; nothing of it can be used after that."""
+        """Close the database."""
         self._connection.close()
 
     def begin(self, plan: list[BenchCase], name: str = "") -> int:
-        """Keep the plan of a new suite, and give the suite's id. Raises OutputError."""
-        with self._told(), self._connection as connection:
+        """Store the plan of a new suite, and return the suite's id. Raises OutputError."""
+        with self._output_errors(), self._connection as connection:
             cursor = connection.execute(
                 "insert into suites (at, name, plan) values (?, ?, ?)",
                 (time.time(), name, msgspec.json.encode(plan).decode()),
@@ -79,9 +79,9 @@ class BenchHistory:
         return cursor.lastrowid
 
     def add(self, suite: int, row: Row) -> None:
-        """Keep one row of the suite with this id, on disk when this returns. Raises OutputError."""
+        """Store one row of this suite; it is on disk when this returns. Raises OutputError."""
         values = (suite, row.at, row.file, row.program_hash, *row.key[1:5], msgspec.json.encode(row).decode())
-        with self._told(), self._connection as connection:
+        with self._output_errors(), self._connection as connection:
             connection.execute(
                 "insert into rows (suite, at, file, program_hash, backend, device, dtype, batch, row)"
                 " values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -89,43 +89,43 @@ class BenchHistory:
             )
 
     def end(self, suite: int) -> None:
-        """The suite with this id was measured to its end. Raises OutputError."""
-        with self._told(), self._connection as connection:
+        """Mark the suite as complete. Raises OutputError."""
+        with self._output_errors(), self._connection as connection:
             connection.execute("update suites set done = 1 where id = ?", (suite,))
 
-    def suites(self) -> list[KeptSuite]:
-        """Every suite of the database, the latest first. Raises OutputError."""
-        with self._told():
+    def suites(self) -> list[StoredSuite]:
+        """All suites, the latest first. Raises OutputError."""
+        with self._output_errors():
             records = self._connection.execute(
                 "select id, at, name, plan, done from suites order by id desc"
             ).fetchall()
-        return [KeptSuite(id, at, name, _decode_plan(plan), bool(done)) for id, at, name, plan, done in records]
+        return [StoredSuite(id, at, name, _decode_plan(plan), bool(done)) for id, at, name, plan, done in records]
 
     def rows(self, suite: int) -> list[Row]:
-        """The suite's rows in the order of their measurement: of one that was resumed also those that failed at first.
+        """The suite's rows in the order of their measurement; for a resumed suite also those that failed at first.
         Raises OutputError.
         """
         return self._rows("suite = ? order by id", (suite,))
 
     def before(self, row: Row, suite: int) -> Row | None:
-        """The last row of an earlier suite that measured the same as `row`, and has a latency; None where there is
-        none. Raises OutputError.
+        """The last row of an earlier suite that measured the same as `row`, and has a latency; None if there is none.
+        Raises OutputError.
         """
         wanted = "file = ? and backend = ? and device = ? and dtype = ? and batch is ? and suite < ? order by id desc"
         rows = self._rows(wanted, (*row.key[:5], suite))
         return next((kept for kept in rows if kept.latency_ms and kept.key == row.key), None)
 
     def of_program(self, file: str) -> list[Row]:
-        """All rows of the program that `schema.bench.file_of` names so, the oldest first. Raises OutputError."""
+        """All rows of the program with this name (`schema.bench.file_of`), the oldest first. Raises OutputError."""
         return self._rows("file = ? order by id", (file,))
 
     def _rows(self, wanted: str, values: tuple[object, ...]) -> list[Row]:
-        with self._told():
+        with self._output_errors():
             records = self._connection.execute(f"select row from rows where {wanted}", values).fetchall()
         return [_decode_row(row) for (row,) in records]
 
     @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
+    def _output_errors(self) -> Iterator[None]:
         """While this lasts, SQLite's and the disk's errors are raised as OutputError."""
         try:
             yield
@@ -138,7 +138,7 @@ class BenchHistory:
 
 
 class _Broken(Exception):
-    """The database cannot be read. Its connection is open still: closing it would take the rows that are in the log."""
+    """The database cannot be read. Its connection stays open: closing it would drop the rows in the log."""
 
     def __init__(self, error: sqlite3.Error, connection: sqlite3.Connection) -> None:
         super().__init__(str(error))
@@ -152,8 +152,8 @@ class _Broken(Exception):
 
 
 def _opened(path: Path) -> sqlite3.Connection:
-    """A connection to the database, which is made where there is none. Raises _Broken where it cannot be read,
-    OutputError where it is another program's or version's.
+    """A connection to the database, which is created if there is none. Raises _Broken if it cannot be read, OutputError
+    if it is another program's or version's.
     """
     connection = sqlite3.connect(path, timeout=WAIT_SECONDS)
     try:

@@ -1,8 +1,9 @@
-"""How does a session measure in the background?"""
+"""Measure a session's benchmark in the background."""
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -14,11 +15,15 @@ from idbg.schema.events import SessionEvent
 from idbg.schema.programs import Failure
 from idbg.worker.background import OwnProcesses
 
+if TYPE_CHECKING:
+    from idbg.bench.runner import RunControl
+
 
 class BenchJob(OwnProcesses):
-    """Measures the cases; `emit` hears of each row. With `kernels` it times each of their kernels instead.
+    """Measures the cases, and emits each row. With `kernels` it times each of their kernels instead.
 
-    Rows are kept in the database before they are told; where that cannot be, the end says so and the rows are told.
+    Rows are stored in the database before they are emitted. If the database cannot be used, the end event says so and
+    the rows are emitted.
     """
 
     NAME = "benchmark"
@@ -48,20 +53,20 @@ class BenchJob(OwnProcesses):
         from idbg.bench.runner import kernel_times
 
         for case in self._cases:
-            self._told(case, "kernels")
-            result = kernel_times(case, stepped=self._stepped, stopped=self._stop.is_set)
+            self._started(case, "kernels")
+            result = kernel_times(case, self._control())
             if self._stop.is_set():
                 break
-            told = events.KernelsTimed(program=case.program.label, backend=str(case.backend))
+            timed = events.KernelsTimed(program=case.program.label, backend=str(case.backend))
             if isinstance(result, Timed):
-                self._emit(replace(told, times=result.times))
+                self._emit(replace(timed, times=result.times))
             else:
-                self._emit(replace(told, failure=result.failure))
+                self._emit(replace(timed, failure=result.failure))
         return None
 
     def _measured(self) -> Failure | None:
-        """Measure the rows, and give the failure that kept one from the database; None where all are kept."""
-        # not before it is asked for: the first paint would wait for sqlite3
+        """Measure the rows. Returns the failure that kept one from the database; None if all are stored."""
+        # imported late: the first paint would wait for sqlite3
         from idbg.bench.history import BenchHistory, default_path
         from idbg.bench.suite import Suite
 
@@ -80,14 +85,16 @@ class BenchJob(OwnProcesses):
             except IdbgError as error:
                 refused(error)
                 suite = Suite(None, 0, self._cases)
-            stopped = self._stop.is_set
-            for row in suite.measure(
-                refused, told=self._told, stepped=self._stepped, stopped=stopped, known=self._known
-            ):
+            for row in suite.measure(refused, self._control(), known=self._known):
                 self._emit(events.RowMeasured(row=row))
         return failure
 
-    def _told(self, case: BenchCase, task: Task) -> None:
+    def _control(self) -> "RunControl":
+        from idbg.bench.runner import RunControl
+
+        return RunControl(self._started, self._stepped, self._stop.is_set)
+
+    def _started(self, case: BenchCase, task: Task) -> None:
         self._emit(events.BenchTaskStarted(program=case.program.label, backend=str(case.backend), task=task))
 
     def _stepped(self, step: BenchStep) -> None:

@@ -1,4 +1,4 @@
-"""Which rows does a command line ask for?"""
+"""Parse a command line into benchmark cases: programs, models and backends."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,8 +16,8 @@ MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagrap
 
 
 def backends(named: Sequence[str]) -> list[BenchBackend]:
-    """The backends that NAME and NAME:MODE say, each once, eager first: the others' speed-up is over it. Raises
-    BadInput for a mode that torch does not have.
+    """The backends for NAME and NAME:MODE, each once, eager first: the others' speed-up is over it. Raises BadInput for
+    an unknown mode.
     """
     chosen = dict.fromkeys(_backend(text) for text in named or DEFAULT_BACKENDS)
     return sorted(chosen, key=lambda backend: backend.name != EAGER)
@@ -31,8 +31,8 @@ def _backend(text: str) -> BenchBackend:
 
 
 def models(folder: Path | None) -> dict[str, Path]:
-    """The programs of the folder by name, each file that defines program(): of the examples that come with idbg where
-    none is named. Raises ProgramError where there are none of these.
+    """The programs of the folder by name, each file that defines program(); by default idbg's examples. Raises
+    ProgramError if there is no folder.
     """
     folder = folder or examples.folder()
     if folder is None:
@@ -49,16 +49,16 @@ def programs(
     argv: tuple[str, ...],
     cwd: str,
 ) -> list[Program]:
-    """The files, and of the folder's models those that are `wanted`, or all."""
-    asked = [parse_program(file, argv=argv, cwd=cwd) for file in files]
+    """The files, and the folder's models that are `wanted`, or all."""
+    programs_named = [parse_program(file, argv=argv, cwd=cwd) for file in files]
     if not wanted and not everything:
-        return asked
+        return programs_named
     known = models(folder)
     for name in wanted:
         if name not in known:
             raise BadInput(f"there is no model {name!r}", hint=f"there are: {', '.join(known) or 'none'}")
     chosen = [known[name] for name in wanted] if wanted else list(known.values())
-    return asked + [parse_program(_short(path, cwd), cwd=cwd) for path in chosen]
+    return programs_named + [parse_program(_short(path, cwd), cwd=cwd) for path in chosen]
 
 
 def _short(path: Path, cwd: str) -> str:

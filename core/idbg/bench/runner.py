@@ -1,17 +1,20 @@
-"""Which rows come of these programs and backends, measured one after another?"""
+"""Measure benchmark rows: each task of a row in a process of its own, one after another."""
 
 import hashlib
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
-from msgspec.structs import replace
+import msgspec
+from msgspec.structs import asdict, replace
 
-from idbg.bench.process import measured
 from idbg.format.amounts import share
 from idbg.schema.bench import (
     EAGER,
@@ -28,33 +31,45 @@ from idbg.schema.bench import (
     file_of,
 )
 from idbg.schema.bench_steps import BenchStep
+from idbg.schema.programs import Failure
+from idbg.worker.child import Child
+from idbg.worker.one_answer import Answered, answered, caches_in
 
 NOISY = 0.15  # the middle half of the samples, as a part of the median
 STEPS = 3  # of the timer, that a sample must take to be believed
 BUSY = 0.1  # of the processors, that others used meanwhile
 
-TaskTold = Callable[[BenchCase, Task], None]
-IsStopped = Callable[[], bool]
-StepTold = Callable[[BenchStep], None]
+COMMAND = (sys.executable, "-P", "-m", "idbg.worker.bench")
+_DECODER: msgspec.json.Decoder[TaskResult | BenchStep] = msgspec.json.Decoder(TaskResult | BenchStep)
 
 
-def rows(
-    cases: list[BenchCase],
-    *,
-    seconds: float = SECONDS,
-    told: TaskTold = lambda *_: None,
-    stepped: StepTold = lambda _: None,
-    stopped: IsStopped = lambda: False,
-    known: Iterable[Row] = (),
-) -> Iterator[Row]:
-    """Each case's row as soon as it is measured, until it is `stopped`: a row that was begun is not given then.
+def _ignore(*_: object) -> None: ...
+
+
+@dataclass(frozen=True)
+class RunControl:
+    """Reports the tasks and the steps of a measurement as they begin, and limits it: each process to `seconds`, all of
+    it until it is `stopped`.
+    """
+
+    on_task: Callable[[BenchCase, Task], None] = _ignore
+    on_step: Callable[[BenchStep], None] = _ignore
+    stopped: Callable[[], bool] = lambda: False
+    seconds: float = SECONDS
+
+
+DEFAULT_CONTROL = RunControl()
+
+
+def rows(cases: list[BenchCase], control: RunControl = DEFAULT_CONTROL, *, known: Iterable[Row] = ()) -> Iterator[Row]:
+    """Each case's row as soon as it is measured, until it is stopped; an unfinished row is dropped.
 
     A row's speed-up is over the eager row of its program, of these or of the `known` ones.
     """
     eager = {_same(row): row for row in known if row.backend == EAGER}
     for case in cases:
-        row = _row(case, seconds, told, stepped, stopped)
-        if stopped():
+        row = _row(case, control)
+        if control.stopped():
             return
         if case.backend.name == EAGER:
             eager[_same(row)] = row
@@ -65,44 +80,64 @@ def _same(row: Row) -> tuple[object, ...]:
     return row.file, row.program_hash, row.device, row.dtype, row.batch
 
 
-def kernel_times(
-    case: BenchCase,
-    *,
-    seconds: float = SECONDS,
-    stepped: StepTold = lambda _: None,
-    stopped: IsStopped = lambda: False,
-) -> Timed | Failed:
-    """Measure the time of each of the program's kernels, in one process with an empty cache; of that process the
-    failure where it gave no times.
-    """
-    caches = Path(tempfile.mkdtemp(prefix="idbg-bench-"))
-    try:
-        answer = measured(case, "kernels", caches, seconds, stopped, stepped)
-    finally:
-        shutil.rmtree(caches, ignore_errors=True)
+def kernel_times(case: BenchCase, control: RunControl = DEFAULT_CONTROL) -> Timed | Failed:
+    """Measure the time of each of the program's kernels, in one process with an empty cache."""
+    with _empty_cache() as cache:
+        answer = measured(case, "kernels", cache, control)
     assert isinstance(answer, Timed | Failed)
     return answer
 
 
-def _row(case: BenchCase, seconds: float, told: TaskTold, stepped: StepTold, stopped: IsStopped) -> Row:
-    caches = Path(tempfile.mkdtemp(prefix="idbg-bench-"))
-    answers: dict[Task, TaskResult] = {}
+def measured(case: BenchCase, task: Task, cache: Path, control: RunControl = DEFAULT_CONTROL) -> TaskResult:
+    """The result of one task, from a new process with nothing but `cache` cached."""
+
+    def result_of(line: bytes) -> TaskResult | None:
+        message = _DECODER.decode(line)
+        if not isinstance(message, BenchStep):
+            return message
+        control.on_step(message)
+        return None
+
+    child = Child((*COMMAND, task, msgspec.json.encode(case).decode()), caches_in(cache), doomed=cache)
+    done: Answered[TaskResult] = answered(child, control.seconds, control.stopped, result_of)
+    if control.stopped():
+        return Failed(Failure(kind="cancelled", message="cancelled"))
+    if not done.in_time:
+        return _failed(
+            f"{task}: it took longer than {control.seconds:g} s, and was stopped", "give it more (--timeout)"
+        )
+    if done.answer is None:
+        return _failed(f"{task}: {done.words}", "run it alone: idbg run")
+    return done.answer
+
+
+def _failed(message: str, hint: str) -> Failed:
+    return Failed(Failure(kind="worker", message=message, hint=hint))
+
+
+@contextmanager
+def _empty_cache() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="idbg-bench-"))
     try:
-        tasks: tuple[Task, ...] = ("warm",) if case.backend.name == EAGER else ("cold", "warm", "check")
-        for task in tasks:
-            told(case, task)
-            answers[task] = measured(case, task, caches, seconds, stopped, stepped)
-            if isinstance(answers[task], Failed):
-                break
+        yield folder
     finally:
-        shutil.rmtree(caches, ignore_errors=True)
-    return _row_of(case, answers)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
-def _row_of(case: BenchCase, answers: dict[Task, TaskResult]) -> Row:
-    """The row that these answers come to; of a task that failed it has the reason, and the figures of the tasks before
-    it.
-    """
+def _row(case: BenchCase, control: RunControl) -> Row:
+    results: dict[Task, TaskResult] = {}
+    tasks: tuple[Task, ...] = ("warm",) if case.backend.name == EAGER else ("cold", "warm", "check")
+    with _empty_cache() as cache:
+        for task in tasks:
+            control.on_task(case, task)
+            results[task] = measured(case, task, cache, control)
+            if isinstance(results[task], Failed):
+                break
+    return _row_of(case, results)
+
+
+def _row_of(case: BenchCase, results: dict[Task, TaskResult]) -> Row:
+    """The row for these results: for a failed task its reason, and the figures of the tasks before it."""
     row = Row(
         program=case.program.label,
         backend=str(case.backend),
@@ -118,7 +153,7 @@ def _row_of(case: BenchCase, answers: dict[Task, TaskResult]) -> Row:
         program_hash=program_hash(case),
         at=time.time(),
     )
-    for task, answer in answers.items():
+    for task, answer in results.items():
         match answer:
             case Measured() if task == "cold":
                 row = replace(
@@ -131,14 +166,7 @@ def _row_of(case: BenchCase, answers: dict[Task, TaskResult]) -> Row:
             case Measured():
                 row = _timed(row, answer, case)
             case Checked():
-                row = replace(
-                    row,
-                    graphs=answer.graphs,
-                    breaks=answer.breaks,
-                    violations=answer.violations,
-                    diff=answer.diff,
-                    diff_note=answer.diff_note,
-                )
+                row = replace(row, **asdict(answer))
             case Failed():
                 row = replace(row, status="failed", reason=reason(answer))
     return row
@@ -205,7 +233,7 @@ def _here(answer: Measured, case: BenchCase) -> Machine:
 
 
 def _commit(folder: str) -> str:
-    """The commit of the git repository around the folder, as `git describe --always --dirty` has it; "" where there is
+    """The commit of the git repository around the folder, as `git describe --always --dirty` prints it; "" if there is
     none.
     """
     command = ["git", "-C", folder or ".", "describe", "--always", "--dirty"]

@@ -1,13 +1,13 @@
-"""How is a suite of rows begun, gone on with, kept row by row, and compared with what was measured before?"""
+"""Begin, resume, store and compare suites of benchmark rows."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 
 from idbg.bench import runner
 from idbg.bench.change import change
-from idbg.bench.history import BenchHistory, KeptSuite
-from idbg.bench.runner import IsStopped, StepTold, TaskTold, program_hash
-from idbg.schema.bench import SECONDS, BenchCase, Row, RowKey, Rows, SpeedChange, file_of, set_to
+from idbg.bench.history import BenchHistory, StoredSuite
+from idbg.bench.runner import DEFAULT_CONTROL, RunControl, program_hash
+from idbg.schema.bench import BenchCase, Row, RowKey, Rows, SpeedChange, file_of, set_to
 from idbg.schema.errors import BadInput, OutputError
 
 SHOWN = 10  # of the suites that a hint names
@@ -16,9 +16,9 @@ OlderRows = Mapping[RowKey, Row]
 
 
 class Suite:
-    """`cases` are what is left to measure, `rows` what is measured; without a `history` nothing is kept.
+    """`cases` are still to be measured, `rows` are measured. Without a `history` nothing is stored.
 
-    `begin` makes a new one, `resume` and `latest` find one that the history holds.
+    `begin` creates a suite; `resume` and `latest` find one in the history.
     """
 
     def __init__(
@@ -29,32 +29,30 @@ class Suite:
 
     @classmethod
     def begin(cls, history: BenchHistory, cases: list[BenchCase], name: str = "") -> "Suite":
-        """A new suite of these cases, whose plan is kept under `name`. Raises OutputError where the database cannot be
-        written.
-        """
+        """A new suite of these cases, stored under `name`. Raises OutputError if the database cannot be written."""
         return cls(history, history.begin(cases, name), cases)
 
     @classmethod
     def resume(cls, history: BenchHistory) -> "Suite":
-        """The last one that was interrupted, with its good rows of programs that are as they were then.
+        """The last interrupted suite, with its good rows of programs that have not changed since.
 
-        Raises BadInput where there is none.
+        Raises BadInput if there is none.
         """
         kept = next((kept for kept in history.suites() if not kept.done), None)
         if kept is None:
             raise BadInput("no suite was interrupted", hint="begin one: idbg bench --all")
         good = [row for row in history.rows(kept.id) if row.status == "ok"]
         measured = {_what(row) for row in good}
-        asked = [
+        planned = [
             (case, (file_of(case.program), str(case.backend), program_hash(case), set_to(case))) for case in kept.plan
         ]
-        left = [case for case, what in asked if what not in measured]
-        still = {what for _, what in asked}
+        left = [case for case, what in planned if what not in measured]
+        still = {what for _, what in planned}
         return cls(history, kept.id, left, (row for row in good if _what(row) in still))
 
     @classmethod
     def latest(cls, history: BenchHistory) -> "Suite":
-        """The last one that was measured to its end. Raises BadInput where there is none."""
+        """The last complete suite. Raises BadInput if there is none."""
         kept = next((kept for kept in history.suites() if kept.done), None)
         if kept is None:
             raise BadInput("nothing was measured yet", hint="measure first: idbg bench FILE.py")
@@ -62,32 +60,25 @@ class Suite:
         return cls(history, kept.id, [], last.values())
 
     def measure(
-        self,
-        refused: Refused,
-        *,
-        seconds: float = SECONDS,
-        told: TaskTold = lambda *_: None,
-        stepped: StepTold = lambda _: None,
-        stopped: IsStopped = lambda: False,
-        known: Iterable[Row] = (),
+        self, refused: Refused, control: RunControl = DEFAULT_CONTROL, *, known: Iterable[Row] = ()
     ) -> Iterator[Row]:
-        """Each case's row as soon as it is measured, as `runner.rows` has it; it is in the database before the next
-        one begins, so that whatever ends this leaves it there.
+        """Each case's row as soon as it is measured, as `runner.rows` returns it. It is in the database before the next
+        one begins, so that an interrupt loses nothing.
 
-        What the database does not take is `refused`: a row, or that all of them are measured (then there is no row).
+        `refused` is called with what the database does not take: a row, or (with None) the end of the suite.
         """
         whole = True
         eager = chain(self.rows.copy(), known)
-        for row in runner.rows(self.cases, seconds=seconds, told=told, stepped=stepped, stopped=stopped, known=eager):
+        for row in runner.rows(self.cases, control, known=eager):
             self.rows.append(row)
             whole &= self._is_kept(row, refused)
             yield row
-        if self.cases and whole and not stopped():
+        if self.cases and whole and not control.stopped():
             self._is_kept(None, refused)
 
     def _is_kept(self, row: Row | None, refused: Refused) -> bool:
-        """Write the row to the database, or, with none, that the suite is done. False where that was refused, which
-        `refused` hears.
+        """Store the row, or with None the end of the suite. Returns False and calls `refused` if the database does not
+        take it.
         """
         if self._history is None:
             return True
@@ -102,20 +93,20 @@ class Suite:
         return True
 
     def changes(self, older: OlderRows | None) -> list[SpeedChange]:
-        """What became faster or slower since these rows, or, with None, since each was measured last.
+        """What became faster or slower than these rows, or with None, than each row's last measurement.
 
-        Raises OutputError where the database cannot be read.
+        Raises OutputError if the database cannot be read.
         """
         pairs = ((row, self._before(row) if older is None else older.get(row.key)) for row in self.rows)
-        told = (change(row, before) for row, before in pairs if before is not None)
-        return [each for each in told if each is not None]
+        changes = (change(row, before) for row, before in pairs if before is not None)
+        return [each for each in changes if each is not None]
 
     def _before(self, row: Row) -> Row | None:
         return self._history.before(row, self._number) if self._history is not None else None
 
 
 def rows_of(history: BenchHistory, named: str) -> OlderRows:
-    """The rows of the suite with this name or number, by what they measure. Raises BadInput where there is none."""
+    """The rows of the suite with this name or number, by what they measure. Raises BadInput if there is none."""
     suites = history.suites()
     kept = next((each for each in suites if named in (each.name, str(each.id))), None)
     if kept is None:
@@ -127,5 +118,5 @@ def _what(row: Row) -> tuple[str, str, str, str]:
     return row.file, row.backend, row.program_hash, set_to(row)
 
 
-def _names(suites: list[KeptSuite]) -> str:
+def _names(suites: list[StoredSuite]) -> str:
     return ", ".join(f"{suite.id}{f' ({suite.name})' if suite.name else ''}" for suite in suites[:SHOWN]) or "none"

@@ -1,6 +1,6 @@
-"""What can a test say of what it compiles? A pytest plug-in: `plugin` is all that pytest loads of it.
+"""A pytest plugin that checks what tests compile. pytest loads only `plugin`.
 
-The fixture `idbg` is a `Watcher`; the marker `idbg` and `pytest --idbg` need no code. docs/pytest.md has it all.
+The fixture `idbg` is a `Watcher`; the marker `idbg` and `pytest --idbg` need no code. docs/pytest.md describes them.
 """
 
 from importlib import import_module

@@ -1,6 +1,6 @@
-"""How does pytest hear of what tests compile? Loaded by every pytest where idbg is installed: it imports nothing heavy.
+"""The pytest plugin. Every pytest loads it where idbg is installed, so it imports nothing heavy.
 
-`--idbg` watches every test, the marker `idbg` the tests that have it, and the fixture `idbg` what a test asks it to.
+`--idbg` watches every test, the marker `idbg` the marked tests, and the fixture `idbg` what a test passes to it.
 """
 
 from collections.abc import Generator
@@ -27,7 +27,7 @@ _MARKER = (
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The flags, all of them ours by name."""
+    """Add the flags, all of which begin with --idbg."""
     group = parser.getgroup("idbg", "torch.compile, watched by idbg")
     group.addoption("--idbg", action="store_true", help="capture what the tests compile: a session each, and a report")
     group.addoption("--idbg-accelerator", metavar="A", default="", help="ask its rules too: a preset or a TOML file")
@@ -44,7 +44,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the marker known, and refuse what cannot be meant before a test runs."""
+    """Register the marker, and reject invalid flags before a test runs."""
     config.addinivalue_line("markers", _MARKER)
     if not config.getoption("idbg"):
         names = ("accelerator", "fail_on", "baseline", "update_baseline")
@@ -66,20 +66,20 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)  # of pytest-xdist
 def pytest_configure_node(node: Any) -> None:
-    """Tell a process that runs tests where to write."""
+    """Send the output folder to a process that runs tests."""
     if REPORT in node.config.stash:
         node.workerinput[FROM_CONTROLLER] = str(node.config.stash[REPORT].folder)
 
 
 @pytest.fixture
 def idbg(request: pytest.FixtureRequest) -> "Watcher":
-    """Looks at what this test compiles: `with idbg.watched(...)`, `idbg.assert_accepts(...)`, and so on."""
+    """Watches what this test compiles: `with idbg.watched(...)`, `idbg.assert_accepts(...)`, and so on."""
     return _watcher(request.node)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
-    """With --idbg the watch begins before the test's fixtures do."""
+    """With --idbg, start to watch before the test's fixtures are set up."""
     if item.config.getoption("idbg"):
         stack = ExitStack()
         stack.enter_context(_watcher(item).captured(accelerator=item.config.getoption("idbg_accelerator")))
@@ -89,7 +89,7 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
 
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
-    """The test itself; a marked one is watched."""
+    """Run the test; watch a marked one."""
     __tracebackhide__ = True
     marks = list(item.iter_markers("idbg"))
     if not marks:
@@ -107,7 +107,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
 
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
-    """After the test's fixtures the watch ends, and its session is whole."""
+    """Stop to watch after the test's fixtures are torn down, and complete its session."""
     try:
         return (yield)
     finally:
@@ -119,7 +119,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
-    """What a watched test came to travels with its last report, also from one process to another."""
+    """Attach what a watched test compiled to its last report, which also travels between processes."""
     if call.excinfo is not None and WATCHED in item.stash:
         item.stash[RAISED] = call.excinfo.value
     report = yield
@@ -136,7 +136,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 def _end(stack: ExitStack, raised: BaseException | None) -> None:
-    """End the watch, as by what the test raised."""
+    """Stop to watch, with the exception that the test raised."""
     if raised is None:
         stack.close()
         return
@@ -148,7 +148,7 @@ def _end(stack: ExitStack, raised: BaseException | None) -> None:
 
 
 def _watcher(item: pytest.Item) -> "Watcher":
-    """The test's own, made when it is first asked for."""
+    """The test's own watcher, created on first use."""
     if WATCHER not in item.stash:
         from idbg.schema.programs import Program
         from idbg.testing.watcher import Watcher
@@ -161,7 +161,7 @@ def _watcher(item: pytest.Item) -> "Watcher":
 
 
 def _options(marks: list[pytest.Mark]) -> dict[str, Any]:
-    """What the markers say, the nearest last. Raises BadInput for what `watched` does not take."""
+    """The markers' arguments, the nearest last. Raises BadInput for arguments that `watched` does not take."""
     from idbg.schema.errors import BadInput
 
     options: dict[str, Any] = {}
@@ -175,11 +175,11 @@ def _options(marks: list[pytest.Mark]) -> dict[str, Any]:
 
 
 def _folder(config: pytest.Config) -> Path:
-    """Where sessions of this run go: with --idbg to a folder of the run's own."""
+    """The folder for this run's sessions: with --idbg a folder of the run's own."""
     if REPORT in config.stash:
         return config.stash[REPORT].folder
-    told = getattr(config, "workerinput", {}).get(FROM_CONTROLLER)
-    return Path(told) if told else _output(config)
+    folder = getattr(config, "workerinput", {}).get(FROM_CONTROLLER)
+    return Path(folder) if folder else _output(config)
 
 
 def _output(config: pytest.Config) -> Path:

@@ -1,4 +1,4 @@
-"""Where is it written what a test compiles? In memory, and on disk once somebody may want to look at it."""
+"""Record what a test compiles as a session: in memory, and on disk once somebody may need it."""
 
 import logging
 import threading
@@ -17,21 +17,21 @@ _log = logging.getLogger(__name__)
 
 
 class Recording:
-    """A session that this process itself makes; with `live` on disk as it happens. `idbg-tui` and Session.open read it.
+    """A session that this process writes; with `live`, to disk as it happens. `idbg-tui` and Session.open read it.
 
-    `output` is where its folder is made, of its own, with a name that begins with `name`.
+    Its folder is created in `output`, with a name that begins with `name`.
     """
 
     def __init__(self, program: Program, output: Path, name: str, *, live: bool = False) -> None:
         self.program, self.output, self.name, self.live = program, output, name, live
         self.history = History()
         self.folder: Path | None = None
-        self.lock = threading.RLock()  # how long a compile takes is told by a thread of its own
+        self.lock = threading.RLock()  # compile times are emitted by another thread
         self._events: list[SessionEvent] = []
         self._bus: EventBus | None = None
 
     def emit(self, event: SessionEvent) -> None:
-        """Note what happened. A disk that refuses is logged, once: no test may fail by it."""
+        """Record an event. If the disk refuses it, that is logged once: no test may fail by it."""
         with self.lock:
             self.history.apply(event)
             if self._bus is not None:
@@ -46,7 +46,7 @@ class Recording:
                     _log.warning("%s", error.in_one_line)
 
     def keep(self) -> Path:
-        """The session's folder, with all that happened so far in it. Raises OutputError if it cannot be made."""
+        """The session's folder, with everything so far in it. Raises OutputError if it cannot be created."""
         with self.lock:
             if self.folder is None:
                 from idbg.engine.watching import this_process
@@ -62,6 +62,6 @@ class Recording:
             return self.folder
 
     def close(self) -> None:
-        """End it; what is on disk is whole."""
+        """End the session; what is on disk is complete."""
         if self._bus is not None:
             self._bus.close()

@@ -1,7 +1,7 @@
-"""What did all tests of a `pytest --idbg` compile, and where can it be looked at?
+"""Report what all tests of a `pytest --idbg` compiled.
 
-Each test's session lies in the run's folder. The process that was started hears of each from the test's last report, so
-it is the same with pytest-xdist.
+Each test's session is in the run's folder. The main process gets each result from the test's last report, with and
+without pytest-xdist.
 """
 
 import contextlib
@@ -35,8 +35,8 @@ MOST_SESSIONS = 300  # in one report: it is read by a person, and each session i
 
 
 class TestResult(msgspec.Struct, frozen=True):
-    """What one test compiled. `program` and `whole` are as a baseline has them; `session` is "" where none could be
-    kept.
+    """What one test compiled. `program` and `whole` are as a baseline has them; `session` is "" if none could be
+    stored.
     """
 
     __test__ = False  # pytest collects what is called Test
@@ -51,11 +51,11 @@ class TestResult(msgspec.Struct, frozen=True):
 
 
 def attach(report: pytest.TestReport, watcher: Watcher) -> None:
-    """Have the report carry what the test compiled, if it compiled something."""
+    """Attach what the test compiled to the report, if it compiled something."""
     folder, runs = watcher.recording.folder, watcher.recording.history.runs.values()
     if not runs:
         return
-    told = TestResult(
+    result = TestResult(
         test=report.nodeid,
         program=baseline.program_of(watcher.program),
         session=str(folder) if folder is not None else "",  # a disk refused
@@ -64,24 +64,24 @@ def attach(report: pytest.TestReport, watcher: Watcher) -> None:
         accelerators=tuple({run.target.accelerator for run in runs if run.checked_rules}),
         whole=all(run.failure is None for run in runs),
     )
-    setattr(report, ATTRIBUTE, msgspec.to_builtins(told))
+    setattr(report, ATTRIBUTE, msgspec.to_builtins(result))
 
 
 class RunReport:
-    """Of one run of pytest; a plug-in of its own in the process that was started. `folder` is the run's."""
+    """The report of one run of pytest: a plugin of its own in the main process. `folder` is the run's."""
 
     def __init__(self, folder: Path, kinds: frozenset[str], path: Path | None, update: bool) -> None:
         self.folder, self.kinds, self.path, self.update = folder, kinds, path, update
         self.known: Baseline = baseline.NOTHING_KNOWN
         if path is not None:
             self.known = baseline.load(path, must_exist=not update)
-        self.told: list[TestResult] = []
+        self.results: list[TestResult] = []
         self._notes: list[str] = []
         self._new: list[tuple[str, Diagnostic, int]] = []
 
     @classmethod
     def of(cls, config: pytest.Config, output: Path) -> "RunReport":
-        """As the command line asks. Raises BadInput or OutputError where it cannot be."""
+        """The report that the command line describes. Raises BadInput or OutputError."""
         from idbg.accelerators.registry import rules_for
         from idbg.schema.programs import Target
 
@@ -100,16 +100,16 @@ class RunReport:
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """A test's stage is over, here or in another process."""
-        if (told := getattr(report, ATTRIBUTE, None)) is not None:
-            self.told.append(msgspec.convert(told, TestResult))
+        """A stage of a test is over, in this process or in another."""
+        if (result := getattr(report, ATTRIBUTE, None)) is not None:
+            self.results.append(msgspec.convert(result, TestResult))
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """All tests are over: judge them together, write the report, and fail where that was asked for."""
+        """All tests are over: compare them with the baseline, write the report, and fail if the flags say so."""
         wrong = False
         try:
             self._judge()
-        except IdbgError as error:  # what was asked for is not done
+        except IdbgError as error:  # the baseline could not be read or written
             self._notes.append(f"FAILED {error.in_one_line}")
             wrong = True
         try:
@@ -122,57 +122,57 @@ class RunReport:
             self.folder.rmdir()  # if it is empty
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """What it came to, and where to look at it."""
+        """Print the summary, and where the sessions are."""
         terminalreporter.section("idbg")
         for line in self._lines():
             terminalreporter.write_line("".join(each if each.isprintable() else "\ufffd" for each in line))
 
     def _judge(self) -> None:
-        """What is new in all tests, by the one file of what is known."""
+        """Find what is new in all tests, by the one baseline file."""
         known = self.known
-        for told in self.told:
-            looked = self._looked(told)
+        for result in self.results:
+            looked = self._looked(result)
             if self.update:
-                known = baseline.updated(told.found, looked, known)
-            verdict = baseline.compared_with(told.found, looked, known)
-            self._new += [(told.test, found, count) for found, count in verdict.new]
+                known = baseline.updated(result.found, looked, known)
+            verdict = baseline.compared_with(result.found, looked, known)
+            self._new += [(result.test, found, count) for found, count in verdict.new]
             if verdict.fewer:
                 gone = counted(len(verdict.fewer), "finding")
-                self._notes.append(f"{told.test}: {gone} of {self.path} no longer found, or less often")
+                self._notes.append(f"{result.test}: {gone} of {self.path} no longer found, or less often")
         if self.update and self.path is not None:
             baseline.write(self.path, known)
             self._notes.append(f"{self.path} is written: {counted(len(known.known), 'entry')}")
 
-    def _looked(self, told: TestResult) -> Checked:
-        return Checked(told.program, self.kinds, accelerators=told.accelerators, whole=told.whole)
+    def _looked(self, result: TestResult) -> Checked:
+        return Checked(result.program, self.kinds, accelerators=result.accelerators, whole=result.whole)
 
     def _write(self) -> None:
-        """The report in each format. Raises OutputError."""
-        folders = [Path(told.session) for told in self.told if told.session]
-        if len(folders) < len(self.told):
-            self._notes.append(f"{counted(len(self.told) - len(folders), 'session')} could not be kept")
+        """Write the report in each format. Raises OutputError."""
+        folders = [Path(result.session) for result in self.results if result.session]
+        if len(folders) < len(self.results):
+            self._notes.append(f"{counted(len(self.results) - len(folders), 'session')} could not be kept")
         if not folders:
             return
         if len(folders) > MOST_SESSIONS:
             self._notes.append(f"the report has the first {MOST_SESSIONS} of {len(folders):,} sessions")
-        told = together([SessionData(each.name, fold(load(each)), str(each)) for each in folders[:MOST_SESSIONS]])
+        sessions = together([SessionData(each.name, fold(load(each)), str(each)) for each in folders[:MOST_SESSIONS]])
         for name in FORMATS:
             if name not in formats():
                 continue
             path = self.folder / f"report{document(name).SUFFIXES[0]}"
-            write(path, document(name).render(told))
+            write(path, document(name).render(sessions))
             self._notes.append(f"report: {from_here(str(path))}")
 
     def _lines(self) -> Iterator[str]:
-        if not self.told:
+        if not self.results:
             yield "no test compiled anything"
         else:
-            graphs = sum(told.graphs for told in self.told)
-            yield f"{counted(len(self.told), 'test')} compiled something: {counted(graphs, 'graph')}{self._counts()}"
+            graphs = sum(result.graphs for result in self.results)
+            yield f"{counted(len(self.results), 'test')} compiled something: {counted(graphs, 'graph')}{self._counts()}"
         tests: dict[tuple[str, str], list[str]] = {}
-        for told in self.told:
-            for found in told.found:
-                tests.setdefault((baseline.kind_of(found), baseline.line(found)), []).append(told.test)
+        for result in self.results:
+            for found in result.found:
+                tests.setdefault((baseline.kind_of(found), baseline.line(found)), []).append(result.test)
         for (kind, line), where in list(tests.items())[:MOST]:
             yield f"{kind}: {line}   {where[0]}" + (f" and {len(where) - 1:,} more" if len(where) > 1 else "")
         if len(tests) > MOST:
@@ -182,13 +182,13 @@ class RunReport:
         if len(self._new) > MOST:
             yield f"FAILED and {len(self._new) - MOST:,} more"
         yield from self._notes
-        if any(told.session for told in self.told):
+        if any(result.session for result in self.results):
             yield f"sessions: {from_here(str(self.folder))}   (idbg-tui FOLDER/TEST opens one)"
 
     def _counts(self) -> str:
         counts: Counter[str] = Counter()
-        for told in self.told:
-            for found in told.found:
+        for result in self.results:
+            for found in result.found:
                 counts[found.kind] += found.count
         return "".join(f", {counted(count, _NOUNS.get(kind, kind))}" for kind, count in counts.items())
 
@@ -197,7 +197,7 @@ _NOUNS = {"break": "graph break", "mismatch": "mismatch", "recompile": "recompil
 
 
 def _own_folder(output: Path) -> Path:
-    """A folder that no other run has. Raises OutputError."""
+    """Create a folder that no other run has. Raises OutputError."""
     base = f"pytest-{time.strftime('%Y%m%d-%H%M%S')}"
     try:
         output.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,6 @@
-"""What did a test compile, and does it hold what the test says of it?
+"""Watch what a test compiles, and fail the test if it does not meet the test's conditions.
 
-The fixture `idbg` is a `Watcher`. Where something does not hold, the test fails with every place, and with the folder
-of a session that has all of it.
+The fixture `idbg` is a `Watcher`. A failure names every place, and the folder of a session with all details.
 """
 
 import time
@@ -40,15 +39,15 @@ NOTHING = (
 
 
 class Found(AssertionError):
-    """Something was found that the test says must not be. `diagnostics` has it, `session` where all of it is kept."""
+    """A test's condition is not met. `diagnostics` are the findings; `session` is the folder with all details."""
 
     def __init__(self, message: str, diagnostics: Sequence[Diagnostic] = (), session: Path | None = None) -> None:
         super().__init__(message)
         self.diagnostics, self.session = tuple(diagnostics), session
 
 
-class Seen:
-    """One watch. `run` has what was captured so far, as reports and screen read it; None while that is nothing."""
+class WatchResult:
+    """The result of one watch. `run` has what was captured so far; None while nothing was."""
 
     def __init__(self, recording: Recording, number: int) -> None:
         self._recording, self._number = recording, number
@@ -59,15 +58,15 @@ class Seen:
 
     @property
     def diagnostics(self) -> list[Diagnostic]:
-        """What is wrong with it, the worst first."""
+        """The findings, the worst first."""
         return diagnostics(self.run) if self.run is not None else []
 
 
 class Watcher:
-    """Looks at what one test compiles. Each look is a run of the test's session, which is kept where one fails.
+    """Watches what one test compiles. Each block or call is a run of the test's session, which is stored if one fails.
 
-    `accelerator`, wherever it is taken, is a preset's name or a TOML file. Kinds to fail on are those of --fail-on:
-    failure, mismatch, change, violation, reject, fallback, pad, break, recompile.
+    An `accelerator` is a preset's name or a TOML file. Kinds to fail on are those of --fail-on: failure, mismatch,
+    change, violation, reject, fallback, pad, break, recompile.
     """
 
     def __init__(self, program: Program, output: Path, name: str = "", *, live: bool = False) -> None:
@@ -78,23 +77,23 @@ class Watcher:
     @contextmanager
     def watched(
         self, *, accelerator: str = "", fail_on: Sequence[str] = EVERYTHING, must_compile: bool = True
-    ) -> Iterator[Seen]:
-        """Fail if what is compiled meanwhile, by any torch.compile for any backend, comes to one of these.
+    ) -> Iterator[WatchResult]:
+        """Fail if what is compiled meanwhile, by any torch.compile for any backend, has one of these findings.
 
-        Rules are asked where an `accelerator` is named, on Dynamo's graphs and ATen's. That nothing is compiled fails
-        too, unless `must_compile` is false. Raises BadInput for a kind or an accelerator that there is not.
+        With an `accelerator`, its rules are checked on Dynamo's graphs and ATen's. It also fails if nothing is
+        compiled, unless `must_compile` is false. Raises BadInput for an unknown kind or accelerator.
         """
         __tracebackhide__ = True
         from idbg.engine.watching import watching
 
         kinds = findings_of(fail_on)
-        with self._run(accelerator) as (capture, seen), watching(capture):
-            yield seen
-        self._judge(seen, kinds, must_compile=must_compile)
+        with self._run(accelerator) as (capture, result), watching(capture):
+            yield result
+        self._judge(result, kinds, must_compile=must_compile)
 
     @contextmanager
     def captured(self, *, accelerator: str = "") -> Iterator[None]:
-        """What is compiled meanwhile, and no judgement."""
+        """Capture what is compiled meanwhile, without a judgement."""
         from idbg.engine.watching import watching
 
         with self._run(accelerator, notes=False) as (capture, _), watching(capture):
@@ -103,10 +102,10 @@ class Watcher:
     def assert_accepts(
         self, function: Callable[..., Any], *args: Any, accelerator: str, at_worst: str = "fallback", **kwargs: Any
     ) -> None:
-        """Fail if the accelerator does not take the function, called so: as it is, padded, or with fallbacks.
+        """Fail if the accelerator does not accept this call of the function: as it is, padded, or with fallbacks.
 
-        `at_worst` "pad" lets nothing fall back, "accept" wants no padding either. Backward graphs are asked too where
-        gradients are recorded.
+        `at_worst` "pad" allows no fallbacks, "accept" no padding either. Backward graphs are checked too if gradients
+        are recorded.
         """
         __tracebackhide__ = True
         fail_on = {"fallback": ("reject",), "pad": ("fallback",), "accept": ("pad",)}
@@ -115,14 +114,14 @@ class Watcher:
         self._apart(function, [(args, kwargs)], "mock", fail_on[at_worst], accelerator)
 
     def assert_no_breaks(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
-        """Fail if the graph of the function, called so, breaks."""
+        """Fail if this call of the function has a graph break."""
         __tracebackhide__ = True
         self._apart(function, [(args, kwargs)], "eager", ("break",))
 
     def assert_no_recompiles(
         self, function: Callable[..., Any], calls: Sequence[tuple[Any, ...]], *, dynamic: bool | None = None
     ) -> None:
-        """Fail if one of these calls, each a tuple of arguments, compiles anew what an earlier one had compiled.
+        """Fail if one of these calls, each a tuple of arguments, recompiles what an earlier one has compiled.
 
         `dynamic` is torch.compile's.
         """
@@ -141,11 +140,11 @@ class Watcher:
         rtol: float | None = None,
         **kwargs: Any,
     ) -> None:
-        """Fail if the backend computes something else than eager (or "float64", or another backend), called so.
+        """Fail if the backend's results for this call differ from eager's (or "float64"'s, or another backend's).
 
-        A backend is a name, or a callable as torch.compile takes it. Without tolerances it is wrong where it is
-        further from float64 than eager's own rounding explains; gradients are compared with a `loss` of the output, or
-        `backward`. `idbg.KernelDiff` says what each means; as it does, this resets what Dynamo has compiled.
+        A backend is a name, or a callable as torch.compile takes it. Without tolerances a result is wrong if it is
+        further from float64 than eager's own rounding explains. Gradients are compared with a `loss` of the output, or
+        `backward`. `idbg.KernelDiff` documents each argument. Like it, this resets what Dynamo has compiled.
         """
         __tracebackhide__ = True
         from idbg.engine.kerneldiff.api import ModelDiff
@@ -164,9 +163,9 @@ class Watcher:
             atol=atol,
             rtol=rtol,
         )
-        with self._run("", how, name_of(backend)) as (capture, seen):
+        with self._run("", how, name_of(backend)) as (capture, result):
             compared(capture, diff)
-        self._judge(seen, findings_of(("failure", "mismatch")))
+        self._judge(result, findings_of(("failure", "mismatch")))
 
     def _apart(
         self,
@@ -177,24 +176,24 @@ class Watcher:
         accelerator: str = "",
         dynamic: bool | None = None,
     ) -> None:
-        """Compile and call it where nothing else hears of it, and judge."""
+        """Compile and call the function where nothing else captures it, and judge."""
         __tracebackhide__ = True
         from idbg.engine.watching import Apart
 
         apart = Apart(function, backend, dynamic)
         try:
-            with self._run(accelerator) as (capture, seen):
+            with self._run(accelerator) as (capture, result):
                 for args, kwargs in calls:
                     apart.call(capture, *args, **kwargs)
         finally:
             apart.end()
-        self._judge(seen, findings_of(("failure", *fail_on)))
+        self._judge(result, findings_of(("failure", *fail_on)))
 
     @contextmanager
     def _run(
         self, accelerator: str, comparison: Comparison | None = None, backend: str = "", *, notes: bool = True
-    ) -> "Iterator[tuple[Watched, Seen]]":
-        """One run of the session. What the block raises is the run's failure, and is raised."""
+    ) -> "Iterator[tuple[Watched, WatchResult]]":
+        """One run of the session. An exception of the block is recorded as the run's failure, and raised."""
         from idbg.engine.watching import Watched, ended
 
         text = rules_for(Target(accelerator=accelerator))[0] if accelerator else NO_RULES
@@ -206,12 +205,12 @@ class Watcher:
         capture.backend_called = events_of_run.begin
         error: BaseException | None = None
         try:
-            yield capture, Seen(self.recording, self._runs)
+            yield capture, WatchResult(self.recording, self._runs)
         except BaseException as raised:  # whatever ends a test goes on to pytest
             error = raised
             raise
         finally:
-            # a skipped test is none, and says so with a BaseException; what we found is told by what we found
+            # a skip is no failure, and is a BaseException; a Found names its own findings
             is_failure = isinstance(error, Exception) and not isinstance(error, Found)
             failure = ended(capture, error if is_failure else None, self.program)
             if error is not None and not isinstance(error, Exception) and events_of_run.has_begun:
@@ -223,20 +222,19 @@ class Watcher:
             if is_failure and error is not None and notes:
                 error.add_note(self.kept())
 
-    def _judge(self, seen: Seen, kinds: frozenset[str], *, must_compile: bool = True) -> None:
+    def _judge(self, result: WatchResult, kinds: frozenset[str], *, must_compile: bool = True) -> None:
         __tracebackhide__ = True
-        found = [each for each in seen.diagnostics if kind_of(each) in kinds and each.rule != "empty"]
-        nothing = must_compile and (seen.run is None or not seen.run.graphs)
+        found = [each for each in result.diagnostics if kind_of(each) in kinds and each.rule != "empty"]
+        nothing = must_compile and (result.run is None or not result.run.graphs)
         if not found and not nothing:
             return
         lines = [f"{kind_of(each)}: {line(each)}" for each in found[:MOST]]
         lines += [f"and {counted(len(found) - MOST, 'finding')} more"] * (len(found) > MOST)
         lines += [NOTHING] * nothing
-        said = self.kept()
-        raise Found("\n".join((*lines, said)), found, self.recording.folder)
+        raise Found("\n".join((*lines, self.kept())), found, self.recording.folder)
 
     def kept(self) -> str:
-        """Keep the session, and say where it is, or why it is nowhere."""
+        """Store the session; returns where it is, or why it is not stored."""
         try:
             folder = from_here(str(self.recording.keep()))
         except OutputError as error:
@@ -249,7 +247,7 @@ class Watcher:
 
 
 class _Run:
-    """The events of one run, which begins once it is known for which backend: until then they wait."""
+    """The events of one run. They are held back until it is known for which backend it is."""
 
     def __init__(
         self, recording: Recording, number: int, program: Program, target: Target, comparison: Comparison | None
@@ -265,11 +263,10 @@ class _Run:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing happened: nothing was compiled, and Dynamo was not asked to."""
+        """Whether nothing happened: nothing was compiled, and Dynamo did not run."""
         return self._waiting is not None and not self._waiting
 
     def emit(self, event: SessionEvent) -> None:
-        """Note it."""
         with self.recording.lock:
             if self._waiting is not None:
                 self._waiting.append(event)
@@ -277,28 +274,29 @@ class _Run:
                 self.recording.emit(event)
 
     def begin(self, backend: str) -> None:
-        """The run is for this backend; a later one is told beside it."""
+        """Start the run for this backend; a later backend is noted."""
         with self.recording.lock:
-            self._begin(backend)
-
-    def _begin(self, backend: str) -> None:
-        if self._waiting is None:
-            text = f"what is compiled from here on is also given to the backend {backend}"
-            self.recording.emit(events.Noted(level="info", text=text))
-            return
-        waiting, self._waiting = self._waiting, None
-        target = self.target if self.target.backend else msgspec.structs.replace(self.target, backend=backend)
-        started = events.RunStarted(run=self.number, program=self.program, target=target, comparison=self.comparison)
-        for event in (started, *waiting):
-            self.recording.emit(event)
+            if self._waiting is None:
+                text = f"what is compiled from here on is also given to the backend {backend}"
+                self.recording.emit(events.Noted(level="info", text=text))
+                return
+            waiting, self._waiting = self._waiting, None
+            target = self.target if self.target.backend else msgspec.structs.replace(self.target, backend=backend)
+            started = events.RunStarted(
+                run=self.number, program=self.program, target=target, comparison=self.comparison
+            )
+            for event in (started, *waiting):
+                self.recording.emit(event)
 
     def end(self, failure: Any, seconds: float, *, checked: bool) -> None:
-        """The run is over; of one in which nothing happened at all nothing is told."""
+        """End the run; a run in which nothing happened is not recorded."""
         if self.is_empty and failure is None and self.comparison is None:
             return
         if self._waiting is not None:
             self.begin(self.target.backend or "none")
         run = self.recording.history.runs[self.number]
-        told = events.RunEnded(run=self.number, verdict="clean", seconds=seconds, failure=failure, checked=checked)
-        run.apply(told)  # its verdict is that of its worst stage
-        self.recording.emit(msgspec.structs.replace(told, verdict=run.verdict))
+        ended_event = events.RunEnded(
+            run=self.number, verdict="clean", seconds=seconds, failure=failure, checked=checked
+        )
+        run.apply(ended_event)  # its verdict is that of its worst stage
+        self.recording.emit(msgspec.structs.replace(ended_event, verdict=run.verdict))

@@ -29,7 +29,7 @@ from idbg.engine.minify.problem import CapturedRun, of_a_compile
 from idbg.engine.minify.result import whole_script
 from idbg.engine.program.environment import as_main, state_restored
 from idbg.engine.program.load import Programs, registers
-from idbg.engine.program.script import process_end_told
+from idbg.engine.program.script import process_end_reported
 from idbg.engine.program.target import check_device, conditions_of, options_of
 from idbg.engine.repro import violation_of, violation_repro
 from idbg.engine.repro.failed_compile import NoGraph
@@ -127,7 +127,7 @@ class Jobs:
             self.emit(ended(status & 0xFF, None, took_process=True))
 
         try:
-            with process_end_told(process_ended):
+            with process_end_reported(process_ended):
                 status = self._compile(request, tell, run.codes)
         except BaseException as error:  # the worker's border: whatever ends the program is its result, told as data
             self.error = error

@@ -14,11 +14,11 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from idbg import KernelDiff
 from idbg.engine.kerneldiff.kernels import verdict
 from idbg.engine.kerneldiff.kernels.launch_references import LaunchReferences, NodeState
-from idbg.engine.kerneldiff.kernels.observe import first_bad, observe_model
 from idbg.engine.kerneldiff.kernels.values import ReferenceValue
 from idbg.engine.kerneldiff.kernels.verdict import Resample, judge_buffer, judge_launch
 from idbg.reports.diff import summary
 from idbg.schema.diff import KernelError
+from tests.harness.observed_launches import first_bad, observe_model
 
 
 def planted(monkeypatch: pytest.MonkeyPatch, edit: Callable[[str], str]) -> None:
@@ -104,7 +104,7 @@ def others_of(function: Callable[[Tensor], Tensor], x: Tensor) -> tuple[Referenc
     (returned,) = next(node for node in gm.graph.nodes if node.op == "output").all_input_nodes
     wanted = NodeState(returned)
     given = LaunchReferences(gm, [x], [[wanted]])
-    return given.value(wanted), lambda times: [given.otherwise(wanted, seed, times) for seed in range(3)]
+    return given.value(wanted), lambda times: [given.resampled(wanted, seed, times) for seed in range(3)]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import torch
 from msgspec.structs import replace
 from torch import Tensor, nn
 
-from idbg.engine.bench import busy, measure, memory, sizes
+from idbg.engine.bench import measure, resources, workload
 from idbg.engine.bench.latency import latency, resolution, settle
 from idbg.engine.program.load import Workload
 from idbg.schema.bench import BenchBackend, BenchCase, Failed, Measured
@@ -39,12 +39,12 @@ def test_the_warm_up_ends_when_the_times_stand_still(monkeypatch: pytest.MonkeyP
 
 
 def test_the_peak_is_of_what_was_allocated_on_the_way() -> None:
-    before = memory.resident()
+    before = resources.resident()
 
     def call() -> int:
         return int(torch.ones(64 << 20, dtype=torch.uint8).max())
 
-    found = memory.peak_bytes(call, before)
+    found = resources.peak_bytes(call, before)
     if found is None:
         pytest.skip("this system does not tell of peaks")
     assert 60 <= found / 2**20 <= 200
@@ -52,13 +52,13 @@ def test_the_peak_is_of_what_was_allocated_on_the_way() -> None:
 
 def test_others_are_not_we(monkeypatch: pytest.MonkeyPatch) -> None:
     """In 10 s of 2 processors all used 9 s, of which 4 s were ours: a quarter was others'."""
-    moments = {"_all": iter([100.0, 109.0]), "_own": iter([50.0, 54.0])}
+    moments = {"_machine_seconds": iter([100.0, 109.0]), "_own_seconds": iter([50.0, 54.0])}
     for name, values in moments.items():
-        monkeypatch.setattr(busy, name, lambda values=values: next(values))
+        monkeypatch.setattr(resources, name, lambda values=values: next(values))
     clock = iter([0.0, 10.0])
-    monkeypatch.setattr(busy.time, "perf_counter", lambda: next(clock))  # type: ignore[attr-defined]
-    monkeypatch.setattr(busy.os, "cpu_count", lambda: 2)  # type: ignore[attr-defined]
-    assert busy.Busy().others() == pytest.approx(0.25)
+    monkeypatch.setattr(resources.time, "perf_counter", lambda: next(clock))  # type: ignore[attr-defined]
+    monkeypatch.setattr(resources.os, "cpu_count", lambda: 2)  # type: ignore[attr-defined]
+    assert resources.OtherProcesses().share() == pytest.approx(0.25)
 
 
 def model() -> Workload:
@@ -66,26 +66,26 @@ def model() -> Workload:
 
 
 def test_a_batch_is_repeated_or_cut_where_it_is_as_long_as_the_first_input() -> None:
-    more = sizes.in_batches_of(model(), 5)
+    more = workload.in_batches_of(model(), 5)
     x, ids = more.args
     assert isinstance(x, Tensor) and isinstance(ids, Tensor)
     assert x.shape == (5, 4)  # type: ignore[attr-defined]
     assert ids.tolist() == [0, 1, 2, 0, 1] and more.kwargs["scale"].shape == (2,)  # type: ignore[attr-defined]
-    assert sizes.batch_of(more) == 5
-    assert sizes.batch_of(sizes.in_batches_of(model(), 2)) == 2
+    assert workload.batch_of(more) == 5
+    assert workload.batch_of(workload.in_batches_of(model(), 2)) == 2
     with pytest.raises(BadInput, match="no input of the program has a batch"):
-        sizes.in_batches_of(Workload(abs, (3,)), 2)
+        workload.in_batches_of(Workload(abs, (3,)), 2)
 
 
 def test_weights_and_floating_inputs_are_cast() -> None:
-    found = sizes.in_dtype(model(), "bf16")
+    found = workload.in_dtype(model(), "bf16")
     x, ids = found.args
     assert isinstance(x, Tensor) and isinstance(ids, Tensor) and isinstance(found.model, nn.Linear)
     assert found.model.weight.dtype == x.dtype == torch.bfloat16 and ids.dtype == torch.int64
     with pytest.raises(BadInput, match="there is no dtype 'bf17'"):
-        sizes.in_dtype(model(), "bf17")
+        workload.in_dtype(model(), "bf17")
     with pytest.raises(BadInput, match="a function"):
-        sizes.in_dtype(Workload(torch.relu, (torch.ones(2),)), "bf16")
+        workload.in_dtype(Workload(torch.relu, (torch.ones(2),)), "bf16")
 
 
 def test_the_modes_options_then_those_asked_for_reach_inductor(monkeypatch: pytest.MonkeyPatch) -> None:

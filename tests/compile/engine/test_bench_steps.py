@@ -6,7 +6,8 @@ import msgspec
 import pytest
 import torch
 
-from idbg.bench import process, runner
+from idbg.bench import runner
+from idbg.bench.runner import RunControl
 from idbg.config import places
 from idbg.engine.bench import peaks
 from idbg.schema.bench import BenchBackend, BenchCase, Failed, Task, Timed
@@ -26,9 +27,9 @@ def case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BenchCase:
 def test_the_steps_of_timing_kernels(case: BenchCase) -> None:
     cpu = torch.device("cpu")
     known = msgspec.structs.replace(peaks.unmeasured(cpu), copy_bytes_per_s=1e10)
-    peaks._keep(known, peaks.place(known, places.cache()))
+    peaks._store(known, peaks.place(known, places.cache()))
     told: list[BenchStep] = []
-    found = runner.kernel_times(case, stepped=told.append)
+    found = runner.kernel_times(case, RunControl(on_step=told.append))
     assert isinstance(found, Timed), found
     assert [(step.number, step.of) for step in told] == [(number, 6) for number in range(1, 7)]
     words = [step.words for step in told]
@@ -51,8 +52,7 @@ def test_the_steps_of_each_task_of_a_row(case: BenchCase) -> None:
     told: dict[Task, list[BenchStep]] = {}
     (row,) = runner.rows(
         [case],
-        told=lambda _, task: told.update({task: []}),
-        stepped=lambda step: told[list(told)[-1]].append(step),
+        RunControl(lambda _, task: told.update({task: []}), lambda step: told[list(told)[-1]].append(step)),
     )
     assert row.status == "ok", row.reason
     assert list(told) == ["cold", "warm", "check"]
@@ -65,5 +65,7 @@ def test_the_steps_of_each_task_of_a_row(case: BenchCase) -> None:
 def test_a_program_that_fails_ends_at_its_step(case: BenchCase, tmp_path: Path) -> None:
     (tmp_path / "tiny.py").write_text("raise RuntimeError('no weights')")
     told: list[BenchStep] = []
-    assert isinstance(process.measured(case, "cold", tmp_path / "c", 60, stepped=told.append), Failed)
+    assert isinstance(
+        runner.measured(case, "cold", tmp_path / "c", RunControl(on_step=told.append, seconds=60)), Failed
+    )
     assert [step.words for step in told] == ["importing torch", "loading the program"]

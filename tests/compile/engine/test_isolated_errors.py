@@ -11,8 +11,9 @@ from torch._inductor.async_compile import AsyncCompile
 from torch._inductor.codecache import PyCodeCache
 
 from idbg.engine.kerneldiff.kernels import launch_result
-from idbg.engine.kerneldiff.kernels.observe import first_bad, observe_model, observing
+from idbg.engine.kerneldiff.kernels.observe import observing
 from idbg.schema.diff import KernelError
+from tests.harness.observed_launches import first_bad, observe_model
 
 Edit = Callable[[str], str]
 

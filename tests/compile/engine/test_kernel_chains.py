@@ -14,12 +14,12 @@ from idbg.engine.instrument.wrapper_lines import Launch, Point, Wrapper
 from idbg.engine.kerneldiff.kernels.buffers import NodeBuffer
 from idbg.engine.kerneldiff.kernels.chains import completed_by
 from idbg.engine.kerneldiff.kernels.launch_result import BufferResult, LaunchResult
-from idbg.engine.kerneldiff.kernels.observe import observe_model
 from idbg.engine.kerneldiff.kernels.verdict import BufferVerdict
 from idbg.engine.kerneldiff.observed_run import run_observed
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.kerneldiff.tensors.allowance import Size
 from idbg.engine.program.load import Workload
+from tests.harness.observed_launches import observe_model
 
 
 def wrapper(*launches: tuple[str, str, str]) -> Wrapper:

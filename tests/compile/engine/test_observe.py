@@ -15,13 +15,14 @@ from torch.nn import functional as F
 
 from idbg.accelerators import registry
 from idbg.engine.instrument.wrapper_lines import AFTER, ENTER
-from idbg.engine.kerneldiff.kernels.observe import first_bad, observe, observe_model, observing
+from idbg.engine.kerneldiff.kernels.observe import observing
 from idbg.schema.diff import KernelError
 from idbg.schema.errors import BadInput
 from idbg.schema.programs import Program, Target
 from idbg.schema.runs import fold
 from idbg.worker.jobs import Jobs
 from idbg.worker.protocol import Compile
+from tests.harness.observed_launches import first_bad, observe, observe_model
 
 Edit = Callable[[str], str]
 

@@ -13,8 +13,8 @@ from torch._inductor.async_compile import AsyncCompile
 from torch._inductor.codecache import PyCodeCache
 from torch.nn import functional as F
 
-from idbg.engine.kerneldiff.kernels.observe import first_bad, observe_model
 from idbg.schema.diff import KernelError
+from tests.harness.observed_launches import first_bad, observe_model
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")]
 

@@ -148,7 +148,7 @@ def test_references_are_kept_in_float64_and_dropped_after_use():
     torch.testing.assert_close(both.exact, x.double().sin().cos(), rtol=1e-15, atol=0)
     assert torch.equal(both.own, (x.sin().bfloat16().float() + 0).cos())
     assert references.value("sin").own.dtype == torch.float32
-    references.done("sin")
+    references.release("sin")
     with pytest.raises(NotComputable):
         references.value("sin")
     assert "cos" in names

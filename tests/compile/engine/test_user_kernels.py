@@ -9,11 +9,11 @@ from torch import Tensor
 
 import idbg
 from idbg.engine.kerneldiff.kernels import user_reference
-from idbg.engine.kerneldiff.kernels.observe import observe_model
 from idbg.engine.kerneldiff.observed_run import run_observed
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.program.load import Workload
 from idbg.schema.errors import BadInput
+from tests.harness.observed_launches import observe_model
 
 WRONG = [0.0]  # what the op is off by
 

@@ -10,7 +10,8 @@ import idbg
 from idbg.engine import lowered
 from idbg.engine.bench.kernels import time_kernels
 from idbg.engine.kerneldiff.kernels import user_reference
-from idbg.engine.kerneldiff.kernels.observe import observe_model, observing
+from idbg.engine.kerneldiff.kernels.observe import observing
+from tests.harness.observed_launches import observe_model
 
 triton = pytest.importorskip("triton")
 tl = pytest.importorskip("triton.language")

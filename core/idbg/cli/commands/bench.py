@@ -9,7 +9,7 @@ from pathlib import Path
 from idbg.accelerators.registry import rules_for
 from idbg.bench import plan
 from idbg.bench.history import BenchHistory, default_path
-from idbg.bench.runner import kernel_times, reason
+from idbg.bench.runner import RunControl, kernel_times, reason
 from idbg.bench.suite import Suite, rows_of
 from idbg.cli import exits, output, parsing, tables
 from idbg.cli.progress import Steps
@@ -206,7 +206,7 @@ def _measure(suite: Suite, seconds: float) -> None:
 
     with raise_on_signal():
         try:
-            for _ in suite.measure(_save_elsewhere, seconds=seconds, told=begin_task, stepped=begin_step):
+            for _ in suite.measure(_save_elsewhere, RunControl(begin_task, begin_step, seconds=seconds)):
                 measured += 1
                 steps.next()
         except BaseException:  # a signal too: the exception is raised again
@@ -242,7 +242,7 @@ def _kernels(cases: list[BenchCase], seconds: float) -> list[tuple[BenchCase, Ti
     with raise_on_signal():
         for case in compiled:
             steps.show(f"{_name(case)}: kernels")
-            timed.append((case, kernel_times(case, seconds=seconds)))
+            timed.append((case, kernel_times(case, RunControl(seconds=seconds))))
             steps.next()
     return timed
 

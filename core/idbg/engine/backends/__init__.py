@@ -1,7 +1,7 @@
-"""Which backends are there, and how does one get ready to be handed to torch.compile?
+"""Find a backend by name, and prepare it for torch.compile.
 
 A backend is one file here with one class (`name`, `checks`, `compile`), or a third party's under the entry point
-`idbg.backends`: such a class, or an `idbg.AcceleratorAdapter`. Every name that torch knows works too.
+`idbg.backends`: such a class, or an `idbg.AcceleratorAdapter`. Every backend that torch knows by name works too.
 """
 
 import os
@@ -53,9 +53,9 @@ OURS: Mapping[str, type[Backend]] = {kind.name: kind for kind in (Eager, Mock, A
 
 
 def find(name: str, registers: Callable[[str], bool] | None = None) -> Backend:
-    """The backend of this name: ours, a plug-in's, or torch's. Raises BadInput with the names that there are.
+    """The backend of this name: ours, a plug-in's, or torch's. Raises BadInput that lists the known names.
 
-    `registers` says whether the program that will run may make it known to torch.
+    `registers` tells whether the program that will run may register the name with torch.
     """
     if name in OURS:
         return OURS[name]()
@@ -67,14 +67,14 @@ def find(name: str, registers: Callable[[str], bool] | None = None) -> Backend:
 
 
 def of_program(arguments: Mapping[str, object], *, checks: bool) -> Backend:
-    """The backend that the program itself names by these arguments of torch.compile. Raises BadInput."""
+    """The backend that the program itself names in these arguments of torch.compile. Raises BadInput."""
     name = arguments["backend"]
     by_us = isinstance(name, str) and name in plugins.names(adapters.GROUP) and name not in dynamo.backend_names()
     return _of_others(str(name)) if by_us else program_backend(arguments, checks=checks)
 
 
 def takes_options(backend: Backend) -> bool:
-    """Whether options do anything to how it compiles."""
+    """Whether options change how it compiles."""
     if isinstance(backend, NamedBackend):
         return dynamo.takes_options(backend.function)
     return not isinstance(backend, (Eager, Mock, AdapterBackend))
@@ -94,7 +94,7 @@ def _of_others(name: str) -> Backend:
 
 
 def known() -> tuple[KnownBackend, ...]:
-    """Every backend that other packages have: for idbg, with what is wrong with it if it is broken, then for torch."""
+    """All backends of other packages: first those for idbg, with the error of a broken one, then those for torch."""
     broken, loaded = adapters.broken(), plugins.load(adapters.GROUP)
     others = [
         KnownBackend(name, error=" ".join(broken[name].split()))
@@ -115,7 +115,7 @@ def known() -> tuple[KnownBackend, ...]:
 
 
 def names() -> list[str]:
-    """Ours first, then plug-ins', then torch's."""
+    """All names: ours first, then plug-ins', then torch's."""
     ours = [*OURS, *plugins.names(adapters.GROUP)]
     return ours + [name for name in dynamo.backend_names() if name not in ours and not name.startswith("idbg_")]
 
@@ -130,12 +130,11 @@ def backend(
 ) -> TargetBackend:
     """A backend for `torch.compile(model, backend=...)`.
 
-    `name` may also be an adapter itself. `accelerator` is a preset's name, a TOML file, or its text in several lines;
-    where none is given, the rules are the backend's own (its package's accelerator, or its adapter's capabilities),
-    else the preset "mock".
-    `constraints`, where given, are the rules instead (none: no checks). `strict` is MOCK_STRICT's (default on) where it
-    is not given: a `reject` violation raises ConstraintViolation, which names them all and the repro written into
-    `repros`. Without it they are kept in `.violations` and the program runs. Raises AcceleratorError, SettingsError,
+    `name` may also be an adapter. `accelerator` is a preset's name, a TOML file, or its text in several lines. By
+    default, the rules are the backend's own (its package's accelerator, or its adapter's capabilities), else the preset
+    "mock". `constraints`, if given, replace the rules (empty: no checks). `strict` defaults to MOCK_STRICT (on): a
+    `reject` violation raises ConstraintViolation, which lists all violations and the repro written into `repros`.
+    Without it they are collected in `.violations` and the program runs. Raises AcceleratorError, SettingsError,
     BadInput.
     """
     chosen = AdapterBackend(name) if isinstance(name, AcceleratorAdapter) else find(name)
@@ -144,7 +143,7 @@ def backend(
         rules = chosen.adapter.capabilities.accelerator(chosen.name)
         text = unparse(rules)
     else:
-        # who asks for a backend of ours in Python asks for its rules
+        # a backend of ours that is named in Python comes with its rules
         named = str(accelerator or (chosen.name if default_accelerator(chosen.name) == chosen.name else "mock"))
         text = named if "\n" in named else registry.find(named)[0]
         text = environment.applied(text, os.environ) if named == "mock" else text

@@ -1,4 +1,4 @@
-"""How does an accelerator's adapter become a backend?
+"""Use an accelerator's adapter as a backend.
 
 AOTAutograd traces to ATen, the rules are checked as for every backend, and the adapter compiles each graph that passes.
 """
@@ -25,11 +25,11 @@ from idbg.schema import events
 from idbg.schema.errors import BadInput, exception_text
 from idbg.schema.graphs import Part
 
-_MEND = "choose another backend, or fix the adapter"
+_HINT = "choose another backend, or fix the adapter"
 
 
 class AdapterBackend:
-    """A package's adapter as a backend, its fallback behind it. Raises BadInput for attributes of other types."""
+    """A package's adapter as a backend, with its fallback. Raises BadInput for attributes of wrong types."""
 
     checks = True
 
@@ -37,11 +37,11 @@ class AdapterBackend:
         self.adapter = adapter
         self.name = name or adapter.name
         for key, wanted in (("name", str), ("capabilities", Capabilities)):
-            given: object = getattr(adapter, key)
-            if not isinstance(given, wanted):
+            value: object = getattr(adapter, key)
+            if not isinstance(value, wanted):
                 who = self.name or type(adapter).__name__
                 raise BadInput(
-                    f"the adapter {who} gives a {type(given).__name__} as its {key}",
+                    f"the adapter {who} gives a {type(value).__name__} as its {key}",
                     hint=f"it must be of type {wanted.__name__}",
                 )
         self._warned = False
@@ -66,7 +66,7 @@ class AdapterBackend:
             chosen = self._fallback(gm, inputs, f"the backend {self.name} cannot compile {where} ({why})")
         if chosen is None:
             message = f"the backend {self.name} cannot compile {where}, and has no fallback: {why}"
-            raise AdapterError(message, hint=_MEND) from cause
+            raise AdapterError(message, hint=_HINT) from cause
         self._tell(job, where, result, chosen)
         return lowering.boxed(chosen)
 
@@ -75,16 +75,18 @@ class AdapterBackend:
             fallback = self.adapter.fallback(gm, inputs)
         except Exception as error:  # broad on purpose, as above
             raise AdapterError(
-                f"{failed}, and its fallback fails: {type(error).__name__}: {exception_text(error)}", hint=_MEND
+                f"{failed}, and its fallback fails: {type(error).__name__}: {exception_text(error)}", hint=_HINT
             ) from error
         if fallback is not None and not callable(fallback):
             raise AdapterError(
-                f"{failed}, and its fallback gave a {type(fallback).__name__}, which cannot be called", hint=_MEND
+                f"{failed}, and its fallback gave a {type(fallback).__name__}, which cannot be called", hint=_HINT
             )
         return fallback
 
     def _warn_of_unchecked(self, job: Job) -> None:
-        """In a session the rules are the target's; the host finds those of an adapter by its package's accelerator."""
+        """In a session the rules are the target's; the host finds an adapter's rules only through its package's
+        accelerator.
+        """
         has_accelerator = self.name in plugins.names("idbg.accelerators")
         if self._warned or not job.capture.run or has_accelerator or self.adapter.capabilities == Capabilities():
             return
@@ -97,13 +99,13 @@ class AdapterBackend:
         )
 
     def _tell(self, job: Job, where: str, result: CompilationResult, chosen: Callee) -> None:
-        said = f": {result.message}" if result.message else ""
+        message = f": {result.message}" if result.message else ""
         if chosen is not result.compiled:
-            _note(job, "warning", f"{self.name} could not compile {where}; its fallback runs{said}")
+            _note(job, "warning", f"{self.name} could not compile {where}; its fallback runs{message}")
         elif result.status != CompilationStatus.SUCCESS:
-            _note(job, "warning", f"{self.name} compiled {where}, with status {result.status}{said}")
-        elif said:
-            _note(job, "info", f"{self.name} compiled {where}{said}")
+            _note(job, "warning", f"{self.name} compiled {where}, with status {result.status}{message}")
+        elif message:
+            _note(job, "info", f"{self.name} compiled {where}{message}")
 
 
 def _note(job: Job, level: Literal["info", "warning"], text: str) -> None:

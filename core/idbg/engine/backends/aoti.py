@@ -1,4 +1,4 @@
-"""The backend `aoti`: AOTInductor, for inference. Weights become constants of a library of its own, which C++ calls."""
+"""The backend `aoti`: AOTInductor, for inference. Weights become constants of a library that C++ can call."""
 
 from typing import cast
 
@@ -14,13 +14,13 @@ from idbg.schema.errors import BadInput
 
 
 class Aoti:
-    """Exported, compiled ahead of time and run from the library; rules are asked on the way."""
+    """Exports, compiles ahead of time and runs the library; rules are checked on the way."""
 
     name = "aoti"
     checks = True
 
     def compile(self, job: Job) -> Compiled:
-        """Raises BadInput for what AOTInductor cannot do: gradients, numbers as arguments or results."""
+        """Raises BadInput for what AOTInductor does not support: gradients, numbers as arguments or results."""
         arguments = [node for node in job.gm.graph.nodes if node.op == "placeholder"]
         _check_no_gradients(job)
         constants = {
@@ -29,14 +29,14 @@ class Aoti:
             if isinstance(value, torch.Tensor)
             and (isinstance(value, torch.nn.Parameter) or fx.argument_of(node).is_static)
         }
-        given = [
+        tensor_inputs = [
             at
             for at, node in enumerate(arguments)
             if node.name not in constants and isinstance(aoti.value_of(node), torch.Tensor)
         ]
         results = _results(job.gm)
         try:
-            held = aoti.holding(job.gm, constants)
+            with_constants = aoti.holding(job.gm, constants)
         except LookupError as error:
             raise BadInput(
                 f"AOTInductor takes tensors alone, and this graph is also given a number ({error.args[0]})",
@@ -49,13 +49,13 @@ class Aoti:
                 job.capture.emit(events.Noted(level="warning", text=text))
             return job.lowering("inference", lowering.compile_fx_inner)(gm, inputs, **kwargs)
 
-        library = aoti.compile_aot(held, [job.inputs[at] for at in given], inner, job.options)
+        library = aoti.compile_aot(with_constants, [job.inputs[at] for at in tensor_inputs], inner, job.options)
         if not job.lowers:
             return job.gm.forward
         run = aoti.load(library, _device(job.real_inputs))
 
         def call(*values: object) -> object:
-            found = iter(run([cast("torch.Tensor", values[at]) for at in given]))
+            found = iter(run([cast("torch.Tensor", values[at]) for at in tensor_inputs]))
             return tree_map_only(torch.fx.Node, lambda _: next(found), results)
 
         return call
@@ -72,7 +72,7 @@ def _check_no_gradients(job: Job) -> None:
 
 
 def _results(gm: GraphModule) -> object:
-    """What the graph returns, with a node for each tensor. Raises BadInput where it returns a number."""
+    """What the graph returns, with a node for each tensor. Raises BadInput if it returns a number."""
     (output,) = (node for node in gm.graph.nodes if node.op == "output")
     numbers = [node.name for node in output.all_input_nodes if not isinstance(aoti.value_of(node), torch.Tensor)]
     if numbers:

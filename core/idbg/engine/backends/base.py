@@ -1,4 +1,4 @@
-"""What does every backend do with a compiled frame: capture, check, then lower or refuse?"""
+"""What every backend does with a compiled frame: capture, check, then lower or refuse."""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +29,7 @@ PARTS: tuple[Part, ...] = ("forward", "backward", "inference")  # as lowering.ao
 
 
 class Backend(Protocol):
-    """How one backend lowers a graph. `checks` says whether it holds graphs against the accelerator's rules."""
+    """How one backend lowers a graph. `checks`: its graphs are checked against the accelerator's rules."""
 
     name: str
     checks: bool
@@ -41,7 +41,7 @@ class Backend(Protocol):
 
 @dataclass
 class Job:
-    """One frame on its way through a backend."""
+    """One frame that a backend compiles."""
 
     gm: GraphModule
     inputs: list[object]
@@ -56,13 +56,14 @@ class Job:
 
     @property
     def refused(self) -> bool:
-        """Strict mode will refuse this frame: trace on, so that every violation is named."""
+        """Whether strict mode will refuse this frame: tracing goes on, so that every violation is reported."""
         return bool(self._rejected())
 
     @property
     def lowers(self) -> bool:
-        """Whether its graphs are still lowered: not once one is refused that a backend is given. What breaks rules of
-        the post-grad stage is known only of what is lowered, and the rest is lowered too, so that all of it is named.
+        """Whether its graphs are still lowered: not after a graph that the backend would be given is refused.
+        Violations of the post-grad stage are only known for what is lowered, and the rest is lowered too, so that all
+        are reported.
         """
         return all(violation.node.graph.stage in ONLY_PRINTED for violation in self._rejected())
 
@@ -70,7 +71,7 @@ class Job:
         return [violation for violation in self.violations if self.strict and violation.severity == "reject"]
 
     def check_dynamo(self) -> None:
-        """Capture Dynamo's graph and hold it against the rules; printed graphs will be, as they are read."""
+        """Capture Dynamo's graph and check it; printed graphs are checked as they are read."""
         if self.checks:
             self.frame.check = self.check
         graph = self.frame.dynamo(self.gm)
@@ -79,11 +80,11 @@ class Job:
             self.check(graph)
 
     def check(self, graph: Graph) -> None:
-        """Hold a graph against the rules."""
+        """Check a graph against the rules."""
         self.violations += self.capture.check(graph)
 
     def through_aot(self, lower: Callable[[Part, GraphModule, Sequence[object]], Compiled]) -> Compiled:
-        """What runs the frame, with each of its ATen graphs lowered by `lower`, and with no decompositions."""
+        """The callable that runs the frame, with each ATen graph lowered by `lower`, without decompositions."""
         lowerings = [self.lowering(part, partial(lower, part)) for part in PARTS]
         return lowering.aot_autograd(*lowerings)(self.gm, self.inputs)
 
@@ -114,9 +115,9 @@ class Job:
 
 @dataclass(eq=False)
 class TargetBackend:
-    """One backend with its rules: what a session lowers through, and what a user's own torch.compile is given.
+    """One backend with its rules: a session lowers through it, and a user's own torch.compile can be given it.
 
-    Outside of a session it keeps all that it finds in `violations`, and logs it where it does not refuse.
+    Outside of a session it collects its findings in `violations`, and logs them if it does not refuse.
     """
 
     backend: Backend
@@ -154,11 +155,11 @@ class TargetBackend:
 
     @property
     def violations(self) -> tuple[Violation, ...]:
-        """What was found outside of a session, over all compiles."""
+        """The findings outside of a session, over all compiles."""
         return tuple(self.capture.violations) if self.capture else ()
 
     def is_argument(self, violation: Violation) -> bool:
-        """Whether it is an argument of a graph that breaks the rule, and nothing that the program computes."""
+        """Whether an argument of a graph breaks the rule, and not a computed value."""
         frame = self.capture.frames.get(violation.node.graph.frame) if self.capture else None
         graph = frame.graphs.get(violation.node.graph) if frame else None
         return graph is not None and not graph.by_name[violation.node.name].op.startswith("call")
@@ -209,6 +210,6 @@ class TargetBackend:
 
 
 def _logged(event: SessionEvent) -> None:
-    """Who hears of a compile outside of a session: the log, of the sentences that are for the user."""
+    """Log an event outside of a session, if it is a note to the user."""
     if isinstance(event, events.Noted):
         _log.log(logging.getLevelNamesMapping()[event.level.upper()], event.text)

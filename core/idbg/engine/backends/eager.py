@@ -5,7 +5,7 @@ from idbg.engine.compat.lowering import Compiled
 
 
 class Eager:
-    """Runs what Dynamo captured; nothing is compiled, and no rule is asked."""
+    """Runs what Dynamo captured; compiles nothing and checks no rules."""
 
     name = "eager"
     checks = False

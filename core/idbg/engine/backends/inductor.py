@@ -9,7 +9,7 @@ from idbg.schema.graphs import Part
 
 
 class Inductor:
-    """Torch's own pipeline; no rule is asked."""
+    """Torch's own pipeline; checks no rules."""
 
     name = "inductor"
     checks = False

@@ -1,7 +1,7 @@
-"""The backend `mock`: an accelerator that only says no.
+"""The backend `mock`: an accelerator that checks its rules and compiles nothing.
 
-Rules are checked on the Dynamo and ATen graphs; what passes runs eagerly, or, if the accelerator says how its hardware
-computes (`[numerics]`), op by op in that precision.
+Rules are checked on the Dynamo and ATen graphs. Graphs that pass run in eager, or, if the accelerator defines how its
+hardware computes (`[numerics]`), op by op in that precision.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from idbg.schema.graphs import Part
 
 
 class Mock:
-    """Asks the rules and runs the graphs in eager, in the accelerator's number format where it has one."""
+    """Checks the rules and runs the graphs in eager, in the accelerator's number format if it has one."""
 
     name = "mock"
     checks = True

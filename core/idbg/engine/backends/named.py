@@ -1,4 +1,4 @@
-"""Any backend that torch knows by name, with Dynamo's graph handed over and the others read from what torch prints."""
+"""A backend that torch knows by name: it is given Dynamo's graph; later graphs are read from what torch prints."""
 
 from functools import cached_property
 
@@ -9,7 +9,7 @@ from idbg.schema.errors import BadInput
 
 
 class NamedBackend:
-    """A backend by the name that torch, or the program itself, has registered; no rule is asked."""
+    """A backend by the name that torch, or the program itself, has registered; checks no rules."""
 
     checks = False
 
@@ -18,7 +18,7 @@ class NamedBackend:
 
     @cached_property
     def function(self) -> Compiler:
-        """Looked up when it is first needed: the program itself may register it. Raises BadInput if nobody has."""
+        """Looked up at first use: the program itself may register it. Raises BadInput if it is not registered."""
         if self.name not in dynamo.backend_names():
             raise BadInput(
                 f"there is no backend {self.name!r}: the program has not registered it by the time that it compiles",
@@ -27,5 +27,5 @@ class NamedBackend:
         return dynamo.lookup_backend(self.name)
 
     def compile(self, job: Job) -> Compiled:
-        given = {"options": job.options} if job.options and dynamo.takes_options(self.function) else {}
-        return self.function(job.gm, job.inputs, **given)
+        options = {"options": job.options} if job.options and dynamo.takes_options(self.function) else {}
+        return self.function(job.gm, job.inputs, **options)

@@ -1,4 +1,4 @@
-"""What would a graph compute on hardware that has the accelerator's number format?
+"""Run a graph as hardware with the accelerator's number format would.
 
 The graph is run op by op. Its inputs, weights and constants are rounded to `compute` as they enter, and every floating
 result of an op is rounded too; each keeps its own dtype. Integer, bool, complex and float8 tensors and Python numbers
@@ -39,31 +39,17 @@ from idbg.schema.graphs import Part
 _STEP = 16  # products that a tensor core adds before it rounds into a 16-bit accumulator
 
 # op -> positions of what it multiplies
-_ATTENTION = {
-    "_scaled_dot_product_flash_attention": (0, 1, 2),
-    "_scaled_dot_product_flash_attention_for_cpu": (0, 1, 2),
-    "_scaled_dot_product_efficient_attention": (0, 1, 2),
-    "_scaled_dot_product_cudnn_attention": (0, 1, 2),
-    "_scaled_dot_product_flash_attention_backward": (0, 1, 2, 3),
-    "_scaled_dot_product_flash_attention_for_cpu_backward": (0, 1, 2, 3),
-    "_scaled_dot_product_efficient_attention_backward": (0, 1, 2, 3),
-    "_scaled_dot_product_cudnn_attention_backward": (0, 1, 2, 3),
+_ATTENTION_KERNELS = tuple(
+    f"_scaled_dot_product_{kind}_attention{device}"
+    for kind, device in (("flash", ""), ("flash", "_for_cpu"), ("efficient", ""), ("cudnn", ""))
+)
+_ATTENTION = dict.fromkeys(_ATTENTION_KERNELS, (0, 1, 2)) | {
+    f"{name}_backward": (0, 1, 2, 3) for name in _ATTENTION_KERNELS
 }
-_MULTIPLIES = {
-    "mm": (0, 1),
-    "bmm": (0, 1),
-    "linear": (0, 1),
-    "addmm": (1, 2),
-    "baddbmm": (1, 2),
-    "addbmm": (1, 2),
-    "mv": (0, 1),
-    "addmv": (1, 2),
-    "dot": (0, 1),
-    "vdot": (0, 1),
-    "_grouped_mm": (0, 1),
-    "_trilinear": (0, 1, 2),
-    "convolution": (0, 1),
-    "convolution_backward": (0, 1, 2),
+_MULTIPLIES: Mapping[str, tuple[int, ...]] = {
+    **dict.fromkeys(("mm", "bmm", "linear", "mv", "dot", "vdot", "_grouped_mm", "convolution"), (0, 1)),
+    **dict.fromkeys(("addmm", "baddbmm", "addbmm", "addmv"), (1, 2)),
+    **dict.fromkeys(("_trilinear", "convolution_backward"), (0, 1, 2)),
 }
 _REDUCES = re.compile(
     r"""(
@@ -102,7 +88,7 @@ def lowered(gm: GraphModule, numerics: Numerics, part: Part) -> Compiled:
 
 
 class _Hardware(Interpreter):
-    """Runs a graph once. `entering` is how names of inputs begin that are not rounded yet; None where all are."""
+    """Runs a graph once. Inputs whose names begin with `entering` are not rounded yet; None: all are."""
 
     def __init__(self, gm: GraphModule, numerics: Numerics, entering: str | None) -> None:
         super().__init__(gm)
@@ -148,8 +134,8 @@ class _Hardware(Interpreter):
         return self._results(value, name, adds_up, n.meta.get("val"))
 
     def _distances(self, one: Tensor, other: Tensor) -> Tensor:
-        """What `cdist` computes of more than 25 rows, as torch does: one product of -2x, |x|^2, 1 and y, 1, |y|^2. Its
-        operands are rounded, and with them what cancels in it.
+        """`cdist` of more than 25 rows, as torch computes it: one product of -2x, |x|^2, 1 and y, 1, |y|^2, with
+        rounded operands.
         """
         squares = [each.square().sum(-1, keepdim=True) for each in (one, other)]
         left = torch.cat([one * -2, squares[0], torch.ones_like(squares[0])], -1)
@@ -198,12 +184,12 @@ class _Hardware(Interpreter):
 
     @property
     def _accumulator(self) -> torch.dtype | None:
-        """The accumulator's dtype, where torch does not add up in it: it takes float32 for the 16-bit ones."""
+        """The accumulator's dtype, if torch does not accumulate in it: it uses float32 for the 16-bit ones."""
         return getattr(torch, self.numerics.accumulate) if self.numerics.accumulate in ("float16", "bfloat16") else None
 
 
 class _Nested:
-    """A graph that an op of another one calls: a branch, a loop's body. Its inputs are rounded already."""
+    """A graph that an op of another graph calls: a branch, a loop's body. Its inputs are rounded already."""
 
     def __init__(self, gm: GraphModule, numerics: Numerics) -> None:
         self.gm = gm

@@ -1,4 +1,4 @@
-"""A backend of the program's own, called as it would be without us, with what it compiles captured."""
+"""A backend of the program's own, called as without idbg, with its graphs captured."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,7 +17,7 @@ INDUCTOR = "inductor"
 
 
 class ProgramBackend:
-    """A backend as torch calls it. `checks`: its graphs are held against the rules."""
+    """A backend as torch calls it. `checks`: its graphs are checked against the rules."""
 
     def __init__(self, function: Compiler, *, checks: bool) -> None:
         self.name = backend_calls.name_of(function)
@@ -34,9 +34,7 @@ class ProgramBackend:
 
 
 def is_own(backend: object) -> bool:
-    """Whether a program that gives this to torch.compile has a backend of its own: neither Inductor nor one of idbg's,
-    whose rules and graphs are the session's to look at.
-    """
+    """Whether a program that passes this to torch.compile has its own backend: neither Inductor nor one of idbg's."""
     inside = backend_calls.innermost(backend)
     if isinstance(inside, str):
         return (
@@ -54,5 +52,5 @@ def _is_of_idbg(backend: object) -> bool:
 
 def program_backend(arguments: Mapping[str, Any], *, checks: bool) -> ProgramBackend:
     """The backend that these arguments of torch.compile name, called with its mode and options as torch does."""
-    given = [arguments.get(name) for name in ("mode", "options", "dynamic")]
-    return ProgramBackend(torch._TorchCompileWrapper(arguments["backend"], *given), checks=checks)
+    how = [arguments.get(name) for name in ("mode", "options", "dynamic")]
+    return ProgramBackend(torch._TorchCompileWrapper(arguments["backend"], *how), checks=checks)

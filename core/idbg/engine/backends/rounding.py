@@ -1,4 +1,4 @@
-"""What is left of a tensor's values in the number format of the hardware?
+"""Round tensors to the number format of the hardware.
 
 | format | what is done |
 |---|---|

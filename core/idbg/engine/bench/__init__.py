@@ -1,1 +1,1 @@
-"""How long does a program take, and what memory, in a process of its own?"""
+"""Measure a program's latency, memory and kernel times in a process of its own."""

@@ -1,4 +1,4 @@
-"""How long does each kernel of a compiled model take, and what of the whole is none of them?"""
+"""Time each kernel of a compiled model, and the whole call."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
@@ -8,11 +8,11 @@ from statistics import fmean, median
 
 import torch
 
-from idbg.engine.bench.call import Call, call_of
 from idbg.engine.bench.latency import WARMUP_SECONDS, WINDOW, seconds, settle, synchronize
 from idbg.engine.bench.launches import Clock, Launches, launches
 from idbg.engine.bench.peaks import peaks
 from idbg.engine.bench.work import Work, WorkProbe
+from idbg.engine.bench.workload import Call, call_of
 from idbg.engine.compat import gpu
 from idbg.engine.program.load import Loss, Model, Workload
 from idbg.engine.program.torch_compile import original_torch_compile
@@ -40,12 +40,12 @@ def time_kernels(
     cache: Path | None = None,
     tell: ReportStep = ignore_step,
 ) -> KernelTimes:
-    """Time every launch in `runs` forwards of the compiled model, or training steps where there is a loss: fewer where
-    they take longer than `most` seconds. With `grad` a forward is that of a training step. `compile` is torch.compile
-    unless given. `cache` is where the machine's peaks are kept; `tell` hears of each step.
+    """Time every launch in `runs` forwards of the compiled model, or in training steps if there is a loss; fewer if
+    they take longer than `most` seconds. With `grad` a forward is that of a training step. `compile` defaults to
+    torch.compile. `cache` is where the machine's peaks are stored; `tell` is called at each step.
 
-    CUDA graphs are off while the kernels are timed. The model's gradients are dropped, and what it draws and counts
-    goes on; the caller restores it. Raises BadInput where no kernel of Inductor's runs.
+    CUDA graphs are off while the kernels are timed. The model's gradients are dropped, and its random and counter state
+    advances; the caller restores it. Raises BadInput if no kernel of Inductor's runs.
     """
     if runs < 1:
         raise BadInput(f"kernels cannot be timed in {runs} runs", hint="runs is 1 or more")
@@ -69,7 +69,7 @@ def time_kernels(
 
 
 def _seen(launched: Launches, call: Call) -> dict[int, Work]:
-    """What one run's launches work on, by number. Raises BadInput where there are none."""
+    """The work of one run's launches, by number. Raises BadInput if there are none."""
     look = WorkProbe(launched.all)
     with launched.through(look):
         call()
@@ -82,7 +82,7 @@ def _seen(launched: Launches, call: Call) -> dict[int, Work]:
 
 
 class _TimedRuns:
-    """Whole runs, by turns with each launch timed and without, and the samples of both."""
+    """Whole runs, alternating with and without timed launches, and the samples of both."""
 
     def __init__(self, launched: Launches, call: Call, seen: dict[int, Work]) -> None:
         self.launches, self.call, self.seen = launched, call, seen
@@ -95,15 +95,15 @@ class _TimedRuns:
         self.plain.append(1e6 * seconds(self.call))
         with self.launches.through(self.clock):
             self.hooked.append(1e6 * seconds(self.call))
-            taken = self.clock.read()
+            times = self.clock.read()
             if self.clock.on_gpu:
                 # or the time between two events would be the processor's, where it is behind the GPU
                 gpu.keep_busy(min(HEAD_START * self.hooked[-1] / 1e6, MOST_HEAD_START))
                 self.call()
                 synchronize()
-                taken = self.clock.read()
+                times = self.clock.read()
         by_number: dict[int, list[float]] = defaultdict(list)
-        for number, microseconds in taken:
+        for number, microseconds in times:
             by_number[number].append(microseconds)
         for number, each in by_number.items():
             self.samples[number].append(fmean(each))

@@ -1,4 +1,4 @@
-"""How long does one call take, once it takes the same time again and again?"""
+"""Measure the latency of a call, after its times have settled."""
 
 import time
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from statistics import median
 
 import torch
 
-from idbg.engine.bench.call import Call
+from idbg.engine.bench.workload import Call
 from idbg.engine.compat import gpu
 from idbg.schema.bench import Latency
 
@@ -22,13 +22,13 @@ QUEUE_SECONDS = 2e-3  # of a sample on a GPU: its end waits for the queue, which
 
 
 def synchronize() -> None:
-    """Wait until the GPU has done what was queued, where one is in use."""
+    """Wait for the GPU, if one is in use."""
     if gpu.in_use():
         torch.cuda.synchronize()
 
 
 def seconds(call: Call, block: int = 1) -> float:
-    """Seconds that a call takes until the GPU is done too: the mean of `block` calls in a row."""
+    """Seconds of a call, with the GPU's work: the mean of `block` calls in a row."""
     synchronize()
     began = time.perf_counter()
     for _ in range(block):
@@ -38,10 +38,10 @@ def seconds(call: Call, block: int = 1) -> float:
 
 
 def latency(call: Call, runs: int, most: float = MOST_SECONDS, *, begins: Callable[[], None] = lambda: None) -> Latency:
-    """`runs` samples, as far as `most` seconds go, of the time that a caller waits: on a GPU with synchronization.
-    `begins` is called when the warm-up is over.
+    """Up to `runs` samples, within `most` seconds, of the time that a caller waits: on a GPU with synchronization.
+    `begins` is called after the warm-up.
 
-    Not by CUDA events: they miss what Python takes, which is most of a small model's call.
+    CUDA events would miss the time that Python takes, which is most of a small model's call.
     """
     warmup, settled = settle(call)
     each = max(median(warmup[-WINDOW:]), 1e-9)
@@ -54,12 +54,12 @@ def latency(call: Call, runs: int, most: float = MOST_SECONDS, *, begins: Callab
 
 
 def overhead() -> float:
-    """Seconds that `seconds` measures where the call does nothing."""
+    """Seconds that `seconds` measures for an empty call."""
     return median(seconds(lambda: None) for _ in range(100))
 
 
 def settle(call: Call, most: float = WARMUP_SECONDS) -> tuple[list[float], bool]:
-    """The times of calls until two windows of them agree, and whether they did before `most` seconds were over."""
+    """The times of calls until two windows of them agree, and whether they did within `most` seconds."""
     times: list[float] = []
     while not times or sum(times) < most:
         times.append(seconds(call))
@@ -71,6 +71,6 @@ def settle(call: Call, most: float = WARMUP_SECONDS) -> tuple[list[float], bool]
 
 
 def resolution() -> float:
-    """The smallest step, in seconds, that the timer was seen to make."""
+    """The smallest observed step of the timer, in seconds."""
     ticks = [time.perf_counter() for _ in range(1000)]
     return min(later - earlier for earlier, later in pairwise(ticks) if later > earlier)

@@ -1,4 +1,4 @@
-"""What happens at each launch of a kernel that Inductor compiled? Whatever a function of ours does there."""
+"""Route each launch of an Inductor kernel through a function of ours."""
 
 import time
 from collections.abc import Callable, Collection, Iterator
@@ -18,7 +18,7 @@ Around = Callable[..., object]
 
 @dataclass(frozen=True)
 class LaunchSite:
-    """A place that launches a kernel: `kernel` is None where Inductor's code neither defines nor lists it."""
+    """A statement that launches a kernel; `kernel` is None if Inductor's code neither defines nor lists it."""
 
     frame: str
     graph: comparing.InductorGraph
@@ -27,14 +27,14 @@ class LaunchSite:
 
     @property
     def kind(self) -> str:
-        """By what it was generated: "cpp" or "triton"; "extern" of an op that Inductor calls as it is."""
+        """How it was generated: "cpp" or "triton"; "extern" for an op that Inductor calls directly."""
         if self.kernel is not None:
             return self.kernel.language
         return next((kind for kind in ("cpp", "triton") if self.launch.name.startswith(f"{kind}_")), "extern")
 
 
 class Launches:
-    """The launches of all graphs that were compiled since it began, by number. `problem`: why some are not there."""
+    """The numbered launches of all graphs that were compiled since it began. `problem`: why some are missing."""
 
     def __init__(self) -> None:
         self.problem = ""
@@ -42,9 +42,7 @@ class Launches:
         self._wrappers: list[Instrumented] = []
 
     def compiled(self, graph: comparing.InductorGraph) -> None:
-        """Hear of a graph that Inductor compiled: number its launches, and make its wrapper's functions ready to be
-        routed.
-        """
+        """Number the launches of a graph that Inductor has compiled, and prepare its wrapper."""
         if graph.is_cpp_wrapper:
             self.problem = "kernels cannot be timed under a C++ wrapper (Inductor's option cpp_wrapper)"
             return
@@ -60,7 +58,7 @@ class Launches:
         self.all += [LaunchSite(code.frame, graph, launch, kernels.get(launch.name)) for launch in launches]
         self._wrappers.append(Instrumented(graph.module, module, AROUND))
 
-    def unread(self, why: str) -> None:
+    def cannot_read(self, why: str) -> None:
         """Called for a graph whose launches cannot be found."""
         self.problem = self.problem or why
 
@@ -78,14 +76,14 @@ class Launches:
 
 @contextmanager
 def launches() -> Iterator[Launches]:
-    """While this lasts, whatever Inductor compiles is compiled anew, and its launches are put into what this gives."""
+    """While this lasts, Inductor compiles without its caches, and the launches are added to the result."""
     watched = Launches()
-    with comparing.observe_uncached_graphs(watched.compiled, watched.unread):
+    with comparing.observe_uncached_graphs(watched.compiled, watched.cannot_read):
         yield watched
 
 
 class Clock:
-    """Times each launch: by CUDA events those of the numbers in `on_gpu`, by the processor's clock the others."""
+    """Times each launch: with CUDA events those in `on_gpu`, with the processor's clock the others."""
 
     def __init__(self, on_gpu: Collection[int] = ()) -> None:
         self.on_gpu = set(on_gpu)
@@ -111,7 +109,7 @@ class Clock:
         return result
 
     def read(self) -> list[tuple[int, float]]:
-        """The number and the microseconds of each launch since this was last called."""
+        """The number and the microseconds of each launch since the last call."""
         if self._pairs:
             torch.cuda.synchronize()
         taken = self._taken + [(number, 1e3 * begin.elapsed_time(end)) for number, begin, end in self._pairs]

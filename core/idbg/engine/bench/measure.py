@@ -1,4 +1,6 @@
-"""What does one process find out about one row: its compile time and latency, or whether it is right?"""
+"""Do one task of a benchmark row in this process: measure its compile time and latency, time its kernels, or compare it
+with eager.
+"""
 
 import dataclasses
 import os
@@ -16,17 +18,18 @@ from idbg.config import places
 from idbg.config.options import INDUCTOR, family
 from idbg.engine import backends
 from idbg.engine.backends import TargetBackend
-from idbg.engine.bench import memory, sizes
-from idbg.engine.bench.busy import Busy
-from idbg.engine.bench.call import Call, call_of, processor, tensors_of
+from idbg.engine.bench import resources
 from idbg.engine.bench.kernels import time_kernels
 from idbg.engine.bench.latency import latency, resolution, seconds
+from idbg.engine.bench.resources import OtherProcesses
+from idbg.engine.bench.workload import Call, batch_of, call_of, describe, in_batches_of, in_dtype, tensors_of
 from idbg.engine.capture.run import RunCapture, capturing
 from idbg.engine.compat import comparing, settings
 from idbg.engine.failures import fallbacks
 from idbg.engine.failures.describe import failure_of
 from idbg.engine.kerneldiff.api import ModelDiff
 from idbg.engine.program.load import Model, Programs, Workload
+from idbg.engine.program.machine import processor_name
 from idbg.engine.program.target import check_device, conditions_of, options_of
 from idbg.engine.program.torch_compile import original_torch_compile
 from idbg.format.amounts import counted
@@ -41,21 +44,21 @@ NAMED = 3  # of the tensors that are wrong
 
 
 class _Enough(BaseException):
-    """The program's workload was measured: what comes after it in a script is not wanted."""
+    """The program's workload was measured: stop the rest of its script."""
 
 
 def answer(case: BenchCase, task: Task, tell: ReportStep = ignore_step) -> TaskResult:
-    """Do the task, and `tell` of its steps. Whatever goes wrong in the program is told as data."""
+    """Do the task, and call `tell` at each step. An exception of the program is returned as data."""
     results: list[TaskResult] = []
-    before = memory.resident()
+    before = resources.resident()
 
     def use(workload: Workload, _: str, __: Mapping[str, object]) -> None:
         with original_torch_compile():
             sized = _sized(workload, case)
             name = case.backend.name
-            with fallbacks.fallback_messages(name) as told:
+            with fallbacks.fallback_messages(name) as lost:
                 answered = _answered(sized, case, task, before, tell)
-            results.append(Failed(fallbacks.failure(name, told[0])) if told else answered)
+            results.append(Failed(fallbacks.failure(name, lost[0])) if lost else answered)
         raise _Enough
 
     target = Target(
@@ -101,7 +104,7 @@ def _answered(workload: Workload, case: BenchCase, task: Task, before: int | Non
 
 
 def _use_device(workload: Workload) -> None:
-    """Synchronization, events and the allocator's peak are of the current device: let it be the program's."""
+    """Make the program's GPU the current device: synchronization, events and the allocator's peak are of that."""
     device = next((leaf.device for leaf in tensors_of(workload) if leaf.is_cuda), None)
     if device is not None:
         torch.cuda.set_device(device)
@@ -109,9 +112,9 @@ def _use_device(workload: Workload) -> None:
 
 def _sized(workload: Workload, case: BenchCase) -> Workload:
     if case.dtype:
-        workload = sizes.in_dtype(workload, case.dtype)
-    if case.batch is not None and sizes.batch_of(workload) != case.batch:
-        workload = sizes.in_batches_of(workload, case.batch)
+        workload = in_dtype(workload, case.dtype)
+    if case.batch is not None and batch_of(workload) != case.batch:
+        workload = in_batches_of(workload, case.batch)
     return workload
 
 
@@ -126,23 +129,23 @@ def _measured(workload: Workload, case: BenchCase, task: Task, before: int | Non
     measured = Measured(
         compile_s=None if case.backend.name == EAGER else first,
         kind="training" if workload.loss else "forward",
-        items=sizes.batch_of(workload),
-        size=sizes.said(workload),
+        items=batch_of(workload),
+        size=describe(workload),
         machine=machine,
     )
     if task == "cold":
         return measured
-    forward, busy = _forward(workload, compiled) if workload.loss else None, Busy()
+    forward, busy = _forward(workload, compiled) if workload.loss else None, OtherProcesses()
     tell(WARM_UP)
     whole = latency(call, case.runs, begins=lambda: tell(CALLS, _calls(case.runs, forward)))
-    others, alone = busy.others(), latency(forward, case.runs) if forward else None
+    others, alone = busy.share(), latency(forward, case.runs) if forward else None
     tell(MEMORY)
     return replace(
         measured,
         latency=whole,
         machine=replace(machine, others=others),
         forward=alone,
-        peak_bytes=memory.peak_bytes(call, before),
+        peak_bytes=resources.peak_bytes(call, before),
         resolution_ms=1e3 * resolution(),
     )
 
@@ -153,7 +156,7 @@ def _calls(runs: int, forward: Call | None) -> str:
 
 
 def _compiled(model: Model, case: BenchCase) -> Model:
-    """The model as the case's backend runs it; on eager the model itself."""
+    """The model as the case's backend runs it; for eager the model itself."""
     backend = case.backend
     if backend.name == EAGER:
         return model
@@ -165,23 +168,23 @@ def _compiled(model: Model, case: BenchCase) -> Model:
 
 
 def _options(case: BenchCase) -> dict[str, object]:
-    """The Inductor options of the case: its mode's, then those that were asked for over them."""
+    """The Inductor options of the case: its mode's, overridden by its own."""
     mode = case.backend.mode if family(case.backend.name) == INDUCTOR else ""
     return settings.mode_options(mode or None, case.dynamic) | case.options
 
 
 def _target_backend(case: BenchCase, rules: str) -> TargetBackend:
-    """The case's backend (ours, a plug-in's or torch's) with its options, which refuses nothing; without `rules` it
+    """The case's backend (ours, a plug-in's or torch's) with its options, which rejects nothing; without `rules` it
     checks none.
     """
     backend = case.backend
-    held = parse(rules) if rules else Accelerator(name="none")
-    target_backend = TargetBackend(backends.find(backend.name), held, strict=False, rules=rules)
+    accelerator = parse(rules) if rules else Accelerator(name="none")
+    target_backend = TargetBackend(backends.find(backend.name), accelerator, strict=False, rules=rules)
     return target_backend.with_options(_options(case))
 
 
 def _forward(workload: Workload, compiled: Model) -> Call:
-    """A function that runs the forward of a training step alone, by the code that was compiled for the step."""
+    """A function that runs only the forward of a training step, with the code that was compiled for the step."""
     return call_of(dataclasses.replace(workload, loss=None, grad=True), compiled)
 
 
@@ -189,7 +192,7 @@ def _machine(workload: Workload) -> Machine:
     on_gpu = any(leaf.is_cuda for leaf in tensors_of(workload))
     return Machine(
         host=platform.node(),
-        device=torch.cuda.get_device_name() if on_gpu else processor(),
+        device=torch.cuda.get_device_name() if on_gpu else processor_name(),
         threads=torch.get_num_threads(),
         processors=os.cpu_count() or 1,
         torch=str(torch.__version__),
@@ -218,10 +221,10 @@ def _timed(workload: Workload, case: BenchCase, tell: ReportStep) -> Timed:
 
 
 def _checked(workload: Workload, case: BenchCase) -> Checked:
-    """Compile once and compare with eager: how many graphs, breaks and violations, and whether the numbers agree."""
-    told: list[SessionEvent] = []
+    """Compile once and compare with eager: graphs, breaks, violations, and whether the numbers agree."""
+    captured: list[SessionEvent] = []
     backend = _target_backend(case, case.rules)
-    capture = RunCapture(0, told.append, backend.accelerator)
+    capture = RunCapture(0, captured.append, backend.accelerator)
     with capturing(capture):
         report = ModelDiff(
             workload.model,
@@ -233,7 +236,7 @@ def _checked(workload: Workload, case: BenchCase) -> Checked:
             dynamic=case.dynamic,
         ).compare()
     counted = Run(0, case.program, Target(), 0.0)
-    for event in told:
+    for event in captured:
         counted.apply(event)
     return Checked(
         graphs=sum(graph.stage == "dynamo" for graph in counted.graphs),

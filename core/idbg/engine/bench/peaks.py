@@ -1,4 +1,4 @@
-"""How fast is this machine at most: a copy, a matmul, a launch? Measured once, and kept."""
+"""Measure how fast this machine is at most: a copy, a matrix product, an empty launch. The result is cached."""
 
 import contextlib
 import hashlib
@@ -14,11 +14,11 @@ import msgspec
 import torch
 
 from idbg.config import places
-from idbg.engine.bench.busy import Busy
-from idbg.engine.bench.call import processor
 from idbg.engine.bench.latency import seconds
 from idbg.engine.bench.launches import Clock, launches
+from idbg.engine.bench.resources import OtherProcesses
 from idbg.engine.compat import gpu
+from idbg.engine.program.machine import processor_name
 from idbg.schema.kernel_times import Peaks
 
 COPIED = 256 << 20  # bytes
@@ -35,28 +35,28 @@ _decode = msgspec.json.Decoder(Peaks).decode
 
 
 def peaks(device: torch.device, folder: Path | None = None, tell: Callable[[str], object] = lambda _: None) -> Peaks:
-    """The device's peaks, from the user's cache (or `folder`) where they were measured before, else measured now and
-    kept there. `tell` hears which of both it is.
+    """The device's peaks, from the user's cache (or `folder`), or measured now and stored there. `tell` is called with
+    which of both it is.
     """
-    asked = unmeasured(device)
-    path = place(asked, folder)
+    request = unmeasured(device)
+    path = place(request, folder)
     try:
-        kept = _decode(path.read_bytes())
+        cached = _decode(path.read_bytes())
     except (OSError, msgspec.DecodeError):  # there is none, or it is broken: measured anew
         tell("measuring the machine's peaks")
-        measured = _measured(asked, device)
+        measured = _measured(request, device)
     else:
         tell("the machine's peaks, as measured before")
-        return kept
+        return cached
     if measured.copy_bytes_per_s and (measured.others or 0) <= BUSY:  # or too low a peak would stay for good
-        _keep(measured, path)
+        _store(measured, path)
     return measured
 
 
 def unmeasured(device: torch.device) -> Peaks:
     """The record of this device's peaks before anything is measured: what they are of, and how the machine is set."""
     return Peaks(
-        device=torch.cuda.get_device_name(device) if device.type == "cuda" else processor(),
+        device=torch.cuda.get_device_name(device) if device.type == "cuda" else processor_name(),
         torch=str(torch.__version__),
         threads=0 if device.type == "cuda" else torch.get_num_threads(),
         precision=torch.get_float32_matmul_precision(),
@@ -64,13 +64,13 @@ def unmeasured(device: torch.device) -> Peaks:
 
 
 def place(of: Peaks, folder: Path | None = None) -> Path:
-    """The file that keeps these peaks, named for the device, torch, threads and precision."""
+    """The file for these peaks, named for the device, torch, threads and precision."""
     key = "|".join((of.device, of.torch, str(of.threads), of.precision))
     name = hashlib.blake2b(key.encode(), digest_size=8).hexdigest()
     return (folder or places.cache()) / f"peaks-{name}.json"
 
 
-def _keep(measured: Peaks, path: Path) -> None:
+def _store(measured: Peaks, path: Path) -> None:
     part = path.with_name(f"{path.name}.{os.getpid()}")
     with contextlib.suppress(OSError):  # no room, or not ours to write: measured anew the next time
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -78,30 +78,30 @@ def _keep(measured: Peaks, path: Path) -> None:
         part.replace(path)
 
 
-def _measured(asked: Peaks, device: torch.device) -> Peaks:
+def _measured(request: Peaks, device: torch.device) -> Peaks:
     with torch.no_grad():
         empty = _empty_launches(device)  # first: it compiles
-        busy = Busy()
+        busy = OtherProcesses()
         copied = _copy(device)
         products = {str(dtype).removeprefix("torch."): _matmul(device, dtype) for dtype in DTYPES}
     return msgspec.structs.replace(
-        asked,
+        request,
         copy_bytes_per_s=copied,
         matmul_flops_per_s={dtype: speed for dtype, speed in products.items() if speed is not None},
         launch_us=empty,
-        others=None if device.type == "cuda" else busy.others(),
+        others=None if device.type == "cuda" else busy.share(),
     )
 
 
 def _best(call: Callable[[], object]) -> float:
-    """Seconds of the fastest of several blocks of calls: of many short ones, that waiting for a GPU does not count."""
+    """Seconds of the fastest of several blocks of calls; blocks are long enough to hide the wait for a GPU."""
     call()
     block = max(1, ceil(SHORT / seconds(call)))
     return min(seconds(call, block) for _ in range(TIMES))
 
 
 def _copy(device: torch.device) -> float | None:
-    """Bytes read and written in a second; None where there is no room for it."""
+    """Bytes read and written per second; None if there is no room for it."""
     try:
         source = torch.ones(COPIED, dtype=torch.uint8, device=device)
         target = torch.empty_like(source)
@@ -111,7 +111,7 @@ def _copy(device: torch.device) -> float | None:
 
 
 def _matmul(device: torch.device, dtype: torch.dtype) -> float | None:
-    """FLOP/s of the fastest square product that does not take long; None where the dtype has none."""
+    """FLOP/s of the fastest square product that does not take long; None if the dtype has none."""
     side, best = SMALLEST, 0.0
     while side <= LARGEST:
         try:
@@ -127,7 +127,7 @@ def _matmul(device: torch.device, dtype: torch.dtype) -> float | None:
 
 
 def _empty_launches(device: torch.device) -> dict[str, float]:
-    """Microseconds of a launch with next to no work, by the kind of kernel; of those that can be had here."""
+    """Microseconds of a launch with almost no work, by the kind of kernel, for the kinds that are available here."""
     x = torch.ones(8, 8, device=device)
     compiled = torch.compile(lambda x: torch.mm(x, x).sin())
     with launches() as launched:
@@ -138,7 +138,7 @@ def _empty_launches(device: torch.device) -> dict[str, float]:
                 gpu.keep_busy(LAUNCHED * HOST_SECONDS)
             for _ in range(LAUNCHED):
                 compiled(x)
-        taken: dict[str, list[float]] = defaultdict(list)
+        times: dict[str, list[float]] = defaultdict(list)
         for number, microseconds in clock.read():
-            taken[launched.all[number].kind].append(microseconds)
-    return {kind: median(samples) for kind, samples in taken.items()}
+            times[launched.all[number].kind].append(microseconds)
+    return {kind: median(samples) for kind, samples in times.items()}

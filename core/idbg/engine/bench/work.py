@@ -1,4 +1,4 @@
-"""What work does a launch do, by the tensors that it is called with?"""
+"""Count the work of a launch: bytes and FLOPs, from the tensors that it is called with."""
 
 import re
 from collections import Counter
@@ -30,7 +30,7 @@ _IN_PLACE = re.compile(r"in_out_ptr\d*$")
 
 @dataclass
 class Work:
-    """What was seen of one place's launches in one run. `bytes` and `flops` are of all of them; None: not known."""
+    """The observed work of one launch site in one run. `bytes` and `flops` are of all its launches; None: unknown."""
 
     launches: int = 0
     bytes: int | None = 0
@@ -41,7 +41,7 @@ class Work:
 
 @dataclass
 class WorkProbe:
-    """Looks at each launch as it is made: to be what they go through, once they are all compiled."""
+    """Observes each launch, after all were compiled: to be passed to `Launches.through`."""
 
     all: Sequence[LaunchSite]
     seen: dict[int, Work] = field(default_factory=dict)  # in the order of the first launches
@@ -64,8 +64,8 @@ class WorkProbe:
         return result
 
     def _flops_of_nodes(self, launched: LaunchSite) -> int | None:
-        """FLOPs of the products that this launch alone computes; None where it computes none. An extern call's epilogue
-        names the call's node too.
+        """FLOPs of the products that only this launch computes; None if there are none. An extern call's epilogue names
+        the call's node too.
         """
         graph = launched.graph
         listed = Counter(
@@ -76,16 +76,16 @@ class WorkProbe:
         return sum(_flops(node) for node in own) or None
 
 
-def _flops_of_op(call: Callable[..., object], given: object, result: object) -> int | None:
+def _flops_of_op(call: Callable[..., object], inputs: object, result: object) -> int | None:
     """FLOPs of an op that torch does not count: attention on a CPU (2.11), and what freezing makes of weights."""
     if not isinstance(call, torch._ops.OpOverload):
         return None
-    operands, results = ([fx.tensor_meta(tensor) for tensor in _tensors(tree)] for tree in (given, result))
+    operands, results = ([fx.tensor_meta(tensor) for tensor in _tensors(tree)] for tree in (inputs, result))
     return flops(_PACKED.get(str(call), str(call)), operands, results) or None
 
 
 def _flops(node: Node) -> int:
-    """FLOPs of one call of the op as torch's counter has it; 0 of what it does not count."""
+    """FLOPs of one call of the op by torch's counter; 0 if it does not count the op."""
     target = node.target
     if not isinstance(target, torch._ops.OpOverload) or target._overloadpacket not in flop_registry:
         return 0
@@ -95,7 +95,7 @@ def _flops(node: Node) -> int:
 
 
 def _kernel_bytes(launched: LaunchSite, args: Iterable[object]) -> int | None:
-    """Bytes that one launch of a generated kernel reads and writes: what its source changes in place is both."""
+    """Bytes that one launch of a generated kernel reads and writes; what it changes in place counts twice."""
     *_, last = ["", *_PARAMETERS.findall(launched.kernel.source if launched.kernel else "")]  # helpers come before it
     names = [_NAME.split(part.partition(":")[0].strip())[-1] for part in last.split(",")]
     total: int | None = 0
@@ -109,15 +109,15 @@ def _kernel_bytes(launched: LaunchSite, args: Iterable[object]) -> int | None:
 def _extern_bytes(
     call: Callable[..., object], args: tuple[object, ...], kwargs: Mapping[str, object], result: object
 ) -> int | None:
-    """Bytes that an extern op reads and writes: what it is given counts once, what it returns or writes to (by its
-    schema, or `out`) once more.
+    """Bytes that an extern op reads and writes: its inputs count once; its results, and what it writes to (by its
+    schema, or `out`), once more.
     """
-    given = dict(kwargs)
-    written = [given.pop("out", None), *(args[at] for at in fx.written(call) if at < len(args))]
-    read = {_place(tensor): tensor for tensor in _tensors((args, given))}
+    inputs = dict(kwargs)
+    written = [inputs.pop("out", None), *(args[at] for at in fx.written(call) if at < len(args))]
+    read = {_place(tensor): tensor for tensor in _tensors((args, inputs))}
     made = {_place(tensor): tensor for tensor in _tensors(written)}
-    held = {_address(tensor) for tensor in (*read.values(), *made.values())}
-    made |= {_place(tensor): tensor for tensor in _tensors(result) if _address(tensor) not in held}
+    known = {_address(tensor) for tensor in (*read.values(), *made.values())}
+    made |= {_place(tensor): tensor for tensor in _tensors(result) if _address(tensor) not in known}
     total: int | None = 0
     for tensor in (*read.values(), *made.values()):
         total = _sum(total, _bytes(tensor))

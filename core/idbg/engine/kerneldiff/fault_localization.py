@@ -1,4 +1,4 @@
-"""Which stage and kernel of a compiled program is to blame, or which node of its graphs where none can be observed?"""
+"""Locate a comparison's error: the first wrong stage and kernel, or the first wrong node if no kernel is observable."""
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -14,7 +14,7 @@ from torch.fx import GraphModule
 from idbg.engine.capture.run import uncaptured
 from idbg.engine.compat import comparing, registrations, stages
 from idbg.engine.kerneldiff.float64.undeclared_writes import UndeclaredWrite
-from idbg.engine.kerneldiff.kernels.bisect import BisectResult, first_bad_node
+from idbg.engine.kerneldiff.kernels.bisect import first_bad_node
 from idbg.engine.kerneldiff.kernels.inputs import copied
 from idbg.engine.kerneldiff.kernels.observe import Rerun
 from idbg.engine.kerneldiff.observed_run import CapturedCompile, ObservedRun, run_observed
@@ -49,13 +49,13 @@ _WITHOUT_BACKEND = (("eager", "Dynamo"), ("aot_eager", "AOTAutograd"))
 
 @dataclass(frozen=True)
 class FaultLocalization:
-    """The search for what is to blame. `notes` takes what it has to say beside the report, `begin` is told what runs;
-    `error_of` gives the error by which another backend fails, None where it does not; `keep` takes what runs the
-    observed program again. `compiled` is what the test side left of its compile. `undeclared`: what ops of the
-    program's own write to without declaring it.
+    """Locates the error of one comparison. `notes` collects remarks for the report; `begin` is called with the name of
+    what runs next; `failing` gives the error by which another run fails, None if it does not; `keep` receives what runs
+    the observed program again. `compiled`: what the test side has compiled. `undeclared`: writes that the program's own
+    ops do not declare.
     """
 
-    asked: ComparisonRequest
+    request: ComparisonRequest
     subject: Subject
     backward: bool
     notes: list[str]
@@ -66,19 +66,19 @@ class FaultLocalization:
     undeclared: tuple[UndeclaredWrite, ...] = ()
 
     def located(self, report: DiffReport) -> DiffReport:
-        """The report with its kernels, its stages, and which is the first bad one."""
+        """The report with its kernels and stages, and the first bad one of each."""
         failed = report.verdict == "failed"
         observed = self._observed()
         kernels = observed.kernels
         if not kernels:
-            self.notes.append(f"{name_of(self.asked.test)} has no kernels that can be observed")
+            self.notes.append(f"{name_of(self.request.test)} has no kernels that can be observed")
             kernels = self._bisected() if failed else ()
         if report.passed:
             kernels = _not_accused(kernels)
         self.begin("stages")
-        with comparing.inductor_set(self.asked.options), uncaptured():
+        with comparing.inductor_set(self.request.options), uncaptured():
             kernels, rows = _stages(observed, kernels, report)
-            rows = rows or _of_a_backend(kernels, name_of(self.asked.test))
+            rows = rows or _of_a_backend(kernels, name_of(self.request.test))
         if failed and not any(row.bad for row in rows):
             rows = self._of_a_cache(rows, observed.side, report) or self._before_the_backend(rows)
         elif failed and observed.frames and (error := self.failing(observed.side)):
@@ -88,15 +88,15 @@ class FaultLocalization:
         if report.passed:
             rows = tuple(replace(row, bad=False, harmless=row.bad) for row in rows)
         bad = next((at for at, kernel in enumerate(kernels) if kernel.bad), None)
-        births = None if report.births is None else (*report.births, *observed.births)
+        births = None if report.births is None else (*report.births, *observed.nan_origins)
         return replace(
             report, kernels=kernels, first_bad_kernel=bad, stages=rows, notes=tuple(self.notes), births=births
         )
 
     def _observed(self) -> ObservedRun:
         self.begin("kernels")
-        compile = partial(torch.compile, backend=compile_backend(self.asked.test), dynamic=self.asked.dynamic)
-        with comparing.inductor_set(self.asked.options), uncaptured():
+        compile = partial(torch.compile, backend=compile_backend(self.request.test), dynamic=self.request.dynamic)
+        with comparing.inductor_set(self.request.options), uncaptured():
             observed = run_observed(self.subject, compile, backward=self.backward, before=self.compiled)
         if observed.again is not None:
             self.keep(observed.again)
@@ -107,27 +107,27 @@ class FaultLocalization:
         return observed
 
     def _bisected(self) -> tuple[KernelError, ...]:
-        """Where no kernel can be observed: the first node that is wrong, bisected."""
-        name = name_of(self.asked.test)
+        """The first wrong node, bisected, for a backend whose kernels cannot be observed."""
+        name = name_of(self.request.test)
         try:
             with uncaptured(), self.subject.restored():
                 # nothing that far off: then what is as far off as made the outputs fail
                 searches = (
-                    first_bad_of(self.subject, compile_backend(self.asked.test), dynamic=self.asked.dynamic, k=k)
-                    for k in (KERNEL_K, min(KERNEL_K, self.asked.k))
+                    first_bad_of(self.subject, compile_backend(self.request.test), dynamic=self.request.dynamic, k=k)
+                    for k in (KERNEL_K, min(KERNEL_K, self.request.k))
                 )
                 nodes = next((found for found in searches if found), ())
                 nodes = nodes or self._in_aten()
         except Exception as error:  # broad on purpose: a backend may raise anything on a part of a graph
-            told = _first_line(exception_text(error)) or type(error).__name__
-            self.notes.append(f"the search failed: {name} cannot compile a part of the graph: {told}")
+            text = _first_line(exception_text(error)) or type(error).__name__
+            self.notes.append(f"the search failed: {name} cannot compile a part of the graph: {text}")
             return ()
         if not nodes:
             self.notes.append(_NOT_BISECTED)
         return nodes
 
     def _in_aten(self) -> tuple[KernelError, ...]:
-        """The first node that is wrong in the ATen graphs that the backend is given, in the order of their calls."""
+        """The first wrong node of the ATen graphs that the backend is given, in the order of their calls."""
         torch._dynamo.reset()
         parts: list[BackendGraph] = []
 
@@ -135,7 +135,7 @@ class FaultLocalization:
             nonlocal parts
             parts = stack.enter_context(backend_graphs())
             return torch.compile(
-                self.subject.model, backend=compile_backend(self.asked.test), dynamic=self.asked.dynamic
+                self.subject.model, backend=compile_backend(self.request.test), dynamic=self.request.dynamic
             )
 
         run_side("nodes", self.subject, around, self.backward)
@@ -143,7 +143,7 @@ class FaultLocalization:
         return tuple(islice(filter(None, wrong), 1))
 
     def _of_a_cache(self, rows: tuple[StageError, ...], again: Side, report: DiffReport) -> tuple[StageError, ...]:
-        """Where every stage is right, and so are the outputs of the run that was observed: it compiled anew."""
+        """The rows if every stage is right, and so are the outputs of the observed run, which was compiled anew."""
         clearly = any(diff.failed and is_far(diff) for diff in (*report.outputs, *report.gradients))
         if not clearly or self.failing(again) != 0.0 or rows[-1].stage != "kernels" or not rows[-1].judged:
             return ()
@@ -153,7 +153,7 @@ class FaultLocalization:
         return (*rows[:-1], replace(rows[-1], error=None, added=None, bad=True, output="", made_by=made_by))
 
     def _undeclared(self) -> Maker | None:
-        """The op that writes to what it does not declare, where the outputs depend on that."""
+        """The op with an undeclared write on which the outputs depend."""
         self.begin(UNDONE)
         if not self.failing(run_without_undeclared_writes(self.subject, backward=self.backward)):
             return None
@@ -170,7 +170,7 @@ class FaultLocalization:
         """Whether the program is wrong before any backend compiles it: as Dynamo and AOTAutograd run it."""
         for backend, name in _WITHOUT_BACKEND:
             self.begin(name)
-            compile = partial(torch.compile, backend=compile_backend(backend), dynamic=self.asked.dynamic)
+            compile = partial(torch.compile, backend=compile_backend(backend), dynamic=self.request.dynamic)
             with uncaptured():
                 error = self.failing(run_compiled(backend, self.subject, compile, backward=self.backward))
             if error:
@@ -178,14 +178,14 @@ class FaultLocalization:
         return rows
 
     def _of_dynamo(self, error: float, name: str) -> StageError:
-        """The row of a program that is wrong with nothing compiled below Dynamo, with what it traces and eager never
-        runs.
+        """The row of a program that is wrong with nothing compiled below Dynamo, with what Dynamo traces and eager
+        never runs.
         """
         proven = "with nothing compiled below it the outputs are wrong"
         row = StageError(stage="dynamo", error=error, bad=True, made_by=Maker(kind="dynamo", name=name, proven=proven))
         run = partial(run_eager, self.subject, backward=self.backward)
         with uncaptured():
-            graphs = [gm for gm, _ in _graphs(self.subject, self.asked.dynamic)]
+            graphs = [gm for gm, _ in _graphs(self.subject, self.request.dynamic)]
             found = unexecuted_node(graphs, run)
         if found is None:
             return row
@@ -202,8 +202,8 @@ class FaultLocalization:
 def _stages(
     observed: ObservedRun, kernels: tuple[KernelError, ...], report: DiffReport
 ) -> tuple[tuple[KernelError, ...], tuple[StageError, ...]]:
-    """The launches and the stages of what was observed. Of NaN that no stage makes, and no launch makes of exact
-    inputs, the launch is accused that is the first to write it.
+    """The launches and the stages of an observed run. If no stage and no launch makes a NaN from exact inputs, the
+    first launch that writes one is marked bad.
     """
     failed = report.verdict == "failed"
     ceased = failed and any({"nan", "inf"} & {*diff.failed_by} for diff in (*report.outputs, *report.gradients))
@@ -222,7 +222,7 @@ def _stages(
 
 
 def _made_by(maker: Maker, rows: Sequence[StageError]) -> tuple[StageError, ...]:
-    """The first bad stage made by this; Dynamo's, which is given the program as it is, where none is."""
+    """The first bad stage, or Dynamo's if none is bad, with this maker."""
     at = next((at for at, row in enumerate(rows) if row.bad), 0)
     return (*rows[:at], replace(rows[at], bad=True, made_by=maker), *rows[at + 1 :])
 
@@ -232,7 +232,7 @@ def _not_accused(kernels: Sequence[KernelError]) -> tuple[KernelError, ...]:
 
 
 def is_far(diff: TensorDiff) -> bool:
-    """Whether it fails by more than another rounding of the same program would explain."""
+    """Whether it fails by more than rounding could explain."""
     return not diff.criteria or any(each.exceeded and each.share > FAR for each in diff.criteria)
 
 
@@ -269,14 +269,15 @@ def _first_line(text: str) -> str:
 def first_bad_of(
     subject: Subject, backend: Backend, *, dynamic: bool | None = None, k: float = KERNEL_K
 ) -> tuple[KernelError, ...]:
-    """The first node of the first Dynamo graph that the backend computes wrong, as a launch; none if no graph is wrong.
+    """The first node of the first Dynamo graph that the backend computes wrong, as a launch; empty if no graph is
+    wrong.
 
-    The forward alone is searched. Raises what the backend raises on a part of a graph.
+    Only the forward is searched. Raises what the backend raises.
     """
     for number, (gm, inputs) in enumerate(_graphs(subject, dynamic)):
         result = first_bad_node(gm, inputs, backend, dynamic=dynamic, k=k)
         if result.node:
-            return (_as_launch(f"{number}/0", result),)
+            return (result.launch(f"{number}/0", "dynamo"),)
     return ()
 
 
@@ -296,22 +297,3 @@ def _graphs(subject: Subject, dynamic: bool | None) -> list[tuple[GraphModule, t
     with subject.restored(), torch.set_grad_enabled(subject.grad):
         torch.compile(subject.model, backend=remember, dynamic=dynamic)(*subject.args, **subject.kwargs)
     return list(calls.items())
-
-
-def _as_launch(frame: str, result: BisectResult) -> KernelError:
-    return KernelError(
-        frame=frame,
-        part="",
-        name=result.node,
-        graph=GraphId(frame, "dynamo"),
-        nodes=(result.node,),
-        file=result.file,
-        line=result.line,
-        observed=True,
-        reason=f"bisected, compiling {result.compiles} parts of the graph",
-        error=result.error,
-        input_error=result.input_error,
-        eager_error=result.eager_error,
-        bad=True,
-        node=result.node,
-    )

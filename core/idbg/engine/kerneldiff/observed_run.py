@@ -31,22 +31,24 @@ SMALLEST = 1e-9  # eager's relative error below which a launch's is not counted 
 
 @dataclass(frozen=True)
 class ObservedRun:
-    """The compiled model, observed: what it gave, its launches in order, and each frame's graphs and code; `again` is
-    what runs it again.
+    """The compiled model, observed: its outputs, its launches in order, and each frame's graphs and code; `again` runs
+    it again.
     """
 
     side: Side
     kernels: tuple[KernelError, ...]
     frames: tuple[FrameStages, ...]
-    births: tuple[NanOrigin, ...] = ()
+    nan_origins: tuple[NanOrigin, ...] = ()
     again: Rerun | None = None
 
     def stages(
         self, kernels: Sequence[KernelError], *, failed: bool, nonfinite: bool = False
     ) -> tuple[StageError, ...]:
-        """The stages of what was called, with the kernels as the last. Where no stage is off by more than rounding, one
-        that is off by a little of that is named: where the outputs `failed`, and where it is proven to have changed
-        a node by more. Where these are not finite (`nonfinite`), a stage may be right in float64 alone.
+        """The stages of what was called, with the kernels as the last.
+
+        If no stage is off by more than rounding, a stage that is off by a little is named if the outputs `failed`, or
+        if it is proven to have changed a node by more. If the outputs are not finite (`nonfinite`), a stage may be
+        right in float64 only.
         """
         if not self.frames:
             return ()
@@ -61,7 +63,7 @@ class ObservedRun:
         return (*rows, below)
 
     def _lost(self, row: StageError) -> StageError:
-        """The kernels' row where all launches are right, and what they made is not what the program gets."""
+        """The kernels' row if all launches are right, but the program does not get what they computed."""
         for watch in (watch for frame in self.frames for watch in frame.watches.values()):
             for lost in watch.lost():
                 file, line, _ = user_line(lost.node.meta.get("stack_trace") or "")
@@ -72,12 +74,12 @@ class ObservedRun:
         return row
 
     def suspects_by_nonfinite(self, kernels: Sequence[KernelError]) -> tuple[KernelError, ...]:
-        """The launches, that one accused which is the first to write NaN or an infinity where eager has a number."""
-        born = next((birth for birth in self.births if birth.side == "compiled"), None)
-        if born is None:
+        """The launches, with the first one marked bad that writes NaN or an infinity where eager has a number."""
+        first = next((origin for origin in self.nan_origins if origin.side == "compiled"), None)
+        if first is None:
             return tuple(kernels)
-        launch = (born.frame, born.part, born.handle)
-        where = {"node": born.node, "file": born.file, "line": born.line, "bad": True}
+        launch = (first.frame, first.part, first.handle)
+        where = {"node": first.node, "file": first.file, "line": first.line, "bad": True}
         return tuple(
             replace(each, **where) if (each.frame, each.part, each.handle) == launch else each for each in kernels
         )
@@ -110,12 +112,12 @@ class ObservedRun:
                 yield watch
 
     def _wrapper(self, kernel: KernelError) -> Maker | None:
-        """The wrapper, where it let the kernel write over what is still needed."""
+        """The wrapper as the cause, if it let the kernel write over memory that is still needed."""
         how = next((how for watch in self._watches(kernel) if (how := watch.wrong_reuse(kernel))), "")
         return Maker(kind="wrapper", name="call", proven=how) if how else None
 
     def _lowering(self, kernel: KernelError) -> tuple[Node, Maker] | None:
-        """A lowering of somebody else's than torch's that made a part of the kernel, and the node that it lowers."""
+        """A lowering from outside of torch that made a part of the kernel, and the node that it lowers."""
         for watch in self._watches(kernel):
             for name in (kernel.node, *kernel.nodes):
                 if name in watch.nodes and (found := _foreign_lowering(watch.nodes[name].target)):
@@ -124,14 +126,14 @@ class ObservedRun:
 
 
 def _foreign_lowering(target: object) -> Maker | None:
-    """What lowers the op, where it is not torch's own."""
+    """What lowers the op, if it is not torch's own."""
     function = registrations.part_of(stages.lowering_of(target), lambda file: not stages.is_torchs(file))
     file, line = stages.place_of(function)
     return Maker(kind="lowering", name=str(target), file=file, line=line) if file else None
 
 
 class CapturedCompile:
-    """What the test side compiles, captured so that the same code can be observed later, without another compile."""
+    """What the test side compiles, captured so that the same code can be observed later without another compile."""
 
     def __init__(self) -> None:
         self.capture = StageCapture()
@@ -141,7 +143,7 @@ class CapturedCompile:
         self._is_observable = True
 
     def compiling(self, compile: Callable[[Call], Call]) -> Callable[[Call], Call]:
-        """The same, with what it gives kept."""
+        """The same compile function, with its result kept."""
 
         def kept(model: Call) -> Call:
             self.call = compile(model)
@@ -156,7 +158,7 @@ class CapturedCompile:
         with (
             tracing.observed(),
             stages_captured(self.capture),
-            comparing.observe_graphs(self._loaded, self.observation.unread),
+            comparing.observe_graphs(self._loaded, self.observation.cannot_watch),
         ):
             try:
                 yield
@@ -169,7 +171,7 @@ class CapturedCompile:
 
     @property
     def is_whole(self) -> bool:
-        """Whether each of its graphs was seen: none came from a cache, and none cannot be observed as it is."""
+        """Whether each of its graphs was captured: none came from a cache, and each can be observed."""
         parts, watches = sum(len(frame.parts) for frame in self.capture.frames), len(self.observation.watches)
         seen = parts == watches > 0 and not self._found and not self.observation.problem
         return seen and self._is_observable and self.call is not None
@@ -178,8 +180,8 @@ class CapturedCompile:
 def run_observed(
     subject: Subject, compile: Callable[[Call], Call], *, backward: bool = False, before: CapturedCompile | None = None
 ) -> ObservedRun:
-    """The compiled model once more, with every kernel of Inductor's observed, and every graph on the way there kept:
-    as it was compiled `before` where that was seen whole, and runs again without a compile.
+    """Run the compiled model once more, with Inductor's kernels observed and every graph kept. Runs what was compiled
+    `before` if all of it was captured and no compile is needed.
     """
     if before is not None and before.is_whole:
         graphs = len(before.observation.watches)
@@ -203,11 +205,13 @@ def _run_observed(
     side = run_side("kernels", subject, around, backward)
     again = Rerun(into.observation, into.call) if into.call is not None else None
     frames = tuple(called_frames(into.capture.frames))
-    return ObservedRun(side, tuple(_placed(into.observation.kernels, frames)), frames, into.observation.births, again)
+    return ObservedRun(
+        side, tuple(_placed(into.observation.kernels, frames)), frames, into.observation.nan_origins, again
+    )
 
 
 def _placed(kernels: Sequence[KernelError], frames: Sequence[FrameStages]) -> Iterator[KernelError]:
-    """The launches at the program's own lines, also those of code inside of torch."""
+    """The launches with the program's own lines, also for code inside of torch."""
     by_name = {watch.frame: frame for frame in frames for watch in frame.watches.values()}
     for kernel in kernels:
         frame = by_name.get(kernel.frame)
@@ -216,7 +220,7 @@ def _placed(kernels: Sequence[KernelError], frames: Sequence[FrameStages]) -> It
 
 
 def _beyond_eager(kernel: KernelError) -> float:
-    """How many times as wrong as eager a launch is: what cancels is wrong in both."""
+    """How many times as wrong as eager a launch is: cancellation is as wrong in both."""
     if kernel.error is None:
         return -1.0
     return kernel.error / max(kernel.eager_error or 0.0, SMALLEST)

@@ -1,1 +1,1 @@
-"""How does the user's program run here, as if it ran by itself?"""
+"""Run the user's program in this process as if it ran by itself."""

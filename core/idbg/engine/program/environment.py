@@ -1,4 +1,4 @@
-"""Which environment does the program run in? As if it ran by itself: argv, folder, import path, torch's settings."""
+"""Set up the environment of a program as if it ran by itself: argv, folder, import path, torch's settings."""
 
 import importlib
 import linecache
@@ -17,7 +17,7 @@ from idbg.schema.programs import Program
 
 @contextmanager
 def as_main(program: Program) -> Iterator[None]:
-    """argv, working folder and import path as the program expects them."""
+    """Set argv, the working folder and the import path for the program."""
     argv, path, folder, main = sys.argv, list(sys.path), os.getcwd(), sys.modules["__main__"]
     cwd = program.cwd or folder
     os.chdir(cwd)
@@ -34,7 +34,7 @@ def as_main(program: Program) -> Iterator[None]:
 
 @contextmanager
 def state_restored() -> Iterator[None]:
-    """Random generators, default dtype and device, grad mode and matmul precision as they were."""
+    """Restore random generators, default dtype and device, grad mode and matmul precision."""
     generators = random_states()
     dtype, device = torch.get_default_dtype(), torch.get_default_device()
     grad, precision = torch.is_grad_enabled(), torch.get_float32_matmul_precision()
@@ -51,7 +51,7 @@ def state_restored() -> Iterator[None]:
 
 
 def random_states() -> Callable[[], None]:
-    """What puts Python's, numpy's and torch's random generators back to where they stand now."""
+    """A function that resets Python's, numpy's and torch's random generators to their present state."""
     python, torch_state = random.getstate(), torch.get_rng_state()
     cuda = torch.cuda.get_rng_state_all() if gpu.in_use() else None
     numpy = sys.modules.get("numpy")

@@ -1,4 +1,4 @@
-"""How is the user's program loaded and run?
+"""Load and run the user's program.
 
 A program is a file or module with a function `program()`, or any script that calls torch.compile.
 """
@@ -24,9 +24,9 @@ from torch.utils._pytree import tree_leaves, tree_map
 from idbg.engine.capture.run import RunCapture, phase
 from idbg.engine.compat import dynamo
 from idbg.engine.program.environment import as_main, state_restored
-from idbg.engine.program.in_force import in_force
 from idbg.engine.program.main_file import status_of
 from idbg.engine.program.script import run_script
+from idbg.engine.program.target import target_settings
 from idbg.engine.program.torch_compile import BeforeFirst, CompileCalls, torch_compile_replaced
 from idbg.engine.program.training_step import differentiates, failed_to_differentiate
 from idbg.schema import events
@@ -41,7 +41,7 @@ Loss = Callable[..., torch.Tensor]  # of what the model gives: one number
 class Workload:
     """What `program()` returned: a callable, its arguments, and a loss if there is a backward to compile.
 
-    `grad`: it runs with gradients recorded also where none are asked for.
+    `grad`: it runs with gradients recorded even without a loss.
     """
 
     model: Model
@@ -52,35 +52,35 @@ class Workload:
 
 
 Compare = Callable[[Workload, str, Mapping[str, object]], None]
-"""Holds a workload against a reference; with the name of the compiled function where the program has its own, and the
-arguments of its torch.compile where they name a backend of its own.
+"""Compares a workload with a reference. Also takes the name of the function that the program itself compiles, and the
+arguments of its torch.compile if they name a backend of its own.
 """
 
 
 class Programs:
-    """Runs one program, and holds a `program()`'s model and inputs for as long as none of its files changes.
+    """Runs one program, and keeps a `program()`'s model and inputs while none of its files changes.
 
-    What a program does to its process (imports, registrations, torch's settings) cannot be undone: anything but the
-    program that is held needs a fresh one (`is_spent`).
+    What a program does to its process (imports, registrations, torch's settings) cannot be undone: any other program
+    needs a new process (`is_spent`).
     """
 
-    def __init__(self, given: Mapping[str, object] | None = None) -> None:
-        """`given` are arguments for a `program()` that takes any of them."""
-        self._given = dict(given or {})
+    def __init__(self, arguments: Mapping[str, object] | None = None) -> None:
+        """`arguments` are arguments for a `program()` that takes any of them."""
+        self._arguments = dict(arguments or {})
         self._program: Program | None = None
         self._device = ""
         self._workload: Workload | None = None
         self._files: dict[str, int] = {}
 
     def is_spent(self, program: Program, device: str) -> bool:
-        """Whether this process has run something that this program must not meet."""
+        """Whether this process has run something that could affect this program."""
         return self._program is not None and not self._holds(program, device)
 
     def run(self, program: Program, target: Target, capture: RunCapture, compare: Compare | None = None) -> int:
-        """Run the program once for the target, or have it compared, and give a script's exit status. Raises what the
+        """Run the program once for the target, or compare it, and return a script's exit status. Raises what the
         program raises, or ProgramError.
 
-        In a script, what it compiled is compared at its first call, with the arguments of that call.
+        A script's compiled function is compared at its first call, with the arguments of that call.
         """
         calls = CompileCalls()
         code: object = None
@@ -88,8 +88,8 @@ class Programs:
         with (
             as_main(program),
             state_restored(),
-            in_force(target, _warning(capture)) as again,
-            torch_compile_replaced(target, calls, first, again),
+            target_settings(target, _warning(capture)) as reapply,
+            torch_compile_replaced(target, calls, first, reapply),
         ):
             torch._dynamo.reset()
             if defines_function(program):
@@ -117,7 +117,7 @@ class Programs:
         self._program, self._device = program, device
         before = set(sys.modules)
         with torch.device(device) if device else nullcontext():  # what a loss closes over is made there too
-            workload = _workload(program, self._given)
+            workload = _workload(program, self._arguments)
         new = {getattr(module, "__file__", None) or "" for name, module in sys.modules.items() if name not in before}
         self._files = _stamps({str(file_of(program) or ""), *new})
         self._workload = workload = _on_device(workload, device)
@@ -129,7 +129,7 @@ def _warning(capture: RunCapture) -> Callable[[str], None]:
 
 
 def _stamps(files: Iterable[str]) -> dict[str, int]:
-    """When each file was last changed, in nanoseconds; 0 for one that is gone."""
+    """The modification time of each file, in nanoseconds; 0 if it does not exist."""
     return {file: os.stat(file).st_mtime_ns if os.path.exists(file) else 0 for file in files}
 
 
@@ -137,7 +137,7 @@ def _stamps(files: Iterable[str]) -> dict[str, int]:
 
 
 def defines_function(program: Program) -> bool:
-    """Whether it is a file with a function that gives a model, and no script."""
+    """Whether it is a file with a function that returns a model, and not a script."""
     if program.name:
         return True
     path = file_of(program)
@@ -148,9 +148,9 @@ def defines_function(program: Program) -> bool:
 
 
 def file_of(program: Program) -> Path | None:
-    """Its source file; None where it has none. Raises ProgramError where there is no such module.
+    """Its source file; None if it has none. Raises ProgramError if the module does not exist.
 
-    A module is looked for from the program's folder, and nothing is imported: its packages may compile.
+    A module is searched from the program's folder without an import, because packages may compile on import.
     """
     if not program.module:
         return Path(program.path)
@@ -167,7 +167,9 @@ def file_of(program: Program) -> Path | None:
 
 
 def registers(program: Program, backend: str) -> bool:
-    """Whether the program's file may make a backend of this name known to torch: it registers one, and has the word."""
+    """Whether the program's file may register a backend of this name with torch: it registers one, and contains the
+    name.
+    """
     path = file_of(program)
     text = path.read_text(errors="replace") if path is not None and path.is_file() else ""
     return "register_backend" in text and re.search(rf"\b{re.escape(backend)}\b", text) is not None
@@ -177,8 +179,8 @@ def _no_module(name: str) -> ProgramError:
     return ProgramError(f"there is no module {name}", hint="run from the folder that holds the package")
 
 
-def _workload(program: Program, given: Mapping[str, object]) -> Workload:
-    """Import the program and call its function, with those of the arguments that it takes."""
+def _workload(program: Program, arguments: Mapping[str, object]) -> Workload:
+    """Import the program and call its function with those of the arguments that it takes."""
     name, file = program.name or "program", Path(program.path).name
     module = imported(program)
     function = getattr(module, name, None)
@@ -186,7 +188,7 @@ def _workload(program: Program, given: Mapping[str, object]) -> Workload:
         there = [known for known, value in vars(module).items() if callable(value) and not known.startswith("_")]
         raise ProgramError(f"{file} defines no function {name!r}", hint=f"it has {', '.join(there) or 'none'}")
     try:
-        returned = function(**{name: value for name, value in given.items() if name in _parameters(function)})
+        returned = function(**{name: value for name, value in arguments.items() if name in _parameters(function)})
     except SystemExit as error:
         raise _ended_itself(f"{name}() of {file}", error.code) from error
     return checked(returned, f"{name}() of {file}")
@@ -195,7 +197,7 @@ def _workload(program: Program, given: Mapping[str, object]) -> Workload:
 def _parameters(function: Callable[..., object]) -> Iterable[str]:
     try:
         return inspect.signature(function).parameters
-    except (TypeError, ValueError):  # a callable that tells no signature
+    except (TypeError, ValueError):  # a callable without a signature
         return ()
 
 
@@ -221,7 +223,9 @@ def imported(program: Program) -> ModuleType:
 
 
 def checked(returned: object, where: str) -> Workload:
-    """What a program's function returned. Raises ProgramError unless it is (model, args[, kwargs][, loss])."""
+    """The workload that a program's function returned. Raises ProgramError unless it is (model, args[, kwargs][,
+    loss]).
+    """
     hint = "return model, args | model, args, kwargs | model, args, kwargs, loss; args is a tuple of the model's inputs"
     if not isinstance(returned, tuple) or not 1 <= len(returned) <= 4:
         raise ProgramError(f"{where} returned {_described(returned)}, not a model and its inputs", hint=hint)
@@ -261,7 +265,7 @@ def _on_device(workload: Workload, device: str) -> Workload:
 
 
 def _run(workload: Workload, target: Target) -> None:
-    """One step: forward without gradients, or forward, loss and backward where there is a loss, or what the program
+    """One step: a forward without gradients; or forward, loss and backward if there is a loss; or what the program
     itself calls a step.
     """
     compiled = workload.model
@@ -270,7 +274,7 @@ def _run(workload: Workload, target: Target) -> None:
     leaves = [leaf for leaf in tree_leaves((workload.args, workload.kwargs)) if isinstance(leaf, torch.Tensor)]
     if isinstance(workload.model, torch.nn.Module):
         leaves += workload.model.parameters()
-    # the program is held: a second run must not add to the first's gradients
+    # the program is kept: a second run must not add to the first's gradients
     before = [(leaf, leaf.grad) for leaf in leaves if leaf.is_leaf]
     with torch.set_grad_enabled(workload.loss is not None or workload.grad):
         try:

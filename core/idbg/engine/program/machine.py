@@ -24,14 +24,14 @@ _SAFE = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")  # a st
 
 @cache
 def machine() -> Machine:
-    """This machine, and the checkout that this process stands in. It takes some tens of milliseconds."""
-    described = _said(
+    """This machine, and the checkout of the working folder. Takes some tens of milliseconds."""
+    described = _first_line(
         "git", "--no-optional-locks", *_SAFE, "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty"
     )
     revision = re.fullmatch(r"([0-9a-f]{40,64})(-dirty)?", described)
     return Machine(
         system=_system(),
-        cpu=_cpu(),
+        cpu=processor_name(),
         processors=os.cpu_count() or 0,
         compilers=_compilers(),
         revision=revision[1] if revision else "",
@@ -53,25 +53,26 @@ def _system() -> str:
     return ", ".join(filter(None, (name, f"{platform.system()} {platform.release()} {platform.machine()}".strip())))
 
 
-def _cpu() -> str:
+def processor_name() -> str:
+    """The CPU's name as Linux reports it; elsewhere the architecture's."""
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return platform.processor()
+        return platform.processor() or platform.machine()
     found = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
-    return found[1].strip() if found else platform.processor()
+    return found[1].strip() if found else platform.machine()
 
 
 def _compilers() -> dict[str, str]:
     cxx = (shlex.split(os.environ.get("CXX", "")) or ["g++"])[0]
-    found = {Path(cxx).name: _said(cxx, "--version"), "cuda": torch.version.cuda or ""}
+    found = {Path(cxx).name: _first_line(cxx, "--version"), "cuda": torch.version.cuda or ""}
     with contextlib.suppress(metadata.PackageNotFoundError):
         found["triton"] = metadata.version("triton")
     return {name: version for name, version in found.items() if version}
 
 
-def _said(*command: str) -> str:
-    """The first line that the command prints; "" where it cannot be run, or fails."""
+def _first_line(*command: str) -> str:
+    """The first line that the command prints; "" if it cannot be run, or fails."""
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL, timeout=_SECONDS

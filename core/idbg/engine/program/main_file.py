@@ -1,4 +1,4 @@
-"""How does a file run as `__main__`, and which exit status does Python make of its end? Imports no torch."""
+"""Run a file as `__main__`, and compute the exit status that Python would give it. Imports no torch."""
 
 import builtins
 import io
@@ -11,7 +11,7 @@ from idbg.schema.errors import spelled
 
 
 def run_file(path: str) -> None:
-    """As `python FILE` does: `__file__` is absolute, `sys.argv[0]` as it was typed."""
+    """Run it as `python FILE` does: `__file__` is absolute, `sys.argv[0]` as it was typed."""
     full = os.path.abspath(path)
     with io.open_code(full) as file:
         code = compile(file.read(), full, "exec")
@@ -29,7 +29,7 @@ def run_file(path: str) -> None:
 
 
 def status_of(code: object) -> int:
-    """The exit status that Python makes of sys.exit's argument."""
+    """The exit status that Python derives from sys.exit's argument."""
     if code is None:
         return 0
     return code & 0xFF if isinstance(code, int) else 1

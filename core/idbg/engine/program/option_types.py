@@ -1,4 +1,4 @@
-"""Is this a value that Inductor's option, or another setting of torch's, can have?"""
+"""Check values of Inductor's options and of torch's settings against their types."""
 
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
@@ -14,7 +14,7 @@ _NO = object()  # the value is none of the kind
 
 
 def checked(options: Mapping[str, OptionValue]) -> dict[str, OptionValue]:
-    """The options, each with a value of its kind. Raises BadInput for a name or a value that Inductor does not have."""
+    """The options, each converted to its type. Raises BadInput for an unknown name or an invalid value."""
     return {name: _checked(name, value) for name, value in options.items()}
 
 
@@ -31,10 +31,10 @@ def _checked(name: str, value: OptionValue) -> OptionValue:
     return cast("OptionValue", fitted)
 
 
-def checked_settings(given: Mapping[str, OptionValue]) -> dict[str, OptionValue]:
-    """The settings beside Inductor's, each with a value of its kind. Raises BadInput as `checked` does."""
-    known = settings.names() if given else set()
-    return {name: _checked_setting(name, value, known) for name, value in given.items()}
+def checked_settings(values: Mapping[str, OptionValue]) -> dict[str, OptionValue]:
+    """The settings other than Inductor's, each converted to its type. Raises BadInput as `checked` does."""
+    known = settings.names() if values else set()
+    return {name: _checked_setting(name, value, known) for name, value in values.items()}
 
 
 def _checked_setting(name: str, value: OptionValue, known: set[str]) -> OptionValue:
@@ -60,7 +60,7 @@ def _nearest_setting(name: str, known: set[str]) -> str:
 
 
 def _fitted(value: OptionValue, kind: object) -> object:
-    """The value as one of this kind, `_NO` if it is none; as it is where the kind says nothing of it."""
+    """The value as this type, `_NO` if it cannot be; unchanged for a type that is not known."""
     if kind in _PLAIN:
         return _PLAIN[kind](value)
     origin = get_origin(kind)
@@ -78,7 +78,7 @@ def _fitted(value: OptionValue, kind: object) -> object:
 
 
 def _same(choice: object, value: OptionValue) -> bool:
-    """Whether the value is this choice: `"2"` is written as 2 too."""
+    """Whether the value is this choice; `"2"` may be given as 2."""
     return str(choice) == str(value) and (isinstance(choice, str) or type(choice) is type(value))
 
 
@@ -115,7 +115,7 @@ _WORDS: dict[object, str] = {
 
 
 def _words(kind: object) -> str:
-    """A kind as a sentence's end: "true or false", "a number", "one of a, b"."""
+    """A type in words: "true or false", "a number", "one of a, b"."""
     if kind in _PLAIN:
         return _WORDS[kind]
     origin, inner = get_origin(kind), get_args(kind)

@@ -1,4 +1,4 @@
-"""How does a script run as with `python FILE`, and end as it would: its threads, its exit handlers, its status?"""
+"""Run a script as `python FILE` does, and end it as Python would: its threads, exit handlers and status."""
 
 import atexit
 import concurrent.futures.thread
@@ -23,13 +23,13 @@ _Handler = tuple[Callable[..., object], tuple[object, ...], dict[str, object]]
 
 
 def run_script(program: Program, capture: RunCapture) -> object:
-    """Run it to its end; give what it gave to sys.exit, if it did. Raises what else the script raises."""
+    """Run it to its end; returns the argument of its sys.exit, if any. Raises what else the script raises."""
     code = _run_to_its_end(program, capture)
     return code if _flushed() else UNFLUSHED
 
 
 def _flushed() -> bool:
-    """Whether what it printed could be written; why not goes to the process's stderr, whatever sys.stderr is."""
+    """Whether its output could be written; the reason goes to the process's stderr, whatever sys.stderr is."""
     try:
         for stream in (sys.stdout, sys.stderr):
             if stream is not None and not stream.closed:
@@ -41,7 +41,7 @@ def _flushed() -> bool:
 
 
 def _run_to_its_end(program: Program, capture: RunCapture) -> object:
-    with phase(capture, "run"), _globals_let_go(), _exit_handlers_run(), _threads_joined():
+    with phase(capture, "run"), _globals_deleted(), _exit_handlers_run(), _threads_joined():
         try:
             if program.module:
                 runpy.run_module(program.path, run_name="__main__", alter_sys=True)
@@ -55,9 +55,9 @@ def _run_to_its_end(program: Program, capture: RunCapture) -> object:
 
 
 @contextmanager
-def _globals_let_go() -> Iterator[None]:
-    """On leaving, let go of the globals that have something to say when they go (`__del__`), as Python does at its end
-    unless torch holds them; of nothing else, for repros may need the rest.
+def _globals_deleted() -> Iterator[None]:
+    """On exit, delete the globals with a `__del__`, as Python does at its end unless torch holds them; no others,
+    because repros may need them.
     """
     try:
         yield
@@ -70,7 +70,7 @@ def _globals_let_go() -> Iterator[None]:
 
 @contextmanager
 def _threads_joined() -> Iterator[None]:
-    """On leaving, wait for the threads that were started meanwhile, as Python does at its end. Those of executors wait
+    """On exit, wait for the threads that were started meanwhile, as Python does at its end. Threads of executors wait
     for work until the process ends.
     """
     before = set(threading.enumerate())
@@ -85,7 +85,7 @@ def _threads_joined() -> Iterator[None]:
 
 @contextmanager
 def _exit_handlers_run() -> Iterator[None]:
-    """Run on leaving what the program gave to `atexit.register`, last first; what libraries give it is for the end of
+    """On exit, run what the program has registered with `atexit`, last first; handlers of libraries wait for the end of
     the process.
     """
     handlers: list[_Handler] = []
@@ -112,22 +112,22 @@ def _exit_handlers_run() -> Iterator[None]:
                 function(*args, **kwargs)
             except SystemExit:
                 pass
-            except Exception:  # as Python does at its end: told, and the next one runs
+            except Exception:  # as Python does at its end: printed, and the next one runs
                 traceback.print_exc()
         atexit.register, atexit.unregister = register, unregister
 
 
 @contextmanager
-def process_end_told(tell: Callable[[int], None]) -> Iterator[None]:
-    """While it lasts, `tell` is told the status with which this process, and none that it forks, ends by os._exit."""
+def process_end_reported(tell: Callable[[int], None]) -> Iterator[None]:
+    """While it lasts, `tell` is called with the status if this process, and not a fork, ends by os._exit."""
     real, process = os._exit, os.getpid()
 
-    def told(status: int) -> None:
+    def exit_reported(status: int) -> None:
         if os.getpid() == process:
             tell(status)
         real(status)
 
-    os._exit = told  # type: ignore[assignment]
+    os._exit = exit_reported  # type: ignore[assignment]
     try:
         yield
     finally:

@@ -1,5 +1,7 @@
-"""Can this target be had here?"""
+"""Check whether a target is available here, and apply its settings while a program runs."""
 
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from difflib import get_close_matches
 
 import torch
@@ -7,14 +9,14 @@ from msgspec.structs import replace
 
 from idbg.config.options import INDUCTOR, family, nested
 from idbg.engine.backends import Backend, takes_options
-from idbg.engine.compat import settings
+from idbg.engine.compat import cold, settings
 from idbg.engine.program.option_types import checked, checked_settings
 from idbg.schema.errors import BadInput
 from idbg.schema.programs import OptionValue, Target
 
 
 def check_device(target: Target) -> None:
-    """Raises BadInput for a device that there is not."""
+    """Raises BadInput for a device that does not exist."""
     if target.device:
         try:
             kind = torch.device(target.device).type
@@ -27,9 +29,9 @@ def check_device(target: Target) -> None:
 
 
 def options_of(target: Target, backend: Backend) -> tuple[dict[str, OptionValue], str]:
-    """The target's options as its backend takes them, and what to tell of those that it is not given.
+    """The target's options as its backend takes them, and a note on options that it is not given.
 
-    Raises BadInput for an Inductor option, or a value of one, that there is not.
+    Raises BadInput for an unknown Inductor option or value.
     """
     if not target.options:
         return {}, ""
@@ -37,16 +39,16 @@ def options_of(target: Target, backend: Backend) -> tuple[dict[str, OptionValue]
         return {}, f"not used by {target.backend}: options that were given for {target.options_for} ({_names(target)})"
     if target.options_for == INDUCTOR:
         options = checked(target.options)
-        told = "" if takes_options(backend) else f"{target.backend} uses no options: not {_names(target)}"
-        return options, told
+        note = "" if takes_options(backend) else f"{target.backend} uses no options: not {_names(target)}"
+        return options, note
     if not takes_options(backend):
         return {}, f"the backend {target.backend} takes no options: {_names(target)} has no effect"
     return nested(target.options), ""
 
 
 def conditions_of(target: Target) -> tuple[Target, str]:
-    """The target with mode, stance, settings and sources as torch takes them, and what to tell of those that do
-    nothing. Raises BadInput for a name or a value that torch does not have.
+    """The target with mode, stance, settings and sources as torch takes them, and a note on those without effect.
+    Raises BadInput for a name or a value that torch does not have.
     """
     _check_word("mode", target.mode, settings.modes())
     _check_word("stance", target.stance, settings.stances())
@@ -59,12 +61,45 @@ def conditions_of(target: Target) -> tuple[Target, str]:
     return checked_target, f"{target.backend} has no modes: {target.mode} does nothing" if unused else ""
 
 
-def _check_word(what: str, given: str, known: tuple[str, ...]) -> None:
-    if given and given not in known:
-        near = get_close_matches(given, known, n=1)
+def _check_word(what: str, name: str, known: tuple[str, ...]) -> None:
+    if name and name not in known:
+        near = get_close_matches(name, known, n=1)
         hint = f"did you mean {near[0]}?" if near else f"it is one of {', '.join(known)}"
-        raise BadInput(f"torch has no {what} {given!r}", hint=hint)
+        raise BadInput(f"torch has no {what} {name!r}", hint=hint)
 
 
 def _names(target: Target) -> str:
     return ", ".join(target.options)
+
+
+# While the program runs
+
+Reapply = Callable[[], None]
+"""Called before the program compiles: it may have changed a setting itself."""
+
+
+@contextmanager
+def target_settings(target: Target, tell: Callable[[str], None]) -> Iterator[Reapply]:
+    """While it lasts, the target's stance, settings and sources hold, whatever the program sets before it compiles;
+    then torch is as it would be without them. `tell` is called at the end with what did not hold.
+    """
+    cold.forget_last()
+    held = settings.Held(_values(target))
+    with ExitStack() as stack:
+        if target.cold:
+            stack.enter_context(cold.fresh_caches())
+        if target.stance:
+            stack.enter_context(settings.stance(target.stance))
+        stack.callback(held.put_back)
+        held.set()
+        try:
+            yield held.set
+        finally:
+            for name, value in held.lost().items():
+                tell(f"{name} was {value!r} at the end and not as set: the program or the environment changes it")
+
+
+def _values(target: Target) -> dict[str, OptionValue]:
+    sources = {"compiler.dynamic_sources": ",".join(target.dynamic_sources)} if target.dynamic_sources else {}
+    early = {f"inductor.{name}": target.options[name] for name in settings.READ_BY_DYNAMO if name in target.options}
+    return {**target.settings, **sources, **(early if target.options_for == INDUCTOR else {})}

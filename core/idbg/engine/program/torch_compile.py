@@ -1,4 +1,4 @@
-"""What does torch.compile do in the program that runs here? It compiles for the target."""
+"""Replace torch.compile in the program that runs here: it compiles for the target."""
 
 import functools
 from collections.abc import Callable, Iterator, Mapping
@@ -16,34 +16,34 @@ from idbg.engine import backends
 from idbg.engine.capture.run import current
 from idbg.engine.compat import dynamo, settings
 from idbg.engine.compat.lowering import Compiled
-from idbg.engine.program.in_force import Again
+from idbg.engine.program.target import Reapply
 from idbg.schema import events
 from idbg.schema.programs import Target
 
 
 @dataclass
 class CompileCalls:
-    """How often the program called torch.compile, and the backends that it asked for and did not get, as told."""
+    """How often the program called torch.compile, and the backends that it named and did not get."""
 
     count: int = 0
-    not_theirs: set[str] = field(default_factory=set)
+    replaced: set[str] = field(default_factory=set)
 
-    def hear(self, backend: object, target: Target) -> None:
-        """Tell once of each backend of the program's own that is not the target's."""
+    def note(self, backend: object, target: Target) -> None:
+        """Note a backend of the program's own that is not the target's, once each."""
         name = backend if isinstance(backend, str) else getattr(backend, "__name__", type(backend).__name__)
         capture = current()
-        if backend in (None, INDUCTOR, target.backend) or name in self.not_theirs or capture is None:
+        if backend in (None, INDUCTOR, target.backend) or name in self.replaced or capture is None:
             return
-        self.not_theirs.add(name)
+        self.replaced.add(name)
         hint = f"; --backend {name} gives it that" if isinstance(backend, str) else ""
         text = f"the program asks for the backend {name}, and is compiled for {target.backend} instead{hint}"
         capture.emit(events.Noted(level="warning", text=text))
 
 
 class CurrentBackend:
-    """What a program's torch.compile is given: the backend of the run in hand, also if an earlier run called it.
+    """The backend that a program's torch.compile is given: that of the current run, also if an earlier run called it.
 
-    `options` are for the target's backend, `arguments` those of a torch.compile that names a backend of its own.
+    `options` are for the target's backend; `arguments` are those of a torch.compile that names a backend of its own.
     """
 
     __name__ = "idbg"
@@ -66,13 +66,13 @@ BeforeFirst = Callable[[Compiled, tuple[object, ...], dict[str, object], Mapping
 
 @contextmanager
 def torch_compile_replaced(
-    target: Target, calls: CompileCalls, before_first: BeforeFirst | None = None, again: Again = lambda: None
+    target: Target, calls: CompileCalls, before_first: BeforeFirst | None = None, reapply: Reapply = lambda: None
 ) -> Iterator[None]:
-    """While it lasts, every torch.compile compiles for the target, whatever backend it asks for, unless nobody chose
-    the target's.
+    """While it lasts, every torch.compile compiles for the target, whatever backend it names, unless the target's
+    backend was not chosen.
 
-    Its mode and options still hold where the target lowers through Inductor and has none of its own, and its options
-    where it asks for the target's own backend. `again` puts the target's settings in force once more.
+    Its mode and options still hold if the target lowers through Inductor and has none of its own, and its options if it
+    names the target's backend. `reapply` applies the target's settings again.
     """
     original = torch.compile
     compiled_by = cast("Callable[..., Compiled]", original)
@@ -85,20 +85,20 @@ def torch_compile_replaced(
         if disable:
             return compiled_by(model, disable=True, **kwargs)
         calls.count += 1
-        again()
+        reapply()
         if kwargs.get("fullgraph") and (capture := current()) is not None:
             capture.outcomes.fullgraph = True
         dynamic = target.dynamic if target.dynamic is not None else cast("bool | None", kwargs.pop("dynamic", None))
         kwargs.pop("dynamic", None)
         backend, mode = kwargs.pop("backend", None), cast("str | None", kwargs.pop("mode", None))
-        given = dict(cast("Mapping[str, object] | None", kwargs.pop("options", None)) or {})
-        if _GUARD_FILTER in given:  # Dynamo's, whatever the backend
-            kwargs["options"] = {_GUARD_FILTER: given.pop(_GUARD_FILTER)}
-        own = {"backend": backend, "mode": mode, "options": given or None, "dynamic": dynamic}
+        own_options = dict(cast("Mapping[str, object] | None", kwargs.pop("options", None)) or {})
+        if _GUARD_FILTER in own_options:  # Dynamo's, whatever the backend
+            kwargs["options"] = {_GUARD_FILTER: own_options.pop(_GUARD_FILTER)}
+        own = {"backend": backend, "mode": mode, "options": own_options or None, "dynamic": dynamic}
         own = own if backends.is_own(backend) else {}
         if not (own and target.own_backend):
-            calls.hear(backend, target)
-        options = _holding(given, mode, backend, dynamic, target) | _of_target(target, dynamic)
+            calls.note(backend, target)
+        options = _holding(own_options, mode, backend, dynamic, target) | _of_target(target, dynamic)
         # one object for equal options, or Dynamo compiles again
         key = repr((sorted(options.items()), sorted(own.items()), id(backend) if own else 0))
         chosen = made.setdefault(key, CurrentBackend(options, own))
@@ -123,34 +123,36 @@ def original_torch_compile() -> Iterator[None]:
 
 
 def _check_arguments(compiled_by: Callable[..., object], kwargs: Mapping[str, object]) -> None:
-    """Raise what torch.compile itself raises for these arguments before anything is called: for an option, a mode or a
-    backend that does not exist. Backends that only idbg knows by name are not torch's to check.
+    """Raise what torch.compile itself raises for these arguments before anything is called: for an unknown option, mode
+    or backend. Backends that only idbg knows by name are not checked.
     """
     if all(kwargs.get(name) is None for name in ("backend", "mode", "options")):
         return  # nothing can be wrong, and torch would import Inductor, which the target may not need
     backend = kwargs.get("backend")
     if isinstance(backend, str) and backend in backends.names() and backend not in dynamo.backend_names():
         return
-    given = {name: kwargs[name] for name in _CHECKED if name in kwargs}
-    if isinstance(given.get("options"), dict):
-        given["options"] = dict(cast("dict[str, object]", given["options"]))  # torch takes some out of it
-    compiled_by(_nothing, **given)
+    checked = {name: kwargs[name] for name in _CHECKED if name in kwargs}
+    if isinstance(checked.get("options"), dict):
+        checked["options"] = dict(cast("dict[str, object]", checked["options"]))  # torch takes some out of it
+    compiled_by(_nothing, **checked)
 
 
 def _nothing() -> None:
-    """What is wrapped, and never called."""
+    """Is wrapped and never called."""
 
 
 def _holding(
-    given: dict[str, object], mode: str | None, backend: object, dynamic: bool | None, target: Target
+    own_options: dict[str, object], mode: str | None, backend: object, dynamic: bool | None, target: Target
 ) -> dict[str, object]:
-    """Of what the program gave to its torch.compile, what holds for the target."""
+    """The program's own options that hold for the target."""
     if family(target.backend) != INDUCTOR and target.backend not in plugins.names(adapters.GROUP):
-        return given if backend == target.backend else {}
+        return own_options if backend == target.backend else {}
     known = settings.options()
     mode = None if target.mode else mode
-    asked = {name.replace("-", "_"): value for name, value in (settings.mode_options(mode, dynamic) | given).items()}
-    return {name: value for name, value in asked.items() if name in known}
+    options = {
+        name.replace("-", "_"): value for name, value in (settings.mode_options(mode, dynamic) | own_options).items()
+    }
+    return {name: value for name, value in options.items() if name in known}
 
 
 def _of_target(target: Target, dynamic: bool | None) -> dict[str, object]:
@@ -160,7 +162,7 @@ def _of_target(target: Target, dynamic: bool | None) -> dict[str, object]:
 
 
 def _announced(compiled: Compiled, model: Compiled, own: Mapping[str, object], before_first: BeforeFirst) -> Compiled:
-    """`compiled`, whose first calls with and without gradients are announced before they are made."""
+    """`compiled`, with its first calls with and without gradients announced before they are made."""
     announced: set[bool] = set()
 
     def tell(args: tuple[object, ...], kwargs: dict[str, object]) -> None:

@@ -1,4 +1,4 @@
-"""Does the program differentiate by itself? A whole training step needs gradients to be recorded while it runs."""
+"""Detect programs that call backward themselves: they need recorded gradients."""
 
 import dis
 from collections.abc import Iterator
@@ -15,8 +15,8 @@ _OF_AUTOGRAD = ("torch/autograd/__init__.py", "torch/_tensor.py")
 
 
 def differentiates(model: object) -> bool:
-    """Whether the function itself (or a module's forward) calls `.backward()`. What it calls is not looked into: where
-    that differentiates, torch's error tells (`failed_to_differentiate`).
+    """Whether the function itself (or a module's forward) calls `.backward()`. Functions that it calls are not
+    searched: if they differentiate, torch's error shows it (`failed_to_differentiate`).
     """
     while isinstance(model, partial):
         model = model.func
@@ -37,7 +37,7 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def failed_to_differentiate(error: BaseException | None) -> bool:
-    """Whether torch refused to differentiate for want of recorded gradients: it was asked for by the program."""
+    """Whether torch refused to differentiate because no gradients were recorded: the program itself calls backward."""
     if error is None:
         return False
     return any("does not require grad" in exception_text(link) and _in_autograd(link) for link in chain(error))

@@ -85,11 +85,11 @@ def _joined(blocks: list[list[str]]) -> list[str]:
 
 
 def _docstring(draft: Draft, heading: Heading) -> str:
-    lines = [_quotable(heading.title).strip() or "It fails.", ""]
+    lines = [quotable(heading.title).strip() or "It fails.", ""]
     if heading.message:
-        lines += [*(f"    {_quotable(line)}".rstrip() for line in heading.message), ""]
-    lines += textwrap.wrap(_quotable(heading.note), 118) if heading.note else []
-    source = f"From {_quotable(heading.source)}, w" if heading.source else "W"
+        lines += [*(f"    {quotable(line)}".rstrip() for line in heading.message), ""]
+    lines += textwrap.wrap(quotable(heading.note), 118) if heading.note else []
+    source = f"From {quotable(heading.source)}, w" if heading.source else "W"
     lines += [f"{source}ritten with {heading.versions}. Run it: python repro.py", *textwrap.wrap(_exits(draft), 118)]
     text = "\n".join(lines)
     return f'"""{text}\n"""'
@@ -140,7 +140,7 @@ def _helpers(draft: Draft) -> list[list[str]]:
 
 
 def _inputs(draft: Draft) -> list[str]:
-    values = f" {_quotable(draft.values).strip()}".rstrip(".") if draft.values else ""
+    values = f" {quotable(draft.values).strip()}".rstrip(".") if draft.values else ""
     lines = [
         "def inputs():",
         *textwrap.wrap(f'"""Values:{values}."""', 112, initial_indent="    ", subsequent_indent="    "),
@@ -190,5 +190,6 @@ def _order(line: str) -> tuple[bool, str]:
     return line.startswith("from "), line.split()[1].lower()
 
 
-def _quotable(text: str) -> str:
+def quotable(text: str) -> str:
+    """The text as it can stand in a docstring."""
     return text.replace("\\", "/").replace('"""', "'''")

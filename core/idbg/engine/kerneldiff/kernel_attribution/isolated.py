@@ -132,7 +132,7 @@ def _evaluate(gm: GraphModule, inputs: list[object], *, exact: bool = True) -> d
                 continue
             value = ReferenceValue(AS_OWN, next(remaining)) if node.op == "placeholder" else None
             value = value or computed(gm, node, values, exact=exact)
-            values[node] = value.apart() if node in changed and value.held is AS_OWN else value
+            values[node] = value.apart() if node in changed and value.wide is AS_OWN else value
     return {node.name: value for node, value in values.items()}
 
 

@@ -50,8 +50,8 @@ class LaunchPlan:
             return {}
         known = {source.name for source in self.sources.values()}
         written = {name: self.writer(name, self.number) for name in self.launch.takes if name not in known}
-        held = {one.name for these in self.watch.held.values() for one in these}
-        return {name: by for name, by in written.items() if by >= 0 and name not in held}
+        holding = {one.name for these in self.watch.buffers.values() for one in these}
+        return {name: by for name, by in written.items() if by >= 0 and name not in holding}
 
     @cached_property
     def definition(self) -> Definition:
@@ -80,9 +80,11 @@ class LaunchPlan:
     def constants(self) -> dict[str, Tensor]:
         """The tensors of the wrapper's module that its call names."""
         names = [node.id for node in ast.walk(ast.parse(self.launch.text)) if isinstance(node, ast.Name)]
-        held = vars(self.watch.graph.module)
+        module = vars(self.watch.graph.module)
         return {
-            name: held[name] for name in names if name not in self.launch.names and isinstance(held.get(name), Tensor)
+            name: module[name]
+            for name in names
+            if name not in self.launch.names and isinstance(module.get(name), Tensor)
         }
 
     def writer(self, name: str, before: int) -> int:
@@ -108,11 +110,11 @@ def plan_launch(watch: Watch, number: int) -> LaunchPlan:
     tensors = {*watch.graph.inputs, *(buffer.name for buffer in watch.graph.buffers)}
     wrapper = read_wrapper(watch.code, tensors, changes_of(watch.graph), around=True)
     writes = tuple(
-        held for point, these in watch.held.items() if wrapper.points[point].launch == number for held in these
+        buffer for point, these in watch.buffers.items() if wrapper.points[point].launch == number for buffer in these
     )
     cut = _Cut(watch, wrapper, number)
-    roots = dict.fromkeys(cut.by_name[name] for held in writes for name in (held.node, *held.changes))
-    before = {cut.by_name[held.node] for held in writes if held.changes and held.node not in held.changes}
+    roots = dict.fromkeys(cut.by_name[name] for buffer in writes for name in (buffer.node, *buffer.changes))
+    before = {cut.by_name[buffer.node] for buffer in writes if buffer.changes and buffer.node not in buffer.changes}
     sources, inside = cut.between(roots, before)
     ordered = [node for node in cut.order if node in sources]
     return LaunchPlan(
@@ -126,7 +128,7 @@ def plan_launch(watch: Watch, number: int) -> LaunchPlan:
 
 
 class _Cut:
-    """Walks from the written nodes to the nodes that the launch reads. `taken`: nodes whose values are in the launch's
+    """Walks from the written nodes to the nodes that the launch reads. `read`: nodes whose values are in the launch's
     own inputs; `known`: nodes whose values are in any buffer or graph input before the launch.
     """
 
@@ -134,17 +136,17 @@ class _Cut:
         self.watch, self.wrapper, self.number = watch, wrapper, number
         self.order: list[Node] = list(watch.graph.gm.graph.nodes)
         self.by_name = {node.name: node for node in self.order}
-        self.taken: dict[Node, InputSource] = {}
+        self.read: dict[Node, InputSource] = {}
         self.known: dict[Node, InputSource] = {}
         launch = wrapper.launches[number]
         for name in (*watch.graph.inputs, *wrapper.writes):
-            for node, written in self._held_by(name):
+            for node, written in self._nodes_in(name):
                 self.known.setdefault(node, InputSource(name, written, takes=False))
                 if name in launch.takes or name in launch.names:
-                    self.taken[node] = InputSource(name, written)
+                    self.read[node] = InputSource(name, written)
         self._closed: dict[Node, bool] = {}
 
-    def _held_by(self, name: str) -> Iterable[tuple[Node, int]]:
+    def _nodes_in(self, name: str) -> Iterable[tuple[Node, int]]:
         """The nodes whose values the buffer holds before the launch, and the launch that wrote it."""
         points = self.wrapper.writes.get(name, [])
         before = [point for point in points if self.wrapper.points[point].launch < self.number]
@@ -153,10 +155,12 @@ class _Cut:
             if name in inputs:
                 yield [node for node in self.order if node.op == "placeholder"][inputs.index(name)], -1
             return
-        held = next((one for one in self.watch.held.get(before[-1], ()) if one.name == name and not one.whole), None)
-        if held is not None:
+        buffer = next(
+            (one for one in self.watch.buffers.get(before[-1], ()) if one.name == name and not one.whole), None
+        )
+        if buffer is not None:
             written = self.wrapper.points[before[-1]].launch
-            for node in (held.node, *held.changes):
+            for node in (buffer.node, *buffer.changes):
                 yield self.by_name[node], written
 
     def between(self, roots: Iterable[Node], before: set[Node]) -> tuple[dict[Node, InputSource], set[Node]]:
@@ -166,7 +170,7 @@ class _Cut:
         sources: dict[Node, InputSource] = {}
         inside: set[Node] = set()
         waiting = list(roots)
-        first = set(waiting) - (before & self.taken.keys())
+        first = set(waiting) - (before & self.read.keys())
         while waiting:
             node = waiting.pop()
             if node in inside or node in sources:
@@ -180,8 +184,8 @@ class _Cut:
         return sources, inside
 
     def _source(self, node: Node) -> InputSource | None:
-        if node in self.taken:
-            return self.taken[node]
+        if node in self.read:
+            return self.read[node]
         if node.op == "placeholder" or not self._is_closed(node):
             return self.known.get(node)
         return None
@@ -191,13 +195,13 @@ class _Cut:
         waiting = [node]
         while waiting:
             each = waiting[-1]
-            missing = [one for one in each.all_input_nodes if one not in self._closed and each not in self.taken]
+            missing = [one for one in each.all_input_nodes if one not in self._closed and each not in self.read]
             if missing:
                 waiting += missing
                 continue
             waiting.pop()
-            own = each in self.taken or not (each.op == "placeholder" and isinstance(each.meta.get("val"), Tensor))
-            self._closed[each] = own and (each in self.taken or all(self._closed[one] for one in each.all_input_nodes))
+            own = each in self.read or not (each.op == "placeholder" and isinstance(each.meta.get("val"), Tensor))
+            self._closed[each] = own and (each in self.read or all(self._closed[one] for one in each.all_input_nodes))
         return self._closed[node]
 
 

@@ -113,14 +113,14 @@ class LaunchRecorder:
             self.done = True
             return
         plan, launch = self.plan, self.plan.launch
-        given = dict(zip(plan.watch.graph.inputs, args, strict=True))
-        self._ints = {name: value for name, value in given.items() if not isinstance(value, Tensor)}
+        arguments = dict(zip(plan.watch.graph.inputs, args, strict=True))
+        self._ints = {name: value for name, value in arguments.items() if not isinstance(value, Tensor)}
         for node, source in plan.sources.items():
-            if source.written == -1 and not source.takes and source.name in given:
-                self.recorded.node_values[node] = _copied(given[source.name])
+            if source.written == -1 and not source.takes and source.name in arguments:
+                self.recorded.node_values[node] = _copied(arguments[source.name])
         for name in launch.takes:
-            if name in given and plan.writer(name, plan.number) == -1:
-                self._track(name, given[name], -1, (plan.number,))
+            if name in arguments and plan.writer(name, plan.number) == -1:
+                self._track(name, arguments[name], -1, (plan.number,))
 
     def before(self, number: int, *values: object) -> None:
         """Called before each launch, with its arguments."""
@@ -206,20 +206,20 @@ class LaunchRecorder:
         """Record what the launch wrote, and track it until it is read."""
         plan = self.plan
         self.recorded.ran = True
-        for held in plan.writes:
-            value = named.get(held.name)
-            if not isinstance(value, Tensor) or plan.wrapper.writes[held.name][-1] != number:
+        for buffer in plan.writes:
+            value = named.get(buffer.name)
+            if not isinstance(value, Tensor) or plan.wrapper.writes[buffer.name][-1] != number:
                 continue
-            self.recorded.written[held.name] = value.clone()
-            self.recorded.regions[held.name] = MemoryRegion.of(value)
-            whole = named.get(held.whole)
+            self.recorded.written[buffer.name] = value.clone()
+            self.recorded.regions[buffer.name] = MemoryRegion.of(value)
+            whole = named.get(buffer.whole)
             if isinstance(whole, Tensor):
-                self.recorded.regions[held.whole] = MemoryRegion.of(whole)
-            readers = plan.readers(held.name)
-            if held.name in plan.wrapper.returned:
+                self.recorded.regions[buffer.whole] = MemoryRegion.of(whole)
+            readers = plan.readers(buffer.name)
+            if buffer.name in plan.wrapper.returned:
                 readers = (*readers, RETURN)
             if readers:
-                self._track(held.name, value, plan.number, readers)
+                self._track(buffer.name, value, plan.number, readers)
 
     # Tracked buffers
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from torch import Tensor
 from torch.fx import Node
 
@@ -28,12 +28,17 @@ from idbg.engine.kerneldiff.kernels.buffers import NodeBuffer
 from idbg.engine.kerneldiff.kernels.verdict import errors_of
 from idbg.engine.kerneldiff.tensors.allowance import KernelAllowance, Size
 from idbg.engine.repro.files import new_folder, write
+from idbg.engine.repro.script import quotable
 from idbg.engine.repro.source import name_of
 from idbg.engine.repro.values import kept_as
 from idbg.format.file_names import near_place
 
 _ALIGNED = 64  # bytes: what torch's allocators give at least, and vectorised kernels may count on
 _BUILTIN = {"torch", "math", "operator", "sys", "Path", "load_file"}  # what the script imports itself
+
+_TEMPLATES = Environment(
+    loader=PackageLoader(__package__), undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False
+)
 
 
 @dataclass(frozen=True)
@@ -96,9 +101,9 @@ def _script(found: AttributionResult, plan: LaunchPlan, tensors: "_StoredTensors
     needed = _names(definition) | _names(launch.text) | {name for _, text in plain for name in _names(text)}
     own = {*launch.names, *plan.constants, *_BUILTIN, launch.name}
     devices = sorted({device for device in tensors.devices.values() if not device.startswith("cpu")})
-    return _TEMPLATE.render(
-        title=_quoted(_wrapped(found.verdict.sentence)),
-        source=_quoted(near_place(found.error.file, found.error.line)),
+    return _TEMPLATES.get_template("repro.py.jinja").render(
+        title=quotable(_wrapped(found.verdict.sentence)),
+        source=quotable(near_place(found.error.file, found.error.line)),
         versions=f"idbg {__version__} with torch {torch.__version__}",
         around=around(plan.watch.code.text, needed - own | ({"async_compile"} if definition else set())),
         definition=definition,
@@ -116,10 +121,6 @@ def _script(found: AttributionResult, plan: LaunchPlan, tensors: "_StoredTensors
         device=devices[0] if devices else "cpu",
         imports=sorted(nodes.imports),
     )
-
-
-def _quoted(text: str) -> str:
-    return text.replace("\\", "/").replace('"""', "'''")
 
 
 def _returned(buffer: NodeBuffer, recorded: RecordedLaunch) -> str:
@@ -185,21 +186,21 @@ class _StoredTensors:
     def of_call(self) -> Iterator[Stored]:
         """The tensors that the call names."""
         plan, values = self.plan, self.recorded.values
-        places = {name: value for name, value in values.items() if isinstance(value, MemoryRegion)}
-        memory = {place.start for place in places.values()}
-        for held in plan.writes:  # also the whole of which it was given parts
-            place = self.recorded.regions.get(held.name)
-            if place is not None and place.start in memory:
-                places.setdefault(held.name, place)
+        regions = {name: value for name, value in values.items() if isinstance(value, MemoryRegion)}
+        memory = {region.start for region in regions.values()}
+        for buffer in plan.writes:  # also the whole of which the call names parts
+            region = self.recorded.regions.get(buffer.name)
+            if region is not None and region.start in memory:
+                regions.setdefault(buffer.name, region)
         blank = plan.output_only - set(self.recorded.read.values())
-        for name, place in places.items():
-            others = [other for other in places.values() if other.start == place.start]
+        for name, region in regions.items():
+            others = [other for other in regions.values() if other.start == region.start]
             if name in blank and len(others) == 1:
-                yield Stored(name, place.shape, place.stride, str(place.dtype), str(place.device))
+                yield Stored(name, region.shape, region.stride, str(region.dtype), str(region.device))
                 continue
-            if place.start not in self._spans:
+            if region.start not in self._spans:
                 self._keep(name, others)
-            yield self._stored(name, place)
+            yield self._stored(name, region)
 
     def of_node(self, node: Node) -> str:
         """The value of an input node as Python: its buffer's value in the node's shape."""
@@ -207,11 +208,11 @@ class _StoredTensors:
         if not isinstance(value, Tensor):
             return repr(value)
         name = self.recorded.read.get(node.name)
-        held = self.recorded.values.get(name) if name else None
+        argument = self.recorded.values.get(name) if name else None
         shaped = in_node_shape(node, value)
         assert isinstance(shaped, Tensor)
-        if isinstance(held, MemoryRegion) and held.start in self._spans:
-            text = self._stored("", held).text
+        if isinstance(argument, MemoryRegion) and argument.start in self._spans:
+            text = self._stored("", argument).text
         else:
             text = self._alone(f"node_{name_of(node.name)}", value)
         return text if shaped.shape == value.shape else f"{text}.reshape({tuple(shaped.shape)})"
@@ -230,20 +231,20 @@ class _StoredTensors:
             "", tuple(value.shape), value.stride(), str(value.dtype), "", key, 0, str(self.tensors[key].dtype)
         ).text
 
-    def _keep(self, name: str, places: list[MemoryRegion]) -> None:
+    def _keep(self, name: str, regions: list[MemoryRegion]) -> None:
         """Store the part of a storage that these regions are in, with its alignment."""
-        start = places[0].start
+        start = regions[0].start
         storage = self.recorded.memory.storages[start]
-        first = (min(place.span[0] for place in places) - start) // _ALIGNED * _ALIGNED
-        end = max(place.span[1] for place in places) - start
+        first = (min(region.span[0] for region in regions) - start) // _ALIGNED * _ALIGNED
+        end = max(region.span[1] for region in regions) - start
         end = min(storage.nbytes(), -(-end // 16) * 16)  # whole elements of any dtype
         memory = torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage, first, (end - first,), (1,))
-        dtypes = {place.dtype for place in places}
+        dtypes = {region.dtype for region in regions}
         flat = memory.clone()
         size = max(dtype.itemsize for dtype in dtypes)
         whole = flat[: flat.numel() // size * size]
         flat = whole.view(next(iter(dtypes))) if len(dtypes) == 1 else flat
-        self._put(name, flat, str(places[0].device))
+        self._put(name, flat, str(regions[0].device))
         self._spans[start] = name, first
 
     def _put(self, key: str, flat: Tensor, device: str) -> None:
@@ -251,162 +252,8 @@ class _StoredTensors:
         if device != "cpu":
             self.devices[key] = device
 
-    def _stored(self, name: str, place: MemoryRegion) -> Stored:
-        key, first = self._spans[place.start]
-        offset = place.offset - first // place.dtype.itemsize
+    def _stored(self, name: str, region: MemoryRegion) -> Stored:
+        key, first = self._spans[region.start]
+        offset = region.offset - first // region.dtype.itemsize
         kept = str(self.tensors[key].dtype)
-        return Stored(name, place.shape, place.stride, str(place.dtype), str(place.device), key, offset, kept)
-
-
-# The script's text
-
-_TEXT = '''\
-"""{{ title }}
-{% if source %}
-From {{ source }}
-{%- endif %}
-Written by {{ versions }}. Run it: python repro.py
-The kernel is called alone, on what it was called with in the program, and held against its nodes in float64 on the CPU.
-It exits 1 and prints what is wrong if the kernel is wrong, 0 if it is not.
-"""
-
-import math
-import operator  # noqa: F401
-import sys
-from pathlib import Path
-
-import torch
-{%- for name in imports %}
-import {{ name }}  # noqa: F401
-{%- endfor %}
-from safetensors.torch import load_file
-
-# what Inductor's wrapper has around the call
-{%- for line in around %}
-{{ line }}
-{%- endfor %}
-
-HERE = Path(__file__).resolve().parent
-CALLS = 4
-{% if definition %}
-{{ definition }}
-async_compile.wait(globals())
-{% endif %}
-
-{%- if where %}
-DEVICES = {{ where }}
-{% endif %}
-def memory():
-    """What was there as the kernel was called, by the first of the names that share it."""
-    saved = load_file(HERE / "tensors.safetensors")
-    where = {% if where %}DEVICES{% else %}{}{% endif %}
-    return {name: value.to(where.get(name, "cpu"), copy=True) for name, value in saved.items()}
-
-
-def blank(shape, stride, dtype, device, filled):
-    """What the kernel only writes: what is there before must not matter."""
-    out = torch.empty_strided(shape, stride, dtype=dtype, device=device)
-    if dtype.is_floating_point or dtype.is_complex:
-        return out.fill_(math.nan if filled else 0)
-    return out.fill_(1 if filled else 0)
-
-
-def launch(saved, filled):
-    """The kernel alone: what it wrote, by the wrapper's names."""
-{%- for one in stored %}
-    {{ one.name }} = {{ one.text }}
-{%- endfor %}
-{%- for name, value in plain %}
-    {{ name }} = {{ value }}
-{%- endfor %}
-    {% if assigned %}{{ assigned }} = {% endif %}{{ call }}
-{%- for member in members %}
-    {{ member }}
-{%- endfor %}
-{%- for device in devices %}
-    torch.{{ device.partition(":")[0] }}.synchronize()
-{%- endfor %}
-    return ({% for one in checked %}{{ one.name }}, {% endfor %})
-
-
-def nodes({{ parameters | map("first") | join(", ") }}{% if parameters %}, {% endif %}floating, where):
-    """Its post-grad nodes as plain ops; `floating` gives the dtype to compute in for one that the graph names."""
-{%- for line in nodes %}
-    {{ line }}
-{%- endfor %}
-    return ({% for one in returned %}{{ one }}, {% endfor %})
-
-
-{% if "laid_out" in returned | join %}
-def laid_out(value, shape, stride):
-    """The value as the buffer lies in memory of which the kernel writes a part."""
-    return torch.empty_strided(shape, stride, dtype=value.dtype, device=value.device).copy_(value)
-
-{% endif %}
-def values(saved):
-    """What the nodes are computed from."""
-    return ({% for _, text in parameters %}{{ text }}, {% endfor %})
-
-
-def in_float64(value):
-    if not isinstance(value, torch.Tensor):
-        return value
-    return value.cpu().to(floating64(value.dtype), copy=True)
-
-
-def floating64(dtype):
-    return torch.float64 if dtype.is_floating_point else torch.complex128 if dtype.is_complex else dtype
-
-
-# per buffer: the node that it holds, the RMS of its values, and what error is allowed over that: RMSE, largest
-ALLOWED = {
-{%- for one in checked %}
-    "{{ one.name }}": ("{{ one.node }}", {{ one.scale }}, {{ one.rmse }}, {{ one.maximum }}),
-{%- endfor %}
-}
-
-
-def error(value, exact, eager, scale):
-    """RMSE and largest error over the scale; of integers the root of the share that neither float64 nor eager gives."""
-    value, eager = value.detach().cpu().reshape(exact.shape), eager.detach().cpu().reshape(exact.shape)
-    if not exact.numel():
-        return 0.0, 0.0
-    if not (exact.dtype.is_floating_point or exact.dtype.is_complex):
-        return math.sqrt(((value != exact) & (eager == exact)).double().mean().item()), 0.0
-    value = value.to(exact.dtype)
-    same = (value == exact) | (value.isnan() & exact.isnan())
-    off = (value - exact).abs().masked_fill(same, 0).nan_to_num(math.inf, math.inf) / (scale or 1)
-    return off.square().mean().sqrt().item(), off.max().item()
-
-
-def main():
-    with torch.no_grad():
-        exact = nodes(*map(in_float64, values(memory())), floating64, "cpu")
-        eager = nodes(*values(memory()), lambda dtype: dtype, "{{ device }}")
-        given = [launch(memory(), filled=bool(number % 2)) for number in range(CALLS)]
-    wrong = False
-    for at, (name, (node, scale, rmse, largest)) in enumerate(ALLOWED.items()):
-        own = error(eager[at], exact[at], eager[at], scale)[0]
-        for number, call in enumerate(given):
-            found = error(call[at], exact[at], eager[at], scale)
-            bad = not (found[0] <= rmse and found[1] <= largest)
-            wrong = wrong or bad
-            if bad or number == 0:
-                print(
-                    f"{'WRONG' if bad else 'right'}: {name} ({node}), call {number + 1}: relative error {found[0]:.3g} "
-                    f"(allowed {rmse:.3g}, eager's {own:.3g}), largest {found[1]:.3g} (allowed {largest:.3g})"
-                )
-        if not all(torch.equal(bits(call[at]), bits(given[0][at])) for call in given):
-            print(f"{name} is not the same in each call; every second one finds other values in what it only writes")
-    return 1 if wrong else 0
-
-
-def bits(value):
-    return value.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
-'''
-
-_TEMPLATE = Environment(undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False).from_string(_TEXT)
+        return Stored(name, region.shape, region.stride, str(region.dtype), str(region.device), key, offset, kept)

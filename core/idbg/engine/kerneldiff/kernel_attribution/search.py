@@ -77,13 +77,13 @@ class AttributionSearch:
 
     def _of_a_step(self, report: DiffReport, launch: int, watch: Watch, number: int) -> AttributionResult:
         """For a launch that completes no node: the attribution of the launch that completes it."""
-        chain = completed_by(watch.wrapper, watch.seen).get(number)
+        chain = completed_by(watch.wrapper, watch.results).get(number)
         if chain is None:
             return self._unjudged(report, launch, "its buffers hold steps inside of a node, not a node's value")
         last, output = chain
         finding = self.find(report, self.observed.observation.launches.index((watch, last)))
         error = report.kernels[launch]
-        sentence = f"it computes a step of {output.held.node}, judged with {finding.error.name}: "
+        sentence = f"it computes a step of {output.buffer.node}, judged with {finding.error.name}: "
         verdict = replace(finding.verdict, launch=launch, name=error.name, handle=error.handle)
         return dataclasses.replace(finding, verdict=replace(verdict, sentence=sentence + verdict.sentence))
 

@@ -1,1 +1,1 @@
-"""Which kernel is to blame for an output that is wrong?"""
+"""Observe each launch of a compiled program, and compare the buffers that it writes with its nodes."""

@@ -1,8 +1,7 @@
-"""From which node of a graph on is the compiled result wrong, where the kernels cannot be seen one by one?
+"""Bisect a graph for the first node that a backend computes wrong, for backends whose kernels cannot be observed.
 
-For backends that print no wrapper. Prefixes of the graph are compiled, each returning all that the rest would need, and
-compared with the same values in float64 and op by op. The first prefix that is wrong is bisected, so that the one
-before it is known to be right.
+Prefixes of the graph are compiled. Each returns all values that the rest of the graph needs, which are compared with
+float64 and with eager. The prefix before the first wrong one is known to be right.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,14 +20,16 @@ from idbg.engine.kerneldiff.kernels.values import ReferenceValue
 from idbg.engine.kerneldiff.kernels.verdict import BufferVerdict, judge_buffer
 from idbg.engine.kerneldiff.tensors.allowance import KERNEL_K
 from idbg.engine.program.environment import state_restored
+from idbg.schema.diff import KernelError
+from idbg.schema.graphs import GraphId, Stage
 
 Backend = str | Callable[..., Callable[..., object]]
 
 
 @dataclass(frozen=True)
 class BisectResult:
-    """`node` is the first with which the compiled result is wrong, "" if it never is; `error`, `input_error` and
-    `eager_error` are relative RMSEs of its value and of what it is computed from. `compiles`: how many it took.
+    """`node` is the first node with which the compiled result is wrong, "" if there is none. `error`, `input_error` and
+    `eager_error` are relative RMSEs of its value and of its inputs. `compiles`: how many prefixes were compiled.
     """
 
     node: str = ""
@@ -39,13 +40,32 @@ class BisectResult:
     eager_error: float | None = None
     compiles: int = 0
 
+    def launch(self, frame: str, stage: Stage, of: str = "the graph") -> KernelError:
+        """The node as the record of a launch."""
+        return KernelError(
+            frame=frame,
+            part="",
+            name=self.node,
+            graph=GraphId(frame, stage),
+            nodes=(self.node,),
+            file=self.file,
+            line=self.line,
+            observed=True,
+            reason=f"bisected, compiling {self.compiles} parts of {of}",
+            error=self.error,
+            input_error=self.input_error,
+            eager_error=self.eager_error,
+            bad=True,
+            node=self.node,
+        )
+
 
 def first_bad_node(
     gm: GraphModule, inputs: Sequence[object], compile: Backend, *, k: float = KERNEL_K, dynamic: bool | None = None
 ) -> BisectResult:
-    """Bisect a Dynamo or ATen graph. `compile` is what torch.compile takes for a backend.
+    """Bisect a Dynamo or ATen graph. `compile` is a backend as torch.compile takes it.
 
-    Neither the inputs nor random generators are changed. Raises what the backend raises on a part of the graph.
+    The inputs and the random generators stay unchanged. Raises what the backend raises.
     """
     cuts = [place for place, node in enumerate(gm.graph.nodes) if _may_be_tensor(node)]
     tried: dict[int, dict[str, BufferVerdict]] = {}
@@ -85,7 +105,7 @@ def _may_be_tensor(node: Node) -> bool:
 
 
 def _prefix(gm: GraphModule, last: int) -> GraphModule:
-    """The graph up to this node, returning it and what the rest reads of the nodes before it."""
+    """The graph up to this node, which returns the node and all values that later nodes read."""
     nodes = list(gm.graph.nodes)
     graph, kept = Graph(), nodes[: last + 1]
     copies: dict[Node, Node] = {}
@@ -102,7 +122,7 @@ def _prefix(gm: GraphModule, last: int) -> GraphModule:
 def _compared(
     prefix: GraphModule, inputs: Sequence[object], compile: Backend, k: float, dynamic: bool | None
 ) -> dict[str, BufferVerdict]:
-    """What was found of each tensor that the prefix returns; of a tuple of them, of the worst."""
+    """The worst verdict of each value that the prefix returns."""
     torch._dynamo.reset()
     first, second, third = (copied(inputs) for _ in range(3))
     tensors = [*prefix.parameters(), *prefix.buffers(), *(value for value in third if isinstance(value, Tensor))]

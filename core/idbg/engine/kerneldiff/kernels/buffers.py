@@ -1,4 +1,4 @@
-"""Which buffers of a wrapper hold which nodes' values, from which point on, and in which shape?"""
+"""Map the buffers of a wrapper to the nodes whose values they hold, and fit reference values to their shapes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,8 +17,8 @@ Changes = Mapping[str, set[str]]
 
 @dataclass(frozen=True)
 class NodeBuffer:
-    """After the launch, the buffer `name` holds `node`; `changes` are the nodes that write to it in place. With
-    `whole`, the name of another buffer, it is a part of that one, which holds the node.
+    """After the launch, the buffer `name` holds the value of `node`; `changes` are the nodes that write to it in place.
+    With `whole`, the name of another buffer that holds the node, it is a part of that buffer.
     """
 
     name: str
@@ -28,7 +28,7 @@ class NodeBuffer:
 
 
 def changes_of(graph: comparing.InductorGraph) -> dict[str, set[str]]:
-    """What writes in place to which input or buffer."""
+    """The nodes that write in place to each input or buffer."""
     nodes = {node.name: node for node in graph.gm.graph.nodes}
     own = {buffer.name: buffer.node for buffer in graph.buffers}
     changes: dict[str, set[str]] = {}
@@ -41,8 +41,8 @@ def changes_of(graph: comparing.InductorGraph) -> dict[str, set[str]]:
     return changes
 
 
-def held_at(graph: comparing.InductorGraph, wrapper: Wrapper, changed: Changes) -> dict[int, list[NodeBuffer]]:
-    """Point -> the buffers that hold a node's value from there on."""
+def node_buffers(graph: comparing.InductorGraph, wrapper: Wrapper, changed: Changes) -> dict[int, list[NodeBuffer]]:
+    """For each point of the wrapper, the buffers that hold a node's value from there on."""
     nodes: dict[str, Node] = {node.name: node for node in graph.gm.graph.nodes}
     buffers = {buffer.name: buffer for buffer in graph.buffers}
     order = {node: place for place, node in enumerate(nodes)}
@@ -67,7 +67,7 @@ def _gives_tensor(node: Node) -> bool:
 
 
 def fitted(reference: ReferenceValue, value: Tensor, whole: Tensor | None) -> ReferenceValue:
-    """The reference as the buffer has it; `whole` is the buffer that it is a part of. Raises Unknown."""
+    """The reference value in the buffer's shape; `whole` is the buffer that it is a part of. Raises NotComputable."""
     if not isinstance(reference.own, Tensor):
         raise NotComputable("its node's value is not a tensor")
     exact, own = reference.exact, reference.own
@@ -77,7 +77,7 @@ def fitted(reference: ReferenceValue, value: Tensor, whole: Tensor | None) -> Re
 
 
 def shaped(value: Tensor, like: Tensor) -> Tensor:
-    """The value in another shape, which may differ in dims of size 1 alone. Raises Unknown."""
+    """The value in another shape, which may differ only in dims of size 1. Raises NotComputable."""
     if value.shape == like.shape:
         return value
     if [size for size in value.shape if size != 1] != [size for size in like.shape if size != 1]:
@@ -86,7 +86,7 @@ def shaped(value: Tensor, like: Tensor) -> Tensor:
 
 
 def _part(values: Tensor, whole: Tensor, part: Tensor) -> Tensor:
-    """The part of the values that lies where `part` lies in `whole`."""
+    """The part of the values at the position that `part` has in `whole`."""
     if values.shape != whole.shape:
         raise NotComputable(f"its buffer has shape {tuple(whole.shape)}, its node {tuple(values.shape)}")
     laid_out = torch.empty_strided(whole.shape, whole.stride(), dtype=values.dtype, device=values.device)

@@ -1,8 +1,8 @@
-"""Find the launch that completes a node of which another launch computes a step.
+"""Find the launch that completes a node of which another launch computes an intermediate step.
 
-Inductor computes some nodes in more than one launch: it lays an argument of a convolution out anew, splits a large
-reduction, adds a bias. A step's buffer holds no node's value. The last launch of such a chain is held against its node,
-computed from what the first one was given, so its verdict is that of the chain.
+Inductor computes some nodes in several launches: it changes the layout of a convolution's argument, splits a large
+reduction, or adds a bias. The buffer of a step holds no node's value. The last launch of such a chain is compared with
+the node, computed from the inputs of the first launch, so its verdict is that of the chain.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,8 +15,8 @@ from idbg.schema.diff import KernelError
 
 
 def completed_by(wrapper: Wrapper, seen: Sequence[LaunchResult]) -> dict[int, tuple[int, BufferResult]]:
-    """For each launch of which nothing was judged, and which ran: the judged launch that completes a node that it
-    computes a step of, and the output there by which the chain is judged.
+    """For each launch that ran and was not judged: the judged launch that completes a node of which it computes a step,
+    and the output there by which the chain is judged.
     """
     found: dict[int, tuple[int, BufferResult]] = {}
     for number in reversed(range(len(wrapper.launches))):
@@ -28,8 +28,8 @@ def completed_by(wrapper: Wrapper, seen: Sequence[LaunchResult]) -> dict[int, tu
 
 
 def with_chain(step: KernelError, last: KernelError, output: BufferResult) -> KernelError:
-    """The record of a launch that computes a step, with the figures of the chain; its last launch has the verdict."""
-    figures = output.told()
+    """The record of a launch that computes a step, with the errors of the chain; the verdict is its last launch's."""
+    figures = output.record
     together = f"it computes a step of {figures.node}, judged together with {last.handle or last.name}"
     doubt = ", which is bad: either may be wrong" if last.bad else ""
     return replace(
@@ -59,9 +59,9 @@ def _completing(
 
 
 def _own_output(launch: Launch, seen: LaunchResult, nodes: set[str]) -> BufferResult | None:
-    """The worst judged output of a launch that computes one of these nodes too."""
+    """The worst judged output of a launch that computes one of these nodes."""
     judged = [output for output in seen.outputs if output.judged is not None]
-    whole = [output for output in judged if output.held.node in nodes]
+    whole = [output for output in judged if output.buffer.node in nodes]
     if not whole and nodes.isdisjoint(launch.nodes):
         return None
     return max(whole or judged, key=lambda output: output.excess, default=None)
@@ -72,7 +72,7 @@ def _judged(seen: LaunchResult) -> bool:
 
 
 def _readers(wrapper: Wrapper, number: int) -> Iterator[int]:
-    """The later launches that read what this one writes, until another writes over it."""
+    """The later launches that read what this one writes, until another one writes over it."""
     written = {name for point in wrapper.points if point.launch == number for name in point.names}
     for later in range(number + 1, len(wrapper.launches)):
         if not written:

@@ -1,7 +1,7 @@
-"""Which inputs of a graph does it write to while it runs, and how are all of them held as they were?
+"""Find the inputs that a graph writes to, and keep all inputs as they were.
 
-Those that it writes to are copied. A model's weights it only reads: they are held as they are, and a second copy of
-them is never made; a sum of their bits tells of a kernel that writes to them all the same.
+Only inputs that are written to are copied. A model's weights are only read, and are never stored twice; a checksum of
+their bits detects a kernel that writes to them anyway.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,15 +17,15 @@ from idbg.engine.kerneldiff.kernels.values import changed_by
 
 
 def written_inputs(graph: comparing.InductorGraph, wrapper: Wrapper) -> frozenset[str]:
-    """The names of the inputs that the wrapper, its kernels or an op of the graph writes to, also by another name."""
+    """The inputs that the wrapper, its kernels or an op of the graph writes to, also under another name."""
     names = {root(name, wrapper) for name in (*wrapper.writes, *graph_writes(graph))}
     return frozenset(names.intersection(graph.inputs))
 
 
 @dataclass(frozen=True)
 class Reuse:
-    """A `buffer` that the wrapper gives the memory of an `input` of the graph, which is needed as it was. `reader`: the
-    first later launch that reads the input; None where only the program's own tensor is changed.
+    """A `buffer` that the wrapper gives the memory of a graph's `input` which is still needed. `reader`: the first
+    later launch that reads the input; None if only the program's own tensor is changed.
     """
 
     buffer: str
@@ -34,9 +34,9 @@ class Reuse:
 
 
 def wrong_reuses(graph: comparing.InductorGraph, wrapper: Wrapper) -> dict[int, Reuse]:
-    """For each launch that writes over an input which the graph itself never writes to, what was reused there.
+    """For each launch that writes over an input which the graph itself does not write to, what is reused there.
 
-    A backward may reuse what only it holds (saved values, gradients), once nothing reads it any more.
+    A backward may reuse saved values and gradients, once nothing reads them any more.
     """
     own = graph_writes(graph)
     found: dict[int, Reuse] = {}
@@ -53,7 +53,7 @@ def wrong_reuses(graph: comparing.InductorGraph, wrapper: Wrapper) -> dict[int, 
 
 
 def graph_writes(graph: comparing.InductorGraph) -> frozenset[str]:
-    """The names of the inputs that the graph itself writes to."""
+    """The inputs that the graph itself writes to."""
     names = {name for buffer in graph.buffers for name in buffer.writes}
     nodes = graph.gm.graph.nodes
     named = dict(zip((node for node in nodes if node.op == "placeholder"), graph.inputs, strict=False))
@@ -64,21 +64,21 @@ def graph_writes(graph: comparing.InductorGraph) -> frozenset[str]:
 
 
 def root(name: str, wrapper: Wrapper) -> str:
-    """The input or buffer whose memory the name has."""
+    """The input or buffer whose memory the name stands for."""
     while name in wrapper.bases:
         name = wrapper.bases[name]
     return name
 
 
 def copied(inputs: Iterable[object]) -> list[object]:
-    """Copies of the inputs with their strides; those that share memory share it still."""
+    """Copies of the inputs with their strides. Inputs that share memory share it in the copies."""
     inputs = list(inputs)
-    return held(inputs, [True] * len(inputs))
+    return snapshot(inputs, [True] * len(inputs))
 
 
-def held(inputs: Sequence[object], written: Sequence[bool]) -> list[object]:
-    """Copies of the inputs that are written to and of those that share memory with one, with their strides; those that
-    share memory share it still. The others as they are.
+def snapshot(inputs: Sequence[object], written: Sequence[bool]) -> list[object]:
+    """The inputs, with copies in place of those that are written to or share memory with one. Strides and shared memory
+    are as before.
     """
     storages: dict[int, torch.UntypedStorage] = {}
     writable = {_memory(value) for value, each in zip(inputs, written, strict=True) if each}
@@ -99,20 +99,20 @@ def held(inputs: Sequence[object], written: Sequence[bool]) -> list[object]:
 
 
 def _memory(value: object) -> int:
-    """One number for all inputs that share memory; those without any have one of their own."""
+    """One number for all inputs that share memory; a number of its own for each that has none."""
     if isinstance(value, Tensor) and value.layout == torch.strided:
         return value.untyped_storage().data_ptr() or -id(value)
     return -id(value)
 
 
 class InputChecksums:
-    """What the bits of inputs come to that nothing should write to."""
+    """Checksums of inputs that nothing should write to."""
 
     def __init__(self, inputs: Mapping[Node, object]) -> None:
         self._sums = {node: _bits(value) for node, value in inputs.items() if _has_bits(value)}
 
     def overwritten(self, inputs: Mapping[Node, object]) -> list[Node]:
-        """Those of these inputs that hold other bits than they did when this was last asked."""
+        """The inputs whose bits have changed since the last call."""
         found = []
         for node, value in inputs.items():
             if node in self._sums and not torch.equal(now := _bits(value), self._sums[node]):

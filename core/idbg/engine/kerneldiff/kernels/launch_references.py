@@ -1,8 +1,8 @@
-"""What should a launch compute of what it was really given?
+"""Compute what a launch should write, from the inputs that it was actually called with.
 
-From each buffer that an earlier launch has filled on, the graph is computed with what that launch left there, right or
-wrong: so the error of what comes next is its own. Values are copied when they are written, for memory is used again,
-and dropped after the last launch that stands on them.
+The graph is computed from the buffers that earlier launches have written, right or wrong, so an error that was passed
+on does not count. Values are copied as they are written, because memory is reused, and dropped after the last launch
+that depends on them.
 """
 
 from collections import Counter
@@ -26,7 +26,7 @@ from idbg.engine.kerneldiff.kernels.values import (
 
 @dataclass(frozen=True)
 class NodeState:
-    """The value of a node after the ops that change it in place have run."""
+    """A node's value after these nodes have changed it in place."""
 
     node: Node
     changes: tuple[Node, ...] = ()
@@ -38,7 +38,7 @@ Step = Sequence[NodeState]
 
 @dataclass(frozen=True)
 class _Plan:
-    """The nodes to compute, in order, and those that are held to begin with; how often each is taken."""
+    """The nodes to compute, in order; the nodes whose values are known, and how often each value is used."""
 
     nodes: list[Node]
     start: set[Node]
@@ -47,9 +47,9 @@ class _Plan:
 
 
 class LaunchReferences:
-    """What launches were given so far, in one call of a graph. `inputs` are the graph's, which nothing else may write
-    to; `steps` are its launches, in order. Random numbers are left as soon as they are drawn, all else once the whole
-    launch was looked at: what it computes it does not read.
+    """The known values of one call of a graph, and what follows from them. `inputs` are the graph's and must not be
+    written to; `steps` are its launches, in order. Random numbers are recorded as soon as they are drawn, all other
+    values after the launch was judged.
     """
 
     def __init__(self, gm: GraphModule, inputs: Iterable[object], steps: Sequence[Step]) -> None:
@@ -60,58 +60,56 @@ class LaunchReferences:
             for node in changed_by(barrier):
                 self.changed_at.setdefault(node, set()).add(barrier)
         placeholders = [node for node in gm.graph.nodes if node.op == "placeholder"]
-        self.held: dict[Node, object] = dict(zip(placeholders, inputs, strict=True))
+        self.known: dict[Node, object] = dict(zip(placeholders, inputs, strict=True))
         self.applied: dict[Node, frozenset[Node]] = dict.fromkeys(placeholders, frozenset())
-        self.left: set[Node] = set()  # of these a launch's buffer stands for the value, also of an input laid out anew
-        self.starts = [[self._start(wanted) for wanted in step] for step in self._foreseen(steps)]
+        self.from_buffers: set[Node] = set()  # nodes whose values were read from a launch's buffer
+        self.starts = [[self._start(state) for state in step] for step in self._foreseen(steps)]
         self.uses = Counter(node for step in self.starts for start in step for node in start)
         self.applied = dict.fromkeys(placeholders, frozenset())
         self._drop_unused(placeholders)
 
-    def leave(self, wanted: NodeState, value: Tensor) -> None:
-        """A launch has left this in a buffer, for those to come; it may be written to after."""
-        held = [node for node in _known_with(wanted) if self.uses[node]]
-        copy = value.clone() if held else value
-        for node in held:
-            self.held[node] = copy
-            self.left.add(node)
-            self.applied[node] = self._state(node, wanted)
+    def record(self, state: NodeState, value: Tensor) -> None:
+        """Record what a launch has written for later launches; the value is copied."""
+        known = [node for node in _known_with(state) if self.uses[node]]
+        copy = value.clone() if known else value
+        for node in known:
+            self.known[node] = copy
+            self.from_buffers.add(node)
+            self.applied[node] = self._applied_in(node, state)
 
     def overwrite(self, node: Node, value: object) -> None:
-        """An input has come to hold this, which launches to come are given."""
-        if node in self.held and isinstance(value, Tensor):
-            self.held[node] = value.clone()
+        """Record the new content of an input, which later launches read."""
+        if node in self.known and isinstance(value, Tensor):
+            self.known[node] = value.clone()
 
-    def value(self, wanted: NodeState) -> ReferenceValue:
-        """What the launch should have computed. Raises Unknown."""
-        return self._computed(wanted, exact=True)
+    def value(self, state: NodeState) -> ReferenceValue:
+        """What the launch should have written. Raises NotComputable."""
+        return self._computed(state, exact=True)
 
-    def dropped(self, node: Node, share: float, mask: Tensor) -> ReferenceValue:
-        """What dropout should have left of this node, by the mask that it drew. Raises Unknown."""
-        given = ReferenceValue(AS_OWN, self.held[node]) if node in self.held else self.value(NodeState(node))
-        if not isinstance(given.own, Tensor) or share >= 1:
+    def after_dropout(self, node: Node, share: float, mask: Tensor) -> ReferenceValue:
+        """What dropout should give of this node for the mask that it drew. Raises NotComputable."""
+        before = ReferenceValue(AS_OWN, self.known[node]) if node in self.known else self.value(NodeState(node))
+        if not isinstance(before.own, Tensor) or share >= 1:
             raise NotComputable("it drops everything")
-        scale, exact = 1 / (1 - share), given.exact
-        own = given.own.reshape(mask.shape).mul(mask).mul(scale)
+        scale, exact = 1 / (1 - share), before.exact
+        own = before.own.reshape(mask.shape).mul(mask).mul(scale)
         return ReferenceValue(exact.reshape(mask.shape).mul(mask.to(exact.device)).mul(scale), own)
 
-    def otherwise(self, wanted: NodeState, seed: int, times: float) -> Tensor:
-        """What the program's own ops may as well compute of what the launch was given, rounding elsewhere, and `times`
-        as much. Raises Unknown.
-        """
+    def resampled(self, state: NodeState, seed: int, times: float) -> Tensor:
+        """Eager's value with its rounding errors perturbed, `times` as much. Raises NotComputable."""
         with PerturbedRounding(seed, times, one_by_one=True):
-            own = self._computed(wanted, exact=False).own
+            own = self._computed(state, exact=False).own
         if not isinstance(own, Tensor):
             raise NotComputable("its node's value is not a tensor")
         return own
 
     def inputs_of(self, launch: int) -> dict[Node, object]:
-        """The graph's inputs, as they came, that what this launch leaves is computed from."""
+        """The graph's inputs from which this launch's outputs are computed, as they came."""
         start = {node for each in self.starts[launch] for node in each if node.op == "placeholder"}
-        return {node: self.held[node] for node in start - self.left}
+        return {node: self.known[node] for node in start - self.from_buffers}
 
-    def done(self, launch: int) -> None:
-        """All that this launch leaves was looked at."""
+    def release(self, launch: int) -> None:
+        """Drop the values that no launch after this one needs."""
         for start in self.starts[launch]:
             self.uses.subtract(start)
             self._drop_unused(start)
@@ -119,79 +117,79 @@ class LaunchReferences:
     def _drop_unused(self, nodes: Iterable[Node]) -> None:
         for node in nodes:
             if self.uses[node] <= 0:
-                self.held.pop(node, None)
+                self.known.pop(node, None)
                 self.applied.pop(node, None)
 
     def _foreseen(self, steps: Sequence[Step]) -> Iterable[Step]:
-        """The steps, each while `applied` is as it will be before it, where all goes well."""
+        """The steps, each with `applied` as it will be before it if nothing fails."""
         for step in steps:
-            self._expect(wanted for wanted in step if comparing.is_random(wanted.node))
+            self._expect(state for state in step if comparing.is_random(state.node))
             yield step
             self._expect(step)
 
     def _expect(self, step: Iterable[NodeState]) -> None:
-        for wanted in step:
-            self.applied |= {node: self._state(node, wanted) for node in _known_with(wanted)}
+        for state in step:
+            self.applied |= {node: self._applied_in(node, state) for node in _known_with(state)}
 
-    def _state(self, node: Node, wanted: NodeState) -> frozenset[Node]:
-        """The ops that have changed the node's value where this one is wanted."""
-        return frozenset(self.changed_at.get(node, set()).intersection(wanted.changes))
+    def _applied_in(self, node: Node, state: NodeState) -> frozenset[Node]:
+        """The nodes that have changed the node's value in this state."""
+        return frozenset(self.changed_at.get(node, set()).intersection(state.changes))
 
-    def _start(self, wanted: NodeState) -> set[Node]:
+    def _start(self, state: NodeState) -> set[Node]:
         try:
-            return self._plan(wanted).start
+            return self._plan(state).start
         except NotComputable:
             return set()
 
-    def _plan(self, wanted: NodeState) -> _Plan:
-        """From `applied`, what is held now: for each such node, the ops that have changed it. Raises Unknown."""
+    def _plan(self, state: NodeState) -> _Plan:
+        """How to compute a value from the known ones. Raises NotComputable."""
         start: set[Node] = set()
         needed: set[Node] = set()
-        waiting = [wanted.node, *wanted.changes]
+        waiting = [state.node, *state.changes]
         while waiting:
             node = waiting.pop()
             if node in needed or node in start:
                 continue
-            if node in self.applied and (node is not wanted.node or wanted.changes or node.op == "placeholder"):
+            if node in self.applied and (node is not state.node or state.changes or node.op == "placeholder"):
                 start.add(node)
                 continue
             if node.op == "placeholder":
-                raise NotComputable(f"{node.name}, which it is computed from, is held no more")
+                raise NotComputable(f"{node.name}, which it is computed from, was dropped")
             needed.add(node)
             waiting += node.all_input_nodes
-        self._check_changes(wanted, start, needed)
+        self._check_changes(state, start, needed)
         uses = Counter(source for node in needed for source in node.all_input_nodes)
-        uses[wanted.node] += 1
+        uses[state.node] += 1
         apart = any(changes_more(node) for node in needed)
         return _Plan(sorted(needed, key=self.order.__getitem__), start, uses, apart)
 
-    def _check_changes(self, wanted: NodeState, start: set[Node], needed: set[Node]) -> None:
-        """Whether every value has been changed in place as it has to be by then."""
-        last = max(self.order[node] for node in (wanted.node, *wanted.changes))
+    def _check_changes(self, state: NodeState, start: set[Node], needed: set[Node]) -> None:
+        """Raises NotComputable unless every value has the in-place changes that it has at that point."""
+        last = max(self.order[node] for node in (state.node, *state.changes))
         for node in (*start, *needed):
             by_then = {change for change in self.changed_at.get(node, ()) if self.order[change] <= last} - needed
             if by_then != self.applied.get(node, frozenset()):
                 raise NotComputable(f"{node.name}, which it is computed from, is changed in place on the way")
 
-    def _computed(self, wanted: NodeState, *, exact: bool) -> ReferenceValue:
-        plan = self._plan(wanted)
+    def _computed(self, state: NodeState, *, exact: bool) -> ReferenceValue:
+        plan = self._plan(state)
         values: dict[Node, ReferenceValue] = {}
         for node in plan.start:
-            values[node] = ReferenceValue(AS_OWN, self.held[node])
+            values[node] = ReferenceValue(AS_OWN, self.known[node])
         if plan.apart:
             values = {node: value.apart() for node, value in values.items()}
         for node in plan.nodes:
             value = computed(self.gm, node, values, exact=exact)
-            values[node] = value.apart() if plan.apart and node in self.changed_at and value.held is AS_OWN else value
+            values[node] = value.apart() if plan.apart and node in self.changed_at and value.wide is AS_OWN else value
             plan.uses.subtract(node.all_input_nodes)
             for source in node.all_input_nodes:
                 if plan.uses[source] <= 0:
                     values.pop(source, None)
-        return values[wanted.node]
+        return values[state.node]
 
 
-def _known_with(wanted: NodeState) -> Iterable[Node]:
-    """The nodes whose value is known where this one's is: an op in place gives what it has changed."""
-    yield wanted.node
-    if wanted.changes and next(iter(wanted.changes[-1].args), None) is wanted.node:
-        yield wanted.changes[-1]
+def _known_with(state: NodeState) -> Iterable[Node]:
+    """The nodes whose values are known with this one: a node that changes it in place has the same value."""
+    yield state.node
+    if state.changes and next(iter(state.changes[-1].args), None) is state.node:
+        yield state.changes[-1]

@@ -1,4 +1,4 @@
-"""What was seen of one launch, and how is it told?"""
+"""Collect what was observed of one launch, and convert it to the records of a report."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,11 +17,11 @@ OUTPUTS_KEPT = 64
 
 @dataclass(frozen=True)
 class BufferResult:
-    """One buffer as its launch left it: `judged` by what the launch was given; `error` and eager's, by what the graph
-    was. None is what could not be computed. `diff` tells all of it where it is bad, else it is None.
+    """One buffer that its launch wrote. `judged`: compared with its nodes for the launch's actual inputs; `error` and
+    `eager`: with the graph's values. None: could not be computed. `diff` is the full comparison if the buffer is bad.
     """
 
-    held: NodeBuffer
+    buffer: NodeBuffer
     judged: BufferVerdict | None
     error: Size | None = None
     eager: Size | None = None
@@ -32,11 +32,12 @@ class BufferResult:
         """How far its own error is above what is allowed: above 1 is bad."""
         return self.judged.excess if self.judged else 0.0
 
-    def told(self) -> NodeError:
-        """As a record."""
+    @property
+    def record(self) -> NodeError:
+        """The record of it."""
         return NodeError(
-            node=self.held.node,
-            buffer=self.held.name,
+            node=self.buffer.node,
+            buffer=self.buffer.name,
             isolated=self.judged.error.rmse if self.judged else None,
             isolated_eager=self.judged.eager.rmse if self.judged else None,
             error=self.error.rmse if self.error else None,
@@ -47,13 +48,13 @@ class BufferResult:
 
 @dataclass
 class LaunchResult:
-    """What was seen of one launch. `overwritten`: inputs of the graph that came to it as nobody may have left them;
-    `reused`: what the wrapper let it write over, as a sentence.
+    """What was observed of one launch. `overwritten`: inputs of the graph that had changed before it; `reused`: which
+    memory the wrapper wrongly gave it, as a sentence.
     """
 
     outputs: list[BufferResult] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
-    appeared: list[NewNonfinite] = field(default_factory=list)
+    nonfinite: list[NewNonfinite] = field(default_factory=list)
     input_error: Size = field(default_factory=Size)
     unobserved: list[str] = field(default_factory=list)  # inputs of which nothing is known
     overwritten: list[str] = field(default_factory=list)
@@ -67,34 +68,34 @@ class LaunchResult:
 
     @property
     def bad(self) -> bool:
-        """Whether it left, or was given, what it should not."""
+        """Whether it wrote, or was called with, wrong values."""
         return bool(self.overwritten or self.reused) or any(each.excess > 1 for each in self.outputs)
 
-    def reason(self, otherwise: str) -> str:
-        """What is to be known of it; `otherwise`, or why there is nothing, where nothing was seen."""
+    def reason(self, unobserved_reason: str) -> str:
+        """Why it is not observed, or what limits its verdict; `unobserved_reason` if nothing was observed."""
         if self.reused:
             return self.reused
         if self.overwritten:
             return f"its input {self.overwritten[0]} was overwritten before, and the graph writes to it nowhere"
         if self.outputs:
             return next(iter(self._doubts()), "")
-        if otherwise:
-            return otherwise
+        if unobserved_reason:
+            return unobserved_reason
         if self.reasons:
             return self.reasons[0]
         return "its buffers hold steps inside of a node, not a node's value" if self.ran else "it did not run"
 
     def _doubts(self) -> list[str]:
-        given = [f"its input {self.unobserved[0]} could not be compared"] if self.bad and self.unobserved else []
-        return [*given, *self.reasons]
+        doubts = [f"its input {self.unobserved[0]} could not be compared"] if self.bad and self.unobserved else []
+        return [*doubts, *self.reasons]
 
-    def told(self, launch: KernelError, otherwise: str) -> KernelError:
-        """The launch with what was seen of it."""
+    def record_of(self, launch: KernelError, unobserved_reason: str) -> KernelError:
+        """The record of the launch, with what was observed."""
         worst = self.worst
-        launch = replace(launch, observed=worst is not None, reason=self.reason(otherwise), bad=self.bad)
+        launch = replace(launch, observed=worst is not None, reason=self.reason(unobserved_reason), bad=self.bad)
         if worst is None:
             return launch
-        figures = worst.told()
+        figures = worst.record
         return replace(
             launch,
             error=figures.error,
@@ -105,7 +106,7 @@ class LaunchResult:
             buffer=figures.buffer,
             node=figures.node,
             diff=worst.diff,
-            outputs=tuple(each.told() for each in _kept(self.outputs)),
+            outputs=tuple(each.record for each in _kept(self.outputs)),
             outputs_left_out=max(0, len(self.outputs) - OUTPUTS_KEPT),
         )
 

@@ -1,4 +1,4 @@
-"""Which launch is the first to write NaN or an infinity where eager's value is a number?"""
+"""Find the first launch that writes NaN or an infinity where eager's value is finite."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -13,15 +13,15 @@ from idbg.schema.faults import NanOrigin
 
 @dataclass(frozen=True)
 class NewNonfinite:
-    """What a buffer that holds this node has, and eager's value has not."""
+    """A nonfinite value in a buffer that holds this node, where eager's value is finite."""
 
     node: str
     found: Nonfinite
     elements: int
     dtype: str
 
-    def birth(self, launch: KernelError, file: str, line: int) -> NanOrigin:
-        """It as a record: `file` and `line` are the node's."""
+    def origin(self, launch: KernelError, file: str, line: int) -> NanOrigin:
+        """The record of it; `file` and `line` are the node's."""
         return NanOrigin(
             side="compiled",
             what=self.found.what,
@@ -41,8 +41,8 @@ class NewNonfinite:
         )
 
 
-def appeared(node: str, value: Tensor, eagers: object) -> Iterator[NewNonfinite]:
-    """What the compiled value holds where eager's, of the same shape, does not."""
+def new_nonfinite(node: str, value: Tensor, eagers: object) -> Iterator[NewNonfinite]:
+    """The nonfinite values that the compiled value has and eager's, of the same shape, has not."""
     if not cease.can_hold(value) or not value.numel() or cease.is_finite(value) or not isinstance(eagers, Tensor):
         return
     for what in cease.KINDS:
@@ -53,9 +53,9 @@ def appeared(node: str, value: Tensor, eagers: object) -> Iterator[NewNonfinite]
             yield NewNonfinite(node, found, value.numel(), str(value.dtype).removeprefix("torch."))
 
 
-def first_of_each(births: Iterable[NanOrigin]) -> tuple[NanOrigin, ...]:
-    """The first birth of NaN and the first of an infinity, in the order in which they were born."""
+def first_of_each(origins: Iterable[NanOrigin]) -> tuple[NanOrigin, ...]:
+    """The first NaN and the first infinity, in order."""
     first: dict[str, NanOrigin] = {}
-    for birth in births:
-        first.setdefault(birth.what, birth)
+    for origin in origins:
+        first.setdefault(origin.what, origin)
     return tuple(first.values())

@@ -1,7 +1,7 @@
-"""Which random numbers does a kernel of Inductor's draw from a seed?
+"""Reproduce the random numbers that an Inductor kernel draws from a seed.
 
-For the element at flat position i it is a number of Philox4x32-10 with the counter i, made a float as ATen's CPU engine
-does (ATen/core/PhiloxRNGEngine.h; the C++ kernels give it 32 bits of the seed), or as triton/language/random.py does.
+The number at flat position i is Philox4x32-10 with the counter i, converted to float as ATen's CPU engine does
+(ATen/core/PhiloxRNGEngine.h; the C++ kernels give it 32 bits of the seed), or as triton/language/random.py does.
 """
 
 import math
@@ -18,7 +18,7 @@ _FACTORS = (0xD2511F53, 0xCD9E8D57)
 
 
 def drawn(kind: Literal["rand", "randn"], shape: Sequence[int], seed: Tensor, offset: int = 0) -> Tensor:
-    """Numbers in [0, 1), or of the normal distribution: float32 of this shape, on the seed's device."""
+    """Uniform numbers in [0, 1), or normal ones: float32 of this shape, on the seed's device."""
     on_cpu = seed.device.type == "cpu"
     key = int(seed.item()) & (_WORD if on_cpu else -1)
     count = torch.arange(offset, offset + math.prod(shape), device=seed.device) & _WORD
@@ -38,7 +38,7 @@ def _fraction(word: Tensor, on_cpu: bool) -> Tensor:
 
 
 def _words(count: Tensor, key: int) -> tuple[Tensor, Tensor]:
-    """The engine's first two words. int64 stands for its 32 bits: products wrap around as unsigned ones do."""
+    """The engine's first two words. int64 holds its 32 bits: products wrap around as unsigned ones do."""
     one, two = count, torch.zeros_like(count)
     three = four = two
     keys = [key & _WORD, (key >> 32) & _WORD]

@@ -1,9 +1,8 @@
-"""What should each node of a post-grad graph hold, given what the graph was given?
+"""Compute the nodes of a post-grad graph from the values that the graph was called with.
 
-The graph is computed twice side by side: with floating arithmetic kept in float64, and op by op in the dtypes that it
-was written in. A node is computed when it is asked for, and dropped when nothing more needs it: about what the compiled
-program holds of its activations at that time is held here too, once in its own dtype and once in float64. The inputs
-are held as they were given, in their own dtype alone.
+The graph is computed twice: with floating arithmetic in float64, and in eager in its own dtypes. A node is computed on
+demand and dropped after its last use, so that about as many activations are held as in the compiled program, once in
+their own dtype and once in float64. The inputs are held in their own dtype only.
 """
 
 from collections import Counter
@@ -24,9 +23,8 @@ from idbg.engine.kerneldiff.kernels.values import (
 
 
 class References:
-    """The values of a graph's nodes for one set of inputs, which nothing else may write to.
-
-    `wanted` says how many buffers hold each node: `done` gives one back.
+    """The values of a graph's nodes for one set of inputs, which must not be written to. `wanted`: how many buffers
+    hold each node; `release` releases one.
     """
 
     def __init__(self, gm: GraphModule, inputs: Iterable[object], wanted: Mapping[str, int]) -> None:
@@ -44,7 +42,7 @@ class References:
         self.uses.update({self.nodes[name]: count for name, count in wanted.items() if name in self.nodes})
 
     def value(self, name: str) -> ReferenceValue:
-        """The node's value. Raises Unknown."""
+        """The node's value. Raises NotComputable."""
         with torch.no_grad():
             for node in sorted(self._before([name], self.values), key=self.order.__getitem__):
                 self.values[node] = self._computed(node)
@@ -55,13 +53,13 @@ class References:
             raise value
         return value
 
-    def take(self, name: str, actual: Tensor) -> None:
-        """Hold this as the node's value: random numbers are what the compiled program drew."""
+    def set_actual(self, name: str, actual: Tensor) -> None:
+        """Use this as the node's value: for random numbers, which are what the compiled program drew."""
         if self.nodes[name] not in self.values:
             self.values[self.nodes[name]] = ReferenceValue(AS_OWN, actual.clone())
 
-    def done(self, name: str) -> None:
-        """A buffer that holds this node has been seen."""
+    def release(self, name: str) -> None:
+        """Release one of the buffers that hold this node."""
         self._used(self.nodes[name])
 
     def _used(self, node: Node) -> None:
@@ -70,8 +68,8 @@ class References:
             self.values[node] = _DROPPED
 
     def _sources(self, node: Node) -> list[Node]:
-        """What must be computed before the node: also all before an op that changes its arguments, and that op before
-        all after it.
+        """What is computed before the node. A node that changes its arguments comes after all before it, and before all
+        after it.
         """
         if node in self.barriers:
             return [other for other in self.order if self.order[other] < self.order[node] and other.op != "output"]
@@ -79,7 +77,7 @@ class References:
         return [*node.all_input_nodes, *last] if node.op != "placeholder" else []
 
     def _before(self, names: Iterable[str], known: Collection[Node] = ()) -> set[Node]:
-        """These nodes and all that they are computed from, without what is known."""
+        """These nodes and all that they are computed from, except known ones."""
         needed: set[Node] = set()
         waiting = [self.nodes[name] for name in names]
         while waiting:
@@ -102,7 +100,7 @@ class References:
             return unknown
 
     def _apart(self, node: Node, value: ReferenceValue) -> ReferenceValue:
-        return value.apart() if node in self.changed and value.held is AS_OWN else value
+        return value.apart() if node in self.changed and value.wide is AS_OWN else value
 
 
 _DROPPED = NotComputable("it is needed no more")

@@ -1,7 +1,7 @@
-"""Is what a graph returns, and leaves in the inputs that it writes to, what its launches have made?
+"""Check that a graph returns, and leaves in the inputs that it writes to, the values that its launches have computed.
 
-Launches that are right may be followed by code that returns another buffer, by one that takes the memory of what is
-still to be returned, or by none that writes to an input. A buffer is known again by the sums of its bits.
+The launches may be right and another buffer be returned, the memory of a result be reused, or an input never be
+written. Buffers are recognized by checksums of their bits.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,43 +20,43 @@ Checksum = tuple[int, ...]
 
 @dataclass(frozen=True)
 class LostValue:
-    """A node whose value a launch made, or should have, and which the graph's caller does not get; `how`: why not."""
+    """A node whose value was computed, or should have been, and does not reach the graph's caller; `how`: why not."""
 
     node: Node
     how: str
 
 
 class ReturnedValues:
-    """What the launches of one call have made of what the caller gets."""
+    """The values that the launches of one call have computed for the graph's caller."""
 
     def __init__(self, graph: comparing.InductorGraph, written: Mapping[str, str]) -> None:
         """`written`: each name that launches write to, and the input or buffer whose memory it has."""
         returned = stages.output_values(graph.gm)
         self._names = [value.name if isinstance(value, Node) else "" for value in returned]
         self._nodes = {node.name: node for node in graph.gm.graph.nodes}
-        self._marks: dict[str, Checksum] = {}
-        self._made_by_place: list[Checksum | None] = []
+        self._checksums: dict[str, Checksum] = {}
+        self._returned: list[Checksum | None] = []
         inputs = [node for node in graph.gm.graph.nodes if node.op == "placeholder"]
         names = dict(zip(inputs, graph.inputs, strict=False))
         self._unwritten = [node for node in _copies(inputs) if names.get(_target(node), "") not in written.values()]
 
-    def made(self, name: str, value: Tensor) -> None:
-        """A launch has left this node's value in a buffer: remembered, if the graph returns it."""
+    def computed(self, name: str, value: Tensor) -> None:
+        """Remember a node's value, if the graph returns it."""
         if name in self._names and _is_plain(value):
-            self._marks[name] = _mark(value)
+            self._checksums[name] = _checksum(value)
 
     def returned(self, values: object) -> None:
-        """What the graph is about to return."""
+        """Record what the graph is about to return."""
         if isinstance(values, (tuple, list)) and len(values) == len(self._names):
-            self._made_by_place = [_mark(value) if _is_plain(value) else None for value in values]
+            self._returned = [_checksum(value) if _is_plain(value) else None for value in values]
 
     def lost(self) -> Iterator[LostValue]:
-        """What was made and is not what the caller gets, the results in order, then the inputs."""
-        for name, found in zip(self._names, self._made_by_place, strict=False):
-            made = self._marks.get(name)
-            if made is None or found is None or made == found:
+        """The values that do not reach the caller: results in order, then inputs."""
+        for name, found in zip(self._names, self._returned, strict=False):
+            computed = self._checksums.get(name)
+            if computed is None or found is None or computed == found:
                 continue
-            others = [other for other, mark in self._marks.items() if mark == found and other != name]
+            others = [other for other, mark in self._checksums.items() if mark == found and other != name]
             how = (
                 f"{others[0]} is returned in its place"
                 if others
@@ -69,11 +69,11 @@ class ReturnedValues:
 
 def _copies(inputs: Sequence[Node]) -> Iterator[Node]:
     """The nodes that copy a new value to an input."""
-    for given in inputs:
-        for user in given.users:
-            is_copy = user.op == "call_function" and fx.op_name(user.target) == "copy_" and user.args[0] is given
-            value = given.meta.get("val")
-            if is_copy and user.args[1] is not given and isinstance(value, Tensor) and value.numel() != 0:
+    for source in inputs:
+        for user in source.users:
+            is_copy = user.op == "call_function" and fx.op_name(user.target) == "copy_" and user.args[0] is source
+            value = source.meta.get("val")
+            if is_copy and user.args[1] is not source and isinstance(value, Tensor) and value.numel() != 0:
                 yield user
 
 
@@ -87,8 +87,8 @@ def _is_plain(value: object) -> bool:
     return type(value) in (Tensor, torch.nn.Parameter) and value.layout == torch.strided  # type: ignore[attr-defined]
 
 
-def _mark(value: object) -> Checksum:
-    """Sums of the bytes in the order of the elements, also by their places: they wrap around, and are exact."""
+def _checksum(value: object) -> Checksum:
+    """Exact sums of the bytes, plain and weighted with their positions; they wrap around."""
     assert isinstance(value, Tensor)
     plain = torch.view_as_real(value.resolve_conj()) if value.is_complex() else value
     memory = plain.detach().reshape(-1).clone().view(torch.uint8)

@@ -1,4 +1,4 @@
-"""Keep the plain PyTorch functions that users hold their own ops and Triton kernels against."""
+"""Register plain PyTorch functions as references of the user's own ops and Triton kernels."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
@@ -19,25 +19,26 @@ def reference(kernel_or_op: object) -> Callable[[F], F]: ...
 @overload
 def reference(kernel_or_op: object, function: F) -> F: ...
 def reference(kernel_or_op: object, function: F | None = None) -> F | Callable[[F], F]:
-    """Hold an op or a Triton kernel of your own against a function of plain PyTorch ops; also as a decorator.
+    """Compare an op or a Triton kernel of your own with a function of plain PyTorch ops; also usable as a decorator.
 
-    `kernel_or_op` is a `@triton.jit` function (autotuned or not), what `torch.library.custom_op` made, or an op or its
-    name ("my::op"). The function is called as the op is, a kernel's with all its arguments by name; it returns what the
-    op returns, and writes in place to what the op or the kernel writes to. It is called in float64 too, so it must take
-    any dtype. Of a `triton_op`, whose kernels the compiler sees one by one, give the references of the kernels. Gives
-    the function. Raises BadInput for a `triton_op`, and for what is neither an op nor a Triton kernel.
+    `kernel_or_op` is a `@triton.jit` function (autotuned or not), the result of `torch.library.custom_op`, or an op or
+    its name ("my::op"). The function is called as the op is; for a kernel, with all its arguments by name. It returns
+    what the op returns, and writes in place to what the op or the kernel writes to. It is also called in float64, so it
+    must accept any dtype. For a `triton_op`, whose kernels the compiler sees one by one, register references of its
+    kernels. Returns the function. Raises BadInput for a `triton_op`, and for anything that is neither an op nor a
+    Triton kernel.
     """
     key = _key(kernel_or_op)
 
-    def keep(given: F) -> F:
-        _FUNCTIONS[key] = given
-        return given
+    def register(function: F) -> F:
+        _FUNCTIONS[key] = function
+        return function
 
-    return keep if function is None else keep(function)
+    return register if function is None else register(function)
 
 
 def reference_of(node: Node) -> Function | None:
-    """What the user holds this node of a graph against, to be called as the node's own op is; None where nothing."""
+    """The user's reference of this node, to be called as the node's op is; None if there is none."""
     kernel = mutations.triton_kernel(node)
     if kernel is None:
         return _FUNCTIONS.get(fx.op_name(node.target)) if _FUNCTIONS else None
@@ -52,7 +53,7 @@ def reference_of(node: Node) -> Function | None:
 
 
 def unreferenced(node: Node) -> str:
-    """The name of the user's Triton kernel that this node launches with nothing to hold it against; "" of others."""
+    """The name of the user's Triton kernel that this node launches without a reference; "" for others."""
     kernel = mutations.triton_kernel(node)
     return str(getattr(kernel, "__name__", kernel)) if kernel is not None and kernel not in _FUNCTIONS else ""
 

@@ -1,7 +1,7 @@
-"""What does one node of a post-grad graph give, with floating arithmetic in float64, and in the program's own dtypes?
+"""Compute one node of a post-grad graph, with floating arithmetic in float64 and in the program's own dtypes.
 
-A value that float64 adds nothing to (a weight, an input, a view of one) is held in its own dtype alone: its float64
-copy is made where an op takes it, and dropped right after.
+A value that is exact in its own dtype (a weight, an input, a view of one) is held in that dtype only: it is converted
+to float64 where an op needs it, and dropped right after.
 """
 
 import math
@@ -36,20 +36,18 @@ _map = cast("Callable[[object, Callable[[Any], object]], Any]", map_aggregate)
 
 @dataclass(frozen=True)
 class ReferenceValue:
-    """One node's value: with floating numbers in float64 (`held`, which may be AS_OWN), and as the program's own ops
-    compute it.
-    """
+    """A node's value: in float64 (`wide`, which may be AS_OWN), and as the program's own ops compute it (`own`)."""
 
-    held: Any
+    wide: Any
     own: Any
 
     @property
     def exact(self) -> Any:
-        """The value in float64; where it is the own one widened, a copy that is made anew each time."""
-        return _map(self.own, widened) if self.held is AS_OWN else self.held
+        """The value in float64; a new copy each time if it is the own value, converted."""
+        return _map(self.own, widened) if self.wide is AS_OWN else self.wide
 
     def apart(self) -> "ReferenceValue":
-        """Copies of its own, which an op may write to."""
+        """Copies that an op may write to."""
         own = _map(self.own, lambda leaf: leaf.clone() if isinstance(leaf, Tensor) else leaf)
         return ReferenceValue(_map(self.own, lambda leaf: widened(leaf, copy=True)), own)
 
@@ -58,13 +56,13 @@ Known = Mapping[Node, ReferenceValue]
 
 
 class NotComputable(Exception):
-    """This node's value cannot be computed; the text says why, as the end of a sentence."""
+    """The node's value cannot be computed; the text says why, as the end of a sentence."""
 
 
 def computed(gm: GraphModule, node: Node, known: Known, *, exact: bool = True) -> ReferenceValue:
-    """The node's value from those of the nodes that it takes; without `exact`, in its own dtype alone.
+    """The node's value from those of its input nodes; without `exact`, in its own dtype only.
 
-    Raises Unknown.
+    Raises NotComputable.
     """
     if node.op == "get_attr":
         return ReferenceValue(AS_OWN, comparing.attribute(gm, str(node.target)))
@@ -111,12 +109,12 @@ def _exact(node: Node, known: Known) -> Any:
 
 
 def is_uninitialized(node: Node) -> bool:
-    """Whether it gives memory that nobody has written to, as users allocate it for their kernels."""
+    """Whether it allocates uninitialized memory, as users do for their kernels."""
     return fx.op_name(node.target) in _UNINITIALIZED
 
 
 def written_part(reference: ReferenceValue, value: Tensor) -> ReferenceValue:
-    """The reference with the value where an op left uninitialized memory as it was: what is there nobody knows."""
+    """The reference, with the actual value where the memory is still uninitialized."""
     blank = _is_blank(reference.own)
     exact = torch.where(blank, value.to(reference.exact.dtype), reference.exact)
     return ReferenceValue(exact, torch.where(blank, value, reference.own))
@@ -131,7 +129,7 @@ def _is_blank(value: Tensor) -> Tensor:
 
 
 def _mark_of(value: Tensor) -> float:
-    """What stands for memory that was not written to."""
+    """The value that stands for uninitialized memory."""
     is_float = value.dtype.is_floating_point or value.dtype.is_complex or value.dtype == torch.bool
     return math.nan if is_float else torch.iinfo(value.dtype).min
 
@@ -141,8 +139,8 @@ def _arguments(node: Node, values: Mapping[Node, Any]) -> tuple[tuple[Any, ...],
 
 
 def _adds_nothing(node: Node, own: Any, known: Known) -> bool:
-    """Whether the exact result is the own one, as it is a view, or a wider copy, of what is exact in its own dtype."""
-    if not node.all_input_nodes or any(known[source].held is not AS_OWN for source in node.all_input_nodes):
+    """Whether the exact result is the own one: a view, or a conversion to a wider dtype, of an exact value."""
+    if not node.all_input_nodes or any(known[source].wide is not AS_OWN for source in node.all_input_nodes):
         return False
     if not isinstance(node.target, torch._ops.OpOverload):
         return node.target is operator.getitem  # of what a split gave
@@ -153,7 +151,7 @@ def _adds_nothing(node: Node, own: Any, known: Known) -> bool:
 
 
 def _random(node: Node, known: Known) -> ReferenceValue | None:
-    """Inductor's random numbers from the seed that its kernel was given; None for an op that draws none."""
+    """Inductor's random numbers for the kernel's actual seed; None for an op that draws none."""
     name = fx.op_name(node.target)
     if name == "prims::inductor_random":
         shape, seed, kind = (map_arg(argument, lambda source: known[source].own) for argument in node.args)
@@ -165,9 +163,7 @@ def _random(node: Node, known: Known) -> ReferenceValue | None:
 
 
 def changes_more(node: Node) -> bool:
-    """Whether the op changes an argument in a way that later nodes see; the copies to inputs at the end are seen by
-    none.
-    """
+    """Whether the op changes an argument that later nodes read; nothing reads the copies to inputs at the end."""
     if node.op != "call_function" or not comparing.changes_arguments(node.target):
         return False
     target = node.args[0] if node.args else None
@@ -176,7 +172,7 @@ def changes_more(node: Node) -> bool:
 
 
 def changed_by(node: Node) -> set[Node]:
-    """The nodes whose memory an op that changes its arguments writes to, back to those that are no views."""
+    """The nodes whose memory this op writes to, back to those that are not views."""
     changed: set[Node] = set()
     waiting = list(mutations.written_nodes(node)) or list(node.all_input_nodes)
     while waiting:
@@ -188,7 +184,7 @@ def changed_by(node: Node) -> set[Node]:
 
 
 def _copies(node: Node) -> bool:
-    """Whether it copies to an input as the last: taken as a value, and the input is left as it was."""
+    """Whether it is the final copy to an input: it is computed as a value, and the input stays unchanged."""
     return fx.op_name(node.target) == "copy_" and not changes_more(node)
 
 
@@ -198,13 +194,13 @@ def _as_copied(args: tuple[Any, ...]) -> Tensor:
 
 
 def widened(leaf: Any, *, copy: bool = False) -> Any:
-    """A tensor in float64 (complex128), integers as they are, on the CPU where its device has no float64; anything else
-    as it is.
+    """A tensor in float64 (complex128), on the CPU if its device has no float64; integers and anything else as they
+    are.
     """
     if not isinstance(leaf, Tensor):
         return leaf
-    held = on_float64_device(leaf)
-    return held.to(_wide(leaf.dtype), copy=copy and held is leaf)
+    here = on_float64_device(leaf)
+    return here.to(_wide(leaf.dtype), copy=copy and here is leaf)
 
 
 def _wide(dtype: torch.dtype) -> torch.dtype:
@@ -212,14 +208,14 @@ def _wide(dtype: torch.dtype) -> torch.dtype:
 
 
 def _instead(leaf: Any) -> Any:
-    """A dtype as the wider one, a device as the one that has float64."""
+    """A dtype as the wider one; a device as the one that has float64."""
     if isinstance(leaf, torch.device):
         return float64_device(leaf)
     return _wide(leaf) if isinstance(leaf, torch.dtype) else leaf
 
 
 def _in_own_dtypes(function: Callable[..., object], args: Any, kwargs: Any, node: Node, known: Known) -> object:
-    """The op in the program's own dtypes, of exact inputs rounded to them; what it changes is carried back."""
+    """Call the op in the program's own dtypes with exact inputs rounded to them, and copy back what it changes."""
     own = _arguments(node, {source: known[source].own for source in node.all_input_nodes})
     leaves: list[tuple[Tensor, Tensor]] = []
     kinds: list[tuple[torch.device, torch.dtype]] = []
@@ -242,6 +238,6 @@ def _in_own_dtypes(function: Callable[..., object], args: Any, kwargs: Any, node
 
 
 def _returned(node: Node, args: Any, result: object) -> object:
-    """A graph takes its first argument for the result of an op that returns none (`_foreach_add_`)."""
+    """The result of the node; its first argument for an op that changes it and returns nothing (`_foreach_add_`)."""
     written = fx.written(node.target)
     return args[written[0]] if result is None and written and written[0] < len(args) else result

@@ -1,8 +1,8 @@
-"""Is what a buffer holds wrong, or only rounded?
+"""Judge the value of a buffer: whether it is wrong or only rounded.
 
-A value's error is its RMSE over the RMS of the reference; of integers and booleans, the root of the share of elements
-that differ (what it is for 0 and 1). The largest error of one element, over the same RMS, is judged by the same rule:
-so one wrong element of many shows.
+The error of a value is its RMSE over the RMS of the reference; for integers and booleans, the root of the share of
+elements that differ. The largest error of one element, over the same RMS, is judged by the same rule, so that a single
+wrong element is found.
 """
 
 import math
@@ -24,7 +24,7 @@ _FLIP = 64.0  # times what rounding moves most elements by: this one is on the o
 
 @dataclass(frozen=True)
 class BufferVerdict:
-    """`excess` is how far the error is above what is allowed: above 1 is bad."""
+    """The errors of the value and of eager, and how far the error is above what is allowed: above 1 is bad."""
 
     error: Size
     eager: Size
@@ -32,39 +32,37 @@ class BufferVerdict:
 
 
 Resample = Callable[[float], Iterable[Tensor]]
-"""What the launch's nodes give in eager where their ops round otherwise, so many times as much; it costs a few runs of
-them.
-"""
+"""Eager's values of the launch's nodes with its rounding errors perturbed, so many times as much. Costs a few runs."""
 
 
 def judge_launch(
-    value: Tensor, reference: ReferenceValue, others: Resample, *, k: float = GIVEN_K, steps: bool = False
+    value: Tensor, reference: ReferenceValue, resample: Resample, *, k: float = GIVEN_K, steps: bool = False
 ) -> BufferVerdict:
-    """What a launch left, held against `reference`: float64, and eager, of what it was really given.
+    """Judge what a launch wrote, by the `reference` for its actual inputs.
 
-    What is too far off is looked at again: `others` tell what rounding may do to it. `steps` says that there were
+    A value that is too far off is judged again, with what `resample` (resampled rounding) gives. `steps`: there were
     comparisons or roundings on the way, which turn the smallest error of a few elements into a large one.
     """
     value, reference = _where_float64_is(value, reference)
     exact, dtype = reference.exact, reference.own.dtype
     if not (exact.dtype.is_floating_point or exact.dtype.is_complex):
-        return _judge_whole(value, exact, reference.own, others)
+        return _judge_whole(value, exact, reference.own, resample)
     scale = rms(exact) or rms(reference.own)
-    sides = _held_against(exact, reference.own, value, scale)
+    sides = _compare_sides(exact, reference.own, value, scale)
     known = (sides.eager, _rounded_once(exact, dtype, scale))
     excess = _excess(sides.error, _allowed_given(exact, dtype, scale, known, k))
     if excess > 1:
-        excess = min(excess, _judged_again(sides, dtype, known, others(1.0), k, steps))
+        excess = min(excess, _judged_again(sides, dtype, known, resample(1.0), k, steps))
     return BufferVerdict(sides.error, sides.eager, excess)
 
 
 def _judged_again(
-    sides: "_Sides", dtype: torch.dtype, known: Sequence[Size], others: Iterable[Tensor], k: float, steps: bool
+    sides: "_Sides", dtype: torch.dtype, known: Sequence[Size], resample: Iterable[Tensor], k: float, steps: bool
 ) -> float:
-    """The excess over what eager gives where its ops round otherwise."""
+    """The excess with the spread of eager's resampled values allowed."""
     exact, value = sides.exact, sides.value.to(sides.exact.dtype)
     spread = torch.zeros_like(exact.abs())
-    for other in map(on_float64_device, others):
+    for other in map(on_float64_device, resample):
         spread = torch.maximum(spread, (other.to(exact.dtype) - exact).abs().nan_to_num(0, 0, 0))
     if steps:  # an element that falls on either side of a step is right on both
         value = torch.where((value - exact).abs() <= k * spread, exact, value)
@@ -77,16 +75,16 @@ def _judged_again(
     return _excess(measured(exact, value, scale), _allowed_given(exact, dtype, scale, (*known, noise), k))
 
 
-def _judge_whole(value: Tensor, exact: Tensor, own: Tensor, others: Resample) -> BufferVerdict:
-    """Integers and booleans: each is float64's or eager's, but for those that rounding may turn over."""
+def _judge_whole(value: Tensor, exact: Tensor, own: Tensor, resample: Resample) -> BufferVerdict:
+    """Integers and booleans: each must equal float64's or eager's, unless rounding may change it."""
     wrong = (value != exact) & (value != own) & (own == exact)
-    for other in map(on_float64_device, others(_NEAR) if bool(wrong.any()) else ()):
+    for other in map(on_float64_device, resample(_NEAR) if bool(wrong.any()) else ()):
         wrong &= other == exact
     return BufferVerdict(measured(exact, value), measured(exact, own), math.inf if bool(wrong.any()) else 0.0)
 
 
 def _rounded_once(exact: Tensor, dtype: torch.dtype, scale: float) -> Size:
-    """The error of what is right, rounded to a dtype that kernels do not compute in."""
+    """The error of the exact value, rounded to a dtype that kernels do not compute in."""
     if epsilon(dtype) < _FLOAT32:
         return Size()
     rounded = exact.to(dtype).to(exact.dtype)
@@ -103,11 +101,11 @@ def _allowed_given(exact: Tensor, dtype: torch.dtype, scale: float, known: Itera
 def judge_buffer(
     value: Tensor, reference: ReferenceValue, inputs: Iterable[Size], *, k: float = KERNEL_K, steps: bool = False
 ) -> BufferVerdict:
-    """`inputs` are the errors of what the value was computed from; `steps` as above."""
+    """Judge a value that was computed from inputs with these errors; `steps` as above."""
     value, reference = _where_float64_is(value, reference)
     exact, dtype = reference.exact, reference.own.dtype
     scale = rms(exact) or rms(reference.own)  # what is exactly zero has the size of its rounding errors
-    sides = _held_against(exact, reference.own, value, scale)
+    sides = _compare_sides(exact, reference.own, value, scale)
     worst = [sides.eager, *inputs]
     floats = dtype.is_floating_point or dtype.is_complex
     allowance = KernelAllowance(dtype, exact.numel(), _largest(exact) / scale if scale and floats else 1.0, k)
@@ -121,15 +119,15 @@ def judge_buffer(
 
 
 def errors_of(value: Tensor, reference: ReferenceValue) -> tuple[Size, Size]:
-    """The value's error and eager's."""
+    """The errors of the value and of eager."""
     value, reference = _where_float64_is(value, reference)
     exact = reference.exact
-    sides = _held_against(exact, reference.own, value, rms(exact) or rms(reference.own))
+    sides = _compare_sides(exact, reference.own, value, rms(exact) or rms(reference.own))
     return sides.error, sides.eager
 
 
 def _where_float64_is(value: Tensor, reference: ReferenceValue) -> tuple[Tensor, ReferenceValue]:
-    """Both where float64 can be computed with, which their device may not be able to."""
+    """Both on a device that has float64."""
     if not is_moved(value):
         return value, reference
     return on_float64_device(value), ReferenceValue(reference.exact, on_float64_device(reference.own))
@@ -137,7 +135,7 @@ def _where_float64_is(value: Tensor, reference: ReferenceValue) -> tuple[Tensor,
 
 @dataclass(frozen=True)
 class _Sides:
-    """A value beside float64's, which may be without places that cannot be judged; the errors of both, over `scale`."""
+    """A value beside the exact one, without elements that cannot be judged; both errors, over `scale`."""
 
     exact: Tensor
     value: Tensor
@@ -146,7 +144,7 @@ class _Sides:
     eager: Size
 
 
-def _held_against(exact: Tensor, own: Tensor, value: Tensor, scale: float) -> _Sides:
+def _compare_sides(exact: Tensor, own: Tensor, value: Tensor, scale: float) -> _Sides:
     eager = measured(exact, own, scale)
     if math.isinf(eager.rmse):
         own, value = _where_eager_is_like_float64(exact, own, value)
@@ -155,22 +153,20 @@ def _held_against(exact: Tensor, own: Tensor, value: Tensor, scale: float) -> _S
 
 
 def _where_eager_is_like_float64(exact: Tensor, own: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-    """Eager's value and the kernel's without the places at which eager has overflowed, and is no truth.
+    """Eager's value and the kernel's, without the elements at which eager has overflowed.
 
-    A kernel that keeps more digits on the way is finite there, and held against float64; one that overflows as eager
-    does is as wrong as eager, and one that gives a number where float64 has none cannot be judged.
+    A kernel with more precision is finite there, and is compared with float64; one that overflows as eager does is as
+    wrong as eager, and one that gives a number where float64 has none cannot be judged.
     """
-    wide, given = own.to(exact.dtype), value.to(exact.dtype)
+    wide, actual = own.to(exact.dtype), value.to(exact.dtype)
     same = (wide == exact) | (wide.isnan() & exact.isnan())
     lost = ~same & ~(wide.isfinite() & exact.isfinite())
-    unjudged = lost & ~(exact.isfinite() & given.isfinite())
-    return torch.where(lost, exact, wide), torch.where(unjudged, exact, given)
+    unjudged = lost & ~(exact.isfinite() & actual.isfinite())
+    return torch.where(lost, exact, wide), torch.where(unjudged, exact, actual)
 
 
 def measured(reference: Tensor, value: Tensor, scale: float | None = None) -> Size:
-    """The error of a value over `scale`, or the reference's RMS; infinite where one is finite (or of its sign) and the
-    other is not.
-    """
+    """The error of a value over `scale`, or over the reference's RMS; infinite where only one of both is finite."""
     if reference.numel() == 0:
         return Size()
     if not (reference.dtype.is_floating_point or reference.dtype.is_complex):
@@ -191,7 +187,7 @@ def measured(reference: Tensor, value: Tensor, scale: float | None = None) -> Si
 
 
 def rms(tensor: Tensor) -> float:
-    """The root of the mean square of its finite elements; 0 where there are none."""
+    """The root mean square of its finite elements; 0 if there are none."""
     size = tensor.to(torch.float64, copy=False).abs() if not tensor.dtype.is_complex else tensor.abs()
     finite = size.isfinite()
     count = int(finite.sum())
@@ -201,7 +197,7 @@ def rms(tensor: Tensor) -> float:
 
 
 def _scaled_rms(size: Tensor, largest: float, count: int) -> float:
-    """The same of magnitudes whose squares overflow."""
+    """The same for magnitudes whose squares overflow."""
     return largest * math.sqrt(float((size / largest).square().sum()) / count)
 
 

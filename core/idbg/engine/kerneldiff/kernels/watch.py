@@ -1,9 +1,9 @@
-"""What do the launches of one compiled graph write, and is it what their nodes stand for?
+"""Watch the launches of one compiled graph, and compare what they write with their nodes.
 
-For the run, the wrapper's function `call` is given other bytecode: the same statements, and after each launch a call of
-ours with the buffers that it wrote. They are compared at once, before a later kernel can reuse their memory: with what
-the nodes of the post-grad graph give of what the launch itself was given (its own error, by which it is judged), and of
-what the graph was given (with the error of all that came before).
+For the run, the wrapper's function `call` gets other bytecode: the same statements, and after each launch a call of
+ours with the buffers that it wrote. They are compared at once, before a later kernel reuses their memory: with the
+values of the post-grad graph's nodes for the launch's actual inputs (its own error, by which it is judged), and for the
+graph's inputs (with all earlier errors).
 """
 
 import re
@@ -20,12 +20,12 @@ from idbg.engine.compat import comparing, fx
 from idbg.engine.instrument.wrapper_code import Instrumented, output_code
 from idbg.engine.instrument.wrapper_lines import AFTER, ENTER, RETURNED, Launch, Wrapper, read_wrapper
 from idbg.engine.kerneldiff.float64.rounding import SAMPLES
-from idbg.engine.kerneldiff.kernels.buffers import NodeBuffer, changes_of, fitted, held_at, shaped
+from idbg.engine.kerneldiff.kernels.buffers import NodeBuffer, changes_of, fitted, node_buffers, shaped
 from idbg.engine.kerneldiff.kernels.chains import completed_by, with_chain
-from idbg.engine.kerneldiff.kernels.inputs import InputChecksums, Reuse, held, root, written_inputs, wrong_reuses
+from idbg.engine.kerneldiff.kernels.inputs import InputChecksums, Reuse, root, snapshot, written_inputs, wrong_reuses
 from idbg.engine.kerneldiff.kernels.launch_references import LaunchReferences, NodeState
 from idbg.engine.kerneldiff.kernels.launch_result import BufferResult, LaunchResult
-from idbg.engine.kerneldiff.kernels.nonfinite import appeared
+from idbg.engine.kerneldiff.kernels.nonfinite import new_nonfinite
 from idbg.engine.kerneldiff.kernels.references import References
 from idbg.engine.kerneldiff.kernels.returned import LostValue, ReturnedValues
 from idbg.engine.kerneldiff.kernels.user_reference import unreferenced
@@ -41,10 +41,10 @@ _STEPS = re.compile(r"(sign|floor|ceil|round|trunc|frac|fmod|remainder|floor_div
 
 
 class Watch:
-    """One graph's wrapper and what its launches wrote in its first call."""
+    """One graph's wrapper, and what its launches wrote in its first call."""
 
     def __init__(self, graph: comparing.InductorGraph, k: float, count: Callable[[], int]) -> None:
-        """`count` gives the place in the run of a graph that is called now, from 1."""
+        """`count` returns the position in the run of a graph that is called now, from 1."""
         self.graph = graph
         self.k = k
         self.count = count
@@ -61,123 +61,121 @@ class Watch:
         self.reuses = wrong_reuses(graph, self.wrapper)
         self.reused: dict[str, object] = {}  # the inputs whose memory is reused, as the run has them
         self.instrumented = Instrumented(graph.module, self.wrapper.instrumented(), ENTER, AFTER, RETURNED)
-        self.held = held_at(graph, self.wrapper, changes)
+        self.buffers = node_buffers(graph, self.wrapper, changes)
         self.last = {point.launch: number for number, point in enumerate(self.wrapper.points)}
-        self.seen = [LaunchResult() for _ in self.wrapper.launches]
+        self.results = [LaunchResult() for _ in self.wrapper.launches]
         self.sizes: dict[str, Size] = {}  # the error of each buffer
         self.unobserved: set[str] = set()
         self.references: References | None = None
-        self.isolated: LaunchReferences | None = None
+        self.launch_references: LaunchReferences | None = None
         self.untouched = InputChecksums({})
-        self.left = ReturnedValues(graph, {name: root(name, self.wrapper) for name in self.wrapper.writes})
-        self.undropped: dict[
-            object, tuple[NodeBuffer, NodeState, Tensor]
-        ] = {}  # what dropouts gave whose mask comes next
+        self.returned_values = ReturnedValues(graph, {name: root(name, self.wrapper) for name in self.wrapper.writes})
+        self.dropouts: dict[object, tuple[NodeBuffer, NodeState, Tensor]] = {}  # whose mask is written next
         self.problem = ""
-        self.given: tuple[object, ...] | None = None  # what its first call was given, as it was then
+        self.call_inputs: tuple[object, ...] | None = None  # of its first call, as they were then
 
     def start(self) -> None:
-        """Have the wrapper call `enter` and `after`."""
+        """Have the wrapper call `enter`, `after` and `returned`."""
         self.instrumented.start({ENTER: self.enter, AFTER: self.after, RETURNED: self.returned})
 
     def stop(self) -> None:
-        """Give the wrapper its own code back, and the reference values their memory."""
+        """Restore the wrapper's own code, and free the reference values."""
         self.instrumented.stop()
-        self.references = self.isolated = None
+        self.references = self.launch_references = None
 
-    def _wanted(self, each: NodeBuffer) -> NodeState:
+    def _state(self, each: NodeBuffer) -> NodeState:
         return NodeState(self.nodes[each.node], tuple(self.nodes[name] for name in each.changes))
 
-    def _held_by(self, launch: int) -> list[NodeBuffer]:
+    def _buffers_of(self, launch: int) -> list[NodeBuffer]:
         points = (number for number, point in enumerate(self.wrapper.points) if point.launch == launch)
-        return [each for number in points for each in self.held.get(number, ())]
+        return [each for number in points for each in self.buffers.get(number, ())]
 
     # Called by the wrapper
 
     def enter(self, args: list[object]) -> None:
-        """Called first of all, with what `call` was given: keeps it as it is now, in the first call alone."""
-        self.references = self.isolated = None
+        """Called with the arguments of `call`: keeps them as they are now, in the first call only."""
+        self.references = self.launch_references = None
         if self.called:
             return
         self.called = self.count()
-        launches = [self._held_by(number) for number in range(len(self.wrapper.launches))]
+        launches = [self._buffers_of(number) for number in range(len(self.wrapper.launches))]
         wanted = Counter(node for launch in launches for each in launch for node in (each.node, *each.changes))
         try:
             with torch.no_grad():
-                inputs = held(args, [name in self.written for name in self.graph.inputs])
+                inputs = snapshot(args, [name in self.written for name in self.graph.inputs])
                 self.references = References(self.graph.gm, inputs, wanted)
-                self.given = tuple(inputs)
+                self.call_inputs = tuple(inputs)
                 wrong = {reuse.input for reuse in self.reuses.values()}
                 self.reused = {
                     name: value for name, value in zip(self.graph.inputs, args, strict=True) if name in wrong
                 }
-                steps = [list(dict.fromkeys(map(self._wanted, launch))) for launch in launches]
-                self.isolated = LaunchReferences(self.graph.gm, inputs, steps)
+                steps = [list(dict.fromkeys(map(self._state, launch))) for launch in launches]
+                self.launch_references = LaunchReferences(self.graph.gm, inputs, steps)
                 own = zip(self.inputs, inputs, args, strict=True)
-                self.untouched = InputChecksums({node: value for node, value, given in own if value is given})
+                self.untouched = InputChecksums({node: value for node, value, argument in own if value is argument})
         except (RuntimeError, ValueError) as error:  # out of memory, or arguments that are not the graph's
             self.problem = f"the inputs could not be kept: {str(error).splitlines()[0]}"
-            self.references = self.isolated = None
+            self.references = self.launch_references = None
 
     def after(self, number: int, *values: object) -> None:
-        """Called at the point of this number, with the tensors that its names hold: compares those that hold a node."""
+        """Called at the point of this number with the tensors of its names: compares those that hold a node."""
         point = self.wrapper.points[number]
-        launch, seen = self.wrapper.launches[point.launch], self.seen[point.launch]
-        if self.references is None or self.isolated is None:
+        launch, result = self.wrapper.launches[point.launch], self.results[point.launch]
+        if self.references is None or self.launch_references is None:
             return
         at = dict(zip(point.names, values, strict=True))
         with torch.no_grad(), torch.autocast("cpu", enabled=False), torch.autocast("cuda", enabled=False):
-            if not seen.ran:
-                self._inputs(launch, seen)
-                changed = self.untouched.overwritten(self.isolated.inputs_of(point.launch))
-                seen.overwritten = [self.inputs[node] for node in changed]
-            self._outputs(number, at, launch, seen)
+            if not result.ran:
+                self._inputs(launch, result)
+                changed = self.untouched.overwritten(self.launch_references.inputs_of(point.launch))
+                result.overwritten = [self.inputs[node] for node in changed]
+            self._outputs(number, at, launch, result)
             if number == self.last[point.launch]:
-                self._reuse(point.launch, seen)
-                self.isolated.done(point.launch)
-        self._pass_on(point.names, seen)
+                self._reuse(point.launch, result)
+                self.launch_references.release(point.launch)
+        self._pass_on(point.names, result)
 
-    def _reuse(self, number: int, seen: LaunchResult) -> None:
-        """Where the wrapper gave the launch memory that is still needed: it is to blame, and not what reads it."""
+    def _reuse(self, number: int, result: LaunchResult) -> None:
+        """Blame the launch, and not its readers, if the wrapper gave it memory that is still needed."""
         reuse = self.reuses.get(number)
-        if reuse is None or self.isolated is None:
+        if reuse is None or self.launch_references is None:
             return
-        seen.reused = self._said_of(reuse)
+        result.reused = self._reuse_reason(reuse)
         node = next(node for node, name in self.inputs.items() if name == reuse.input)
-        self.isolated.overwrite(node, self.reused.get(reuse.input))
+        self.launch_references.overwrite(node, self.reused.get(reuse.input))
 
-    def _said_of(self, reuse: Reuse) -> str:
-        said = f"the wrapper gives {reuse.buffer} the memory of the graph's input {reuse.input}"
+    def _reuse_reason(self, reuse: Reuse) -> str:
+        text = f"the wrapper gives {reuse.buffer} the memory of the graph's input {reuse.input}"
         if reuse.reader is None:
-            return f"{said}, and the program's own tensor is overwritten"
+            return f"{text}, and the program's own tensor is overwritten"
         reader = self.wrapper.launches[reuse.reader]
-        return f"{said}, which {reader.handle or reader.name} (line {reader.line}) reads after it was overwritten"
+        return f"{text}, which {reader.handle or reader.name} (line {reader.line}) reads after it was overwritten"
 
     def wrong_reuse(self, error: KernelError) -> str:
-        """Why the wrapper, and not this launch of it, is to blame; "" where it is not."""
-        pairs = zip(self.wrapper.launches, self.seen, strict=True)
-        return next((seen.reused for launch, seen in pairs if launch.line == error.wrapper_line), "")
+        """Why the wrapper, and not this launch, is the cause; "" if it is not."""
+        pairs = zip(self.wrapper.launches, self.results, strict=True)
+        return next((result.reused for launch, result in pairs if launch.line == error.wrapper_line), "")
 
     def returned(self, values: object) -> None:
         """Called with what the wrapper is about to return."""
         if self.references is not None:
             self.reused = {}
             with torch.no_grad():
-                self.left.returned(values)
+                self.returned_values.returned(values)
 
     def lost(self) -> Iterator[LostValue]:
-        """What the launches made, or should have, and the graph's caller does not get."""
+        """What the launches computed, or should have, and the graph's caller does not get."""
         if self.called and not self.problem:
-            yield from self.left.lost()
+            yield from self.returned_values.lost()
 
-    def _inputs(self, launch: Launch, seen: LaunchResult) -> None:
-        seen.ran = True
+    def _inputs(self, launch: Launch, result: LaunchResult) -> None:
+        result.ran = True
         sizes = [(name, self._size(name)) for name in launch.takes]
-        seen.input_error = _worst([size or Size() for _, size in sizes])
-        seen.unobserved = [name for name, size in sizes if size is None or name in self.unobserved]
+        result.input_error = _worst([size or Size() for _, size in sizes])
+        result.unobserved = [name for name, size in sizes if size is None or name in self.unobserved]
 
     def _size(self, name: str) -> Size | None:
-        """The buffer's error, None if it is not known; where it is what another one came with, that is taken."""
+        """The buffer's error, None if unknown; the error of the buffer whose memory it has, if that is known."""
         return self.sizes.get(self._known(name), Size() if self._known(name) in self.graph.inputs else None)
 
     def _known(self, name: str) -> str:
@@ -185,131 +183,137 @@ class Watch:
             name = self.wrapper.bases[name]
         return name
 
-    def _outputs(self, number: int, at: Mapping[str, object], launch: Launch, seen: LaunchResult) -> None:
-        assert self.isolated is not None
+    def _outputs(self, number: int, at: Mapping[str, object], launch: Launch, result: LaunchResult) -> None:
+        assert self.launch_references is not None
         groups: dict[NodeState, list[NodeBuffer]] = {}
-        for each in self.held.get(number, ()):
+        for each in self.buffers.get(number, ()):
             if isinstance(value := at[each.name], Tensor):
-                wanted = self._wanted(each)
-                if comparing.is_random(wanted.node):
-                    self._take(each, wanted, value, seen)
+                state = self._state(each)
+                if comparing.is_random(state.node):
+                    self._take_random(each, state, value, result)
                 else:
-                    groups.setdefault(wanted, []).append(each)
-        left: list[tuple[NodeState, Tensor]] = []
-        for wanted, buffers in groups.items():
-            like = self._look(wanted, buffers, cast("Mapping[str, Tensor]", at), self._steps(launch), seen)
+                    groups.setdefault(state, []).append(each)
+        written: list[tuple[NodeState, Tensor]] = []
+        for state, buffers in groups.items():
+            like = self._compare(state, buffers, cast("Mapping[str, Tensor]", at), self._steps(launch), result)
             whole = [cast("Tensor", at[each.name]) for each in buffers if not each.whole]
-            left += [(wanted, _as_node(value, like)) for value in whole[:1]]
-        for wanted, value in left:
-            self.left.made(wanted.node.name, value)
-            self.isolated.leave(wanted, value)
+            written += [(state, _as_node(value, like)) for value in whole[:1]]
+        for state, value in written:
+            self.returned_values.computed(state.node.name, value)
+            self.launch_references.record(state, value)
 
-    def _take(self, each: NodeBuffer, wanted: NodeState, value: Tensor, seen: LaunchResult) -> None:
-        assert self.references is not None and self.isolated is not None
-        self.references.take(each.node, value)
-        self.isolated.leave(wanted, value)
+    def _take_random(self, each: NodeBuffer, state: NodeState, value: Tensor, result: LaunchResult) -> None:
+        assert self.references is not None and self.launch_references is not None
+        self.references.set_actual(each.node, value)
+        self.launch_references.record(state, value)
         self.sizes[each.name] = Size()
-        seen.reasons.append("it draws random numbers, which are taken as they are")
-        source = wanted.node.args[0] if wanted.node.args else None
-        if comparing.dropout_of(wanted.node) is not None:
-            self.undropped[source] = (each, wanted, value)
-        elif source in self.undropped:
-            self._dropout(*self.undropped.pop(source), value, seen)
+        result.reasons.append("it draws random numbers, which are taken as they are")
+        source = state.node.args[0] if state.node.args else None
+        if comparing.dropout_of(state.node) is not None:
+            self.dropouts[source] = (each, state, value)
+        elif source in self.dropouts:
+            self._dropout(*self.dropouts.pop(source), value, result)
 
-    def _dropout(self, each: NodeBuffer, wanted: NodeState, value: Tensor, mask: Tensor, seen: LaunchResult) -> None:
-        """Holds what dropout left against what it was given, by the mask that it drew: the mask is taken as it is."""
-        node, share = cast("tuple[Node, float]", comparing.dropout_of(wanted.node))
+    def _dropout(self, each: NodeBuffer, state: NodeState, value: Tensor, mask: Tensor, result: LaunchResult) -> None:
+        """Judge a dropout by its input and the mask that it drew."""
+        node, share = cast("tuple[Node, float]", comparing.dropout_of(state.node))
         try:
-            reference = fitted(cast("LaunchReferences", self.isolated).dropped(node, share, mask), value, None)
+            reference = fitted(
+                cast("LaunchReferences", self.launch_references).after_dropout(node, share, mask), value, None
+            )
         except (NotComputable, RuntimeError) as error:  # out of memory, as a rule
-            seen.reasons.append(f"it is not judged: {str(error).splitlines()[0]}")
+            result.reasons.append(f"it is not judged: {str(error).splitlines()[0]}")
             return
         judged = judge_launch(value, reference, lambda _: (), k=self.k)
         diff = _diff(reference, value, each.node) if judged.excess > 1 else None
-        seen.outputs.append(BufferResult(each, judged, judged.error, judged.eager, diff))
+        result.outputs.append(BufferResult(each, judged, judged.error, judged.eager, diff))
 
-    def _look(
+    def _compare(
         self,
-        wanted: NodeState,
+        state: NodeState,
         buffers: Sequence[NodeBuffer],
         at: Mapping[str, Tensor],
         steps: bool,
-        seen: LaunchResult,
+        result: LaunchResult,
     ) -> Tensor | None:
-        """Compares the buffers that hold this value, or parts of it; gives the value as the program's own ops do."""
+        """Compare the buffers that hold this value, or parts of it; returns the value as the program's own ops compute
+        it.
+        """
         like: Tensor | None = None
         try:
-            from_start, from_given = self._from_start(buffers[0], seen), self._from_given(wanted, seen)
-            like = next((one.own for one in (from_start, from_given) if one and isinstance(one.own, Tensor)), None)
+            from_start, from_launch = self._from_start(buffers[0], result), self._from_launch_inputs(state, result)
+            like = next((one.own for one in (from_start, from_launch) if one and isinstance(one.own, Tensor)), None)
             for each in buffers:
-                output = self._output(each, wanted, (from_start, from_given), at, steps, seen)
+                output = self._output(each, state, (from_start, from_launch), at, steps, result)
                 if output.judged is not None or output.error is not None:
-                    seen.outputs.append(output)
+                    result.outputs.append(output)
                 if output.error is not None:
                     self.sizes[each.name] = output.error
         except RuntimeError as error:  # out of memory, as a rule: the program itself goes on
-            seen.reasons.append(f"{buffers[0].name} could not be compared: {str(error).splitlines()[0]}")
-        for kernel in filter(None, map(unreferenced, wanted.changes)):
-            seen.reasons.append(f"{kernel} has no reference (idbg.reference): it is held against itself, run by Triton")
+            result.reasons.append(f"{buffers[0].name} could not be compared: {str(error).splitlines()[0]}")
+        for kernel in filter(None, map(unreferenced, state.changes)):
+            result.reasons.append(
+                f"{kernel} has no reference (idbg.reference): it is compared with itself, run by Triton"
+            )
         for each in buffers:
             for name in (each.node, *each.changes):
-                cast("References", self.references).done(name)
+                cast("References", self.references).release(name)
         return like
 
-    def _from_start(self, each: NodeBuffer, seen: LaunchResult) -> ReferenceValue | None:
-        """What it should hold, given what the graph was given."""
+    def _from_start(self, each: NodeBuffer, result: LaunchResult) -> ReferenceValue | None:
+        """What the buffer should hold for the graph's inputs."""
         references = cast("References", self.references)
         try:
             for change in each.changes:
                 references.value(change)
             return references.value(each.node)
         except NotComputable as unknown:
-            seen.reasons.append(str(unknown))
+            result.reasons.append(str(unknown))
             return None
 
-    def _from_given(self, wanted: NodeState, seen: LaunchResult) -> ReferenceValue | None:
-        """What it should hold, given what the launch was given."""
+    def _from_launch_inputs(self, state: NodeState, result: LaunchResult) -> ReferenceValue | None:
+        """What the buffer should hold for the launch's inputs."""
         try:
-            return cast("LaunchReferences", self.isolated).value(wanted)
+            return cast("LaunchReferences", self.launch_references).value(state)
         except NotComputable as unknown:
-            seen.reasons.append(f"it is not judged: {unknown}")
+            result.reasons.append(f"it is not judged: {unknown}")
             return None
 
     def _output(
         self,
         each: NodeBuffer,
-        wanted: NodeState,
+        state: NodeState,
         references: tuple[ReferenceValue | None, ReferenceValue | None],
         at: Mapping[str, Tensor],
         steps: bool,
-        seen: LaunchResult,
+        result: LaunchResult,
     ) -> BufferResult:
         value, whole = at[each.name], at.get(each.whole)
         try:
-            from_start, from_given = (one and fitted(one, value, whole) for one in references)
-            if is_uninitialized(wanted.node):
-                from_start, from_given = (one and written_part(one, value) for one in (from_start, from_given))
+            from_start, from_launch = (one and fitted(one, value, whole) for one in references)
+            if is_uninitialized(state.node):
+                from_start, from_launch = (one and written_part(one, value) for one in (from_start, from_launch))
         except NotComputable as unknown:
-            seen.reasons.append(str(unknown))
+            result.reasons.append(str(unknown))
             return BufferResult(each, None)
-        if (eagers := from_start or from_given) is not None:
-            seen.appeared += appeared(each.node, value, eagers.own)
+        if (eagers := from_start or from_launch) is not None:
+            result.nonfinite += new_nonfinite(each.node, value, eagers.own)
         error, eager = errors_of(value, from_start) if from_start else (None, None)
-        if from_given is None:
+        if from_launch is None:
             return BufferResult(each, None, error, eager)
 
-        def others(times: float) -> Iterator[Tensor]:
+        def resample(times: float) -> Iterator[Tensor]:
             for seed in range(SAMPLES if times == 1 else 2 * SAMPLES):
-                other = cast("LaunchReferences", self.isolated).otherwise(wanted, seed, times)
+                other = cast("LaunchReferences", self.launch_references).resampled(state, seed, times)
                 yield cast("Tensor", fitted(ReferenceValue(other, other), value, whole).own)
 
-        judged = judge_launch(value, from_given, others, k=self.k, steps=steps)
-        diff = _diff(from_given, value, each.node) if judged.excess > 1 else None
+        judged = judge_launch(value, from_launch, resample, k=self.k, steps=steps)
+        diff = _diff(from_launch, value, each.node) if judged.excess > 1 else None
         return BufferResult(each, judged, error, eager, diff)
 
-    def _pass_on(self, names: tuple[str, ...], seen: LaunchResult) -> None:
-        """A buffer that could not be compared is taken to be as wrong as what it came with."""
-        known = _worst([seen.input_error, *(output.error for output in seen.outputs if output.error)])
+    def _pass_on(self, names: tuple[str, ...], result: LaunchResult) -> None:
+        """Take a buffer that could not be compared to be as wrong as the launch's inputs and outputs."""
+        known = _worst([result.input_error, *(output.error for output in result.outputs if output.error)])
         for name in names:
             if name not in self.sizes:
                 self.sizes[name] = known
@@ -324,7 +328,7 @@ class Watch:
         """Every launch of the wrapper, in the order of its lines; then those in branches and loops, unobserved."""
         lines = {launch.line for launch in self.wrapper.launches}
         errors = [self._launch_error(number) for number in range(len(self.wrapper.launches))]
-        chains = completed_by(self.wrapper, self.seen)
+        chains = completed_by(self.wrapper, self.results)
         for number, error in enumerate(errors):
             if number not in chains:
                 yield error
@@ -342,16 +346,16 @@ class Watch:
     def _launch_error(self, number: int) -> KernelError:
         launch = self.wrapper.launches[number]
         return self._error(
-            launch, self.seen[number], launch.nodes or tuple(each.node for each in self._held_by(number))
+            launch, self.results[number], launch.nodes or tuple(each.node for each in self._buffers_of(number))
         )
 
-    def births(self) -> Iterator[NanOrigin]:
+    def nan_origins(self) -> Iterator[NanOrigin]:
         """NaN and infinities that launches wrote where eager has none, in the order of the wrapper's lines."""
-        for told, seen in zip(self.errors(), self.seen, strict=False):
-            yield from (one.birth(told, *self._place([one.node], ())) for one in seen.appeared)
+        for launch, result in zip(self.errors(), self.results, strict=False):
+            yield from (one.origin(launch, *self._place([one.node], ())) for one in result.nonfinite)
 
-    def _error(self, launch: Launch, seen: LaunchResult, nodes: tuple[str, ...]) -> KernelError:
-        file, line = self._place([seen.worst.held.node] if seen.worst else [], nodes)
+    def _error(self, launch: Launch, result: LaunchResult, nodes: tuple[str, ...]) -> KernelError:
+        file, line = self._place([result.worst.buffer.node] if result.worst else [], nodes)
         error = KernelError(
             frame=self.frame,
             part=self.graph.part,
@@ -363,7 +367,7 @@ class Watch:
             file=file,
             line=line,
         )
-        return seen.told(error, self.problem or ("" if self.called else "its graph was not called"))
+        return result.record_of(error, self.problem or ("" if self.called else "its graph was not called"))
 
     def _place(self, first: list[str], nodes: tuple[str, ...]) -> tuple[str, int]:
         for name in (*first, *nodes):
@@ -375,7 +379,7 @@ class Watch:
 
 
 def makes_steps(node: Node) -> bool:
-    """Whether the smallest error of what it takes can change its result by a step."""
+    """Whether the smallest error of its inputs can change its result by a step."""
     value = node.meta.get("val")
     is_whole = isinstance(value, Tensor) and not (value.dtype.is_floating_point or value.dtype.is_complex)
     return is_whole or bool(_STEPS.fullmatch(fx.op_name(node.target)))

@@ -162,14 +162,14 @@ def inputs_of(frame: FrameStages, outputs: int) -> Inputs:
     primals: tuple[object, ...] | None = None
     tangents: dict[str, object] = {}
     for place, watch in frame.watches.items():
-        if watch.given is None:
+        if watch.call_inputs is None:
             continue
         names = [node.name for node in frame.parts[place].graph.nodes if node.op == "placeholder"]
         if watch.graph.part == "backward":
-            named = zip(names, watch.given, strict=True)
+            named = zip(names, watch.call_inputs, strict=True)
             tangents = {name: value for name, value in named if name.startswith(_TANGENT)}
         else:
-            primals = tuple(watch.given)
+            primals = tuple(watch.call_inputs)
     if primals is None:
         raise NotComparable("its compiled code was not called, or could not be observed")
     return Inputs(primals, tangents, outputs)

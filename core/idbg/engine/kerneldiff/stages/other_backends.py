@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 from torch import Tensor
@@ -17,7 +17,7 @@ from idbg.engine.kerneldiff.kernels.values import ReferenceValue
 from idbg.engine.kerneldiff.kernels.verdict import BufferVerdict, judge_buffer
 from idbg.engine.kerneldiff.stages.evaluate import computed
 from idbg.schema.diff import KernelError
-from idbg.schema.graphs import GraphId, Part
+from idbg.schema.graphs import Part
 from idbg.schema.graphs import Stage as GraphStage
 
 
@@ -68,22 +68,16 @@ class BackendGraph:
         returned = next(iter(reversed(self.gm.graph.nodes))).all_input_nodes
         node = result.node or next((source.name for source in returned), "")
         file, line, _ = user_line(nodes[node].meta.get("stack_trace") or "" if node in nodes else "")
-        return KernelError(
-            frame=self.frame,
-            part="",
-            name=node,
-            graph=GraphId(self.frame, cast("GraphStage", self.part)),
-            nodes=(node,),
+        result = replace(
+            result,
+            node=node,
             file=result.file or file,
             line=result.line or line,
-            observed=True,
-            reason=f"bisected, compiling {result.compiles} parts of the {self.part} graph",
             error=worst.error.rmse if result.error is None else result.error,
             input_error=result.input_error or 0.0,
             eager_error=worst.eager.rmse if result.eager_error is None else result.eager_error,
-            bad=True,
-            node=node,
         )
+        return result.launch(self.frame, cast("GraphStage", self.part), f"the {self.part} graph")
 
 
 @contextmanager
