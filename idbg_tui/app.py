@@ -27,7 +27,7 @@ from idbg.schema.errors import BadInput, SettingsError
 from idbg_tui import keymap, theming
 from idbg_tui.controllers.routes import MessageRoutes
 from idbg_tui.layout import Body
-from idbg_tui.panes import later
+from idbg_tui.panes import loading
 from idbg_tui.widgets.bars import Bar
 from idbg_tui.widgets.harmless import Harmless
 from idbg_tui.widgets.plain import use_plain
@@ -125,7 +125,7 @@ class IdbgApp(MessageRoutes, App[None]):
         self.header, self.footer = Bar(id="header"), Bar(id="footer")
         self._title = [("idbg", "bold $primary"), (f"  {label}", "bold")]
         self.header.show(self._title, [])
-        self.body = Body(later.frames())
+        self.body = Body(loading.placeholders())
         self.set_class(plain, "-ascii")
         self.body.set_class(plain, "-ascii")
         self._problem = theming.install(self, (theming.shipped(), places.config() / "themes"), settings.theme)
@@ -162,13 +162,13 @@ class IdbgApp(MessageRoutes, App[None]):
         await self._make()
         if self.session.live:
             self.session.start()
-        await self.body.fill(later.seen())
+        await self.body.fill(loading.first_panes())
         self.show()
         self.call_after_refresh(self._make_hidden)
 
     async def _make_hidden(self) -> None:
         """Make the panes that are not seen at first, and let the keys go to all of them."""
-        await self.body.fill(later.hidden())
+        await self.body.fill(loading.other_panes())
         self.ready = True
         self.show()
         if not gc.isenabled():  # as `main` began: modules stay, and later collections need not look at them

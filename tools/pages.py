@@ -20,7 +20,7 @@ from idbg.reports import documents
 from idbg.reports.documents.html import sections
 from idbg_tui import keymap
 from idbg_tui.layout import ORDER
-from idbg_tui.panes import later
+from idbg_tui.panes import loading
 from idbg_tui.panes.base import Pane
 from idbg_tui.tour import steps
 from tools import command_line, hooks, signatures
@@ -45,7 +45,7 @@ def keyed(keys: Iterable[tuple[str, str]]) -> str:
 
 def panes() -> dict[str, Pane]:
     """Every pane of the program by its name, in the order of their numbers."""
-    every = [*later.seen(), *later.hidden()]
+    every = [*loading.first_panes(), *loading.other_panes()]
     for pane in every:
         pane.number = ORDER.index(pane.ID) + 1
     return {pane.ID: pane for pane in sorted(every, key=lambda pane: pane.number)}

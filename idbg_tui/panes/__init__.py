@@ -1,1 +1,1 @@
-"""Which panes are there? One file each; a pane shows the state and posts what the user did."""
+"""The panes: each shows the state and posts what the user did."""

@@ -1,4 +1,4 @@
-"""What does every pane have in common? A name, a label, and `show`."""
+"""The base class of panes: a name, a label, and `show`."""
 
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 

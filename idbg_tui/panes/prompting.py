@@ -1,4 +1,4 @@
-"""How does a pane ask for a value, and refuse one that cannot be?"""
+"""A base class of panes that prompt for a value."""
 
 from collections.abc import Callable
 
@@ -11,19 +11,19 @@ from idbg_tui.panes.base import Pane
 from idbg_tui.widgets.prompt import Prompt
 
 
-class AskingPane(Pane):
+class PromptingPane(Pane):
     """A pane that composes a `Prompt`. What takes an answer may raise IdbgError: the user may then mend the answer."""
 
     _answer: Callable[[str], None] | None = None
 
     def shown_widget(self) -> Widget:
-        """What takes the keys while nothing is asked."""
+        """What takes the keys while there is no prompt."""
         raise NotImplementedError
 
     def focus_target(self) -> Widget:
         return self.query_one(Prompt).query_one(Input) if self._answer is not None else self.shown_widget()
 
-    def ask(self, question: str, value: str, take: Callable[[str], None], refused: str = "") -> None:
+    def prompt(self, question: str, value: str, take: Callable[[str], None], refused: str = "") -> None:
         """Ask for a value, with one to begin with; `refused` says at once why that one will not do as it is."""
         self._answer = take
         self.query_one(Prompt).ask(question, value)

@@ -12,16 +12,16 @@ from idbg_tui.widgets.section_list import SectionLines
 from idbg_tui.widgets.section_rows import Look, place_of
 
 
-class FindingPane(Pane, Searching):
+class SearchablePane(Pane, Searching):
     """A pane of one list, with a line to search it under that."""
 
     DEFAULT_CSS = """
-    FindingPane { layout: vertical; }
-    FindingPane > ItemList { height: 1fr; }
+    SearchablePane { layout: vertical; }
+    SearchablePane > ItemList { height: 1fr; }
     """
 
 
-class FoldingPane(FindingPane):
+class FoldingPane(SearchablePane):
     """A pane of sections; `look` is how the user looks at them."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -1,1 +1,1 @@
-"""What can the hardware not do: where is that written, how is it read, edited and watched?"""
+"""Accelerators: the limits of hardware, written as TOML; reading, editing and watching them."""

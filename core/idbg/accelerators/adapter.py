@@ -1,4 +1,4 @@
-"""What does a third party write so that idbg compiles for its accelerator, and checks programs against it?
+"""The base class by which a third party lets idbg compile for its accelerator.
 
 A subclass of `AcceleratorAdapter`, under the entry point `idbg.backends`; examples/adapter_package is a whole one.
 Nothing here imports torch.

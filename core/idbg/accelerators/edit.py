@@ -1,7 +1,7 @@
-"""How are the rules of an accelerator's text changed, so that all else in it stays as it is, comments too?
+"""Edit the rules in an accelerator's text; everything else in it stays as it is, comments too.
 
 Rules are named by their number: 0 is the first `[[rules]]` table. The text must be valid TOML. Every edit of a key is
-read back: where it would say anything but what was asked for, AcceleratorError is raised. The form, the editor, the
+read back: where its meaning is not the requested one, AcceleratorError is raised. The form, the editor, the
 commands, the environment's variables and the repros all edit by these.
 """
 
@@ -55,7 +55,7 @@ def set_key(text: str, number: int, key: str, value: object) -> str:
     wanted["rules"][number][key] = _plain(value)
     for edit in edits:
         edited = edit(text, place, value)
-        if _says(edited, wanted):
+        if _means(edited, wanted):
             return edited
     raise AcceleratorError(
         f'the key "{key}" of this rule is written in a way that cannot be edited here',
@@ -70,7 +70,7 @@ def add_rule(text: str, kind: str, key: str, value: object) -> str:
     edited = f"{head}[[rules]]\nkind = {toml_text.spelled(kind)}\n{key} = {toml_text.spelled(value)}\n"
     wanted = _meaning(text)
     wanted["rules"] = [*wanted.get("rules", []), {"kind": kind, key: _plain(value)}]
-    if not _says(edited, wanted):
+    if not _means(edited, wanted):
         raise _on_one_line()
     return edited
 
@@ -201,7 +201,7 @@ def _plain(value: object) -> object:
     return repr(value) if isinstance(value, float) else value
 
 
-def _says(text: str, wanted: object) -> bool:
+def _means(text: str, wanted: object) -> bool:
     try:
         return _meaning(text) == wanted
     except ValueError:

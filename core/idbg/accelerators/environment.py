@@ -1,4 +1,4 @@
-"""What do the variables MOCK_ALIGNMENT and MOCK_MAX_MEMORY change of the preset `mock`?"""
+"""Apply the variables MOCK_ALIGNMENT and MOCK_MAX_MEMORY to the preset `mock`."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""What does a step of the value on one line change, or a switch of the rule around it?"""
+"""Step the value on one line of the text, or switch the rule around it off and on."""
 
 import tomllib
 

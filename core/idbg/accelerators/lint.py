@@ -1,4 +1,4 @@
-"""Which rules are valid, but cannot be meant as they stand?"""
+"""Warn of rules that are valid, but have no effect or cannot be intended."""
 
 from collections.abc import Iterator
 from difflib import get_close_matches

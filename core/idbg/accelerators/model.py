@@ -1,4 +1,4 @@
-"""What can the hardware not do, and how does it compute?
+"""An accelerator: the rules of a hardware target, and how it computes.
 
 An accelerator is a TOML file: a name, a description, and any number of `[[rules]]` tables, each of a `kind` that names
 a class in `idbg.constraints`; and, for a mock backend that computes as the hardware would, one `[numerics]` table

@@ -1,4 +1,4 @@
-"""In which number format does the hardware compute, and in which does it add up?"""
+"""The number formats in which the hardware computes and accumulates."""
 
 import math
 from difflib import get_close_matches
@@ -44,7 +44,7 @@ class Numerics(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     `compute` is the format of every value; `accumulate` that in which matmuls, convolutions and reductions add up
     (float32, for int8 int32). `scale` is for fp8 and int8, where a value is q * scale with q in the format: a number,
-    or "tensor" (what they do unless told): the largest magnitude of each tensor, over the format's largest.
+    or "tensor" (the default): the largest magnitude of each tensor, over the format's largest.
     `flush_denormals`: numbers below the format's smallest normal become zero and keep their sign.
     """
 

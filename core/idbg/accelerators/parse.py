@@ -1,4 +1,4 @@
-"""Which accelerator does a TOML text describe, and what in it is wrong? And which text describes an accelerator?
+"""Read an accelerator from its TOML text, and write one.
 
 A text is read once: the editor, the form, the session, the checks and the warnings each ask for the same text after an
 edit, and get the same accelerator.

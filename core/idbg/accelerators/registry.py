@@ -1,4 +1,4 @@
-"""Which accelerators are there, where is the text of one, and which rules does a target come with?
+"""Find accelerators by name or path, and the rules of a target.
 
 A preset is a TOML file in `presets/`, or an entry point `idbg.accelerators` of another package that holds the file's
 path, or an Accelerator. Both front ends load this: it imports no torch.

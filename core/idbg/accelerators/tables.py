@@ -1,4 +1,4 @@
-"""Which struct does one table of a rules' file stand for, and in which words is a table refused?
+"""Decode a table of a rules file into its struct, with errors that name the line.
 
 A table's `line` gives the 1-based line of one of its keys, and of its header for the key "".
 """

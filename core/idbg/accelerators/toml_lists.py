@@ -1,4 +1,4 @@
-"""How do the strings of a list in a TOML text come and go, so that its lines and comments stay?"""
+"""Add and remove strings in a TOML list; its lines and comments stay."""
 
 import tomllib
 from collections.abc import Sequence

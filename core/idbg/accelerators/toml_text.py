@@ -1,4 +1,4 @@
-"""Where in a TOML text does each key stand, so that an error can name its line and an edit can leave the rest alone?"""
+"""Find the lines and spans of keys in a TOML text, for errors and edits."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""Which values can one key of a rule hold, which comes next, and how are they typed by hand?"""
+"""The values that a key of a rule can hold: the next one, and those typed by hand."""
 
 import tomllib
 from typing import get_args, get_origin

@@ -1,4 +1,4 @@
-"""Did another program change the file that the rules are in?"""
+"""Watch the file of the rules for changes by other programs."""
 
 import os
 import threading

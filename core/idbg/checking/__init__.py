@@ -1,1 +1,1 @@
-"""Does this program fit the accelerator, and what would it cost to make it fit?"""
+"""Check captured graphs against accelerators, and count the cost of making them fit."""

@@ -1,4 +1,4 @@
-"""Which accelerators take a program's graphs as they are, which with padding or fallbacks, and at what cost?"""
+"""Check a program's graphs against accelerators: accepted, at a cost, or rejected."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -25,7 +25,7 @@ from idbg.schema.violations import Severity
 
 Treatment = Literal["accept", "pad", "fallback", "reject"]
 TREATMENTS: tuple[Treatment, ...] = ("accept", "pad", "fallback", "reject")  # best first
-MENDABLE: tuple[Severity, ...] = ("reject", "fallback", "pad")  # what keeps an accelerator from taking it as it is
+FIXABLE: tuple[Severity, ...] = ("reject", "fallback", "pad")  # what keeps an accelerator from taking it as it is
 
 
 class CheckLevel(NamedTuple):
@@ -75,7 +75,7 @@ class AcceleratorResult:
         )
 
     @property
-    def not_asked(self) -> list[Constraint]:
+    def inapplicable_rules(self) -> list[Constraint]:
         """The rules that are about graphs of other levels only."""
         stages = set(LEVELS[self.level].stages)
         return [
@@ -121,7 +121,7 @@ class Check:
     accelerators: tuple[AcceleratorResult, ...]
 
     @property
-    def taken(self) -> list[AcceleratorResult]:
+    def accepted(self) -> list[AcceleratorResult]:
         return [checked for checked in self.accelerators if checked.verdict != "reject"]
 
     @property
@@ -209,7 +209,7 @@ def unreadable(run: Run) -> str:
     return ""
 
 
-def asked_again(run: Run) -> Check:
+def check_own_rules(run: Run) -> Check:
     """What the accelerator that the run was for says of its ATen graphs. Raises AcceleratorError for rules that cannot
     be read (`unreadable`).
     """
@@ -218,4 +218,4 @@ def asked_again(run: Run) -> Check:
 
 def of_run(run: Run) -> Check | None:
     """The same; None of a run that broke none of its rules, or whose rules cannot be read here."""
-    return asked_again(run) if run.violations and not unreadable(run) else None
+    return check_own_rules(run) if run.violations and not unreadable(run) else None

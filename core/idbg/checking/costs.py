@@ -1,4 +1,4 @@
-"""What do padding and falling back to the host cost?"""
+"""The cost of padding and of falling back to the host."""
 
 import re
 from collections import Counter
@@ -161,7 +161,7 @@ def _best(findings: Sequence[Findings], now: Sequence[Partitions], *, whole: boo
 
 
 def _best_of(findings: Findings, now: Partitions, *, whole: bool) -> RuleChange | None:
-    """Asked are the changes of the most nodes, for each takes a walk through the graph."""
+    """Tried are the changes of the most nodes, for each takes a walk through the graph."""
     broken: dict[RuleChange, set[str]] = {}
     for group in findings.groups:
         if group.rule.severity == "fallback":
@@ -171,10 +171,10 @@ def _best_of(findings: Findings, now: Partitions, *, whole: bool) -> RuleChange 
         held = Counter(name for names in broken.values() for name in names)
         freed = {change: sum(held[name] == 1 for name in names) for change, names in broken.items()}
         return max((change for change in freed if freed[change]), key=lambda change: freed[change], default=None)
-    asked = sorted(broken, key=lambda change: len(broken[change]), reverse=True)[:_CHANGES]
+    most = sorted(broken, key=lambda change: len(broken[change]), reverse=True)[:_CHANGES]
     labels = {change.label: change for change in broken}
     held_by = {change.label: names for change, names in broken.items()}
-    merge = best_merge(findings.graph, held_by, now, [change.label for change in asked])
+    merge = best_merge(findings.graph, held_by, now, [change.label for change in most])
     return labels[merge.label] if merge else None
 
 

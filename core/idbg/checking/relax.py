@@ -1,4 +1,4 @@
-"""What would it take for these graphs to be accepted?"""
+"""Find the smallest change of each broken rule that accepts the graphs."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -51,9 +51,9 @@ def relaxed_text(text: str, relaxations: Iterable[Relaxation]) -> str:
 
 
 def _relaxation(rule: Constraint, findings: Sequence[Findings], count: int) -> Relaxation:
-    asked = [each for each in findings if not rule.stages or each.graph.id.stage in rule.stages]
-    signatures = [signature for each in asked for signature, _, _ in each.signatures() if rule.concerns(signature)]
-    graphs = [each.facts for each in asked]
+    concerned = [each for each in findings if not rule.stages or each.graph.id.stage in rule.stages]
+    signatures = [signature for each in concerned for signature, _, _ in each.signatures() if rule.concerns(signature)]
+    graphs = [each.facts for each in concerned]
     relaxed = rule.relaxed(signatures, graphs)
     if relaxed is None or any(True for signature in signatures for _ in relaxed.check(signature)):
         return Relaxation(rule, None, "no value of its keys does: switch it off", count)

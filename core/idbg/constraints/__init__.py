@@ -1,4 +1,4 @@
-"""Which nodes break the accelerator's rules, and why?
+"""The kinds of rules, each a module with one subclass of `Constraint`, and the checker.
 
 To add a rule, add one module here with one subclass of `Constraint`: it is found by itself, and its struct tag is the
 `kind` that a `[[rules]]` table names. Packages of others add theirs by the entry point `idbg.constraints` (name = kind,

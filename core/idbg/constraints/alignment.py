@@ -1,4 +1,4 @@
-"""Which tensor dimensions are not a multiple of what the hardware wants?"""
+"""Find tensor dimensions that are not a multiple of what the hardware needs."""
 
 import re
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""What is a rule, where does it apply, and what does it say about a node that breaks it?"""
+"""Base classes of rules: where a rule applies, and what it finds."""
 
 from collections.abc import Iterator, Sequence
 from typing import Literal, Self
@@ -49,7 +49,7 @@ class Constraint(
 
     A subclass gives its `kind` as the struct's tag and implements `check`. `name` is what violations call the rule (its
     kind, if not given); `source` is the URL of the document that the rule was taken from, and `version` the release
-    that it describes. `fix` is a hint in the author's words, said after ours. The rest is where the rule applies: to
+    that it describes. `fix` is a hint in the author's words, shown after ours. The rest is where the rule applies: to
     calls of `ops` (globs), to nodes of `roles`, in graphs of `stages`; everywhere, where they are empty.
     """
 

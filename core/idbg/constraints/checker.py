@@ -1,6 +1,6 @@
-"""How is a graph of 100,000 nodes checked again within one keypress?
+"""Check a graph against rules; a graph of 100,000 nodes is checked again within one key press.
 
-A check asks each rule once about each distinct signature, and no result is expanded to nodes before somebody reads it.
+A check evaluates each rule once for each distinct signature; results are expanded to nodes when they are read.
 """
 
 from collections import Counter
@@ -32,8 +32,8 @@ class Checker:
         self._last: list[Result] = []
 
     def check(self, rules: Iterable[Constraint]) -> "Findings":
-        """What the enabled rules find. A rule that is the same as in the last check is not asked again."""
-        results = [(rule, self._ask(rule)) for rule in rules if rule.enabled]
+        """What the enabled rules find. A rule that is the same as in the last check is not evaluated again."""
+        results = [(rule, self._found_by(rule)) for rule in rules if rule.enabled]
         self._last = results
         return Findings(self, results)
 
@@ -45,9 +45,9 @@ class Checker:
         """Where findings about one node can stand."""
         return self.index.of_node[index], ~index
 
-    def _ask(self, rule: Constraint) -> Found:
-        for asked, findings in self._last:
-            if asked == rule:
+    def _found_by(self, rule: Constraint) -> Found:
+        for known, findings in self._last:
+            if known == rule:
                 return findings
         if rule.stages and self.graph.id.stage not in rule.stages:
             return ()

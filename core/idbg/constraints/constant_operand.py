@@ -1,4 +1,4 @@
-"""Which calls take as an argument what the hardware must know beforehand?"""
+"""Find calls with a computed argument where the hardware needs a constant."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Which dimensions of a tensor does a rule mean?"""
+"""The dimensions of a tensor that a rule means."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Which tensors have a dtype that the hardware cannot hold?"""
+"""Find tensors with a dtype that the hardware does not support."""
 
 import difflib
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Does a call match a glob that names operations?"""
+"""Match calls with globs of operation names."""
 
 import re
 from collections.abc import Callable, Iterable

@@ -1,4 +1,4 @@
-"""What does a rule about a whole graph look at?"""
+"""The facts of a graph that rules about a whole graph read."""
 
 from functools import cached_property
 

@@ -1,4 +1,4 @@
-"""Which tensors lie in memory in an order that the hardware does not take?"""
+"""Find tensors with a memory layout that the hardware does not support."""
 
 from collections.abc import Iterator, Sequence
 from itertools import combinations

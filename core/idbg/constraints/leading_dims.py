@@ -1,4 +1,4 @@
-"""Which tensors use outer dimensions that the hardware has none of?"""
+"""Find tensors with outer dimensions that the hardware does not have."""
 
 from collections.abc import Iterator, Sequence
 from typing import Self

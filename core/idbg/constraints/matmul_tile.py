@@ -1,4 +1,4 @@
-"""Which matrix products are larger than one pass of the hardware's matrix unit?"""
+"""Find matrix products that are larger than one pass of the hardware's matrix unit."""
 
 from collections.abc import Iterator, Sequence
 from math import ceil, prod

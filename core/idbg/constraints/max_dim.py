@@ -1,4 +1,4 @@
-"""Which dimensions are too large for the hardware, or too small?"""
+"""Find dimensions that are too large for the hardware, or too small."""
 
 from collections.abc import Iterator, Sequence
 from typing import Self

@@ -1,4 +1,4 @@
-"""Which single tensors are larger than the hardware's memory for one?"""
+"""Find single tensors that are larger than the hardware's memory for one."""
 
 import math
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,7 @@
-"""What do rules see of a node, and which nodes are the same to them?
+"""The signature of a node: what rules see of it, shared by all nodes that are alike.
 
 Most nodes of a big graph are alike: the same op on the same tensors. The index keeps each distinct signature once,
-so that a rule is asked once about thousands of nodes.
+so that a rule is evaluated once for thousands of nodes.
 """
 
 from functools import cached_property

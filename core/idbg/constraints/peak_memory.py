@@ -1,4 +1,4 @@
-"""Does all that is alive at once fit into the hardware's memory?"""
+"""Check that everything alive at once fits into the hardware's memory."""
 
 from collections.abc import Iterator, Sequence
 from typing import Self

@@ -1,4 +1,4 @@
-"""Which tensors have more dimensions than the hardware takes, or fewer?"""
+"""Find tensors with more dimensions than the hardware supports, or fewer."""
 
 from collections.abc import Iterator, Sequence
 from typing import Self

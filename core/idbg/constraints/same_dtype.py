@@ -1,4 +1,4 @@
-"""Which calls mix operands of several dtypes?"""
+"""Find calls that mix operands of several dtypes."""
 
 from collections.abc import Iterator
 

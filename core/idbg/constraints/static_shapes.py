@@ -1,4 +1,4 @@
-"""Which tensors have a size that is known only when the program runs?"""
+"""Find tensors with a size that is known only when the program runs."""
 
 from collections.abc import Iterator
 

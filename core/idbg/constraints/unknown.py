@@ -1,4 +1,4 @@
-"""Which nodes could no rule be held against, because torch kept no value for them?"""
+"""Find nodes that no rule can check, because torch kept no value for them."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Which operations can the hardware not run?"""
+"""Find operations that the hardware cannot run."""
 
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
@@ -26,7 +26,7 @@ class UnsupportedOps(Constraint, frozen=True, tag="unsupported_ops"):
     A glob is matched against what the op is called ("convolution", "relu_"; every overload) and against its full
     target ("aten.sum.dim_IntList", "torch.nn.functional.*"). An op is the same op at every stage: "convolution" denies
     a Dynamo graph's torch.conv2d, "conv2d" an ATen graph's two-dimensional convolution. "relu" denies relu_ too;
-    "relu_" only that. Calls that make no tensor (sizes) and the unpacking of tuples are never asked of `allow`.
+    "relu_" only that. Calls that make no tensor (sizes) and the unpacking of tuples never need to be in `allow`.
     """
 
     deny: tuple[str, ...] = ()

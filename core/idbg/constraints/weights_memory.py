@@ -1,4 +1,4 @@
-"""Do all weights together fit into the hardware's memory?"""
+"""Check that all weights together fit into the hardware's memory."""
 
 from collections.abc import Iterator, Sequence
 from typing import Self

@@ -1,4 +1,4 @@
-"""Which windows of convolutions and pools are too large for the hardware?"""
+"""Find windows of convolutions and pools that are too large for the hardware."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ from idbg.schema.graphs import hint_of
 class Window(Constraint, frozen=True, tag="window"):
     """Windows of convolutions and pools may be `max_height` high and have `max_area` elements, dilation counted in.
 
-    With `dilated`, only windows with a dilation above 1 are asked.
+    With `dilated`, only windows with a dilation above 1 are checked.
     """
 
     max_height: int | None = None

@@ -5,7 +5,7 @@ Every key is always there, as in the JSON of a run.
 
 import msgspec
 
-from idbg.checking.check import MENDABLE, AcceleratorResult, Check, Treatment
+from idbg.checking.check import FIXABLE, AcceleratorResult, Check, Treatment
 from idbg.reports.cost_json import CostReport, cost_report
 from idbg.reports.json import ViolationReport, violation_report
 from idbg.schema import strict_json
@@ -111,8 +111,8 @@ def _accelerator(checked: AcceleratorResult, check: Check) -> AcceleratorReport:
         unsized=check.unsized,
         relaxations=[
             RelaxationReport(each.rule.name, each.rule.severity, each.words, each.relaxed is None, each.count)
-            for each in checked.relaxations(*MENDABLE)
+            for each in checked.relaxations(*FIXABLE)
         ],
-        not_asked=[rule.name for rule in checked.not_asked],
+        not_asked=[rule.name for rule in checked.inapplicable_rules],
         violations=[violation_report(each) for findings in checked.findings for each in findings.violations()],
     )

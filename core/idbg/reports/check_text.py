@@ -6,7 +6,7 @@ One table first, then, of each accelerator that does not take the program as it 
 import textwrap
 from collections.abc import Iterator
 
-from idbg.checking.check import MENDABLE, AcceleratorResult, Check, Treatment
+from idbg.checking.check import FIXABLE, AcceleratorResult, Check, Treatment
 from idbg.checking.costs import growth
 from idbg.format.amounts import counted, elapsed, size
 from idbg.format.file_names import near_place
@@ -84,7 +84,7 @@ def _headline(check: Check) -> str:
     if len(check.accelerators) == 1:
         (only,) = check.accelerators
         return f"{ANSWER_SIGNS[only.verdict]} {only.name} {_SAYS[only.verdict]}"
-    taken, all_of_them = len(check.taken), len(check.accelerators)
+    taken, all_of_them = len(check.accepted), len(check.accelerators)
     sign = "✔" if taken else "✘"
     return f"{sign} {taken or 'none'} of {all_of_them} accelerators {'takes' if taken < 2 else 'take'} it"
 
@@ -93,7 +93,7 @@ def _table(check: Check) -> Iterator[str]:
     shown = [
         severity
         for severity in SEVERITIES
-        if severity in MENDABLE or any(checked.by_severity[severity] for checked in check.accelerators)
+        if severity in FIXABLE or any(checked.by_severity[severity] for checked in check.accelerators)
     ]
     head = ["verdict", *shown, "waste", "parts"]
     rows = [[checked.verdict, *_numbers(checked, shown)] for checked in check.accelerators]
@@ -108,7 +108,7 @@ def _table(check: Check) -> Iterator[str]:
 
 def _unchecked(check: Check) -> Iterator[str]:
     for checked in check.accelerators:
-        for rule in checked.not_asked:
+        for rule in checked.inapplicable_rules:
             yield f"  not checked: {checked.name}: {rule.name}, a rule about {', '.join(rule.stages)} graphs only"
 
 
@@ -128,7 +128,7 @@ def _cells(texts: list[str], widths: list[int]) -> str:
 
 def _detail(checked: AcceleratorResult, *, alone: bool) -> Iterator[str]:
     """The lines of one accelerator: which rules are broken at which lines, at what cost, and what it would take."""
-    broken = _broken(checked, SEVERITIES if alone else MENDABLE)
+    broken = _broken(checked, SEVERITIES if alone else FIXABLE)
     if not alone:  # else it is in the headline
         yield f"{ANSWER_SIGNS[checked.verdict]} {checked.name} {_SAYS[checked.verdict]}"
     shown = broken if alone else broken[:RULES_OF_MANY]

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from idbg.checking.check import AcceleratorResult, asked_again, of_run, unreadable
+from idbg.checking.check import AcceleratorResult, check_own_rules, of_run, unreadable
 from idbg.format.amounts import counted
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
 from idbg.format.verdicts import violation_words
@@ -153,7 +153,7 @@ def _costs(run: Run, checked: AcceleratorResult | None) -> Iterator[Row]:
 
 def violations_after(run: Run) -> list[Violation]:
     """What the accelerator finds in the ATen graphs of a run whose backend checked no rules while it compiled."""
-    findings = [findings for result in asked_again(run).accelerators for findings in result.findings]
+    findings = [findings for result in check_own_rules(run).accelerators for findings in result.findings]
     return [violation for each in findings for violation in each.violations()]
 
 

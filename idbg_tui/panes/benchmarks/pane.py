@@ -6,7 +6,7 @@ from idbg.schema.kernel_times import KernelTime
 from idbg.views import kernel_times
 from idbg_tui.messages import BenchRequest, Flash, KernelChosen, SourceRequest
 from idbg_tui.panes.benchmarks import rows as bench_list
-from idbg_tui.panes.searchable import FindingPane
+from idbg_tui.panes.searchable import SearchablePane
 from idbg_tui.state import measurements, queries
 from idbg_tui.state.state import State
 from idbg_tui.widgets.lines import Lines
@@ -14,7 +14,7 @@ from idbg_tui.widgets.section_list import SectionLines
 from idbg_tui.widgets.section_rows import Look, text_rows
 
 
-class BenchmarksPane(FindingPane):
+class BenchmarksPane(SearchablePane):
     """The last measurement of each backend, and what is measured now."""
 
     ID = "benchmarks"

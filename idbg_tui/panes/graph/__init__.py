@@ -1,1 +1,1 @@
-"""What does the graph at this stage hold? The pane of the nodes, and its views."""
+"""The pane of a graph's nodes, and its views."""

@@ -1,4 +1,4 @@
-"""What are the graph's columns called, where they stand now?"""
+"""The names of the graph's columns, above its rows."""
 
 from textual.content import Content
 from textual.widget import Widget

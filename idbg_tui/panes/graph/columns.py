@@ -1,4 +1,4 @@
-"""How does one node, or one heading, of a graph read as a line?"""
+"""Draw a node, or a heading, of a graph as one line of columns."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -93,7 +93,7 @@ def measure(nodes: Sequence[Node], depths: Sequence[int]) -> GraphColumns:
     sample = nodes[::step]
     names = [len(n.name) + 2 * min(d, _MODULE_DEPTH) for n, d in zip(sample, depths[::step], strict=True)]
     calls = [node for node in sample if node.op.startswith("call")]
-    told = sum(short_name(node.target).strip("_") in node.name for node in calls)
+    named = sum(short_name(node.target).strip("_") in node.name for node in calls)
     line = max((max(len(str(node.line)) + 1, len(_HEADS["line"])) for node in sample if node.line), default=0)
     return GraphColumns(
         name=min(40, longest := max(names, default=8)),
@@ -105,7 +105,7 @@ def measure(nodes: Sequence[Node], depths: Sequence[int]) -> GraphColumns:
         line=line,
         source=max((len(node.code) for node in sample), default=0),
         longest=min(longest, _WIDEST),
-        nameless=2 * told < len(calls),
+        nameless=2 * named < len(calls),
     )
 
 
@@ -142,13 +142,13 @@ def kernel_mark(kernels: Sequence[Kernel]) -> str:
     return mark + ("+" if any(kernel.name != kernels[0].name for kernel in kernels) else "")
 
 
-def is_kernel(kernel: Kernel, asked: str) -> bool:
+def is_kernel(kernel: Kernel, query: str) -> bool:
     """Whether a kernel is called so: by its number ("5", "k5"; generated ones only), or by a part of its name."""
     number = _NUMBER.search(kernel.name)
-    wanted = asked.removeprefix("k")
+    wanted = query.removeprefix("k")
     if wanted.isdigit():
         return number is not None and bool(kernel.source) and int(number[1]) == int(wanted)
-    return bool(asked) and asked in kernel.name.lower()
+    return bool(query) and query in kernel.name.lower()
 
 
 def error_mark(errors: Sequence[KernelError]) -> str:

@@ -1,4 +1,4 @@
-"""Which nodes does the filter leave, and where does one stand once it is typed or given up?"""
+"""Filter the nodes of a graph, and keep the place of the cursor."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ class Viewpoint:
 class GraphFilter:
     """Narrows the rows of a graph to the nodes that match. `query` is "" while all rows are shown.
 
-    `settle` and `give_back` are told the selected node, and return the one that is to be selected instead, if any.
+    `settle` and `cancel` take the selected node, and return the one that is to be selected instead, if any.
     """
 
     def __init__(self, lines: GraphLines) -> None:
@@ -76,7 +76,7 @@ class GraphFilter:
         index = self._lines.node_at(0)
         return None if index is None else self._chosen(graph.node_id(graph.nodes[index].name), selected)
 
-    def give_back(self, selected: NodeId | None) -> NodeId | None:
+    def cancel(self, selected: NodeId | None) -> NodeId | None:
         """Show all rows again, as they were when the filter was begun."""
         begun, graph = self._begun_at, self._lines.graph
         if graph is None or begun.node is None or begun.node.graph != graph.id:

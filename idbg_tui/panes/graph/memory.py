@@ -1,4 +1,4 @@
-"""What is in memory when the shown graph needs the most of it, largest first?"""
+"""List what is in memory at the shown graph's peak, largest first."""
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -41,7 +41,7 @@ def entries(state: State, width: int) -> list[Entry]:
     shown = _shapes(graph, profile.alive)
     shapes = max(map(len, shown))
     lines = [*_over_time(profile, width), *sentences(_summary(graph, profile), width)]
-    for other, peak in _elsewhere(state, graph, profile):
+    for other, peak in _larger_peak(state, graph, profile):
         where = f"{stages.name_of(other.id)} needs more: {size(peak.peak_bytes)} at {peak.peak_at}; enter goes there"
         lines += (Entry(entry.draw, other.node_id(peak.peak_at)) for entry in sentences(where, width, "accent"))
     lines += sentences("", width)
@@ -51,8 +51,8 @@ def entries(state: State, width: int) -> list[Entry]:
 
 
 def _shapes(graph: Graph, alive: Sequence[Alive]) -> list[str]:
-    """How the shape of each tensor in `alive` reads. The tensors of a tuple share one node name: they are told apart by
-    their bytes, and of equal ones each is told once.
+    """How the shape of each tensor in `alive` reads. The tensors of a tuple share one node name: they differ by
+    their bytes, and of equal ones each is listed once.
     """
     left = {one.node: list(graph.by_name[one.node].tensors) for one in alive}
     shapes = []
@@ -65,7 +65,7 @@ def _shapes(graph: Graph, alive: Sequence[Alive]) -> list[str]:
     return shapes
 
 
-def _elsewhere(state: State, graph: Graph, profile: MemoryProfile) -> Iterator[tuple[Graph, MemoryProfile]]:
+def _larger_peak(state: State, graph: Graph, profile: MemoryProfile) -> Iterator[tuple[Graph, MemoryProfile]]:
     """The graph of the shown level that needs the most memory, with its profile, if it is another than `graph`."""
     peak = queries.peak(state)
     if peak is not None and peak[0] is not graph and peak[1].peak_bytes > profile.peak_bytes:
@@ -73,7 +73,7 @@ def _elsewhere(state: State, graph: Graph, profile: MemoryProfile) -> Iterator[t
 
 
 def _over_time(profile: MemoryProfile, width: int) -> Iterator[Entry]:
-    """A line of bars over the graph's nodes in order: how high each is tells the most bytes that are in memory there,
+    """A line of bars over the graph's nodes in order: its height is the most bytes that are in memory there,
     from the least of the whole graph to the most.
     """
     live, least, top = profile.live_bytes, min(profile.live_bytes), profile.peak_bytes
@@ -98,7 +98,7 @@ def _summary(graph: Graph, profile: MemoryProfile) -> str:
     )
 
 
-def _alive(graph: Graph, profile: MemoryProfile, one: Alive, said: str, widths: tuple[int, int]) -> Entry:
+def _alive(graph: Graph, profile: MemoryProfile, one: Alive, shape_words: str, widths: tuple[int, int]) -> Entry:
     node = graph.by_name[one.node]
     share = 100 * one.nbytes / profile.peak_bytes
     bar = MARKS["rule"][0] * max(1, round(_BAR * one.nbytes / profile.alive[0].nbytes))
@@ -111,7 +111,7 @@ def _alive(graph: Graph, profile: MemoryProfile, one: Alive, said: str, widths: 
             (f"{bar:<{_BAR}}  " if wide else "", "accent"),
             (fit(one.node, name) + "  ", "strong"),
             (fit(op_of(node), 16) + "  " if wide else "", "dim"),
-            (fit(cut_shape(said, shape), shape) + "  ", ""),
+            (fit(cut_shape(shape_words, shape), shape) + "  ", ""),
         ]
         return [*start, (clip(_from(node), width - sum(len(text) for text, _ in start)), "dim")]
 

@@ -1,4 +1,4 @@
-"""Which nodes match what the user typed?"""
+"""Search the nodes of a graph by words."""
 
 import re
 import time
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from idbg.schema.graphs import Graph, Node
 
 Terms = Callable[[str], Callable[[int], bool] | None]
-"""What a word asks of a node beyond its text, as a test of the node's index; None for a word that is text."""
+"""What a word requires of a node beyond its text, as a test of the node's index; None for a word that is text."""
 
 
 class NodeSearch:
@@ -34,9 +34,9 @@ class NodeSearch:
     def find(self, query: str, terms: Terms | None = None) -> list[int]:
         """Indices of the nodes that match, in graph order. `terms` knows words like `k:5`."""
         self.prepare()
-        asked = [(word, terms(word) if terms else None) for word in query.lower().split()]
-        tests = [test for _, test in asked if test is not None]
-        first, *others = [word for word, test in asked if test is None] or [""]
+        words = [(word, terms(word) if terms else None) for word in query.lower().split()]
+        tests = [test for _, test in words if test is not None]
+        first, *others = [word for word, test in words if test is None] or [""]
         matches = [index for index, text in enumerate(self._texts) if first in text]
         if tests:
             matches = [index for index in matches if all(test(index) for test in tests)]

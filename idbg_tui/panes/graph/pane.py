@@ -69,7 +69,7 @@ class GraphPane(Pane):
         self._state = state
         graph = state.graph
         if graph is None:
-            self._say(why_empty(state))
+            self._show_empty(why_empty(state))
         if graph is not self.lines.graph:
             self._show_graph(state)
         elif before[1:2] != (versions.graphs,):
@@ -99,7 +99,7 @@ class GraphPane(Pane):
         if state.selected is not None:
             self._go_to(state.selected.name)
 
-    def _say(self, why_empty: str) -> None:
+    def _show_empty(self, why_empty: str) -> None:
         if why_empty != self.lines.empty:
             self.lines.empty = why_empty
             self.lines.rows_changed()
@@ -246,7 +246,7 @@ class GraphPane(Pane):
 
     def _return(self) -> None:
         """Be where the filter was begun."""
-        self._choose_found(self._filter.give_back(self._state.selected))
+        self._choose_found(self._filter.cancel(self._state.selected))
 
     def on_search_line_sought(self, event: SearchLine.Sought) -> None:
         event.stop()

@@ -1,4 +1,4 @@
-"""Into which partitions do fallbacks to the host cut the shown graph, and what crosses between them?"""
+"""List the partitions that fallbacks to the host cut the shown graph into, and what crosses between them."""
 
 from collections.abc import Callable, Iterator
 
@@ -90,7 +90,7 @@ def _part(side: int, names: tuple[str, ...], *, selected: bool) -> Callable[[int
             (f"{counted(len(names), 'node'):>14}  ", ""),
         ]
         ends = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
-        return [*start, (cut(ends, width - _taken(start)), "")]
+        return [*start, (cut(ends, width - _width_of(start)), "")]
 
     return draw
 
@@ -105,12 +105,12 @@ def _boundary(boundary: Boundary, *, into: bool) -> Callable[[int], StyledRow]:
             (f"     {fit(f'from {name}' if into else f'to {name}', _SIDE + 4)}", "dim"),
             (f"{counted(len(boundary.nodes), 'value'):>11}  {crosses:>10}  ", ""),
         ]
-        return [*start, (clip(", ".join(boundary.nodes), width - _taken(start)), "dim")]
+        return [*start, (clip(", ".join(boundary.nodes), width - _width_of(start)), "dim")]
 
     return draw
 
 
-def _taken(pieces: StyledRow) -> int:
+def _width_of(pieces: StyledRow) -> int:
     return sum(len(text) for text, _ in pieces)
 
 

@@ -1,4 +1,4 @@
-"""What stands in each row of the graph browser?"""
+"""The rows of the graph browser."""
 
 import textwrap
 from collections.abc import Callable, Sequence
@@ -212,10 +212,10 @@ class GraphLines(Lines):
 
     @property
     def row_count(self) -> int:
-        return len(self._rows) or len(self._said)
+        return len(self._rows) or len(self._empty_lines)
 
     @property
-    def _said(self) -> list[str]:
+    def _empty_lines(self) -> list[str]:
         """What stands where there is no row, wrapped."""
         width = max(10, self.line_width - 2)
         return [line for text in self.empty.splitlines() for line in textwrap.wrap(text, width) or [""]] or [""]
@@ -229,7 +229,7 @@ class GraphLines(Lines):
     def row(self, index: int, width: int) -> StyledRow:
         columns = self.columns(width)
         if not self._rows:
-            return [(f" {self._said[index]}", "dim")]
+            return [(f" {self._empty_lines[index]}", "dim")]
         row = self._rows[index]
         if row < 0:
             heading = self.outline.headings[~row]

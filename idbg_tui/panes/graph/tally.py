@@ -1,4 +1,4 @@
-"""How many violations stand under a heading?"""
+"""Count the violations under a heading."""
 
 from bisect import bisect_left
 

@@ -1,4 +1,4 @@
-"""What stands in the border of the graph browser, and in the middle of it where there is no graph?"""
+"""The title of the graph browser, and what it says where there is no graph."""
 
 from collections.abc import Iterator
 

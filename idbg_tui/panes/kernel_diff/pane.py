@@ -299,8 +299,8 @@ class KernelDiffPane(FoldingPane):
         if not isinstance(item, KernelError) or report is None:
             self.action_repro()
         elif item.bisected:
-            said = "this node was bisected: there is no launch of it that could be called alone; X finds the smallest"
-            self.post_message(Flash(f"{said} script"))
+            why = "this node was bisected: there is no launch of it that could be called alone; X finds the smallest"
+            self.post_message(Flash(f"{why} script"))
         else:
             self.post_message(OwnerRequest(next(at for at, one in enumerate(report.kernels) if one is item)))
 

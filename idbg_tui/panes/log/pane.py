@@ -12,7 +12,7 @@ from idbg_tui.messages import ActionRequest, CopyRequest, EditorRequest, LineCho
 from idbg_tui.panes.log.event_lines import LogText
 from idbg_tui.panes.log.rows import LogLines
 from idbg_tui.panes.log.wrapping import LogRows
-from idbg_tui.panes.searchable import FindingPane
+from idbg_tui.panes.searchable import SearchablePane
 from idbg_tui.state.state import State
 from idbg_tui.widgets.item_list import ItemList
 from idbg_tui.widgets.lines import StyledRow
@@ -21,7 +21,7 @@ _STEP = 16  # columns that one key scrolls sideways
 _EMPTY = LogText("nothing has happened yet: r compiles the program", "dim")
 
 
-class LogPane(FindingPane):
+class LogPane(SearchablePane):
     """The session's events in words, with the output of the programs.
 
     It follows the end until the cursor leaves it, or a run fails: then it stays where the failure begins, since what

@@ -1,1 +1,1 @@
-"""What is known of the selected node? Its pane."""
+"""The pane of the selected node."""

@@ -1,4 +1,4 @@
-"""What is known about the selected node, whole, one fact a line?"""
+"""The facts of the selected node, one a line."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ class Fact:
 
 
 def facts(state: State) -> list[Fact]:
-    """All that is known of the selected node, what is asked for most first; nothing where no node is selected."""
+    """All that is known of the selected node, what is needed most first; nothing where no node is selected."""
     graph, node = state.graph, state.node
     if graph is None or node is None:
         return []
@@ -60,8 +60,8 @@ def facts(state: State) -> list[Fact]:
         *_neighbours(graph, "users", graph.users.get(node.name, ())),
         *([Fact("args", node.args)] if node.args else []),
         *_kernels(state),
-        *_again(state),
-        *_elsewhere(state, graph, node),
+        *_computed_repeatedly(state),
+        *_in_other_graphs(state, graph, node),
         *_symbols(node),
     ]
 
@@ -233,7 +233,7 @@ def _kernels(state: State) -> Iterator[Fact]:
         label = ""
 
 
-def _again(state: State) -> Iterator[Fact]:
+def _computed_repeatedly(state: State) -> Iterator[Fact]:
     """Where it is computed more than once: several kernels do what one could."""
     run, provenance, selected = state.shown, state.provenance, state.selected
     if run is None or provenance is None or selected is None or not run.decided.fusion:
@@ -252,7 +252,7 @@ def _again(state: State) -> Iterator[Fact]:
             yield Fact("computed", f"{SEVERITY_SIGNS['fallback']} {number}: see 0 Why, fusion", "fallback")
 
 
-def _elsewhere(state: State, graph: Graph, node: Node) -> Iterator[Fact]:
+def _in_other_graphs(state: State, graph: Graph, node: Node) -> Iterator[Fact]:
     """The same computation in the frame's other graphs."""
     provenance, label = state.provenance, "also"
     for other in queries.stages_of_frame(state) if provenance else ():

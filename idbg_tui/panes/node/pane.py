@@ -9,7 +9,7 @@ from textual.content import Content
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
 from idbg_tui.messages import CopyRequest, EditorRequest, KernelChosen, NodeChosen
 from idbg_tui.panes.node.facts import Fact, facts
-from idbg_tui.panes.searchable import FindingPane
+from idbg_tui.panes.searchable import SearchablePane
 from idbg_tui.state import queries
 from idbg_tui.state.sentences import why_no_graph
 from idbg_tui.state.state import State
@@ -20,7 +20,7 @@ _LABEL = 11  # cells: "⚠ fallback" and a blank
 _NOT_YET = Fact("", "no node is selected", "dim")
 
 
-class NodePane(FindingPane):
+class NodePane(SearchablePane):
     """Everything about the selected node, unabridged; enter on an input, a user or another stage goes there."""
 
     ID = "node"

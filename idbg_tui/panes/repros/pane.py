@@ -13,7 +13,7 @@ from idbg.schema.session_repros import SessionRepro
 from idbg.views import repros
 from idbg_tui.messages import ActionRequest, CopyRequest, EditorRequest, Flash, ReproRequest, ScriptRequest
 from idbg_tui.panes.repros import scripts
-from idbg_tui.panes.searchable import FindingPane
+from idbg_tui.panes.searchable import SearchablePane
 from idbg_tui.state.state import State
 from idbg_tui.widgets import sections
 from idbg_tui.widgets.lines import Lines
@@ -63,7 +63,7 @@ class ReproLines(SectionLines):
             self.post_message(Flash(f"{script.path}: {script.problem}", "warning"))
 
 
-class ReprosPane(FindingPane):
+class ReprosPane(SearchablePane):
     """The repros of the session, newest first; enter reads the script."""
 
     ID = "repros"

@@ -1,1 +1,1 @@
-"""Which rules are in force, and how are they edited? The pane of the accelerator."""
+"""The pane of the accelerator's rules, and its views."""

@@ -1,4 +1,4 @@
-"""What is the text of the rules, where is it from, what of it is in force, and why is it refused?
+"""The text of the rules: its file or preset, what is in force, and why it is refused.
 
 No widget and no Textual: the views edit this document, and show it.
 """
@@ -24,11 +24,11 @@ class Refusal(NamedTuple):
     line: int
 
 
-class Taken(NamedTuple):
-    """What came of a text that others made: what the user is told; `contested` where the edits here stay instead, and
-    are to be put in force again. `opened`: it is the first one."""
+class TakeResult(NamedTuple):
+    """The result of a text that others made: a `message` for the user; `contested` where the edits here stay instead,
+    and are to be put in force again. `opened`: it is the first one."""
 
-    told: str = ""
+    message: str = ""
     contested: bool = False
     opened: bool = False
 
@@ -44,15 +44,15 @@ class RulesDocument:
         self.history = UndoHistory()
         self.home = RulesHome()
         self.gone = False  # the user's file was deleted
-        self.in_force = ""  # what the session told last
+        self.in_force = ""  # the last text of the session
         self.refused: Refusal | None = None  # why it is not this text
         self.warnings: tuple[RuleWarning, ...] = ()  # what is odd in it though it is valid
         self.theirs: tuple[str, str] | None = None  # (text, path) of the file, not taken because of unsaved edits
         self._bases: dict[Path, RulesHome] = {}  # what each file was made of that was saved in this session
         self._homes: dict[str, RulesHome] = {}  # of texts that a pick of another accelerator left: undo goes home too
         self._sent: list[str] = []  # texts that were posted and have not come back yet
-        self._confirmed: Path | None = None  # a file that the user was told would be written over
-        self._empty_told = False  # the user was told that a save would empty the file
+        self._confirmed: Path | None = None  # a file that the user knows to be written over
+        self._empty_warned = False  # the user knows that a save would empty the file
 
     # ---------------------------------------------------------------- what is known
 
@@ -77,24 +77,24 @@ class RulesDocument:
 
     def problems(self) -> list[str]:
         """What is wrong with the text and its file, a sentence each, in the order of their weight."""
-        said = []
+        found = []
         if self.refused is not None:
             line = self.refused.line
             # a syntax error quotes its line with the number, which stands in front already
             message = self.refused.message.replace(f"line {line}: ", "") if line else self.refused.message
-            said.append(f"{f'line {line}: ' if line else ''}{message} (the last good rules stay in force)")
+            found.append(f"{f'line {line}: ' if line else ''}{message} (the last good rules stay in force)")
         if self.theirs is not None:
-            said.append(f"{self.home.name} changed on disk, and has edits here: L loads the file's text")
+            found.append(f"{self.home.name} changed on disk, and has edits here: L loads the file's text")
         if self.gone:
-            said.append(f"{self.home.name} was deleted on disk: these rules stay in force, ^s writes it again")
+            found.append(f"{self.home.name} was deleted on disk: these rules stay in force, ^s writes it again")
         if self.warnings:
             first, more = self.warnings[0], len(self.warnings) - 1
-            said.append(f"line {first.line}: {first.message}" + (f" (and {more} more)" if more else ""))
-        return said
+            found.append(f"line {first.line}: {first.message}" + (f" (and {more} more)" if more else ""))
+        return found
 
     # ---------------------------------------------------------------- what comes in
 
-    def take(self, rules: Rules, target: Target, selection: Span = TOP) -> Taken:
+    def take(self, rules: Rules, target: Target, selection: Span = TOP) -> TakeResult:
         """Take the session's text, unless that would overwrite unsaved edits of the same file, and why it refuses it.
 
         The first text is where undo ends.
@@ -107,14 +107,14 @@ class RulesDocument:
             self.warnings = ()
         return taken
 
-    def _take(self, text: str, origin: str, target: Target, selection: Span) -> Taken:
+    def _take(self, text: str, origin: str, target: Target, selection: Span) -> TakeResult:
         self.in_force = text
         if origin == "editor" and text in self._sent:
             del self._sent[: self._sent.index(text) + 1]
-            return Taken()
-        fresh, taken = self.history.is_fresh, Taken()
+            return TakeResult()
+        fresh, taken = self.history.is_fresh, TakeResult()
         if origin not in ("", "editor"):
-            taken = self._from_elsewhere(text, origin)
+            taken = self._from_other_source(text, origin)
             if taken.contested:
                 return taken
         elif fresh and text:
@@ -126,17 +126,17 @@ class RulesDocument:
             self.history.become(text, selection)
         return taken._replace(opened=fresh)
 
-    def _from_elsewhere(self, text: str, origin: str) -> Taken:
+    def _from_other_source(self, text: str, origin: str) -> TakeResult:
         """Let the text be from there, unless it changed on disk while it has edits here."""
         before = self.home
         left = self.edited and bool(before.origin) and text != self.text
         if left and before.is_file(origin) and text != before.saved:
             self.theirs = text, origin
-            return Taken(contested=True)
+            return TakeResult(contested=True)
         self._come_home(home_of(origin, text))
         if before.origin and text != self.text:
             self._homes |= {self.text: before, text: self.home}
-        return Taken(f"edits of {before.label} are one ^z away" if left else "")
+        return TakeResult(f"edits of {before.label} are one ^z away" if left else "")
 
     def take_theirs(self, selection: Span = TOP) -> bool:
         """Put the file's text in the place of the edits, which undo brings back. False if there is none to take."""
@@ -161,7 +161,7 @@ class RulesDocument:
 
     def changed(self) -> None:
         """The text was edited, undone or redone: one that another accelerator left is at home there again."""
-        self._empty_told = False
+        self._empty_warned = False
         if home := self._homes.get(self.text):
             self._come_home(home)
 
@@ -180,10 +180,10 @@ class RulesDocument:
         return self.home.path or self.home.new_path
 
     def would_empty(self) -> bool:
-        """Whether saving would empty the file, and nobody was told so since the last edit; they are told now."""
-        if self._empty_told or not self.home.saved.strip() or self.text.strip():
+        """Whether saving would empty the file, and no warning was given since the last edit; it is given now."""
+        if self._empty_warned or not self.home.saved.strip() or self.text.strip():
             return False
-        self._empty_told = True
+        self._empty_warned = True
         return True
 
     def would_replace(self) -> bool:
@@ -198,7 +198,7 @@ class RulesDocument:
         return path
 
     def confirm(self, path: Path | None) -> None:
-        """The user was told that this file would be written over, or of none."""
+        """The user knows that this file would be written over; None: no file."""
         self._confirmed = path
 
     def save_as(self, typed: str, selection: Span = TOP) -> Path:

@@ -1,4 +1,4 @@
-"""How is a TOML text edited in place, without taking the app's keys while nobody edits?"""
+"""Edit a TOML text in place; while nobody edits, letters are the app's keys."""
 
 from typing import ClassVar
 
@@ -184,7 +184,7 @@ class TomlEditor(TextArea):
             self.notify_style_update()  # the public way to drop lines that were drawn before
             self.refresh()
             self._note_place()
-            self.call_after_refresh(self.show_wrong)  # what is said of it takes lines of the editor's
+            self.call_after_refresh(self.show_wrong)  # its message takes lines of the editor's
 
     def mark_warned(self, lines: frozenset[int]) -> None:
         """Mark the 1-based lines that are valid, and odd."""
@@ -287,14 +287,14 @@ class TomlEditor(TextArea):
 
 
 class _Checkpoints(EditHistory):
-    """Stands in for Textual's history, and keeps nothing: it tells ours where a step ends (a move of the cursor)."""
+    """In place of Textual's history: keeps nothing, and reports to ours where a step ends (a move of the cursor)."""
 
     def __init__(self, steps: UndoHistory) -> None:
         super().__init__(max_checkpoints=0, checkpoint_timer=0.0, checkpoint_max_characters=0)
         self._steps = steps
 
     def record(self, edit: Edit) -> None:
-        """Nothing: `TomlEditor.edit` tells our history."""
+        """Nothing: `TomlEditor.edit` calls our history."""
 
     def checkpoint(self) -> None:
         self._steps.checkpoint()

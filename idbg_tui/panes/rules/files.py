@@ -1,4 +1,4 @@
-"""Which file or preset do rules belong to, and how are they saved so that no file is ever half of it?"""
+"""The file or preset that rules belong to, and how they are saved."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Which rows does the form of an accelerator's rules have, and what text does a key make of one of them?"""
+"""The rows of the form of an accelerator's rules, and the text that a key makes of one of them."""
 
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -86,8 +86,8 @@ def _rows(form: Form, opened: Container[tuple[str, str]]) -> Iterator[FormRow]:
 
 
 def counts(checked: Iterable[tuple[Findings, FindingsChange]]) -> dict[str, Count]:
-    """Rule name -> its violations over several graphs. Of the rules that were not asked those alone are there that an
-    edit has switched off, with what that took away.
+    """Rule name -> its violations over several graphs. A rule that is off is there only where an
+    edit has switched it off, with what that took away.
     """
     by_rule: dict[str, Count] = {}
     for findings, change in checked:
@@ -142,7 +142,7 @@ def stepped(form: Form, row: FormRow, *, up: bool) -> str | None:
     return None
 
 
-def given(form: Form, row: FormRow, typed: str) -> str | None:
+def typed_value(form: Form, row: FormRow, typed: str) -> str | None:
     """The text with what the user typed as the value of the row's key. Raises AcceleratorError if it is not valid."""
     if typed.strip() == values.spelled(row.rule, row.key):
         return None

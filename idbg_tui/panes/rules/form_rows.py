@@ -1,4 +1,4 @@
-"""What does the form of the rules look like, and which key changes which of its rows?"""
+"""Draw the form of the rules, and map its keys to edits."""
 
 from collections.abc import Callable, Collection
 from functools import partial
@@ -166,12 +166,12 @@ class RuleRows(ItemList[FormRow]):
         if row is None:
             return False
         if self.wrong:
-            self._say(f"line {self.wrong} of the text has a mistake: ] goes there, ^z takes the last edit back")
+            self._flash(f"line {self.wrong} of the text has a mistake: ] goes there, ^z takes the last edit back")
             return False
         try:
             text = do(self.form, row)
         except AcceleratorError as error:
-            self._say(error.in_one_line)
+            self._flash(error.in_one_line)
             return False
         if text is None:
             self.post_message(Flash(otherwise))
@@ -180,7 +180,7 @@ class RuleRows(ItemList[FormRow]):
         self.show_text(text)
         return True
 
-    def _say(self, words: str) -> None:
+    def _flash(self, words: str) -> None:
         self.post_message(Flash(words, "error"))
 
     def action_switch(self) -> None:

@@ -22,7 +22,7 @@ from idbg_tui.panes.rules.form import Count
 from idbg_tui.panes.rules.form_rows import RuleRows
 from idbg_tui.panes.rules.text import RuleText
 from idbg_tui.panes.rules.views import DiffRows, RelaxRows
-from idbg_tui.panes.searchable import FindingPane
+from idbg_tui.panes.searchable import SearchablePane
 from idbg_tui.state import queries, stages
 from idbg_tui.state.state import State
 from idbg_tui.widgets.lines import Lines, clip
@@ -66,7 +66,7 @@ VIEW_HINTS: dict[RulesView, Hints] = {
 _EDITING: Hints = (("esc", "ends editing"), ("^s", "save"), ("^z", "undo"), ("^y", "redo"))
 
 
-class RulesPane(RuleText, FindingPane):
+class RulesPane(RuleText, SearchablePane):
     """The accelerator's rules as a form or as TOML, edited in place; what it would take; what was edited.
 
     The last good rules hold while what is typed is wrong.
@@ -80,7 +80,7 @@ class RulesPane(RuleText, FindingPane):
     RulesPane > TomlEditor, RulesPane > Lines { height: 1fr; }
     RulesPane > #about { height: 2; padding: 0 1; color: $foreground 60%; }
     RulesPane > #status { height: auto; max-height: 3; padding: 0 1; color: $foreground 60%; display: none; }
-    RulesPane > #status.-said { display: block; }
+    RulesPane > #status.-shown { display: block; }
     RulesPane > #status.-warned { color: $text-warning; }
     RulesPane > #status.-wrong { color: $text-error; }
     """
@@ -130,7 +130,7 @@ class RulesPane(RuleText, FindingPane):
             refused = self.document.refused
             self.editor.mark_wrong(refused.line if refused else 0)
             self.editor.mark_warned(frozenset(warning.line for warning in self.document.warnings))
-            self.say()
+            self.show_problems()
             self.form.show_text(self.document.text)
         seen = (state.versions.rules, tuple(map(id, queries.level(state))))
         if seen != self._seen:
@@ -168,12 +168,12 @@ class RulesPane(RuleText, FindingPane):
             self.diff.show_document(self.document)
         self._show_title()
 
-    def say(self) -> None:
+    def show_problems(self) -> None:
         """What is wrong with the text, and with its file."""
         problems, document = self.document.problems(), self.document
         status = self.query_one("#status", Static)
         status.update("\n".join(problems))
-        status.set_class(bool(problems), "-said")
+        status.set_class(bool(problems), "-shown")
         status.set_class(document.refused is not None, "-wrong")
         status.set_class(bool(document.warnings) and len(problems) == 1, "-warned")
         self._show_title()
@@ -187,8 +187,8 @@ class RulesPane(RuleText, FindingPane):
             words = ["what would it take?"]
         elif self.view == "diff":
             words = [f"+{self.diff.added} -{self.diff.removed} lines against {self.document.base.label}"]
-        told = f" {MARKS['separator']} ".join(word for word in words if word)
-        self.set_title(self.heading() + Content(f" {MARKS['rule']} {told}"))
+        shown = f" {MARKS['separator']} ".join(word for word in words if word)
+        self.set_title(self.heading() + Content(f" {MARKS['rule']} {shown}"))
 
     def _show_about(self) -> None:
         """What the selected row of the form is for, and which document says so."""
@@ -253,12 +253,12 @@ class RulesPane(RuleText, FindingPane):
         def take(typed: str) -> None:
             if self.document.text != form.text:
                 raise AcceleratorError("the rules have changed since", hint="esc, and ask again")
-            self.editor.become(rule_form.given(form, row, typed) or form.text)
+            self.editor.become(rule_form.typed_value(form, row, typed) or form.text)
 
         known = ", ".join(values.choices(row.rule.kind, row.key)) if row.key != "dims" else ""
         listed = "names or globs, with commas between" if values.has_globs(row.rule, row.key) else ""
         question = f"{row.rule.name}: {row.key} ({known or listed or 'enter takes it, esc leaves it as it is'})"
-        self.ask(question, values.spelled(row.rule, row.key), take)
+        self.prompt(question, values.spelled(row.rule, row.key), take)
 
     def on_lines_moved(self, event: Lines.Moved) -> None:
         event.stop()

@@ -1,4 +1,4 @@
-"""How do the keys that every view of the rules has change the document, and when is it put in force?"""
+"""Keys that every view of the rules has: undo, save, load, `$EDITOR`; edits are posted after a moment."""
 
 from pathlib import Path
 from typing import ClassVar
@@ -8,7 +8,7 @@ from textual.timer import Timer
 from textual.widgets import TextArea
 
 from idbg_tui.messages import EditorRequest, Flash, RulesChanged
-from idbg_tui.panes.prompting import AskingPane
+from idbg_tui.panes.prompting import PromptingPane
 from idbg_tui.panes.rules.document import RulesDocument
 from idbg_tui.panes.rules.editor import TomlEditor
 from idbg_tui.state.state import State
@@ -17,7 +17,7 @@ _DEBOUNCE = 0.15  # seconds after the last key
 _LOOK = 1.0  # seconds between looks whether the file is still there
 
 
-class RuleText(AskingPane):
+class RuleText(PromptingPane):
     """Undo, saving, the file and `$EDITOR`: what is the same in all views of the document."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -35,7 +35,7 @@ class RuleText(AskingPane):
         self.editor = TomlEditor(self.document.history)
         self._posting: Timer | None = None
 
-    def say(self) -> None:
+    def show_problems(self) -> None:
         """Show what is wrong with the text or its file, and where it comes from."""
         raise NotImplementedError
 
@@ -59,13 +59,13 @@ class RuleText(AskingPane):
             self.editor.open()
         else:
             self.editor.follow()
-        if taken.told:
-            self.post_message(Flash(taken.told))
+        if taken.message:
+            self.post_message(Flash(taken.message))
 
     def _look(self) -> None:
         """Say it once the user's file is gone, or there again."""
         if self.document.look():
-            self.say()
+            self.show_problems()
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
         """Post the text once no key has come for a moment."""
@@ -93,7 +93,7 @@ class RuleText(AskingPane):
         """Show the file's text in the place of the edits; ctrl+z brings those back."""
         if self.document.take_theirs(self.editor.selection):
             self.editor.follow()
-            self.say()
+            self.show_problems()
 
     def action_external(self) -> None:
         """Open the file itself where the text is the same; else a copy, which comes back when the editor ends."""
@@ -134,7 +134,7 @@ class RuleText(AskingPane):
         if document.would_empty():
             self.post_message(Flash(f"the rules are empty: ^s again writes that into {path}, ^z undoes", "warning"))
         elif document.would_replace():
-            self._ask_path(f"{path} is there already: give another path, or enter writes over it", path)
+            self._prompt_path(f"{path} is there already: give another path, or enter writes over it", path)
         else:
             self.attempt(self._save)
 
@@ -143,21 +143,21 @@ class RuleText(AskingPane):
         self._saved(path, f"saved {path.absolute()}")
 
     def action_save_as(self) -> None:
-        self._ask_path()
+        self._prompt_path()
 
-    def _ask_path(self, refused: str = "", confirmed: Path | None = None) -> None:
+    def _prompt_path(self, refused: str = "", confirmed: Path | None = None) -> None:
         self.document.confirm(confirmed)
         suggested = f"./{self.document.home.new_path}"
-        self.ask("Save as a new accelerator, named for its file:", suggested, self._save_as, refused)
+        self.prompt("Save as a new accelerator, named for its file:", suggested, self._save_as, refused)
 
     def _save_as(self, typed: str) -> None:
         path = self.document.save_as(typed, self.editor.selection)
         self.editor.follow()
         self._saved(path, f"saved: --accelerator {path} uses it")
 
-    def _saved(self, path: Path, told: str) -> None:
+    def _saved(self, path: Path, message: str) -> None:
         """Put what was saved in force, as the text of that file."""
         self._stop_posting()
         self.post_message(RulesChanged(self.document.text, str(path)))
-        self.say()
-        self.post_message(Flash(told))
+        self.show_problems()
+        self.post_message(Flash(message))

@@ -1,4 +1,4 @@
-"""Which texts came before this one, and which edits are undone together?"""
+"""The undo history of the rules' text."""
 
 import time
 from collections import deque

@@ -1,4 +1,4 @@
-"""What would it take to be accepted, and what was edited? Two lists that stand in the place of the rules."""
+"""Two lists in place of the rules: the changes that would make a graph accepted, and the diff of the edits."""
 
 import difflib
 from typing import ClassVar
@@ -50,7 +50,7 @@ class RelaxRows(ItemList[Relaxation]):
             self.show_items(relaxations, empty)
 
     def show_for(self, state: State | None) -> None:
-        """Show what the graphs on the screen would take, of the severities that are asked."""
+        """Show what the graphs on the screen would take, of the chosen severities."""
         level = queries.level(state) if state is not None and state.accelerator is not None else []
         if state is None or not level:
             self.show_relaxations([], sentences.why_no_graph(state) if state is not None else "no graph yet")
@@ -62,9 +62,9 @@ class RelaxRows(ItemList[Relaxation]):
     def _nothing(self, state: State) -> str:
         """Why the list is empty: of the stage that is shown, with what the others break."""
         here, other = stages.names_of(queries.level(state)), sentences.other_levels(state)
-        said = "no rule is broken" if self.every else "nothing is rejected"
+        words = "no rule is broken" if self.every else "nothing is rejected"
         key = "A adds one" if self.every else "H lists the rest"
-        return f"{here}: {said} {MARKS['separator']} {other}: v goes there" if other else f"{said}: {key}"
+        return f"{here}: {words} {MARKS['separator']} {other}: v goes there" if other else f"{words}: {key}"
 
     def key(self, item: Relaxation) -> object:
         return None  # the cursor stays on its row: the next change moves up where one was made
@@ -72,7 +72,7 @@ class RelaxRows(ItemList[Relaxation]):
     def draw(self, item: Relaxation, width: int) -> StyledRow:
         names, room, removes = self._columns(width)
         counts = max(len(f"{one.count:,}") for one in self.items)
-        says = _says(item)
+        says = _change_words(item)
         says = cut(says, room) if MARKS["arrow"] in says else clip(says, room)
         return [
             (f" {SEVERITY_SIGNS[item.rule.severity]} ", item.rule.severity),
@@ -84,7 +84,7 @@ class RelaxRows(ItemList[Relaxation]):
     def _columns(self, width: int) -> tuple[int, int, str]:
         """Cells of a name and of what it takes, and the word before the count: a new number is never cut for those."""
         longest = min(_NAME, max(len(one.rule.name) for one in self.items))
-        says = [_says(one) for one in self.items]
+        says = [_change_words(one) for one in self.items]
         numbers = max((len(words) for words in says if MARKS["arrow"] in words), default=0)
         names = room = 0
         for removes in ("removes ", "-"):
@@ -111,7 +111,7 @@ class RelaxRows(ItemList[Relaxation]):
         self.post_message(self.Switched())
 
     def action_copy(self) -> None:
-        text = "\n".join(f"{one.rule.name}: {_says(one)} (removes {one.count})" for one in self.items)
+        text = "\n".join(f"{one.rule.name}: {_change_words(one)} (removes {one.count})" for one in self.items)
         self.post_message(CopyRequest(text, "what it would take"))
 
 
@@ -150,5 +150,5 @@ class DiffRows(ItemList[str]):
         self.post_message(CopyRequest("\n".join(self.items), "the diff"))
 
 
-def _says(item: Relaxation) -> str:
+def _change_words(item: Relaxation) -> str:
     return item.words.replace("→", MARKS["arrow"]) if item.relaxed else "switch it off: no value of its keys does"

@@ -1,4 +1,4 @@
-"""How is a rule of an accelerator said in a few words?"""
+"""Describe a rule of an accelerator and its keys in a few words."""
 
 import re
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from idbg.format.glyphs import MARKS
 
 _SHARED = ("severity", "ops", "roles", "stages", "name", "source", "version", "fix")
 _SCOPES = ("ops", "roles", "stages")
-_TOLD = ("dims", "formats", "deny")  # said even where they are what they are without being written
+_ALWAYS = ("dims", "formats", "deny")  # shown with their default value too
 _ABOUT = {
     "unit": "what the multiple counts: elements, or bytes",
     "severity": "reject: cannot run; fallback: on the host; pad, tile, slow: runs, at a cost; unknown: not checked",
@@ -23,7 +23,7 @@ _ABOUT = {
     "name": "what violations call the rule",
     "source": "the URL of the document that the rule comes from",
     "version": "the release of that document, or of the SDK",
-    "fix": "a hint of yours, said after the computed one",
+    "fix": "a hint of yours, shown after the computed one",
     "dims": 'all, last, last 2, or a list of positions and names: [0, -1, "channels"]',
     "batch": "false: the first dimension is left out, but for weights",
 }
@@ -52,7 +52,7 @@ def _values(rule: Constraint) -> Iterator[str]:
     fields = {field.name: field for field in msgspec.structs.fields(rule)}
     for key in own_keys(rule):
         value, field = getattr(rule, key), fields[key]
-        if value is None or key == "unit" or (not field.required and key not in _TOLD and value == field.default):
+        if value is None or key == "unit" or (not field.required and key not in _ALWAYS and value == field.default):
             continue
         if key == "deny" and not value and getattr(rule, "allow", None) is not None:
             continue  # what is allowed says it all

@@ -1,1 +1,1 @@
-"""Which code came out for the selected node? The pane of kernel, wrapper, FX and Python."""
+"""The pane of a node's code: kernel, wrapper, FX and Python."""

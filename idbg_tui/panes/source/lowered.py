@@ -1,4 +1,4 @@
-"""How does what a kernel was lowered to read, one text of it at a time?"""
+"""The texts that a kernel was lowered to."""
 
 from idbg.format.kernels import resource_words
 from idbg.schema.code import Kernel, Lowered
@@ -7,7 +7,7 @@ from idbg_tui.state.state import State
 
 
 def known(state: State, kernel: Kernel) -> Lowered | None:
-    """What the compilers made of the kernel; None before the worker was asked."""
+    """What the compilers made of the kernel; None before the worker has answered."""
     return state.shown.lowered.get(kernel_key(kernel)) if state.shown else None
 
 

@@ -146,7 +146,7 @@ class SourcePane(Pane, Searching):
         state = self._state
         kernels = sheets.kernels(state) if state else []
         if state is None or not kernels:
-            self._say_none("this run has no kernels to go through")
+            self._flash_no_kernel("this run has no kernels to go through")
             return
         keys = [sheets.kernel_key(kernel) for kernel in kernels]
         shown = queries.shown_kernel(state)
@@ -160,7 +160,7 @@ class SourcePane(Pane, Searching):
         state = self._state
         kernel = queries.shown_kernel(state) if state else None
         if state is None or kernel is None or not kernel.source:
-            self._say_none("only a generated kernel was lowered here: , and . go to one")
+            self._flash_no_kernel("only a generated kernel was lowered here: , and . go to one")
             return
         lowered = lowered_sheet.known(state, kernel)
         if lowered is None:
@@ -171,7 +171,7 @@ class SourcePane(Pane, Searching):
         self._seen = ()
         self.choose_view("kernel")
 
-    def _say_none(self, otherwise: str) -> None:
+    def _flash_no_kernel(self, otherwise: str) -> None:
         """Why there is no kernel: that none was made yet is another thing than that there is none."""
         state = self._state
         unmade = state is not None and (state.shown is None or not state.shown.codes)

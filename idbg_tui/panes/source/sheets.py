@@ -1,4 +1,4 @@
-"""Which text shows the selected node's side of the story, and which of its lines are the node's?"""
+"""Find the text that a view shows for the selected node, and which of its lines are the node's."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -31,7 +31,7 @@ class Sheet:
     """A text to show. `line` is where to look, 0 for nowhere; `marks` are the lines of the selected node (1-based).
 
     `caption` is what to say of the text; with `excuses` it is the sentence why there is none, or why it is another one
-    than was asked for. `name` is what the text shows. `path` is set for a file that can be edited. `top` is set where
+    than the view's. `name` is what the text shows. `path` is set for a file that can be edited. `top` is set where
     what stands above `line` is of less use than what follows it.
     """
 
@@ -44,11 +44,11 @@ class Sheet:
     first: int = 1
     path: str = ""
     top: bool = False
-    instead: bool = False  # of the text that was asked for
+    instead: bool = False  # of the view's own text
 
     @property
     def excuses(self) -> bool:
-        """Whether there is no text, or another one than was asked for: the caption says why."""
+        """Whether there is no text, or another one than the view's: the caption says why."""
         return self.instead or not self.text
 
 
@@ -122,7 +122,7 @@ def _kernel(state: State) -> Sheet:
 
 
 def _body(source: str) -> int:
-    """The line of a kernel's first statement, below its includes and its parameters; 1 if it cannot be told."""
+    """The line of a kernel's first statement, below its includes and its parameters; 1 if it is not known."""
     lines = source.split("\n")
     entry = next((i for i, line in enumerate(lines) if _ENTRY.match(line)), None)
     opened = (i for i in range(entry, len(lines)) if lines[i].rstrip().endswith(_OPENS)) if entry is not None else ()

@@ -21,7 +21,7 @@ from idbg.schema.programs import OptionValue
 from idbg.schema.runs import Run
 from idbg.views import compared
 from idbg_tui.messages import DefaultsRequest, EditorRequest, Flash, SwitchRequest
-from idbg_tui.panes.prompting import AskingPane
+from idbg_tui.panes.prompting import PromptingPane
 from idbg_tui.panes.searchable import FoldingPane
 from idbg_tui.panes.switches.rows import Item, SwitchLines, SwitchRow, items, words
 from idbg_tui.state import queries
@@ -35,8 +35,8 @@ from idbg_tui.widgets.prompt import Prompt
 from idbg_tui.widgets.section_list import SectionLines
 from idbg_tui.widgets.section_rows import Look
 
-_MOST = 5  # rows of what is said of the switch under the cursor
-_FEW = 12  # rows of the pane from which it is said at all
+_MOST = 5  # rows that describe the switch under the cursor
+_FEW = 12  # rows of the pane from which they are shown
 
 
 class ComparedLines(SectionLines):
@@ -48,7 +48,7 @@ class ComparedLines(SectionLines):
         return ItemList.find(self, text, start)
 
 
-class SwitchesPane(AskingPane, FoldingPane):
+class SwitchesPane(PromptingPane, FoldingPane):
     """The switches by group; what is changed is compiled a moment later."""
 
     ID = "switches"
@@ -134,8 +134,8 @@ class SwitchesPane(AskingPane, FoldingPane):
     def _lay_comparison(self) -> None:
         """Compare the runs, if that is shown; and name the two views."""
         pair = self._pair
-        said = f"run {pair[0].number} and run {pair[1].number}" if pair is not None else "two runs"
-        names = ("switches", said)
+        runs = f"run {pair[0].number} and run {pair[1].number}" if pair is not None else "two runs"
+        names = ("switches", runs)
         shown = [f"[{name}]" if (place == 1) is self.comparing else f" {name} " for place, name in enumerate(names)]
         styles = ["bold $primary" if (place == 1) is self.comparing else "$foreground 60%" for place in (0, 1)]
         self._views.update(Content.assemble(*((f"{name} ", style) for name, style in zip(shown, styles, strict=True))))
@@ -164,11 +164,11 @@ class SwitchesPane(AskingPane, FoldingPane):
         """Say of the switch under the cursor what torch says, how it is given, and what it can be."""
         row = self._chosen
         wanted = row is not None and self.size.height >= _FEW and not self.comparing
-        lines = self._said(row) if row is not None and wanted else []
+        lines = self._description(row) if row is not None and wanted else []
         self._meaning.display = bool(lines)
         self._meaning.update("\n".join(lines))
 
-    def _said(self, row: SwitchRow) -> list[str]:
+    def _description(self, row: SwitchRow) -> list[str]:
         switch, width = row.switch, max(self.size.width - 2, 20)
         facts = [flag(switch), f"torch's default: {words(switch, switch.default)}"]
         if switch.choices and switch.type != "bool":
@@ -176,10 +176,13 @@ class SwitchesPane(AskingPane, FoldingPane):
         if switch.group == switches.UNLISTED:
             facts = [f"given to this session as it began; ^x takes {switch.name} away"]
         meaning = " ".join(switch.meaning.split())
-        told = (
+        description = (
             textwrap.wrap(meaning, width, max_lines=_MOST - 2, placeholder=f" {MARKS['ellipsis']}") if meaning else []
         )
-        return [*textwrap.wrap("   ".join(facts), width, max_lines=2, placeholder=f" {MARKS['ellipsis']}"), *told]
+        return [
+            *textwrap.wrap("   ".join(facts), width, max_lines=2, placeholder=f" {MARKS['ellipsis']}"),
+            *description,
+        ]
 
     def on_lines_moved(self, event: Lines.Moved) -> None:
         event.stop()
@@ -309,7 +312,7 @@ class SwitchesPane(AskingPane, FoldingPane):
             self.post_message(SwitchRequest(switch, switches.parse_value(switch, text)))
 
         value = ",".join(map(str, row.value)) if isinstance(row.value, list) else switches.spelled(row.value)
-        self.ask(f"{switch.name}, {switch.type}; torch's default is {words(switch, switch.default)}", value, take)
+        self.prompt(f"{switch.name}, {switch.type}; torch's default is {words(switch, switch.default)}", value, take)
 
     def action_remove(self) -> None:
         """Let torch have this switch as it has it by itself."""

@@ -1,4 +1,4 @@
-"""How is a list of switches shown: by group, each with its value in force, those that were changed marked?"""
+"""List torch's settings by group, each with its value; changed ones are marked."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ def items(switches: Iterable[Switch], target: Target, *, only_changed: bool) -> 
 
 
 def words(switch: Switch, value: OptionValue) -> str:
-    """A value, for a person: what is left to the program is said so."""
+    """A value, for a person: "the program's" where it is left to the program."""
     left = switch.place == "target" and value in ("", None)
     return "the program's" if left else "none" if value == [] else spelled(value)
 

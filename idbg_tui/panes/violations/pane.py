@@ -14,7 +14,7 @@ from idbg.format.glyphs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
 from idbg.schema.graphs import NodeId
 from idbg.schema.repros import Sought
 from idbg_tui.messages import ActionRequest, NodeChosen, ReproRequest
-from idbg_tui.panes.searchable import FindingPane
+from idbg_tui.panes.searchable import SearchablePane
 from idbg_tui.panes.violations.costs import Cost, costs_by_rule
 from idbg_tui.panes.violations.rows import CodeLine, Gone, Item, RuleHeading, violation_list
 from idbg_tui.state import queries, sentences, stages
@@ -120,7 +120,7 @@ class ViolationLines(ItemList[Item]):
         return [(start, "accent"), (place, ""), (names, ""), (text, "dim")]
 
 
-class ViolationsPane(FindingPane):
+class ViolationsPane(SearchablePane):
     """The list of violations; enter goes to a line's nodes, one after the other."""
 
     ID = "violations"

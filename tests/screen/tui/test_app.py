@@ -8,7 +8,7 @@ from idbg.config.settings import Settings
 from idbg.schema.graphs import NodeId
 from idbg_tui import keymap, layout
 from idbg_tui.help import Help
-from idbg_tui.panes import later
+from idbg_tui.panes import loading
 from idbg_tui.panes.base import Pane, PaneId
 from idbg_tui.panes.graph.pane import GraphPane
 from idbg_tui.panes.violations.pane import ViolationsPane
@@ -222,19 +222,19 @@ async def test_the_layout_follows_the_size_of_the_terminal(tmp_path: Path) -> No
 async def test_a_key_that_comes_before_its_pane_is_there_goes_to_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    app, hidden = app_of("resnet", tmp_path), later.hidden
+    app, hidden = app_of("resnet", tmp_path), loading.other_panes
 
     def pressed() -> list[Pane]:
         app.body.go("log")
         return hidden()
 
-    monkeypatch.setattr(later, "hidden", pressed)
+    monkeypatch.setattr(loading, "other_panes", pressed)
     async with app.run_test(size=WIDE) as pilot:
         await until(pilot, lambda: app.focused is not None and app.focused in app.body.panes["log"].children)
 
 
 def test_frames_have_the_names_of_their_panes() -> None:
-    frames, panes = later.frames(), [*later.seen(), *later.hidden()]
+    frames, panes = loading.placeholders(), [*loading.first_panes(), *loading.other_panes()]
     names = [[(pane.ID, pane.LABEL, pane.SHORT, pane.TIGHT) for pane in some] for some in (frames, panes)]
     assert names[0] == names[1]
 

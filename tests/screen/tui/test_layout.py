@@ -7,7 +7,7 @@ import pytest
 
 from idbg_tui import layout
 from idbg_tui.layout import ORDER, Sizes, number, tab_names
-from idbg_tui.panes import later
+from idbg_tui.panes import loading
 from idbg_tui.panes.base import KEYS, PaneId
 from idbg_tui.panes.graph.pane import GraphPane
 from idbg_tui.panes.kernel_diff.pane import KernelDiffPane
@@ -69,7 +69,7 @@ def test_marks_give_way_before_the_names_of_the_tabs() -> None:
 
 
 def test_sentences_that_name_a_pane_by_its_number_name_the_right_one() -> None:
-    panes = [*later.seen(), *later.hidden()]
+    panes = [*loading.first_panes(), *loading.other_panes()]
     labels = {pane.LABEL: KEYS[ORDER.index(pane.ID)] for pane in panes}
     named = re.compile(rf"(?<!\S)([\d-]) ({'|'.join(labels)})\b")
     sources = [path.read_text(encoding="utf-8") for path in Path(layout.__file__).parent.rglob("*.py")]

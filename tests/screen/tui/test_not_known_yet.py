@@ -107,7 +107,7 @@ async def test_while_a_saved_session_is_read_nothing_is_said_of_what_is_in_it(tm
                 await asyncio.sleep(0.05)
                 screen = app.export_screenshot().replace("&#160;", " ")
                 assert not app.ready and "1 Graph" in screen
-                assert "PaneFrame" not in screen and "no graph" not in screen and "r compiles" not in screen
+                assert "PlaceholderPane" not in screen and "no graph" not in screen and "r compiles" not in screen
         finally:
             reading.set()
         await until(pilot, lambda: app.ready and app.body.current == "node")  # the keys were kept

@@ -169,7 +169,7 @@ def test_what_is_typed_becomes_the_value(number: int, key: str, typed: str, expe
         '[[rules]]\nkind = "alignment"\nmultiple = 8 # a\n\n[[rules]]\nkind = "memory"\nmax_bytes = 1\n\n'
         '[[rules]]\nkind = "matmul_tile"\nm = 1\nk = 2\n'
     )
-    new = rule_form.given(*row_of(text, number, key), typed)
+    new = rule_form.typed_value(*row_of(text, number, key), typed)
     assert new is not None and getattr(parse(new).rules[number], key) == expected
     assert "# a" in new
 
@@ -188,7 +188,7 @@ def test_what_is_typed_becomes_the_value(number: int, key: str, typed: str, expe
 )
 def test_a_value_that_cannot_be_is_refused_in_the_words_of_the_parser(key: str, typed: str, words: str) -> None:
     with pytest.raises(AcceleratorError, match=words):
-        rule_form.given(*row_of(RULES.replace('kind = "dtype"', 'kind = "dtype"\nname = "dtype"'), 0, key), typed)
+        rule_form.typed_value(*row_of(RULES.replace('kind = "dtype"', 'kind = "dtype"\nname = "dtype"'), 0, key), typed)
 
 
 def test_the_rule_that_is_there_without_being_written_is_written_when_it_is_changed() -> None:
@@ -321,6 +321,6 @@ def test_a_list_of_names_is_typed_with_commas_between(typed: str, expected: tupl
     text = '[[rules]]\nkind = "unsupported_ops"\ndeny = ["mm", "add", "relu"]  # a\n'
     form, row = row_of(text, 0, "deny")
     assert spelled(row.rule, row.key) == "mm, add, relu"
-    assert rule_form.given(form, row, "mm, add, relu") is None
-    new = rule_form.given(form, row, typed)
+    assert rule_form.typed_value(form, row, "mm, add, relu") is None
+    new = rule_form.typed_value(form, row, typed)
     assert new is not None and parse(new).rules[0].deny == expected  # type: ignore[attr-defined]

@@ -6,7 +6,7 @@ import pytest
 
 from idbg.schema.errors import AcceleratorError, BadInput
 from idbg.schema.programs import Target
-from idbg_tui.panes.rules.document import RulesDocument, Taken
+from idbg_tui.panes.rules.document import RulesDocument, TakeResult
 from idbg_tui.panes.rules.undo import UndoHistory
 from idbg_tui.state.state import Rules
 from tests.harness.pane_host import RULES
@@ -25,7 +25,7 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def opened(origin: str) -> RulesDocument:
     document = RulesDocument()
-    assert document.take(Rules(RULES, origin), TARGET) == Taken(opened=True)
+    assert document.take(Rules(RULES, origin), TARGET) == TakeResult(opened=True)
     return document
 
 
@@ -136,7 +136,7 @@ def test_an_edit_is_sent_once_and_known_when_it_comes_back() -> None:
     edit(document, FOUR)
     assert document.unsent() == FOUR and document.unsent() is None
     edit(document, "# more\n" + FOUR)
-    assert document.take(Rules(FOUR, "editor"), TARGET) == Taken()
+    assert document.take(Rules(FOUR, "editor"), TARGET) == TakeResult()
     assert document.text == "# more\n" + FOUR, "what was typed meanwhile stays"
     assert (document.in_force, document.edited) == (FOUR, True)
 
@@ -190,7 +190,7 @@ def test_undo_goes_home_to_the_accelerator_that_a_pick_left(mine: Path) -> None:
     document = opened("small")
     edit(document, FOUR)
     other = RULES.replace("small", "mine")
-    assert document.take(Rules(other, str(mine)), TARGET).told == "edits of small are one ^z away"
+    assert document.take(Rules(other, str(mine)), TARGET).message == "edits of small are one ^z away"
     assert (document.home.name, document.edited) == ("mine.toml", False)
     document.history.undo()
     document.changed()

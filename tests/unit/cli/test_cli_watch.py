@@ -36,7 +36,7 @@ ROOT = Path(__file__).parents[3]
 CHILD = f"""
 import os, sys, time
 from pathlib import Path
-from idbg.checking.again import under
+from idbg.checking.recheck import recheck
 from idbg.schema import event_log, events
 from idbg.schema.programs import Failure
 from idbg.schema.runs import Run
@@ -58,7 +58,7 @@ for line in requests:
                     event = replace(event, run=request.run)
                     run.apply(event)
                     say(event)
-        say(events.ViolationsFound(run=request.run, violations=tuple(under(run, request.target.rules).violations)))
+        say(events.ViolationsFound(run=request.run, violations=tuple(recheck(run, request.target.rules).violations)))
         if "(((" in how:
             failure = Failure("user", "'(' was never closed", type="SyntaxError", file=request.program.path, line=1)
     except KeyboardInterrupt:

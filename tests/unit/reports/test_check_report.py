@@ -75,7 +75,7 @@ def chain(*targets: str) -> Run:
 def test_the_verdict_is_the_worst_that_happens_to_any_node() -> None:
     found = checked(ANYTHING, SLOW, PADS, PADS + NO_MATMUL, PADS + NO_MATMUL + FLOAT16)
     assert [each.verdict for each in found.accelerators] == ["accept", "accept", "pad", "fallback", "reject"]
-    assert [each.name for each in found.taken] == ["a0", "a1", "a2", "a3"]
+    assert [each.name for each in found.accepted] == ["a0", "a1", "a2", "a3"]
     assert found.accelerators[1].by_severity["slow"] > 0
 
 
@@ -91,8 +91,8 @@ def test_all_graphs_of_the_level_are_checked_and_no_others() -> None:
 
 def test_a_rule_about_graphs_that_are_not_checked_is_named() -> None:
     (aten,), (dynamo,) = (checked(ONE_STAGE, level=level).accelerators for level in ("aten", "dynamo"))
-    assert (aten.verdict, [rule.name for rule in aten.not_asked]) == ("accept", ["dtype"])
-    assert (dynamo.verdict, dynamo.not_asked) == ("reject", [])
+    assert (aten.verdict, [rule.name for rule in aten.inapplicable_rules]) == ("accept", ["dtype"])
+    assert (dynamo.verdict, dynamo.inapplicable_rules) == ("reject", [])
     assert any("not checked: a0: dtype" in line for line in check_text.check_report(checked(ONE_STAGE)))
 
 

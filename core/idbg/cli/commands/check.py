@@ -86,7 +86,7 @@ def status(check: Check, policy: fail_on.Policy) -> int:
         fails = fail_on.fails(policy, found, policy.of_check(check))
         known = check.failure is None or any(each.kind == "failure" for each in found)
         return exits.FAILED if fails or not known else exits.DONE
-    return exits.DONE if check.failure is None and check.taken else exits.FAILED
+    return exits.DONE if check.failure is None and check.accepted else exits.FAILED
 
 
 def _accelerators(names: list[str]) -> list[NamedAccelerator]:

@@ -15,7 +15,7 @@ from torch.fx import GraphModule
 from idbg.analysis.branches import resolved
 from idbg.analysis.graph_text import read_graph
 from idbg.analysis.output_code import part_of, read_output_code
-from idbg.checking.again import ONLY_PRINTED
+from idbg.checking.recheck import ONLY_PRINTED
 from idbg.engine.capture import links
 from idbg.engine.capture.fx import graph_of, symbols_of, with_weights
 from idbg.schema import events

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from torch.fx import GraphModule
 
 from idbg.accelerators.model import Accelerator
-from idbg.checking.again import asked_of
+from idbg.checking.recheck import rules_for_stage
 from idbg.constraints import Checker
 from idbg.engine.capture.frame import Emit, FrameCapture
 from idbg.engine.capture.outcomes import Outcomes
@@ -133,7 +133,7 @@ class RunCapture(TraceListener):
         """Check the graph against the run's accelerator; violations are stored and become an event."""
         if self.accelerator is None:
             return []
-        rules = asked_of(graph.id.stage, self.accelerator.rules)
+        rules = rules_for_stage(graph.id.stage, self.accelerator.rules)
         violations = list(Checker(graph).check(rules).violations())
         if violations:
             self.violations += violations

@@ -1,4 +1,4 @@
-"""What would other rules say of a run whose graphs were captured before? Nothing is compiled for that."""
+"""Check captured graphs against other rules, without compiling again."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,7 +13,7 @@ from idbg.schema.runs import Run
 ONLY_PRINTED: tuple[Stage, ...] = ("joint", "post_grad")  # no backend of ours is handed these graphs
 
 
-def asked_of(stage: Stage, rules: Sequence[Constraint]) -> Sequence[Constraint]:
+def rules_for_stage(stage: Stage, rules: Sequence[Constraint]) -> Sequence[Constraint]:
     """The rules that a graph of this stage is held against as it is compiled.
 
     A backend is given Dynamo's and ATen's graphs. Those that torch only prints on the way are held against the rules
@@ -22,18 +22,18 @@ def asked_of(stage: Stage, rules: Sequence[Constraint]) -> Sequence[Constraint]:
     return [rule for rule in rules if stage in rule.stages] if stage in ONLY_PRINTED else rules
 
 
-def can_be(run: Run) -> bool:
-    """Whether other rules can be asked of the run: its backend asks rules, and none of these stopped it on the way."""
+def can_recheck(run: Run) -> bool:
+    """Whether the run can be checked against other rules: its backend checks rules, and none of these stopped it."""
     return run.checked and bool(run.graphs) and not run.stopped and not run.target.strict
 
 
-def under(run: Run, rules: str) -> Run:
+def recheck(run: Run, rules: str) -> Run:
     """The run as it would be, had these rules (TOML) been in force. Raises AcceleratorError for no valid rules."""
     accelerator = parse(rules)
     violations = [
         violation
         for graph in run.graphs.values()
-        for violation in Checker(graph).check(asked_of(graph.id.stage, accelerator.rules)).violations()
+        for violation in Checker(graph).check(rules_for_stage(graph.id.stage, accelerator.rules)).violations()
     ]
     ended = "clean" if run.ended == "violations" else run.ended
     return replace(run, target=with_fields(run.target, rules=rules), violations=violations, ended=ended)

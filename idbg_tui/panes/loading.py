@@ -1,9 +1,9 @@
-"""Empty frames that stand where the panes will be, and the panes: to import them takes as long as the first paint."""
+"""Placeholders for the panes, and the panes: importing those takes as long as the first paint."""
 
 from idbg_tui.panes.base import Pane, PaneId
 
 
-class PaneFrame(Pane):
+class PlaceholderPane(Pane):
     """The name of a pane that is still to come."""
 
     def __init__(self, name: PaneId, label: str, short: str = "", tight: str = "") -> None:
@@ -21,24 +21,24 @@ class PaneFrame(Pane):
         self.set_title(self.heading())
 
 
-def frames() -> list[Pane]:
+def placeholders() -> list[Pane]:
     """A frame for every pane."""
     return [
-        PaneFrame("graph", "Graph"),
-        PaneFrame("source", "Source", tight="Src"),
-        PaneFrame("node", "Node"),
-        PaneFrame("violations", "Violations", tight="Viol"),
-        PaneFrame("kernel_diff", "KernelDiff", "Diff"),
-        PaneFrame("benchmarks", "Benchmarks", "Bench"),
-        PaneFrame("log", "Log"),
-        PaneFrame("rules", "Rules"),
-        PaneFrame("repros", "Repros", tight="Repro"),
-        PaneFrame("why", "Why"),
-        PaneFrame("switches", "Switches", "Switch", "Swit"),
+        PlaceholderPane("graph", "Graph"),
+        PlaceholderPane("source", "Source", tight="Src"),
+        PlaceholderPane("node", "Node"),
+        PlaceholderPane("violations", "Violations", tight="Viol"),
+        PlaceholderPane("kernel_diff", "KernelDiff", "Diff"),
+        PlaceholderPane("benchmarks", "Benchmarks", "Bench"),
+        PlaceholderPane("log", "Log"),
+        PlaceholderPane("rules", "Rules"),
+        PlaceholderPane("repros", "Repros", tight="Repro"),
+        PlaceholderPane("why", "Why"),
+        PlaceholderPane("switches", "Switches", "Switch", "Swit"),
     ]
 
 
-def seen() -> list[Pane]:
+def first_panes() -> list[Pane]:
     """The panes that a session shows first."""
     from idbg_tui.panes.graph.pane import GraphPane
     from idbg_tui.panes.node.pane import NodePane
@@ -48,7 +48,7 @@ def seen() -> list[Pane]:
     return [GraphPane(), SourcePane(), NodePane(), ViolationsPane()]
 
 
-def hidden() -> list[Pane]:
+def other_panes() -> list[Pane]:
     """The others."""
     from idbg_tui.panes.benchmarks.pane import BenchmarksPane
     from idbg_tui.panes.kernel_diff.pane import KernelDiffPane

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from idbg.accelerators.parse import parse
-from idbg.checking.again import asked_of, can_be, under
+from idbg.checking.recheck import can_recheck, recheck, rules_for_stage
 from idbg.schema.errors import AcceleratorError
 from idbg.schema.programs import Failure
 from idbg.schema.runs import Run, fold
@@ -20,15 +20,15 @@ def runs(name: str) -> list[Run]:
 @pytest.mark.parametrize("name", sorted(path.stem for path in RECORDINGS.glob("*.jsonl")))
 def test_the_same_rules_find_what_the_worker_found(name: str) -> None:
     for run in runs(name):
-        again = under(run, run.target.rules)
+        again = recheck(run, run.target.rules)
         assert sorted(map(repr, again.violations)) == sorted(map(repr, run.violations))
         assert again.verdict == run.verdict
 
 
 def test_other_rules_give_another_verdict_and_leave_the_run_as_it_is() -> None:
     [run] = runs("mlp_train")
-    assert under(run, "").verdict == "clean"
-    found = under(run, FLOAT16)
+    assert recheck(run, "").verdict == "clean"
+    found = recheck(run, FLOAT16)
     assert found.verdict == "violations"
     assert {each.rule for each in found.violations} == {"dtype"}
     assert found.target.rules == FLOAT16
@@ -38,21 +38,21 @@ def test_other_rules_give_another_verdict_and_leave_the_run_as_it_is() -> None:
 
 def test_a_run_of_which_not_every_graph_was_seen_is_to_be_compiled_again() -> None:
     [run] = runs("mlp_train")
-    assert can_be(run)
+    assert can_recheck(run)
     run.target = replace(run.target, strict=True)
-    assert not can_be(run)
+    assert not can_recheck(run)
     run.target, run.failure = replace(run.target, strict=False), Failure("constraints", "stopped")
-    assert not can_be(run)
+    assert not can_recheck(run)
     run.failure, run.checked = None, False
-    assert not can_be(run)
+    assert not can_recheck(run)
 
 
 def test_graphs_that_are_only_printed_are_asked_by_rules_that_name_them() -> None:
     rules = parse(f'{FLOAT16}stages = ["post_grad"]\n{FLOAT16}name = "everywhere"\n').rules
-    assert [rule.name for rule in asked_of("post_grad", rules)] == ["dtype"]
-    assert asked_of("inference", rules) == rules
+    assert [rule.name for rule in rules_for_stage("post_grad", rules)] == ["dtype"]
+    assert rules_for_stage("inference", rules) == rules
 
 
 def test_rules_that_are_none_are_refused() -> None:
     with pytest.raises(AcceleratorError):
-        under(runs("mlp_train")[0], "[[rules]]\nkind = 3\n")
+        recheck(runs("mlp_train")[0], "[[rules]]\nkind = 3\n")
