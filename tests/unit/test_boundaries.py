@@ -86,7 +86,7 @@ FIRST_FRAME = {
     "idbg.session": "files",
     "idbg_tui": "__main__ app keymap layout theming",
     "idbg_tui.controllers": "routes",
-    "idbg_tui.panes": "base later",
+    "idbg_tui.panes": "base loading",
     "idbg_tui.terminal": "ending watchdog",
     "idbg_tui.widgets": "bars harmless notices plain",
 }
