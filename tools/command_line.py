@@ -1,4 +1,4 @@
-"""How does the command line read as a page of docs? Made of the parsers, as --help is."""
+"""Write the page of the command line from the parsers, as --help is."""
 
 from collections.abc import Iterable, Iterator
 
@@ -21,38 +21,38 @@ def commands(_: str) -> str:
 
 
 def command(parser: parsing.Parser) -> Iterator[str]:
-    """What `idbg help` tells of it."""
-    of = parser.command
-    assert of is not None
+    """A section of the page: what `idbg help` prints."""
+    module = parser.command
+    assert module is not None
     yield from (f"### {parser.prog}", "", *_paragraphs(parser.description or ""))
     yield from ("```text", manual.synopsis(parser), "```", "")
     rows = [row for title, entries in manual.arguments(parser) if title != manual.SHARED for row in entries]
     if rows:
         yield from (*_table(("argument", "what it is"), ((f"`{name}`", words) for name, words in rows)), "")
     if parser.prog.count(" ") < 2:
-        yield from ("```sh", *(f"{line}  # {what}" for line, what in of.EXAMPLES), "```", "")
-        told = _table(("exits with", "when"), exits.of_command(of.EXITS))
-        yield from (*told[:2], *(row for row in told[2:] if not _is_everywhere(row)), "")
-    if why := getattr(of, "NO_JSON", ""):
+        yield from ("```sh", *(f"{line}  # {what}" for line, what in module.EXAMPLES), "```", "")
+        rows_of_exits = _table(("exits with", "when"), exits.of_command(module.EXITS))
+        yield from (*rows_of_exits[:2], *(row for row in rows_of_exits[2:] if not _is_everywhere(row)), "")
+    if why := getattr(module, "NO_JSON", ""):
         yield from (f"It has no `--json`: {why}.", "")
 
 
 def statuses(_: str) -> str:
-    """The one table of exit statuses."""
+    """The table of exit statuses."""
     rows = ((row.shown, row.name, row.meaning) for row in exits.TABLE.values())
-    return "\n".join(_table(("status", "name", "what it says"), rows)) + "\n"
+    return "\n".join(_table(("status", "name", "meaning"), rows)) + "\n"
 
 
 def shared(_: str) -> str:
-    """The flags of every command, and those before one."""
+    """The flags of every command."""
     rows = [row for title, entries in manual.arguments(parsing.top()) for row in entries if title == "flags"]
     return "\n".join(_table(("flag", "what it is"), ((f"`{name}`", words) for name, words in rows))) + "\n"
 
 
 def environment(_: str) -> str:
-    """Which files and variables every command reads."""
+    """The files and variables that every command reads."""
     rows = ((f"`{name}`", words) for name, words in manual.ENVIRONMENT)
-    return "\n".join(_table(("file or variable", "what it is for"), rows)) + "\n"
+    return "\n".join(_table(("file or variable", "purpose"), rows)) + "\n"
 
 
 def _is_everywhere(row: str) -> bool:
@@ -72,5 +72,5 @@ def _line(cells: Iterable[str]) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Words as Markdown: what a sign would mean there, it does not mean here."""
+    """The text with Markdown's special characters escaped."""
     return text.replace("|", r"\|").replace("<", "&lt;").replace("*", r"\*").replace("_", r"\_")

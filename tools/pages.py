@@ -33,18 +33,18 @@ _PART = re.compile(r"(<!-- made: ([\w /-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table of Markdown; a bar in a cell is no border."""
+    """A Markdown table; bars in cells are escaped."""
     lines = [head, ["---"] * len(head), *([cell.replace("|", r"\|") for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines) + "\n"
 
 
 def keyed(keys: Iterable[tuple[str, str]]) -> str:
-    """A table of keys: "/ n" is two."""
+    """A table of keys: "/ n" is two keys."""
     return table(("key", "does"), ((" ".join(f"`{key}`" for key in keys.split()), words) for keys, words in keys))
 
 
 def panes() -> dict[str, Pane]:
-    """Every pane of the program by its name, in the order of their numbers."""
+    """Every pane by its name, in the order of their numbers."""
     every = [*loading.first_panes(), *loading.other_panes()]
     for pane in every:
         pane.number = ORDER.index(pane.ID) + 1
@@ -59,15 +59,15 @@ def purpose(name: str) -> str:
 
 
 def keys_of(name: str) -> str:
-    """A pane's own keys, as the footer says them; those of one of its views under the view's name."""
+    """A pane's own keys, as in the footer, and the keys of its views."""
     if name == "everywhere":
         return _keys_everywhere()
-    told = keyed(panes()[name].HINTS)
+    text = keyed(panes()[name].HINTS)
     views: Mapping[str, Hints] = getattr(import_module(f"idbg_tui.panes.{name}.pane"), "VIEW_HINTS", {})
     rows = [(view, *hint) for view, hints in views.items() if hints != panes()[name].HINTS for hint in hints]
     if not rows:
-        return told
-    return f"{told}\nIn one view alone:\n\n" + table(
+        return text
+    return f"{text}\nIn one view alone:\n\n" + table(
         ("view", "key", "does"),
         ((view, " ".join(f"`{key}`" for key in keys.split()), words) for view, keys, words in rows),
     )
@@ -90,7 +90,7 @@ def list_of_panes(_: str) -> str:
 
 
 def settings_made(_: str) -> str:
-    """Every setting: what it may be, its default, the environment variable that sets it; and what they mean."""
+    """Every setting: type, default, environment variable; then their meaning."""
     variables = {name: variable for variable, name in settings.VARIABLES.items()}
     defaults = settings.Settings()
     rows = []
@@ -107,21 +107,21 @@ def _type(kind: object) -> str:
 
 
 def report_formats(_: str) -> str:
-    """Every format of a report: how its files' names end, and what it is for."""
-    told = [(name, documents.document(name)) for name in documents.formats()]
-    rows = ((f"`{name}`", " ".join(f"`{each}`" for each in made.SUFFIXES), made.ABOUT) for name, made in told)
-    return table(("format", "names end with", "what it is"), rows)
+    """Every format of a report: file name extensions, and purpose."""
+    every = [(name, documents.document(name)) for name in documents.formats()]
+    rows = ((f"`{name}`", " ".join(f"`{each}`" for each in made.SUFFIXES), made.ABOUT) for name, made in every)
+    return table(("format", "file names", "content"), rows)
 
 
 def report_sections(_: str) -> str:
-    """Every section of the page, in its order."""
+    """Every section of the page, in order."""
     modules = [import_module(f"{sections.__name__}.{name}") for name in sections.ORDER]
     rows = ((f"**{module.TITLE}**", (module.__doc__ or "").splitlines()[0]) for module in modules)
-    return table(("section", "what it answers"), rows)
+    return table(("section", "content"), rows)
 
 
 def tour(_: str) -> str:
-    """The steps of the tour, each as the strip says it."""
+    """The steps of the tour, as the strip shows them."""
 
     def key(found: re.Match[str]) -> str:
         name = found[1]
@@ -131,23 +131,23 @@ def tour(_: str) -> str:
 
 
 def actions(_: str) -> str:
-    """Each action of the program by the name that the settings file has for it, with its key."""
+    """Each action by its name in the settings file, with its key."""
     rows = ((f"`{key.name}`", " ".join(f"`{each}`" for each in key.keys.split(",")), key.words) for key in keymap.KEYS)
     return table(("action", "keys", "does"), rows)
 
 
 def api(_: str) -> str:
-    """Every public name: its signature, and what it says of itself."""
-    told = [_name("idbg", name, idbg._HOMES[name]) for name in idbg.__all__ if name != "__version__"]
-    told.append("## idbg.\\_\\_version\\_\\_\n\nThe version, as text.\n")
-    told += [_name("idbg.testing", name, "idbg.testing.watcher") for name in testing.__all__]
-    return "\n".join(told)
+    """Every public name: its signature and docstring."""
+    parts = [_name("idbg", name, idbg._HOMES[name]) for name in idbg.__all__ if name != "__version__"]
+    parts.append("## idbg.\\_\\_version\\_\\_\n\nThe version, as text.\n")
+    parts += [_name("idbg.testing", name, "idbg.testing.watcher") for name in testing.__all__]
+    return "\n".join(parts)
 
 
 def _name(package: str, name: str, module: str) -> str:
     found = signatures.find(module, name)
     assert found is not None, name
-    part = f"## {package}.{name}\n\n```text\n{signatures.signature(found, name)}\n```\n\n{found.told}\n"
+    part = f"## {package}.{name}\n\n```text\n{signatures.signature(found, name)}\n```\n\n{found.doc}\n"
     members = signatures.members(found)
     if not members:
         return part
@@ -174,7 +174,7 @@ MADE: dict[str, Callable[[str], str]] = {
 
 
 def remade(text: str) -> str:
-    """The page with all that is made in it as the code is now."""
+    """The page with up-to-date generated parts."""
 
     def part(found: re.Match[str]) -> str:
         what, _, of = found[2].partition(" ")
@@ -184,9 +184,9 @@ def remade(text: str) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Make all of it anew, and say which pages changed; with `--check` 1 where one would."""
-    parser = argparse.ArgumentParser(prog="python -m tools.pages", description="Make what docs/ has from the code.")
-    parser.add_argument("--check", action="store_true", help="change nothing; exit 1 where something would")
+    """Write all generated parts, and print the changed pages. With `--check` only return 1 for a change."""
+    parser = argparse.ArgumentParser(prog="python -m tools.pages", description="Write the generated parts of docs/.")
+    parser.add_argument("--check", action="store_true", help="change nothing; exit 1 if a page would change")
     args = parser.parse_args(argv)
     changed = 0
     for page in sorted(DOCS.rglob("*.md")):

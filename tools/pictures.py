@@ -1,8 +1,7 @@
-"""How are the documentation's pictures taken? `python -m tools.pictures [NAME ...]`: from the program, in a terminal.
+"""Take the documentation's pictures from the program in a terminal: `python -m tools.pictures [NAME ...]`.
 
-Sessions are made first, by compiling, comparing and measuring real programs (SESSIONS); `--keep FOLDER` keeps them
-there for the next time. Then `idbg-tui` opens each in a pseudo-terminal, keys are pressed (PICTURES), and what the
-terminal shows is written to docs/pictures/ as SVG.
+First real programs are compiled, compared and measured (SESSIONS); `--keep FOLDER` keeps the sessions. Then `idbg-tui`
+opens each in a pseudo-terminal, keys are pressed (PICTURES), and the screen is written to docs/pictures/ as SVG.
 """
 
 import argparse
@@ -30,16 +29,16 @@ from tools.screen_svg import picture
 ROOT = Path(__file__).resolve().parents[1]
 PICTURES_FOLDER = ROOT / "docs" / "pictures"
 PROGRAMS = "docs/howto/programs"
-ANY = "any.toml"  # an accelerator that takes everything, in the folder where pictures are taken
-LONGEST = 1200.0  # seconds that one session may take to be made
+ANY = "any.toml"  # an accelerator that takes everything
+TIMEOUT = 1200.0  # seconds for one session
 WHOLE, ONE, LOW = (160, 45), (120, 32), (120, 20)  # columns and rows: of the whole screen, of one pane, of a short one
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A session ("": none is named), the keys to press in it, and what must then be on the screen.
+    """A session ("": none), the keys to press, and the text that must then be on the screen.
 
-    `first` is what is there before a key is pressed, `arguments` what the program is given beside the session.
+    `first`: the text to wait for before the keys. `arguments`: more arguments of the program.
     """
 
     session: str
@@ -68,17 +67,17 @@ PICTURES = {
     "why": Picture("counts", ("0", "]", "]", "z"), "0 Why"),
     "switches": Picture("switched", ("-", "z"), "- Switch"),
     "compared": Picture("switched", ("-", "]", "z"), "- Switch"),
-    # last: it lists the sessions that the others were taken of
+    # last: it lists the sessions of the other pictures
     "welcome": Picture("", (), "attention.py", LOW, "session"),
 }
 
 
 def block(session: Session) -> None:
-    """A transformer block for an accelerator that takes little of it: compiled, measured, a violation made small."""
+    """Compile a transformer block for a small accelerator, measure it, and minify a violation."""
     session.run()
-    assert session.wait(LONGEST)
+    assert session.wait(TIMEOUT)
     like = BenchCase.of(session.program, session.target, runs=100)
-    rows = session.folder.with_name("rows.sqlite")  # of its own: what was measured here before is nobody's business
+    rows = session.folder.with_name("rows.sqlite")  # its own database: earlier measurements must not show
     session.bench(cases([session.program], [BenchBackend(name) for name in ("eager", "inductor", "mock")], like), rows)
     session.time_kernels(like)
     softmax = next(each for each in session.history.runs[1].violations if each.rule == "no softmax")
@@ -87,24 +86,24 @@ def block(session: Session) -> None:
 
 
 def compared(session: Session) -> None:
-    """Held against eager and float64, stage by stage and kernel by kernel."""
+    """Compare every stage and kernel."""
     session.run(comparison=Comparison(per_kernel=True))
 
 
 def once(session: Session) -> None:
-    """Compiled."""
+    """Compile."""
     session.run()
 
 
 def twice(session: Session) -> None:
-    """Compiled with torch's defaults, then with fewer nodes in a kernel."""
+    """Compile with torch's defaults, then with fewer nodes per kernel."""
     session.start()
     session.run()
-    assert session.wait(LONGEST)
+    assert session.wait(TIMEOUT)
     session.run(replace(session.target, options={"max_fusion_size": 1}))
 
 
-# what each session is of, for which accelerator, and what is done in it
+# the program of each session, its accelerator, and what is done in it
 SESSIONS: dict[str, tuple[str, str, Callable[[Session], None]]] = {
     "block": ("examples/attention.py", f"{PROGRAMS}/npu.toml", block),
     "gelu": (f"{PROGRAMS}/gelu.py", ANY, compared),
@@ -114,7 +113,7 @@ SESSIONS: dict[str, tuple[str, str, Callable[[Session], None]]] = {
 
 
 def make(name: str, place: Path) -> Path:
-    """The folder of the session of this name; where it is kept already, nothing is compiled."""
+    """The folder of the session; one that exists is not compiled again."""
     file, accelerator, do = SESSIONS[name]
     output = place / "debug_artifacts"
     kept = sorted(output.glob(f"{Path(file).stem}-*/events.jsonl"))
@@ -123,24 +122,24 @@ def make(name: str, place: Path) -> Path:
     program = parse_program(file, module=False, argv=(), cwd=os.getcwd())
     with Session(program, Target("aot", accelerator=accelerator), output=output) as session:
         do(session)
-        assert session.wait(LONGEST), f"{name} took longer than {LONGEST} s"
+        assert session.wait(TIMEOUT), f"{name} took longer than {TIMEOUT} s"
         return session.folder
 
 
-def take(asked: Picture, folder: Path | None) -> str:
-    """The screen of the program after the keys, as SVG."""
-    columns, rows = asked.size
-    command = [sys.executable, "-m", "idbg_tui", *asked.arguments]
+def take(wanted: Picture, folder: Path | None) -> str:
+    """The screen after the keys, as SVG."""
+    columns, rows = wanted.size
+    command = [sys.executable, "-m", "idbg_tui", *wanted.arguments]
     if folder is not None:
         command.append(os.path.relpath(folder))
-    # nobody's settings, and nothing that was measured here before
+    # no settings, and no earlier measurements
     homes = {f"XDG_{name}_HOME": str(Path.cwd() / name.lower()) for name in ("CONFIG", "DATA")}
     terminal = Terminal(command, cwd=Path.cwd(), env=homes, columns=columns, rows=rows)
     try:
-        terminal.until(asked.first, LONGEST)
+        terminal.until(wanted.first, TIMEOUT)
         terminal.settle(1.0)
-        terminal.press(*asked.keys)
-        terminal.until(asked.seen, 30)
+        terminal.press(*wanted.keys)
+        terminal.until(wanted.seen, 30)
         terminal.settle(1.0)
         return picture(terminal.screen)
     finally:
@@ -149,7 +148,7 @@ def take(asked: Picture, folder: Path | None) -> str:
 
 @contextmanager
 def stage(kept: Path | None) -> Iterator[Path]:
-    """A folder with copies of the programs, which the pictures then name by short paths, as the current one."""
+    """Change to a folder with copies of the programs, so that pictures have short paths."""
     place = kept or Path(tempfile.mkdtemp(prefix="pictures-"))
     here = Path.cwd()
     for name in ("examples", PROGRAMS):
@@ -165,17 +164,17 @@ def stage(kept: Path | None) -> Iterator[Path]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Take them, and say how large each is."""
+    """Take the pictures, and print their sizes."""
     parser = argparse.ArgumentParser(prog="python -m tools.pictures", description="Take the documentation's pictures.")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"which (all): {', '.join(PICTURES)}")
-    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the sessions here, and use those that are")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the sessions here, and use existing ones")
     args = parser.parse_args(argv)
     kept = args.keep.absolute() if args.keep else None
     PICTURES_FOLDER.mkdir(exist_ok=True)
     with stage(kept) as place:
         for name in args.names or PICTURES:
-            asked = PICTURES[name]
-            svg = take(asked, make(asked.session, place) if asked.session else None)
+            wanted = PICTURES[name]
+            svg = take(wanted, make(wanted.session, place) if wanted.session else None)
             (PICTURES_FOLDER / f"{name}.svg").write_text(svg, encoding="utf-8")
             print(f"{name}.svg  {len(svg.encode()) / 1000:.0f} kB")
     return 0

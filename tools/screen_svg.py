@@ -1,7 +1,7 @@
-"""What does a terminal's screen look like, as an SVG that needs no font of ours?
+"""Draw a terminal's screen as an SVG that works with any monospace font.
 
-Each run of cells of one colour is a text with the width that it must take, so that any monospace font fits. What draws
-frames and bars is drawn as shapes: fonts leave gaps between such signs.
+Each run of cells of one colour is a text with a fixed width. Characters of frames and bars are drawn as shapes, because
+fonts leave gaps between them.
 """
 
 from collections.abc import Callable, Iterator

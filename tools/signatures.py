@@ -1,4 +1,4 @@
-"""What is each public name of idbg: its signature, and what it says of itself? Read from the source, without torch."""
+"""Read the signature and docstring of each public name from the source, without torch."""
 
 import ast
 import functools
@@ -22,21 +22,21 @@ class Named:
     node: Definition
 
     @property
-    def told(self) -> str:
+    def doc(self) -> str:
         """Its docstring."""
         return ast.get_docstring(self.node) or ""
 
 
 @functools.cache
 def parsed(module: str) -> ast.Module:
-    """A module of ours, not imported."""
+    """The syntax tree of a module."""
     path = CORE.joinpath(*module.split("."))
     file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
     return ast.parse(file.read_text(encoding="utf-8"))
 
 
 def find(module: str, name: str) -> Named | None:
-    """Where `module` has it: written there, or taken from another module of ours."""
+    """The definition of a name of `module`: there, or in the module that it imports it from."""
     for node in parsed(module).body:
         if isinstance(node, Definition) and node.name == name:
             return Named(module, node)
@@ -54,60 +54,59 @@ def _names(node: ast.Assign) -> list[str]:
 
 
 def signature(named: Named, name: str) -> str:
-    """As it is called; of a class, as it is made, or, where it is there to be derived from, its attributes."""
+    """The signature; for a class that of its constructor, or, for a base class, its attributes."""
     node = named.node
     if isinstance(node, ast.FunctionDef):
-        return laid(name, arguments(node), node.returns)
+        return layout(name, arguments(node), node.returns)
     made = next((each for each in _methods(node, "__init__")), None)
     if made is not None:
-        return laid(name, arguments(made)[1:])
+        return layout(name, arguments(made)[1:])
     if any(_is_record(each.node) for each in bases(named)):
-        return laid(name, list(_fields(named)))
+        return layout(name, list(_fields(named)))
     attributes = [*_fields(named), *(ast.unparse(each) for each in node.body if isinstance(each, ast.Assign))]
     return "\n".join((f"class {name}", *(f"    {each}" for each in attributes)))
 
 
 def _is_record(node: Definition) -> bool:
-    """Whether its fields are what it is made with: a struct of msgspec's, or a dataclass."""
-    told = [*(ast.unparse(each) for each in node.decorator_list)]
-    told += [ast.unparse(each) for each in node.bases] if isinstance(node, ast.ClassDef) else []
-    return any("Struct" in each or "dataclass" in each for each in told)
+    """Whether it is a msgspec struct or a dataclass."""
+    names = [*node.decorator_list, *(node.bases if isinstance(node, ast.ClassDef) else [])]
+    return any(word in ast.unparse(each) for each in names for word in ("Struct", "dataclass"))
 
 
-def laid(name: str, given: list[str], gives: ast.expr | None = None) -> str:
-    """A signature in one line, or with a line for each argument."""
-    end = f") -> {ast.unparse(gives)}" if gives is not None else ")"
-    line = f"{name}({', '.join(given)}{end}"
+def layout(name: str, parameters: list[str], returns: ast.expr | None = None) -> str:
+    """A signature in one line, or with one line per argument."""
+    end = f") -> {ast.unparse(returns)}" if returns is not None else ")"
+    line = f"{name}({', '.join(parameters)}{end}"
     if len(line) <= WIDE:
         return line
-    return "\n".join((f"{name}(", *(f"    {each}," for each in given), end))
+    return "\n".join((f"{name}(", *(f"    {each}," for each in parameters), end))
 
 
 def arguments(node: ast.FunctionDef) -> list[str]:
-    """Each as it is written: name, type, default."""
+    """Each argument as it is written: name, type, default."""
     args = node.args
     plain = [*args.posonlyargs, *args.args]
     defaults: list[ast.expr | None] = [*[None] * (len(plain) - len(args.defaults)), *args.defaults]
-    told = [_argument(each, default) for each, default in zip(plain, defaults, strict=True)]
+    parts = [_argument(each, default) for each, default in zip(plain, defaults, strict=True)]
     if args.vararg is not None:
-        told.append(f"*{_argument(args.vararg, None)}")
+        parts.append(f"*{_argument(args.vararg, None)}")
     elif args.kwonlyargs:
-        told.append("*")
-    told += [_argument(each, default) for each, default in zip(args.kwonlyargs, args.kw_defaults, strict=True)]
+        parts.append("*")
+    parts += [_argument(each, default) for each, default in zip(args.kwonlyargs, args.kw_defaults, strict=True)]
     if args.kwarg is not None:
-        told.append(f"**{_argument(args.kwarg, None)}")
-    return told
+        parts.append(f"**{_argument(args.kwarg, None)}")
+    return parts
 
 
 def _argument(argument: ast.arg, default: ast.expr | None) -> str:
-    told = argument.arg + (f": {ast.unparse(argument.annotation)}" if argument.annotation else "")
+    text = argument.arg + (f": {ast.unparse(argument.annotation)}" if argument.annotation else "")
     if default is None:
-        return told
-    return f"{told} = {ast.unparse(default)}" if argument.annotation else f"{told}={ast.unparse(default)}"
+        return text
+    return f"{text} = {ast.unparse(default)}" if argument.annotation else f"{text}={ast.unparse(default)}"
 
 
 def bases(named: Named) -> Iterator[Named]:
-    """The classes of ours that it derives from, and it last."""
+    """Its base classes, and itself last."""
     assert isinstance(named.node, ast.ClassDef)
     for base in named.node.bases:
         found = find(named.module, base.id) if isinstance(base, ast.Name) else None
@@ -120,10 +119,10 @@ def _fields(named: Named) -> Iterator[str]:
     for each in bases(named):
         for node in each.node.body:
             if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-                told = ast.unparse(node.annotation)
-                if not node.target.id.startswith("_") and not told.startswith("ClassVar"):
+                kind = ast.unparse(node.annotation)
+                if not node.target.id.startswith("_") and not kind.startswith("ClassVar"):
                     default = f" = {ast.unparse(node.value)}" if node.value is not None else ""
-                    yield f"{node.target.id}: {told}{default}"
+                    yield f"{node.target.id}: {kind}{default}"
 
 
 def _methods(node: ast.ClassDef, name: str = "") -> Iterator[ast.FunctionDef]:
@@ -133,16 +132,16 @@ def _methods(node: ast.ClassDef, name: str = "") -> Iterator[ast.FunctionDef]:
 
 
 def members(named: Named) -> list[tuple[str, str]]:
-    """(how it is written, the first paragraph of what it says) of each public method and property of a class."""
+    """Each public method and property of a class: its text, and the first paragraph of its docstring."""
     if not isinstance(named.node, ast.ClassDef):
         return []
-    told: dict[str, tuple[str, str]] = {}
+    found: dict[str, tuple[str, str]] = {}
     for each in bases(named):
         assert isinstance(each.node, ast.ClassDef)
         for method in _methods(each.node):
             words = " ".join((ast.get_docstring(method) or "").partition("\n\n")[0].split())
-            told[method.name] = (_written(method), words or told.get(method.name, ("", ""))[1])
-    return list(told.values())
+            found[method.name] = (_written(method), words or found.get(method.name, ("", ""))[1])
+    return list(found.values())
 
 
 def _written(method: ast.FunctionDef) -> str:

@@ -1,8 +1,7 @@
-"""How does docs/ become a site? `python -m tools.site [FOLDER]` builds it, and fails where a link leads nowhere.
+"""Build the site of docs/: `python -m tools.site [FOLDER]`. A broken link is an error.
 
-docs/ is written to be read in the repository, where its pages point at files beside it. So the site is made of a copy,
-in which the repository's own pages (HOMES) have a place, and links to them lead there. Nothing is fetched, neither now
-nor by whoever reads it. `--serve` shows it on this machine.
+Pages of docs/ link to other files of the repository. The site is built from a copy in which those pages (HOMES) have a
+place, and links point there. Neither the build nor the site uses the network. `--serve` shows it on this machine.
 """
 
 import argparse
@@ -25,14 +24,14 @@ HOMES = {
     "examples/README.md": "examples.md",
     "examples/adapter_package/README.md": "adapter-package.md",
 }
-"""Pages of the repository that are outside of docs/ -> their place in the site."""
+"""Pages outside of docs/ -> their place in the site."""
 FILES = "files"
-"""Where in the site other files of the repository stand, to which a page points."""
+"""The site's folder of other linked files."""
 _LINK = re.compile(r"(\]\()(?!https?:|#|mailto:)([^)#\s]+)")
 
 
 def assemble(folder: Path) -> None:
-    """Put all that the site is made of into `folder`: its settings, and the pages with their links turned."""
+    """Write the sources of the site to `folder`: its settings, and the pages with adapted links."""
     shutil.copytree(DOCS, folder / "docs")
     shutil.copy(ROOT / "zensical.toml", folder)
     for source, home in HOMES.items():
@@ -41,25 +40,25 @@ def assemble(folder: Path) -> None:
     for page in sorted((folder / "docs").rglob("*.md")):
         origin = origins.get(page, DOCS / page.relative_to(folder / "docs"))
         text = page.read_text(encoding="utf-8")
-        page.write_text(_turned(text, origin, page, folder / "docs"), encoding="utf-8")
+        page.write_text(_with_links(text, origin, page, folder / "docs"), encoding="utf-8")
 
 
-def _turned(text: str, origin: Path, page: Path, docs: Path) -> str:
-    """The page's text, with each link to a file of the repository leading to where that is in the site."""
+def _with_links(text: str, origin: Path, page: Path, docs: Path) -> str:
+    """The page's text; links to files of the repository point to their place in the site."""
 
-    def turned(found: re.Match[str]) -> str:
+    def adapt(found: re.Match[str]) -> str:
         target = (origin.parent / found[2]).resolve()
         if target.is_dir():
             target /= "README.md"
         if not (target.is_file() and target.is_relative_to(ROOT)):
-            return found[0]  # zensical tells of it, at its line
+            return found[0]  # zensical reports it with its line
         return found[1] + os.path.relpath(_place(target, docs), page.parent)
 
-    return _LINK.sub(turned, text)
+    return _LINK.sub(adapt, text)
 
 
 def _place(target: Path, docs: Path) -> Path:
-    """Where a file of the repository is in the site; put there where it is not a page."""
+    """The place of a file in the site. A file that is not a page is copied there."""
     name = str(target.relative_to(ROOT))
     if name in HOMES:
         return docs / HOMES[name]
@@ -67,7 +66,7 @@ def _place(target: Path, docs: Path) -> Path:
         return docs / target.relative_to(DOCS)
     if target == ROOT / "README.md":
         return docs / "index.md"
-    # a page of Markdown that is no page of the site would be made one
+    # its own folder: a Markdown file in docs/ would become a page
     copy = docs / FILES / name
     copy.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy(target, copy)
@@ -75,7 +74,7 @@ def _place(target: Path, docs: Path) -> Path:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Build the site (or serve it) and give zensical's exit status."""
+    """Build or serve the site. Returns zensical's exit status."""
     parser = argparse.ArgumentParser(prog="python -m tools.site", description="Build the documentation's site.")
     parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "site", help="where it goes (site)")
     parser.add_argument("--serve", action="store_true", help="show it on this machine instead")
