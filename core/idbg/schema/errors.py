@@ -100,6 +100,11 @@ def exception_text(error: BaseException) -> str:
         return f"{type(error).__name__}, whose own __str__ raised {type(other).__name__}"
 
 
+def first_line(error: BaseException) -> str:
+    """The first line of the exception's message; its type where it has none. A compiler's message can be 100 kB."""
+    return exception_text(error).strip().partition("\n")[0] or type(error).__name__
+
+
 def spelled(value: object) -> str:
     """`repr` of a value of the program's, which may raise as well."""
     try:

@@ -11,9 +11,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from idbg.engine.kerneldiff.float64.copies import float64_copies
-from idbg.engine.kerneldiff.float64.mode import Float64, NotInFloat64, float64_failure, usual_dtype
-from idbg.engine.kerneldiff.sides.run import Side, eagers_draws, run_compiled, run_eager, run_float64
+from idbg.engine.kerneldiff.float64.mode import Float64, NotInFloat64, float64_failure
+from idbg.engine.kerneldiff.sides.run import Side, eager_draws, run_compiled, run_eager, run_float64
 from idbg.engine.kerneldiff.sides.subject import Subject
+from idbg.engine.kerneldiff.tensors.float64_device import usual_dtype
 from idbg.engine.program.load import Workload
 
 Run = Callable[..., Side]
@@ -36,8 +37,8 @@ def subject(model: Callable[..., Any], *args: object, **options: Any) -> Subject
 
 
 def out(side: Side) -> Tensor:
-    assert side.error is None and side.given is not None, side.error
-    value = side.given.outputs["out"]
+    assert side.error is None and side.values is not None, side.error
+    value = side.values.outputs["out"]
     assert isinstance(value, Tensor)
     return value
 
@@ -51,7 +52,7 @@ def test_verdict_38_batch_norms_statistics_and_the_random_state_are_restored(run
     before = {name: value.clone() for name, value in model.state_dict().items()}
     x, generators = torch.randn(8, 4), (torch.get_rng_state(), random.getstate())
     side = run(subject(model, x))
-    assert side.given is not None and "1.running_mean (after)" in side.given.outputs
+    assert side.values is not None and "1.running_mean (after)" in side.values.outputs
     for name, value in model.state_dict().items():
         assert torch.equal(value, before[name]) and value.dtype == before[name].dtype, name
     assert torch.equal(torch.get_rng_state(), generators[0]) and random.getstate() == generators[1]
@@ -62,8 +63,8 @@ def test_inputs_that_are_changed_in_place_are_compared_and_put_back(run: Run) ->
     x = torch.ones(4)
     side = run(subject(lambda x: x.mul_(3), x))
     assert torch.equal(x, torch.ones(4)) and x.dtype == torch.float32
-    assert side.given is not None
-    assert torch.equal(side.given.outputs["args[0] (after)"], torch.full_like(out(side), 3))  # type: ignore[arg-type]
+    assert side.values is not None
+    assert torch.equal(side.values.outputs["args[0] (after)"], torch.full_like(out(side), 3))  # type: ignore[arg-type]
 
 
 @SIDES
@@ -124,8 +125,8 @@ def test_a_function_is_asked_for_the_model_that_it_closes_over(run: Run) -> None
         return net(x) + table[0]  # type: ignore[no-any-return]
 
     side = run(subject(model, torch.randn(4, 2)))
-    assert side.given is not None
-    assert {"net.running_mean (after)", "table[0] (after)"} <= set(side.given.outputs)
+    assert side.values is not None
+    assert {"net.running_mean (after)", "table[0] (after)"} <= set(side.values.outputs)
     assert not net.running_mean.any() and not table[0].any()  # type: ignore[union-attr, operator]
 
 
@@ -156,9 +157,9 @@ def test_gradients_go_by_the_names_of_parameters_and_inputs(run: Run) -> None:
     x = torch.randn(3, 4, requires_grad=True)
     workload = Workload(nn.Linear(4, 2), (x,), {}, lambda output: output.square().mean())
     side = run(Subject(workload), backward=True)
-    assert side.given is not None, side.error
-    assert set(side.given.gradients) == {"grad(weight)", "grad(bias)", "grad(args[0])"}
-    assert "loss" in side.given.outputs and x.grad is None
+    assert side.values is not None, side.error
+    assert set(side.values.gradients) == {"grad(weight)", "grad(bias)", "grad(args[0])"}
+    assert "loss" in side.values.outputs and x.grad is None
 
 
 @SIDES
@@ -167,11 +168,11 @@ def test_without_a_loss_all_outputs_are_differentiated_by_the_same_numbers(run: 
         return x * 2, x.to(torch.complex64) * 1j, x > 0
 
     side = run(subject(model, torch.randn(40), input_gradients=True), backward=True)
-    assert side.given is not None, side.error
-    gradient = side.given.gradients["grad(args[0])"]
+    assert side.values is not None, side.error
+    gradient = side.values.gradients["grad(args[0])"]
     assert isinstance(gradient, Tensor) and (gradient * 8 % 1 == 0).all() and len(gradient.unique()) > 4
     again = run(subject(model, torch.randn(40), input_gradients=True), backward=True)
-    assert again.given is not None and torch.equal(gradient, again.given.gradients["grad(args[0])"])  # type: ignore[arg-type]
+    assert again.values is not None and torch.equal(gradient, again.values.gradients["grad(args[0])"])  # type: ignore[arg-type]
 
 
 def test_an_input_that_was_computed_is_walked_back_once_a_side() -> None:
@@ -179,7 +180,7 @@ def test_an_input_that_was_computed_is_walked_back_once_a_side() -> None:
     held = subject(lambda x: x * 3, leaf * 2)
     for _ in range(2):
         side = run_eager(held, backward=True)
-        assert side.given is not None and "grad(args[0])" in side.given.gradients
+        assert side.values is not None and "grad(args[0])" in side.values.gradients
     assert leaf.grad is None
 
 
@@ -198,7 +199,7 @@ def test_a_side_that_raises_keeps_its_reason_and_the_state() -> None:
 
     x = torch.ones(2)
     side = run_eager(subject(model, x))
-    assert side.given is None and side.result.failure is not None and side.result.seconds is not None
+    assert side.values is None and side.result.failure is not None and side.result.seconds is not None
     assert (side.result.failure.kind, side.result.failure.message) == ("user", "not today")
     assert side.result.failure.file == __file__ and torch.equal(x, torch.ones(2))
 
@@ -269,7 +270,7 @@ def test_dropout_is_of_the_programs_dtypes_whatever_leads_there(name: str, dtype
 
     held = subject(model, torch.randn(2, 3, 6, 8).to(dtype))
     float64 = run_float64(held)
-    assert float64.draws and float64.draws == eagers_draws(held)
+    assert float64.draws and float64.draws == eager_draws(held)
     low = torch.bfloat16 if autocast else dtype
     torch.testing.assert_close(out(run_eager(held)).double(), out(float64), atol=64 * torch.finfo(low).eps, rtol=0.1)
 
@@ -285,8 +286,8 @@ def test_float64_is_kept_whatever_dtype_is_asked_for() -> None:
 
     x, count = torch.randn(3, 3), torch.arange(3)
     side = run_float64(subject(model, x, count))
-    assert side.given is not None, side.error
-    found = [value for value in side.given.outputs.values() if isinstance(value, Tensor)]
+    assert side.values is not None, side.error
+    found = [value for value in side.values.outputs.values() if isinstance(value, Tensor)]
     assert {value.dtype for value in found} == {torch.float64, torch.complex128}
     assert torch.equal(found[0], x.double() @ x.double()) and torch.equal(found[3], count.double() / 3)
     assert found[7][0] == 0.1 and third.dtype == torch.float32
@@ -307,7 +308,7 @@ def test_what_is_written_to_a_tensor_from_outside_is_found_again() -> None:
 def test_gradients_in_float64_are_float64s() -> None:
     model = nn.Linear(3, 3).bfloat16()
     side = run_float64(subject(model, torch.randn(2, 3).bfloat16()), backward=True)
-    assert side.given is not None and side.given.gradients["grad(weight)"].dtype == torch.float64  # type: ignore[attr-defined]
+    assert side.values is not None and side.values.gradients["grad(weight)"].dtype == torch.float64  # type: ignore[attr-defined]
     assert model.weight.dtype == torch.bfloat16 and model.weight.grad is None
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from idbg.engine.kerneldiff.sides.leaf_comparison import ComparisonRules, compare_leaves, uncompared
+from idbg.engine.kerneldiff.sides.leaf_comparison import ComparisonRules, compare_leaves, one_sided
 from idbg.engine.kerneldiff.tensors.tree import Again, leaves, mapped, shared, snapshot
 
 Point = namedtuple("Point", "x y")
@@ -185,6 +185,6 @@ def test_an_output_may_have_tolerances_of_its_own() -> None:
 
 
 def test_what_one_side_gave_alone_has_no_figures() -> None:
-    (diff,) = uncompared(leaves(ONE), of_test=False, why="inductor failed")
+    (diff,) = one_sided(leaves(ONE), None, "inductor failed")
     assert (diff.passed, diff.max_abs, diff.test, diff.note) == (False, None, None, "not compared: inductor failed")
     assert diff.reference is not None and diff.reference.shape == (2,)

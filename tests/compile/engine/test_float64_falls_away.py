@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from idbg import KernelDiff
 from idbg.engine.kerneldiff.float64.mode import Float64, NotInFloat64
-from idbg.engine.kerneldiff.sides.run import eagers_draws
+from idbg.engine.kerneldiff.sides.run import eager_draws
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.program.load import Workload
 
@@ -91,12 +91,12 @@ def drawing(function: Callable[[Tensor], Tensor], x: Tensor) -> Subject:
 
 def test_draws_are_the_same_where_op_and_place_are() -> None:
     x = torch.ones(8)
-    both = [eagers_draws(drawing(ill_conditioned, torch.ones(2, 64))) for _ in range(2)]
+    both = [eager_draws(drawing(ill_conditioned, torch.ones(2, 64))) for _ in range(2)]
     assert both[0] and both[0] == both[1]
-    uniform = eagers_draws(drawing(lambda x: torch.rand_like(x) + torch.rand(3)[0], x))
+    uniform = eager_draws(drawing(lambda x: torch.rand_like(x) + torch.rand(3)[0], x))
     assert uniform is not None and len(set(uniform)) == 2
-    assert uniform != eagers_draws(drawing(lambda x: torch.rand(3)[0] + torch.rand_like(x), x))
-    assert eagers_draws(drawing(lambda x: x @ x.view(3), x)) is None
+    assert uniform != eager_draws(drawing(lambda x: torch.rand(3)[0] + torch.rand_like(x), x))
+    assert eager_draws(drawing(lambda x: x @ x.view(3), x)) is None
 
 
 def test_reading_bits_is_still_refused() -> None:

@@ -105,7 +105,7 @@ def test_where_nothing_is_compiled_the_report_says_so() -> None:
         return x + 1
 
     report = KernelDiff(lambda x: hidden(x), torch.ones(2), test=plain).compare()
-    assert any("was given no graph" in note for note in report.notes)
+    assert any("received no graph" in note for note in report.notes)
     assert report.verdict == "empty" and "nothing was compiled" in report.summary().partition("\n")[0]
 
 

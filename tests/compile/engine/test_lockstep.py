@@ -11,7 +11,7 @@ from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.kerneldiff.steps.restore_point import RestorePoint
 from idbg.engine.kerneldiff.steps.run import Compiler, trained
 from idbg.engine.kerneldiff.steps.training import Row, Rows, Training
-from idbg.engine.kerneldiff.steps.verdict import Judge, first, kept, unjudged_from
+from idbg.engine.kerneldiff.steps.verdict import Judge, first, shown_distances, unjudged_from
 from idbg.engine.kerneldiff.tensors.compare import TensorDistance
 from idbg.engine.program.load import Workload
 from idbg.schema.steps import Kind, StepDistance, TrainingSteps
@@ -40,7 +40,7 @@ def test_a_side_that_waits_for_others_goes_on_from_where_it_stood(settings: dict
         sides = [training.eager(), training.float64(), training.eager()]
         for rows in training.steps(4, sides[1], [sides[0], sides[2]]):
             assert rows
-        with sides[2].stand.taken():
+        with sides[2].restore_point.active():
             come_to = {name: each.detach().clone() for name, each in subject.parameters.items()}
     assert all(torch.equal(come_to[name], each) for name, each in wanted.items())
 
@@ -58,11 +58,11 @@ def test_a_step_of_both_sides_sees_its_own_gradients_counters_and_random_numbers
 
     subject = Subject(Workload(step, (torch.ones(2),), grad=True))
     with subject.restored():
-        stands = RestorePoint(subject), RestorePoint(subject)
+        points = RestorePoint(subject), RestorePoint(subject)
         told: list[list[tuple[int, float]]] = [[], []]
         for _ in range(3):
-            for stand, own in zip(stands, told, strict=True):
-                with stand.taken():
+            for point, own in zip(points, told, strict=True):
+                with point.active():
                     step(*subject.args)  # type: ignore[arg-type]
                     own.append(seen[-1])
     assert told[0] == told[1] and [each[0] for each in told[0]] == [1, 2, 3]
@@ -78,7 +78,7 @@ def test_float64_keeps_its_digits_from_step_to_step() -> None:
             pass
         weights = list(subject.parameters.values())
         assert all(each.dtype == torch.float32 for each in weights)
-        with true.stand.taken():
+        with true.restore_point.active():
             assert all(each.dtype == torch.float64 for each in weights)
             assert any(not torch.equal(each.float().double(), each.data) for each in weights)
 
@@ -181,7 +181,7 @@ def replace_allowed(each: StepDistance) -> StepDistance:
 
 def test_of_many_tensors_the_nearest_to_failing_are_kept() -> None:
     many = [distance("parameter", f"p{at}", test=at * 1e-9, bad=False) for at in range(1, 101)]
-    names = {each.tensor for each in kept([[distance("output", "loss", bad=False), *many]], many[0])}
+    names = {each.tensor for each in shown_distances([[distance("output", "loss", bad=False), *many]], many[0])}
     assert {"loss", "p1", "p100", "p90"} <= names and "p50" not in names
 
 
@@ -249,9 +249,9 @@ def test_a_large_weight_is_in_float64_while_its_side_waits() -> None:
     with subject.restored():
         training = Training(subject, backward=False)
         same, moved = training.float64(), training.float64(training.moved)
-        with same.stand.taken():
+        with same.restore_point.active():
             held = model.weight.detach().clone()
-        with moved.stand.taken():
+        with moved.restore_point.active():
             away = model.weight.detach().clone()
     assert held.dtype == torch.float64 and torch.equal(held, before.double())
     assert 0 < float((away - held).abs().max()) < 1e-7

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from idbg.engine.kerneldiff.kernels.values import ReferenceValue
 from idbg.engine.kerneldiff.kernels.verdict import judge_launch
-from idbg.engine.kerneldiff.sides.resampling import Samples, looked_at_again, not_computed
+from idbg.engine.kerneldiff.sides.resampling import Samples, judge_samples, not_computed
 from idbg.engine.kerneldiff.tensors.compare import compare_sides
 from idbg.schema.diff import K, TensorDiff
 from tests.harness.without_constant import ROOT, Row, rows
@@ -26,7 +26,7 @@ def again(exact: Tensor, eager: Tensor, test: Tensor, samples: Iterable[Tensor])
     one, other, *runs = ((exact + each).float() for each in (eager, test, *samples))
     first = compare_sides(one, other, exact)
     sides = ({first.name: one}, {first.name: other}, {first.name: exact})
-    return first, looked_at_again(first, sides, Samples(tuple({first.name: run} for run in runs)), None, K)
+    return first, judge_samples(first, sides, Samples(tuple({first.name: run} for run in runs)), None, K)
 
 
 def noises(size: float) -> list[Tensor]:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from idbg import KernelDiff
-from idbg.engine.kerneldiff.sides.steady import doubtful, with_steadiness
+from idbg.engine.kerneldiff.sides.resampling import is_worth_repeating, judge_repeated
 from idbg.engine.kerneldiff.tensors.compare import compare_tensors
 from idbg.schema.diff import TensorDiff
 
@@ -25,9 +25,9 @@ def test_what_rounds_otherwise_is_not_called_unsteady() -> None:
     first = torch.randn(1000)
     test = first + 1e-3
     diff = compare_tensors(first, test, name="out")
-    assert doubtful([diff]) and not doubtful([compare_tensors(first, first, name="out")])
+    assert is_worth_repeating([diff]) and not is_worth_repeating([compare_tensors(first, first, name="out")])
     for again, unsteady in ((first, False), (first * (1 + 1e-6), False), (first + 1e-2, True), (first[1:], True)):
-        (found,) = with_steadiness([diff], {"out": first}, {"out": again}, "eager")
+        found = judge_repeated(diff, first, again)
         assert ("unsteady" in found.failed_by) is unsteady
 
 

@@ -19,7 +19,7 @@ from torch.utils.backend_registration import (
 )
 
 from idbg import KernelDiff
-from idbg.engine.kerneldiff.sides.run import eagers_draws, run_float64
+from idbg.engine.kerneldiff.sides.run import eager_draws, run_float64
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.program.load import Workload
 
@@ -122,7 +122,7 @@ def _compared(device: str, model: nn.Module, **asked: Any) -> Any:
 def _draws(model: nn.Module) -> Any:
     x = torch.ones(4, 24).to(DEVICE)
     subject = Subject(Workload(model.to(DEVICE), (x,), {}), input_gradients=True)
-    drawn = run_float64(subject, backward=True).draws, eagers_draws(subject, backward=True)
+    drawn = run_float64(subject, backward=True).draws, eager_draws(subject, backward=True)
     return [list(each or ()) for each in drawn]
 
 

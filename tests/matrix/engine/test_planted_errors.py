@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from idbg import KernelDiff
 from idbg.engine.compat import fx
 from idbg.engine.kerneldiff import comparison
-from idbg.engine.kerneldiff.sides.run import Given, Side, run_eager, run_float64
+from idbg.engine.kerneldiff.sides.run import Side, SideValues, run_eager, run_float64
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.kerneldiff.tensors.tree import AFTER
 from idbg.schema.diff import SideResult, TensorDiff
@@ -145,14 +145,14 @@ def in_dtype(dtype: torch.dtype) -> Callable[[Subject], Side]:
         try:
             for tensor, data in held:
                 tensor.data = data.to(dtype)
-            given = run_eager(subject, backward=True).given
+            given = run_eager(subject, backward=True).values
         finally:
             for tensor, data in held:
                 tensor.data = data
         assert given is not None
         return Side(
             SideResult("otherwise"),
-            Given(cast_to(given.outputs, held[0][1].dtype), cast_to(given.gradients, held[0][1].dtype)),
+            SideValues(cast_to(given.outputs, held[0][1].dtype), cast_to(given.gradients, held[0][1].dtype)),
         )
 
     return run
@@ -237,7 +237,7 @@ def test_a_correct_program_does_not_fail(name: str, dtype: torch.dtype, monkeypa
             assert not failed, (way, seed)
 
 
-def planted(given: Given, before: Subject, random: torch.Generator) -> Iterator[tuple[str, str, Any, Tensor]]:
+def planted(given: SideValues, before: Subject, random: torch.Generator) -> Iterator[tuple[str, str, Any, Tensor]]:
     for name, value in {**given.outputs, **given.gradients}.items():
         if not isinstance(value, Tensor) or not value.is_floating_point():
             continue
@@ -260,15 +260,15 @@ def test_no_planted_error_passes(name: str, dtype: torch.dtype, monkeypatch: pyt
         return kept["test"]
 
     compared(model, x, keep, monkeypatch)
-    given, subject = kept["test"].given, kept["subject"]
-    eager, exact = (run(subject, backward=True).given for run in (run_eager, run_float64))
+    given, subject = kept["test"].values, kept["subject"]
+    eager, exact = (run(subject, backward=True).values for run in (run_eager, run_float64))
     sides = {**eager.outputs, **eager.gradients}, {**exact.outputs, **exact.gradients}
     done, passed = 0, []
     for leaf, what, where, wrong in planted(given, subject, random):
         if leaf not in sides[0] or not is_effective(sides[0][leaf], wrong, sides[1][leaf], where):
             continue
         kinds = [dict(found) | ({leaf: wrong} if leaf in found else {}) for found in (given.outputs, given.gradients)]
-        side = Side(SideResult("planted"), Given(*kinds))
+        side = Side(SideResult("planted"), SideValues(*kinds))
         found = compared(model, x, lambda _, side=side: side, monkeypatch)
         done += 1
         passed += [(leaf, what, each.note, each.baseline) for each in found if each.name == leaf and each.passed]

@@ -272,7 +272,7 @@ def test_a_stage_holds_no_second_copy_of_the_weights() -> None:
         copies = [one for one in gc.get_objects() if type(one) is Tensor and one.shape == (64, 64)]
         alive.append(sum(one.dtype == torch.float64 for one in copies))
 
-    Stage("dynamo", {"": gm}).run(Inputs((torch.randn(2, 64), *weights), outputs=1), seen=count)
+    Stage("dynamo", {"": gm}).run(Inputs((torch.randn(2, 64), *weights), outputs=1), on_value=count)
     assert max(alive) <= 2
 
 

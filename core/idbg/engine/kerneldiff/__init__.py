@@ -1,1 +1,1 @@
-"""Where do the numbers of a compiled program go wrong?"""
+"""Compare a compiled program with eager and float64, and find what is wrong."""

@@ -1,4 +1,4 @@
-"""How far is a compiled model from the same model in eager, and which of its outputs fail?"""
+"""Compare a compiled model with a reference."""
 
 import inspect
 from collections.abc import Mapping
@@ -14,12 +14,10 @@ from idbg.schema.diff import DiffReport
 
 
 class ModelDiff(ComparisonRequest):
-    """A model's compiled run, compared with a reference: `idbg.KernelDiff` says what each setting means."""
+    """The comparison of a model; `idbg.KernelDiff` documents the settings."""
 
     def compare(self) -> DiffReport:
-        """Run every side and compare. Raises BadInput for settings that make no sense; the report has what a side
-        raises.
-        """
+        """Run every side and compare. Exceptions of a side are in the report. Raises BadInput for invalid settings."""
         return self.begin().run()
 
     def begin(self) -> ComparisonRun:
@@ -39,22 +37,22 @@ def quick_check(model: Model, inputs: object = ()) -> bool:
 def arguments(
     model: Model, inputs: object, kwargs: Mapping[str, Any] | None = None
 ) -> tuple[tuple[object, ...], dict[str, Any]]:
-    """Positional and keyword arguments of the model, of what a person gave as its inputs."""
-    given = dict(kwargs or {})
+    """The model's positional and keyword arguments, from the `inputs` of a comparison."""
+    keywords = dict(kwargs or {})
     if type(inputs) in (tuple, list):
-        return tuple(cast("tuple[object, ...]", inputs)), given
+        return tuple(cast("tuple[object, ...]", inputs)), keywords
     if isinstance(inputs, Mapping) and all(isinstance(key, str) for key in inputs):
-        named = {**inputs, **given}
-        return ((), named) if _takes(model, **named) or not _takes(model, inputs, **given) else ((inputs,), given)
-    if isinstance(inputs, tuple) and not _takes(model, inputs, **given):  # a namedtuple of all arguments
-        return tuple(inputs), given
-    return (inputs,), given
+        named = {**inputs, **keywords}
+        return ((), named) if _takes(model, **named) or not _takes(model, inputs, **keywords) else ((inputs,), keywords)
+    if isinstance(inputs, tuple) and not _takes(model, inputs, **keywords):  # a namedtuple of all arguments
+        return tuple(inputs), keywords
+    return (inputs,), keywords
 
 
 def _takes(model: Model, *args: object, **kwargs: object) -> bool:
     call = model.forward if isinstance(model, torch.nn.Module) else model
     try:
         inspect.signature(call).bind(*args, **kwargs)
-    except (TypeError, ValueError):  # it does not fit; or a builtin, which tells no signature
+    except (TypeError, ValueError):  # it does not fit, or it is a builtin without a signature
         return False
     return True

@@ -13,21 +13,13 @@ from torch.fx import GraphModule
 
 from idbg.engine.capture.run import uncaptured
 from idbg.engine.compat import comparing, registrations, stages
-from idbg.engine.kerneldiff.float64.undeclared_writes import UndeclaredWrite
+from idbg.engine.kerneldiff.float64.undeclared_writes import UndeclaredWrite, WithoutUndeclaredWrites
 from idbg.engine.kerneldiff.kernels.bisect import first_bad_node
 from idbg.engine.kerneldiff.kernels.inputs import copied
 from idbg.engine.kerneldiff.kernels.observe import Rerun
 from idbg.engine.kerneldiff.observed_run import CapturedCompile, ObservedRun, run_observed
 from idbg.engine.kerneldiff.request import Backend, ComparisonRequest, compile_backend, name_of
-from idbg.engine.kerneldiff.sides.run import (
-    UNDONE,
-    Call,
-    Side,
-    run_compiled,
-    run_eager,
-    run_side,
-    run_without_undeclared_writes,
-)
+from idbg.engine.kerneldiff.sides.run import Call, Side, run_compiled, run_eager, run_side
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.kerneldiff.stages.other_backends import BackendGraph, backend_graphs
 from idbg.engine.kerneldiff.stages.unexecuted import unexecuted_node
@@ -41,6 +33,7 @@ _NOT_BISECTED = (
     "bisecting named no node: of the forward's values alone, those that nodes return, none is wrong beyond "
     "rounding. It does not see gradients, what is written in place, or a few wrong integers of many"
 )
+UNDONE = "eager without undeclared writes"
 FAR = 10.0  # times what is allowed: no rounding
 _CACHE = "code from a cache, or CUDA graphs"
 _WITHOUT_BACKEND = (("eager", "Dynamo"), ("aot_eager", "AOTAutograd"))
@@ -155,7 +148,7 @@ class FaultLocalization:
     def _undeclared(self) -> Maker | None:
         """The op with an undeclared write on which the outputs depend."""
         self.begin(UNDONE)
-        if not self.failing(run_without_undeclared_writes(self.subject, backward=self.backward)):
+        if not self.failing(run_eager(self.subject, UNDONE, [WithoutUndeclaredWrites()], backward=self.backward)):
             return None
         first = self.undeclared[0]
         function = registrations.functions_of_op(first.op).get("init")

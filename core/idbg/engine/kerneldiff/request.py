@@ -1,4 +1,4 @@
-"""What is a comparison asked to do, and does it make sense?"""
+"""The settings of one comparison, and their checks."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
@@ -24,7 +24,7 @@ FLOAT64 = ("float64", "fp64")
 
 @dataclass(frozen=True)
 class ComparisonRequest:
-    """The settings of one comparison. `idbg.KernelDiff`, which people make, says what each of them means."""
+    """The settings of one comparison; `idbg.KernelDiff` documents them."""
 
     model: Model
     inputs: object = ()
@@ -49,13 +49,13 @@ class ComparisonRequest:
     nan: bool = False
     steps: int = 0
     float64: Float64On = "auto"
-    kept: bool = False  # a later session may ask for what was compared here
+    kept: bool = False  # a later session may compare with these outputs
     on_side: Callable[[str], None] | None = None
     on_result: Callable[[DiffReport], None] | None = None
 
     @property
     def chosen_mode(self) -> Mode:
-        """The mode that was given, or the one that the other settings come to."""
+        """The mode that is set, or the one that the other settings imply."""
         if self.reference in FLOAT64:  # there is no third side to be better than
             return "tolerance"
         plain = self.atol is not None or self.rtol is not None
@@ -63,13 +63,13 @@ class ComparisonRequest:
 
     @property
     def may_differentiate(self) -> bool:
-        """Whether gradients are compared as far as there are any; of a session's outputs where it has gradients."""
+        """Whether gradients are compared where outputs require them, or, for a session's outputs, where it has some."""
         if isinstance(self.reference, SavedOutputs):
             return self.backward_if_recorded and any(name.startswith("grad(") for name in self.reference)
         return self.backward_if_recorded and not differentiates(self.model)
 
     def check(self) -> None:
-        """Raises BadInput for settings that make no sense."""
+        """Raises BadInput for invalid settings."""
         if self.mode is not None and self.mode not in get_args(Mode):
             raise BadInput(f"there is no mode {self.mode!r}", hint=f"use one of {', '.join(get_args(Mode))}")
         if self.float64 not in get_args(Float64On):
@@ -85,7 +85,7 @@ class ComparisonRequest:
         for side in (self.reference, self.test):
             if isinstance(side, torch.nn.Module):
                 raise BadInput(
-                    "a model was given where a backend belongs", hint="compare two models with compare_tensors"
+                    "a model was passed where a backend belongs", hint="compare two models with compare_tensors"
                 )
 
     def _check_numbers(self) -> None:
@@ -104,7 +104,7 @@ class ComparisonRequest:
 
 
 def name_of(backend: Backend | SavedOutputs) -> str:
-    """What reports call this side."""
+    """The name of this side in reports."""
     if isinstance(backend, str):
         return backend
     if isinstance(backend, backends.TargetBackend):
@@ -113,7 +113,7 @@ def name_of(backend: Backend | SavedOutputs) -> str:
 
 
 def compile_backend(backend: Backend) -> Backend:
-    """What torch.compile takes. Of idbg's own backends no rules are checked: the numbers are what matters."""
+    """The backend for torch.compile; idbg's own check no rules here."""
     if not isinstance(backend, str) or backend == "inductor":
         return backend
     return backends.backend(backend, strict=False, constraints=())

@@ -1,1 +1,1 @@
-"""What would the program compute if all its floating arithmetic were done in float64?"""
+"""Run a program with all of its floating arithmetic in float64."""

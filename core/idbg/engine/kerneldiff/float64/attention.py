@@ -1,8 +1,8 @@
-"""What does a fused attention op compute, in plain math of float64?
+"""Compute fused attention ops in float64, in plain math.
 
-Its own kernels are never called in float64, whatever they accept: flash and efficient attention raise, cuDNN's returns
-memory that it has not written. Results lie in memory as the op's own do. Dropout's mask is that of the op's own kernel:
-what is dropped depends on the generator's seed and offset, and not on values, so attention over zeros shows it.
+Their own kernels are never called in float64, whatever they accept: flash and efficient attention raise, cuDNN's
+returns uninitialized memory. Results have the op's own strides. Dropout's mask is that of the op's own kernel: it
+depends on the generator's seed and offset and not on values, so attention over zeros shows it.
 """
 
 import math
@@ -35,31 +35,31 @@ class NoPlainMath(RuntimeError):
 
 
 def is_fused(func: object) -> TypeGuard[OpOverload]:
-    """Whether it is an attention op with kernels of its own, or the backward of one."""
+    """Whether it is a fused attention op, or the backward of one."""
     return isinstance(func, OpOverload) and _FUSED.fullmatch(fx.op_name(func)) is not None
 
 
 def in_plain_math(func: OpOverload, args: Sequence[object], kwargs: Mapping[str, object]) -> object:
-    """The op's results, floating ones in float64. Draws what the op draws. Raises NoPlainMath."""
-    given = _named(func, args, kwargs)
-    if not all(isinstance(given[name], Tensor) for name in ("query", "key", "value")):
+    """The op's results, floating ones in float64, with the random numbers that the op draws. Raises NoPlainMath."""
+    arguments = _named(func, args, kwargs)
+    if not all(isinstance(arguments[name], Tensor) for name in ("query", "key", "value")):
         raise NoPlainMath(f"{func} of no tensors")
-    if func._overloadname == "quantized" or any(map(_is_there, (given.get(name) for name in _UNSUPPORTED))):
+    if func._overloadname == "quantized" or any(map(_is_there, (arguments.get(name) for name in _UNSUPPORTED))):
         raise NoPlainMath(f"{func} of sequences of their own lengths has no float64")
-    if any((given.get(name, -1) or -1) > 0 for name in _WINDOWS):
+    if any((arguments.get(name, -1) or -1) > 0 for name in _WINDOWS):
         raise NoPlainMath(f"{func} with a window has no float64")
     meta = func(*_as_meta(args), **_as_meta(kwargs))
     if "backward" in fx.op_name(func):
-        return _laid_out(meta, _backward(func, given), cast("Tensor", given["query"]).device)
-    drawn = _drawn(func, given) if given.get("dropout_p") else None
-    results = _laid_out(meta, _forward(func, given, drawn), cast("Tensor", given["query"]).device)
+        return _laid_out(meta, _backward(func, arguments), cast("Tensor", arguments["query"]).device)
+    drawn = _drawn(func, arguments) if arguments.get("dropout_p") else None
+    results = _laid_out(meta, _forward(func, arguments, drawn), cast("Tensor", arguments["query"]).device)
     return results if drawn is None else _with_state(func, results, drawn.state)
 
 
 def _named(func: OpOverload, args: Sequence[object], kwargs: Mapping[str, object]) -> dict[str, Any]:
     declared = func._schema.arguments
-    given = {argument.name: argument.default_value for argument in declared}
-    return given | {one.name: value for one, value in zip(declared, args, strict=False)} | dict(kwargs)
+    arguments = {argument.name: argument.default_value for argument in declared}
+    return arguments | {one.name: value for one, value in zip(declared, args, strict=False)} | dict(kwargs)
 
 
 def _as_meta(values: Any) -> Any:
@@ -86,34 +86,36 @@ class _Attention:
     scores: Tensor
 
     @staticmethod
-    def of(func: OpOverload, given: Mapping[str, Any]) -> "_Attention":
-        query, key, value = (_heads_first(func, given[name]) for name in ("query", "key", "value"))
+    def of(func: OpOverload, arguments: Mapping[str, Any]) -> "_Attention":
+        query, key, value = (_heads_first(func, arguments[name]) for name in ("query", "key", "value"))
         groups = query.shape[-3] // max(1, key.shape[-3])
         if groups > 1:
             key, value = (each.repeat_interleave(groups, -3) for each in (key, value))
-        scale = given.get("scale")
+        scale = arguments.get("scale")
         scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
         scores = scale * (query @ key.mT)
-        if (bias := _bias(given)) is not None:
+        if (bias := _bias(arguments)) is not None:
             scores = scores.masked_fill(~bias, -math.inf) if bias.dtype == torch.bool else scores + bias
-        hidden = _hidden(func, given, scores)
+        hidden = _hidden(func, arguments, scores)
         return _Attention(
             query, key, value, scale, groups, scores if hidden is None else scores.masked_fill(hidden, -math.inf)
         )
 
 
-def _bias(given: Mapping[str, Any]) -> Tensor | None:
-    return next((given[name] for name in ("attn_bias", "attn_mask", "bias") if _is_there(given.get(name))), None)
+def _bias(arguments: Mapping[str, Any]) -> Tensor | None:
+    return next(
+        (arguments[name] for name in ("attn_bias", "attn_mask", "bias") if _is_there(arguments.get(name))), None
+    )
 
 
 def _is_there(value: object) -> bool:
-    """Not what stands for no tensor: None, or one without elements."""
+    """Whether it is a tensor with elements: an op may take an empty one for none."""
     return isinstance(value, Tensor) and value.numel() > 0
 
 
-def _hidden(func: OpOverload, given: Mapping[str, Any], scores: Tensor) -> Tensor | None:
-    """What a causal op does not look at. Of queries and keys of two lengths, most begin at the first key."""
-    kind = given.get("custom_mask_type", int(bool(given.get("is_causal"))))
+def _hidden(func: OpOverload, arguments: Mapping[str, Any], scores: Tensor) -> Tensor | None:
+    """The mask of a causal op. Where queries and keys differ in length, most ops align their beginnings."""
+    kind = arguments.get("custom_mask_type", int(bool(arguments.get("is_causal"))))
     if not kind:
         return None
     rows, columns = scores.shape[-2:]
@@ -127,59 +129,56 @@ def _heads_first(func: OpOverload, value: Tensor) -> Tensor:
     return value.transpose(-2, -3) if _ROWS_FIRST.fullmatch(fx.op_name(func)) else value
 
 
-@dataclass(frozen=True)
-class _Results:
-    """By their place among the op's results."""
-
-    tensors: Mapping[int, Tensor | None]
+_Results = Mapping[int, Tensor | None]
+"""Tensors by their place among the op's results."""
 
 
-def _forward(func: OpOverload, given: Mapping[str, Any], drawn: "_Drawn | None") -> _Results:
-    one = _Attention.of(func, given)
+def _forward(func: OpOverload, arguments: Mapping[str, Any], drawn: "_Drawn | None") -> _Results:
+    one = _Attention.of(func, arguments)
     lse = one.scores.logsumexp(-1)
     weights = _weights(one.scores, lse)
     if drawn is not None:
-        weights = weights * drawn.kept / (1 - given["dropout_p"])
-    return _Results({0: _heads_first(func, weights @ one.value), 1: lse})
+        weights = weights * drawn.kept / (1 - arguments["dropout_p"])
+    return {0: _heads_first(func, weights @ one.value), 1: lse}
 
 
 def _weights(scores: Tensor, lse: Tensor) -> Tensor:
-    """The softmax; of a row that sees nothing zeros."""
+    """The softmax; zeros for a row whose keys are all masked."""
     seen = lse.isfinite()
     return torch.where(seen[..., None], (scores - lse.masked_fill(~seen, 0)[..., None]).exp(), 0.0)
 
 
-def _backward(func: OpOverload, given: Mapping[str, Any]) -> _Results:
-    """From what the forward saved: a gradient is wrong where that is."""
-    one = _Attention.of(func, given)
-    grad = _heads_first(func, given["grad_out"] if "grad_out" in given else given["grad_out_"])
-    out = _heads_first(func, given["out"])
+def _backward(func: OpOverload, arguments: Mapping[str, Any]) -> _Results:
+    """From what the forward saved: if that is wrong, so is the gradient."""
+    one = _Attention.of(func, arguments)
+    grad = _heads_first(func, arguments["grad_out"] if "grad_out" in arguments else arguments["grad_out_"])
+    out = _heads_first(func, arguments["out"])
     batch, heads, rows = one.query.shape[:3]
-    lse = given["logsumexp"].reshape(batch, heads, -1)[..., :rows]
+    lse = arguments["logsumexp"].reshape(batch, heads, -1)[..., :rows]
     weights = _weights(one.scores, lse)
     grad_weights, dropped = grad @ one.value.mT, weights
-    if p := given.get("dropout_p"):
-        kept = _kept(func, given, _state_of(given)) / (1 - p)
+    if p := arguments.get("dropout_p"):
+        kept = _kept(func, arguments, _state_of(arguments)) / (1 - p)
         grad_weights, dropped = grad_weights * kept, weights * kept
     grad_scores = weights * (grad_weights - (grad * out).sum(-1, keepdim=True))
     grad_key, grad_value = one.scale * (grad_scores.mT @ one.query), dropped.mT @ grad
     if one.groups > 1:
         grad_key, grad_value = (_summed_by(one.groups, each) for each in (grad_key, grad_value))
     inputs = [_heads_first(func, each) for each in (one.scale * (grad_scores @ one.key), grad_key, grad_value)]
-    bias = _bias(given)
-    return _Results(dict(enumerate([*inputs, None if bias is None else grad_scores.sum_to_size(bias.shape)])))
+    bias = _bias(arguments)
+    return dict(enumerate([*inputs, None if bias is None else grad_scores.sum_to_size(bias.shape)]))
 
 
 def _summed_by(groups: int, grad: Tensor) -> Tensor:
-    """Of each head of the keys, the sum over the queries' that share it."""
+    """Sums over the queries' heads that share a head of the keys."""
     batch, heads, *others = grad.shape
     return grad.reshape(batch, heads // groups, groups, *others).sum(2)
 
 
 def _laid_out(meta: object, results: _Results, device: torch.device) -> tuple[object, ...]:
-    """The results as the op lays them out: what is padded is infinite, what is not known (a generator's state) 0."""
+    """The results with the op's strides: padding is infinite, what is not known (a generator's state) 0."""
     return tuple(
-        _as_meta_lies(like, results.tensors.get(place), device) if isinstance(like, Tensor) else like
+        _as_meta_lies(like, results.get(place), device) if isinstance(like, Tensor) else like
         for place, like in enumerate(cast("tuple[object, ...]", meta))
     )
 
@@ -204,7 +203,7 @@ def _as_meta_lies(like: Tensor, value: Tensor | None, device: torch.device) -> T
 
 @dataclass(frozen=True)
 class _Drawn:
-    """What a forward draws: which weights are kept, and the generator's state as the op returns it."""
+    """What a forward draws: the mask of kept weights, and the generator's state that the op returns."""
 
     kept: Tensor
     state: Mapping[str, object]
@@ -215,10 +214,10 @@ _State = tuple[int, int]  # seed and offset of a generator
 _STATES: Final = ("philox_seed", "philox_offset", "rng_state", "unused")
 
 
-def _state_of(given: Mapping[str, Any]) -> _State:
-    """The generator's state that a backward takes."""
-    first = given.get("philox_seed", given.get("rng_state"))
-    second = given.get("philox_offset", given.get("unused"))
+def _state_of(arguments: Mapping[str, Any]) -> _State:
+    """The generator's state among a backward's arguments."""
+    first = arguments.get("philox_seed", arguments.get("rng_state"))
+    second = arguments.get("philox_offset", arguments.get("unused"))
     if not isinstance(first, Tensor) or not isinstance(second, Tensor):
         raise NoPlainMath("dropout's random state is not among what the backward takes")
     if first.numel() == 2:  # flash attention's holds both
@@ -227,11 +226,11 @@ def _state_of(given: Mapping[str, Any]) -> _State:
     return int(first.reshape(-1)[0]), int(second.reshape(-1)[0])
 
 
-def _drawn(func: OpOverload, given: Mapping[str, Any]) -> _Drawn:
-    """What the op draws where the generator now stands, which goes on as the op makes it go."""
-    generator = _generator(cast("Tensor", given["query"]).device)
+def _drawn(func: OpOverload, arguments: Mapping[str, Any]) -> _Drawn:
+    """What the op draws from the generator's current state; it advances the generator as the op does."""
+    generator = _generator(cast("Tensor", arguments["query"]).device)
     begin = generator.get_state()
-    probe = _Probe(func, given)
+    probe = _Probe(func, arguments)
     results = probe.run(0)
     end = generator.get_state()
     names = [each.name for each in func._schema.returns]
@@ -244,12 +243,12 @@ def _drawn(func: OpOverload, given: Mapping[str, Any]) -> _Drawn:
     return _Drawn(torch.cat(parts, dim=-1), state)
 
 
-def _kept(func: OpOverload, given: Mapping[str, Any], state: _State) -> Tensor:
-    """The weights that a forward has kept that began at this state."""
-    device = cast("Tensor", given["query"]).device
-    with _standing_at(device, state):
+def _kept(func: OpOverload, arguments: Mapping[str, Any], state: _State) -> Tensor:
+    """The weights that a forward kept which began with this generator state."""
+    device = cast("Tensor", arguments["query"]).device
+    with _generator_at(device, state):
         forward = getattr(torch.ops.aten, re.sub("_backward$", "", fx.op_name(func)).replace("_backward", "_forward"))
-        return _drawn(cast("OpOverload", forward.default), given).kept
+        return _drawn(cast("OpOverload", forward.default), arguments).kept
 
 
 def _generator(device: torch.device) -> torch.Generator:
@@ -260,8 +259,8 @@ def _generator(device: torch.device) -> torch.Generator:
 
 
 @contextmanager
-def _standing_at(device: torch.device, state: _State) -> Iterator[None]:
-    """While it lasts, the device's generator begins at this seed and offset."""
+def _generator_at(device: torch.device, state: _State) -> Iterator[None]:
+    """Set the device's generator to this seed and offset in this context."""
     generator = _generator(device)
     before = generator.get_state()
     try:
@@ -273,11 +272,11 @@ def _standing_at(device: torch.device, state: _State) -> Iterator[None]:
 
 
 class _Probe:
-    """The forward over zeros, whose values are columns of the unit matrix: a result is 0 where a weight was dropped."""
+    """The forward over zeros, with columns of the unit matrix as values: a result is 0 where a weight was dropped."""
 
-    def __init__(self, func: OpOverload, given: Mapping[str, Any]) -> None:
+    def __init__(self, func: OpOverload, arguments: Mapping[str, Any]) -> None:
         self.func = func
-        query, key, value = (_heads_first(func, given[name]) for name in ("query", "key", "value"))
+        query, key, value = (_heads_first(func, arguments[name]) for name in ("query", "key", "value"))
         dtype = torch.float32 if "efficient" in fx.op_name(func) else torch.bfloat16
         self.width = -(-value.shape[-1] // _WIDTH) * _WIDTH
         self.columns = key.shape[-2]
@@ -285,7 +284,7 @@ class _Probe:
         self.key = key.new_zeros((*key.shape[:-1], self.query.shape[-1]), dtype=dtype)
         self.value = value.new_zeros((*value.shape[:-1], self.width), dtype=dtype)
         taken = {argument.name for argument in func._schema.arguments}
-        self.named = {name: each for name, each in given.items() if name in taken}
+        self.named = {name: each for name, each in arguments.items() if name in taken}
         self.named |= {name: None for name in ("attn_bias", "attn_mask", "bias", "scale") if name in taken}
         self.named |= {name: False for name in ("return_debug_mask",) if name in taken}
         self.named |= {name: True for name in ("compute_log_sumexp",) if name in taken}

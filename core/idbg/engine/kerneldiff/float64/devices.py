@@ -1,6 +1,6 @@
-"""For which device does a tensor of the float64 side stand, where that device has no float64?
+"""The program's device of each tensor that is computed on the CPU, as its own device has no float64.
 
-Random numbers are drawn there, so that they are the ones that the program draws.
+Random numbers are drawn on the program's device, so that they are the same.
 """
 
 from collections import Counter
@@ -14,44 +14,44 @@ from torch.utils._pytree import tree_leaves
 from idbg.engine.kerneldiff.tensors.float64_device import CPU, float64_device
 
 _PLAIN_DROPOUT = ("cpu", "mps", "meta")
-_STANDS_FOR = "_idbg_stands_for"  # on a tensor of ours: its device in the program, where that is not the usual
+_PROGRAM_DEVICE = "_idbg_program_device"  # on a tensor of ours, where that is not `usual`
 
 
 class DeviceMap:
-    """`usual` is the device for which a tensor on the CPU stands where nothing else is known of it: the one without
-    float64 that most of the program's tensors are on, else the first that is met.
+    """Maps tensors to the program's devices. `usual` is that of tensors on the CPU of which nothing else is known: the
+    device without float64 of most of the program's tensors, else the first one used.
     """
 
     def __init__(self, tensors: Iterable[Tensor] = ()) -> None:
-        given = list(tensors)
-        away = Counter(tensor.device for tensor in given if float64_device(tensor.device) != tensor.device)
+        all_tensors = list(tensors)
+        away = Counter(tensor.device for tensor in all_tensors if float64_device(tensor.device) != tensor.device)
         self.usual = away.most_common(1)[0][0] if away else CPU
-        self._here = {id(tensor) for tensor in given if tensor.device == CPU}
+        self._here = {id(tensor) for tensor in all_tensors if tensor.device == CPU}
         self._default = torch.get_default_device()
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether anything is computed on another device than in the program."""
+        """Whether some device's tensors are computed on the CPU."""
         return self.usual != CPU
 
     def moved(self, device: torch.device) -> torch.device:
-        """Where what the program asks for on this device is computed."""
+        """The device on which float64 is computed for this one."""
         at = float64_device(device)
         if at != device and not self.is_elsewhere:
             self.usual = device
         return at
 
     def of(self, tensor: Tensor) -> torch.device:
-        """The device that the tensor is on in the program."""
+        """The tensor's device in the program."""
         if tensor.device != CPU:
             return tensor.device
-        return CPU if id(tensor) in self._here else cast("torch.device", getattr(tensor, _STANDS_FOR, self.usual))
+        return CPU if id(tensor) in self._here else cast("torch.device", getattr(tensor, _PROGRAM_DEVICE, self.usual))
 
     def of_result(self, leaves: Sequence[object]) -> torch.device:
-        """The device that an op's result is on in the program, by its arguments' leaves."""
-        asked = [leaf for leaf in leaves if isinstance(leaf, torch.device)]
-        if asked:
-            return asked[0]
+        """The device of an op's result in the program, from its arguments' leaves."""
+        named = next((leaf for leaf in leaves if isinstance(leaf, torch.device)), None)
+        if named is not None:
+            return named
         if not self.is_elsewhere:
             return self.usual
         devices = {self.of(leaf) for leaf in leaves if isinstance(leaf, Tensor)}
@@ -60,17 +60,15 @@ class DeviceMap:
         return next((device for device in devices if device != CPU), CPU)
 
     def mark(self, result: object, device: torch.device) -> None:
-        """Note where these tensors of ours are in the program."""
+        """Record the program's device of these tensors."""
         if device == self.usual or not self.is_elsewhere:
             return
         for leaf in tree_leaves(result):
             if isinstance(leaf, Tensor) and leaf.device == CPU:
-                setattr(leaf, _STANDS_FOR, device)
+                setattr(leaf, _PROGRAM_DEVICE, device)
 
     def dropped_out(self, value: Tensor, p: float, train: bool | None) -> Tensor | None:
-        """Dropout by the op that torch takes on the tensor's device, if it has one of its own there: other numbers are
-        drawn by it.
-        """
+        """Dropout by the op of the program's device, if that has one of its own: it draws other numbers."""
         if train and 0 < p < 1 and value.numel() and self.of(value).type not in _PLAIN_DROPOUT:
             return torch.native_dropout(value, p, train)[0]
         return None

@@ -1,37 +1,34 @@
-"""Which random numbers does a run draw? The same ones where the same op asks a generator at the same place."""
+"""Record which random numbers a run draws: equal records mean equal numbers, from the same op and generator state."""
 
 import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TypeGuard, cast
+from typing import TypeGuard
 
 import torch
 from torch import Tensor
-from torch._ops import HigherOrderOperator, OpOverload
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch._ops import OpOverload
 from torch.utils._pytree import tree_leaves
 
 from idbg.engine.compat import fx, gpu
+from idbg.engine.kerneldiff.float64.op_mode import Args, Kwargs, Op, OpMode
 
 Draws = tuple[str, ...]
-Op = OpOverload | HigherOrderOperator  # what a dispatch mode is asked for
 
 # kernels that draw their dropout inside, and do not return it
 _DRAWS_INSIDE = re.compile(r"_scaled_dot_product_\w+|_(flash|efficient|cudnn)_attention_\w+|\w*rnn\w*|lstm|gru")
 
 
 def draws_outside(func: Op) -> TypeGuard[OpOverload]:
-    """Whether an op draws random numbers, and gives them as they are or with what it does to them."""
+    """Whether an op draws random numbers and returns them, or what it computes with them."""
     if not isinstance(func, OpOverload) or torch.Tag.nondeterministic_seeded not in func.tags:
         return False
     return not _DRAWS_INSIDE.fullmatch(fx.op_name(func))
 
 
 def draws_inside(func: Op, args: Sequence[object], kwargs: Mapping[str, object]) -> TypeGuard[OpOverload]:
-    """Whether an op drops out what it computes by random numbers that it draws inside of its kernel; a backward is by
-    those of its forward.
-    """
+    """Whether an op applies dropout with random numbers drawn inside its kernel; a backward uses its forward's."""
     if not isinstance(func, OpOverload) or not _DRAWS_INSIDE.fullmatch(name := fx.op_name(func)):
         return False
     if name.endswith("_backward"):
@@ -40,7 +37,7 @@ def draws_inside(func: Op, args: Sequence[object], kwargs: Mapping[str, object])
 
 
 def argument(func: OpOverload, name: str, args: Sequence[object], kwargs: Mapping[str, object]) -> object:
-    """The argument of this name, wherever it was given; None where it was not."""
+    """The argument of this name, positional or not; None if it is missing."""
     if name in kwargs:
         return kwargs[name]
     names = [argument.name for argument in func._schema.arguments]
@@ -49,7 +46,7 @@ def argument(func: OpOverload, name: str, args: Sequence[object], kwargs: Mappin
 
 
 def generator_position(generator: torch.Generator | None) -> str:
-    """Where the generators stand that an op may draw from."""
+    """A hash of the states of the generators that an op may draw from."""
     states = [generator.get_state()] if generator is not None else [torch.get_rng_state()]
     if generator is None and gpu.in_use():
         states += torch.cuda.get_rng_state_all()
@@ -57,33 +54,28 @@ def generator_position(generator: torch.Generator | None) -> str:
 
 
 def draw_of(name: str, result: object, place: str) -> str:
-    """One draw, as what it would take to draw it again; no `result` of an op that does not return its numbers."""
+    """The record of one draw; `result` is None of an op that does not return its numbers."""
     made = [f"{leaf.dtype}{tuple(leaf.shape)}" for leaf in tree_leaves(result) if isinstance(leaf, Tensor)]
     return f"{name} {' '.join(made)} {place}"
 
 
-class _Recorder(TorchDispatchMode):
-    supports_higher_order_operators = True
-
+class _Recorder(OpMode):
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.draws: list[str] = []
 
-    def __torch_dispatch__(
-        self, func: Op, types: object, args: tuple[object, ...] = (), kwargs: Mapping[str, object] | None = None
-    ) -> object:
-        given = dict(kwargs or {})
+    def run(self, func: OpOverload, args: Args, kwargs: Kwargs) -> object:
         outside = draws_outside(func)
-        if not outside and not draws_inside(func, args, given):
-            return func(*args, **given)
-        place = generator_position(cast("torch.Generator | None", given.get("generator")))
-        result = func(*args, **given)
+        if not outside and not draws_inside(func, args, kwargs):
+            return func(*args, **kwargs)
+        place = generator_position(kwargs.get("generator"))
+        result = func(*args, **kwargs)
         self.draws.append(draw_of(fx.op_name(func), result if outside else None, place))
         return result
 
 
 @contextmanager
 def recorded_draws() -> Iterator[list[str]]:
-    """What is drawn while it lasts."""
+    """Record what is drawn in this context."""
     with _Recorder() as recorder:
         yield recorder.draws

@@ -1,15 +1,13 @@
-"""What does the program compute, op by op, when all its floating arithmetic is done in float64?
+"""Run a program op by op with all of its floating arithmetic in float64.
 
-`Float64` keeps what is computed in it in float64, whatever lower floating dtype the program asks for; copies.py gives
-parameters, buffers and inputs float64 copies of their values. Random numbers are drawn in the dtype that the program
-draws them in, so that they are the same ones. Of a device that has no float64 all is done on the CPU, but for the
-drawing.
+`Float64` keeps what is computed in float64, whatever lower floating dtype the program names; copies.py gives
+parameters, buffers and inputs float64 copies. Random numbers are drawn in the program's own dtypes and on its devices,
+so that they are the same. For a device without float64 all else is computed on the CPU.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
-from typing import TypeGuard, cast
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -19,16 +17,23 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from idbg.engine.compat import comparing, fx, gpu
 from idbg.engine.kerneldiff.float64 import attention
+from idbg.engine.kerneldiff.float64.copies import weights_filled
 from idbg.engine.kerneldiff.float64.devices import DeviceMap
-from idbg.engine.kerneldiff.float64.draws import Op, argument, draw_of, draws_inside, draws_outside, generator_position
+from idbg.engine.kerneldiff.float64.draws import argument, draw_of, draws_inside, draws_outside, generator_position
+from idbg.engine.kerneldiff.float64.op_mode import Op
 from idbg.engine.kerneldiff.float64.program_view import ProgramView
 from idbg.engine.kerneldiff.float64.undeclared_writes import Before, UndeclaredWrite
-from idbg.engine.kerneldiff.float64.where_taken import in_place
 from idbg.engine.kerneldiff.float64.wide_ops import in_float64
-from idbg.engine.kerneldiff.tensors.float64_device import is_moved, on_float64_device
-from idbg.schema.errors import exception_text
+from idbg.engine.kerneldiff.tensors.float64_device import (
+    is_converted,
+    is_narrow,
+    on_float64_device,
+    to_float64,
+    wide_dtype,
+)
+from idbg.schema.errors import first_line
 
-_WAS = "_idbg_was"  # on a tensor of ours: the dtype that the program's own would have, where it is not `like`
+_PROGRAM_DTYPE = "_idbg_program_dtype"  # on a tensor of ours, where that is not `like`
 
 _Args = tuple[object, ...]
 _Kwargs = Mapping[str, object]
@@ -40,45 +45,16 @@ _RECOMPUTED = ("run_and_save_rng_state", "run_with_rng_state")
 
 
 class NotInFloat64(Exception):
-    """The program does something that has no meaning in float64: the message says what."""
-
-
-def wide_dtype(dtype: torch.dtype) -> torch.dtype:
-    """float64 for floats, complex128 for complex numbers; any other dtype as it is."""
-    if dtype.is_complex:
-        return torch.complex128
-    return torch.float64 if dtype.is_floating_point else dtype
-
-
-def is_narrow(value: object) -> TypeGuard[Tensor]:
-    """Whether it is a tensor of floating or complex numbers that float64 (complex128) would hold with more digits."""
-    return isinstance(value, Tensor) and wide_dtype(value.dtype) != value.dtype
-
-
-def to_float64(tensor: Tensor) -> Tensor:
-    """Its values in float64 (complex128; integers as they are), on the CPU where its device has none."""
-    return on_float64_device(tensor).to(wide_dtype(tensor.dtype))
-
-
-def is_converted(value: object) -> TypeGuard[Tensor]:
-    """Whether the program's tensor is not held as it is: in float64, or elsewhere, or both."""
-    return isinstance(value, Tensor) and (is_narrow(value) or is_moved(value))
-
-
-def usual_dtype(tensors: Iterable[Tensor]) -> torch.dtype:
-    """The narrow dtype that most of the tensors have; torch's default where none is narrow."""
-    counts = Counter(tensor.dtype for tensor in tensors if is_narrow(tensor) and not tensor.dtype.is_complex)
-    return counts.most_common(1)[0][0] if counts else torch.get_default_dtype()
+    """The program does something that is not possible in float64; the message has the reason."""
 
 
 class Float64(TorchDispatchMode):
-    """While it is in force, every floating tensor that an op takes or makes is float64 (complex128).
+    """While active, every floating tensor that an op takes or returns is float64 (complex128).
 
-    `like` is the dtype that the program mostly computes in: what tensors are taken to have been where nothing else is
-    known. `tensors` are the program's, as they are before copies are lent to them; those among them that nothing writes
-    to are `unwritten`: their copies are made for each op anew, and none is held. `draws`: which random numbers were
-    drawn; `undeclared`: what ops of the program's own wrote to without declaring it. With `narrows`, an op that has no
-    float64 runs in the program's own dtypes, and is among `narrowed`.
+    `like` is the program's usual dtype, assumed for tensors of which nothing else is known. `tensors` are the
+    program's, before float64 copies replace their data; `unwritten` are those that nothing writes to: they are
+    converted for each op anew, and not stored. `draws` records random numbers, `undeclared` the undeclared writes of
+    custom ops. With `narrows`, an op without float64 runs in the program's own dtypes and is recorded in `narrowed`.
     """
 
     supports_higher_order_operators = True
@@ -95,7 +71,7 @@ class Float64(TorchDispatchMode):
         self.like = like
         self._unwritten = {id(tensor): tensor for tensor in unwritten}
         self._programs = {id(tensor): (tensor, tensor.dtype) for tensor in tensors}
-        self.standing = DeviceMap(tensor for tensor, _ in self._programs.values())
+        self.devices = DeviceMap(tensor for tensor, _ in self._programs.values())
         self.draws: list[str] = []
         self.undeclared: set[UndeclaredWrite] = set()
         self.narrows = narrows
@@ -110,8 +86,8 @@ class Float64(TorchDispatchMode):
         torch.set_default_dtype(torch.float64)  # what int / int and torch.ones(2) give
         for device in ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",):
             self._around.enter_context(torch.autocast(device, enabled=False))
-        if self.standing.is_elsewhere:
-            self._around.enter_context(comparing.dropout_replaced(self.standing.dropped_out))
+        if self.devices.is_elsewhere:
+            self._around.enter_context(comparing.dropout_replaced(self.devices.dropped_out))
         self._around.enter_context(ProgramView(self))
         super().__enter__()  # type: ignore[no-untyped-call]
         return self
@@ -124,86 +100,84 @@ class Float64(TorchDispatchMode):
     def __torch_dispatch__(
         self, func: Op, types: object, args: tuple[object, ...] = (), kwargs: Mapping[str, object] | None = None
     ) -> object:
-        given = dict(kwargs or {})
-        # in an op, tensors say where they are and what they hold, and not what they stand for
-        with in_place(func, args, given), comparing.tensors_as_they_are():
-            return self._in_float64(func, args, given)
+        named = dict(kwargs or {})
+        # in an op, tensors report their real devices and dtypes, not the program's
+        with weights_filled(func, args, named), comparing.tensors_as_they_are():
+            return self._in_float64(func, args, named)
 
-    def _in_float64(self, func: Op, args: _Args, given: dict[str, object]) -> object:
+    def _in_float64(self, func: Op, args: _Args, kwargs: dict[str, object]) -> object:
         name = fx.op_name(func)
         if isinstance(func, HigherOrderOperator):
-            return self._nested(func, args, given)
+            return self._nested(func, args, kwargs)
         if f"{name}.{func._overloadname}" in _REINTERPRETS:
             raise NotInFloat64(f"{func} reads a tensor's bits as another dtype")
         if draws_outside(func):
-            return self._drawn(func, name, args, given)
-        place = generator_position(None) if (drawn := draws_inside(func, args, given)) else ""
+            return self._drawn(func, name, args, kwargs)
+        place = generator_position(None) if (drawn := draws_inside(func, args, kwargs)) else ""
         if drawn and not attention.is_fused(func):
             raise NotInFloat64(f"{func} draws random numbers inside of its kernel")
-        was, at = self._result_was(name, args, given)
+        was, at = self._result_was(name, args, kwargs)
         try:
-            wide_args, wide_given = tree_map(self._wide, (args, given))
-            before = Before(func, wide_args, wide_given)
-            result = self._marked(in_float64(func, wide_args, wide_given), was, at)
+            wide_args, wide_kwargs = tree_map(self._wide, (args, kwargs))
+            before = Before(func, wide_args, wide_kwargs)
+            result = self._marked(in_float64(func, wide_args, wide_kwargs), was, at)
             self.undeclared.update(write for write, _, _ in before.written())
         except (RuntimeError, NotImplementedError, ValueError):
             if not self.narrows:
                 raise
-            result = self._in_own_dtypes(func, args, given)
+            result = self._in_own_dtypes(func, args, kwargs)
         if drawn:
             self.draws.append(draw_of(name, None, place))
         return result
 
     def _wide(self, value: object) -> object:
-        """A tensor in float64: its twin, so that what is written to it is found again. A dtype or a device: what stands
-        for it.
-        """
+        """A tensor's float64 twin, which keeps what is written to it; the float64 dtype or device of one of these."""
         if isinstance(value, torch.dtype):
             return wide_dtype(value)
         if isinstance(value, torch.device):
-            return self.standing.moved(value)
+            return self.devices.moved(value)
         if not is_converted(value):
             return value
         if id(value) in self._unwritten:
-            self.standing.moved(value.device)
+            self.devices.moved(value.device)
             return to_float64(value)
         if id(value) not in self._twins:
-            self.standing.moved(value.device)
+            self.devices.moved(value.device)
             self._twins[id(value)] = (value, to_float64(value))
         return self._twins[id(value)][1]
 
-    def held(self, value: object) -> object:
-        """What stands for this value while the mode is in force: a tensor in float64, with what was written to it."""
+    def converted(self, value: object) -> object:
+        """The value as ops see it: a tensor in float64, with what was written to it."""
         return self._wide(value)
 
     def dtype_of(self, tensor: Tensor) -> torch.dtype:
-        """The dtype that the tensor has in the program."""
+        """The tensor's dtype in the program."""
         if is_narrow(tensor):
             return tensor.dtype
         _, before = self._programs.get(id(tensor), (None, self.like))
-        return cast("torch.dtype", getattr(tensor, _WAS, before))
+        return cast("torch.dtype", getattr(tensor, _PROGRAM_DTYPE, before))
 
     def device_of(self, tensor: Tensor) -> torch.device:
-        """The device that the tensor is on in the program."""
-        return self.standing.of(tensor) if self.standing.is_elsewhere else tensor.device
+        """The tensor's device in the program."""
+        return self.devices.of(tensor) if self.devices.is_elsewhere else tensor.device
 
     def note_dtype(self, tensor: Tensor, dtype: torch.dtype) -> None:
-        """Note the dtype that a tensor of float64 has in the program."""
-        setattr(tensor, _WAS, dtype)
+        """Record the program's dtype of a tensor of float64."""
+        setattr(tensor, _PROGRAM_DTYPE, dtype)
 
     def _result_was(self, name: str, args: _Args, kwargs: _Kwargs) -> tuple[torch.dtype, torch.device]:
-        """The dtype that the program's own result would have: the one that is asked for, or the widest argument's; and
-        its device.
+        """The program's dtype and device of the result. The dtype is the one that is passed, or the widest
+        argument's.
         """
         flat = tree_leaves((args, kwargs))
-        return self._dtype_was(name, flat), self.standing.of_result(flat)
+        return self._dtype_was(name, flat), self.devices.of_result(flat)
 
     def _dtype_was(self, name: str, flat: list[object]) -> torch.dtype:
-        asked = [leaf for leaf in flat if isinstance(leaf, torch.dtype)]
+        named = [leaf for leaf in flat if isinstance(leaf, torch.dtype)]
         # to another device: torch fills in the dtype that the tensor has here
-        filled_in = name == "_to_copy" and isinstance(flat[0], Tensor) and asked == [flat[0].dtype]
-        if asked and not filled_in:
-            return asked[0]
+        filled_in = name == "_to_copy" and isinstance(flat[0], Tensor) and named == [flat[0].dtype]
+        if named and not filled_in:
+            return named[0]
         floats = [leaf for leaf in flat if isinstance(leaf, Tensor) and leaf.dtype.is_floating_point]
         # beside tensors that have dimensions, one that has none decides nothing
         dtypes = {self.dtype_of(leaf) for leaf in [leaf for leaf in floats if leaf.ndim] or floats}
@@ -215,21 +189,21 @@ class Float64(TorchDispatchMode):
         return widest
 
     def _marked(self, result: object, was: torch.dtype, at: torch.device) -> object:
-        """The result in float64, with a note of what and where it would have been if that is not the usual."""
+        """The result in float64, marked with its dtype and device in the program if these are not the usual."""
 
         def marked(value: object) -> object:
             own = value.dtype if is_narrow(value) else was
             value = to_float64(value) if is_converted(value) else value
             if own != self.like and isinstance(value, Tensor) and value.dtype == torch.float64:
-                setattr(value, _WAS, own)
+                setattr(value, _PROGRAM_DTYPE, own)
             return value
 
         held = tree_map(marked, result)
-        self.standing.mark(held, at)
+        self.devices.mark(held, at)
         return held
 
     def _nested(self, op: HigherOrderOperator, args: _Args, kwargs: _Kwargs) -> object:
-        """An op that calls graphs: torch's own kernel for plain tensors, with the mode in force below it."""
+        """An op that calls graphs: torch's own kernel for plain tensors, with the mode active below it."""
         name = fx.op_name(op)
         if name in _RECOMPUTED:
             return self._recomputed(name, args, dict(kwargs))
@@ -238,10 +212,10 @@ class Float64(TorchDispatchMode):
             raise NotInFloat64(f"torch.ops.higher_order.{name} cannot be run op by op")
         if name.startswith(_USERS_KERNEL):
             return self._users_kernel(name, kernel, kwargs)
-        args, given = tree_map(self._wide, (args, dict(kwargs)))
+        args, kwargs = tree_map(self._wide, (args, dict(kwargs)))
         super().__enter__()  # type: ignore[no-untyped-call]
         try:
-            return kernel(*args, **given)
+            return kernel(*args, **kwargs)
         finally:
             super().__exit__(None, None, None)  # type: ignore[no-untyped-call]
 
@@ -262,7 +236,7 @@ class Float64(TorchDispatchMode):
             del self.draws[drawn:]
 
     def _draws_on_gpu(self, args: list[object]) -> bool:
-        return gpu.in_use() and self.standing.of_result(tree_leaves(args)).type == "cuda"
+        return gpu.in_use() and self.devices.of_result(tree_leaves(args)).type == "cuda"
 
     def _generator_state(self, args: list[object]) -> Tensor:
         return torch.cuda.get_rng_state() if self._draws_on_gpu(args) else torch.get_rng_state()
@@ -282,7 +256,7 @@ class Float64(TorchDispatchMode):
             for wide_one, written in zip(tree_leaves(twins), tree_leaves(narrow), strict=True):
                 if isinstance(wide_one, Tensor) and wide_one is not written:
                     wide_one.copy_(to_float64(written))
-        return self._marked(result, self.like, self.standing.of_result(tree_leaves(twins)))
+        return self._marked(result, self.like, self.devices.of_result(tree_leaves(twins)))
 
     def _drawn(self, func: OpOverload, name: str, args: _Args, kwargs: dict[str, object]) -> object:
         """An op that draws random numbers, in the program's own dtypes."""
@@ -307,9 +281,9 @@ class Float64(TorchDispatchMode):
 
     def _narrowed(self, args: _Args, kwargs: _Kwargs) -> tuple[tuple[_Args, _Kwargs], tuple[_Args, _Kwargs]]:
         """The arguments in float64, and of the same values in the program's own dtypes."""
-        as_asked = torch.dtype, torch.device
+        unchanged = torch.dtype, torch.device
         twins: tuple[_Args, _Kwargs] = tree_map(
-            lambda leaf: leaf if isinstance(leaf, as_asked) else self._wide(leaf), (args, kwargs)
+            lambda leaf: leaf if isinstance(leaf, unchanged) else self._wide(leaf), (args, kwargs)
         )
         return twins, tree_map(self._narrow, twins)
 
@@ -337,7 +311,7 @@ class Float64(TorchDispatchMode):
         if not isinstance(value, Tensor):
             return value
         narrow = value.to(self.dtype_of(value)) if value.dtype == torch.float64 else value
-        return narrow.to(self.standing.of(value))
+        return narrow.to(self.devices.of(value))
 
     def _dropped_out(self, args: _Args, mask: Tensor) -> tuple[Tensor, Tensor]:
         value, chance = cast("tuple[Tensor, float]", args[:2])
@@ -346,6 +320,6 @@ class Float64(TorchDispatchMode):
 
 
 def float64_failure(error: BaseException) -> str:
-    """One sentence for a report: why there is no float64 side."""
-    told = exception_text(error).strip().partition("\n")[0] or type(error).__name__
-    return told if isinstance(error, NotInFloat64) else f"the program cannot run in float64: {told}"
+    """The reason in a report why there is no float64 side."""
+    reason = first_line(error)
+    return reason if isinstance(error, NotInFloat64) else f"the program cannot run in float64: {reason}"

@@ -1,8 +1,9 @@
-"""What do the program's Python lines see of a tensor that is held in float64, and perhaps on another device?
+"""Show the program's Python code the dtypes and devices that its tensors have without float64.
 
-The dtype and the device that it has in the program: a mask of `x.dtype`, a conversion to `weight.dtype` where that is
-narrow, a checkpoint that restores the random state of its tensors' device are what they are there. So random numbers
-are drawn in the program's own dtypes: dropout drops other elements in each.
+A mask of `x.dtype`, a conversion to a narrow `weight.dtype`, a checkpoint that restores the random state of its
+tensors' device behave as in the program. So random numbers are drawn in the program's own dtypes, with which dropout
+drops other elements. Attention with dropout runs by the op that the program's dtypes select: for float64 torch would
+choose plain math, which draws other numbers.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,48 +17,46 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves, tree_map
 
 from idbg.engine.compat import comparing
-from idbg.engine.kerneldiff.float64.attention_choice import attended
 
+_HALVES = (torch.float16, torch.bfloat16)
 _Args = tuple[Any, ...]
 _Named = dict[str, Any]
 
 
-class Held(Protocol):
-    """What is known of the tensors that are held."""
+class TensorOrigins(Protocol):
+    """What is known of the program's tensors."""
 
     def dtype_of(self, tensor: Tensor) -> torch.dtype:
-        """The dtype that it has in the program."""
+        """Its dtype in the program."""
 
     def device_of(self, tensor: Tensor) -> torch.device:
-        """The device that it is on in the program."""
+        """Its device in the program."""
 
     def note_dtype(self, tensor: Tensor, dtype: torch.dtype) -> None:
-        """Note the dtype that it has in the program."""
+        """Record its dtype in the program."""
 
 
 class ProgramView(TorchFunctionMode):
-    """While it is in force, tensors of float64 say and do what they would in the program's own dtypes. Functions of
-    torch that are written in Python run as they are: what they call is not seen.
+    """While active, tensors of float64 behave as in the program's own dtypes. Calls inside of torch's Python functions
+    are not seen.
     """
 
-    def __init__(self, held: Held) -> None:
+    def __init__(self, origins: TensorOrigins) -> None:
         super().__init__()
-        self.held = held
+        self.origins = origins
 
     def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: object,
-        args: _Args = (),
-        kwargs: Mapping[str, Any] | None = None,
+        self, func: Callable[..., Any], types: object, args: _Args = (), kwargs: Mapping[str, Any] | None = None
     ) -> object:
         given = dict(kwargs or {})
         if func in _OF_DEVICE:
-            return _OF_DEVICE[func](self.held.device_of(args[0]))
+            return _OF_DEVICE[func](self.origins.device_of(args[0]))
         if func == _DTYPE:
             return self._dtype(args[0])
-        if func is scaled_dot_product_attention and (result := attended(self.held, *args, **given)) is not None:
-            return result
+        if func is scaled_dot_product_attention:
+            result = _dropout_attention(self.origins, *args, **given)
+            if result is not None:
+                return result
         wanted = self._converts_to(func, args, given)
         result = func(*args, **given) if wanted is None else self._converted(func, args, given, wanted)
         if torch.is_autocast_enabled("cuda") or torch.is_autocast_enabled("cpu"):
@@ -65,32 +64,32 @@ class ProgramView(TorchFunctionMode):
         return result
 
     def _dtype(self, tensor: Tensor) -> torch.dtype:
-        return self.held.dtype_of(tensor) if tensor.dtype == torch.float64 else tensor.dtype
+        return self.origins.dtype_of(tensor) if tensor.dtype == torch.float64 else tensor.dtype
 
     def _converts_to(self, func: Callable[..., Any], args: _Args, given: _Named) -> torch.dtype | None:
-        """The dtype that a tensor of float64 is converted to; None where the function does something else."""
+        """The dtype to which the function converts a tensor of float64; None if it does something else."""
         if func not in _CONVERT or not isinstance(args[0], Tensor) or args[0].dtype != torch.float64:
             return None
         leaves = tree_leaves((args[1:], given))
-        asked = (self._dtype(leaf) if isinstance(leaf, Tensor) else leaf for leaf in leaves)
-        return _CONVERT[func] or next((leaf for leaf in asked if isinstance(leaf, torch.dtype)), None)
+        dtypes = (self._dtype(leaf) if isinstance(leaf, Tensor) else leaf for leaf in leaves)
+        return _CONVERT[func] or next((leaf for leaf in dtypes if isinstance(leaf, torch.dtype)), None)
 
     def _converted(self, func: Callable[..., Any], args: _Args, given: _Named, wanted: torch.dtype) -> Any:
         """Converted where the program converts; the tensor itself where it has the dtype already."""
         value: Tensor = args[0]
         if func is not Tensor.to:
             func, args, given = Tensor.to, (value, wanted), {}
-        if wanted == self.held.dtype_of(value):
-            asked = tree_map(lambda leaf: torch.float64 if isinstance(leaf, torch.dtype) else leaf, (args, given))
-            return func(*asked[0], **asked[1])
+        if wanted == self.origins.dtype_of(value):
+            args, given = tree_map(lambda leaf: torch.float64 if isinstance(leaf, torch.dtype) else leaf, (args, given))
+            return func(*args, **given)
         result: Tensor = func(*args, **given)
-        if result is value:  # float64 is asked for, and it is held so already
+        if result is value:  # the program converts to float64, and it is float64 already
             result = value.view_as(value)
-        self.held.note_dtype(result, wanted)
+        self.origins.note_dtype(result, wanted)
         return result
 
     def _note_autocast(self, func: Callable[..., Any], args: _Args, given: _Named, result: object) -> None:
-        """What autocast makes of the result: torch says it of tensors without memory that have the program's dtypes."""
+        """Record autocast's dtype of the result, from the same call with fake tensors of the program's dtypes."""
         results = tree_leaves(result)
         if not any(isinstance(each, Tensor) and each.dtype == torch.float64 for each in results) or result is args[0]:
             return
@@ -101,13 +100,80 @@ class ProgramView(TorchFunctionMode):
             return
         for held, form in zip(results, there, strict=False):
             if isinstance(held, Tensor) and isinstance(form, Tensor) and held.dtype == torch.float64:
-                self.held.note_dtype(held, form.dtype)
+                self.origins.note_dtype(held, form.dtype)
 
     def _form(self, value: object) -> object:
         if not isinstance(value, Tensor):
             return value
         shape = tuple(value.shape), tuple(value.stride())
-        return torch.empty_strided(*shape, dtype=self._dtype(value), device=self.held.device_of(value))
+        return torch.empty_strided(*shape, dtype=self._dtype(value), device=self.origins.device_of(value))
+
+
+def _dropout_attention(
+    origins: TensorOrigins,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor | None:
+    """Attention with dropout by the op that the program's own dtypes select; None where nothing is dropped."""
+    kind = origins.device_of(query).type
+    if not dropout_p or kind not in ("cpu", "cuda"):
+        return None
+    dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else origins.dtype_of(query)
+    rest: dict[str, Any] = {"is_causal": is_causal, "scale": scale, "enable_gqa": enable_gqa}
+    fused = _fused(dtype, (query, key, value), attn_mask, dropout_p, **rest) if query.is_cuda else ""
+    if not fused:
+        return _plain(dtype, (query, key, value), attn_mask, dropout_p, **rest)
+    op = getattr(torch.ops.aten, f"_scaled_dot_product_{fused}_attention")
+    if fused == "flash":
+        return cast("Tensor", op(query, key, value, dropout_p, is_causal, scale=scale)[0])
+    attn_mask = _added(attn_mask, query.dtype)
+    return cast("Tensor", op(query, key, value, attn_mask, True, dropout_p, is_causal, scale=scale)[0])
+
+
+def _plain(
+    dtype: torch.dtype,
+    tensors: tuple[Tensor, Tensor, Tensor],
+    mask: Tensor | None,
+    dropout_p: float,
+    is_causal: bool,
+    **rest: Any,
+) -> Tensor:
+    """By plain math, which torch computes in float32 where the program has fewer bits. The causal mask is created here:
+    torch would create it in float64.
+    """
+    in_float32 = dtype in _HALVES and not comparing.attention_sums_halves()
+    computed = torch.float32 if in_float32 else dtype
+    query, key, value = (each.to(computed) for each in tensors)
+    if is_causal:
+        mask = torch.ones(query.shape[-2], key.shape[-2], dtype=torch.bool, device=query.device).tril()
+    return scaled_dot_product_attention(query, key, value, _added(mask, computed), dropout_p, **rest).to(dtype)
+
+
+def _added(mask: Tensor | None, dtype: torch.dtype) -> Tensor | None:
+    """A boolean mask as one that is added to the scores."""
+    if mask is None or mask.dtype != torch.bool:
+        return mask
+    return torch.zeros_like(mask, dtype=dtype).masked_fill(~mask, -torch.inf)
+
+
+def _fused(
+    dtype: torch.dtype, tensors: tuple[Tensor, ...], mask: Tensor | None, dropout_p: float, **rest: object
+) -> str:
+    narrow = (_as_there(each, dtype) for each in tensors)
+    mask = mask if mask is None or mask.dtype == torch.bool else _as_there(mask, dtype)
+    return comparing.attention_kind(*narrow, mask, dropout_p, **rest)
+
+
+def _as_there(value: Tensor, dtype: torch.dtype) -> Tensor:
+    with comparing.no_modes():
+        recorded = value.requires_grad and torch.is_grad_enabled()
+        return value.detach().to(dtype).requires_grad_(recorded)
 
 
 def _getter(name: str) -> Callable[..., object]:

@@ -1,102 +1,70 @@
-"""What else could eager have given, had its ops rounded otherwise?"""
+"""Perturb the roundings of a program's ops, to measure how far rounding moves its results."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from typing import Any, Final, TypeGuard, cast
 
 import torch
 from torch import Tensor
 from torch._ops import OpOverload
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
-from idbg.engine.compat import comparing, fx, gpu
-from idbg.engine.kerneldiff.float64.draws import Op
+from idbg.engine.compat import fx, gpu
+from idbg.engine.kerneldiff.float64.op_mode import Args, Kwargs, OpMode
 from idbg.engine.kerneldiff.float64.undeclared_writes import Before
 
-SAMPLES = 3  # runs that tell how far rounding moves a value
+SAMPLES = 3  # runs that measure how far rounding moves a value
 _MOST_ADDED = 4096  # whose plain sum is 64 times as far off as its last rounding; no kernel adds up more one by one
 # Ops that round nothing
 _MOVE: Final = frozenset(
-    {
-        "clone",
-        "_to_copy",
-        "_local_scalar_dense",
-        "equal",
-        "cat",
-        "stack",
-        "gather",
-        "index",
-        "index_select",
-        "embedding",
-    }
-    | {"repeat", "flip", "roll", "constant_pad_nd", "slice_backward", "select_backward", "nonzero", "isnan", "isinf"}
-    | {"relu", "relu_", "threshold_backward", "neg", "abs", "where", "copy_", "fill_", "zero_", "maximum", "minimum"}
-    | {
-        "amax",
-        "amin",
-        "max",
-        "min",
-        "sort",
-        "topk",
-        "max_pool2d_with_indices",
-        "masked_fill",
-        "zeros_like",
-        "ones_like",
-    }
+    {"clone", "_to_copy", "_local_scalar_dense", "equal", "cat", "stack", "gather", "index"}
+    | {"index_select", "embedding", "repeat", "flip", "roll", "constant_pad_nd", "slice_backward"}
+    | {"select_backward", "nonzero", "isnan", "isinf", "relu", "relu_", "threshold_backward", "neg", "abs"}
+    | {"where", "copy_", "fill_", "zero_", "maximum", "minimum", "amax", "amin", "max", "min", "sort"}
+    | {"topk", "max_pool2d_with_indices", "masked_fill", "zeros_like", "ones_like"}
 )
 _TF32_EPS: Final = 2.0**-10
 _REDUCES: Final = getattr(torch.Tag, "reduction", None)
 
 
-class PerturbedRounding(TorchDispatchMode):
-    """While it is in force, what ops give differs in the last digit: `seed` says where, and how.
+class PerturbedRounding(OpMode):
+    """Changes the results of ops in their last digit, by random numbers from `seed`.
 
-    Of float32 each number is moved by up to half an ulp, and by as much times the root of n before n of them are added
-    up, since some kernels add one after another; of narrower dtypes, which are added up in float32, one number of 16 is
-    moved by an ulp. Either is a rounding's standard deviation; with `times`, so many times that. What an op takes that
-    may compute in TF32 is cut off to its 10 bits, as tensor cores do, or of every second seed moved by up to half an
-    ulp of that, as where it is rounded; `tf32` has the settings by which.
+    In float32 each number is moved by up to half an ulp, and by sqrt(n) times as much before n of them are added up,
+    since some kernels add one after another. In narrower dtypes, which are added up in float32, one number of 16 is
+    moved by an ulp. Both have the standard deviation of a rounding; `times` multiplies it. Inputs of an op that may
+    compute in TF32 are truncated to its 10 bits, as tensor cores do, or, for every second seed, moved by up to half an
+    ulp of that; `tf32` collects the settings that allow it.
     """
 
-    supports_higher_order_operators = True
-
     def __init__(self, seed: int, times: float = 1.0, *, one_by_one: bool = False) -> None:
-        """`one_by_one`: sums are also as far off as where one number is added after another, each sum rounded: so do
-        Inductor's batch norms of channels-last images.
+        """`one_by_one`: sums also have the error of adding one number after another and rounding each sum, as
+        Inductor's batch norms of channels-last images do.
         """
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.seed = seed
         self.times = times
         self.one_by_one = one_by_one
         self.tf32: set[str] = set()
         self._generators: dict[torch.device, torch.Generator] = {}
 
-    def __torch_dispatch__(
-        self, func: Op, types: object, args: tuple[object, ...] = (), kwargs: Mapping[str, object] | None = None
-    ) -> object:
-        given = dict(kwargs or {})
-        if not isinstance(func, OpOverload):
-            kernel = comparing.dense_kernel(func)
-            with self if kernel else nullcontext():  # what a higher-order op holds runs op by op
-                return (kernel or func)(*args, **given)
+    def run(self, func: OpOverload, args: Args, kwargs: Kwargs) -> object:
         if func.is_view or fx.op_name(func) in _MOVE or not any(map(_is_rounded, tree_leaves(args))):
-            return func(*args, **given)
-        amount, originals = 1.0, tree_leaves((args, given))
+            return func(*args, **kwargs)
+        amount, originals = 1.0, tree_leaves((args, kwargs))
         if setting := _tf32_setting(func, args):
             self.tf32.add(setting)
             amount = _TF32_EPS / torch.finfo(torch.float32).eps
             args = self._moved(args, amount, _is_float32) if self.seed % 2 else _cut_off(args)
-        elif (added := added_up(func, args, given)) > 1:
+        elif (added := added_up(func, args, kwargs)) > 1:
             amount = math.sqrt(min(_MOST_ADDED, added))
             wanted = zip(func._schema.arguments, args, strict=False)
             args = tuple(
                 self._moved(value, amount, _is_exact) if _is_read(argument) else value for argument, value in wanted
             )
-        before = Before(func, args, given)
-        result = func(*args, **given)
-        moved = dict(zip(map(id, tree_leaves((args, given))), originals, strict=True))
+        before = Before(func, args, kwargs)
+        result = func(*args, **kwargs)
+        moved = dict(zip(map(id, tree_leaves((args, kwargs))), originals, strict=True))
         for _, now, _ in before.written():  # the op wrote to a copy that was moved
             if moved[id(now)] is not now:
                 moved[id(now)].copy_(now)
@@ -127,7 +95,7 @@ def _tf32_setting(func: OpOverload, args: tuple[object, ...]) -> str:
 
 
 def _cut_off(args: Any) -> Any:
-    """Of float32 the upper 19 bits: all that a tensor core reads of a TF32 operand."""
+    """Keep the upper 19 bits of float32: all that a tensor core reads of a TF32 operand."""
     return tree_map(
         lambda each: (each.view(torch.int32) & -(1 << 13)).view(torch.float32) if _is_float32(each) else each, args
     )
@@ -138,7 +106,7 @@ def _is_float32(value: object) -> TypeGuard[Tensor]:
 
 
 def _is_read(argument: torch._C.Argument) -> bool:
-    """Not what an op writes to; batch norms write their statistics, and their schemas do not say so."""
+    """Whether the op only reads the argument; schemas of batch norms do not declare that they write statistics."""
     return argument.alias_info is None and not argument.name.startswith("running_")
 
 
@@ -151,12 +119,12 @@ def _is_rounded(value: object) -> TypeGuard[Tensor]:
 
 
 def _is_exact(value: object) -> TypeGuard[Tensor]:
-    """Whether its sums are no more exact than it is."""
+    """Whether sums of it are accumulated in its own precision."""
     return _is_rounded(value) and torch.finfo(value.dtype).eps < 1e-6
 
 
 def added_up(func: OpOverload, args: tuple[object, ...], kwargs: Mapping[str, object]) -> int:
-    """About how many numbers one number of the result is the sum of."""
+    """About how many numbers are added up for one number of the result."""
     if torch.Tag.pointwise in func.tags:
         return 1
     tensors = [each for each in tree_leaves((args, kwargs)) if isinstance(each, Tensor) and each.dim()]

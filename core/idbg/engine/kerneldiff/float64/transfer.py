@@ -1,4 +1,4 @@
-"""What do numbers become that are sent from the CPU to a device and back? Nothing compared on the CPU is more exact."""
+"""Measure what a transfer from the CPU to a device and back changes: no comparison on the CPU is more exact."""
 
 from collections.abc import Iterable
 from math import inf

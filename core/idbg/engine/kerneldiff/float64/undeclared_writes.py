@@ -1,4 +1,4 @@
-"""Find the arguments that an op of the program's own writes to, though its schema declares that it only reads them.
+"""Find custom ops that write to arguments which their schema declares as read only.
 
 A compiler may move such an op before or behind what reads the argument: the schema is all that it knows.
 """
@@ -9,11 +9,11 @@ from typing import TypeGuard
 
 import torch
 from torch import Tensor
-from torch._ops import HigherOrderOperator, OpOverload
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch._ops import OpOverload
 from torch.utils._pytree import tree_leaves
 
-from idbg.engine.compat import comparing, fx, registrations
+from idbg.engine.compat import fx, registrations
+from idbg.engine.kerneldiff.float64.op_mode import Args, Kwargs, OpMode
 
 
 @dataclass(frozen=True)
@@ -62,27 +62,12 @@ def _is_same(now: Tensor, then: Tensor) -> bool:
     return torch.equal(now, then) or bool(((now == then) | ((now != now) & (then != then))).all())
 
 
-class WithoutUndeclaredWrites(TorchDispatchMode):
-    """While it is in force, what ops write without declaring it is put back right after them."""
+class WithoutUndeclaredWrites(OpMode):
+    """Reverts undeclared writes right after the op."""
 
-    supports_higher_order_operators = True
-
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-
-    def __torch_dispatch__(
-        self,
-        func: OpOverload | HigherOrderOperator,
-        types: object,
-        args: tuple[object, ...] = (),
-        kwargs: Mapping[str, object] | None = None,
-    ) -> object:
-        given = dict(kwargs or {})
-        if (kernel := comparing.dense_kernel(func)) is not None:
-            with self:  # what a higher-order op holds runs op by op
-                return kernel(*args, **given)
-        before = Before(func, args, given)
-        result = func(*args, **given)
+    def run(self, func: OpOverload, args: Args, kwargs: Kwargs) -> object:
+        before = Before(func, args, kwargs)
+        result = func(*args, **kwargs)
         for _, now, then in before.written():
             now.copy_(then)
         return result

@@ -1,6 +1,6 @@
-"""What does an op compute in float64 for which torch has no float64 kernel?
+"""Compute ops in float64 for which torch has no float64 kernel.
 
-Some are written out here, by what their documentation says that they compute; of others torch has a decomposition.
+Some are written out here after their documentation; others have a decomposition in torch.
 """
 
 from collections.abc import Callable, Mapping

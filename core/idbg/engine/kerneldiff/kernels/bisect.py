@@ -14,11 +14,12 @@ from torch.utils._pytree import tree_leaves
 
 from idbg.engine.capture.fx import user_line
 from idbg.engine.kerneldiff.float64.copies import float64_copies
-from idbg.engine.kerneldiff.float64.mode import Float64, usual_dtype
+from idbg.engine.kerneldiff.float64.mode import Float64
 from idbg.engine.kerneldiff.kernels.inputs import copied
 from idbg.engine.kerneldiff.kernels.values import ReferenceValue
 from idbg.engine.kerneldiff.kernels.verdict import BufferVerdict, judge_buffer
 from idbg.engine.kerneldiff.tensors.allowance import KERNEL_K
+from idbg.engine.kerneldiff.tensors.float64_device import usual_dtype
 from idbg.engine.program.environment import state_restored
 from idbg.schema.diff import KernelError
 from idbg.schema.graphs import GraphId, Stage

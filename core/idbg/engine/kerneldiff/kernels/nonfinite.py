@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from idbg.engine.kerneldiff.tensors import cease
-from idbg.engine.kerneldiff.tensors.cease import Nonfinite
+from idbg.engine.kerneldiff.tensors import nonfinite
+from idbg.engine.kerneldiff.tensors.nonfinite import FirstNonfinite
 from idbg.schema.diff import KernelError
 from idbg.schema.faults import NanOrigin
 
@@ -16,7 +16,7 @@ class NewNonfinite:
     """A nonfinite value in a buffer that holds this node, where eager's value is finite."""
 
     node: str
-    found: Nonfinite
+    found: FirstNonfinite
     elements: int
     dtype: str
 
@@ -43,13 +43,18 @@ class NewNonfinite:
 
 def new_nonfinite(node: str, value: Tensor, eagers: object) -> Iterator[NewNonfinite]:
     """The nonfinite values that the compiled value has and eager's, of the same shape, has not."""
-    if not cease.can_hold(value) or not value.numel() or cease.is_finite(value) or not isinstance(eagers, Tensor):
+    if (
+        not nonfinite.can_hold(value)
+        or not value.numel()
+        or nonfinite.is_finite(value)
+        or not isinstance(eagers, Tensor)
+    ):
         return
-    for what in cease.KINDS:
-        ours = cease.mask(value, what)
-        if cease.can_hold(eagers):
-            ours = ours & ~cease.mask(eagers, what)
-        if (found := cease.first_of(ours, what)) is not None:
+    for what in nonfinite.NAN_KINDS:
+        ours = nonfinite.mask(value, what)
+        if nonfinite.can_hold(eagers):
+            ours = ours & ~nonfinite.mask(eagers, what)
+        if (found := nonfinite.first_of(ours, what)) is not None:
             yield NewNonfinite(node, found, value.numel(), str(value.dtype).removeprefix("torch."))
 
 

@@ -1,1 +1,1 @@
-"""What does each side of a comparison give: eager, compiled, float64?"""
+"""Run, compare and judge the sides of a comparison."""

@@ -1,6 +1,6 @@
-"""What must two sides' outputs have in common beside their numbers: memory, layout, strides, gradients?
+"""Compare what two sides' outputs have beside numbers: aliasing, layout, strides, requires_grad.
 
-It is looked at before outputs are copied for the comparison, on the side's own tensors.
+The form is read before outputs are copied for the comparison, from the side's own tensors.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,8 +17,9 @@ from idbg.schema.diff import FailedBy, FormDiff, TensorDiff
 
 @dataclass(frozen=True)
 class Form:
-    """What an output is beside its numbers: the input, parameter or buffer in whose memory it lies (`of_state`), or the
-    output before it (`of_output`), "" for none. Strides of dims of one element are 0.
+    """The form of an output. It shares memory with the input, parameter or buffer `of_state`, or with the earlier
+    output
+    `of_output`; "" for none. Strides of dims of one element are 0.
     """
 
     layout: str
@@ -28,34 +29,27 @@ class Form:
     of_output: str = ""
 
 
-@dataclass(frozen=True)
-class _Owner:
-    name: str
-    is_output: bool
-
-
 Forms = Mapping[str, Form]
-_FAILS: dict[str, FailedBy] = {"layout": "layout", "alias": "alias", "requires_grad": "requires_grad"}
 
 
 def forms(outputs: Leaves, state: Mapping[str, Tensor]) -> dict[str, Form]:
     """The form of each tensor among the outputs; `state` are inputs, parameters and buffers, by name."""
-    owners = {memory: _Owner(name, False) for name, tensor in state.items() if (memory := _memory(tensor)) is not None}
+    in_state = {memory: name for name, tensor in state.items() if (memory := _memory(tensor)) is not None}
+    in_outputs: dict[int, str] = {}
     seen: dict[str, Form] = {}
     for name, value in outputs.items():
         if not isinstance(value, Tensor):
             continue
         memory = _memory(value)
-        owner = owners.get(memory) if memory is not None else None
+        of_state = in_state.get(memory, "") if memory is not None else ""
+        of_output = in_outputs.setdefault(memory, name) if memory is not None and not of_state else name
         seen[name] = Form(
             layout=str(value.layout).removeprefix("torch."),
             stride=_stride(value),
             requires_grad=value.requires_grad,
-            of_state=owner.name if owner and not owner.is_output else "",
-            of_output=owner.name if owner and owner.is_output else "",
+            of_state=of_state,
+            of_output=of_output if of_output != name else "",
         )
-        if memory is not None:
-            owners.setdefault(memory, _Owner(name, True))
     return seen
 
 
@@ -70,7 +64,7 @@ def _with_form(diff: TensorDiff, reference: Form | None, test: Form | None, name
     differences = tuple(_differences(reference, test, name))
     if not differences:
         return diff
-    failed = tuple(_FAILS[each.kind] for each in differences if each.failed)
+    failed: tuple[FailedBy, ...] = tuple(each.kind for each in differences if each.failed and each.kind != "stride")
     return replace(
         diff,
         passed=diff.passed and not failed,
@@ -81,7 +75,7 @@ def _with_form(diff: TensorDiff, reference: Form | None, test: Form | None, name
 
 
 def _differences(reference: Form, test: Form, name: str) -> Iterator[FormDiff]:
-    """What changes what the program means fails; what a compiler may choose is only said."""
+    """A difference that changes the program's meaning fails; one that a compiler may choose is only reported."""
     if reference.layout != test.layout:
         yield FormDiff("layout", f"its layout is {test.layout}, in {name} {reference.layout}", failed=True)
     elif reference.stride != test.stride:
@@ -92,19 +86,17 @@ def _differences(reference: Form, test: Form, name: str) -> Iterator[FormDiff]:
     elif test.requires_grad and not reference.requires_grad:
         yield FormDiff("requires_grad", f"it requires a gradient, in {name} it does not")
     if reference.of_state != test.of_state:
-        yield _alias(reference, test, name)
+        yield FormDiff("alias", _other_state(reference.of_state, test.of_state, name), failed=True)
     elif reference.of_output != test.of_output:
         yield FormDiff("alias", _other_output(reference.of_output, test.of_output, name))
 
 
-def _alias(reference: Form, test: Form, name: str) -> FormDiff:
-    if not test.of_state:
-        said = f"it is a copy, in {name} a view of {reference.of_state}: what is written to the one is not in the other"
-    elif not reference.of_state:
-        said = f"it lies in the memory of {test.of_state}, in {name} in its own: what is written to it changes that"
-    else:
-        said = f"it lies in the memory of {test.of_state}, in {name} in that of {reference.of_state}"
-    return FormDiff("alias", said, failed=True)
+def _other_state(reference: str, test: str, name: str) -> str:
+    if not test:
+        return f"it is a copy, in {name} a view of {reference}: what is written to the one is not in the other"
+    if not reference:
+        return f"it lies in the memory of {test}, in {name} in its own: what is written to it changes that"
+    return f"it lies in the memory of {test}, in {name} in that of {reference}"
 
 
 def _other_output(reference: str, test: str, name: str) -> str:
@@ -114,7 +106,7 @@ def _other_output(reference: str, test: str, name: str) -> str:
 
 
 def _memory(tensor: Tensor) -> int | None:
-    """One number for all tensors that share memory; None where nothing is there to be shared."""
+    """One number for all tensors that share memory; None for a tensor without memory."""
     if tensor.layout != torch.strided or tensor.is_meta or not tensor.numel():
         return None
     return fx.storage_of(tensor)[0]

@@ -1,6 +1,6 @@
-"""Do the leaves of two sides agree, each by the rule that it is held to?"""
+"""Compare the leaves of two sides, each by the rule that applies to it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -14,20 +14,14 @@ from idbg.engine.kerneldiff.tensors.tree import Again, Leaves, is_opaque, shared
 from idbg.schema.diff import FailedBy, K, TensorDiff
 
 _FLOAT32_MAX: Final = torch.finfo(torch.float32).max
-_GRADIENT: Final = "grad("
 _SHOWN = 40  # characters of a value in a note
-
-
-class _Missing:
-    """There is no such leaf."""
-
-
-MISSING: Final = _Missing()
+_MISSING: Final = object()
+"""Stands for a leaf that a side does not have."""
 
 
 @dataclass(frozen=True)
 class ComparisonRules:
-    """The rules. `tolerances` are (atol, rtol) by name: such an output is held to them and to no float64."""
+    """`tolerances` are (atol, rtol) by name: such an output is compared by these, and not with float64."""
 
     k: float = K
     atol: float | None = None
@@ -36,73 +30,82 @@ class ComparisonRules:
 
 
 def compare_leaves(
-    reference: Leaves, test: Leaves, float64: Leaves | None, how: ComparisonRules
+    reference: Leaves, test: Leaves, float64: Leaves | None, rules: ComparisonRules
 ) -> tuple[TensorDiff, ...]:
-    """Every tensor and floating number of either side, and whatever else is not the same on both.
+    """A diff of each tensor and floating number of either side, and of what else is unequal.
 
     Without `float64` the tolerances decide. A tensor that is there twice is compared once.
     """
-    return tuple(_compared(reference, test, float64, how))
-
-
-def _compared(reference: Leaves, test: Leaves, float64: Leaves | None, how: ComparisonRules) -> Iterator[TensorDiff]:
+    diffs: list[TensorDiff] = []
     done: dict[tuple[str, str], TensorDiff] = {}
-    again, tests_again = shared(reference), shared(test)
+    first_names, tests_first_names = shared(reference), shared(test)
     for name in dict.fromkeys((*reference, *test)):
-        key = (again.get(name, name), tests_again.get(name, name))
-        if key in done and name in reference and name in test and name not in how.tolerances:
-            yield replace(done[key], name=name, note=f"the same tensor as {key[0]}")
+        key = (first_names.get(name, name), tests_first_names.get(name, name))
+        if key in done and name in reference and name in test and name not in rules.tolerances:
+            diffs.append(replace(done[key], name=name, note=f"the same tensor as {key[0]}"))
             continue
-        truth = float64.get(name, MISSING) if float64 is not None else MISSING
-        diff = _leaf(name, reference.get(name, MISSING), test.get(name, MISSING), truth, how)
+        sides = reference.get(name, _MISSING), test.get(name, _MISSING)
+        diff = _compare_leaf(name, *sides, None if float64 is None else float64.get(name), rules)
         if diff is not None:
             done[key] = diff
-            yield diff
+            diffs.append(diff)
+    return tuple(diffs)
 
 
-def uncompared(leaves: Leaves, *, of_test: bool, why: str) -> tuple[TensorDiff, ...]:
-    """The tensors of one side where the other gave nothing."""
-    tensors = {name: value for name, value in leaves.items() if isinstance(value, Tensor)}
+def one_sided(reference: Leaves | None, test: Leaves | None, why: str) -> tuple[TensorDiff, ...]:
+    """The tensors of the one side that has any, not compared for this reason."""
+    leaves = (test if reference is None else reference) or {}
     return tuple(
         TensorDiff(
             name=name,
             passed=False,
             judged=False,
-            reference=None if of_test else fx.tensor_meta(value),
-            test=fx.tensor_meta(value) if of_test else None,
+            reference=None if reference is None else fx.tensor_meta(value),
+            test=fx.tensor_meta(value) if reference is None else None,
             elements=value.numel(),
             note=f"not compared: {why}",
         )
-        for name, value in tensors.items()
+        for name, value in leaves.items()
+        if isinstance(value, Tensor)
     )
 
 
-def _leaf(name: str, reference: object, test: object, float64: object, how: ComparisonRules) -> TensorDiff | None:
-    """None where two leaves that are no numbers are the same."""
-    if reference is MISSING or test is MISSING:
-        there = reference if test is MISSING else test
-        return _unlike(name, reference, test, "missing" if test is MISSING else "extra", f"it is {_told(there)}")
-    if type(reference) is not type(test) and not (isinstance(reference, Tensor) and isinstance(test, Tensor)):
-        return _unlike(name, reference, test, "type", f"reference is {_told(reference)}, test is {_told(test)}")
-    ours, theirs = as_tensor(reference), as_tensor(test)
-    if ours is not None and theirs is not None:
-        return _tensors(name, ours, theirs, as_tensor(float64), how)
-    if reference == test or (is_opaque(reference) and is_opaque(test)):
-        return None
-    return _unlike(name, reference, test, "type", f"reference is {_told(reference)}, test is {_told(test)}")
+def without_verdict(diffs: tuple[TensorDiff, ...]) -> tuple[TensorDiff, ...]:
+    """The figures that are known before float64 has run."""
+    return tuple(replace(diff, passed=False, judged=False, failed_by=(), criteria=()) for diff in diffs)
 
 
-def _tensors(name: str, reference: Tensor, test: Tensor, float64: Tensor | None, how: ComparisonRules) -> TensorDiff:
-    if name in how.tolerances:
-        atol, rtol = how.tolerances[name]
-        return compare_tensors(reference, test, atol=atol, rtol=rtol, name=name)
-    if float64 is not None and float64.shape == reference.shape:
-        return compare_sides(reference, test, float64, k=how.k, name=name, gradient=name.startswith(_GRADIENT))
-    return compare_tensors(reference, test, atol=how.atol, rtol=how.rtol, name=name)
+def _compare_leaf(
+    name: str, reference: object, test: object, float64: object, rules: ComparisonRules
+) -> TensorDiff | None:
+    """None for two equal leaves that are no numbers."""
+    if reference is _MISSING:
+        return _unlike(name, None, test, "extra", f"it is {_described(test)}")
+    if test is _MISSING:
+        return _unlike(name, reference, None, "missing", f"it is {_described(reference)}")
+    alike = type(reference) is type(test) or (isinstance(reference, Tensor) and isinstance(test, Tensor))
+    if alike:
+        ours, theirs = as_tensor(reference), as_tensor(test)
+        if ours is not None and theirs is not None:
+            return _compare_tensors(name, ours, theirs, as_tensor(float64), rules)
+        if reference == test or (is_opaque(reference) and is_opaque(test)):
+            return None
+    note = f"reference is {_described(reference)}, test is {_described(test)}"
+    return _unlike(name, reference, test, "type", note)
+
+
+def _compare_tensors(
+    name: str, reference: Tensor, test: Tensor, float64: Tensor | None, rules: ComparisonRules
+) -> TensorDiff:
+    own = rules.tolerances.get(name)
+    if own is None and float64 is not None and float64.shape == reference.shape:
+        return compare_sides(reference, test, float64, k=rules.k, name=name, gradient=name.startswith("grad("))
+    atol, rtol = own or (rules.atol, rules.rtol)
+    return compare_tensors(reference, test, atol=atol, rtol=rtol, name=name)
 
 
 def as_tensor(value: object) -> Tensor | None:
-    """Floating numbers are compared as the float32 that they came from; numpy's arrays as what they are."""
+    """A tensor; a floating number as the float32 that it came from; numpy's arrays in their own dtype."""
     if isinstance(value, Tensor):
         return value
     if isinstance(value, (float, complex)):
@@ -130,22 +133,10 @@ def _unlike(name: str, reference: object, test: object, why: FailedBy, note: str
     )
 
 
-def _told(value: object) -> str:
+def _described(value: object) -> str:
     if isinstance(value, Tensor):
         return f"a {str(value.dtype).removeprefix('torch.')} tensor of shape {tuple(value.shape)}"
     if isinstance(value, Again):
         return f"{value.name} again"
     text = repr(value)
     return text if len(text) <= _SHOWN else f"a {type(value).__name__}"
-
-
-def one_sided(reference: Leaves | None, test: Leaves | None, why: str) -> tuple[TensorDiff, ...]:
-    """What the one side gave, where the other failed."""
-    if reference is not None:
-        return uncompared(reference, of_test=False, why=why)
-    return uncompared(test, of_test=True, why=why) if test is not None else ()
-
-
-def without_verdict(diffs: tuple[TensorDiff, ...]) -> tuple[TensorDiff, ...]:
-    """What is known before float64 has run: the figures, and no verdict."""
-    return tuple(replace(diff, passed=False, judged=False, failed_by=(), criteria=()) for diff in diffs)

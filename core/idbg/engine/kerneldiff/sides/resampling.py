@@ -1,30 +1,37 @@
-"""What else could eager have given, had its ops rounded otherwise, and is the test as near to float64 as that?
+"""Judge failed tensors again by more runs of eager: is the error rounding, or does eager itself not repeat?
 
-Eager is one rounding of the program. Where a sum cancels (the gradient of a bias before a batch norm, the mean of what
-was normalised) all that is left is rounding, and how large that is cannot be told from the tensor; of few elements,
-eager may be right by luck. So what fails by a little too much is looked at again: the program runs in eager SAMPLES
-times more, with the tensors that its ops take moved by as much as a rounding moves them.
+Eager is one rounding of the program. Where a sum cancels (the gradient of a bias before a batch norm, the mean of
+normalised values) only rounding is left, and its size cannot be computed from the tensor; a tensor of few elements may
+be exact in eager by luck. So eager runs SAMPLES times more with perturbed roundings, and each element's worst error
+takes the place of eager's. docs/numerics.md has the bounds. An output that differs between two runs of eager, as it
+depends on a clock or an address, cannot be compared: eager runs twice where that could change the verdict.
 """
 
 import math
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final
 
 import torch
 from msgspec.structs import replace
 from torch import Tensor
 
+from idbg.engine.capture.run import uncaptured
+from idbg.engine.compat import comparing
 from idbg.engine.kerneldiff.float64.rounding import SAMPLES, PerturbedRounding
-from idbg.engine.kerneldiff.sides.run import run_rounded
+from idbg.engine.kerneldiff.sides.run import Call, Side, run_eager, run_side
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.kerneldiff.tensors.allowance import SMALL
-from idbg.engine.kerneldiff.tensors.compare import compare_sides
+from idbg.engine.kerneldiff.tensors.compare import compare_sides, compare_tensors, relative_rmse
 from idbg.engine.kerneldiff.tensors.float64_device import on_float64_device
-from idbg.engine.kerneldiff.tensors.tree import Leaves
-from idbg.schema.diff import TensorDiff
+from idbg.engine.kerneldiff.tensors.tree import AFTER, Leaves
+from idbg.schema.diff import DiffReport, TensorDiff
 
-NOTE = "as near to float64 as eager is where its ops round otherwise"
+NOTE = "within the rounding error of eager, measured by rounding its ops differently"
+ROUNDED = "eager, rounded differently"
+TRACED = "traced graphs, rounded differently"
 # Times eager's own error, and no rounding explains it: plain sums of float32 were seen to be 90 times as far off as
 # pairwise ones; narrower dtypes are added up in float32
 FAR_ABOVE, NARROW_ABOVE = 100.0, 5.0
@@ -36,47 +43,163 @@ _TF32: Final = "float32 may be computed in TF32 here ({setting} is tf32): its 10
 _LITTLE = 0.25  # of the noise: what is nearer to float64 than that is not wrong
 _TOO_MUCH: Final = frozenset({"rmse", "maximum", "row", "column", "tile", "tolerance"})
 _ZEROS, _LEAST_ZEROS = 0.25, 4  # of the elements: fewer may cancel to nothing by luck
+_ULPS = 16.0  # by which two runs of eager on the CPU may differ: threads add in any order
+# A number below 1 that is moved by half an ulp stays as it is half of the time, and an optimizer's factor is one
+# number: so it is moved further, and more often, so that each of a hundred parameters' factors is moved in some run
+_TIMES, _OFTEN = 4.0, 2 * SAMPLES
 
 
 @dataclass(frozen=True)
 class Samples:
-    """What eager gives where its ops round otherwise; `tf32` are the settings by which some may compute in TF32."""
+    """Leaves of further runs of eager. `tf32`: some ops may compute in TF32. `few`: the error is that of a few numbers
+    that all elements share (an optimizer's factors), and scatters as theirs does.
+    """
 
     runs: tuple[Leaves, ...]
-    tf32: Collection[str] = ()
-
-    def and_more(self, runs: Sequence[Leaves]) -> "Samples":
-        """With other runs beside them."""
-        return Samples((*self.runs, *runs), self.tf32)
-
-    def notes(self) -> list[str]:
-        """What a report says of them."""
-        return [_TF32.format(setting=setting) for setting in sorted(self.tf32)]
+    tf32: bool = False
+    few: bool = False
 
 
-def rounded_samples(subject: Subject, *, backward: bool, one_by_one: bool) -> Samples:
-    """Eager with its ops rounding otherwise, SAMPLES times."""
-    modes = [PerturbedRounding(seed, one_by_one=one_by_one) for seed in range(SAMPLES)]
-    sides = [run_rounded(subject, each, backward=backward) for each in modes]
-    return Samples(tuple({**(each.outputs or {}), **(each.gradients or {})} for each in sides), modes[0].tf32)
+@dataclass(frozen=True)
+class Resampling:
+    """The judge of what failed. `begin` is called with the name of each run, `notes` takes notes for the report."""
+
+    subject: Subject
+    k: float
+    begin: Callable[[str], None]
+    notes: list[str] = field(default_factory=list)
+    backward: bool = False
+
+    def judge_rounding(
+        self, diffs: tuple[TensorDiff, ...], eager: Leaves, test: Leaves, float64: Leaves
+    ) -> tuple[TensorDiff, ...]:
+        """The diffs, where those pass whose error is rounding. Each kind of samples is run only if something fails."""
+        samples = self._samples(eager)
+        while any(map(_may_be_rounding, diffs)) and (kind := next(samples, None)) is not None:
+            diffs = tuple(self._judge(diff, (eager, test, float64), kind) for diff in diffs)
+        return diffs
+
+    def judge_nondeterminism(self, report: DiffReport, reference: Side) -> DiffReport:
+        """The report, where outputs are not comparable that differ between two runs of eager."""
+        diffs = (*report.outputs, *report.gradients)
+        if reference.values is None or reference.result.name != "eager" or not is_worth_repeating(diffs):
+            return report
+        self.begin("eager again")
+        again = run_eager(self.subject, backward=self.backward)
+        if again.values is None:
+            return report
+        first, second = reference.leaves, again.leaves
+        outputs, gradients = (
+            tuple(judge_repeated(diff, first.get(diff.name), second.get(diff.name)) for diff in judged)
+            for judged in (report.outputs, report.gradients)
+        )
+        if (*outputs, *gradients) == diffs:
+            return report
+        return replace(report, verdict="failed", outputs=outputs, gradients=gradients)
+
+    def _judge(self, diff: TensorDiff, sides: tuple[Leaves, Leaves, Leaves], samples: Samples) -> TensorDiff:
+        if not _may_be_rounding(diff):
+            return diff
+        before = self.subject.initial(diff.name.removesuffix(AFTER)) if diff.name.endswith(AFTER) else None
+        return judge_samples(diff, sides, samples, before, self.k)
+
+    def _samples(self, eager: Leaves) -> Iterator[Samples]:
+        rounded, tf32 = self._rounded.runs, self._rounded.tf32
+        yield self._rounded
+        # Inductor adds one number after another: of equal numbers (the gradient of a mean) roundings do not cancel
+        yield Samples((*rounded, *self._summed), tf32)
+        if self.subject.optimizers:
+            yield Samples((*rounded, *self._traced_samples(eager)), tf32, few=True)
+
+    @cached_property
+    def _rounded(self) -> Samples:
+        modes = [PerturbedRounding(seed) for seed in range(SAMPLES)]
+        runs = self._run(modes)
+        self.notes.extend(_TF32.format(setting=setting) for setting in sorted(modes[0].tf32))
+        return Samples(runs, bool(modes[0].tf32))
+
+    @cached_property
+    def _summed(self) -> tuple[Leaves, ...]:
+        return self._run([PerturbedRounding(seed, one_by_one=True) for seed in range(SAMPLES)])
+
+    def _run(self, modes: Iterable[PerturbedRounding]) -> tuple[Leaves, ...]:
+        self.begin(ROUNDED)
+        return tuple(run_eager(self.subject, ROUNDED, [mode], backward=self.backward).leaves for mode in modes)
+
+    def _traced_samples(self, eager: Leaves) -> list[Leaves]:
+        """Eager's values, moved as rounding moves those of the traced graphs; empty where these cannot run."""
+        own, *others = self._traced or ({},)
+        return [
+            {name: _moved(value, own.get(name), other.get(name)) for name, value in eager.items()} for other in others
+        ]
+
+    @cached_property
+    def _traced(self) -> tuple[Leaves, ...]:
+        self.begin(TRACED)
+        torch._dynamo.reset()
+        traced = TracedProgram()
+        model = traced.compiled(self.subject.model)
+
+        def around(stack: ExitStack) -> Call:
+            stack.enter_context(comparing.random_as_eager())
+            stack.enter_context(uncaptured())
+            return model
+
+        sides: list[Side] = []
+        for rounding in traced_roundings():
+            traced.rounding = rounding
+            sides.append(run_side(TRACED, self.subject, around, self.backward))
+        return tuple(side.leaves for side in sides) if all(side.values is not None for side in sides) else ()
 
 
-def is_doubtful(diff: TensorDiff) -> bool:
-    """Whether it failed by the size of its errors alone."""
+class TracedProgram:
+    """Runs Dynamo's graphs op by op, with `rounding`.
+
+    An optimizer computes its factors with Python's numbers in eager, and with float32 tensors in traced graphs: of
+    Adam's 1 - beta2**step half of the digits are then rounding, which no rounding of eager's ops shows. The traced
+    graphs are compared with themselves, rounded differently: a wrong trace explains nothing.
+    """
+
+    def __init__(self) -> None:
+        self.rounding: PerturbedRounding | None = None
+
+    def compiled(self, model: Call) -> Call:
+        """The model as Dynamo traces it."""
+        compiled: Call = torch.compile(model, backend=self._op_by_op)
+        return compiled
+
+    def _op_by_op(self, graph: torch.fx.GraphModule, inputs: list[Tensor]) -> Callable[..., object]:
+        def run(*args: object) -> object:
+            with self.rounding if self.rounding is not None else nullcontext():
+                return graph(*args)
+
+        return run
+
+
+def traced_roundings() -> list[PerturbedRounding | None]:
+    """The roundings that the traced graphs run with: unchanged, then as many others as show how far they move."""
+    return [None, *(PerturbedRounding(seed, _TIMES) for seed in range(_OFTEN))]
+
+
+def _moved(value: object, own: object, other: object) -> object:
+    """`value`, moved by the difference from `own` to `other`."""
+    tensors = [each for each in (value, own, other) if isinstance(each, Tensor) and each.is_floating_point()]
+    if len(tensors) < 3 or len({each.shape for each in tensors}) > 1:
+        return value
+    base, one, another = tensors
+    return (base.double() + (another.double() - one.double())).to(base.dtype)
+
+
+def _may_be_rounding(diff: TensorDiff) -> bool:
+    """Whether it failed by the size of its error alone."""
     return not diff.passed and diff.baseline is not None and _TOO_MUCH.issuperset(diff.failed_by)
 
 
-def looked_at_again(
-    diff: TensorDiff,
-    sides: tuple[Leaves, Leaves, Leaves],
-    samples: Samples,
-    before: Tensor | None,
-    k: float,
-    *,
-    few: bool = False,
+def judge_samples(
+    diff: TensorDiff, sides: tuple[Leaves, Leaves, Leaves], samples: Samples, before: Tensor | None, k: float
 ) -> TensorDiff:
-    """Passes what rounding explains; `sides` are eager, test and float64, `before` what a state's value was. `few`: the
-    error is that of a few numbers that all elements share (an optimizer's factors), and scatters as theirs does.
+    """The diff, which passes if rounding explains its error. `sides` are eager, test and float64; `before` is a state's
+    initial value.
     """
     leaves = [side.get(diff.name) for side in (*sides, *samples.runs)]
     tensors = [on_float64_device(each) for each in leaves if isinstance(each, Tensor)]
@@ -91,17 +214,17 @@ def looked_at_again(
     worst = _worst(eager, float64, others)
     if not_computed(worst, test, float64, (eager, *others), before):
         return diff
-    own_runs = len(samples.runs) + 1
-    k *= (1 + SMALL / own_runs) ** 2 if few else 1.0
-    again = compare_sides(worst, test, float64, k=k, gradient=diff.name.startswith("grad("), samples=own_runs)
-    if not again.passed or not (few or _is_explained(again, diff, float64, samples)):
+    count = len(samples.runs) + 1
+    k *= (1 + SMALL / count) ** 2 if samples.few else 1.0
+    again = compare_sides(worst, test, float64, k=k, gradient=diff.name.startswith("grad("), samples=count)
+    if not again.passed or not (samples.few or _is_explained(again, diff, float64, tf32=samples.tf32)):
         return diff
     own = tuple(replace(each, why_not=NOTE) for each in diff.criteria if each.exceeded)
     return replace(diff, passed=True, failed_by=(), criteria=(*again.criteria, *own), note=NOTE)
 
 
 def not_computed(worst: Tensor, test: Tensor, float64: Tensor, own: Sequence[Tensor], before: Tensor | None) -> bool:
-    """Whether the test is zero, or what it was before, where eager is not however it rounds, and that is no better."""
+    """Whether the test is zero, or the state's initial value, where no rounding of eager is, and that is no better."""
     noise = (worst.double() - float64).abs()
     for blank in (torch.zeros_like(test), before):
         if blank is None or blank.shape != test.shape:
@@ -117,7 +240,7 @@ def not_computed(worst: Tensor, test: Tensor, float64: Tensor, own: Sequence[Ten
 
 
 def _of_one_program(eager: Tensor, others: Sequence[Tensor]) -> bool:
-    """Whether the samples scatter around eager. What is large, and common to them all but eager, no rounding makes."""
+    """Whether the samples scatter around eager: rounding moves no run far from eager that moves none from another."""
     wide, *runs = (each.double() for each in (eager, *others))
     away = max(float((run - wide).norm()) for run in runs)
     spread = max(float((one - other).norm()) for one in runs for other in runs)
@@ -125,7 +248,7 @@ def _of_one_program(eager: Tensor, others: Sequence[Tensor]) -> bool:
 
 
 def _worst(eager: Tensor, float64: Tensor, others: Sequence[Tensor]) -> Tensor:
-    """Of each element the value of that run that has it furthest from float64."""
+    """Each element's value from the run in which it is furthest from float64."""
     worst, error = eager, (eager.double() - float64).abs()
     for other in others:
         further = (other.double() - float64).abs()
@@ -134,18 +257,51 @@ def _worst(eager: Tensor, float64: Tensor, others: Sequence[Tensor]) -> Tensor:
     return worst
 
 
-def _is_explained(again: TensorDiff, diff: TensorDiff, float64: Tensor, samples: Samples) -> bool:
-    """Not where eager's error says enough by itself, nor where the test's is far above it: which says nothing where
-    eager's kernels happen to compute in float32 what others compute in TF32.
+def _is_explained(again: TensorDiff, diff: TensorDiff, float64: Tensor, *, tf32: bool) -> bool:
+    """False where the test's error is far above eager's, or where nothing has cancelled. Eager's error bounds nothing
+    where its kernels happen to compute in float32 what others compute in TF32.
     """
     base, noise = diff.baseline, again.baseline
     assert base is not None and noise is not None and diff.test is not None
     count, eps = max(1, diff.elements), torch.finfo(getattr(torch, diff.test.dtype)).eps
+    is_narrow = eps > 1e-6
     # An eager that sums in double is more exact than any rounding of its inputs: within those the test is right too
-    limit = (
-        NARROW_ABOVE * base.reference_rmse if eps > 1e-6 else max(noise.reference_rmse, FAR_ABOVE * base.reference_rmse)
-    )
-    if not samples.tf32 and base.rmse > limit * (1 + SMALL / count) ** 2:
+    limit = NARROW_ABOVE * base.reference_rmse
+    if not is_narrow:
+        limit = max(noise.reference_rmse, FAR_ABOVE * base.reference_rmse)
+    if not tf32 and base.rmse > limit * (1 + SMALL / count) ** 2:
         return False
     magnitude = float(torch.linalg.vector_norm(float64)) / math.sqrt(count)
-    return noise.reference_rmse > (_NARROW_CANCELLED if eps > 1e-6 else _CANCELLED) * eps * magnitude
+    return noise.reference_rmse > (_NARROW_CANCELLED if is_narrow else _CANCELLED) * eps * magnitude
+
+
+def is_worth_repeating(diffs: Iterable[TensorDiff]) -> bool:
+    """Whether a second run of eager could change the verdict: not of what is within torch.testing's tolerances."""
+    return any(diff.mismatches or (not diff.passed and diff.failed_by) for diff in diffs)
+
+
+def judge_repeated(diff: TensorDiff, first: object, again: object) -> TensorDiff:
+    """The diff, which is not comparable if these, of two runs of eager, differ by more than the order of sums."""
+    if isinstance(first, float) and isinstance(again, float):
+        first, again = torch.tensor(first), torch.tensor(again)
+    if not isinstance(first, Tensor) or not isinstance(again, Tensor) or _is_summation_order(first, again):
+        return diff
+    apart = compare_tensors(first, again, full=False)
+    figure = f"up to {apart.max_abs:.3g} apart" if apart.max_abs is not None else "of another shape or dtype"
+    note = (
+        f"eager itself gives something else each time, {figure}: it depends on more than its inputs (a clock, an "
+        "address, threads), so the test's cannot be judged"
+    )
+    return replace(diff, passed=False, failed_by=("unsteady",), note=note)
+
+
+def _is_summation_order(first: Tensor, again: Tensor) -> bool:
+    """Whether two runs differ by no more than sums in another order do: half of the digits on a GPU, whose atomics add
+    in any order, and a few ulps elsewhere.
+    """
+    if first.shape != again.shape or first.dtype != again.dtype:
+        return False
+    if first.dtype.is_floating_point or first.dtype.is_complex:
+        eps = torch.finfo(first.dtype).eps
+        return relative_rmse(first, again) <= (_ULPS * eps if first.is_cpu else math.sqrt(eps))
+    return compare_tensors(first, again, full=False).passed

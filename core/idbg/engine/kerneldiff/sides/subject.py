@@ -1,22 +1,26 @@
-"""What state do a model, its inputs and its loss carry from one run to the next, and how is it put back?"""
+"""Find the state that a model, its inputs and its loss keep from one run to the next, and restore it."""
 
-from collections import deque
-from collections.abc import Iterator, Mapping
+import inspect
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy, deepcopy
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, partial
 from itertools import chain
 from operator import is_not
+from types import CellType, FunctionType, MethodType
 from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor
+from torch.amp.grad_scaler import GradScaler
 from torch.nn import Module
 from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
 
 from idbg.engine.compat import comparing
-from idbg.engine.kerneldiff.float64.where_taken import has_no_memory
-from idbg.engine.kerneldiff.sides.held import CONTAINERS, COUNTING, Container, Counting, Place, held, joined, places
+from idbg.engine.kerneldiff.float64.copies import has_no_memory
 from idbg.engine.kerneldiff.tensors.tree import leaves, mapped
 from idbg.engine.kerneldiff.tensors.wrapped import equal, parts
 from idbg.engine.program.environment import state_restored
@@ -25,8 +29,108 @@ from idbg.engine.program.load import Model, Workload
 T = TypeVar("T")
 
 
+Container = dict[Any, Any] | list[Any] | deque[Any] | set[Any]
+CONTAINERS = (dict, OrderedDict, defaultdict, list, deque, set)
+Counter = GradScaler | LRScheduler
+"""Objects that count steps in their attributes."""
+COUNTERS = (GradScaler, LRScheduler)
+
+_STATEFUL = (Module, Tensor, Optimizer, *COUNTERS)
+_PLAIN = (bool, int, float, str, type(None))
+
+
+@dataclass(frozen=True)
+class NumberVariable:
+    """A variable with a plain number: `cell` is a closure's, or `names` a module's, under `name`."""
+
+    name: str
+    cell: CellType | None = None
+    names: dict[str, Any] | None = None
+
+    @property
+    def value(self) -> object:
+        """The current value."""
+        return self.cell.cell_contents if self.cell is not None else (self.names or {}).get(self.name)
+
+    def assign(self, value: object) -> None:
+        """Assign this value, unless it is there already."""
+        if self.value is value:
+            return
+        if self.cell is not None:
+            self.cell.cell_contents = value
+        elif self.names is not None:
+            self.names[self.name] = value
+
+
+def state_of(function: object) -> dict[str, object]:
+    """The objects with state that a callable is, is bound to or closes over, by name; "" for itself."""
+    return {
+        name: value for name, value in _reached(function) if isinstance(value, _STATEFUL) or type(value) in CONTAINERS
+    }
+
+
+def number_variables(function: object) -> list[NumberVariable]:
+    """The `nonlocal` and `global` numbers of the callable, and of the functions that it closes over."""
+    functions = [value for _, value in _reached(function) if isinstance(value, FunctionType)]
+    return [variable for each in functions if not _is_torchs(each) for variable in _number_variables(each)]
+
+
+def joined(*names: str) -> str:
+    """One name for these steps of a path."""
+    return ".".join(name for name in names if name).replace(".[", "[")
+
+
+def _number_variables(function: FunctionType) -> Iterator[NumberVariable]:
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            plain = type(cell.cell_contents) in _PLAIN
+        except ValueError:  # nothing was assigned to it yet
+            continue
+        if plain:
+            yield NumberVariable(name, cell=cell)
+    for name in function.__code__.co_names:
+        if type(function.__globals__.get(name, _PLAIN)) in _PLAIN:
+            yield NumberVariable(name, names=function.__globals__)
+
+
+def _reached(function: object) -> Iterator[tuple[str, object]]:
+    seen: set[int] = set()
+    waiting: list[tuple[str, object]] = [("", function)]
+    while waiting:
+        name, value = waiting.pop()
+        value = comparing.uncompiled(value)
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        yield name, value
+        if not isinstance(value, (Module, Tensor)):
+            waiting += [(joined(name, step), inner) for step, inner in _holds(value, function)]
+
+
+def _holds(value: object, root: object) -> Iterable[tuple[str, object]]:
+    if isinstance(value, partial):
+        return [("", value.func), *((f"[{at}]", each) for at, each in enumerate(value.args)), *value.keywords.items()]
+    if isinstance(value, MethodType):
+        return [("", value.__self__), ("", value.__func__)]
+    if isinstance(value, FunctionType):
+        if _is_torchs(value):
+            return []
+        names = inspect.getclosurevars(value)
+        return [*names.nonlocals.items(), *names.globals.items()]
+    if isinstance(value, (list, tuple)):
+        return [(f"[{at}]", each) for at, each in enumerate(value) if isinstance(each, _STATEFUL)]
+    if isinstance(value, dict):
+        return [(f"[{key!r}]", each) for key, each in value.items() if isinstance(each, _STATEFUL)]
+    own = getattr(value, "__dict__", {}) if value is getattr(root, "__self__", root) else {}
+    return [("__dict__", own), *own.items()]
+
+
+def _is_torchs(function: FunctionType) -> bool:
+    return (function.__module__ or "").partition(".")[0] == "torch"
+
+
 class Subject:
-    """A workload, with everything that it holds.
+    """A workload, with all of its state.
 
     `input_gradients`: floating inputs require gradients while it runs, also those that the program has without.
     """
@@ -60,15 +164,15 @@ class Subject:
             for prefix, optimizer in self.optimizers.items()
             for at, parameter in enumerate(chain.from_iterable(group["params"] for group in optimizer.param_groups))
         }
-        return _distinct(dict(named) | _tensors(self._held) | _tensors(optimized))
+        return _distinct(dict(named) | _tensors(self._state) | _tensors(optimized))
 
     @cached_property
     def tensors(self) -> dict[str, Tensor]:
-        """All that a run may write to: parameters, buffers, tensors that modules have as attributes, inputs."""
+        """All tensors that a run may write to: parameters, buffers, other attributes of modules, inputs."""
         return self.tensors_now()
 
     def tensors_now(self) -> dict[str, Tensor]:
-        """The same, of a run in hand: a buffer that was assigned anew is another tensor now."""
+        """The same, during a run: a buffer may have been assigned another tensor."""
         tensors = dict(self.parameters)
         for prefix, module in self._modules.items():
             tensors |= {joined(prefix, name): buffer for name, buffer in module.named_buffers()}
@@ -77,34 +181,34 @@ class Subject:
                 tensors |= {joined(at, name): value for name, value in _tensors(vars(inner)).items()}
         return _distinct(tensors | self.inputs)
 
-    def lent(self) -> list[Tensor]:
-        """All that the run in hand computes with: also gradients that it found, and the state of optimizers."""
+    def state_tensors(self) -> list[Tensor]:
+        """All tensors that the current run computes with, with gradients and the state of optimizers."""
         gradients = [tensor.grad for tensor in self.tensors.values() if tensor.is_leaf and tensor.grad is not None]
         states = [state for optimizer in self.optimizers.values() for state in optimizer.state.values()]
         moments = [value for state in states for value in state.values() if isinstance(value, Tensor)]
         return [*self.tensors.values(), *gradients, *moments]
 
     def gradients(self) -> dict[str, Tensor]:
-        """The gradients that the run in hand left in parameters and inputs, by these tensors' names."""
+        """The gradients that the current run stored in parameters and inputs, by these tensors' names."""
         both = (self.parameters | self.inputs).items()
         leaves = ((name, leaf, leaf.grad) for name, leaf in both if leaf.requires_grad and leaf.is_leaf)
         return {name: grad for name, leaf, grad in leaves if grad is not None and self._is_new(leaf, grad)}
 
     def _is_new(self, leaf: Tensor, gradient: Tensor) -> bool:
-        """Whether it is not what was there before any run."""
+        """Whether it differs from the gradient before any run."""
         before = self._gradients.get(id(leaf))
         return before is None or before.shape != gradient.shape or not equal(gradient, before.to(gradient.dtype))
 
     @contextmanager
     def restored(self) -> Iterator[None]:
-        """Whatever runs here finds the same state, and no gradients but those that an optimizer of its own may be there
-        to use; after it all is as it was.
+        """Run something from the initial state, and restore that after. Gradients are removed for the run, unless the
+        program's own optimizer may use them.
         """
         flags = [(tensor, tensor.requires_grad, tensor.grad) for tensor in self.tensors.values() if tensor.is_leaf]
         containers = [(each, copy(each)) for each in self.containers()]
         optimizers = [(each, deepcopy(each.state_dict())) for each in self.optimizers.values()]
-        counting = [(each, self.counted(each)) for each in self.counting.values()]
-        numbers = [(place, place.value) for place in self.places]
+        counters = [(each, self.counted(each)) for each in self.counters.values()]
+        numbers = [(variable, variable.value) for variable in self.numbers]
         uses = bool(optimizers) and self.loss is None and not self.input_gradients
         self._keep()
         try:
@@ -119,14 +223,14 @@ class Subject:
         finally:
             self._put_back()
             for container, before in containers:
-                put_back(container, before)
+                restore_container(container, before)
             for optimizer, state in optimizers:
                 optimizer.load_state_dict(state)
-            for each, counted in counting:
+            for each, counted in counters:
                 vars(each).clear()
                 vars(each).update(counted)
-            for place, number in numbers:
-                place.put(number)
+            for variable, number in numbers:
+                variable.assign(number)
             for tensor, required, gradient in flags:
                 if not tensor.is_leaf:  # a buffer that what needs a gradient was added to
                     tensor.detach_()
@@ -134,11 +238,11 @@ class Subject:
                 tensor.requires_grad_(required)
 
     def changed(self) -> dict[str, Tensor]:
-        """The tensors that the run in hand has written to, by name."""
+        """The tensors that the current run has written to, by name."""
         return {name: each for name, each in self.tensors.items() if self._is_changed(each)}
 
     def initial(self, name: str) -> Tensor | None:
-        """The value that the tensor of this name, or this part of one that wraps others, had before any run."""
+        """The value before any run of the tensor of this name, or of this part of a wrapper."""
         if name in self.tensors:
             return self._was(self.tensors[name])
         held = {own: self._before.get(id(tensor)) for own, tensor in self.tensors.items() if name.startswith(own + ".")}
@@ -152,7 +256,7 @@ class Subject:
                 self._devices[id(tensor)] = tensor.device
 
     def _was(self, tensor: Tensor) -> Tensor | None:
-        """What it was before any run, on the device that it was on."""
+        """The value before any run, on its original device."""
         before = self._before.get(id(tensor))
         return before if before is None else before.to(self._devices[id(tensor)])
 
@@ -165,7 +269,7 @@ class Subject:
         return tensor.shape != before.shape or not equal(tensor.detach(), before.to(tensor.device, tensor.dtype))
 
     def _put_back(self) -> None:
-        """Values go back to the memory that they came from: views of it, and whoever else holds it, see them."""
+        """Copies initial values back to the memory that they came from, where views of it find them."""
         for tensor in self.tensors.values():
             before = self._before.get(id(tensor))
             if before is None:
@@ -176,57 +280,61 @@ class Subject:
                 tensor.data = before.to(self._devices[id(tensor)], copy=True)
 
     @cached_property
-    def _held(self) -> dict[str, object]:
-        return held(self.model) | (held(self.loss) if self.loss else {})
+    def _state(self) -> dict[str, object]:
+        return state_of(self.model) | (state_of(self.loss) if self.loss else {})
 
     @cached_property
     def _modules(self) -> dict[str, Module]:
-        return {name: value for name, value in self._held.items() if isinstance(value, Module)}
+        return {name: value for name, value in self._state.items() if isinstance(value, Module)}
 
     @cached_property
     def optimizers(self) -> dict[str, Optimizer]:
-        """The optimizers that the program steps by itself, by name."""
-        return {name: value for name, value in self._held.items() if isinstance(value, Optimizer)}
+        """The optimizers that the program steps itself, by name."""
+        return {name: value for name, value in self._state.items() if isinstance(value, Optimizer)}
 
     @cached_property
-    def counting(self) -> dict[str, Counting]:
-        """Scalers of gradients and schedules of learning rates, by name."""
-        return {name: value for name, value in self._held.items() if isinstance(value, COUNTING)}
+    def counters(self) -> dict[str, Counter]:
+        """GradScalers and schedulers, by name."""
+        return {name: value for name, value in self._state.items() if isinstance(value, COUNTERS)}
 
     @cached_property
-    def places(self) -> list[Place]:
-        """Where the program counts with plain numbers."""
-        return places(self.model) + (places(self.loss) if self.loss else [])
+    def numbers(self) -> list[NumberVariable]:
+        """The variables in which the program counts with plain numbers."""
+        return number_variables(self.model) + (number_variables(self.loss) if self.loss else [])
 
-    def counted(self, counting: Counting) -> dict[str, Any]:
-        """A copy of what it counts; optimizers and parameters in it are the program's own."""
+    def counted(self, counter: Counter) -> dict[str, Any]:
+        """A copy of its attributes; optimizers and parameters among them are not copied."""
         own: list[object] = [
             *self.optimizers.values(),
-            *self.counting.values(),
+            *self.counters.values(),
             *self._modules.values(),
             *self.tensors.values(),
         ]
-        own.append(vars(counting).get("optimizer"))
-        return deepcopy(vars(counting), {id(each): each for each in own})
+        own.append(vars(counter).get("optimizer"))
+        return deepcopy(vars(counter), {id(each): each for each in own})
 
     def containers(self) -> Iterator[Container]:
-        """Where modules keep flags, counters, parameters and buffers, and what functions and modules append to."""
+        """The attribute dicts of modules, and lists, dicts and sets that functions and modules hold."""
         inner = chain.from_iterable(module.modules() for module in self._modules.values())
         modules = {id(each): each for each in inner}.values()
         yield from (vars(module) for module in modules)
-        values = chain(self._held.values(), *(vars(module).values() for module in modules))
+        values = chain(self._state.values(), *(vars(module).values() for module in modules))
         yield from {id(each): each for each in values if type(each) in CONTAINERS}.values()
 
 
 def _kept(tensor: Tensor) -> Tensor:
-    """A copy, of a GPU's tensor on the host: a model may fill its device. What wraps others stays where it is."""
+    """A copy, in host memory for a GPU's tensor, as a model may fill its device. A wrapper's copy stays on its
+    device.
+    """
     if type(tensor) in (Tensor, torch.nn.Parameter) and tensor.is_cuda:
         return tensor.detach().to("cpu", copy=True)
     return tensor.detach().clone()
 
 
 def _as_leaf(tensor: Tensor) -> Tensor:
-    """An input that was computed from others: the graph behind it can be walked once, and there are several sides."""
+    """A leaf for an input that was computed from others: several sides would walk the graph behind it, which works
+    once.
+    """
     return tensor if tensor.is_leaf else tensor.detach().clone().requires_grad_(True)
 
 
@@ -241,14 +349,14 @@ def _distinct(named: Mapping[str, T]) -> dict[str, T]:
 
 
 def can_be_written(tensor: Tensor) -> bool:
-    """Not where several elements are one place in memory: torch refuses to write there."""
+    """False where several elements share memory: torch refuses to write there."""
     if tensor.layout != torch.strided or tensor.is_meta:
         return False
     return all(stride or size < 2 for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
 
 
-def put_back(container: Container, before: Container) -> None:
-    """Only where it was changed: Dynamo's guards look at these."""
+def restore_container(container: Container, before: Container) -> None:
+    """Restore its members, only if they changed: Dynamo's guards check these objects."""
     now, then = _members(container), _members(before)
     if len(now) == len(then) and not any(map(is_not, now, then)):
         return

@@ -1,5 +1,5 @@
-"""At which stage on the way from the program to its kernels do numbers go wrong, and what made that?
+"""Find the first stage between the program and its kernels that is wrong, and what made it wrong.
 
-`captured`: the graphs of each stage; `evaluate`: what a graph computes in float64; `fingerprints`, `first_bad`: its
-first wrong node; `makers`: which pass or decomposition made that; `table`: how it all adds up.
+`captured`: the graphs of each stage; `evaluate`: run a graph in float64; `fingerprints`, `first_bad`: its first wrong
+node; `makers`: the pass or decomposition that made it; `table`: a row for each stage.
 """

@@ -1,4 +1,4 @@
-"""Which graphs did each compiled frame go through, and with which values was it called?"""
+"""Capture the graphs of each compiled frame, stage by stage."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -32,14 +32,14 @@ class Pass:
 
 @dataclass
 class FrameStages:
-    """One Dynamo graph's way into Inductor. `given` and `inputs` are Dynamo's graph and what it was traced with, `grad`
+    """One Dynamo graph's way into Inductor. `dynamo` and `inputs` are its graph and what that was traced with, `grad`
     whether gradients were recorded, `caller` the program's own line that called the frame, `autocast` by device to
     which dtype ops were cast around it; `parts` are what Inductor was given, in order, and `watches` their compiled
     code.
     """
 
     frame: str
-    given: GraphModule
+    dynamo: GraphModule
     inputs: list[object]
     grad: bool
     caller: tuple[str, int] = ("", 0)
@@ -54,7 +54,7 @@ class FrameStages:
 
     @contextmanager
     def as_called(self) -> Iterator[None]:
-        """While it lasts, gradients are recorded and ops cast as around the program's own call."""
+        """Record gradients and autocast as around the program's own call."""
         with ExitStack() as stack:
             stack.enter_context(torch.set_grad_enabled(self.grad))
             for device, dtype in self.autocast.items():
@@ -63,12 +63,12 @@ class FrameStages:
 
 
 def users_place(frame: FrameStages, file: str, line: int) -> tuple[str, int]:
-    """A place of a node of this frame; that of the frame's call where it is inside of torch (an optimizer's step)."""
+    """The place of a node of this frame; inside of torch (an optimizer's step), that of the frame's call."""
     return frame.caller if file and stages.is_torchs(file) and frame.caller[0] else (file, line)
 
 
 class StageCapture:
-    """What is told of stage by stage, frame by frame."""
+    """The captured frames; torch's hooks call its methods in the order of the stages."""
 
     def __init__(self) -> None:
         self.frames: list[FrameStages] = []
@@ -82,8 +82,8 @@ class StageCapture:
         """Dynamo's graph: a new frame."""
         frame = tracing.current_frame()
         self._phase = "pre_grad"
-        given = [_as_it_is(value) for value in inputs]
-        self.frames.append(FrameStages(frame, gm, given, torch.is_grad_enabled(), current_user_line(), _autocast()))
+        values = [_as_it_is(value) for value in inputs]
+        self.frames.append(FrameStages(frame, gm, values, torch.is_grad_enabled(), current_user_line(), _autocast()))
         self._last.decompositions = stages.decompositions()
 
     def pre_grad(self, gm: GraphModule) -> None:
@@ -102,7 +102,7 @@ class StageCapture:
             self._last.joint_passes = gm
 
     def part(self, gm: GraphModule) -> None:
-        """What Inductor is given."""
+        """A graph that Inductor compiles."""
         self._phase = "post_grad"
         if self.frames:
             self._last.parts.append(gm)
@@ -121,7 +121,7 @@ class StageCapture:
             self._last.passes[-1].append(Pass(self._phase, name, made_by, before, after, tuple(patterns)))
 
     def watched(self, watch: Watch) -> None:
-        """The code of the part that was told of last."""
+        """The compiled code of the last part."""
         if self.frames and self._last.parts:
             self._last.watches[len(self._last.parts) - 1] = watch
 
@@ -137,7 +137,7 @@ def _as_it_is(value: object) -> object:
 
 @contextmanager
 def stages_captured(capture: StageCapture | None = None) -> Iterator[StageCapture]:
-    """While it lasts, what Inductor compiles is captured stage by stage, into this where it is given."""
+    """Capture what Inductor compiles in this context, into `capture` if given."""
     capture = StageCapture() if capture is None else capture
     with stages.observe_stages(capture):
         yield capture

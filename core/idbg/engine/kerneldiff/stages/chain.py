@@ -1,7 +1,7 @@
-"""What does a compiled frame compute at each of its stages, on the same inputs?
+"""Run a compiled frame at each of its stages on the same inputs.
 
-A stage is one graph (with the joint's arguments: the forward's inputs, then the outputs' gradients) or its parts, a
-forward whose results a backward takes. Either gives the same: outputs, gradients, and what is written to inputs.
+A stage is one graph (with the joint graph's arguments: the forward's inputs, then the outputs' gradients) or its parts,
+a forward whose results a backward takes. Both return outputs, gradients, and what is written to inputs.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,10 +17,10 @@ from idbg.engine.compat import stages
 from idbg.engine.kerneldiff.kernels.values import ReferenceValue
 from idbg.engine.kerneldiff.kernels.verdict import judge_buffer, measured, rms
 from idbg.engine.kerneldiff.stages.captured import FrameStages
-from idbg.engine.kerneldiff.stages.evaluate import Computed, Seen, computed
+from idbg.engine.kerneldiff.stages.evaluate import Computed, NodeHook, computed
 from idbg.engine.kerneldiff.stages.fingerprints import SAME
 from idbg.engine.kerneldiff.tensors.allowance import Size
-from idbg.engine.kerneldiff.tensors.float64_device import on_float64_device
+from idbg.engine.kerneldiff.tensors.float64_device import to_float64
 from idbg.schema.blame import StageName
 from idbg.schema.graphs import Part
 
@@ -81,27 +81,26 @@ class Stage:
         inputs: Inputs,
         *,
         exact: bool = True,
-        seen: Callable[[Part, Node, object], None] | None = None,
+        on_value: Callable[[Part, Node, object], None] | None = None,
         instead: Instead | None = None,
     ) -> Computed:
         """Raises NotComparable, and what an op raises."""
 
-        def telling(part: Part) -> Seen | None:
-            return None if seen is None else lambda node, value: seen(part, node, value)
+        def hook(part: Part) -> NodeHook | None:
+            return None if on_value is None else lambda node, value: on_value(part, node, value)
 
         def patched(part: Part) -> dict[str, object]:
             return {name: value for (at, name), value in (instead or {}).items() if at == part}
 
         if len(self.graphs) == 1:
             part, gm = next(iter(self.graphs.items()))
-            given = _arguments(gm, inputs)
-            result = computed(gm, given, exact=exact, seen=telling(part), instead=patched(part))
+            result = computed(gm, _arguments(gm, inputs), exact=exact, on_value=hook(part), instead=patched(part))
             return replace(result, outputs=_wanted(result.outputs, inputs))
         forward, backward = self.graphs["forward"], self.graphs["backward"]
-        one = computed(forward, inputs.primals, exact=exact, seen=telling("forward"), instead=patched("forward"))
+        one = computed(forward, inputs.primals, exact=exact, on_value=hook("forward"), instead=patched("forward"))
         saved = dict(zip(self.saved_as(), one.outputs, strict=True))
         taken = backward_arguments(backward, saved, inputs)
-        two = computed(backward, taken, exact=exact, seen=telling("backward"), instead=patched("backward"), seed=False)
+        two = computed(backward, taken, exact=exact, on_value=hook("backward"), instead=patched("backward"), seed=False)
         outputs = [*one.outputs[: inputs.outputs], *two.outputs]
         return Computed(outputs, one.after | two.after, (*one.draws, *two.draws), {**one.narrowed, **two.narrowed})
 
@@ -144,17 +143,17 @@ def _wanted(values: Sequence[object], inputs: Inputs) -> list[object]:
 
 def _arguments(gm: GraphModule, inputs: Inputs) -> list[object]:
     names = stages.arguments_of(gm)
-    given = list(inputs.primals)
-    for node in names[len(given) :]:
+    values = list(inputs.primals)
+    for node in names[len(values) :]:
         if node.name in inputs.tangents:
-            given.append(inputs.tangents[node.name])
+            values.append(inputs.tangents[node.name])
         elif inputs.tangents or not node.name.startswith(_TANGENT):
             break
         elif isinstance(value := node.meta.get("val"), Tensor):
-            given.append(torch.zeros(tuple(map(int, value.shape)), dtype=value.dtype, device=value.device))
-    if len(given) != len(names):
+            values.append(torch.zeros(tuple(map(int, value.shape)), dtype=value.dtype, device=value.device))
+    if len(values) != len(names):
         raise NotComparable(f"it takes {len(names)} arguments, and its compiled code {len(inputs.primals)}")
-    return given
+    return values
 
 
 def inputs_of(frame: FrameStages, outputs: int) -> Inputs:
@@ -199,21 +198,21 @@ class Allowed:
     narrow: float = 0.0
 
 
-def distance(reference: Computed, value: Computed, allowed: Allowed) -> Distance:
+def distance(reference: Computed, other: Computed, allowed: Allowed) -> Distance:
     """The worst of a stage's results, held against those of a stage before it."""
     own, worst = allowed.own, Distance()
     pairs: list[tuple[int | str, object, object, object]] = [
-        (at, *three) for at, three in enumerate(zip(reference.outputs, value.outputs, own.outputs, strict=False))
+        (at, *three) for at, three in enumerate(zip(reference.outputs, other.outputs, own.outputs, strict=False))
     ]
-    pairs += [(name, reference.after[name], value.after.get(name), own.after.get(name)) for name in reference.after]
-    for at, exact, given, rounded in pairs:
-        error, excess = _apart(exact, given, rounded, _ULPS * allowed.narrow)
+    pairs += [(name, reference.after[name], other.after.get(name), own.after.get(name)) for name in reference.after]
+    for at, exact, value, rounded in pairs:
+        error, excess = _apart(exact, value, rounded, _ULPS * allowed.narrow)
         excess /= 1.0 if allowed.narrow else allowed.share
         # of those that are off the largest error; else what comes nearest to being off
         apart = Distance(error, excess, at, worst.first if worst.excess > 1 else at)
         worst = max(worst, apart, key=_rank)
-    if len(reference.outputs) != len(value.outputs):
-        return Distance(inf, inf, min(len(reference.outputs), len(value.outputs)))
+    if len(reference.outputs) != len(other.outputs):
+        return Distance(inf, inf, min(len(reference.outputs), len(other.outputs)))
     return worst
 
 
@@ -222,42 +221,35 @@ def _rank(apart: Distance) -> tuple[bool, float, float]:
     return off, apart.error if off else apart.excess, apart.error
 
 
-def _apart(exact: object, given: object, own: object, least: float) -> tuple[float, float]:
+def _apart(exact: object, value: object, own: object, least: float) -> tuple[float, float]:
     """The relative RMSE, and how many times what is allowed it is; `least` of the value's size is allowed."""
     if not isinstance(exact, Tensor):
-        same = type(exact) is type(given) and (exact is None or exact == given)
+        same = type(exact) is type(value) and (exact is None or exact == value)
         return (0.0, 0.0) if same else (inf, inf)
-    if not isinstance(given, Tensor) or given.shape != exact.shape:
+    if not isinstance(value, Tensor) or value.shape != exact.shape:
         return inf, inf
-    exact, given = _wide(exact), _wide(given)
-    if (near := _near(exact, given)) is not None:
+    exact, value = to_float64(exact), to_float64(value)
+    if (near := _near(exact, value)) is not None:
         return near, 0.0
     rounded = own if isinstance(own, Tensor) and own.shape == exact.shape else exact
     # what cancels is no smaller than what rounding leaves of it
-    error = measured(exact, given, max(rms(exact), rms(rounded))).rmse
+    error = measured(exact, value, max(rms(exact), rms(rounded))).rmse
     if error <= SAME:
         return error, 0.0
-    return error, judge_buffer(given, ReferenceValue(exact, rounded), [Size(least, _LARGEST * least)], k=1.0).excess
+    return error, judge_buffer(value, ReferenceValue(exact, rounded), [Size(least, _LARGEST * least)], k=1.0).excess
 
 
-def values_apart(exact: object, given: object) -> float | None:
+def values_apart(exact: object, value: object) -> float | None:
     """The relative RMSE of two nodes' values in float64, shapes aside; None where these are no tensors of one size."""
-    if not isinstance(exact, Tensor) or not isinstance(given, Tensor) or given.numel() != exact.numel():
+    if not isinstance(exact, Tensor) or not isinstance(value, Tensor) or value.numel() != exact.numel():
         return None
-    exact, given = _wide(exact), _wide(given).reshape(exact.shape)
-    return measured(exact, given, rms(exact)).rmse
+    exact, value = to_float64(exact), to_float64(value).reshape(exact.shape)
+    return measured(exact, value, rms(exact)).rmse
 
 
-def _near(exact: Tensor, given: Tensor) -> float | None:
+def _near(exact: Tensor, value: Tensor) -> float | None:
     """The relative RMSE of two that are the same but for float64's rounding, without a look at more; None of others."""
     if not exact.numel() or not (exact.dtype.is_floating_point or exact.dtype.is_complex):
         return None
-    size, apart = (float(torch.linalg.vector_norm(value)) for value in (exact, given - exact))
+    size, apart = (float(torch.linalg.vector_norm(each)) for each in (exact, value - exact))
     return apart / size if 0 < size < inf and apart <= SAME * size else None
-
-
-def _wide(value: Tensor) -> Tensor:
-    value = on_float64_device(value)
-    if value.dtype.is_complex:
-        return value.to(torch.complex128)
-    return value.to(torch.float64) if value.dtype.is_floating_point else value

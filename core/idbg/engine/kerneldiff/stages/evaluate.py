@@ -1,4 +1,4 @@
-"""What does one stage's graph compute, node by node, in float64 or in the program's own dtypes?"""
+"""Run one stage's graph node by node, in float64 or in the program's own dtypes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -10,11 +10,12 @@ from torch import Tensor
 from torch.fx import GraphModule, Interpreter, Node
 
 from idbg.engine.compat import comparing, fx, stages
-from idbg.engine.kerneldiff.float64.mode import Float64, NotInFloat64, usual_dtype
+from idbg.engine.kerneldiff.float64.mode import Float64, NotInFloat64
 from idbg.engine.kerneldiff.kernels.values import changed_by
+from idbg.engine.kerneldiff.tensors.float64_device import usual_dtype
 from idbg.engine.program.environment import state_restored
 
-Seen = Callable[[Node, object], None]
+NodeHook = Callable[[Node, object], None]
 _REDRAWN = "graphsafe_run_with_rng_state"
 _SEED = 0  # of the random numbers of every stage: they draw the same, as long as they draw in the same order
 
@@ -36,12 +37,13 @@ def computed(
     inputs: Sequence[object],
     *,
     exact: bool = True,
-    seen: Seen | None = None,
+    on_value: NodeHook | None = None,
     instead: Mapping[str, object] | None = None,
     seed: bool = True,
 ) -> Computed:
-    """Run the graph on these inputs, which it does not change. `seen` is told of every node's value; `instead` are
-    values that nodes have in place of what they compute.
+    """Run the graph on these inputs, which it does not change. `on_value` is called with every node and value;
+    `instead`
+    replaces the values of nodes.
 
     Raises what an op raises, and NotInFloat64.
     """
@@ -50,7 +52,7 @@ def computed(
     tensors = [value for value in given if isinstance(value, Tensor)]
     unwritten = [value for node, value in arguments if isinstance(value, Tensor) and node not in written]
     mode = Float64(usual_dtype(tensors), tensors, unwritten, narrows=True)
-    runner = _Runner(gm, mode if exact else None, seen, dict(instead or {}))
+    runner = _Runner(gm, mode if exact else None, on_value, dict(instead or {}))
     with ExitStack() as stack:
         stack.enter_context(state_restored())
         stack.enter_context(torch.no_grad())
@@ -91,10 +93,12 @@ def _arguments_written(node: Node) -> list[Node]:
 class _Runner(Interpreter):
     """Goes through the graph; what is copied to an argument is the argument's value from there on."""
 
-    def __init__(self, gm: GraphModule, mode: Float64 | None, seen: Seen | None, instead: dict[str, object]) -> None:
+    def __init__(
+        self, gm: GraphModule, mode: Float64 | None, on_value: NodeHook | None, instead: dict[str, object]
+    ) -> None:
         super().__init__(gm)
         self.mode = mode
-        self.seen = seen
+        self.on_value = on_value
         self.instead = instead
         self.after: dict[str, Tensor] = {}
 
@@ -110,9 +114,9 @@ class _Runner(Interpreter):
             value = _laid_out(n, super().run_node(n))
             self._note_dtype(n, value)
             self._note_written(n)
-        if self.seen is not None and n.op not in ("placeholder", "output"):
+        if self.on_value is not None and n.op not in ("placeholder", "output"):
             with stages.outside_of_modes():
-                self.seen(n, value)
+                self.on_value(n, value)
         return value
 
     def _copied(self, node: Node, target: Node) -> object:
@@ -139,7 +143,7 @@ class _Runner(Interpreter):
                 self.after[argument.name] = self._twin(self.env[argument])
 
     def _twin(self, value: Tensor) -> Tensor:
-        return cast("Tensor", self.mode.held(value)) if self.mode is not None else value
+        return cast("Tensor", self.mode.converted(value)) if self.mode is not None else value
 
 
 def _laid_out(node: Node, value: object) -> object:

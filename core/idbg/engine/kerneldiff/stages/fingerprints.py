@@ -1,7 +1,7 @@
-"""Are two values the same but for float64's rounding, without holding either?
+"""Tell whether two values are equal but for float64's rounding, without storing them.
 
-A fingerprint is a few sums over the elements in their logical order, shapes aside: a permuted or broken value has
-another, a reshaped one the same.
+A fingerprint is a few sums over the elements in their logical order: a permuted or wrong value has another one, a
+reshaped value the same.
 """
 
 import math

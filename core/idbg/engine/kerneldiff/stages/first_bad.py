@@ -1,12 +1,12 @@
-"""Which node of a wrong stage is the first whose value is not what the stage before it had?
+"""Find the first node of a wrong stage whose value differs from the stage before it.
 
-A stage's values are held against those of the stage before by their fingerprints: a value of the stage above that no
-node of the stage below has is lost. The first that is lost, on the way to a result that is wrong, is where it begins;
-what stands for it below is the first bad node. Which of several it is, is tried: the node is given the value that it
-should have, and the results come out right.
+Values are compared with those of the stage before by their fingerprints. A value of the stage above that no node below
+has is lost. The first lost value on the way to a wrong result is where the error begins, and the node that computes it
+below is the first bad node. Of several candidates the one is taken that, given its right value, makes the results
+right.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -41,7 +41,7 @@ class Values:
         self.stage = stage
         self.nodes: dict[Key, Node] = {(part, node.name): node for part, node in stage.nodes()}
         self.prints: dict[Key, Fingerprint] = {}
-        self.result = stage.run(inputs, exact=exact, seen=self._note)
+        self.result = stage.run(inputs, exact=exact, on_value=self._note)
 
     def _note(self, part: Part, node: Node, value: object) -> None:
         if (made := fingerprint(value)) is not None:
@@ -83,6 +83,21 @@ class Values:
             return
         yield from ((part, source.name) for source in node.all_input_nodes)
 
+    def upstream(self, start: Key, is_end: Callable[[Key], bool] = lambda _: False) -> Iterator[Key]:
+        """`start`, and what it is computed from; the walk ends at, and leaves out, the nodes of which `is_end`
+        is true.
+        """
+        seen: set[Key] = set()
+        waiting = [start]
+        while waiting:
+            key = waiting.pop()
+            if key in seen:
+                continue
+            seen.add(key)
+            if not is_end(key):
+                yield key
+                waiting += self.sources(key)
+
 
 def first_bad(above: Stage, below: Stage, inputs: Inputs, allowed: Allowed) -> FirstBad:
     """The first bad node of `below`. Raises what running a stage raises."""
@@ -93,25 +108,27 @@ def first_bad(above: Stage, below: Stage, inputs: Inputs, allowed: Allowed) -> F
     if start is None or other_start is None:
         return _of_result(below, inputs, at, right.nodes[start] if start else None, start[0] if start else "")
     if right.prints.get(start) is not None and wrong.has(right.prints[start]) and right.has(wrong.prints[other_start]):
-        return _of_result(below, inputs, at, right.nodes[start], start[0])  # both are there: the result is another's
+        return _of_result(
+            below, inputs, at, right.nodes[start], start[0]
+        )  # both values exist: the stage returns another node
     if (drawn := _drawn_again(right, wrong, other_start)) is not None:
         return drawn
     kinds = (_lost_pairs(right, wrong, start), _foreign_pairs(right, wrong, other_start))
-    order = {key: place for place, key in enumerate(right.nodes)}  # what comes last mends all that is above it too
+    order = {key: place for place, key in enumerate(right.nodes)}  # a node that comes later repairs all above it too
     candidates = dict.fromkeys(pair for pairs in kinds for pair in islice(pairs, _TRIED))
     pairs = sorted(candidates, key=lambda pair: order[pair[0]])
     if pairs:
-        key, other = _mending(right, wrong, inputs, allowed, pairs) or pairs[0]
+        key, other = _repairing(right, wrong, inputs, allowed, pairs) or pairs[0]
         return FirstBad(wrong.nodes[other], other[0], right.nodes[key], key[0])
-    foreign = _roots(wrong, _strange(wrong, right, other_start))
-    lost = _roots(right, _strange(right, wrong, start))
+    foreign = _roots(wrong, _unmatched(wrong, right, other_start))
+    lost = _roots(right, _unmatched(right, wrong, start))
     node, part = (wrong.nodes[foreign[0]], foreign[0][0]) if foreign else (None, start[0])
     return FirstBad(node, part, right.nodes[lost[0]] if lost else None, lost[0][0] if lost else part)
 
 
 def _drawn_again(right: Values, wrong: Values, start: Key) -> FirstBad | None:
     """A node that draws random numbers anew: on the way to a wrong result, and its numbers are nowhere above."""
-    for key in _roots(wrong, _strange(wrong, right, start)):
+    for key in _roots(wrong, _unmatched(wrong, right, start)):
         node = wrong.nodes[key]
         if comparing.is_random(node):
             same = (each for each in right.nodes if each[1] == node.name or right.op(each) == wrong.op(key))
@@ -122,7 +139,7 @@ def _drawn_again(right: Values, wrong: Values, start: Key) -> FirstBad | None:
 
 def _lost_pairs(right: Values, wrong: Values, start: Key) -> Iterator[tuple[Key, Key]]:
     """Nodes of the stage above whose values are nowhere below, from the first on, each with what stands for it."""
-    lost = _strange(right, wrong, start)
+    lost = _unmatched(right, wrong, start)
     first = _roots(right, lost)
     for key in (*first, *(key for key in right.nodes if key in lost and key not in first)):
         for other, is_whole in _below(right, wrong, key):
@@ -134,7 +151,7 @@ def _foreign_pairs(right: Values, wrong: Values, start: Key) -> Iterator[tuple[K
     """Nodes of the stage below whose values are nowhere above and which are computed from what is right, each with the
     node above that it is a part of: what was decomposed may hold the right value, and pass on another.
     """
-    foreign = _strange(wrong, right, start)
+    foreign = _unmatched(wrong, right, start)
     for root in _roots(wrong, foreign):
         node = wrong.nodes[root]
         group = [key for key in wrong.nodes if key in foreign and wrong.op(key) == wrong.op(root) is not None] or [root]
@@ -167,35 +184,25 @@ def _of_result(below: Stage, inputs: Inputs, at: int | str, above: Node | None, 
     return FirstBad(node, result[0] if result is not None else part, above, part)
 
 
-def _strange(of: Values, among: Values, start: Key) -> set[Key]:
-    """From a result up: the nodes whose values the other stage has nowhere."""
-    strange: set[Key] = set()
-    seen: set[Key] = set()
-    waiting = [start]
-    while waiting:
-        key = waiting.pop()
-        if key in seen:
-            continue
-        seen.add(key)
-        made = of.prints.get(key)
-        if made is not None:
-            if key != start and among.has(made):
-                continue
-            strange.add(key)
-        waiting += of.sources(key)
-    return strange
+def _unmatched(of: Values, among: Values, start: Key) -> set[Key]:
+    """The nodes upstream of a result whose values the other stage does not have."""
+
+    def is_known(key: Key) -> bool:
+        return key != start and key in of.prints and among.has(of.prints[key])
+
+    return {key for key in of.upstream(start, is_known) if key in of.prints}
 
 
-def _roots(values: Values, strange: set[Key]) -> list[Key]:
-    """Those that are computed from nothing strange, also by way of what is no tensor (a tuple), in order."""
-    return [key for key in values.nodes if key in strange and not _before(values, key, strange)]
+def _roots(values: Values, unmatched: set[Key]) -> list[Key]:
+    """Those computed from no other unmatched node, also by way of a tuple, in order."""
+    return [key for key in values.nodes if key in unmatched and not _before(values, key, unmatched)]
 
 
-def _before(values: Values, key: Key, strange: set[Key]) -> bool:
+def _before(values: Values, key: Key, unmatched: set[Key]) -> bool:
     waiting = list(values.sources(key))
     while waiting:
         source = waiting.pop()
-        if source in strange:
+        if source in unmatched:
             return True
         if source not in values.prints:
             waiting += values.sources(source)
@@ -246,7 +253,7 @@ def _replaces(node: Node) -> set[str]:
     return {str(source.name) for source in node.meta.get("from_node") or [] if fx.is_replacement(source)}
 
 
-def _mending(
+def _repairing(
     right: Values, wrong: Values, inputs: Inputs, allowed: Allowed, pairs: Sequence[tuple[Key, Key]]
 ) -> tuple[Key, Key] | None:
     """The first pair whose node below makes the results right, once it has the value of the node above."""
@@ -257,7 +264,7 @@ def _mending(
         if (part, node.name) in wanted:
             held[part, node.name] = value
 
-    right.stage.run(inputs, seen=keep)
+    right.stage.run(inputs, on_value=keep)
     before = distance(right.result, wrong.result, allowed)
     for key, other in pairs:
         after = distance(right.result, wrong.stage.run(inputs, instead={other: held[key]}), allowed)

@@ -1,4 +1,4 @@
-"""What made a stage wrong: which pass, which decomposition, the partitioner?"""
+"""Find what made a stage wrong: a pass, a decomposition or the partitioner."""
 
 import difflib
 import operator
@@ -58,7 +58,7 @@ def _decomposition(step: Step) -> Maker | None:
     file, line = stages.place_of(made_by)
     without = {op: function for op, function in frame.decompositions.items() if op is not above.target}
     with frame.as_called():
-        kept = stages.traced(frame.pre_grad or frame.given, frame.inputs, without)
+        kept = stages.traced(frame.pre_grad or frame.dynamo, frame.inputs, without)
     proven = "" if step.is_wrong(Stage("joint", {"": kept.gm})) else "without it the results are right"
     return Maker(kind="decomposition", name=fx.qualified_target(above), file=file, line=line, proven=proven)
 

@@ -1,6 +1,5 @@
 """Find the stage and node that make NaN or an infinity in the program's own dtypes, where float64 makes none."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -12,23 +11,23 @@ from idbg.engine.kerneldiff.stages.first_bad import FirstBad, Key, Values, resul
 from idbg.engine.kerneldiff.stages.makers import Step
 
 
-def first_unlike(reference: Computed, value: Computed) -> int | str | None:
+def first_unlike(reference: Computed, other: Computed) -> int | str | None:
     """The first result, by its place or its argument's name, that is not finite where the reference is; None where all
     are.
     """
     pairs: list[tuple[int | str, object, object]] = [
-        (at, *pair) for at, pair in enumerate(zip(reference.outputs, value.outputs, strict=False))
+        (at, *pair) for at, pair in enumerate(zip(reference.outputs, other.outputs, strict=False))
     ]
-    pairs += [(name, held, value.after.get(name)) for name, held in reference.after.items()]
-    return next((at for at, right, given in pairs if _is_lost(right, given)), None)
+    pairs += [(name, held, other.after.get(name)) for name, held in reference.after.items()]
+    return next((at for at, right, value in pairs if _is_lost(right, value)), None)
 
 
-def _is_lost(right: object, given: object) -> bool:
-    if not isinstance(right, Tensor) or not isinstance(given, Tensor) or right.shape != given.shape:
+def _is_lost(right: object, value: object) -> bool:
+    if not isinstance(right, Tensor) or not isinstance(value, Tensor) or right.shape != value.shape:
         return False
     if not (right.dtype.is_floating_point or right.dtype.is_complex):
         return False
-    return bool((torch.isfinite(right) & ~torch.isfinite(given)).any())
+    return bool((torch.isfinite(right) & ~torch.isfinite(value)).any())
 
 
 @dataclass(frozen=True)
@@ -40,14 +39,11 @@ class OwnStep(Step):
 
 
 def first_nonfinite(above: Stage, below: Stage, inputs: Inputs, at: int | str) -> FirstBad:
-    """The first node of `below` on the way to this result that makes NaN or an infinity of finite numbers, and what it
-    stands for.
-    """
+    """The first node of `below`, upstream of this result, that makes NaN or an infinity of finite numbers."""
     right, wrong = (Values(stage, inputs, exact=False) for stage in (above, below))
     start = result_key(wrong, inputs, at)
-    on_the_way = set(_before(wrong, start)) if start is not None else set()
-    born = (key for key in wrong.nodes if key in on_the_way and _is_born(wrong, key))
-    for key in born:
+    upstream = set(wrong.upstream(start)) if start is not None else set()
+    for key in (key for key in wrong.nodes if key in upstream and _is_origin(wrong, key)):
         same = [each for each in right.nodes if right.op(each) == wrong.op(key) is not None or each == key]
         if any(_lost(right, each) for each in same):
             continue  # it is there above too
@@ -56,18 +52,7 @@ def first_nonfinite(above: Stage, below: Stage, inputs: Inputs, at: int | str) -
     return FirstBad(None, start[0] if start else "", None, "")
 
 
-def _before(values: Values, start: Key) -> Iterator[Key]:
-    seen: set[Key] = set()
-    waiting = [start]
-    while waiting:
-        key = waiting.pop()
-        if key not in seen:
-            seen.add(key)
-            yield key
-            waiting += values.sources(key)
-
-
-def _is_born(values: Values, key: Key) -> bool:
+def _is_origin(values: Values, key: Key) -> bool:
     sources = list(values.sources(key))
     return bool(sources) and _lost(values, key) and not any(_lost(values, source) for source in sources)
 

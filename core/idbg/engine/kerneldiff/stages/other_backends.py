@@ -1,4 +1,4 @@
-"""Which ATen graph does a backend that is not Inductor compute wrong, and from which of its nodes on?"""
+"""Find the ATen graph, and its first node, that a backend other than Inductor computes wrong."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -48,10 +48,10 @@ class BackendGraph:
         assert self.arguments is not None and self.results is not None
         exact, own = (computed(self.gm, self.arguments, exact=way).outputs for way in (True, False))
         verdicts = [
-            judge_buffer(given, ReferenceValue(right, rounded), [], steps=True)
-            for given, right, rounded in zip(self.results, exact, own, strict=False)
-            if isinstance(given, Tensor) and isinstance(right, Tensor) and isinstance(rounded, Tensor)
-            if given.shape == right.shape
+            judge_buffer(result, ReferenceValue(right, rounded), [], steps=True)
+            for result, right, rounded in zip(self.results, exact, own, strict=False)
+            if isinstance(result, Tensor) and isinstance(right, Tensor) and isinstance(rounded, Tensor)
+            if result.shape == right.shape
         ]
         return max(verdicts, key=lambda verdict: verdict.excess, default=None)
 

@@ -1,4 +1,4 @@
-"""Which stage is the first that computes something else than the stage before it, frame by frame?"""
+"""Find the first stage of each frame that computes something else than the stage before it."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -32,7 +32,7 @@ from idbg.engine.kerneldiff.stages.first_bad import FirstBad, first_bad
 from idbg.engine.kerneldiff.stages.makers import Step, maker_of
 from idbg.engine.kerneldiff.stages.nonfinite import OwnStep, first_nonfinite, first_unlike
 from idbg.schema.blame import STAGES, Maker, StageError, StageName
-from idbg.schema.errors import exception_text
+from idbg.schema.errors import first_line
 from idbg.schema.graphs import GraphId, Part
 from idbg.schema.graphs import Stage as GraphStage
 
@@ -45,7 +45,7 @@ ULPS, APPROXIMATED = 2.0, 1e-4
 _RAISED = (RuntimeError, TypeError, ValueError, NotImplementedError, LookupError, AttributeError, AssertionError)
 _NOT_RUN = "what comes of it computes what Dynamo's graph does"
 _OTHER_NUMBERS = "it draws other random numbers than the stage before it"
-_UNSEEN = "Inductor did not tell of it"
+_UNSEEN = "Inductor did not report it"
 
 
 @dataclass
@@ -70,7 +70,7 @@ class _Frame:
         except NotComparable as error:
             self._give_up(str(error))
         except (*_RAISED, NotInFloat64) as error:
-            self._give_up(_first_line(error))
+            self._give_up(first_line(error))
         return tuple(self.rows[stage] for stage in STAGES[:-1])
 
     def _give_up(self, reason: str) -> None:
@@ -81,7 +81,7 @@ class _Frame:
         """Dynamo's graph, run in float64 and in the program's own dtypes: what all others are held against."""
         captured = self.captured
         with captured.as_called():
-            traced = stages.traced(captured.given, captured.inputs, {})
+            traced = stages.traced(captured.dynamo, captured.inputs, {})
         self.inputs: Inputs = inputs_of(captured, traced.outputs)
         self.chain = {"dynamo": Stage("dynamo", {"": traced.gm})}
         for name, gm in (("joint", captured.joint), ("joint_passes", captured.joint_passes)):
@@ -135,7 +135,7 @@ class _Frame:
     def _take_pre_grad(self) -> None:
         captured = self.captured
         if captured.pre_grad is not None and "pre_grad" not in self.chain:
-            same = stages.structure(captured.pre_grad) == stages.structure(captured.given)
+            same = stages.structure(captured.pre_grad) == stages.structure(captured.dynamo)
             with captured.as_called():
                 gm = None if same else stages.traced(captured.pre_grad, captured.inputs, {}).gm
             self.chain["pre_grad"] = Stage("pre_grad", {"": gm} if gm is not None else self.chain["dynamo"].graphs)
@@ -227,17 +227,16 @@ class _Frame:
         try:
             bad = search(above, below, self.inputs)
         except (*_RAISED, NotInFloat64) as error:
-            reasons.append(f"its first bad node is not known: {_first_line(error)}")
+            reasons.append(f"its first bad node is not known: {first_line(error)}")
         file, line = users_place(self.captured, *user_line(_trace(bad))[:2])
         maker: Maker | None = None
         node_error = self._node_error(above, below, bad) if self.node_errors else None
         try:
-            asked = step(
-                frame=self.captured, to=row.stage, above=above, bad=bad, inputs=self.inputs, allowed=self.allowed
+            maker = maker_of(
+                step(frame=self.captured, to=row.stage, above=above, bad=bad, inputs=self.inputs, allowed=self.allowed)
             )
-            maker = maker_of(asked)
         except (*_RAISED, NotInFloat64) as error:
-            reasons.append(f"what made it is not known: {_first_line(error)}")
+            reasons.append(f"what made it is not known: {first_line(error)}")
         return replace(
             row,
             reason="; ".join((*filter(None, [row.reason]), *reasons)),
@@ -263,8 +262,8 @@ class _Frame:
             if node in (bad.node, bad.above):
                 values[node] = value
 
-        above.run(self.inputs, seen=keep)
-        below.run(self.inputs, seen=keep)
+        above.run(self.inputs, on_value=keep)
+        below.run(self.inputs, on_value=keep)
         return values_apart(values.get(bad.above), values.get(bad.node))
 
     def _graph_of(self, stage: StageName, part: Part) -> GraphId | None:
@@ -308,10 +307,6 @@ def _narrowed(made: Computed) -> str:
         f"{name} has no float64, and ran in {str(kind).removeprefix('torch.')}" for name, kind in made.narrowed.items()
     )
     return "; ".join(sorted(ran))
-
-
-def _first_line(error: BaseException) -> str:
-    return (exception_text(error).strip() or type(error).__name__).splitlines()[0]
 
 
 def _trace(bad: FirstBad) -> str:

@@ -1,7 +1,7 @@
-"""Find the node of a Dynamo graph that stands for a line which eager never runs.
+"""Find a node of a Dynamo graph whose line eager never runs.
 
-Dynamo traces something else than the program where this asks whether it is compiled (`torch.compiler.is_compiling()`),
-and where a function has a substitute (`torch._dynamo.substitute_in_graph`).
+Dynamo traces something else than eager runs where the program checks `torch.compiler.is_compiling()`, and where a
+function has a substitute (`torch._dynamo.substitute_in_graph`).
 """
 
 import sys

@@ -1,1 +1,1 @@
-"""At which step of a training do two sides part, and where?"""
+"""Train the sides in lockstep, and find the step at which the test diverges."""

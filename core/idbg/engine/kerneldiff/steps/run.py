@@ -1,4 +1,4 @@
-"""Do the test's and the reference's training stay together over N steps, as far as float64 can tell?"""
+"""Train the test, the reference and float64 for N steps, and report where the test diverges."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -10,11 +10,11 @@ from msgspec.structs import replace
 from idbg.engine.failures.describe import failure_of
 from idbg.engine.kerneldiff.float64.mode import float64_failure
 from idbg.engine.kerneldiff.float64.rounding import SAMPLES
+from idbg.engine.kerneldiff.sides.resampling import ROUNDED, TRACED
 from idbg.engine.kerneldiff.sides.run import Call
 from idbg.engine.kerneldiff.sides.subject import Subject
-from idbg.engine.kerneldiff.sides.traced import TRACED
 from idbg.engine.kerneldiff.steps.training import RATE, Rows, Side, StepFailed, Training
-from idbg.engine.kerneldiff.steps.verdict import Judge, amplification, first, kept, unjudged_from
+from idbg.engine.kerneldiff.steps.verdict import Judge, amplification, first, shown_distances, unjudged_from
 from idbg.schema.diff import DiffReport, Outcome
 from idbg.schema.programs import Program
 from idbg.schema.steps import StepDistance, Trained, TrainingSteps
@@ -42,14 +42,12 @@ class Compiler:
 def trained(
     subject: Subject, test: Compiler, count: int, backward: bool, k: float, begin: Callable[[str], None]
 ) -> TrainingSteps:
-    """Take `count` steps on every side, and judge; `begin` is told of each. What a side raises is told in the
-    result.
-    """
+    """Take `count` steps on every side, and judge them. `begin` is called with each. Exceptions are in the result."""
     return _Run(subject, test, count, backward, k, begin).run()
 
 
 def with_steps(report: DiffReport, train: Callable[[], TrainingSteps]) -> DiffReport:
-    """The report of one call with what a training gave; where that is worse, its verdict is the report's."""
+    """The report of one call with the training's; the worse verdict is the report's."""
     if report.verdict == "error" or report.not_comparable:
         return report
     steps = train()
@@ -68,7 +66,7 @@ class _Run:
     _rows: list[Rows] = field(default_factory=list)
 
     def run(self) -> TrainingSteps:
-        """In float64's eyes; where float64 cannot be had, in eager's."""
+        """Judged against float64; if that cannot run, against eager."""
         try:
             return self._run(in_float64=True)
         except StepFailed as failed:
@@ -76,7 +74,7 @@ class _Run:
                 return self._failed(failed)
             missing = float64_failure(failed.__cause__ or failed)
         try:
-            return replace(self._run(in_float64=False), reason=f"held against eager: {missing}")
+            return replace(self._run(in_float64=False), reason=f"compared with eager: {missing}")
         except StepFailed as failed:
             return self._failed(failed)
 
@@ -97,10 +95,10 @@ class _Run:
         amplified = [amplification(rows, "moved", training.moved) if in_float64 else None for rows in self._rows]
         steps = _judged(judge, self._rows, amplified)
         if any(each.failed for step in steps for each in step):
-            samples = (*self._sampled(in_float64), *self._noise_of_optimizer())
+            samples = (*self._sampled(in_float64), *self._optimizer_noise())
             again = dataclasses.replace(judge, samples=samples, few=bool(self.subject.optimizers))
             steps = _judged(again, self._rows, amplified)
-        return self._told(steps, training, truth, amplified[-1])
+        return self._result(steps, training, truth, amplified[-1])
 
     def _take(self, training: Training, truth: Side, others: list[Side]) -> None:
         for step, rows in enumerate(training.steps(self.count, truth, others), 1):
@@ -109,16 +107,16 @@ class _Run:
                 self.begin(f"step {step + 1} of {self.count}")
 
     def _sampled(self, in_float64: bool) -> tuple[str, ...]:
-        """The same steps by eager that rounds otherwise; how far it is joins what is known of the others."""
-        self.begin("eager, rounded otherwise")
+        """The same steps by eager with perturbed roundings; adds its distances to the others'."""
+        self.begin(ROUNDED)
         with self.subject.restored():
             training = Training(self.subject, backward=self.backward)
             truth = training.float64() if in_float64 else training.eager()
             others = [training.rounded(seed + 2) for seed in range(SAMPLES)]
             return self._joined(training, truth, others)
 
-    def _noise_of_optimizer(self) -> tuple[str, ...]:
-        """How far rounding moves what Dynamo traced: `sides/traced.py` says why."""
+    def _optimizer_noise(self) -> tuple[str, ...]:
+        """How far rounding moves what Dynamo traced; see `TracedProgram`."""
         if not self.subject.optimizers:
             return ()
         self.begin(TRACED)
@@ -128,23 +126,23 @@ class _Run:
             return self._joined(training, truth, others)
 
     def _joined(self, training: Training, truth: Side, others: list[Side]) -> tuple[str, ...]:
-        """The steps of these sides, as far as they can be taken; how far they are joins what is known."""
+        """Take the steps of these sides, and add their distances. Returns the names of these sides."""
         try:
             for rows, more in zip(self._rows, training.steps(self.count, truth, others), strict=False):
                 for name, row in more.items():
                     if name in rows:
                         rows[name].far |= row.far
-        except StepFailed:  # they are a second look alone: without them it is judged by the first
+        except StepFailed:  # without these samples the first judgement stands
             return ()
         return tuple(side.name for side in others)
 
     def _is_moved(self, rows: Rows, side: str) -> bool:
         return any(side not in row.unmoved for row in rows.values() if row.kind in ("parameter", "buffer"))
 
-    def _told(
+    def _result(
         self, steps: list[list[StepDistance]], training: Training, truth: Side, amplified: float | None
     ) -> TrainingSteps:
-        parted, where, others = next((told for step in steps if (told := first(step))[0]), (None, "", 0))
+        parted, where, others = next((found for step in steps if (found := first(step))[0]), (None, "", 0))
         unjudged = unjudged_from(steps)
         verdict: Trained = "failed" if parted else "unjudged" if unjudged == 1 else "passed"
         return TrainingSteps(
@@ -160,7 +158,7 @@ class _Run:
             tensors=len(steps[0]) if steps else 0,
             amplified=amplified,
             unjudged_from=unjudged,
-            distances=kept(steps, parted),
+            distances=shown_distances(steps, parted),
         )
 
     def _failed(self, failed: StepFailed) -> TrainingSteps:

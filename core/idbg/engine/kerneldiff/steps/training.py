@@ -1,7 +1,7 @@
-"""How far is each side's training from float64's, tensor by tensor, after each step?
+"""Train the sides in lockstep, and measure each tensor's distance from float64 after each step.
 
-The sides go in lockstep: float64 first, then each other side takes the same step, and is held against float64 before
-the next one does. So no side's past is kept.
+In each step float64 goes first, then each other side takes the same step and is compared with float64 before the next
+one does. So the results of earlier steps are not stored.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -12,18 +12,21 @@ from typing import Any, Final
 
 import torch
 from torch import Tensor
+from torch._ops import OpOverload
 
 from idbg.engine.capture.run import uncaptured
-from idbg.engine.compat import comparing, dynamo
-from idbg.engine.kerneldiff.float64.mode import Float64, is_narrow, usual_dtype
+from idbg.engine.compat import comparing, dynamo, fx
+from idbg.engine.kerneldiff.float64.mode import Float64
+from idbg.engine.kerneldiff.float64.op_mode import Args, Kwargs, OpMode
 from idbg.engine.kerneldiff.float64.rounding import PerturbedRounding
+from idbg.engine.kerneldiff.float64.wide_ops import UNSCALES
 from idbg.engine.kerneldiff.sides.leaf_comparison import as_tensor
+from idbg.engine.kerneldiff.sides.resampling import TracedProgram, traced_roundings
 from idbg.engine.kerneldiff.sides.run import Call, call_program
 from idbg.engine.kerneldiff.sides.subject import Subject
-from idbg.engine.kerneldiff.sides.traced import Traced, roundings
 from idbg.engine.kerneldiff.steps.restore_point import RestorePoint
-from idbg.engine.kerneldiff.steps.scaling import Follows, RecordedChecks
 from idbg.engine.kerneldiff.tensors.compare import TensorDistance, tensor_distance
+from idbg.engine.kerneldiff.tensors.float64_device import is_narrow, usual_dtype
 from idbg.schema.steps import Kind
 
 RATE: Final = 0.01
@@ -34,15 +37,15 @@ _CPU = torch.device("cpu")
 
 @dataclass(frozen=True)
 class Side:
-    """One side of a training: `around` opens what its steps run in, and gives what is called."""
+    """One side of a training: `around` enters the contexts of its steps, and returns what is called."""
 
     name: str
-    stand: RestorePoint
+    restore_point: RestorePoint
     around: Callable[[ExitStack], Call]
 
 
 class StepFailed(Exception):
-    """A side's step raised its cause."""
+    """A side's step raised `__cause__`."""
 
     def __init__(self, side: str, step: int) -> None:
         super().__init__(f"{side} failed at step {step}")
@@ -51,8 +54,9 @@ class StepFailed(Exception):
 
 @dataclass
 class Row:
-    """One tensor after one step: `far` is how far each side is, by name. `unmoved` are the sides that have it as it was
-    before the first step.
+    """One tensor after one step. `far`: each side's distance from the truth, by the side's name. `unmoved`: the sides
+    in
+    which it has its initial value.
     """
 
     kind: Kind
@@ -66,8 +70,30 @@ Rows = dict[str, Row]
 """All tensors after one step, by name."""
 
 
+class _ScalerChecks(OpMode):
+    """Records each check of a GradScaler in `found`, or with `replay` gives each the result recorded at its place.
+
+    A scale of 65536 is meant to overflow in float16, and the step is then skipped; float64 would take it and diverge.
+    So where the program has a scaler, eager takes each step first, and float64 replays its checks.
+    """
+
+    def __init__(self, replay: "_ScalerChecks | None" = None) -> None:
+        super().__init__()
+        self.found: list[float] = []
+        self._replay = iter(replay.found) if replay is not None else None
+
+    def run(self, func: OpOverload, args: Args, kwargs: Kwargs) -> object:
+        result = func(*args, **kwargs)
+        if fx.op_name(func) == UNSCALES:
+            if self._replay is None:
+                self.found.append(float(args[1]))
+            elif (found := next(self._replay, None)) is not None:
+                args[1].fill_(found)
+        return result
+
+
 class Training:
-    """A subject's steps, to be made inside of `Subject.restored`. `backward`: the outputs are differentiated by us."""
+    """A subject's steps; create it inside of `Subject.restored`. `backward`: idbg differentiates the outputs."""
 
     def __init__(self, subject: Subject, *, backward: bool) -> None:
         self.subject = subject
@@ -76,8 +102,8 @@ class Training:
         self._trained = {name for name, each in subject.parameters.items() if each.requires_grad}
         self._true: dict[str, Tensor] = {}
         self.skipped = 0  # of the steps that eager has taken, those that a scaler left out
-        self._found: RecordedChecks | None = None
-        self._tracer = Traced()
+        self._checks: _ScalerChecks | None = None
+        self._tracer = TracedProgram()
 
     @property
     def moved(self) -> float:
@@ -91,26 +117,26 @@ class Training:
         return Side("eager", RestorePoint(self.subject), self._plain)
 
     def rounded(self, seed: int) -> Side:
-        """Eager, with its ops rounding otherwise."""
+        """Eager with perturbed roundings."""
         return Side(f"rounded {seed}", RestorePoint(self.subject), partial(self._plain, mode=PerturbedRounding(seed)))
 
     def float64(self, moved: float = 0.0) -> Side:
-        """The program in float64; its weights begin `moved` of their size away."""
+        """The program in float64; its weights begin changed by this share of their values."""
         name = "float64" if not moved else "moved"
         return Side(name, RestorePoint(self.subject, in_float64=True, moved=moved), self._wide)
 
     def traced(self) -> list[Side]:
-        """Dynamo's graphs, run op by op; and sides of these whose ops round otherwise."""
+        """Dynamo's graphs run op by op, and the same with perturbed roundings."""
         torch._dynamo.reset()
         model = self._tracer.compiled(self.subject.model)
-        modes = roundings()
+        modes = traced_roundings()
         return [
             Side(f"traced {at}", RestorePoint(self.subject), partial(self._traced, model, mode))
             for at, mode in enumerate(modes)
         ]
 
     def compiled(self, name: str, compile: Callable[[Call], Call], options: Mapping[str, Any]) -> Side:
-        """The program as `compile` makes it, once for all of its steps."""
+        """The program compiled by `compile`, once for all of its steps."""
         torch._dynamo.reset()
         return Side(name, RestorePoint(self.subject), partial(self._compiled, compile(self.subject.model), options))
 
@@ -123,8 +149,8 @@ class Training:
     def _wide(self, stack: ExitStack) -> Call:
         stack.enter_context(dynamo.nothing_compiled())
         stack.enter_context(Float64(self.like))
-        if self._found is not None:
-            stack.enter_context(Follows(self._found.found))
+        if self._checks is not None:
+            stack.enter_context(_ScalerChecks(self._checks))
         return self.subject.model
 
     def _traced(self, model: Call, mode: PerturbedRounding | None, stack: ExitStack) -> Call:
@@ -141,9 +167,9 @@ class Training:
     # Steps
 
     def steps(self, count: int, truth: Side, others: Iterable[Side]) -> Iterator[Rows]:
-        """What each step leaves, as far as the others are from `truth`. Raises StepFailed."""
+        """All tensors after each step, with the others' distances from `truth`. Raises StepFailed."""
         sides = [truth, *others]
-        ahead = self.eager() if self.subject.counting and truth.name == "float64" else None
+        ahead = self.eager() if self.subject.counters and truth.name == "float64" else None
         for step in range(1, count + 1):
             rows: Rows = {}
             self._true = {}
@@ -153,15 +179,15 @@ class Training:
                 try:
                     for kind, tensors in self._step(side):
                         self._look(side, truth, kind, tensors, rows)
-                # Broad on purpose: whatever a side raises, the user's code or a compiler, is told as that side's
+                # Broad on purpose: whatever a side raises, the user's code or a compiler, is reported as that side's
                 except (Exception, SystemExit) as error:
                     raise StepFailed(side.name, step) from error
             yield rows
 
     def _step(self, side: Side) -> Iterator[tuple[Kind, dict[str, Tensor]]]:
-        """One step of a side; what it leaves is told while the subject still holds it."""
+        """One step of a side; yields the tensors after it while the subject still has its state."""
         subject = self.subject
-        with side.stand.taken():
+        with side.restore_point.active():
             with ExitStack() as stack:
                 outputs, _ = call_program(subject, side.around(stack), self.by_us)
             yield "output", _numbers(outputs)
@@ -174,15 +200,15 @@ class Training:
             yield "buffer", {name: each for name, each in now.items() if name not in self._trained}
 
     def _go_ahead(self, side: Side, step: int) -> None:
-        """Eager's step, for what its scaler finds."""
-        with RecordedChecks() as self._found:
+        """Eager's step, to record its scaler's checks."""
+        with _ScalerChecks() as self._checks:
             try:
                 for _ in self._step(side):
                     pass
-            # Broad on purpose: it is the program's own, and told as eager's
+            # Broad on purpose: it is the program's own, and reported as eager's
             except (Exception, SystemExit) as error:
                 raise StepFailed(side.name, step) from error
-        self.skipped += any(self._found.found)
+        self.skipped += any(self._checks.found)
 
     def _gradients(self) -> dict[str, Tensor]:
         leaves = {name: each for name, each in self.subject.tensors.items() if each.is_leaf}
@@ -199,7 +225,7 @@ class Training:
                 tensor.grad = None
 
     def _moments(self) -> dict[str, Tensor]:
-        """What optimizers and scalers keep: `exp_avg(fc.weight)`, `scaler._scale`."""
+        """The state of optimizers and counters: `exp_avg(fc.weight)`, `scaler._scale`."""
         names = {id(each): name for name, each in self.subject.parameters.items()}
         moments = {
             f"{key}({names.get(id(parameter), 'a parameter')})": value
@@ -210,15 +236,15 @@ class Training:
         }
         counted = {
             f"{name}.{key}": value
-            for name, counting in self.subject.counting.items()
-            for key, value in vars(counting).items()
+            for name, counter in self.subject.counters.items()
+            for key, value in vars(counter).items()
             if isinstance(value, Tensor)
         }
         return moments | counted
 
     def _look(self, side: Side, truth: Side, kind: Kind, tensors: Mapping[str, Tensor], rows: Rows) -> None:
         if side is truth:
-            copied = side.name != "float64"  # whose memory is its own until its next step; the others' is shared
+            copied = side.name != "float64"  # float64's memory is its own until its next step; the others' is shared
             for name, tensor in tensors.items():
                 self._true[name] = tensor.detach().to(_CPU, copy=copied)
                 rows[name] = Row(kind, tensor.dtype, tensor.numel())
@@ -235,7 +261,7 @@ class Training:
 
     def _is_unmoved(self, name: str, value: Tensor) -> bool:
         before = self.subject.initial(name)
-        if before is None:  # it was assigned anew under a name of its own, or nothing can be written to it
+        if before is None:  # it was assigned another tensor, or nothing can be written to it
             return name in self.subject.tensors
         return before.shape == value.shape and bool(torch.equal(before, value))
 

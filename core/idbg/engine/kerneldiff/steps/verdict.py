@@ -1,16 +1,15 @@
-"""At which step is the test beyond what the reference's and float64's own distance allow, and in which tensor?
+"""Judge training steps: find the first step and tensor at which the test is too far from float64.
 
-The rule is the one of an output (`tensors/allowance.py`): of each tensor the RMSE that the test may have is `k` times
-the worst of the others', and what rounding leaves. The others are eager, float64 begun from weights that were moved by
-a rounding, and, where the test is beyond these two, eager whose ops round otherwise, SAMPLES times. So a training that
-is unstable by itself accuses nobody: float64 that began elsewhere is as far.
+The rule is that of an output (`tensors/allowance.py`): the RMSE of each tensor may be `k` times the worst of the other
+sides', plus rounding. The others are eager, float64 that began with weights changed by a rounding, and, if the test
+exceeds these two, SAMPLES runs of eager with perturbed roundings. A training that is unstable by itself blames nobody:
+float64 with changed weights is as far.
 
-- Where float64 that was moved is AMPLIFIED times as far as it began, the distance is one direction's, whatever the size
-  of a tensor: the ratio of two such distances scatters as that of two scalars, and so many are allowed.
-- Where the reference itself is further from float64 than FAR of its RMS, or infinite where it is not, nothing is said;
-  nor where float64's own values are above LARGE, whose squares no float32 holds.
-- A tensor that the test leaves as it was, to the bit, though the reference moves it by more than both are wrong, is
-  lost.
+- Where float64 with changed weights is AMPLIFIED times as far as it began, the distance is one direction's, whatever
+the size of a tensor: the ratio of two such distances scatters as that of two scalars, and as much is allowed. - A
+tensor is not judged where the reference itself is further from float64 than FAR of its RMS, or infinite where float64
+is not, or where float64's own values are above LARGE, whose squares no float32 holds. - A tensor that the test leaves
+unchanged to the bit, though the reference changes it by more than both are wrong, is lost.
 """
 
 from collections.abc import Iterable, Sequence
@@ -29,14 +28,14 @@ from idbg.schema.steps import KINDS, Kind, StepDistance, Where
 AMPLIFIED: Final = 10.0
 LARGE: Final = sqrt(torch.finfo(torch.float32).max)
 _FLOAT16_LARGE = 4096.0  # 16 of them are infinite
-_TOLD_BY: Final[tuple[Kind, ...]] = ("output", "parameter")
+_JUDGED_BY: Final[tuple[Kind, ...]] = ("output", "parameter")
 _SHOWN = 24  # tensors, whose distances are kept
 
 
 @dataclass(frozen=True)
 class Judge:
-    """The sides by their names. The test is held to the three others, of which `samples` are those that only a second
-    look asks for. `few`: an error is that of a few numbers that all elements share (an optimizer's factors).
+    """The sides' names. `samples` are further runs with perturbed roundings. `few`: the error is that of a few numbers
+    that all elements share (an optimizer's factors).
     """
 
     test: str
@@ -62,7 +61,7 @@ class Judge:
             sensitivity=sensitivity.relative if sensitivity else None,
         )
         others = [row.far[side] for side in (self.reference, self.sensitivity, *self.samples) if side in row.far]
-        if reference is None or _says_nothing(others, row.dtype):
+        if reference is None or _not_comparable(others, row.dtype):
             return distance
         size = max(each.size for each in others)
         worst = max(each.rmse for each in others)
@@ -75,8 +74,8 @@ class Judge:
         return replace(distance, allowed=allowed, failed=failed, unmoved=unmoved)
 
 
-def _says_nothing(others: Sequence[TensorDistance], dtype: torch.dtype) -> bool:
-    """Whether these are no measure of what is right."""
+def _not_comparable(others: Sequence[TensorDistance], dtype: torch.dtype) -> bool:
+    """Whether these sides are no measure of what is right."""
     large = _FLOAT16_LARGE if dtype == torch.float16 else LARGE
     return any(each.differing or each.rmse > FAR * each.size or each.size > large for each in others)
 
@@ -120,22 +119,22 @@ def _where(kind: Kind, distances: Sequence[StepDistance]) -> Where:
 
 
 def _share(distance: StepDistance) -> float:
-    """What was measured over what is allowed; 0 where nothing is said of it."""
+    """What was measured over what is allowed; 0 if it is not judged."""
     if distance.allowed is None or distance.test == 0:
         return 0.0
     return distance.test / distance.allowed if distance.allowed else inf
 
 
 def unjudged_from(steps: Sequence[Sequence[StepDistance]]) -> int | None:
-    """The step from which nothing is said any more of what is trained and given; None where there is none."""
+    """The first step from which no output and no parameter is judged; None if there is none."""
     place = len(steps)
-    while place and not any(each.allowed is not None for each in steps[place - 1] if each.kind in _TOLD_BY):
+    while place and not any(each.allowed is not None for each in steps[place - 1] if each.kind in _JUDGED_BY):
         place -= 1
     return place + 1 if place < len(steps) else None
 
 
-def kept(steps: Sequence[Sequence[StepDistance]], parted: StepDistance | None) -> tuple[StepDistance, ...]:
-    """Of the tensors that came nearest to what is allowed each step's distances, and of the first output."""
+def shown_distances(steps: Sequence[Sequence[StepDistance]], parted: StepDistance | None) -> tuple[StepDistance, ...]:
+    """Each step's distances of the tensors that came nearest to what is allowed, and of the first output."""
     shares: dict[str, float] = {}
     for each in (each for step in steps for each in step):
         shares[each.tensor] = max(shares.get(each.tensor, 0.0), _share(each), 1e-9 * min(each.test, 1.0))

@@ -1,1 +1,1 @@
-"""How far are two tensors apart, and is that too far?"""
+"""Measure how far two tensors are apart, and decide whether that is too far."""

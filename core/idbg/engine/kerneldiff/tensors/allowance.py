@@ -1,10 +1,11 @@
-"""How much worse than eager may a result be before it is wrong: an output of the program, or what one kernel wrote?
+"""Bounds of the error of an output of the program, or of one kernel.
 
-Both are held against float64, and both allowances are `factor * eager's error + floor`. An output may be K times as
-wrong as eager's. A launch that begins from what it was really given may be GIVEN_K times as wrong as eager from the
-same, and a part of a graph, where that cannot be had, KERNEL_K times the worst of eager's error and its inputs'.
+Errors are measured against float64, and a bound is `factor * eager's error + floor`. An output may be K times as wrong
+as eager's. A launch that starts from the inputs it really received may be GIVEN_K times as wrong as eager from the same
+inputs, and a part of a graph, for which these are not available, KERNEL_K times the worst of eager's error and its
+inputs'.
 
-docs/numerics.md has the formulas and, of each constant, the reason and the test that fails without it.
+docs/numerics.md has the formulas and, for each constant, the reason and the test that fails without it.
 """
 
 from dataclasses import dataclass

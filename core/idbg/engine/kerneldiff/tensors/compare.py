@@ -1,7 +1,7 @@
-"""How does one tensor differ from its counterpart, and is that too much?
+"""Compare two tensors, and judge the difference.
 
-`compare_tensors` judges by tolerance; `compare_sides` judges by float64: the test may be as wrong as eager is. Both
-read the data once, in chunks, by the compiled kernel where it is ready and by torch where it is not.
+`compare_tensors` judges by tolerance; `compare_sides` by float64: the test may be as wrong as eager. Both read the data
+once: by the compiled kernel if it is ready, by a Triton kernel on CUDA devices, else by torch in chunks.
 """
 
 import importlib
@@ -18,7 +18,7 @@ from idbg.engine.kerneldiff.tensors import figures as at
 from idbg.engine.kerneldiff.tensors import native, nonfinite, sums
 from idbg.engine.kerneldiff.tensors.allowance import SMALL, ZEROS, Allowance
 from idbg.engine.kerneldiff.tensors.figures import Figures, Grid, Rule, grid_of
-from idbg.engine.kerneldiff.tensors.nonfinite import Nonfinite
+from idbg.engine.kerneldiff.tensors.nonfinite import NonfiniteCounts
 from idbg.engine.kerneldiff.tensors.pair import Pair, dense, pair, unreadable
 from idbg.engine.kerneldiff.tensors.pieces import Matrix, Piece, is_exact, pieces
 from idbg.engine.kerneldiff.tensors.verdict import SidesVerdict, judge_sides, worst_blocks
@@ -51,7 +51,7 @@ class Pass(msgspec.Struct, frozen=True):
 
     sides: Sides
     figures: Figures
-    nonfinite: Nonfinite
+    nonfinite: NonfiniteCounts
 
     def __getitem__(self, place: int) -> float:
         return self.figures.header[place]
@@ -99,9 +99,9 @@ def compare_tensors(
     tolerance or percentage.
     """
     if not (isinstance(reference, Tensor) and isinstance(test, Tensor)):
-        given = test if isinstance(reference, Tensor) else reference
+        other = test if isinstance(reference, Tensor) else reference
         hint = "compare tensors one by one; KernelDiff compares what models return"
-        raise BadInput(f"a {type(given).__name__} is not a tensor", hint=hint)
+        raise BadInput(f"a {type(other).__name__} is not a tensor", hint=hint)
     if not 0 <= allowed_mismatch_percent <= 100:
         hint = "it is a percentage, from 0 to 100"
         raise BadInput(f"allowed_mismatch_percent is {allowed_mismatch_percent}", hint=hint)
@@ -263,7 +263,9 @@ def _pass(two: Pair, float64: Tensor | None, rule: Rule, full: bool, equal_nan: 
         figures = sums.rescaled(figures, rule, sides)
     met = figures.header[at.NONFINITE] > 0
     return Pass(
-        sides, figures, nonfinite.find(grid, sides, equal_nan, rule) if met else Nonfinite(grid.elements, grid.elements)
+        sides,
+        figures,
+        nonfinite.find(grid, sides, equal_nan, rule) if met else NonfiniteCounts(grid.elements, grid.elements),
     )
 
 
@@ -352,7 +354,7 @@ def _described(
     )
 
 
-def _unless(odd: Nonfinite, largest: float) -> float:
+def _unless(odd: NonfiniteCounts, largest: float) -> float:
     return inf if odd.differing else largest
 
 

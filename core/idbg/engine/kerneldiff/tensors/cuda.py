@@ -1,4 +1,4 @@
-"""What does one pass over tensors on a CUDA device say, by one Triton kernel and one copy back?
+"""One pass over tensors on a CUDA device, by one Triton kernel and one copy back.
 
 Import it only where there is Triton. TRITON_INTERPRET=1 runs the kernel on tensors in memory.
 """
@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import NamedTuple
 
+import numpy as np
 import torch
 import triton
 from torch import Tensor
@@ -21,7 +22,7 @@ from idbg.config import places
 from idbg.engine.kerneldiff.tensors.cuda_kernel import LENGTH, gather, one_pass
 from idbg.engine.kerneldiff.tensors.figures import HEADER, Figures, Grid, Rule
 from idbg.engine.kerneldiff.tensors.pieces import Matrix
-from idbg.engine.kerneldiff.tensors.sums import BOUNDS
+from idbg.schema.diff import DECADES
 
 DTYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 PROGRAMS = 64  # whose rows the last kernel reads in one go
@@ -50,10 +51,13 @@ ALL = Tuning(256, 128, 8, 2, 1, 4, 128)
 def _numbers(device: torch.device, dtype: torch.dtype, rule: Rule) -> tuple[Tensor, Tensor]:
     """The rule and the dtype's smallest number, and the powers of ten at which bins of the histogram begin."""
     numbers = [rule.atol, rule.rtol, torch.finfo(dtype).tiny]
-    powers = [*BOUNDS[torch.float64 if dtype.itemsize > 4 else torch.float32], math.inf]
+    powers = [10.0**exponent for exponent in DECADES]
+    if dtype.itemsize <= 4:  # the smallest float32 that is not below: the kernel compares in float32
+        near = np.array(powers, np.float32)
+        powers = np.where(near >= powers, near, np.nextafter(near, np.float32(math.inf))).tolist()
     return (
         torch.tensor(numbers, dtype=torch.float64, device=device),
-        torch.tensor(powers, dtype=torch.float64, device=device),
+        torch.tensor([*powers, math.inf], dtype=torch.float64, device=device),
     )
 
 

@@ -1,7 +1,7 @@
-"""What does an area of a tensor add to the sums of its rows, its columns and its tiles, as Triton code?
+"""Triton code that adds an area of a tensor to the sums of its rows, columns and tiles.
 
-Rows are added up area by area. What belongs to columns and tiles is kept, as (columns, tiles, the sum of all), down to
-where they end.
+Rows are added up area by area. The sums of columns and tiles are accumulated as (columns, tiles, the sum of all) until
+these end.
 """
 
 # Triton has no types, and its kernels are not Python: their annotations mean something else.

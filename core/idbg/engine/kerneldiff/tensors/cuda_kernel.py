@@ -1,4 +1,4 @@
-"""What does one pass over tensors find, as Triton code that runs on the device? `cuda.py` launches it.
+"""Triton code of one pass over tensors, which `cuda.py` launches.
 
 What threads tell each other costs more than what they read. So each one keeps its own sums, maxima and columns over all
 areas that it sees, and only rows of squared errors and the histogram are added up area by area (`cuda_blocks.py`).

@@ -1,4 +1,4 @@
-"""Where in one slice of an output does the error lie?"""
+"""Map where in one slice of an output the error lies."""
 
 import math
 
@@ -40,7 +40,4 @@ def _matrix(slice_: Tensor) -> Tensor:
 def _largest(error: Tensor) -> Tensor:
     """The largest element of each block; blocks are all of one size, but for the last ones."""
     rows, columns = (math.ceil(size / most) for size, most in zip(error.shape, (ROWS, COLUMNS), strict=True))
-    down, right = -error.shape[0] % rows, -error.shape[1] % columns
-    padded = torch.nn.functional.pad(error, (0, right, 0, down))
-    blocks = padded.reshape(padded.shape[0] // rows, rows, padded.shape[1] // columns, columns)
-    return blocks.amax((1, 3))
+    return torch.nn.functional.max_pool2d(error[None], (rows, columns), ceil_mode=True)[0]

@@ -1,4 +1,4 @@
-"""What does one pass over two tensors leave behind, however it was made?
+"""The figures of one pass over two or three tensors.
 
 One vector of float64, whose layout the torch, C++ and Triton passes share: the header below, the histogram, then the
 sums of squared errors of every block of rows, of columns and of tiles (of three sides: the test's, then eager's).
@@ -124,7 +124,7 @@ _SMALLEST, _LARGEST = 1e-150, 1e150  # whose squares float64 holds
 class Figures(msgspec.Struct, frozen=True, dict=True):
     """The vector of one pass over the elements of `grid`; `full`: whether all of its header was measured.
 
-    `worst` holds both values at ARG_MAX where the pass brought them along: a GPU is asked only once.
+    `worst` holds both values at ARG_MAX where the pass returned them: a GPU is read only once.
     """
 
     values: Vector
@@ -162,11 +162,6 @@ class Figures(msgspec.Struct, frozen=True, dict=True):
         """The header, once the pass is over."""
         numbers: list[float] = self.values[:HEADER].tolist()
         return numbers
-
-    @property
-    def sides(self) -> int:
-        """How many sides' blocks there are."""
-        return 2 if self.three else 1 if self.full else 0
 
     def side(self, which: int) -> Vector:
         """The sums of squares of every block of one side: 0 is the test's, 1 eager's."""

@@ -1,9 +1,11 @@
-"""On which device are a tensor's numbers held in float64: on its own, or, where that has no float64, on the CPU?"""
+"""Choose the device and dtype of a tensor's float64 copy: its own device, or the CPU if that has no float64."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
+from typing import TypeGuard
 
 import torch
 from torch import Tensor
@@ -12,13 +14,13 @@ from idbg.engine.compat import comparing
 from idbg.schema.programs import Float64On
 
 CPU = torch.device("cpu")
-ASKED_FOR = "it was asked for"
+ASKED_FOR = "the settings request it"
 _where: ContextVar[Float64On] = ContextVar("_where", default="auto")
 
 
 @contextmanager
 def float64_on(where: Float64On) -> Iterator[None]:
-    """While it lasts, float64 is where it can be ("auto"), or on the CPU whatever the devices can do ("cpu")."""
+    """While active, float64 is computed on the CPU: always ("cpu"), or where the device has no float64 ("auto")."""
     token = _where.set(where)
     try:
         yield
@@ -27,30 +29,60 @@ def float64_on(where: Float64On) -> Iterator[None]:
 
 
 def float64_device(device: torch.device) -> torch.device:
-    """Where float64 copies of this device's tensors are held."""
+    """The device of float64 copies of this device's tensors."""
     if device.type in ("cpu", "meta"):
         return device
     return CPU if reason_moved(device) else device
 
 
 def is_moved(tensor: Tensor) -> bool:
-    """Whether float64 copies of the tensor are held elsewhere."""
+    """Whether float64 copies of the tensor are on another device."""
     return float64_device(tensor.device) != tensor.device
 
 
 def reason_moved(device: torch.device) -> str:
-    """Why float64 is not held on this device; "" where it is."""
+    """Why float64 copies are not on this device; "" if they are."""
     return ASKED_FOR if _where.get() == "cpu" else _lacking(device)
 
 
 def on_float64_device(tensor: Tensor) -> Tensor:
-    """The tensor in its own dtype, where its numbers can be held in float64: a copy, or itself."""
+    """The tensor, unconverted, on the device of its float64 copies."""
     return tensor.to(float64_device(tensor.device))
+
+
+def wide_dtype(dtype: torch.dtype) -> torch.dtype:
+    """float64 for floats, complex128 for complex numbers; any other dtype unchanged."""
+    if dtype.is_complex:
+        return torch.complex128
+    return torch.float64 if dtype.is_floating_point else dtype
+
+
+def is_narrow(value: object) -> TypeGuard[Tensor]:
+    """Whether it is a tensor of floating or complex numbers with fewer digits than float64 (complex128)."""
+    return isinstance(value, Tensor) and wide_dtype(value.dtype) != value.dtype
+
+
+def to_float64(tensor: Tensor) -> Tensor:
+    """Its values in float64 (complex128; integers unchanged), on the device of its float64 copies."""
+    return on_float64_device(tensor).to(wide_dtype(tensor.dtype))
+
+
+def is_converted(value: object) -> TypeGuard[Tensor]:
+    """Whether `to_float64` changes the tensor's dtype or device."""
+    return isinstance(value, Tensor) and (is_narrow(value) or is_moved(value))
+
+
+def usual_dtype(tensors: Iterable[Tensor]) -> torch.dtype:
+    """The narrow dtype of most of the tensors; torch's default if none is narrow."""
+    counts = Counter(tensor.dtype for tensor in tensors if is_narrow(tensor) and not tensor.dtype.is_complex)
+    return counts.most_common(1)[0][0] if counts else torch.get_default_dtype()
 
 
 @cache
 def _lacking(device: torch.device) -> str:
-    """What a product says that only float64 gives; some devices refuse it, others compute in float32."""
+    """Why the device has no float64: computes a product that float32 cannot hold. Some devices refuse float64, others
+    compute in float32.
+    """
     small = 2.0**-40
     try:
         with comparing.no_modes(), torch.no_grad():

@@ -1,4 +1,4 @@
-"""Is the pass over the data compiled for this machine yet, and what does it say?
+"""One pass over tensors in memory, by a kernel compiled for this machine.
 
 native.cpp is compiled once, in the background, at low priority, into the user's cache folder. Until it is there, or
 where there is no C++ compiler, torch does the work (sums.py): nothing ever waits for a compiler.

@@ -1,4 +1,4 @@
-"""Compile native.cpp once for all processes of a machine, and leave nothing behind where this process is killed."""
+"""Compile native.cpp once for all processes of a machine, without leftovers if this process is killed."""
 
 import ctypes
 import fcntl

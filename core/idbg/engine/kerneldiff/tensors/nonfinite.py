@@ -1,6 +1,7 @@
-"""Where are NaN and infinities, on which side, and is the test to blame?"""
+"""Find NaN and infinities: in one tensor, and where two or three sides differ in them."""
 
 from dataclasses import dataclass
+from typing import Literal, TypeGuard
 
 import numpy as np
 import torch
@@ -9,14 +10,64 @@ from torch import Tensor
 from idbg.engine.kerneldiff.tensors.figures import Grid, Rule, Vector
 from idbg.engine.kerneldiff.tensors.pieces import Matrix, Piece, pieces
 from idbg.engine.kerneldiff.tensors.sums import add_blocks
+from idbg.engine.kerneldiff.tensors.wrapped import parts
 from idbg.schema.diff import Counts
 
 NAN, POSITIVE, NEGATIVE = 1, 2, 3
 NONE = Counts()
 
 
+What = Literal["nan", "inf"]
+NAN_KINDS: tuple[What, ...] = ("nan", "inf")
+
+
+@dataclass(frozen=True)
+class FirstNonfinite:
+    """How many elements are of a kind, and the index of the first of them."""
+
+    what: What
+    index: tuple[int, ...]
+    count: int
+
+
+def can_hold(value: object) -> TypeGuard[Tensor]:
+    """Whether it is a readable tensor of numbers that may be NaN."""
+    if not isinstance(value, Tensor) or not (value.is_floating_point() or value.is_complex()):
+        return False
+    return value.layout == torch.strided and not value.is_quantized and not value.is_meta and not parts(value)
+
+
+def is_finite(value: Tensor) -> bool:
+    """Whether every element is finite."""
+    return bool(_readable(value).isfinite().all())
+
+
+def mask(value: Tensor, what: What) -> Tensor:
+    """True where an element is of this kind."""
+    readable = _readable(value)
+    return readable.isnan() if what == "nan" else readable.isinf()
+
+
+def first_of(where: Tensor, what: What) -> FirstNonfinite | None:
+    """The elements that a mask marks; None if it marks none."""
+    count = int(where.sum())
+    if not count:
+        return None
+    first = int(where.reshape(-1).to(torch.uint8).argmax())
+    index: list[int] = []
+    for size in reversed(where.shape):
+        index.append(first % size)
+        first //= size
+    return FirstNonfinite(what, tuple(reversed(index)), count)
+
+
+def _readable(value: Tensor) -> Tensor:
+    """In a dtype that torch can compute with: not in one of 8 bits."""
+    return value.float() if value.element_size() == 1 else value
+
+
 @dataclass
-class Nonfinite:
+class NonfiniteCounts:
     """What the pass left out. Finite on both sides are `finite` elements, in the test and in float64 `finite_float64`.
 
     `differing` are of different kinds on the two sides; those of them that the test is to be blamed for are `nans` and
@@ -36,13 +87,13 @@ class Nonfinite:
     left_out: Vector | None = None  # of every block, how many elements are in no sum
 
 
-def find(grid: Grid, sides: tuple[Matrix, Matrix, Matrix | None], equal_nan: bool, rule: Rule) -> Nonfinite:
+def find(grid: Grid, sides: tuple[Matrix, Matrix, Matrix | None], equal_nan: bool, rule: Rule) -> NonfiniteCounts:
     """Looks at every element once more: slower than the sums, and only done where they met something not finite.
 
     `rule` is for the finite part of a complex number whose other part is infinite.
     """
     elements = grid.elements
-    counts = Nonfinite(elements, elements, left_out=np.zeros(grid.blocks))
+    counts = NonfiniteCounts(elements, elements, left_out=np.zeros(grid.blocks))
     for piece in pieces(grid):
         reference, test = (side.at(piece) for side in sides[:2])
         exact = None if sides[2] is None else sides[2].at(piece).to(sides[1].dtype)
@@ -54,7 +105,7 @@ def find(grid: Grid, sides: tuple[Matrix, Matrix, Matrix | None], equal_nan: boo
 
 def _kinds(value: Tensor) -> Tensor:
     """0 for what is finite, else NAN, POSITIVE or NEGATIVE; a complex number has no sign."""
-    value = value.float() if value.element_size() == 1 else value
+    value = _readable(value)
     infinite = value.isinf() if value.is_complex() else value.isposinf()
     kinds = torch.where(infinite, POSITIVE, 0)
     if not value.is_complex():
@@ -90,7 +141,7 @@ def _parts(value: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _add(
-    counts: Nonfinite,
+    counts: NonfiniteCounts,
     grid: Grid,
     piece: Piece,
     reference: Tensor,

@@ -1,4 +1,4 @@
-"""Can two tensors be compared at all, and as what?"""
+"""Check that two tensors can be compared, and make them readable."""
 
 from functools import cached_property, lru_cache
 

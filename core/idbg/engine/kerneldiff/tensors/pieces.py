@@ -1,4 +1,4 @@
-"""How is a tensor of any dtype and strides read as a matrix, a piece at a time, without copying all of it?"""
+"""Read a tensor of any dtype and strides as a matrix, piece by piece, without copying all of it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
-"""What did an earlier session's compiled program give, to be held against today's?
+"""Save the outputs of a session's compiled program, and load them for a later comparison.
 
-Outputs are kept as safetensors beside the session's repros; nothing else is ever read from there.
+They are safetensors files beside the session's repros; nothing else is ever read from there.
 """
 
 import hashlib
@@ -46,7 +46,7 @@ def digest(tensors: Iterable[Tensor]) -> str:
 
 
 def save_outputs(tensors: Mapping[str, Tensor], digests: Collection[str], folder: Path, run: int) -> str:
-    """Write them for later sessions; what is to be said where that was not done, else ""."""
+    """Write them for later sessions. Returns why that was not done, else ""."""
     if not tensors:
         return ""
     nbytes = sum(tensor.nbytes for tensor in tensors.values())

@@ -1,6 +1,6 @@
-"""What are the members of a model's outputs or inputs, under the names by which Python would reach them?
+"""Name the members of a model's outputs or inputs by the Python expressions that reach them.
 
-`out`, `out[0]`, `out["logits"]`, `out.last_hidden_state`: two sides are paired by these names.
+`out`, `out[0]`, `out["logits"]`, `out.last_hidden_state`: the members of two sides are paired by these names.
 """
 
 import dataclasses
@@ -23,7 +23,7 @@ _OPAQUE = (torch.Tensor, torch.nn.Module, str, bytes, type, ModuleType, Function
 
 @dataclass(frozen=True)
 class Again:
-    """A container that holds itself: where it was met first."""
+    """Stands for a container inside of itself, by its first name."""
 
     name: str
 
@@ -104,8 +104,8 @@ def _children(value: object) -> Children | None:
         return None
     if dataclasses.is_dataclass(value):
         fields = [(field.name, getattr(value, field.name, None)) for field in dataclasses.fields(value)]
-        given = fields if not isinstance(value, Mapping) else [each for each in fields if each[1] is not None]
-        return [(f".{key}", child) for key, child in given] or None
+        members = fields if not isinstance(value, Mapping) else [each for each in fields if each[1] is not None]
+        return [(f".{key}", child) for key, child in members] or None
     if isinstance(value, Mapping):
         return [(f"[{_key(key)}]", child) for key, child in value.items()] or None
     if isinstance(value, tuple) and hasattr(value, "_fields"):
@@ -144,5 +144,5 @@ def _holds_tensors(value: object, above: set[int]) -> bool:
 
 
 def is_opaque(value: object) -> bool:
-    """Whether nothing can be said of two such objects but that they are not the same one."""
+    """Whether two such objects can be compared by identity only."""
     return type(value).__eq__ is object.__eq__ and value is not None

@@ -1,4 +1,4 @@
-"""By which rules is the test worse than eager, and in which row, column or tile? What is allowed is allowance.py's."""
+"""Judge the figures of three sides: all elements, the largest error, and the worst row, column and tile."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

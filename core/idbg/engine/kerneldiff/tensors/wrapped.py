@@ -1,4 +1,4 @@
-"""What is in a tensor that has no memory of its own: of a class that wraps others, fake, or freed?
+"""Find the tensors inside of one that has no memory of its own: a wrapper, a fake or a freed tensor.
 
 Its elements must not be read at its address, which is 0.
 """

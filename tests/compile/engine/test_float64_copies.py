@@ -5,8 +5,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from idbg.engine.kerneldiff.float64 import where_taken
-from idbg.engine.kerneldiff.sides.run import Given, run_float64
+from idbg.engine.kerneldiff.float64 import copies
+from idbg.engine.kerneldiff.sides.run import SideValues, run_float64
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.program.load import Workload
 
@@ -33,12 +33,12 @@ def loss(out: tuple[Tensor, ...]) -> Tensor:
     return out[0].square().mean() + out[3].sum()
 
 
-def given(large: int, monkeypatch: pytest.MonkeyPatch) -> Given:
-    monkeypatch.setattr(where_taken, "LARGE", large)
+def given(large: int, monkeypatch: pytest.MonkeyPatch) -> SideValues:
+    monkeypatch.setattr(copies, "LARGE", large)
     torch.manual_seed(0)
     side = run_float64(Subject(Workload(Odd(), (torch.randn(8, 64),), loss=loss)), backward=True)
-    assert side.given is not None, side.error
-    return side.given
+    assert side.values is not None, side.error
+    return side.values
 
 
 def test_weights_that_come_where_they_are_taken_give_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,20 +49,20 @@ def test_weights_that_come_where_they_are_taken_give_the_same_numbers(monkeypatc
             other = theirs[name]
             assert isinstance(value, Tensor) and isinstance(other, Tensor) and value.dtype == torch.float64
             assert torch.equal(value, other), name
-    assert not where_taken._lent
+    assert not copies._lazy
 
 
 def test_at_most_a_few_weights_are_in_memory_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     filled: list[int] = []
-    original = where_taken._fill
+    original = copies._fill
 
     def fill(empty: Tensor, data: Tensor, *, values: bool = True) -> None:
         original(empty, data, values=values)
-        held = [each.untyped_storage().nbytes() for each, _ in where_taken._lent.values()]
+        held = [each.untyped_storage().nbytes() for each, _ in copies._lazy.values()]
         filled.append(sum(size > 0 for size in held))
 
-    monkeypatch.setattr(where_taken, "_fill", fill)
-    monkeypatch.setattr(where_taken, "LARGE", 0)
+    monkeypatch.setattr(copies, "_fill", fill)
+    monkeypatch.setattr(copies, "LARGE", 0)
     model = nn.Sequential(*(nn.Linear(32, 32, bias=False) for _ in range(8)))
     side = run_float64(Subject(Workload(model, (torch.randn(4, 32),), loss=Tensor.sum)), backward=True)
-    assert side.given is not None and max(filled) == 1 and len(filled) > 16
+    assert side.values is not None and max(filled) == 1 and len(filled) > 16
