@@ -220,7 +220,7 @@ def test_without_float64_the_training_is_held_against_eagers_own_roundings() -> 
     workload = Workload(trainings.net(), (torch.randn(8, 16),), {}, bits)
     right = trained(Subject(workload), Compiler("same", lambda model: model), 3, True, 3.0, lambda side: None)
     assert (right.verdict, right.truth) == ("passed", "eager"), sentence(right, "same")
-    assert "held against eager" in sentence(right, "same")
+    assert "compared with eager" in sentence(right, "same")
 
     def off(model: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
         return lambda *args: model(*args) * 1.001
