@@ -149,7 +149,7 @@ def _live(program: Program, target: Target, output: Path, chosen: settings.Setti
 
 
 def _session_named(text: str, output: str | None) -> Path | None:
-    """The folder of a session: given by its path, its name in the output folder, or as `last`; None: it is none."""
+    """The folder of a session: by its path, its name in the output folder, or as `last`; None: it is none."""
     if os.path.isfile(text) or text.partition(":")[0].endswith(".py"):
         return None  # at once: a program is what is mostly named
     if is_session(Path(text)):
@@ -160,7 +160,7 @@ def _session_named(text: str, output: str | None) -> Path | None:
 
 
 def _tour(args: argparse.Namespace, programs: tuple[str, ...]) -> Opened:
-    """A session of the tour's example, for what the tour speaks of, whatever the settings say; raises BadInput."""
+    """A session of the tour's example, for the target of the tour, whatever the settings are; raises BadInput."""
     known = {example.name: example for example in examples.shipped()}
     if examples.TOUR not in known:
         raise BadInput("the examples that come with idbg are not installed", hint="install idbg again")

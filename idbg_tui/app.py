@@ -1,6 +1,6 @@
 """The app: events become state, panes show the state, and what the user does goes to a controller.
 
-The first frame needs no more than what stands at the top of this module. Session, state, panes and controllers are
+The first frame needs only the imports at the top of this module. Session, state, panes and controllers are
 imported and made behind it, in `_begin`: `tests/unit/test_boundaries.py` lists what may be loaded before.
 """
 
@@ -53,7 +53,7 @@ _LEAVING = ("q", "ctrl+q", "ctrl+c")
 
 
 async def in_thread(make: "Callable[[], Session]") -> "Session":
-    """What `make` gives, made on a thread that nobody waits for at the end. Raises what it raises."""
+    """The result of `make`, called on a daemon thread. Raises what it raises."""
     loop = asyncio.get_running_loop()
     made: asyncio.Future[Session] = loop.create_future()
 

@@ -86,7 +86,7 @@ class TabLine(Widget):
         self._shown = panes, current
         room = self.size.width
         ways = ((gap, tab_names(panes, current, room, gap)) for gap in (2, 1))
-        # names that stand close are better than numbers
+        # names close together are better than numbers
         gap, names = next((way for way in ways if not any(len(name) == 1 for _, name in way[1])), (2, None))
         names = names or tab_names(panes, current, room)
         self._ends, end = [], 0
@@ -249,7 +249,7 @@ class Body(Vertical):
         self.go(message.pane)
 
     def go(self, pane: PaneId) -> None:
-        """Give a pane the keys, and show it if it is hidden."""
+        """Focus a pane, and show it if it is hidden."""
         self.current = pane
         if pane in TABS:
             self._tab = pane
@@ -299,7 +299,7 @@ class Body(Vertical):
 
 
 def number(panes: Iterable[Pane]) -> None:
-    """Tell each pane the number that leads to it."""
+    """Set the number of the key of each pane."""
     for pane in panes:
         pane.number = ORDER.index(pane.ID) + 1
 

@@ -23,7 +23,7 @@ _SHIPPED = (Path(__file__).parent / "_themes", Path(__file__).parents[1] / "them
 
 
 class ThemeFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a theme's file may say."""
+    """The keys of a theme's file."""
 
     primary: str
     secondary: str | None = None
@@ -63,7 +63,7 @@ def read(path: Path) -> Theme:
 
 
 def themes(folders: Sequence[Path]) -> Iterator[Theme | SettingsError]:
-    """Every theme in these folders, in order; a file that is no theme gives its error and stops nothing."""
+    """Every theme in these folders, in order; a file that is no theme yields its error."""
     for folder in folders:
         for path in sorted(folder.glob("*.toml")):
             try:
@@ -73,7 +73,7 @@ def themes(folders: Sequence[Path]) -> Iterator[Theme | SettingsError]:
 
 
 def install(app: App[Any], folders: Sequence[Path], wanted: str) -> str:
-    """Give the app every theme in these folders, and put on the `wanted` one, "" for ours; what is wrong, or ""."""
+    """Register every theme in these folders, and use the `wanted` one ("": ours); returns what is wrong, or ""."""
     problem = ""
     for theme in themes(folders):
         if isinstance(theme, SettingsError):

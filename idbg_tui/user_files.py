@@ -1,8 +1,8 @@
 """Read the files that a session's records name.
 
 Records may come from anybody, and name anything. So only regular files are opened, for no longer than a read takes that
-never waits, and no more is read than they say they hold: a pipe, a terminal or a device is not even opened, and what
-the kernel makes up as it is read (its message log among them) says that it holds nothing.
+never waits, and no more is read than their size: a pipe, a terminal or a device is not even opened, and what
+the kernel makes up as it is read (its message log among them) has the size 0.
 """
 
 import os
@@ -64,7 +64,7 @@ def _refused(status: os.stat_result) -> str:
     if kind := _kind(status):
         return f"it is {kind}"
     if not status.st_size:
-        return "it says that it holds nothing"
+        return "its size is 0"
     return f"it has {status.st_size >> 20:,} MiB" if status.st_size > LARGEST else ""
 
 

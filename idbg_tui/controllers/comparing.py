@@ -84,7 +84,7 @@ class Comparing:
 
         run, shown = queries.compared_run(self._state), self._state.shown
         if run is None or run.diff is None:
-            return list(sentences("nothing was compared yet: D says which stage is wrong", width, "dim"))
+            return list(sentences("nothing was compared yet: D finds the stage that is wrong", width, "dim"))
         graphs = shown.graphs if shown is run else {}  # of another run the nodes are others
 
         def known(node: NodeId) -> bool:

@@ -54,7 +54,7 @@ class Compiling:
         app.run_worker(read, thread=True, exclusive=True, group="typical")
 
     def cancel(self) -> None:
-        """End the compile or the measurement, or say that there is none."""
+        """Stop the compile or the measurement, or flash that there is none."""
         if self._state.measuring:
             self.stop("stopping: finished rows stay")
         elif self._state.searching:
@@ -65,7 +65,7 @@ class Compiling:
             self._context.flash("nothing is being compiled or measured")
 
     def stop(self, words: str) -> None:
-        """End what goes on and what waits to be measured, and say `words`."""
+        """Stop what runs and what waits to be measured, and flash `words`."""
         self._state.cancel()
         self._context.show()
         if self._context.attempt(self._session.cancel):

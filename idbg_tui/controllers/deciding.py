@@ -17,7 +17,7 @@ from idbg_tui.widgets.listing import Entry, Listing, sentences
 
 
 class Deciding:
-    """Lists the decisions about a node, a kernel or a line; enter goes to the row of the pane "Why" that tells more."""
+    """Lists the decisions about a node, a kernel or a line; enter goes to its row in the pane Why."""
 
     def __init__(self, context: Context, listings: Listings, keys: dict[str, str]) -> None:
         """`keys` are those in force, by the names of keymap.KEYS."""

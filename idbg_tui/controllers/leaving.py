@@ -29,7 +29,7 @@ class Leaving:
             self._leave()
 
     def _leave(self) -> None:
-        """Say so first: on a busy machine it takes seconds to stop what runs."""
+        """Flash first: on a busy machine it takes seconds to stop what runs."""
         app = self._context.app
         self._context.flash("leaving: what runs is stopped, the session is kept" if self._state.live else "leaving")
         app.call_after_refresh(app.exit)

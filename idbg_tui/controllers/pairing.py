@@ -17,7 +17,7 @@ _MOST = 5000  # nodes that can be picked
 
 
 class Pairing:
-    """Shows why two are not fused; where only one is given, the second is picked from a list."""
+    """Shows why two are not fused; where there is only one, the second is picked from a list."""
 
     def __init__(self, context: Context, listings: Listings) -> None:
         self._context, self._state, self._listings = context, context.state, listings

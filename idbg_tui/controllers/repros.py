@@ -16,7 +16,7 @@ _ONCE = Budget(calls=1)
 
 
 class Repros:
-    """Has repros written and tried, and made smaller; or says why there is nothing to reproduce."""
+    """Writes, tries and minimizes repros, or flashes why there is nothing to reproduce."""
 
     def __init__(self, context: Context, listings: Listings) -> None:
         self._context, self._state, self._listings = context, context.state, listings
@@ -63,7 +63,7 @@ class Repros:
     def _why_not(self, request: ReproRequest) -> str:
         run, sought = self._state.run, request.sought
         if request.run and run is not None and request.run != run.number:
-            return f"run {request.run} is not held any more: r runs again"
+            return f"run {request.run} is not in the worker any more: r runs again"
         if request.smallest and (why := repro_targets.why_no_smaller(self._state, sought)):
             return why
         if sought.kind == "wrong" and queries.compared_run(self._state) is not run:

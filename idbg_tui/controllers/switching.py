@@ -65,7 +65,7 @@ class Switching:
             self._context.flash("compiled with these switches when the measurement has ended (r: now)")
 
     def show(self) -> None:
-        """Once the run with other switches has ended, say what they changed."""
+        """Once the run with other switches has ended, flash what they changed."""
         after = self._state.history.runs.get(self._awaited)
         if after is None or after.ended is None:
             return
@@ -74,4 +74,4 @@ class Switching:
         if after.verdict != "waiting" and before:
             from idbg.views.compared import summary
 
-            self._context.flash(f"{summary(before[-1], after)}; - Switches, ] tells more", of_run=False)
+            self._context.flash(f"{summary(before[-1], after)}; - Switches, ] has more", of_run=False)

@@ -7,7 +7,7 @@ from idbg_tui.tour.strip import TourStrip
 
 
 class Touring:
-    """Looks after each change whether the step was done; its keys go on, back and away. Without a tour they say so."""
+    """Checks after each change whether the step was done; its keys go to the next or last step, or end the tour."""
 
     def __init__(self, context: Context, strip: TourStrip | None) -> None:
         self._context, self._strip = context, strip

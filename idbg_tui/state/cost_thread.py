@@ -10,7 +10,7 @@ from idbg_tui.state.costs import CostAnswer, CostQuestion, cost_answers
 class CostThread:
     """Answers questions in a thread of its own, one after the other; the latest questions replace all before.
 
-    The thread is a daemon: it holds nothing, and the program does not wait for it to end. `take` is called on it.
+    The thread is a daemon: it has no resources, and the program does not wait for it to end. `take` is called on it.
     """
 
     def __init__(self, take: Callable[[Findings, CostAnswer], object]) -> None:

@@ -18,7 +18,7 @@ Key = tuple[object, ...]
 class PastMeasurements:
     """What the database has of a program, the oldest first, and how the session's rows compare with it.
 
-    `rows` is None before it was read, and where it cannot be read, which `problem` says.
+    `rows` is None before it was read, and where it cannot be read; `problem` is why.
     """
 
     rows: Sequence[Row] | None = None

@@ -81,7 +81,7 @@ def has_other_rules(state: State, run: Run) -> bool:
 
 
 def compared_run(state: State) -> Run | None:
-    """The run whose comparison is shown: the last that was held against a reference, or the one that the user chose."""
+    """The run whose comparison is shown: the last that has one, or the one that the user chose."""
     chosen = state.history.runs.get(state.comparison)
     if chosen is not None and chosen.diff is not None:
         return chosen
@@ -199,7 +199,7 @@ def counts(state: State) -> dict[Severity, int]:
 
 def is_not_counted(state: State) -> bool:
     """Whether what the rules find at the shown level is not in the run's number: torch only prints these graphs, which
-    a run holds against the rules that name their stage alone.
+    a run checks only with the rules that name their stage.
     """
     graphs = [graph for graph in level(state) if graph.id.stage in ONLY_PRINTED]
     return any(not group.rule.stages for graph in graphs for group in state.checks.findings(graph).groups)

@@ -34,7 +34,7 @@ def of_failure(state: State) -> Sought | None:
 
 
 def of_node(state: State) -> Sought | None:
-    """The nodes that feed the selected one, once the run that they are of has ended; it is the last that is held."""
+    """The inputs of the selected node, once its run has ended; only the last run is in the worker."""
     shown, run = state.shown, state.run
     if state.node is None or state.selected is None or shown is None or shown is not run or shown.ended is None:
         return None
@@ -105,5 +105,5 @@ def why_none(state: State) -> str:
     if state.running:
         return "nothing to reproduce yet: this node breaks no rule, and the compile has not ended (v finds one)"
     if state.shown is not state.run:
-        return "these graphs are of an older run, which is held no more: r compiles again"
+        return "these graphs are of an older run, which is not in the worker any more: r compiles again"
     return "nothing to reproduce: no node is selected"

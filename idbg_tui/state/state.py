@@ -52,7 +52,7 @@ class Versions:
 
 @dataclass(frozen=True)
 class Rules:
-    """The rules' text as it stands in the editor. With an `error` the last good rules stay in force."""
+    """The rules' text as it is in the editor. With an `error` the last good rules stay in force."""
 
     text: str = ""
     origin: str = ""

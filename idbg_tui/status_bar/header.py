@@ -23,7 +23,7 @@ Ends = tuple[list[BarPart], list[BarPart]]
 
 
 def header(state: State, width: int) -> Ends:
-    """Program, target and counts on the left, how the latest run stands on the right; what matters least gives way."""
+    """Program, target and counts on the left, the latest run's result on the right; what matters least gives way."""
     for ends in _headers(state):
         if sum(_cells(end) for end in ends) + 2 <= width:
             return ends
@@ -44,7 +44,7 @@ def _headers(state: State) -> Iterator[Ends]:
     last = len(_STANDING) - 1
     steps: list[tuple[list[BarPart], int]] = [([path, target], 0), ([file, target], 0)]
     if state.run is not None and (state.run.failure or state.run.cause) is not None:
-        steps += [([file, rules], 0), ([file], 0)]  # why it failed says more than what it was compiled for
+        steps += [([file, rules], 0), ([file], 0)]  # why it failed matters more than what it was compiled for
     steps += [([file, target], 1), ([file, target], last), ([file, rules], last), ([gap, rules], last)]
     for shown, brevity in steps:
         yield [name, *shown, *severities, *figures], _standing(state, brevity)

@@ -1,7 +1,7 @@
 """Copy text to the user's clipboard, also through tmux and SSH.
 
-Measured: a plain OSC 52 is dropped by a default tmux, while `tmux load-buffer -w -` passes it on. A terminal never says
-whether it took an OSC 52, so those known to ignore it, and texts too long for most of them, go to a file instead.
+Measured: a plain OSC 52 is dropped by a default tmux, while `tmux load-buffer -w -` passes it on. A terminal never
+reports whether it took an OSC 52, so those known to ignore it, and texts too long for most of them, go to a file.
 """
 
 import subprocess
@@ -23,7 +23,7 @@ class Copied:
     path: str = ""
 
     def sentence(self, what: str) -> str:
-        """What to tell the user, `what` being what they copied: "3 lines"."""
+        """The sentence for the user; `what` is what was copied: "3 lines"."""
         if self.by == "file":
             return f"{what} written to {self.path}: no clipboard can be reached from here"
         return f"copied {what}" + (" (tmux buffer and clipboard)" if self.by == "tmux" else "")

@@ -37,7 +37,7 @@ def edit_text(app: "App[None]", name: str, text: str, line: int, chosen: str = "
 
 
 def copy(app: "App[None]", text: str, what: str, folder: str) -> str:
-    """Put text on the clipboard; the sentence that says where it went."""
+    """Put text on the clipboard; returns the sentence about where it went."""
     place = Path(folder) if os.access(folder, os.W_OK) else Path(tempfile.gettempdir())
     try:
         return clipboard.copy(text, os.environ, app.copy_to_clipboard, place).sentence(what)

@@ -58,7 +58,7 @@ class TypedAhead:
         return (self._app.focused or self._app.screen).ancestors_with_self
 
     def _go_up(self, turn: int, rounds: int, way: Sequence[DOMNode]) -> None:
-        """Go through the queue of each on the way, so often, behind all that stands there."""
+        """Go through the queue of each on the way, `rounds` times, behind all that is in it."""
         for place, node in enumerate(way):
             if node.call_later(self._go_up, turn, rounds, way[place + 1 :]):
                 self._at = node

@@ -28,7 +28,7 @@ _KEY_REPORTS = "\x1b[>1u"
 # what Textual's driver writes when it leaves, at once
 RESTORE = f"\x1b[?2004l\x1b[?7h\x1b[?2048l{_MOUSE_OFF}{_PLAIN_KEYS}\x1b[?1049l\x1b[?25h\x1b[?1004l"
 
-# Waits for our end without a word. Unless somebody else has set the terminal since, it is given back as it was.
+# Waits for our end without a word. Unless somebody else has set the terminal since, it is restored.
 _GUARD = """
 import ast, os, sys, termios
 before, during, restore = ast.literal_eval(sys.argv[1])
@@ -67,7 +67,7 @@ class ScreenWatchdog:
         self._dismiss_guard()
 
     def away(self, away: bool) -> None:
-        """The terminal is left to somebody else until it is not, and the loop may stand still."""
+        """Another program has the terminal (`away`) or not; meanwhile the loop may block."""
         (self._away.set if away else self._away.clear)()
 
     def signalled(self, number: int) -> None:
@@ -155,7 +155,7 @@ class ScreenWatchdog:
 
 
 def _where() -> str:
-    """Where the main thread stands, below the signal's handler: what a report of the fault should say."""
+    """The main thread's frame below the signal's handler, for a bug report."""
     frame = sys._current_frames().get(threading.main_thread().ident or 0)
     handlers = (__file__, str(Path(__file__).with_name("ending.py")))
     while frame is not None and frame.f_code.co_filename in handlers:

@@ -31,7 +31,7 @@ class Tour:
         self._pressed.add(action)
 
     def look(self, state: State, pane: PaneId) -> bool:
-        """Go on if the step was done; whether there is something new to say."""
+        """Go on if the step was done; whether the text changed."""
         if self._before is None:
             self._before = Before.of(state, pane)
             return True

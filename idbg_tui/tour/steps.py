@@ -1,6 +1,6 @@
 """The steps of the tour: their texts, and when each is done.
 
-In the words, {name} is the key of an action of keymap.KEYS as it is in force, and `text` stands out as it is.
+In the words, {name} is the key of an action of keymap.KEYS as it is in force, and `text` is emphasized as it is.
 """
 
 from collections.abc import Callable
@@ -107,7 +107,7 @@ STEPS: tuple[Step, ...] = (
     Step(
         "compile",
         "idbg compiles a small model now, in a process of its own: that takes some seconds. "
-        "The first line of the screen says which program, for what hardware, and at its right end what came of it.",
+        "The first line of the screen shows which program, for what hardware, and at its right end what came of it.",
         _compiled,
         "it has compiled",
         _failed,
@@ -130,7 +130,7 @@ STEPS: tuple[Step, ...] = (
     ),
     Step(
         "why it breaks",
-        "3 Node tells everything of the selected node: its rule, what was found and what was wanted, how to fix it, "
+        "3 Node shows everything about the selected node: its rule, what was found and what was wanted, how to fix it, "
         "and the line of the model that it comes from. Press {pane_3}.",
         _goes_to("node", "pane_3"),
         "that is what it breaks, and why",
@@ -166,7 +166,7 @@ STEPS: tuple[Step, ...] = (
     Step(
         "the comparison",
         "5 KernelDiff has each output: how far it is from float64, and how far eager is. Were one wrong, "
-        "{compare_kernels} would say since which stage, and whose kernel it is. Next, its reasons: press {pane_10}.",
+        "{compare_kernels} would find the stage and the kernel. Next, its reasons: press {pane_10}.",
         _goes_to("why", "pane_10"),
         "each decision with its reason",
     ),

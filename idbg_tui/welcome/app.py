@@ -35,7 +35,7 @@ _KEYS = (("enter", "opens it"), ("type", "to find"), ("esc", "leaves"))
 
 
 class Welcome(App[Opened | None], Generic[Opened]):
-    """Gives what `open_offer` made of the user's choice, or None; a refused choice flashes its error."""
+    """Returns what `open_offer` made of the user's choice, or None; a refused choice flashes its error."""
 
     TITLE = "idbg"
     ENABLE_COMMAND_PALETTE = False

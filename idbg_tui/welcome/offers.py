@@ -11,12 +11,12 @@ from idbg.format.amounts import counted
 from idbg.schema.summaries import SessionSummary
 
 SHOWN = 8
-"""So many sessions are shown while nothing is typed, so that what stands below them is seen."""
+"""So many sessions are shown while nothing is typed, so that what is below them is visible."""
 
 
 @dataclass(frozen=True)
 class Head:
-    """Names what stands below it; `words` say more of it."""
+    """A heading; `words` describe it."""
 
     title: str
     words: str = ""
@@ -68,7 +68,7 @@ Offer = Head | Saved | Shipped
 
 @dataclass
 class Offers:
-    """All that there is. `sessions` None: the folder is still being read; `problem` says why it cannot be."""
+    """All that there is. `sessions` None: the folder is still being read; `problem` is why it cannot be."""
 
     output: Path
     sessions: list[Saved] | None = None
@@ -76,7 +76,7 @@ class Offers:
     problem: str = ""
 
     def rows(self, typed: str) -> list[Offer]:
-        """The offers that say every typed word under their heads; of the sessions a few while nothing is typed."""
+        """The offers with every typed word under their heads; of the sessions a few while nothing is typed."""
         words = typed.lower().split()
         return [*self._sessions(words), *self._examples(words)]
 
@@ -117,7 +117,7 @@ def _says(search_text: str, words: Sequence[str]) -> bool:
 
 
 def moment(started: float, now: float) -> str:
-    """When, as a person says it: "just now", "12 min ago", "3 h ago", else the day."""
+    """A time in words: "just now", "12 min ago", "3 h ago", else the day."""
     if not started:
         return ""
     passed = now - started
@@ -129,7 +129,7 @@ def moment(started: float, now: float) -> str:
         return f"{passed / 3600:.0f} h ago"
     try:
         then = time.localtime(started)
-    except (OverflowError, ValueError, OSError):  # a log may say what it likes
+    except (OverflowError, ValueError, OSError):  # a log may have any number
         return ""
     same_year = then.tm_year == time.localtime(now).tm_year
     return time.strftime("%d %b %H:%M" if same_year else "%d %b %Y", then).lstrip("0")

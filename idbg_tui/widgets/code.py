@@ -247,7 +247,7 @@ class CodeView(ScrollView, can_focus=True):
             self.refresh(Region(0, index - self.scroll_offset.y, self.size.width, 1))
 
     def _centre_on(self, index: int) -> None:
-        """Scroll so that a line that is out of sight, or at its very edge, stands in the middle."""
+        """Scroll so that a line that is out of sight, or at its very edge, is in the middle."""
         height = self.scrollable_content_region.height
         if not height:
             self._centre = index  # not laid out yet: see on_resize

@@ -18,7 +18,7 @@ class ItemList(Lines, Generic[Item]):
     """One item a row, drawn by `draw` when it is seen; where there is none, the sentence `empty`.
 
     `/`, n and N look for a text, y copies the cursor's row and Y all of them. Items are identified by their `key`: when
-    others are shown, the cursor stays on the one that it was on. A subclass gives `draw`, and what else is its own.
+    others are shown, the cursor stays on the one that it was on. A subclass defines `draw`.
     """
 
     ALL: ClassVar[str] = "the whole list"
@@ -35,7 +35,7 @@ class ItemList(Lines, Generic[Item]):
         self.empty = ""
         self._finder = Finder(self.searched)
 
-    # ---------------------------------------------------------------- what a subclass gives
+    # ---------------------------------------------------------------- what a subclass defines
 
     def draw(self, item: Item, width: int) -> StyledRow:
         """The pieces of an item's row, made to fit `width` cells."""

@@ -35,7 +35,7 @@ VERDICT_LOOKS: dict[Verdict, str] = {
 
 
 class Lines(Thrifty, can_focus=True):
-    """Rows made on demand by `row`, with a cursor; subclasses give `row_count` and `row`.
+    """Rows made on demand by `row`, with a cursor; subclasses define `row_count` and `row`.
 
     Only the cells that change are repainted: `cursor` is no Textual reactive, which would repaint the whole widget.
     """
@@ -92,7 +92,7 @@ class Lines(Thrifty, can_focus=True):
         self.cursor = 0
         self._styles: dict[str, Style] = {}
 
-    # ---------------------------------------------------------------- what a subclass gives
+    # ---------------------------------------------------------------- what a subclass defines
 
     @property
     def row_count(self) -> int:
@@ -149,7 +149,7 @@ class Lines(Thrifty, can_focus=True):
         if cursor.reverse:
             # in 16 colours: reversed pieces of several colours cannot be read
             return _strip([(text, cursor) for text, _ in pieces], width, cursor).apply_style(self.rich_style)
-        # under the pieces' own styles: they keep their colours, and the cursor gives the background
+        # under the pieces' own styles: they keep their colours, and the cursor has the background
         line = _strip([(text, self.style(name)) for text, name in pieces], width)
         return line.apply_style(cursor).apply_style(self.rich_style)
 
@@ -253,7 +253,7 @@ def fit(text: str, width: int, ellipsis: str | None = None) -> str:
 
 
 def clip(text: str, width: int, ellipsis: str | None = None) -> str:
-    """A sentence in at most `width` cells, cut at its end: its beginning says most."""
+    """A sentence in at most `width` cells, cut at its end: its beginning matters most."""
     if cell_len(text) <= width:
         return text
     ellipsis = MARKS["ellipsis"] if ellipsis is None else ellipsis

@@ -44,7 +44,7 @@ def sentences(text: str, width: int, style: str = "") -> Iterator[Entry]:
 
 
 class ListingLines(ItemList[Entry]):
-    """The entries that `make` gives for a width."""
+    """The entries that `make` returns for a width."""
 
     def __init__(self, make: Callable[[int], Sequence[Entry]], whole: str = "") -> None:
         """`whole`: what Y copies in the place of the rows."""
@@ -83,7 +83,7 @@ class ListingLines(ItemList[Entry]):
 
 
 class Listing(ModalScreen[object], Searching):
-    """Gives the target of the row that was opened, or None."""
+    """Returns the target of the row that was opened, or None."""
 
     DEFAULT_CSS = """
     Listing { align: center middle; background: $background 60%; }

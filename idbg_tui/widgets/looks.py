@@ -10,7 +10,7 @@ from textual.widget import Widget
 def look(widget: Widget, looks: Mapping[str, str], name: str) -> Style:
     """The look `name` of a widget, its colours blended with what is behind; a colour that it does not name is None.
 
-    `looks` holds styles in words, as in textual.content; "NAME:ansi" and "NAME:focus" come before NAME. No component
+    `looks` are styles in words, as in textual.content; "NAME:ansi" and "NAME:focus" come before NAME. No component
     classes: Textual matches each of those against the whole style sheet, for each widget, whenever anything is styled.
     """
     states = [state for state, holds in _states(widget) if holds]

@@ -31,7 +31,7 @@ def matching(choices: list[Choice], typed: str) -> list[Choice]:
 
 
 def _distance(name: str, typed: str) -> int:
-    """0 for the name itself, then what begins so (a path's last part counts), what holds it, and all others."""
+    """0 for the name itself, then names that begin with it (or whose last part does), that contain it, and others."""
     return (name != typed) + (not name.rpartition("/")[2].startswith(typed)) + (typed not in name)
 
 
@@ -121,7 +121,7 @@ class FilteredScreen(ModalScreen[Answer], Generic[Answer]):
 
 
 class Picker(FilteredScreen[str | None]):
-    """Gives the chosen name, or None. `choices` are names, each with a few words; `broken` are names that are dim."""
+    """Returns the chosen name, or None. `choices` are names, each with a few words; `broken` are names that are dim."""
 
     DEFAULT_CSS = """
     Picker > Vertical { width: 84; max-width: 90%; height: auto; max-height: 80%; }

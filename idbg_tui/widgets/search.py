@@ -68,7 +68,7 @@ class Finder:
         return next((other for other in others if self._hits(other)), None)
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """Where in a text it stands: from and to (exclusive)."""
+        """Its matches in a text: from and to (exclusive)."""
         return [match.span() for match in self._pattern.finditer(text)] if self._pattern else []
 
     def forget(self) -> None:
@@ -112,7 +112,7 @@ class SearchLine(Input):
 
     @dataclass
     class Sought(Message):
-        """What stands in the line now; `done`: it was entered, or given up ("")."""
+        """The line's text; `done`: it was entered, or the search was cancelled ("")."""
 
         text: str
         _: KW_ONLY
@@ -150,7 +150,7 @@ class SearchLine(Input):
 
 
 class Searching(Widget):
-    """Holds widgets that can be searched: opens a line under the one that asks, and looks there for what is typed.
+    """Contains widgets that can be searched: opens a line under one on request, and searches for what is typed.
 
     Name it as the last base: Textual styles a widget as its first bases only.
     """
@@ -160,7 +160,7 @@ class Searching(Widget):
 
     @property
     def search_room(self) -> Widget:
-        """In which the line to type in stands."""
+        """The container of the line to type in."""
         return self
 
     def seek(self, searched: Searched, text: str, *, done: bool) -> None:

@@ -16,14 +16,14 @@ Enter = Literal["", "fold", "edit", "node", "kernel", "sides", "zoom"]
 """What enter does on a row: (un)folds it, opens its line, goes to its node or kernel, shows its sides, or zooms in."""
 
 INDENT = 2
-"""Cells by which a row stands to the right of the one that it is folded under."""
+"""Cells by which a row is indented below the one that it is folded under."""
 
 
 @dataclass(frozen=True)
 class Look:
     """How the user looks at a view: cells of a row, files among which names are unique, folds that are `turned`
-    from how they stand at first, what is looked for, whether what matters least is left out, an `order` of the
-    view's own, and whether all is unfolded (`whole`), however the folds stand. While the run goes on it is `now`, and a
+    from their first state, what is looked for, whether what matters least is left out, an `order` of the
+    view's own, and whether all is unfolded (`whole`), whatever the folds are. While the run goes on it is `now`, and a
     phase takes `typical` seconds; `earlier` are runs of the same program that ended well. Of a picture the block in
     `focus`, and that in which it is zoomed: ids of spans, 0 for none.
     """
@@ -56,9 +56,9 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True)
 class Row:
-    """One row of a view. `key` tells it from the others, also after an update; None: the cursor does not stay on it.
+    """One row of a view. `key` identifies it, also after an update; None: the cursor does not stay on it.
 
-    `draw` gives its pieces for so many cells. What it is about moves the other panes when the cursor comes to it:
+    `draw` returns its pieces for a width. What it is about moves the other panes when the cursor comes to it:
     `nodes` (the first that the shown run has), a `kernel`, or the user's `file` and `line`; `frame` is for `W`.
     `fold` is the key of what is under it, `inside` those that it is under. `before` and `after` are the graphs on
     either side of it. `sought` is what x writes a script of, `again` what to run
@@ -101,7 +101,7 @@ class Rows(Sequence[Row]):
         self.add_later(row.key, lambda: row)
 
     def add_later(self, key: Hashable, make: Callable[[], Row]) -> None:
-        """Add one that `make` gives, whose key is `key`."""
+        """Add the row that `make` returns, whose key is `key`."""
         self._keys.append(key)
         self._makers.append(make)
 
@@ -117,7 +117,7 @@ class Rows(Sequence[Row]):
         self._makers += others._makers
 
     def place(self, key: Hashable) -> int | None:
-        """Where the row of this key stands; None if none has it."""
+        """The place of the row with this key; None if none has it."""
         return self._keys.index(key) if key is not None and key in self._keys else None
 
     def __len__(self) -> int:
@@ -137,14 +137,14 @@ class Rows(Sequence[Row]):
 
 
 def place_of(rows: Sequence[Row], key: Hashable) -> int | None:
-    """Where the row of this key stands; None if none has it."""
+    """The place of the row with this key; None if none has it."""
     if isinstance(rows, Rows):
         return rows.place(key)
     return next((at for at, row in enumerate(rows) if key is not None and row.key == key), None)
 
 
 def sign(*, is_open: bool) -> str:
-    """What stands before a row that folds."""
+    """The mark before a row that folds."""
     return MARKS["open"] if is_open else MARKS["closed"]
 
 
@@ -188,7 +188,7 @@ def clipped(pieces: StyledRow, width: int) -> StyledRow:
 
 
 def first_match(rows: Sequence[Row], wanted: Callable[[Row], int]) -> int | None:
-    """The row that `wanted` scores highest, the first of several; None where it gives all of them 0."""
+    """The row that `wanted` scores highest, the first of several; None where all have 0."""
     scores = [wanted(row) for row in rows]
     best = max(scores, default=0)
     return scores.index(best) if best > 0 else None

@@ -14,7 +14,7 @@ from textual.strip import Strip
 
 
 class Thrifty(ScrollView):
-    """A ScrollView that repaints what differs; subclasses give `line(y)`, the visible line `y` as it should be."""
+    """A ScrollView that repaints what differs; subclasses define `line(y)`, the visible line `y`."""
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)

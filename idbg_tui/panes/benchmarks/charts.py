@@ -19,8 +19,8 @@ from idbg_tui.widgets.lines import StyledRow, clip, cut
 from idbg_tui.widgets.listing import Entry, sentences
 from idbg_tui.widgets.section_rows import Look, Row, fixed
 
-_TIGHT = 6  # bars; more stand without a row between them
-_JOINED = 24  # points of a line, that a dotted line joins; more stand close enough
+_TIGHT = 6  # bars; more have no row between them
+_JOINED = 24  # points of a line, that a dotted line joins; more are close enough
 _LINES = 14  # rows of a chart over time
 _BINS = 30
 _COLUMNS = 60  # of memory over nodes: plotext takes 0.1 ms for each
@@ -154,7 +154,7 @@ def _label(one: Figure, text: str, room: int) -> str:
 
 
 def over_time(chart: Chart, width: int) -> list[StyledRow]:
-    """A line each with a mark of its own, which stand below. Of points that nearly touch the last is drawn."""
+    """A line each with its own mark, and a legend below. Of points that nearly touch the last is drawn."""
     dots = [MARKS["dot"], *"x+o%abcdefghijkl"]
     lines = {name: list(points) for name, points in groupby(chart.figures, key=lambda one: one.name)}
     marks = {name: dots[at % len(dots)] for at, name in enumerate(lines)}
@@ -177,7 +177,7 @@ def over_time(chart: Chart, width: int) -> list[StyledRow]:
 
 
 def _legend(marks: Mapping[str, str], styles: Mapping[str, str], width: int) -> Iterator[StyledRow]:
-    """Each mark with the name of what it stands for, in as many rows of `width` cells as it takes."""
+    """Each mark with the name of its line, in as many rows of `width` cells as it takes."""
     row: list[tuple[str, str]] = []
     for name, dot in marks.items():
         text = clip(f"  {dot} {name}", width)

@@ -92,7 +92,7 @@ def _elsewhere(state: State) -> str:
 def _why_empty(state: State) -> tuple[str, ...]:
     if not state.live:
         program = state.program.label if state.program else "FILE.py"
-        return "this session holds no measurement", f"idbg bench {program} measures"
+        return "this session has no measurement", f"idbg bench {program} measures"
     backends = state.measurements.backends(state.target)
     return (
         f"not measured: B measures {', '.join(backends)}",

@@ -24,8 +24,8 @@ _EMPTY = LogText("nothing has happened yet: r compiles the program", "dim")
 class LogPane(SearchablePane):
     """The session's events in words, with the output of the programs.
 
-    It follows the end until the cursor leaves it, or a run fails: then it stays where the failure begins, since what
-    went wrong stands above the traceback. The next run is followed again.
+    It follows the end until the cursor leaves it, or a run fails: then it stays where the failure begins, since the
+    message is above the traceback. The next run is followed again.
     """
 
     ID = "log"

@@ -42,7 +42,7 @@ class LogLines:
         self._unfinished: dict[str, tuple[str, int]] = {}
 
     def take(self, batch: Iterable[SessionEvent], runs: Mapping[int, Run]) -> None:
-        """Append what these events say; `runs` are those that they are of, the events taken in."""
+        """Append the lines of these events; `runs` are their runs, with the events applied."""
         for event in batch:
             self._events += 1
             if isinstance(event, events.OutputWritten):

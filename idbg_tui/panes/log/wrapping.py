@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from idbg_tui.panes.log.rows import LogLine, LogLines
 
-_HANGING = 2  # cells that the further rows of a line stand further in
+_HANGING = 2  # cells by which the continued rows of a line are indented
 _NARROW = 20  # cells, below which nothing is wrapped
 
 

@@ -47,7 +47,7 @@ class Page(Vertical):
 
 class ReadingScripts(ModalScreen[None], Searching):
     """A script, read only, and beside it the nearest that does not fail, if there is one: lines that differ are marked,
-    and what stands beside the cursor's line is gone to. Where there is room for one, tab changes between them.
+    and the cursor of the other follows. Where there is room for one, tab changes between them.
     """
 
     DEFAULT_CSS = """
@@ -112,7 +112,7 @@ class ReadingScripts(ModalScreen[None], Searching):
         self._lay()
 
     def _first_difference(self) -> int:
-        """The first line that differs below heading and imports: what both say of themselves differs always."""
+        """The first line that differs below heading and imports: their headings always differ."""
         marks = self._pairing.marks
         differ = [*marks[0]] or [self._pairing.beside(1, line) for line in marks[1]]
         lines = self._pages[0].script.text.split("\n")
@@ -134,7 +134,7 @@ class ReadingScripts(ModalScreen[None], Searching):
         self._keys.update(f" {MARKS['separator']} ".join(keys))
 
     def _follow(self, side: int, line: int) -> None:
-        """Go, in the other script, to what stands beside this line."""
+        """Go to the paired line of the other script."""
         if len(self._pages) > 1:
             self._pages[1 - side].code.go(self._pairing.beside(side, line))
 
@@ -150,7 +150,7 @@ class ReadingScripts(ModalScreen[None], Searching):
     # ---------------------------------------------------------------- keys
 
     def action_other(self) -> None:
-        """Give the keys to the other script, if there is one."""
+        """Focus the other script, if there is one."""
         if len(self._pages) < 2:
             self.post_message(Flash("there is no other script beside this one"))
             return

@@ -36,7 +36,7 @@ def read(path: str, folder: Path) -> Script:
 
 
 class Pairing:
-    """The lines of two texts, 1-based: which of them differ, and which stands beside which."""
+    """The lines of two texts, 1-based: which of them differ, and which are paired."""
 
     def __init__(self, left: str, right: str) -> None:
         self.marks: tuple[frozenset[int], frozenset[int]] = frozenset(), frozenset()
@@ -53,7 +53,7 @@ class Pairing:
         self.marks = differ[0], differ[1]
 
     def beside(self, side: int, line: int) -> int:
-        """The line of the other text that stands beside this one of `side` (0 or 1): the same, or the next that is."""
+        """The other text's line that is paired with this one of `side` (0 or 1): the equal one, or the next."""
         starts = [block[side] for block in self._blocks]
         block = self._blocks[max(0, bisect_right(starts, line - 1) - 1)]
         return max(1, block[1 - side] + min(line - 1 - block[side], block[2]) + 1)

@@ -31,7 +31,7 @@ class Cost:
 
 
 def costs_by_rule(state: State) -> dict[str, list[Cost]]:
-    """Rule name -> its costs, of the rules that the shown level breaks and of which there is something to say."""
+    """Rule name -> its costs, of the rules that the shown level breaks and whose cost is known."""
     by_rule: dict[str, list[Cost]] = {}
     checks = [state.checks.findings(graph) for graph in queries.level(state)]
     broken = {group.rule.name: group.rule for check in checks for group in check.groups}

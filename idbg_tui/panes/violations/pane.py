@@ -25,7 +25,7 @@ from idbg_tui.widgets.lines import Lines, StyledRow, clip, fit
 _NAMES = 3
 _MANY, _WIDE = 24, 140  # nodes of a line at most where the pane has so many cells
 _CLAUSES = re.compile(rf"(.*)(?:, | {MARKS['arrow']} )")
-_LEAST = 14  # cells of names, however much a line says
+_LEAST = 14  # cells of names, however long a line's text is
 GONE_SECONDS = 6.0  # what went is listed so long, unless a key moves the cursor before
 
 
@@ -266,12 +266,12 @@ def _place(item: CodeLine, files: frozenset[str]) -> str:
 
 
 def _essence(item: CodeLine) -> str:
-    """What a line says without how many other findings there are: that is left out before a number is cut."""
+    """A line's text without the number of other findings, which is left out before a figure is cut."""
     return item.text.partition(" (and ")[0]
 
 
 def _within(text: str, room: int) -> str:
-    """What a line says in `room` cells: clauses are left out before what it costs, which stands at the end."""
+    """A line's text in `room` cells: clauses are left out before the cost, which is at the end."""
     head, colon, cost = text.rpartition(": ")
     if len(text) <= room or not colon:
         return clip(text, room)
@@ -282,7 +282,7 @@ def _within(text: str, room: int) -> str:
 
 
 def _needed(item: CodeLine) -> int:
-    """Cells of what a line says, if there is a number in it."""
+    """Cells of a line's text, if there is a number in it."""
     text = _essence(item)
     return len(text) if any(map(str.isdigit, text)) else 0
 
@@ -309,7 +309,7 @@ def _none(state: State) -> str:
 
 
 def why_no_violations(state: State) -> str:
-    """What the list says in place of violations."""
+    """Why there are no violations to list."""
     run = state.run
     if queries.level(state):
         if state.accelerator is None:

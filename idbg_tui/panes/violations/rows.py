@@ -26,7 +26,7 @@ class CodeLine:
     nodes: tuple[NodeId, ...]
     code: str = ""  # the user's, at that line
     inputs: bool = False  # no line, because these are the graph's inputs
-    text: str = ""  # what the rule's heading does not say already
+    text: str = ""  # what the rule's heading does not have
     new: bool = False
 
 
@@ -129,7 +129,7 @@ def _sentence(finding: Finding) -> str:
 
 
 def _besides(finding: Finding, shared: Finding, others: int) -> str:
-    """What the heading leaves for the line to say."""
+    """What the heading leaves for the line."""
     own = Finding(
         "" if shared.found else finding.found,
         "" if shared.wanted else finding.wanted,

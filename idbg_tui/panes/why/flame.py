@@ -76,7 +76,7 @@ def stepped(blocks: Sequence[Block], focus: int, step: int) -> int:
 
 
 def nearest(blocks: Sequence[Block], middle: float) -> int:
-    """The block of a row that stands nearest to this cell."""
+    """The block of a row nearest to this cell."""
     return min(blocks, key=lambda block: max(block.start - middle, middle - block.start - block.length, 0.0)).id
 
 

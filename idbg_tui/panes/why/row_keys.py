@@ -116,7 +116,7 @@ class RowKeys(FoldingPane):
         if row is not None and row.again is not None:
             self.post_message(TryRequest(row.again))
         else:
-            self.post_message(Flash("nothing to try here: t is for what says so in breaks and recompiles"))
+            self.post_message(Flash("nothing to try here: t works where a row of breaks or recompiles offers it"))
 
     def action_edit(self) -> None:
         """Open the row's line in the user's editor; of a row without one, what the key does."""

@@ -34,7 +34,7 @@ OF_KIND: dict[Kind, ViewName] = {
     "cuda graph": "cache",
     "autotune": "cache",
 }
-"""Which view tells more of a decision."""
+"""The view that lists each kind of decision."""
 
 
 _WHOLE = 500  # cells of a row: nothing is cut
@@ -71,7 +71,7 @@ def _listed(name: ViewName, run: Run, look: Look) -> Sequence[Row]:
 
 
 def count(name: ViewName, run: Run) -> int:
-    """What stands beside the view's name."""
+    """The count beside the view's name."""
     return views.view(PARTS.get(name, (name,))[0]).count(run)
 
 
@@ -83,7 +83,7 @@ def empty(name: ViewName, run: Run | None) -> str:
 
 
 def text_of(row: Row) -> str:
-    """What a row says, whole."""
+    """The whole text of a row."""
     return "".join(text for text, _ in row.draw(_WHOLE))
 
 

@@ -351,7 +351,7 @@ async def test_nothing_is_invented_where_nothing_is_measured(tmp_path: Path) -> 
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
         await pilot.press("6")
-        assert texts(app, "benchmarks")[0].strip() == "this session holds no measurement"
+        assert texts(app, "benchmarks")[0].strip() == "this session has no measurement"
         await pilot.press("5")
         assert texts(app, "kernel_diff")[0].strip() == "this session holds no comparison"
 

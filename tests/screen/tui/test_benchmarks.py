@@ -170,7 +170,7 @@ async def test_an_empty_pane_says_what_would_fill_it(tmp_path: Path) -> None:
         await pilot.press("6")
         await settle(pilot)
         assert shown_rows(app)[:2] == [
-            "this session holds no measurement",
+            "this session has no measurement",
             "idbg bench examples/mlp_train.py measures",
         ]
         await pilot.press("B")

@@ -158,7 +158,7 @@ async def test_a_break_and_a_recompile_are_asked_for_at_their_line_of_the_log() 
         session.run()  # another run takes its place
         await settle(pilot)
         rows.go(next(row for row, text in enumerate(texts) if "graph break" in text))  # type: ignore[attr-defined]
-        assert await asked(pilot, session, "X") == "" and "is not held any more" in bar(app, "footer")
+        assert await asked(pilot, session, "X") == "" and "is not in the worker any more" in bar(app, "footer")
 
 
 async def test_while_a_search_goes_on_the_footer_counts_and_c_stops_it() -> None:

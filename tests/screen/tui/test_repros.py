@@ -182,7 +182,7 @@ async def test_X_goes_on_with_a_search_that_was_stopped_and_not_with_one_that_is
         calls = list(session.calls)
         await pilot.press("X")
         await settle(pilot)
-        assert session.calls == calls and "run 1 is not held any more" in bar(app, "footer")
+        assert session.calls == calls and "run 1 is not in the worker any more" in bar(app, "footer")
 
 
 async def test_a_search_counts_in_its_row_and_its_end_is_said(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from idbg_tui.terminal import suspend
 from idbg_tui.user_files import LARGEST, read
 from tests.harness.recorded import app_of
 
-NOTHING = "not read: it says that it holds nothing"
+NOTHING = "not read: its size is 0"
 
 
 @pytest.fixture
