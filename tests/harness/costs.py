@@ -11,7 +11,7 @@ Cost = Literal["unit", "screen", "compile", "matrix"]
 ROOT = Path(__file__).parents[2]
 _TORCH = re.compile(
     r"(torch|torchvision|transformers|triton|idbg\.engine"
-    r"|idbg\.worker\.(bench|comparing|jobs|main|minifying|trying))(\.|$)"
+    r"|idbg\.worker\.(bench|comparing|jobs|main|minifying|bisect_try))(\.|$)"
 )
 _SCREEN = re.compile(r"(textual|idbg_tui)(\.|$)")
 _ALL_SLOW = re.compile(r"^pytestmark = .*pytest\.mark\.slow", re.MULTILINE)

@@ -9,9 +9,8 @@ from typing import Any
 import torch
 from safetensors.torch import save_file
 
-from idbg.engine.minify.candidate import Candidate
 from idbg.engine.minify.shrink import shrunk
-from idbg.engine.repro.draft import Draft, Heading, Input, Raises
+from idbg.engine.repro.draft import Candidate, Draft, Heading, Input, Raises
 from idbg.engine.repro.script import render
 from idbg.engine.repro.values import stored
 from tests.harness.repro_bench import run

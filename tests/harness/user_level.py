@@ -10,7 +10,7 @@ import pytest
 from idbg.engine.minify import running
 from idbg.engine.minify.forks.client import Forks
 from idbg.engine.minify.forks.outcome import TryResult
-from idbg.engine.minify.user_level.failure_pattern import wanted_of
+from idbg.engine.minify.user_level.failure_pattern import pattern_of
 from idbg.engine.minify.user_level.script_runs import Workspace
 from idbg.engine.minify.user_level.search import reduced_program
 from idbg.schema import events
@@ -53,7 +53,7 @@ def smaller_in(folder: Path, forks: Forks, monkeypatch: pytest.MonkeyPatch) -> S
         happened: list[events.SessionEvent] = [events.RunStarted(run=1, program=program, target=target)]
         jobs = Jobs(happened.append)
         happened.append(jobs.compile(Compile(1, program, target, str(folder / "repros"))))
-        wanted = wanted_of(sought, jobs.error, fold(happened).runs[1])
+        wanted = pattern_of(sought, jobs.error, fold(happened).runs[1])
         told: list[MinifyProgress] = []
         place = Workspace(forks, folder / "out", folder / "scratch", folder / "known.jsonl")
         minified = reduced_program(program, target, wanted, place, budget or Budget(), told.append)

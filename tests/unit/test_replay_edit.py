@@ -86,7 +86,7 @@ def test_a_bare_decorator_is_a_compile_too() -> None:
 
 def test_a_broken_rule_is_asked_by_another_backend_that_asks_rules() -> None:
     assert "backend = idbg.backend('aot', strict=False" in Repro(RULE, "repro.py").with_backend("aot").text
-    with pytest.raises(BadInput, match="inductor asks no rules"):
+    with pytest.raises(BadInput, match="inductor checks no rules"):
         Repro(RULE, "repro.py").with_backend("inductor")
     with pytest.raises(BadInput, match="before any option"):
         Repro(RULE, "repro.py").with_options({"a": 1})

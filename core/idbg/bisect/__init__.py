@@ -1,1 +1,1 @@
-"""Who is guilty: which part of the compiler, which settings, which commit? Searches whose tries are processes."""
+"""Bisect a failure: to a part of the compiler, to settings, or to a commit. Each try is a process."""

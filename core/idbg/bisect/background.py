@@ -1,4 +1,4 @@
-"""How does a session search for the guilty in the background?"""
+"""Run a bisection for a session in the background."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ from idbg.worker.background import OwnProcesses
 
 
 class BisectJob(OwnProcesses):
-    """Answers the question; `emit` hears of each try."""
+    """Answers the question; `emit` gets an event for each try."""
 
     NAME = "search"
 
@@ -23,13 +23,13 @@ class BisectJob(OwnProcesses):
         return events.BisectStarted(run=self._run, question=self._question)
 
     def _work(self) -> None:
-        # not before it is asked for: the first paint would wait
+        # imported late: the first paint would wait
         from idbg.bisect.job import bisected
 
-        self._found = bisected(self._question, self._told, self._stop.is_set)
+        self._found = bisected(self._question, self._on_progress, self._stop.is_set)
 
     def _ended(self, failure: Failure | None) -> SessionEvent:
         return events.BisectEnded(run=self._run, bisected=self._found, failure=failure)
 
-    def _told(self, what: str, tried: Tried | None) -> None:
+    def _on_progress(self, what: str, tried: Tried | None) -> None:
         self._emit(events.BisectProgressed(run=self._run, what=what, tried=tried))

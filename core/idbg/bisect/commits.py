@@ -1,7 +1,7 @@
-"""Which commit of the user's program is the first that fails?
+"""Find the first commit of the user's program that fails.
 
-By halves over git's own order of what tells most, merges too; a commit at which it fails otherwise, or that has no
-such program, tells nothing and another is asked.
+Bisection in git's own order (`git rev-list --bisect-all`), merges included. A commit that fails in another way, or does
+not have the program, is undecided, and another is tested.
 """
 
 import os
@@ -18,50 +18,55 @@ from idbg.schema.diff import Comparison
 from idbg.schema.errors import BadInput
 
 Judge = Callable[[str], bool | None]
-"""Whether it fails at a commit; None where that cannot be told."""
+"""Whether the program fails at a commit; None if undecided."""
 
 
 def first_bad(
-    bad: str, good: str, between: Callable[[str, list[str]], list[str]], fails: Judge, told: Callable[[list[str]], None]
+    bad: str,
+    good: str,
+    between: Callable[[str, list[str]], list[str]],
+    fails: Judge,
+    on_candidates: Callable[[list[str]], None],
 ) -> list[str]:
-    """The commits that may be the first bad one: one, unless those beside it could not be told.
+    """The commits that may be the first bad one: one, unless its neighbours are undecided.
 
-    `between` gives the candidates for a bad commit and the good ones, the best to ask first. `told` hears of fewer.
+    `between` returns the candidates for a bad commit and the good ones, the best to test first; `on_candidates` gets
+    each list.
     """
     passing = [good]
-    silent: set[str] = set()
+    undecided: set[str] = set()
     while True:
         candidates = between(bad, passing)
-        told(candidates)
-        asked = next((each for each in candidates if each != bad and each not in silent), None)
-        if asked is None:
+        on_candidates(candidates)
+        commit = next((each for each in candidates if each != bad and each not in undecided), None)
+        if commit is None:
             return candidates
-        answer = fails(asked)
+        answer = fails(commit)
         if answer is None:
-            silent.add(asked)
+            undecided.add(commit)
         elif answer:
-            bad = asked
+            bad = commit
         else:
-            passing.append(asked)
+            passing.append(commit)
 
 
 @dataclass
 class CommitSearch:
-    """One search. `guilty` is what is known so far: the commits that may be it, also after one that was stopped."""
+    """One search. `found` has the commits that may be the first bad one, also if the search was stopped."""
 
-    asked: Try
+    attempt: Try
     tries: BisectTries
     good: str
     bad: str
     first_parent: bool = False
-    guilty: FailingCommit | None = None
-    note: str = ""  # why there is no answer, though nothing went wrong
+    found: FailingCommit | None = None
+    note: str = ""  # why there is no result
     _among: int = 0
     _left: list[str] = field(default_factory=list)
 
     def run(self) -> None:
         """Search. Raises BadInput, IdbgError, Stopped."""
-        here = Path(self.asked.cwd or self.asked.program.cwd or ".").resolve()
+        here = Path(self.attempt.cwd or self.attempt.program.cwd or ".").resolve()
         git = Git(self._folder(here))
         good, bad = git.commit(self.good), git.commit(self.bad)
         if good == bad:
@@ -72,27 +77,27 @@ class CommitSearch:
                 hint=f"git merge-base {self.good} {self.bad} names where they part: try that as --good",
             )
         with worktree(git, bad) as tree:
-            at = _Place(git, tree, self.asked, here)
+            at = _ProgramAtCommit(git, tree, self.attempt, here)
             if self._ends(at, good, bad):
                 self._search(at, good, bad)
 
     def known(self) -> Bisected:
-        """What is known so far: of a search that was stopped the commits that may be it."""
-        if self.guilty is None and self._left:
-            self.guilty = FailingCommit(tuple(Commit(sha) for sha in self._left), self._among)
-        return Bisected("commits", commit=self.guilty)
+        """The result so far."""
+        if self.found is None and self._left:
+            self.found = FailingCommit(tuple(Commit(sha) for sha in self._left), self._among)
+        return Bisected("commits", commit=self.found)
 
     def _folder(self, here: Path) -> Path:
-        program = self.asked.program
+        program = self.attempt.program
         return here if program.module or not program.path else (here / program.path).resolve().parent
 
-    def _ends(self, at: "_Place", good: str, bad: str) -> bool:
-        """Whether the bad commit fails and the good one does not; else `note` says what is so."""
+    def _ends(self, at: "_ProgramAtCommit", good: str, bad: str) -> bool:
+        """Whether the bad commit fails and the good one passes; `note` says if not."""
         outcome, answer = at.tried(self.tries, bad)
         if outcome == "other":
             raise BadInput(f"{self.bad} cannot be tried: {answer.cannot}", hint="name a commit at which it runs")
-        if answer.signature is None and not self.asked.command:
-            at.asked = replace(at.asked, comparison=Comparison(seconds=self.tries.seconds))
+        if answer.signature is None and not self.attempt.command:
+            at.attempt = replace(at.attempt, comparison=Comparison(seconds=self.tries.seconds))
             outcome, answer = at.tried(self.tries, bad)
         if answer.signature is None:
             self.note = f"it does not fail at {self.bad}"
@@ -107,7 +112,7 @@ class CommitSearch:
             self.note = f"at {self.good} it fails otherwise: {other.cannot or other.words}"
         return False
 
-    def _search(self, at: "_Place", good: str, bad: str) -> None:
+    def _search(self, at: "_ProgramAtCommit", good: str, bad: str) -> None:
         git = at.git
 
         def between(bad: str, passing: list[str]) -> list[str]:
@@ -122,21 +127,21 @@ class CommitSearch:
             self._left = candidates
 
         found = first_bad(bad, good, between, fails, left)
-        self.guilty = FailingCommit(tuple(git.told(sha) for sha in git.in_order(found, good)), self._among)
+        self.found = FailingCommit(tuple(git.describe(sha) for sha in git.in_order(found, good)), self._among)
 
 
 @dataclass
-class _Place:
-    """The program in a worktree, from the folder of it that is the user's own."""
+class _ProgramAtCommit:
+    """The program in a worktree, run from the folder that corresponds to the user's."""
 
     git: Git
     tree: Worktree
-    asked: Try
+    attempt: Try
     here: Path
 
     def tried(self, tries: BisectTries, sha: str) -> tuple[Outcome, Answer]:
-        """What the program does at a commit; "other" where the commit does not have it."""
-        program, what = self.asked.program, f"commit {self.git.short(sha)}"
+        """Try the program at a commit; "other" if the commit does not have it."""
+        program, what = self.attempt.program, f"commit {self.git.short(sha)}"
         file = (self.here / program.path).resolve() if program.path and not program.module else None
         if file is not None and not self.git.has(sha, str(file.relative_to(self.git.root))):
             return tries.untried(what, f"it has no {program.path}")
@@ -145,24 +150,22 @@ class _Place:
         if not folder.is_dir():
             return tries.untried(what, f"it has no folder {folder.name}")
         path = os.path.relpath(self._moved(file), folder) if file is not None else program.path
-        named = (path,) if path and self.asked.command else ()
+        named = (path,) if path and self.attempt.command else ()
         moved = replace(
-            self.asked,
+            self.attempt,
             cwd=str(folder),
             program=replace(program, path=path, cwd=str(folder)),
-            command=(*self.asked.command, *named),
+            command=(*self.attempt.command, *named),
             environ=self._environ(),
         )
         return tries(moved, what)
 
     def _moved(self, path: Path) -> Path:
-        """A path of the user's checkout as it is in the worktree."""
+        """The path in the worktree for one of the user's checkout."""
         return self.tree.folder / path.relative_to(self.git.root) if path.is_relative_to(self.git.root) else path
 
     def _environ(self) -> dict[str, str]:
-        """PYTHONPATH with what points into the user's checkout pointing into the worktree: else the try would import
-        what is checked out now.
-        """
+        """PYTHONPATH with the user's checkout replaced by the worktree, from which the try must import."""
         entries = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
         moved = [str(self._moved((self.here / entry).resolve())) for entry in entries]
         return {"PYTHONPATH": os.pathsep.join(moved)} if moved else {}

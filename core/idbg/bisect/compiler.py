@@ -1,7 +1,7 @@
-"""Which part of the compiler is guilty of a failure: which backend, which part of it, which application of that part?
+"""Find the part of the compiler that causes a failure: the backend, its subsystem, and the application of that.
 
-As torch's own bisector asks (`CompilerBisector`), and by its table of backends; but each try is a process, and a try
-that fails otherwise tells nothing.
+Uses the table of backends of torch's `CompilerBisector`, but each try is a process, and a try that fails in another way
+is undecided.
 """
 
 from collections.abc import Iterator
@@ -15,34 +15,34 @@ from idbg.schema.bisection import GRAPHS, PYTHON, Answer, Bisected, Level, Outco
 
 
 class CompilerSearch:
-    """One search; `guilty` is what is known so far, also after one that was stopped."""
+    """One search; `found` is the result so far, also if it was stopped."""
 
-    def __init__(self, asked: Try, tries: BisectTries) -> None:
-        self.guilty: SuspectPart | None = None
+    def __init__(self, attempt: Try, tries: BisectTries) -> None:
+        self.found: SuspectPart | None = None
         self.note = ""
-        self._graphs: int | None = None  # so many are compiled by Inductor, where the others are not guilty
+        self._graphs: int | None = None  # how many graphs Inductor compiles in the tries
         self._counts: dict[str, int] = {}  # of those
-        self._asked, self._tries = replace(asked, parts=True), tries
+        self._attempt, self._tries = replace(attempt, parts=True), tries
 
     def run(self) -> None:
         """Search. Raises BadInput where it cannot be tried; Stopped."""
-        self._asked = replace(compared(self._asked, self._tries), parts=False)
+        self._attempt = replace(compared(self._attempt, self._tries), parts=False)
         if self._tries.sought is None:
             return
         if (lowering := self._tries.answer.lowering) is not None:  # the exception itself tells the part
-            self.guilty = SuspectPart(INDUCTOR, lowering=lowering)
+            self.found = SuspectPart(INDUCTOR, lowering=lowering)
             return
-        self.guilty = self._backend()
-        if self.guilty.backend == INDUCTOR:
+        self.found = self._backend()
+        if self.found.backend == INDUCTOR:
             self._graph(self._tries.answer.counts.get(GRAPHS, 0))
         parts = {each.name: each.subsystems for each in self._tries.answer.parts}
-        for part in parts.get(self.guilty.backend, ()):
+        for part in parts.get(self.found.backend, ()):
             if self._is_in(part):
                 return
 
     def known(self) -> Bisected:
-        """What is known so far."""
-        return Bisected("compiler", part=self.guilty)
+        """The result so far."""
+        return Bisected("compiler", part=self.found)
 
     def _backend(self) -> SuspectPart:
         """The first backend that fails so: the last needs no try."""
@@ -57,9 +57,9 @@ class CompilerSearch:
     def _backends(self) -> Iterator[str]:
         """From the program without a compiler to the one that it was compiled with."""
         yield PYTHON
-        own = self._asked.target.backend
+        own = self._attempt.target.backend
         through_inductor = family(own) == INDUCTOR and own not in ("eager", "mock")
-        last = INDUCTOR if through_inductor or self._asked.command else own
+        last = INDUCTOR if through_inductor or self._attempt.command else own
         for each in self._tries.answer.parts:
             if each.name == INDUCTOR or (last != INDUCTOR and each.name not in ("eager", "aot_eager")):
                 break
@@ -69,7 +69,7 @@ class CompilerSearch:
         yield last
 
     def _graph(self, count: int) -> None:
-        """Of several graphs the first without which it does not fail: parts are then asked of those up to it alone."""
+        """Find the graph that fails among several; later tries compile only the graphs up to it."""
         if count < 2:
             return
         answers = {count: self._tries.answer}
@@ -83,28 +83,28 @@ class CompilerSearch:
             return
         last = answers[number].last
         self._graphs, self._counts = number, answers[number].counts
-        self.guilty = SuspectPart(INDUCTOR, frame=last.frame if last is not None else "", graphs=count)
+        self.found = SuspectPart(INDUCTOR, frame=last.frame if last is not None else "", graphs=count)
 
     def _is_in(self, part: Subsystem) -> bool:
-        """Whether the part is the guilty one; then it is known which of its applications is."""
-        assert self.guilty is not None
+        """Whether the part causes the failure; if so, find which of its applications does."""
+        assert self.found is not None
         counts = self._counts or self._tries.answer.counts
         count = counts.get(part.name)
-        is_counted = bool(counts) and self.guilty.backend == INDUCTOR
+        is_counted = bool(counts) and self.found.backend == INDUCTOR
         if is_counted and not part.setting and not count:
             return False  # it was never applied: nothing to switch off
-        outcome, _ = self._try(Level(self.guilty.backend, part.name, 0), setting=part)
+        outcome, _ = self._try(Level(self.found.backend, part.name, 0), setting=part)
         if outcome != "passes":
             return False
-        found = replace(self.guilty, subsystem=part.name, setting=part.setting, value=part.value)
-        self.guilty = found
+        found = replace(self.found, subsystem=part.name, setting=part.setting, value=part.value)
+        self.found = found
         if not part.setting:
             count = count if is_counted else self._counted(found)
-            self.guilty = self._application(found, count or 0)
+            self.found = self._application(found, count or 0)
         return True
 
     def _counted(self, found: SuspectPart) -> int:
-        """How often the part is applied where nothing holds it back; 0 where that cannot be told."""
+        """How often the part is applied without a limit; 0 if unknown."""
         outcome, answer = self._try(Level(found.backend, found.subsystem))
         return answer.counts.get(found.subsystem, 0) if outcome == "fails" else 0
 
@@ -129,11 +129,11 @@ class CompilerSearch:
     def _try(self, level: Level, *, setting: Subsystem | None = None, of: int = 0) -> tuple[Outcome, Answer]:
         if level.backend == INDUCTOR and level.graphs is None:
             level = replace(level, graphs=self._graphs)
-        return self._tries(replace(self._asked, level=level), said(level, setting, of))
+        return self._tries(replace(self._attempt, level=level), describe(level, setting, of))
 
 
-def said(level: Level, part: Subsystem | None = None, of: int = 0) -> str:
-    """A try in words."""
+def describe(level: Level, part: Subsystem | None = None, of: int = 0) -> str:
+    """Describe a try."""
     if level.backend == PYTHON:
         return "without torch.compile"
     if level.graphs is not None and not level.subsystem:

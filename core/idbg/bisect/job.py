@@ -1,4 +1,4 @@
-"""How is a question about the guilty answered from its beginning to its end, also where it is stopped?"""
+"""Run a bisection from its question to its result."""
 
 import time
 from collections.abc import Callable
@@ -26,17 +26,17 @@ class _Search(Protocol):
 
 def bisected(
     question: Question,
-    told: Progress = lambda what, tried: None,
+    on_progress: Progress = lambda what, tried: None,
     stopped: Callable[[], bool] = lambda: False,
     ask: RunTry | None = None,
 ) -> Bisected:
-    """The answer; of a search that was `stopped` what is known so far. `told` hears of each try as it begins and ends.
+    """The result, or that so far if the search was `stopped`. `on_progress` gets each try when it begins and ends.
 
-    Raises BadInput where nothing can be tried, IdbgError where git or a process fails.
+    Raises BadInput if nothing can be tried, IdbgError if git or a process fails.
     """
     began = time.monotonic()
     stop = ""
-    with BisectTries(told, stopped, question.seconds, ask or Processes()) as tries:
+    with BisectTries(on_progress, stopped, question.seconds, ask or Processes()) as tries:
         search = _search(question, tries)
         try:
             search.run()
@@ -58,7 +58,7 @@ def _search(question: Question, tries: BisectTries) -> _Search:
     # a command is tried as it is typed, where there is no program: then it is given no path
     path = question.program.path
     named = (str(Path(question.program.cwd, path)),) if path and question.command and question.kind != "commits" else ()
-    asked = Try(
+    attempt = Try(
         question.program,
         question.target,
         command=(*question.command, *named),
@@ -66,12 +66,12 @@ def _search(question: Question, tries: BisectTries) -> _Search:
     )
     match question.kind:
         case "compiler":
-            return CompilerSearch(asked, tries)
+            return CompilerSearch(attempt, tries)
         case "options":
             return OptionSearch(
-                asked, tries, (question.sets[0], question.sets[1]), (question.names[0], question.names[1])
+                attempt, tries, (question.sets[0], question.sets[1]), (question.names[0], question.names[1])
             )
         case "fuzz":
-            return FuzzSearch(asked, tries, question.draws, question.seed)
+            return FuzzSearch(attempt, tries, question.draws, question.seed)
         case "commits":
-            return CommitSearch(asked, tries, question.good, question.bad, question.first_parent)
+            return CommitSearch(attempt, tries, question.good, question.bad, question.first_parent)

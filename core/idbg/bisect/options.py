@@ -1,4 +1,4 @@
-"""Which of the options that two sets do not share make the program fail?"""
+"""Find the options, of those that differ between two sets, that make the program fail."""
 
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,7 +26,7 @@ TARGETS: Mapping[str, object] = {
     "float64": str,
     "accelerator": str,
 }
-"""What of a target an option set can say, as "target.NAME"."""
+"""The fields of a target that an option set can have, as "target.NAME"."""
 
 
 def of_texts(texts: Sequence[str]) -> OptionSet:
@@ -72,14 +72,14 @@ def _checked(options: OptionSet) -> OptionSet:
     return options
 
 
-def with_options(asked: Try, options: OptionSet) -> Try:
+def with_options(attempt: Try, options: OptionSet) -> Try:
     """The try under these options beside those that it has."""
     own = {name: value for name, value in options.items() if not name.startswith(("target.", *_dotted(CONFIGS)))}
     settings = {name: value for name, value in options.items() if name.startswith(_dotted(CONFIGS))}
     changes = {name.removeprefix("target."): value for name, value in options.items() if name.startswith("target.")}
-    target = msgspec.convert({**msgspec.to_builtins(asked.target), **changes}, Target)
+    target = msgspec.convert({**msgspec.to_builtins(attempt.target), **changes}, Target)
     target = replace(target, options={**target.options, **own}, options_for=family(target.backend))
-    return replace(asked, target=target, settings={**asked.settings, **settings})
+    return replace(attempt, target=target, settings={**attempt.settings, **settings})
 
 
 def _dotted(names: Sequence[str]) -> tuple[str, ...]:
@@ -87,7 +87,7 @@ def _dotted(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def differences(failing: OptionSet, passing: OptionSet) -> list[OptionDifference]:
-    """What the failing set says otherwise than the passing one, in the order of their names."""
+    """The differences of the failing set from the passing one, by name."""
     names = sorted({*failing, *passing})
     return [
         OptionDifference(name, failing.get(name), passing.get(name), unset=name not in passing)
@@ -98,14 +98,14 @@ def differences(failing: OptionSet, passing: OptionSet) -> list[OptionDifference
 
 @dataclass
 class OptionSearch:
-    """One search: of two sets one fails. `guilty` is what is known so far, also after one that was stopped."""
+    """One search: one of two sets fails. `found` is the result so far, also if it was stopped."""
 
-    asked: Try
+    attempt: Try
     tries: BisectTries
     sets: tuple[OptionSet, OptionSet]
     names: tuple[str, str] = ("the first set", "the second set")
-    guilty: list[FailingOptions] = field(default_factory=list)
-    note: str = ""  # why there is no answer, though nothing went wrong
+    found: list[FailingOptions] = field(default_factory=list)
+    note: str = ""  # why there is no result
 
     def run(self) -> None:
         """Search. Raises BadInput where neither set can be tried, Stopped."""
@@ -113,8 +113,8 @@ class OptionSearch:
         if one == two:
             raise BadInput("the two sets of options are the same", hint="let them differ")
         outcomes = [self._end(options, name) for options, name in zip(self.sets, self.names, strict=True)]
-        if outcomes == ["passes", "passes"] and self.asked.comparison is None:
-            self.asked = replace(self.asked, comparison=Comparison(seconds=self.tries.seconds))
+        if outcomes == ["passes", "passes"] and self.attempt.comparison is None:
+            self.attempt = replace(self.attempt, comparison=Comparison(seconds=self.tries.seconds))
             outcomes = [
                 self._end(options, f"{name}, compared") for options, name in zip(self.sets, self.names, strict=True)
             ]
@@ -124,24 +124,24 @@ class OptionSearch:
             self.note = f"it fails under both, but not alike: {self.tries.tried[-1].otherwise}"
         else:
             failing, passing = (one, two) if outcomes[0] == "fails" else (two, one)
-            self.guilty = [smallest(self.asked, self.tries, failing, passing, self._better)]
+            self.found = [smallest(self.attempt, self.tries, failing, passing, self._better)]
 
     def known(self) -> Bisected:
-        """What is known so far."""
-        return Bisected("options", options=tuple(self.guilty))
+        """The result so far."""
+        return Bisected("options", options=tuple(self.found))
 
     def _end(self, options: OptionSet, name: str) -> Outcome:
-        asked = with_options(self.asked, options)
+        attempt = with_options(self.attempt, options)
         if self.tries.sought is None:
-            return "passes" if self.tries.first(asked, name).signature is None else "fails"
-        return self.tries(asked, name)[0]
+            return "passes" if self.tries.first(attempt, name).signature is None else "fails"
+        return self.tries(attempt, name)[0]
 
     def _better(self, found: FailingOptions) -> None:
-        self.guilty = [found]
+        self.found = [found]
 
 
 def smallest(
-    asked: Try,
+    attempt: Try,
     tries: BisectTries,
     failing: OptionSet,
     passing: OptionSet,
@@ -154,15 +154,15 @@ def smallest(
     whole = differences(failing, passing)
 
     def fails(part: Sequence[OptionDifference]) -> bool:
-        outcome, _ = tries(with_options(asked, _taken(failing, passing, part)), said(part))
+        outcome, _ = tries(with_options(attempt, _taken(failing, passing, part)), describe(part))
         return outcome == "fails"
 
-    def told(part: Sequence[OptionDifference]) -> None:
+    def smaller(part: Sequence[OptionDifference]) -> None:
         better(FailingOptions(tuple(part), len(whole), minimal=False, words=words))
 
     words = tries.answer.words
-    told(whole)
-    return FailingOptions(tuple(ddmin(whole, fails, told)), len(whole), words=words)
+    smaller(whole)
+    return FailingOptions(tuple(ddmin(whole, fails, smaller)), len(whole), words=words)
 
 
 def _taken(failing: OptionSet, passing: OptionSet, part: Sequence[OptionDifference]) -> OptionSet:
@@ -178,18 +178,18 @@ def _taken(failing: OptionSet, passing: OptionSet, part: Sequence[OptionDifferen
 
 @dataclass
 class FuzzSearch:
-    """Options drawn at random: which fail, and which part of each? What was found guilty is not drawn again."""
+    """Searches random options for those that fail; options that were found are not drawn again."""
 
-    asked: Try
+    attempt: Try
     tries: BisectTries
     count: int
     seed: int = 0
-    guilty: list[FailingOptions] = field(default_factory=list)
+    found: list[FailingOptions] = field(default_factory=list)
     note: str = ""
 
     def run(self) -> None:
         """Search. Raises BadInput where the program fails (or cannot be tried) without any option, Stopped."""
-        self.asked = compared(self.asked, self.tries)
+        self.attempt = compared(self.attempt, self.tries)
         if self.tries.sought is not None:
             self.note = f"it fails without any option: {self.tries.answer.words}"
             return
@@ -198,23 +198,23 @@ class FuzzSearch:
         self.tries.sought = None
 
     def known(self) -> Bisected:
-        """What is known so far."""
-        return Bisected("fuzz", options=tuple(self.guilty))
+        """The result so far."""
+        return Bisected("fuzz", options=tuple(self.found))
 
     def _draw(self, number: int) -> None:
-        answer = self.tries.answer_to(replace(self.asked, seed=self.seed + number, comparison=None))
-        known = {one.name for found in self.guilty for one in found.options}
+        answer = self.tries.answer_to(replace(self.attempt, seed=self.seed + number, comparison=None))
+        known = {one.name for found in self.found for one in found.options}
         drawn = {name: value for name, value in (answer.drawn or {}).items() if name not in known}
         if answer.cannot:
             raise IdbgError(f"no options can be drawn: {answer.cannot}", hint="give two sets of your own")
         self.tries.sought = None
-        outcome, failed = self.tries(with_options(self.asked, drawn), f"draw {number + 1}, {len(drawn)} options")
+        outcome, failed = self.tries(with_options(self.attempt, drawn), f"draw {number + 1}, {len(drawn)} options")
         if outcome != "fails":
             return
         self.tries.look_for(failed, self.tries.tried[-1].seconds)
-        self.guilty.append(smallest(self.asked, self.tries, drawn, {}))
+        self.found.append(smallest(self.attempt, self.tries, drawn, {}))
 
 
-def said(part: Sequence[OptionDifference]) -> str:
-    """Options as a try's words: by name, where they are few."""
+def describe(part: Sequence[OptionDifference]) -> str:
+    """Describe options: by name, if they are few."""
     return ", ".join(one.failing_text for one in part) if len(part) <= 3 else f"{len(part)} of these options"

@@ -1,4 +1,4 @@
-"""How is one try made in a process of its own, whatever becomes of it?"""
+"""Make one try in a process of its own; a crash or a hang is an answer too."""
 
 import signal
 import sys
@@ -28,7 +28,7 @@ class Processes:
     def __init__(self) -> None:
         self._spare: tuple[Child, _Wanted] | None = None  # with what it was begun for
 
-    def __call__(self, asked: Try, cache: Path, seconds: float, stopped: Callable[[], bool]) -> Answer | None:
+    def __call__(self, attempt: Try, cache: Path, seconds: float, stopped: Callable[[], bool]) -> Answer | None:
         """What the try came to: a death or a hang is an answer too; None where it was `stopped`.
 
         `cache` is all that the process's compilers find. Raises OSError if it cannot be started.
@@ -36,21 +36,21 @@ class Processes:
         applied = cache / "inductor" / PROGRESS_FILE
         applied.unlink(missing_ok=True)
         places.forget_graphs(applied.parent)
-        child = self._taken((_is_warm(asked), cache, asked.environ))
-        child.write(msgspec.json.encode(asked))
+        child = self._taken((_is_warm(attempt), cache, attempt.environ))
+        child.write(msgspec.json.encode(attempt))
         done = answered(child, seconds, stopped, _DECODER.decode)
         if stopped():
             return None
         if done.answer is not None:
             return done.answer
-        told = replace(_applied(applied), compiled=True)
+        answer = replace(_applied(applied), compiled=True)
         if not done.in_time:
-            return replace(told, signature=Signature("hung"), words=f"it had not ended after {seconds:.0f} s")
+            return replace(answer, signature=Signature("hung"), words=f"it had not ended after {seconds:.0f} s")
         if done.cause.startswith("killed by "):
             site = done.crash
             where = f" in {Path(site.file).name}:{site.line}" if site is not None and site.line else ""
             signature = Signature("died", type=done.cause.removeprefix("killed by "))
-            return replace(told, signature=signature, words=f"it was {done.cause}{where}")
+            return replace(answer, signature=signature, words=f"it was {done.cause}{where}")
         return Answer(cannot=done.words)
 
     def close(self) -> None:
@@ -76,11 +76,11 @@ def _begun(is_warm: bool, cache: Path, environ: dict[str, str]) -> Child:
     return Child(command, {**environ, **caches_in(cache)}, doomed=cache)
 
 
-def _is_warm(asked: Try) -> bool:
+def _is_warm(attempt: Try) -> bool:
     """Whether torch can be imported before the try is known: not where the program first sets what torch reads."""
-    program = asked.program
-    if asked.command or program.module or not program.path:
-        return bool(asked.command) and bool(asked.parts or asked.level.backend)
+    program = attempt.program
+    if attempt.command or program.module or not program.path:
+        return bool(attempt.command) and bool(attempt.parts or attempt.level.backend)
     return not sets_up_torch(Path(program.cwd, program.path))
 
 

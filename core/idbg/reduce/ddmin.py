@@ -1,8 +1,7 @@
-"""Which items of a list are enough, so that not one of them can be left out?
+"""Find items of a list that are enough for a failure, of which no single one can be left out.
 
-Minimal as ddmin's results are, by fewer questions where few items of many matter: they are found by halves, k of n in
-about k*log(n) questions, and a sweep asks at the end whether each is needed, so that nothing rests on an oracle's being
-monotone (that whatever holds a failing list fails).
+The result is 1-minimal as ddmin's, with fewer questions if few items matter: k of n are found by bisection in about
+k*log(n) questions. A sweep at the end asks whether each is needed, so that the oracle need not be monotone.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,23 +12,23 @@ Fails = Callable[[Sequence[T]], bool]
 
 
 def ddmin(items: Sequence[T], fails: Fails[T], better: Callable[[list[T]], None] = lambda kept: None) -> list[T]:
-    """A part of a list that fails, in its order, no single item of which can be left out.
+    """A failing part of a list, in its order, of which no single item can be left out.
 
-    The whole is known to fail, and nothing (the empty list) not to: neither is asked. No list is asked twice. `better`
-    is told each smaller one that fails at once, so that whoever stops the search (by an exception of `fails`) has it.
+    The whole is known to fail, and the empty list to pass: neither is tried, and no list twice. `better` gets each
+    smaller failing list at once, so that it is known if an exception of `fails` stops the search.
     """
-    asked: dict[tuple[int, ...], bool] = {(): False, tuple(range(len(items))): True}
+    answers: dict[tuple[int, ...], bool] = {(): False, tuple(range(len(items))): True}
     smallest = len(items)
 
     def holds(kept: Sequence[int]) -> bool:
         nonlocal smallest
         key = tuple(kept)
-        if key not in asked:
-            asked[key] = fails([items[place] for place in kept])
-        if asked[key] and len(key) < smallest:
+        if key not in answers:
+            answers[key] = fails([items[place] for place in kept])
+        if answers[key] and len(key) < smallest:
             smallest = len(key)
             better([items[place] for place in kept])
-        return asked[key]
+        return answers[key]
 
     kept = list(range(len(items)))
     if len(kept) > 2:
@@ -39,7 +38,7 @@ def ddmin(items: Sequence[T], fails: Fails[T], better: Callable[[list[T]], None]
 
 
 LONG = 4
-"""Questions for one item after which one more, whether those found are enough, is worth asking."""
+"""Questions for one item after which it is worth asking whether the items found so far are enough."""
 
 
 def thinned(
@@ -48,52 +47,53 @@ def thinned(
     needed: set[T],
     hull: Callable[[set[T]], Sequence[T]] | None = None,
 ) -> list[T]:
-    """What is left where runs of items are left out from the end: twice as many as long as it still fails, halves where
-    it does not. The item at which that ends is added to `needed`, whose items are not asked.
+    """Leave out runs of items from the end: the run doubles while it still fails, and halves when it does not. The item
+    at which that ends is added to `needed`, whose items are not tried.
 
-    Where finding one took several questions, those found so far are asked alone: what `hull` makes of them, if given.
+    If finding one took several questions, those found so far are tried alone (or `hull` of them, if given).
     """
     kept = list(items)
     left = [item for item in kept if item not in needed]
-    gap, asked = len(left) // 2, LONG
+    gap, questions = len(left) // 2, LONG
     while left:
         in_here = False
-        if needed and asked >= LONG:
+        if needed and questions >= LONG:
             alone = list(hull(needed)) if hull else [item for item in kept if item in needed]
             if len(alone) < len(kept) and fails(alone):
                 kept = alone
                 left = [item for item in kept if item not in needed]
             else:
                 in_here = len(alone) < len(kept)
-        gap, asked = _leave_out(kept, left, fails, gap, in_here)
+        gap, questions = _leave_out(kept, left, fails, gap, in_here)
         if left:
             needed.add(left.pop())
     return kept
 
 
 def _leave_out(kept: list[T], left: list[T], fails: Fails[T], step: int, in_here: bool) -> tuple[int, int]:
-    """Shorten both lists until the last of `left` is needed, or none is left; how many went, and questions it took.
+    """Shorten both lists until the last of `left` is needed, or none is left; the number of items left out, and of
+    questions.
 
-    `in_here`: one of those left is known to be needed, and so the last window that holds it is halved, not asked.
+    `in_here`: one of `left` is known to be needed, so the last window that contains it is halved without a question.
     """
-    gone = asked = 0
+    gone = questions = 0
     step, window = max(1, step), len(left)
     while left and not (in_here and window == 1):
         step = min(step, window // 2 if in_here else window)
         run = set(left[-step:])
         rest = [item for item in kept if item not in run]
-        asked += 1
+        questions += 1
         if fails(rest):
             kept[:] = rest
             del left[-step:]
             gone, window, step = gone + step, window - step, step * 2
         else:
             window, step, in_here = step, max(1, step // 2), True
-    return gone, asked
+    return gone, questions
 
 
 def swept(items: Sequence[T], fails: Fails[T]) -> list[T]:
-    """What is left where single items are left out, from the end and over again, until none can be."""
+    """Leave out single items, from the end and repeatedly, until none can be."""
     kept = list(items)
     place, held = len(kept), 0
     while held < len(kept):
@@ -107,19 +107,19 @@ def swept(items: Sequence[T], fails: Fails[T]) -> list[T]:
 
 
 def first_failing(high: int, fails: Callable[[int], bool | None]) -> tuple[int, int]:
-    """How many it takes: with the second number of them it fails, and with the first it does not.
+    """Bisect for the shortest failing prefix: it fails with the second number of items, and passes with the first.
 
-    `high` of them fail, and none of them do not: neither is asked. They are neighbours, unless all between could not
-    tell (`fails` gave None).
+    It is known to fail with `high` items, and to pass with none: neither is tried. The numbers are neighbours, unless
+    `fails` returned None (undecided) for all between.
     """
     low = 0
-    silent: set[int] = set()
-    while between := [number for number in range(low + 1, high) if number not in silent]:
+    undecided: set[int] = set()
+    while between := [number for number in range(low + 1, high) if number not in undecided]:
         middle = (low + high) // 2
         number = min(between, key=lambda at: (abs(at - middle), at))
         answer = fails(number)
         if answer is None:
-            silent.add(number)
+            undecided.add(number)
         elif answer:
             high = number
         else:

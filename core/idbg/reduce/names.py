@@ -1,6 +1,6 @@
-"""Which assignments of a Python file only name a value: what is it without them?
+"""Leave out assignments of a Python file that only name a value.
 
-An alias (`a = b`) is replaced by what it names, or the other way round; a name that is read once by its expression.
+An alias (`a = b`) is replaced by the name that it stands for, or vice versa; a name that is read once by its value.
 """
 
 import ast
@@ -16,7 +16,7 @@ _ATOMS = (ast.Name, ast.Constant, ast.Call, ast.Attribute, ast.Subscript, ast.Li
 
 @dataclass(frozen=True)
 class _Naming:
-    """`name = value`, where the name is read by `uses` until it is bound again."""
+    """`name = value`; `uses` read the name before it is bound again."""
 
     statement: ast.Assign
     uses: Sequence[ast.Name]
@@ -27,9 +27,7 @@ class _Naming:
 
 
 def inlined(source: PythonSource) -> Iterator[tuple[Edit, ...]]:
-    """The edits that put a value in the place of its name, or that leave out a name which nothing reads; no two of them
-    concern the same text.
-    """
+    """The edits that replace a name by its value, or remove a name that nothing reads; they do not overlap."""
     taken: list[tuple[int, int]] = []
     for naming in _namings(source):
         value = naming.statement.value
@@ -50,7 +48,7 @@ def inlined(source: PythonSource) -> Iterator[tuple[Edit, ...]]:
 
 
 def renamed(source: PythonSource) -> Iterator[tuple[Edit, ...]]:
-    """The edits that leave out an alias and give what it names the alias's own name: for a line that must stay."""
+    """The edits that remove an alias and rename the original to the alias, as a line that must stay may use it."""
     for scope, statement in _assignments(source.tree):
         if not isinstance(statement.value, ast.Name) or isinstance(scope, ast.Module):
             continue
@@ -83,7 +81,7 @@ def _namings(source: PythonSource) -> Iterator[_Naming]:
 
 
 def _end_of_binding(source: PythonSource, bound: ast.Name) -> int:
-    """The byte up to which the old value is read: to the end of `x = f(x)`; 0 where both are one, as in `x += 1`."""
+    """The offset up to which the old value is read: the end of `x = f(x)`; 0 if both are one, as in `x += 1`."""
     for node in source.statements:
         if isinstance(node, ast.AugAssign) and node.target is bound:
             return 0
@@ -93,7 +91,7 @@ def _end_of_binding(source: PythonSource, bound: ast.Name) -> int:
 
 
 def _assignments(tree: ast.Module) -> Iterator[tuple[_SCOPES, ast.Assign]]:
-    """The assignments to one plain name, each with the function (or class, or file) that it stands in."""
+    """The assignments to one plain name, each with its function, class or module."""
     stack: list[tuple[_SCOPES, ast.AST]] = [(tree, tree)]
     while stack:
         scope, node = stack.pop()

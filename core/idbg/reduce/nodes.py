@@ -1,8 +1,8 @@
-"""Which nodes of a graph are enough for it to fail, so that not one of them can be left out?
+"""Find nodes of a graph that are enough for its failure, of which no single one can be left out.
 
-Whoever is suspected is asked first. Else the last node that matters is found by halves, then the first, and what lies
-between them is tried, or the two alone; more culprits are found one by one. What a graph is made of guides the search,
-and nothing rests on it: a sweep asks at the end whether each node is needed, until none can go.
+The suspects are tried first. Otherwise bisection finds the last node that matters, then the first, and the nodes
+between them are tried, or the two alone; further nodes are found one by one. The graph's structure only guides the
+search: a sweep at the end asks whether each node is needed.
 """
 
 import math
@@ -15,20 +15,20 @@ from idbg.reduce.ddmin import first_failing, thinned
 Nodes = frozenset[str]
 
 FEW = 4
-"""So few nodes are asked one by one."""
+"""Up to this many nodes are tried one by one."""
 
 
 @dataclass(frozen=True)
 class Flow:
-    """Nodes in the order in which they run, each with those nodes that it reads (no placeholders). A node of `bound`
-    (a tuple, a function, a computed size) cannot be made an input: whatever reads it brings it along.
+    """Nodes in execution order, each with the nodes that it reads (without placeholders). A node in `bound` (a tuple, a
+    function, a computed size) cannot become an input: it is kept with the nodes that read it.
     """
 
     reads: Mapping[str, tuple[str, ...]]
     bound: frozenset[str] = frozenset()
 
     def closed(self, kept: Iterable[str]) -> frozenset[str]:
-        """These nodes, and the bound ones that they cannot be without."""
+        """These nodes, and the bound ones that they need."""
         found: set[str] = set()
         stack = list(kept)
         while stack:
@@ -39,7 +39,7 @@ class Flow:
         return frozenset(found)
 
     def feeding(self, name: str) -> frozenset[str]:
-        """The node, and all that it is computed from."""
+        """The node, and all nodes that it is computed from."""
         found: set[str] = set()
         stack = [name]
         while stack:
@@ -51,8 +51,8 @@ class Flow:
 
 @dataclass(frozen=True)
 class Reduced:
-    """`kept` fails (it was asked, or is the whole); with `minimal`, without any single node of it, and what cannot be
-    without that, it does not. `passing` is the set nearest to it that was asked and passed, None where none did.
+    """`kept` fails (it was tried, or is the whole). `minimal`: without any single node, and those that need it, it does
+    not. `passing`: the nearest set that was tried and passed; None if none did.
     """
 
     kept: Nodes
@@ -69,19 +69,18 @@ def reduce_nodes(
     doing: Callable[[str, int], None] = lambda words, calls: None,
     passes: Callable[[Nodes], bool] = lambda kept: True,
 ) -> Reduced:
-    """The search. The whole is known to fail and no node at all not to: neither is asked, and nothing twice.
+    """Reduce the nodes. The whole is known to fail, and the empty set to pass: neither is tried, and no set twice.
 
-    `fails` is asked of sets that are closed under `flow.bound`; what it raises ends the search: `better` was told each
-    smaller failing set before. `doing` is told, before each question, what the search does and how many questions are
-    expected from here on. `passes`: of a set that does not fail, whether that is because it passes (and does not fail
-    otherwise).
+    `fails` gets sets that are closed under `flow.bound`; its exceptions end the search, and `better` has got each
+    smaller failing set before. `doing` gets, before each question, what the search does and how many more questions it
+    expects. `passes`: whether a set that does not fail passes, and does not fail in another way.
     """
     search = _Search(flow, fails, better, doing)
-    search.ask_suspects(suspects)
+    search.try_suspects(suspects)
     if len(search.kept) > FEW:
         search.narrow()
     search.sweep()
-    held = [kept for kept, failed in search.asked.items() if not failed and kept < search.kept]
+    held = [kept for kept, failed in search.answers.items() if not failed and kept < search.kept]
     nearest = (kept for kept in sorted(held, key=len, reverse=True) if passes(kept))
     return Reduced(search.kept, True, next(nearest, None))
 
@@ -97,7 +96,7 @@ class _Search:
         self.flow, self.fails, self.better, self.doing = flow, fails, better, doing
         self.place = {name: place for place, name in enumerate(flow.reads)}
         self.kept: Nodes = frozenset(flow.reads)
-        self.asked: dict[Nodes, bool] = {}
+        self.answers: dict[Nodes, bool] = {}
         self.read_by: dict[str, list[str]] = {name: [] for name in flow.reads}
         for name, sources in flow.reads.items():
             for source in sources:
@@ -105,23 +104,23 @@ class _Search:
         self.words, self.expected = "", 0
 
     def ask(self, names: Iterable[str]) -> bool:
-        """Whether these fail, with the bound nodes that they need; if so and they are fewer, they are kept."""
+        """Whether these fail, with the bound nodes that they need; if so and they are fewer, keep them."""
         nodes = self.flow.closed(names)
         if not nodes or nodes == self.kept:
             return bool(nodes)
-        if nodes not in self.asked:
+        if nodes not in self.answers:
             self.doing(self.words, max(1, self.expected))
             self.expected -= 1
-            self.asked[nodes] = self.fails(nodes)
-        if self.asked[nodes] and len(nodes) < len(self.kept):
+            self.answers[nodes] = self.fails(nodes)
+        if self.answers[nodes] and len(nodes) < len(self.kept):
             self.kept = nodes
             self.better(nodes)
-        return self.asked[nodes]
+        return self.answers[nodes]
 
     def begin(self, words: str, expected: float) -> None:
         self.words, self.expected = words, math.ceil(expected)
 
-    def ask_suspects(self, suspects: Sequence[Nodes]) -> None:
+    def try_suspects(self, suspects: Sequence[Nodes]) -> None:
         for number, suspect in enumerate(suspects):
             self.begin("the suspected nodes alone", len(suspects) - number + len(suspect))
             if self.ask(suspect):
@@ -149,17 +148,17 @@ class _Search:
         thinned(self.ordered(self.kept), self.ask, {first, last}, self.between)
 
     def sweep(self) -> None:
-        """Leave out single nodes, the last first, over and again until none can be."""
+        """Leave out single nodes, the last first, repeatedly, until none can be."""
         left = self.ordered(self.kept)
         while left:
             self.begin("each single node", len(left))
             name = left.pop()
             if name in self.kept and self.ask(self.without(name)):
-                # The others are asked again, those that were not yet first.
+                # the others are tried again, after those that were not tried yet
                 left = [*(self.ordered(self.kept - set(left))), *left]
 
     def without(self, name: str) -> Nodes:
-        """What is kept but for this node, and for those that cannot be without it."""
+        """The kept nodes without this one and those that need it."""
         gone = {name}
         stack = [name]
         while stack:
@@ -171,12 +170,12 @@ class _Search:
         return self.kept - gone
 
     def between(self, names: set[str]) -> list[str]:
-        """These, and what lies on any way from one of them to another through what is kept."""
+        """These, and the nodes on any path from one of them to another through the kept ones."""
         after = _reached(names, self.read_by, self.kept)
         return self.ordered(after & _reached(names, self.flow.reads, self.kept))
 
     def way(self, first: str, last: str) -> list[str]:
-        """The nodes of a shortest way from one to the other through what is kept."""
+        """The nodes of a shortest path from one to the other through the kept ones."""
         came: dict[str, str] = {last: ""}
         queue = deque([last])
         while queue and first not in came:
@@ -196,7 +195,7 @@ class _Search:
 
 
 def _reached(names: Iterable[str], leads: Mapping[str, Sequence[str]], within: Nodes) -> Nodes:
-    """These, and all that they lead to, one step after another, through `within`."""
+    """These, and all nodes that are reached from them through `within`."""
     found: set[str] = set()
     stack = [name for name in names if name in within]
     while stack:

@@ -1,7 +1,7 @@
-"""Which parts of a Python file's statements might it do without?
+"""Parts of statements that can be left out of a Python file.
 
-Each kind is searched by itself, the ones that take most away first: branches, heads of blocks, decorators, bodies,
-items of lists and calls, operands, names, numbers.
+Each kind is searched separately, those that remove most first: branches, heads of blocks, decorators, bodies, items of
+lists and calls, operands, names, numbers.
 """
 
 import ast
@@ -10,42 +10,42 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from idbg.reduce.names import inlined, renamed
-from idbg.reduce.sources import Edit, Placed, PythonSource
+from idbg.reduce.sources import Edit, Placed, PythonSource, bound_by_imports
 
 _SMALL = 2
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Something to leave out. `listed` are the spans of the list that it is an item of, `place` which it is: where
-    neighbours are left out with it, the commas depend on them.
+    """A part that can be left out: an `edit`, or the item at `place` of the list with the spans `listed`, whose commas
+    depend on the neighbours that are left out with it.
     """
 
     edit: Edit | None = None
     listed: Sequence[tuple[int, int]] = ()
     place: int = 0
     end: int = 0
-    """Where the list's closing bracket is; 0 for one that must keep an item."""
+    """The offset of the list's closing bracket; 0 for a list that must keep an item."""
     siblings: list["Part"] = field(default_factory=list)
     comma: bool = False
-    """Whether it is a tuple's, of which one item needs a comma."""
+    """Whether it is an item of a tuple, of which a single item needs a comma."""
     also: Sequence[Edit] = ()
-    """What is edited with `edit`."""
+    """Further edits that belong to `edit`."""
 
     @property
     def start(self) -> int:
-        """Its first byte."""
+        """The offset of its first byte."""
         return self.edit.start if self.edit is not None else self.listed[self.place][0]
 
     def edits(self, gone: Collection["Part"]) -> Iterator[Edit]:
-        """What leaves it out together with the others in `gone`."""
+        """The edits that leave it out together with the others in `gone`."""
         if self.edit is not None:
             yield from (self.edit, *self.also)
             return
         held = {id(part) for part in gone}
         away = [id(sibling) in held for sibling in self.siblings]
         if self.place and away[self.place - 1]:
-            return  # the first of a run does it for all
+            return  # the first of a run has the edit for all
         last = self.place
         while last + 1 < len(away) and away[last + 1]:
             last += 1
@@ -64,7 +64,7 @@ Kind = Callable[[PythonSource], Iterator[Part]]
 
 
 def _branches(source: PythonSource) -> Iterator[Part]:
-    """`else`, `except` and `finally`, with what stands in them; all cases of a match."""
+    """`else`, `except` and `finally` with their statements; all cases of a match."""
     for block in source.blocks:
         if block.after is not None:
             start, end = source.line_end(source.end(block.after)), source.line_end(source.end(block.statements[-1]))
@@ -76,7 +76,7 @@ def _branches(source: PythonSource) -> Iterator[Part]:
 
 
 def _heads(source: PythonSource) -> Iterator[Part]:
-    """A block in the place of the `if`, `for`, `while`, `with` or `try` that it stands in."""
+    """Replace an `if`, `for`, `while`, `with` or `try` by its block."""
     for node in ast.walk(source.tree):
         if isinstance(node, (ast.If, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.For)):
             body = _dedented(source, node, node.body)
@@ -85,7 +85,7 @@ def _heads(source: PythonSource) -> Iterator[Part]:
 
 
 def _loops(source: PythonSource) -> Iterator[Part]:
-    """The first turn of a loop in its place."""
+    """Replace a loop by its first iteration."""
     for node in ast.walk(source.tree):
         if isinstance(node, ast.For):
             indentation = b" " * node.col_offset
@@ -96,7 +96,7 @@ def _loops(source: PythonSource) -> Iterator[Part]:
 
 
 def _other_branches(source: PythonSource) -> Iterator[Part]:
-    """What stands in an `else` in the place of the `if`."""
+    """Replace an `if` by its `else`."""
     for node in ast.walk(source.tree):
         if isinstance(node, ast.If) and node.orelse and not source.of(node).startswith(b"elif"):
             text = _dedented(source, node, node.orelse)
@@ -104,7 +104,7 @@ def _other_branches(source: PythonSource) -> Iterator[Part]:
 
 
 def _dedented(source: PythonSource, node: ast.stmt, body: Sequence[ast.stmt]) -> bytes:
-    """A block's text, indented as the statement in which it stands, but for the first line, which needs none."""
+    """A block's text with the indentation of the statement that contains it; the first line has none."""
     first, start = body[0], source.start(body[0])
     if source.data[source.line_start(start) : start].strip():
         return source.data[start : source.end(body[-1])]
@@ -137,7 +137,7 @@ def _decorators(source: PythonSource) -> Iterator[Part]:
 
 
 def _annotations(source: PythonSource) -> Iterator[Part]:
-    """Of arguments and results; and defaults."""
+    """Annotations of arguments and results."""
     for node in ast.walk(source.tree):
         if isinstance(node, ast.arg) and node.annotation is not None:
             yield Part(Edit(source.start(node) + len(node.arg.encode()), source.end(node)))
@@ -161,7 +161,7 @@ def _defaulted(arguments: ast.arguments) -> list[tuple[ast.arg, ast.expr]]:
 
 
 def _bodies(source: PythonSource) -> Iterator[Part]:
-    """A function that gives back its first argument."""
+    """Replace the body of a function by one that returns its first argument."""
     for node in ast.walk(source.tree):
         if isinstance(node, ast.FunctionDef) and (names := [each.arg for each in node.args.args if each.arg != "self"]):
             text = f"return {names[0]}".encode()
@@ -216,17 +216,16 @@ def _list_of(spans: Sequence[tuple[int, int]], end: int, comma: bool = False) ->
 
 
 def _operands(which: int) -> Kind:
-    """An expression replaced by its first operand (0), its second (1), or its third (2)."""
+    """Replace an expression by its first operand (0), its second (1), or its third (2)."""
 
     def kind(source: PythonSource) -> Iterator[Part]:
-        imports = [node for node in ast.walk(source.tree) if isinstance(node, (ast.Import, ast.ImportFrom))]
-        modules = {(alias.asname or alias.name).partition(".")[0] for node in imports for alias in node.names}
+        modules = bound_by_imports(source.tree)
         for node in ast.walk(source.tree):
             if isinstance(node, ast.expr) and len(found := _within(node)) > which:
                 if _root(only := found[which]) in {"torch", *modules}:
-                    continue  # no value of the program's
+                    continue  # a module, not a value
                 if isinstance(only, ast.Constant) and isinstance(node, ast.Call):
-                    continue  # a size, and not the tensor that was made of it
+                    continue  # a size, not the tensor that was created from it
                 yield Part(Edit(source.start(node), source.end(node), source.of(found[which])))
 
     return kind
@@ -261,7 +260,7 @@ def _root(node: ast.expr) -> str:
 
 
 def _named(edits: Callable[[PythonSource], Iterator[tuple[Edit, ...]]]) -> Kind:
-    """An assignment that only names a value."""
+    """Leave out assignments that only name a value."""
 
     def kind(source: PythonSource) -> Iterator[Part]:
         yield from (Part(first, also=others) for first, *others in edits(source))
@@ -270,7 +269,7 @@ def _named(edits: Callable[[PythonSource], Iterator[tuple[Edit, ...]]]) -> Kind:
 
 
 def _numbers(source: PythonSource) -> Iterator[Part]:
-    """Whole numbers above 2: 2 in their places."""
+    """Replace integers above 2 by 2."""
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Constant) and type(node.value) is int and node.value > _SMALL:
             yield Part(Edit(source.start(node), source.end(node), b"2"))

@@ -1,6 +1,6 @@
-"""Where do the statements of a Python file stand in its text, and what is the text without some of them?
+"""Edit the text of a Python file by its syntax tree: replace spans, leave out statements.
 
-What stays is the file's own text, with its comments and its formatting: nothing is printed from the syntax tree.
+The remaining text keeps its comments and formatting: nothing is printed from the syntax tree.
 """
 
 import ast
@@ -15,7 +15,7 @@ COMPOUND = (
     *(ast.With, ast.AsyncWith, ast.Try, ast.Match),
 )
 Placed = ast.stmt | ast.expr | ast.arg | ast.keyword | ast.alias | ast.ExceptHandler
-_COMPOUND_WEIGHS = 10  # nodes: a loop is more to read than the assignment that takes its place
+_COMPOUND_WEIGHT = 10  # nodes: a loop is more to read than the assignment that replaces it
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class Edit:
 
 @dataclass(frozen=True)
 class Block:
-    """Statements that stand under one head. `after` is the statement (or handler) before an `else` or `finally`, which
-    goes with all that stands in it; None for what must not be empty. `depth`: 0 for the file's own.
+    """Statements under one head. `after`: the statement (or handler) before an `else` or `finally`, which is removed
+    with all its statements; None for a block that must not be empty. `depth`: 0 for the file's own statements.
     """
 
     statements: Sequence[ast.stmt]
@@ -39,7 +39,7 @@ class Block:
 
 
 class PythonSource:
-    """A file's text and its syntax tree. Raises SyntaxError, or ValueError for what Python cannot read at all."""
+    """A file's text and its syntax tree. Raises SyntaxError, or ValueError for text that Python cannot read at all."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -50,23 +50,23 @@ class PythonSource:
 
     @property
     def statements(self) -> list[ast.stmt]:
-        """All of them, a compound one before those in it."""
+        """All statements, a compound one before those in it."""
         return [node for node in ast.walk(self.tree) if isinstance(node, ast.stmt)]
 
     @property
     def size(self) -> tuple[int, int, str]:
-        """What a smaller file has less of: nodes of its syntax tree, then characters."""
-        nodes = sum(_COMPOUND_WEIGHS if isinstance(node, COMPOUND) else 1 for node in ast.walk(self.tree))
+        """The size to compare files by: nodes of the syntax tree, then characters."""
+        nodes = sum(_COMPOUND_WEIGHT if isinstance(node, COMPOUND) else 1 for node in ast.walk(self.tree))
         return nodes, len(self.text), self.text
 
     def start(self, node: Placed) -> int:
-        """Its first byte; of what is decorated that of the first `@`."""
+        """The offset of its first byte; for a decorated definition that of the first `@`."""
         decorators: list[ast.expr] = getattr(node, "decorator_list", [])
         line = min([node.lineno, *(each.lineno for each in decorators)])
         return self._lines[line - 1] + node.col_offset
 
     def end(self, node: Placed) -> int:
-        """The byte after its last."""
+        """The offset after its last byte."""
         return self._lines[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
 
     def of(self, node: Placed) -> bytes:
@@ -74,15 +74,15 @@ class PythonSource:
         return self.data[self.start(node) : self.end(node)]
 
     def line_start(self, place: int) -> int:
-        """The first byte of the line that a byte is in."""
+        """The offset of the line that contains a byte."""
         return self._lines[bisect_right(self._lines, place) - 1]
 
     def line_end(self, place: int) -> int:
-        """The first byte of the line after."""
+        """The offset of the next line."""
         return min(self._lines[bisect_right(self._lines, place)], len(self.data))
 
     def with_comments(self, place: int) -> int:
-        """The first byte of the comment lines right above the line of a byte, which are about it."""
+        """The offset of the comment lines right above the line of a byte."""
         start = self.line_start(place)
         indentation = place - start
         while start:
@@ -93,12 +93,12 @@ class PythonSource:
         return start
 
     def without(self, gone: Collection[ast.stmt]) -> str:
-        """The text without these statements; a block that must have one is left a `pass`."""
+        """The text without these statements; a block that must not be empty gets a `pass`."""
         removed = {id(node) for node in gone}
         return self.edited([edit for block in self.blocks for edit in self._removal(block, removed)])
 
     def edited(self, edits: Sequence[Edit]) -> str:
-        """The text after these edits. Of two that overlap, the one that begins first, or is longer, holds."""
+        """The text after these edits. Of two that overlap, the one that begins first, or is longer, is applied."""
         parts, done = [], 0
         for edit in sorted(edits, key=lambda edit: (edit.start, -edit.end)):
             if edit.start >= done:
@@ -130,7 +130,7 @@ class PythonSource:
                 yield Edit(start, end, b"pass")
 
     def _sharing_lines(self, statements: Sequence[ast.stmt]) -> Iterator[list[ast.stmt]]:
-        """The statements in runs that have a line in common: `a; b`."""
+        """The statements in runs that share lines: `a; b`."""
         run: list[ast.stmt] = []
         for node in statements:
             if run and self.line_start(self.end(run[-1])) != self.line_start(self.start(node)):
@@ -141,10 +141,21 @@ class PythonSource:
             yield run
 
 
+def names_read(node: ast.AST) -> set[str]:
+    """The names that are read in a node."""
+    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)}
+
+
+def bound_by_imports(node: ast.AST) -> set[str]:
+    """The names that the imports in a node bind."""
+    imports = [each for each in ast.walk(node) if isinstance(each, (ast.Import, ast.ImportFrom))]
+    return {(alias.asname or alias.name).partition(".")[0] for each in imports for alias in each.names}
+
+
 def parsed(text: str) -> ast.Module:
-    """The syntax tree of what Python can also compile. Raises SyntaxError, or ValueError."""
+    """The syntax tree of text that Python can also compile. Raises SyntaxError, or ValueError."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about what the program is like, such as `x is 1`
+        warnings.simplefilter("ignore")  # about the program's style, such as `x is 1`
         compile(text, "<candidate>", "exec", dont_inherit=True)
         return ast.parse(text)
 

@@ -1,7 +1,7 @@
-"""Which statements of a Python file, and which parts of them, are enough for it to fail?
+"""Reduce a Python file that fails to the statements, and parts of statements, that are needed for that.
 
-Hierarchical delta debugging: statements from the outermost blocks to the innermost, then parts of those that are left,
-and over again until nothing changes. What is left is the file's own text (`sources`).
+Hierarchical delta debugging: statements from the outermost blocks to the innermost, then parts of the remaining ones,
+repeated until nothing changes. The result is the file's own text (`sources`).
 """
 
 import ast
@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from idbg.reduce.ddmin import ddmin, swept
 from idbg.reduce.parts import KINDS, Part
-from idbg.reduce.sources import PythonSource, parsed
+from idbg.reduce.sources import PythonSource, bound_by_imports, names_read, parsed
 from idbg.reduce.tries import Stopped
 
 Item = TypeVar("Item")
@@ -21,7 +21,7 @@ _PARAGRAPHS = re.compile(r"\n*(?:[^\n]+\n?)+")
 
 @dataclass(frozen=True)
 class ReducedSource:
-    """A text that fails. `minimal`: no single statement can be left out, or replaced by `pass` where it is its block's
+    """A text that fails. `minimal`: no single statement can be left out, or replaced by `pass` if it is its block's
     only one; otherwise `why` says what stopped the search.
     """
 
@@ -38,12 +38,12 @@ def reduce_source(
     used: Collection[str] = (),
     whole: Collection[str] = (),
 ) -> ReducedSource:
-    """The smallest text found that fails. `text` itself is known to; it is not asked, and no candidate is asked twice.
+    """The smallest text found that fails. `text` itself is known to fail and is not tried; no candidate is tried twice.
 
-    Each candidate can be compiled, and has the pieces `protected` in it. `used` are names that are needed from outside.
-    Statements that are in `whole` (as `ast.dump` has them) are left out as they are, or not at all.
-    `better` is told each smaller text that fails. A Stopped that `fails` raises ends the search, with what it has.
-    Raises SyntaxError where the text itself cannot be parsed.
+    Each candidate can be compiled and contains the pieces `protected`. `used` are names that are needed from outside.
+    Statements in `whole` (as `ast.dump` returns them) are left out completely, or not at all. `better` gets each
+    smaller text that fails. If `fails` raises Stopped, the result is the text so far. Raises SyntaxError if the text
+    itself cannot be parsed.
     """
     search = _Search(text.replace("\r\n", "\n"), fails, better, protected, whole)
     try:
@@ -65,10 +65,10 @@ class _Search:
         self.text, self._whole = text, whole
         self._size = PythonSource(text).size
         self._fails, self._better, self._protected = fails, better, protected
-        self._asked: dict[str, bool] = {text: True}
+        self._answers: dict[str, bool] = {text: True}
 
     def whole(self, used: Collection[str]) -> None:
-        self._try(without_unread(self.text, used))
+        self._fails_with(without_unread(self.text, used))
         depth = 0
         while depth <= max((block.depth for block in PythonSource(self.text).blocks), default=0):
             self._level(depth)
@@ -79,26 +79,23 @@ class _Search:
             self._sweep()
             for kind in KINDS:
                 self._parts(kind)
-        self._try(tidied(self.text))
+        self._fails_with(tidied(self.text))
 
-    def _holds(self, text: str) -> bool:
-        """Whether a candidate fails; each is asked once. What is no smaller than the best so far is not asked."""
-        if text in self._asked:
-            return self._asked[text]
+    def _fails_with(self, text: str) -> bool:
+        """Whether a candidate fails; if it is smaller than the best so far, it becomes the best."""
+        if text in self._answers:
+            return self._answers[text]
         if any(piece not in text for piece in self._protected):
             return False
         try:
             size = PythonSource(text).size
         except (SyntaxError, ValueError, RecursionError):
             return False
-        self._asked[text] = answer = self._fails(text)
+        self._answers[text] = answer = self._fails(text)
         if answer and size < self._size:
             self.text, self._size = text, size
             self._better(text)
         return answer
-
-    def _try(self, text: str) -> bool:
-        return self._holds(text)
 
     def _level(self, depth: int) -> None:
         """The statements of all blocks of one depth."""
@@ -109,7 +106,7 @@ class _Search:
         self._enough(items, source.without, lambda kept: ddmin(items, kept))
 
     def _sweep(self) -> None:
-        """Single statements, from the last, until none can be left out."""
+        """Leave out single statements, the last first, until none can be."""
         source = PythonSource(self.text)
         inside = _Inside(source, self._whole)
         items = [node for node in _in_order(source) if not inside(source.start(node) - 1)]
@@ -131,18 +128,18 @@ class _Search:
         without: Callable[[Collection[Item]], str],
         search: Callable[[Callable[[Sequence[Item]], bool]], object],
     ) -> None:
-        """Try without any of them first, which a search does not ask."""
+        """Search for the items that are needed; first try without any, which the search does not."""
 
         def fails(kept: Sequence[Item]) -> bool:
             held = {id(item) for item in kept}
-            return self._holds(without([item for item in items if id(item) not in held]))
+            return self._fails_with(without([item for item in items if id(item) not in held]))
 
         if items and not fails([]):
             search(fails)
 
 
 class _Inside:
-    """Whether a byte is inside of a statement that is whole."""
+    """Whether a byte is inside of a statement that is left out completely or not at all."""
 
     def __init__(self, source: PythonSource, whole: Collection[str]) -> None:
         kept = [node for node in source.statements if ast.dump(node) in whole] if whole else []
@@ -157,36 +154,28 @@ def _in_order(source: PythonSource) -> list[ast.stmt]:
 
 
 def without_unread(text: str, used: Collection[str] = ()) -> str:
-    """The text without those imports, functions and classes of the file's own level whose names nothing else in it
-    reads, `used` from outside as they are.
-    """
+    """The text without the top-level imports, functions and classes whose names nothing reads, except `used` ones."""
     source = PythonSource(text)
     body = source.tree.body
     kept = [node for node in body if not (names := _defined(node)) or names & set(used)]
     read: set[str] = set(used)
     while True:
-        read |= {name for node in kept for name in _read_by(node)}
+        read |= {name for node in kept for name in names_read(node)}
         more = [node for node in body if node not in kept and _defined(node) & read]
         if not more:
             return source.without([node for node in body if node not in kept])
         kept += more
 
 
-def _read_by(node: ast.stmt) -> set[str]:
-    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)}
-
-
 def _defined(node: ast.stmt) -> set[str]:
-    """The names that a definition or an import gives, which does nothing else to speak of."""
+    """The names that a definition or an import binds."""
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         return {node.name}
-    if isinstance(node, (ast.Import, ast.ImportFrom)):
-        return {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
-    return set()
+    return bound_by_imports(node) if isinstance(node, (ast.Import, ast.ImportFrom)) else set()
 
 
 def tidied(text: str) -> str:
-    """The text with at most two empty lines in a row, none at its ends, and no comment that stands by itself."""
+    """The text with at most two empty lines in a row, none at its ends, and no separate comments."""
     lines: list[str] = []
     for paragraph in _PARAGRAPHS.findall(text):
         if all(line.startswith("#") for line in paragraph.strip("\n").split("\n")):

@@ -1,4 +1,4 @@
-"""What came of each candidate, and may another be tried?"""
+"""Judge candidates within a budget: each once, with answers that a later search can reuse."""
 
 import os
 import time
@@ -12,19 +12,19 @@ import msgspec
 from idbg.schema.repros import Budget, OtherFailure
 
 Outcome = Literal["same", "passes", "other"]
-"""It fails as what is looked for; it does not fail; it fails otherwise (or is no program at all)."""
+"""The failure that is searched for; no failure; another failure, or a candidate that cannot run."""
 
 Candidate = TypeVar("Candidate")
 
 
 class Stopped(Exception):
-    """The search ends before it is through; says why, in words: a budget, or the user."""
+    """The search is stopped by its budget or the user; the message says by which."""
 
 
 @dataclass(frozen=True)
 class Judged:
-    """What came of one candidate: `signature` of how it failed ("": as what is no program does), `path` of the script
-    that was tried, and the seconds that it took.
+    """The outcome of one candidate: the `signature` of its failure ("" if it cannot run), the `path` of its script, and
+    the seconds that it took.
     """
 
     outcome: Outcome
@@ -39,11 +39,11 @@ class _Line(msgspec.Struct, frozen=True):
 
 
 class Tries(Generic[Candidate]):
-    """Asks `judge` of each candidate once; two of the same `key` are the same one.
+    """Calls `judge` once for each candidate; candidates with the same `key` are the same.
 
-    Each answer is appended to `path`, one line of JSON, as it is given, and a search that is stopped and run again is
-    given it from there: those are `known`, and take nothing of the budget; `calls` were made by this search. `told` is
-    called after each distinct candidate.
+    Each answer is appended to `path` as a line of JSON. A later search reads it from there: `known` counts those, which
+    take nothing of the budget, and `calls` the candidates that were judged now. `on_answer` is called after each
+    distinct candidate.
     """
 
     def __init__(
@@ -53,21 +53,21 @@ class Tries(Generic[Candidate]):
         budget: Budget,
         *,
         path: Path | None = None,
-        told: Callable[[Judged], None] = lambda judged: None,
+        on_answer: Callable[[Judged], None] = lambda judged: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.budget = budget
         self.calls = 0
         self.known = 0
         self.unsaved = ""
-        self._judge, self._key, self._told, self._clock = judge, key, told, clock
+        self._judge, self._key, self._on_answer, self._clock = judge, key, on_answer, clock
         self._path, self._begun = path, clock()
         self._earlier = _read(path)
         self._answers: dict[str, Judged] = {}
         self._others: dict[str, OtherFailure] = {}
 
     def __call__(self, candidate: Candidate) -> Judged:
-        """Raises Stopped where it would be a try more than the budget has."""
+        """The answer. Raises Stopped if the budget is used up."""
         key = self._key(candidate)
         answer = self._answers.get(key)
         if answer is not None:
@@ -83,14 +83,14 @@ class Tries(Generic[Candidate]):
         self._answers[key] = answer
         if answer.outcome == "other" and answer.signature:
             self._count_other(answer)
-        self._told(answer)
+        self._on_answer(answer)
         return answer
 
     def begin(self, candidate: Candidate) -> None:
-        """Judge the first candidate of a search anew, where an earlier one judged it. Where it fails as it did, what
-        else was found then holds; where not (the program, or what compiles it, is another), nothing of it does.
+        """Judge the first candidate again if an earlier search has judged it. If the outcome differs, the program or
+        its compiler has changed, and all earlier answers are dropped.
 
-        Raises Stopped where it would be a try more than the budget has.
+        Raises Stopped if the budget is used up.
         """
         key = self._key(candidate)
         before = self._earlier.get(key)
@@ -106,22 +106,22 @@ class Tries(Generic[Candidate]):
 
     @property
     def seconds(self) -> float:
-        """Since the search began."""
+        """Seconds since the search began."""
         return self._clock() - self._begun
 
     @property
     def mean(self) -> float | None:
-        """Seconds that a try took, None before the first."""
+        """Mean seconds of a try; None before the first."""
         took = [judged.seconds for judged in self._answers.values()]
         return sum(took) / len(took) if took else None
 
     @property
     def others(self) -> tuple[OtherFailure, ...]:
-        """The failures that are others than the one looked for, the most frequent first."""
+        """The other failures, the most frequent first."""
         return tuple(sorted(self._others.values(), key=lambda other: -other.count))
 
     def eta(self, calls: int) -> float | None:
-        """Seconds that so many tries more will take, as far as the budget goes; None before the first try."""
+        """Seconds that this many more tries will take, within the budget; None before the first try."""
         if self.mean is None:
             return None
         allowed = min(calls, max(0, self.budget.calls - self.calls))
@@ -138,7 +138,7 @@ class Tries(Generic[Candidate]):
         self._others[judged.signature] = msgspec.structs.replace(met, count=met.count + 1, path=met.path or judged.path)
 
     def _save(self, key: str, judged: Judged) -> None:
-        """A disk that is full costs resuming, not the search: `unsaved` says why."""
+        """Append an answer; if that fails, the search continues, and `unsaved` says why."""
         if self._path is None or self.unsaved:
             return
         try:
@@ -151,16 +151,16 @@ class Tries(Generic[Candidate]):
 
 
 def _read(path: Path | None) -> dict[str, Judged]:
-    """The answers of earlier searches. A line that was not written to its end is none."""
+    """The answers of earlier searches; damaged lines are skipped."""
     found: dict[str, Judged] = {}
     if path is None or not path.exists():
         return found
     for line in path.read_bytes().splitlines():
         try:
-            told = msgspec.json.decode(line, type=_Line)
+            answer = msgspec.json.decode(line, type=_Line)
         except msgspec.DecodeError:
             continue
-        found[told.key] = told.judged
+        found[answer.key] = answer.judged
     return found
 
 

@@ -1,1 +1,1 @@
-"""Does a repro fail elsewhere too: with another backend, accelerator, options or torch?"""
+"""Run a repro again with another backend, accelerator, options or torch."""

@@ -1,4 +1,4 @@
-"""What comes of a repro's script in a process of its own, which is ended with all that it started?"""
+"""Run a repro's script in a process of its own, which is ended with all processes that it started."""
 
 import contextlib
 import os
@@ -22,16 +22,16 @@ KEPT = 20_000  # characters of what a script printed
 _NO_BACKEND = ("InvalidBackend", "BackendNotFound")  # what torch raises of a name that it does not know
 
 
-class Outcome(NamedTuple):
-    """How a script ended: `status` is None where it was stopped, and `said` the line that tells."""
+class ReplayOutcome(NamedTuple):
+    """How a script ended: `status` is None if it was stopped; `line` is the output line that shows it."""
 
     answer: Answer
     status: int | None
-    said: str
+    line: str
     seconds: float
 
 
-def outcome(script: Path, scratch: Path, *, seconds: float = SECONDS, python: str = "") -> Outcome:
+def outcome(script: Path, scratch: Path, *, seconds: float = SECONDS, python: str = "") -> ReplayOutcome:
     """Run the script and read its answer; `python`: by another interpreter. `scratch` is a folder that is ours: what
     its compilers have not finished goes there. Raises OSError where the interpreter cannot be started.
     """
@@ -53,13 +53,13 @@ def outcome(script: Path, scratch: Path, *, seconds: float = SECONDS, python: st
             _end(process)
         printed.seek(max(printed.tell() - KEPT, 0) if printed.seek(0, os.SEEK_END) else 0)
         text = printed.read().decode(errors="replace")
-    answer, said = read(status, text)
-    said = said if status is not None else f"it took longer than {seconds:g} s, and was stopped"
-    return Outcome(answer, status, said, time.monotonic() - began)
+    answer, line = read(status, text)
+    line = line if status is not None else f"it took longer than {seconds:g} s, and was stopped"
+    return ReplayOutcome(answer, status, line, time.monotonic() - began)
 
 
 def read(status: int | None, printed: str) -> tuple[Answer, str]:
-    """What an exit status and what was printed come to, and the line that tells."""
+    """The answer from an exit status and the output, and the line that shows it."""
     lines = [line.strip() for line in printed.splitlines() if line.strip()]
     last = lines[-1] if lines else ""
     shown = next((line for line in lines if line.startswith(SIGNS)), "")
@@ -77,14 +77,14 @@ def read(status: int | None, printed: str) -> tuple[Answer, str]:
 
 
 def _environment(scratch: Path, python: str) -> Mapping[str, str]:
-    """Of another interpreter, whose compilers know nothing of us, all that they write is private."""
+    """Another interpreter's compilers, which idbg does not control, get a private cache."""
     if python:
         return {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(scratch / "inductor")}
     return {**importable(), SCRATCH: str(scratch / "builds")}
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
-    """End it with its whole group, also where it has ended and left others behind."""
+    """End its whole group, also if it has ended itself and left other processes."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

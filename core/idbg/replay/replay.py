@@ -1,4 +1,4 @@
-"""What comes of repros, each as it is and with one thing changed at a time?"""
+"""Run repros, each as it is and with one thing changed at a time."""
 
 import os
 import shlex
@@ -52,7 +52,7 @@ def replays(
     seconds: float = process.SECONDS,
     begun: Callable[[Path, Variant], None] = lambda path, variant: None,
 ) -> Iterator[Replayed]:
-    """Each script in each variant, one process after another, told as it ends; `begun` hears of each as it begins."""
+    """Run each script in each variant, one process after another; `begun` is called before each."""
     for path in paths:
         repro = read(path)
         for variant in variants:
@@ -81,7 +81,7 @@ def _replayed(path: Path, repro: Repro, variant: Variant, seconds: float) -> Rep
         variant=variant,
         answer=done.answer,
         status=done.status,
-        result_line=done.said,
+        result_line=done.line,
         note=changed.note,
         seconds=done.seconds,
     )

@@ -1,1 +1,1 @@
-"""Which runs has this session, live and on disk, and who is told of what happens?"""
+"""Sessions: the runs of a program, live and on disk, and their events."""

@@ -1,4 +1,4 @@
-"""How long did this program's runs, and each phase of its compile, take in earlier sessions?"""
+"""Read from earlier sessions how long this program's runs, and the phases of its compiles, took."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -28,8 +28,8 @@ def phases_of_earlier(folder: Path, program: Program, backend: str) -> list[dict
 
 
 def seconds_of_earlier(folder: Path, program: Program, target: Target, comparison: Comparison | None) -> list[float]:
-    """Seconds of each whole run of this program that was asked for as this one is (see `asks_the_same`), as
-    `phases_of_earlier` finds them. The start of the worker is not in them.
+    """Seconds of each whole run of this program with the same request (see `asks_the_same`), from the same sessions as
+    `phases_of_earlier`, without the start of the worker.
     """
 
     def read(log: Path) -> list[float]:
@@ -48,20 +48,20 @@ def _work(target: Target) -> Target:
     return replace(target, rules="", accelerator="", strict=False)
 
 
-_Told = TypeVar("_Told")
+_Found = TypeVar("_Found")
 
 
-def _newest(folder: Path, read: Callable[[Path], list[_Told]]) -> list[_Told]:
-    found: list[_Told] = []
+def _newest(folder: Path, read: Callable[[Path], list[_Found]]) -> list[_Found]:
+    found: list[_Found] = []
     beside = (each for each in folder.parent.glob("*/" + LOG) if each.parent != folder)
     sessions = 0
     for log in islice(sorted(beside, key=_changed, reverse=True), LOOKED_AT):
         try:
-            told = read(log)
+            of_session = read(log)
         except (OSError, ValueError, RecursionError):
             continue
-        found += told
-        sessions += bool(told)
+        found += of_session
+        sessions += bool(of_session)
         if sessions >= MOST:
             break
     return found

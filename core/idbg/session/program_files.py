@@ -1,4 +1,4 @@
-"""Which files is a program made of, as far as that is known without running it, and which of them were changed?"""
+"""Find the files of a program without running it, and those of them that were changed."""
 
 import ast
 import hashlib
@@ -72,7 +72,7 @@ class ChangedFiles:
         self._stamps = followed
 
     def look(self) -> list[str]:
-        """Those that were changed since the last look. One that is not there now is told once it is there again."""
+        """Those that were changed since the last look. A missing file is reported once it exists again."""
         changed = []
         for file, before in self._stamps.items():
             now = stamp(file)

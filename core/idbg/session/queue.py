@@ -1,4 +1,4 @@
-"""Which job of a session is done now, which come after it, and which gives way to which?"""
+"""Queue the jobs of a session: one runs at a time, and some give way to others."""
 
 import tempfile
 import threading
@@ -13,23 +13,23 @@ from idbg.schema.programs import Failure, Program, Target
 from idbg.schema.runs import Run
 from idbg.session.event_bus import EventBus
 from idbg.worker.background import OwnProcesses
-from idbg.worker.client import Ended, Worker
+from idbg.worker.client import Worker
 from idbg.worker.crash_site import in_run
-from idbg.worker.protocol import Compile, FindOwner, Minify, Request, WriteRepro
+from idbg.worker.protocol import Compile, Ended, FindOwner, Minify, Request, WriteRepro
 
 SessionJob = Request | OwnProcesses
 
 
 class JobQueue:
-    """The jobs of a live session, one at a time: requests are the worker's, benchmarks and searches for the guilty
-    run in processes of their own.
+    """The jobs of a live session, one at a time: requests are the worker's, benchmarks and bisections run in
+    processes of their own.
 
-    What they tell goes to the bus. Safe to use from any thread; nothing here waits but `wait` and `close`. `command`
+    Their events go to the bus. Safe to use from any thread; nothing here waits but `wait` and `close`. `command`
     and `alone` are the worker's.
     """
 
     def __init__(self, bus: EventBus, *, command: Sequence[str], alone: bool) -> None:
-        self.runs = 0  # so many were asked for: the last one's number
+        self.runs = 0  # the number of the last run
         self.closed = False
         self._bus = bus
         self._changed = threading.Condition()
@@ -44,29 +44,29 @@ class JobQueue:
         """Warm the worker up; returns at once."""
         self._worker.start()
 
-    def run(self, program: Program, target: Target, comparison: Comparison | None, *, asked: bool) -> int:
+    def run(self, program: Program, target: Target, comparison: Comparison | None, *, by_user: bool) -> int:
         """The number of a run of the program for the target, which begins as soon as it may: see `Session.run`."""
         with self._changed:
-            if not asked and (same := self._same_run(target)) is not None:
+            if not by_user and (same := self._same_run(target)) is not None:
                 return same
             self.runs += 1
             request = Compile(run=self.runs, program=program, target=target, folder="", comparison=comparison)
-            kept = [job for job in self._waiting if not isinstance(job, Compile) or (_is_long(job) and not asked)]
+            kept = [job for job in self._waiting if not isinstance(job, Compile) or (_is_long(job) and not by_user)]
             benches = [job for job in kept if isinstance(job, OwnProcesses)]  # those take minutes
             self._waiting = [*(job for job in kept if not isinstance(job, OwnProcesses)), request, *benches]
-            if asked or not _is_long(self._in_hand):
+            if by_user or not _is_long(self._in_hand):
                 self._give_way()
             self._next()
             return request.run
 
     def add(self, job: SessionJob) -> None:
-        """Do this when all that was asked before is done."""
+        """Do this job after all earlier ones."""
         with self._changed:
             self._waiting.append(job)
             self._next()
 
     def stop(self) -> None:
-        """Stop what is done now, without waiting for it if that was asked before; what waits stays."""
+        """Stop the current job, at the second call without waiting for it; waiting jobs stay."""
         with self._changed:
             if isinstance(self._in_hand, OwnProcesses):
                 self._in_hand.stop()
@@ -97,7 +97,7 @@ class JobQueue:
         self._worker.close()
 
     def tell(self, event: SessionEvent) -> None:
-        """Hear what the job in hand says, on its thread; with its end the next one begins."""
+        """Handle an event of the current job, on its thread; the next job begins at its end."""
         with self._changed:
             self._watchdog.take(event)
             event = self._placed(event)
@@ -151,7 +151,7 @@ class JobQueue:
         self._worker.submit(request)
 
     def _begun(self, request: Request) -> Request:
-        """The request as the worker gets it, once its beginning was told."""
+        """Emit the event of the request's beginning; returns the request for the worker."""
         match request:
             case Compile(run=run, program=program, target=target, comparison=comparison):
                 self._bus.emit(events.RunStarted(run=run, program=program, target=target, comparison=comparison))
@@ -203,7 +203,7 @@ class Watchdog:
         self._seconds, self.late = seconds, ""
 
     def take(self, event: SessionEvent) -> None:
-        """Hear an event of the run: a side that begins starts the time, one that ends stops it."""
+        """Handle an event of the run: the start of a side starts the timer, its end stops it."""
         if isinstance(event, events.SideStarted | events.SideEnded | events.RunEnded) and self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -1,4 +1,4 @@
-"""Which target and which rules are in force, and what becomes of an edit of them, in an editor or in their file?"""
+"""The target and rules in force, and edits of the rules in an editor or in their file."""
 
 import os
 import threading
@@ -18,7 +18,7 @@ from idbg.session.event_bus import EventBus
 
 
 class RulesInForce:
-    """The target of the next run, with its rules. Edits are told on the bus. Safe to use from any thread."""
+    """The target of the next run, with its rules. Edits are emitted on the bus. Safe to use from any thread."""
 
     def __init__(self, target: Target, bus: EventBus) -> None:
         self.target = target

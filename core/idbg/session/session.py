@@ -1,4 +1,4 @@
-"""What has the user done with a program so far, and what is being done now? Both front ends drive this alone."""
+"""A session: a program, its runs, and the actions on them. Both front ends use only this."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -128,13 +128,13 @@ class Session:
         return typical([*self._past[backend], *(run.phases for run in runs if run.failure is None)])
 
     def usual_seconds(self, run: Run) -> float | None:
-        """How long a run mostly takes that is asked for as this one: the median of those before, in this session and
+        """How long a run with the same request usually takes: the median of those before, in this session and
         those beside it, without the start of the worker. None where none is known. Read as `typical` is.
         """
-        asked = (run.target, run.comparison)
+        request = (run.target, run.comparison)
         here = [each for each in self.history.runs.values() if each.ended is not None and each.failure is None]
-        known = [each.seconds for each in here if asks_the_same((each.target, each.comparison), asked)]
-        known += seconds_of_earlier(self.folder, self.program, *asked)
+        known = [each.seconds for each in here if asks_the_same((each.target, each.comparison), request)]
+        known += seconds_of_earlier(self.folder, self.program, *request)
         return median(known) if known else None
 
     def forget(self, run: int) -> None:
@@ -160,19 +160,19 @@ class Session:
     def run(self, target: Target | None = None, comparison: Comparison | None = None, *, asked: bool = True) -> int:
         """Run the program, for a new target if there is one, and give the run's number at once.
 
-        With a `comparison` it is held against a reference too: the run's `diff`. A run in progress is cancelled, and
-        one that still waits is dropped: it never starts. What the user did not ask for (`asked` is false) takes no
-        request's place: it waits for a comparison or a benchmark to end, and where a run for this very target is in
-        hand or waits, it is that run. Raises AcceleratorError or SettingsError if the new target has no rules and
+        With a `comparison` it is compared with a reference too: the run's `diff`. A run in progress is cancelled, and
+        one that still waits is dropped. A run that the user did not request (`asked` is false) replaces no request: it
+        waits for a comparison or a benchmark to end, and if a run for the same target is in progress or waits, that
+        run's number is returned. Raises AcceleratorError or SettingsError if the new target has no rules and
         names an accelerator that cannot be had.
         """
         jobs = self._live()
         if target is not None:
             self._rules.aim(target)
-        return jobs.run(self.program, self.target, comparison, asked=asked)
+        return jobs.run(self.program, self.target, comparison, by_user=asked)
 
     def aim(self, target: Target) -> None:
-        """Take a new target for the runs that are asked for from now on. Raises as `run` does."""
+        """Set the target of all later runs. Raises as `run` does."""
         self._live()
         self._rules.aim(target)
 
@@ -181,7 +181,7 @@ class Session:
         self._live().cancel()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until nothing is being done and the listeners have received all of it; False if that takes longer than
+        """Wait until nothing is being done and the listeners have all events; False if that takes longer than
         `timeout` seconds.
         """
         return (self._jobs is None or self._jobs.wait(timeout)) and self._bus.flush(timeout)
@@ -210,7 +210,7 @@ class Session:
         if run is None:
             raise BadInput("nothing was run yet, so there is nothing to make smaller", hint="run the program first")
         target = run.target
-        if sought.kind == "violation":  # of the rules as they are now: the run may have asked others
+        if sought.kind == "violation":  # of the current rules: the run may have had others
             target = replace(target, rules=self.target.rules)
         jobs.add(
             Minify(
@@ -227,7 +227,7 @@ class Session:
         )
 
     def bisect(self, question: Question | None = None) -> None:
-        """Find what causes the failure of the last run (which part of the compiler, where there is no other question),
+        """Find the cause of the last run's failure (by default the part of the compiler that causes it),
         each try in a process of its own; see BisectProgressed and BisectEnded. `cancel` ends it with what is known.
 
         Raises BadInput if nothing was run yet.
@@ -235,9 +235,9 @@ class Session:
         jobs = self._live()
         run = self.history.runs.get(jobs.runs)
         if run is None:
-            raise BadInput("nothing was run yet, so there is nothing to bisect", hint="run the program first")
-        asked = question or Question("compiler", run.program, replace(run.target, strict=False))
-        jobs.add(BisectJob(asked, run.number, jobs.tell))
+            raise BadInput("nothing was run yet, so there is no failure to bisect", hint="run the program first")
+        question = question or Question("compiler", run.program, replace(run.target, strict=False))
+        jobs.add(BisectJob(question, run.number, jobs.tell))
 
     def map_errors(self, name: str, index: tuple[int, ...] = ()) -> None:
         """Map the error over a slice of an output of the last run, which was compared; see ErrorsMapped."""

@@ -1,1 +1,1 @@
-"""A second process in which torch lives: `client` is the host's side, `main` the child's, `protocol` what they say."""
+"""The process in which torch runs: `client` is the host's side, `main` the child's, `protocol` their messages."""

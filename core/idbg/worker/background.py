@@ -1,4 +1,4 @@
-"""How is something done for a session on a thread of its own, until it is done or told to stop?"""
+"""Run a long job of a session, in processes of its own, on a thread."""
 
 import threading
 from abc import ABC, abstractmethod
@@ -11,7 +11,7 @@ from idbg.schema.programs import Failure
 
 
 class OwnProcesses(ABC):
-    """What runs in processes of its own, and takes minutes. `emit` hears of its beginning, and last of its end."""
+    """A job that runs in processes of its own, and takes minutes. `emit` gets its events, the end last."""
 
     NAME: ClassVar[str]
 
@@ -21,7 +21,7 @@ class OwnProcesses(ABC):
         self._thread = threading.Thread(target=self._whole, name=self.NAME, daemon=True)
 
     def start(self) -> None:
-        """Tell what is asked, and begin; returns at once."""
+        """Emit the event of the beginning, and start; returns at once."""
         self._emit(self._began())
         self._thread.start()
 
@@ -40,7 +40,7 @@ class OwnProcesses(ABC):
 
     @abstractmethod
     def _work(self) -> Failure | None:
-        """Do it, as long as `_stop` is not set; the failure to end with. Raises IdbgError."""
+        """Do the job until `_stop` is set; returns the failure to end with. Raises IdbgError."""
 
     @abstractmethod
     def _ended(self, failure: Failure | None) -> SessionEvent:
@@ -51,7 +51,7 @@ class OwnProcesses(ABC):
             failure = self._work()
         except IdbgError as error:
             failure = error.failure()
-        # Broad on purpose: the thread's border. A session that waits for its end must have it.
+        # Broad on purpose: the thread's border. The session waits for the event of the end.
         except Exception as error:
             failure = Failure(kind="idbg", type=type(error).__name__, message=f"the {self.NAME} stopped: {error}")
         if self._stop.is_set():

@@ -1,4 +1,4 @@
-"""The process that measures one row's task and tells the answer: `python -m idbg.worker.bench TASK CASE FD FD`.
+"""The process that measures one row's task: `python -m idbg.worker.bench TASK CASE FD FD`.
 
 The first descriptor is never written to: its end says that the host is gone. Each step as it begins, and last the
 answer, go to the second: a line of JSON each.

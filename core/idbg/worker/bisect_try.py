@@ -1,9 +1,9 @@
-"""The process that makes one try of a search for the guilty: `python -m idbg.worker.bisect_try CACHE warm|cold FD FD`.
+"""The process that makes one try of a bisection: `python -m idbg.worker.bisect_try CACHE warm|cold FD FD`.
 
-A program that crashes, hangs or ends its process takes this process and no other. CACHE is Inductor's cache here. The
-first descriptor gives what is to be tried, one line of JSON; its end says that the host is gone. The answer goes to the
-second, likewise. What was applied lies in CACHE while it goes on: of a process that dies it is all that is left. A warm
-one imports torch before it is told what to try.
+A program that crashes, hangs or exits ends only this process. CACHE is Inductor's cache here. The first descriptor
+gives the try as one line of JSON; its end says that the host is gone. The answer goes to the second, likewise. The
+applications so far are written to CACHE: they are all that a process that dies leaves. A warm process imports torch
+before it reads the try.
 """
 
 import os
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from idbg.engine.compat.bisector import Applications
 
 UNTRIED = 125
-"""The exit status by which a command says that nothing can be tried: git's."""
+"""The exit status of a command that cannot test this state, as for `git bisect run`."""
 
 
 def main() -> None:
@@ -52,38 +52,38 @@ def main() -> None:
         line = requests.readline()
     if not line:
         end()
-    asked = msgspec.json.decode(line, type=Try)
+    attempt = msgspec.json.decode(line, type=Try)
     threading.Thread(target=_watch, args=(host_fd,), daemon=True).start()
-    if asked.level.backend == PYTHON:
+    if attempt.level.backend == PYTHON:
         os.environ["TORCHDYNAMO_DISABLE"] = "1"  # torch reads it as it compiles
 
-    def tell(answer: Answer) -> None:
+    def answer_with(answer: Answer) -> None:
         with os.fdopen(os.dup(answer_fd), "wb") as pipe:
             pipe.write(msgspec.json.encode(answer) + b"\n")
 
     try:
-        if asked.command:
-            tell(_commanded(asked, cache))
-        elif asked.seed is not None:
-            tell(_drawn(asked.seed))
+        if attempt.command:
+            answer_with(_commanded(attempt, cache))
+        elif attempt.seed is not None:
+            answer_with(_drawn(attempt.seed))
         else:
-            os.chdir(asked.program.cwd or ".")
+            os.chdir(attempt.program.cwd or ".")
             leave_stacks(scratch.private.folder)
-            _ran(asked, tell, cache / PROGRESS_FILE)
+            _ran(attempt, answer_with, cache / PROGRESS_FILE)
     except IdbgError as error:
-        tell(Answer(cannot=error.in_one_line))
+        answer_with(Answer(cannot=error.in_one_line))
     flush()
     _leave()
 
 
 def _warm_up() -> None:
-    """Import what a try needs. Nothing here may compute, or ask for a device."""
+    """Import what a try needs. Nothing here may compute, or initialize a device."""
     import idbg.engine.compat.bisector
     import idbg.worker.jobs  # noqa: F401
 
 
-def _ran(asked: Try, tell: Callable[[Answer], None], beside: Path) -> None:
-    """Run the program at its level; `tell` is told before the process ends, also where the program ends it."""
+def _ran(attempt: Try, answer_with: Callable[[Answer], None], beside: Path) -> None:
+    """Run the program at its level, and answer before the process ends, also if the program ends it."""
     import torch
 
     from idbg.engine.bisection.levels import at_level, target_at
@@ -91,67 +91,67 @@ def _ran(asked: Try, tell: Callable[[Answer], None], beside: Path) -> None:
     from idbg.engine.compat import bisector
     from idbg.worker.jobs import Jobs
 
-    run = Run(1, asked.program, asked.target, time.time(), asked.comparison)
+    run = Run(1, attempt.program, attempt.target, time.time(), attempt.comparison)
     beside.parent.mkdir(parents=True, exist_ok=True)
     file = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-    parts = bisector.parts() if asked.parts else ()
+    parts = bisector.parts() if attempt.parts else ()
 
-    def so_far(heard: "Applications", answer: Answer) -> Answer:
+    def so_far(seen: "Applications", answer: Answer) -> Answer:
         return msgspec.structs.replace(
             answer,
-            counts=dict(heard.counts),
-            last=heard.last,
-            before=heard.before,
-            after=heard.after,
+            counts=dict(seen.counts),
+            last=seen.last,
+            before=seen.before,
+            after=seen.after,
             parts=parts,
             torch=str(torch.__version__),
         )
 
-    written: object = None  # graphs are large, and what comes after the last application tells nothing more
+    written: object = None  # graphs are large: write them once
 
-    def applied(heard: "Applications") -> None:
+    def applied(seen: "Applications") -> None:
         nonlocal written
-        known = (heard.last, bool(heard.before), bool(heard.after))
-        if heard.last is not None and written == known:
+        known = (seen.last, bool(seen.before), bool(seen.after))
+        if seen.last is not None and written == known:
             return
         written = known
-        os.pwrite(file, msgspec.json.encode(so_far(heard, Answer())), 0)  # it only grows: each is over the one before
+        os.pwrite(file, msgspec.json.encode(so_far(seen, Answer())), 0)  # overwrites a shorter answer
 
     repros = tempfile.mkdtemp(dir=beside.parent)  # goes with the search: we may be ended as soon as we have answered
-    with at_level(asked.level, asked.settings, applied) as heard:
-        applied(heard)
+    with at_level(attempt.level, attempt.settings, applied) as seen:
+        applied(seen)
 
         def ended(event: SessionEvent) -> None:
             run.apply(event)
             if isinstance(event, events.RunEnded):
-                tell(so_far(heard, answer_of(run, uncompiled=asked.level.backend == PYTHON)))
+                answer_with(so_far(seen, answer_of(run, uncompiled=attempt.level.backend == PYTHON)))
 
-        target = target_at(asked.level, asked.target)
-        ended(Jobs(ended).compile(Compile(1, asked.program, target, repros, asked.comparison)))
+        target = target_at(attempt.level, attempt.target)
+        ended(Jobs(ended).compile(Compile(1, attempt.program, target, repros, attempt.comparison)))
 
 
-def _commanded(asked: Try, cache: Path) -> Answer:
-    """What a command of the user's says of the level: torch itself reads which one from the environment."""
-    level, environ = asked.level, dict(os.environ)
+def _commanded(attempt: Try, cache: Path) -> Answer:
+    """Run a command of the user at the level, which torch reads from the environment."""
+    level, environ = attempt.level, dict(os.environ)
     counts: dict[str, int] = {}
     parts: tuple[BackendParts, ...] = ()
-    if asked.parts or level.backend:
+    if attempt.parts or level.backend:
         from idbg.engine.compat import bisector
 
-        parts = bisector.parts() if asked.parts else ()
+        parts = bisector.parts() if attempt.parts else ()
         environ |= bisector.environment(level, cache) if level.backend != PYTHON else {}
-    done = subprocess.run(asked.command, cwd=asked.cwd or None, env=environ, stdin=subprocess.DEVNULL, check=False)
+    done = subprocess.run(attempt.command, cwd=attempt.cwd or None, env=environ, stdin=subprocess.DEVNULL, check=False)
     status = done.returncode
     if level.subsystem and level.applied is None:
         counts[level.subsystem] = bisector.counted(level, cache)
     last = Application(level.applied, bisector.applied_last(level, cache)) if level.applied else None
     answer = Answer(counts=counts, parts=parts, last=last, compiled=True)
     if status == UNTRIED:
-        return Answer(cannot=f"{shlex.join(asked.command)} ends with {UNTRIED}: it cannot be tried")
+        return Answer(cannot=f"{shlex.join(attempt.command)} ends with {UNTRIED}: it cannot be tried")
     if status == 0:
         return answer
     how = f"killed by {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
-    return msgspec.structs.replace(answer, signature=Signature("check"), words=f"{asked.command[0]}: {how}")
+    return msgspec.structs.replace(answer, signature=Signature("check"), words=f"{attempt.command[0]}: {how}")
 
 
 def _drawn(seed: int) -> Answer:
@@ -166,7 +166,7 @@ def _watch(fd: int) -> None:
 
 
 def _leave() -> NoReturn:
-    """Without Python's end: a thread of the program's, or what a library does at exit, is no part of the try."""
+    """Exit without Python's shutdown: threads of the program and exit handlers are no part of the try."""
     os._exit(0)
 
 

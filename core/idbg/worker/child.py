@@ -1,4 +1,4 @@
-"""How is one worker process started, read, signalled and ended?"""
+"""Start, read, signal and end one worker process."""
 
 import contextlib
 import logging
@@ -241,7 +241,7 @@ def read(fd: int) -> bytes | None:
 
 
 def forget_ours() -> int:
-    """Take out of the environment what we put there: a program must not see it. Gives the niceness to take on."""
+    """Remove idbg's variables from the environment, which a program must not see; returns the niceness to set."""
     if os.environ.pop(PATH_ADDED, ""):
         rest = os.environ.pop("PYTHONPATH").partition(os.pathsep)[2]
         os.environ |= {"PYTHONPATH": rest} if rest else {}

@@ -1,6 +1,6 @@
-"""How does the host run requests in the worker, whatever becomes of it?
+"""Run requests in the worker process, also if it crashes or hangs.
 
-One thread of ours owns the worker process: it alone reads the pipes, signals, buries and spawns, so nothing is locked.
+One thread owns the worker process: only it reads the pipes, signals, reaps and spawns, so that nothing is locked.
 """
 
 import contextlib
@@ -25,25 +25,17 @@ from idbg.schema.faults import CrashSite
 from idbg.schema.programs import Failure
 from idbg.worker.child import COMMAND, Child, read
 from idbg.worker.output import ChildOutput, Stream
-from idbg.worker.protocol import Compile, FindOwner, LowerKernel, Minify, Request, WriteRepro
+from idbg.worker.protocol import Compile, Ended, Minify, Request, failed
 
-GRACE_SECONDS = 2.0  # between asking a run to stop and killing it
+GRACE_SECONDS = 2.0  # between interrupting a run and killing it
 SEARCH_GRACE_SECONDS = 120.0  # likewise of a search: the smallest script so far is run once more, in a fresh process
 LEAVE_SECONDS = 0.3  # for an idle child to end by itself
 DYING_SECONDS = 5.0  # for a child that closed its pipes to exit: a GPU's memory or a core file takes seconds
 EXIT_POLL_SECONDS = 0.02
 POLL_SECONDS = 0.5  # a child's death is seen at once by its pipe; this is for a pipe that a grandchild holds open
 
-_UNCAUGHT = re.compile(r"^\s*what\(\):\s+(.+)$", re.MULTILINE)  # what C++ says of an exception that nobody catches
+_UNCAUGHT = re.compile(r"^\s*what\(\):\s+(.+)$", re.MULTILINE)  # C++'s message for an uncaught exception
 
-Ended = (
-    events.RunEnded
-    | events.ReproEnded
-    | events.MinifyEnded
-    | events.ErrorsMapped
-    | events.OwnerEnded
-    | events.KernelLowered
-)
 Order = Request | Literal["start", "cancel", "close"]
 
 
@@ -88,11 +80,11 @@ class Worker:
         self._order("start")
 
     def submit(self, request: Request) -> None:
-        """Hand over a request; returns at once. Its end is told to the listener."""
+        """Submit a request; returns at once. The listener gets the event of its end."""
         self._order(request)
 
     def cancel(self) -> None:
-        """Stop the request in hand: ask, kill after a grace, or at once if it was asked before."""
+        """Stop the current request: interrupt it, and kill it after a grace period, or at the second call."""
         self._order("cancel")
 
     def close(self) -> None:
@@ -109,7 +101,7 @@ class Worker:
     # ------------------------------------------------------------- the worker's thread
 
     def _serve(self) -> None:
-        self._selector.register(self._wake_read, selectors.EVENT_READ, self._obey)
+        self._selector.register(self._wake_read, selectors.EVENT_READ, self._handle_orders)
         while not self._closing:
             for key, _ in self._selector.select(self._timeout()):
                 key.data()
@@ -124,7 +116,7 @@ class Worker:
             waits.append(max(self._deadline - time.monotonic(), 0.0))
         return min((wait for wait in waits if wait is not None), default=None)
 
-    def _obey(self) -> None:
+    def _handle_orders(self) -> None:
         read(self._wake_read)
         while self._orders:
             match self._orders.popleft():
@@ -150,7 +142,7 @@ class Worker:
         if self._spoiled:
             self._replace()
         if self._child is not None and self._child.exited():
-            self._bury()
+            self._reap()
         if self._child is None and not self._closing and (self._wanted or self._job is not None):
             self._spawn()
         if self._ready and self._gone_by is None and self._job is not None and self._sent_at is None:
@@ -212,7 +204,7 @@ class Worker:
             try:
                 event = event_log.decode(line)
             except msgspec.DecodeError as error:
-                event = events.Noted(level="error", text=f"the worker said what is not an event: {error}")
+                event = events.Noted(level="error", text=f"the worker wrote a line that is not an event: {error}")
             if event is not None:
                 self._take(event)
 
@@ -220,7 +212,7 @@ class Worker:
         if isinstance(event, events.WorkerStarted):
             self._ready, self._refusal = True, ""
         elif isinstance(event, events.Noted) and event.level == "error" and not self._ready:
-            self._refusal = event.text  # `_lost` says it
+            self._refusal = event.text  # `_lost` reports it
             return
         if not isinstance(event, Ended):
             self._listener(event)
@@ -228,7 +220,7 @@ class Worker:
             self._finish(event)
 
     def _finish(self, event: Ended) -> None:
-        """The request in hand has ended; what it printed lies in the pipes by now, and comes first."""
+        """End the current request; its output, which is in the pipes by now, comes first."""
         self._drain_output()
         self._pass_output()
         for rest in self._output.rest():
@@ -251,8 +243,8 @@ class Worker:
 
     # ------------------------------------------------------------- the child's end
 
-    def _bury(self) -> None:
-        """The child is gone: take what it still said, leave nothing of it, and say so."""
+    def _reap(self) -> None:
+        """The child has ended: read its last events, clean up, and report it."""
         child = self._child
         if child is None:
             return
@@ -288,7 +280,7 @@ class Worker:
         self._child, self._ready, self._gone_by = None, False, None
 
     def _replace(self) -> None:
-        """End the process, and have another: a compile stopped half-way leaves broken builds in torch's code caches."""
+        """Replace the process: an interrupted compile leaves broken builds in torch's code caches."""
         self._spoiled = False
         if self._child is not None:
             self._child.end()
@@ -296,9 +288,9 @@ class Worker:
             self._wanted = True
 
     def _lost(self, cause: str, hint: str, *, keeps_job: bool = False, site: CrashSite | None = None) -> None:
-        """The worker ended unasked. After a failed start it is not spawned again until somebody asks.
+        """The worker ended unexpectedly. After a failed start it is spawned again only for the next request.
 
-        A job that it was not sent yet is kept for the next one.
+        A job that was not sent yet is kept for the next process.
         """
         from idbg.format.limits import memory_limit  # no screen needs it before
 
@@ -308,30 +300,15 @@ class Worker:
         if self._job is None or keeps_job:
             self._listener(events.Noted(level="error", text=f"{message}: {hint}"))
         else:
-            said = _UNCAUGHT.search(self._output.last())
-            message += f": {said[1]}" if site and said else ""
+            uncaught = _UNCAUGHT.search(self._output.last())
+            message += f": {uncaught[1]}" if site and uncaught else ""
             self._end_job(with_site(WorkerError(message, hint=hint).failure(), site))
 
     def _end_job(self, failure: Failure) -> None:
         if self._job is None:
             return
         seconds = 0.0 if self._sent_at is None else time.monotonic() - self._sent_at
-        run = self._job.run
-        if isinstance(self._job, Compile):
-            self._finish(events.RunEnded(run=run, verdict="failed", seconds=seconds, failure=failure))
-        elif isinstance(self._job, WriteRepro):
-            self._finish(events.ReproEnded(run=run, path="", seconds=seconds, failure=failure))
-        elif isinstance(self._job, Minify):
-            self._finish(events.MinifyEnded(run=run, failure=failure))
-        elif isinstance(self._job, FindOwner):
-            self._finish(events.OwnerEnded(run=run, failure=failure))
-        elif isinstance(self._job, LowerKernel):
-            kernel = self._job.kernel
-            self._finish(
-                events.KernelLowered(run=run, frame=kernel.frame, part=kernel.part, name=kernel.name, failure=failure)
-            )
-        else:
-            self._finish(events.ErrorsMapped(run=run, failure=failure))
+        self._finish(failed(self._job, failure, seconds))
 
     def _leave(self) -> None:
         if self._child is not None:

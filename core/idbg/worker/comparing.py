@@ -1,4 +1,4 @@
-"""How does the worker hold a program against a reference, and look into what it found?"""
+"""Compare a program with a reference, and examine the differences."""
 
 import os
 from collections import Counter
@@ -44,7 +44,7 @@ class RunComparison:
     """One run's comparison: of the program's model, or of each function that a script compiles."""
 
     run: int
-    asked: Comparison
+    request: Comparison
     target: Target
     backend_for: Callable[[Mapping[str, object]], TargetBackend]
     folder: Path
@@ -57,7 +57,7 @@ class RunComparison:
     _prefix: str = ""  # of the outputs of what is compared now
     _compared: Counter[str] = field(default_factory=Counter)  # how often a function of this name was
     _ended: int = 0
-    _told: DiffReport | None = None
+    _emitted: DiffReport | None = None
 
     def __call__(self, workload: Workload, name: str, own: Mapping[str, object]) -> None:
         """Compare; of a script's functions each output is called by the function's `name` too.
@@ -65,27 +65,27 @@ class RunComparison:
         `own` are the arguments of the script's torch.compile, if they name a backend of its own: that side is tested,
         if nobody chose another.
         """
-        asked, reference = self.asked, self.asked.reference
+        request, reference = self.request, self.request.reference
         self._ended, self._prefix = 0, f"{self._unique(name)}: " if name else ""
         comparison = ModelDiff(
             workload.model,
             workload.args,
             workload.kwargs,
             loss=workload.loss,
-            backward=asked.backward,
+            backward=request.backward,
             backward_if_recorded=bool(name) and workload.grad,
             reference=load_outputs(Path(reference), self._prefix) if os.path.isabs(reference) else reference,
             test=self.backend_for(own),
-            atol=asked.atol,
-            rtol=asked.rtol,
-            k=asked.k,
+            atol=request.atol,
+            rtol=request.rtol,
+            k=request.k,
             grad=workload.grad,
-            runs=asked.runs,
+            runs=request.runs,
             dynamic=self.target.dynamic,
-            per_kernel=asked.per_kernel,
-            sync=asked.sync,
-            nan=asked.nan,
-            steps=asked.steps,
+            per_kernel=request.per_kernel,
+            sync=request.sync,
+            nan=request.nan,
+            steps=request.steps,
             float64=self.target.float64,
             kept=True,
             on_side=self._side_began,
@@ -99,7 +99,7 @@ class RunComparison:
         self.reports.append(self._named(report))
 
     def end(self) -> None:
-        """Tell the report, and keep what the test side gave for later sessions to compare with."""
+        """Emit the report, and store the test side's outputs for later sessions to compare with."""
         if not self.reports:
             return
         self._tell(self.reports)
@@ -140,8 +140,8 @@ class RunComparison:
         merged = _merged(reports)
         kernels = tuple(_in_runs_code(merged.kernels, self.codes))
         report = sayable(replace(merged, kernels=kernels, births=_births_in_runs_code(merged, kernels)))
-        if report != self._told:
-            self._told = report
+        if report != self._emitted:
+            self._emitted = report
             self.emit(events.Compared(run=self.run, report=report))
 
     def _named(self, report: DiffReport) -> DiffReport:
@@ -211,7 +211,7 @@ def _merged(reports: list[DiffReport]) -> DiffReport:
     kernels = tuple(chain.from_iterable(report.kernels for report in reports))
     stages = [report for report in reports if report.stages] or reports
     least = min(stages, key=lambda report: sum(stage.judged for stage in report.stages))
-    told = next((report for report in reports if report.first_wrong_stage is not None), least)
+    located = next((report for report in reports if report.first_wrong_stage is not None), least)
     return replace(
         reports[0],
         verdict=worst,
@@ -221,7 +221,7 @@ def _merged(reports: list[DiffReport]) -> DiffReport:
         outputs=tuple(chain.from_iterable(report.outputs for report in reports)),
         gradients=tuple(chain.from_iterable(report.gradients for report in reports)),
         kernels=kernels,
-        stages=told.stages,
+        stages=located.stages,
         first_bad_kernel=next((place for place, kernel in enumerate(kernels) if kernel.bad), None),
         sides=tuple(chain.from_iterable(report.sides for report in reports)),
         births=_all_births(reports),

@@ -1,7 +1,7 @@
-"""What did a worker that died leave: where was it, and what was it given last?
+"""Find where a worker crashed, and the kernel that it ran.
 
-Python's fault handler writes the stack of each thread to a file as a signal kills the process: the innermost line of a
-wrapper of Inductor's is the launch. What a launch is given is written as it is launched first.
+Python's fault handler writes the stacks to a file when a signal kills the process: the innermost line of an Inductor
+wrapper is the launch. The arguments of each kernel's first launch are written to another file.
 """
 
 from pathlib import Path

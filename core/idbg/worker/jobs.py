@@ -1,4 +1,4 @@
-"""How does the worker do what it is asked: compile a program, or write and try a repro?"""
+"""Do the worker's requests: compile a program, write a repro, search for a smaller one, attribute an error."""
 
 import sys
 import time
@@ -44,14 +44,14 @@ from idbg.schema.runs import Run
 from idbg.worker.comparing import RunComparison
 from idbg.worker.crash_site import LAUNCHES
 from idbg.worker.minifying import minify, whole_program
-from idbg.worker.protocol import Compile, FindOwner, LowerKernel, MapErrors, Minify, Request, WriteRepro
+from idbg.worker.protocol import Compile, Ended, FindOwner, LowerKernel, MapErrors, Minify, Request, WriteRepro, failed
 
 REPRO_SECONDS = 300
 _LOST = "after this error the GPU does nothing more for this process: the next run has another one"
 
 
 class Jobs:
-    """What this worker holds between requests: the loaded program, and the last run's capture for repros."""
+    """What the worker keeps between requests: the loaded program, and the last run's capture and comparison."""
 
     def __init__(self, emit: Callable[[SessionEvent], None]) -> None:
         self.emit = emit
@@ -60,34 +60,39 @@ class Jobs:
         self.request: Compile | None = None
         self.error: BaseException | None = None
         self.comparing: RunComparison | None = None
-        self.run: Run | None = None  # the last, as its events tell it
-        self.on_host = False  # whether what graphs are called with is kept on the CPU
-        self.checks = True  # whether the last run's backend asks rules
+        self.run: Run | None = None  # the last run's record
+        self.on_host = False  # keep the inputs of graphs on the CPU
+        self.checks = True  # whether the last run's backend checks rules
 
     def quiet(self) -> "Jobs":
-        """One that tells nobody what it does, of the same program, and may lose its device."""
+        """Jobs of the same program that emit nothing, and may lose their device."""
         other = Jobs(lambda event: None)
         other.programs, other.on_host = self.programs, True
         return other
 
-    def do(self, request: Request) -> SessionEvent:
-        """What the request comes to: the event that ends it."""
-        match request:
-            case Compile():
-                return self.compile(request)
-            case WriteRepro():
-                return self.write_repro(request)
-            case Minify():
-                return minify(request, self)
-            case MapErrors():
-                return self.map_errors(request)
-            case FindOwner():
-                return self.find_owner(request)
-            case LowerKernel():
-                return self.lower(request)
+    def do(self, request: Request) -> Ended:
+        """Do the request; whatever goes wrong is in the event that ends it."""
+        began = time.monotonic()
+        try:
+            match request:
+                case Compile():
+                    return self.compile(request)
+                case WriteRepro():
+                    return self._write_repro(request, began)
+                case Minify():
+                    return events.MinifyEnded(run=request.run, minified=minify(request, self))
+                case MapErrors():
+                    comparing, _ = self._compared(request.run)
+                    return events.ErrorsMapped(run=request.run, map=comparing.map(request.name, request.index))
+                case FindOwner():
+                    return self._find_owner(request)
+                case LowerKernel():
+                    return self._lower(request)
+        except (Exception, KeyboardInterrupt) as error:  # the worker's border: no request may end the session
+            return failed(request, _failure(request, error), time.monotonic() - began)
 
     def compile(self, request: Compile) -> RunEnded:
-        """Compile and run the program once. Whatever goes wrong in it is told in the event."""
+        """Compile and run the program once."""
         began = time.monotonic()
         self.last, self.request, self.error, self.comparing = None, request, None, None
         self.checks = True
@@ -129,7 +134,7 @@ class Jobs:
         try:
             with process_end_reported(process_ended):
                 status = self._compile(request, tell, run.codes)
-        except BaseException as error:  # the worker's border: whatever ends the program is its result, told as data
+        except BaseException as error:  # the worker's border: whatever ends the program is its result
             self.error = error
             failure = failure_of(error, request.program, request.target.backend)
         return ended(status, failure)
@@ -137,12 +142,10 @@ class Jobs:
     def _compile(
         self, request: Compile, tell: Callable[[SessionEvent], None], codes: Mapping[tuple[str, Part], OutputCode]
     ) -> int:
-        """Compile and run the program, and give the exit status of a script; 0 of a model. Raises what the program
-        does.
-        """
+        """Compile and run the program; the exit status of a script, 0 for a model. Raises what the program raises."""
         check_device(request.target)
-        asked_backend = backends.find(request.target.backend, partial(registers, request.program))
-        options, unused = options_of(request.target, asked_backend)
+        target_backend = backends.find(request.target.backend, partial(registers, request.program))
+        options, unused = options_of(request.target, target_backend)
         target, unused_mode = conditions_of(replace(request.target, options=options))
         for text in filter(None, (unused, unused_mode)):
             self.emit(events.Noted(level="warning", text=text))
@@ -150,7 +153,7 @@ class Jobs:
         self.last = capture = RunCapture(request.run, tell, rules)
         capture.on_host = self.on_host
         backend = backends.TargetBackend(
-            asked_backend,
+            target_backend,
             rules,
             target.strict,
             dict(options),
@@ -168,16 +171,16 @@ class Jobs:
                 capturing(capture),
                 record_all(capture),
                 _launches_noted(),
-                fallbacks.fallback_messages(target.backend) as told,
+                fallbacks.fallback_messages(target.backend) as fallen_back,
             ):
                 status = self.programs.run(request.program, target, capture, self.comparing)
-                gpu.wait()  # a kernel that failed tells of it here, if nobody waited for it
-            for text in told:
+                gpu.wait()  # a kernel's error is raised here at the latest
+            for text in fallen_back:
                 frame = next(iter(capture.frames)) if len(capture.frames) == 1 else ""
                 failure = fallbacks.failure(target.backend, text)
                 tell(events.FrameFailed(run=request.run, frame=frame, failure=failure))
-            if asked_backend.checks and (names := ", ".join(dict.fromkeys(capture.rules_without_graphs()))):
-                text = f"rules that were not asked, as this run made no graph of the stages that they name: {names}"
+            if target_backend.checks and (names := ", ".join(dict.fromkeys(capture.rules_without_graphs()))):
+                text = f"rules that were not checked, as this run made no graph of the stages that they name: {names}"
                 tell(events.Noted(level="warning", text=text))
             return status
         finally:
@@ -185,60 +188,44 @@ class Jobs:
                 self.comparing.end()
 
     def is_spent(self, request: Compile) -> bool:
-        """Whether the request needs a process in which no other program has run."""
+        """Whether the request needs a new process, as another program has run in this one."""
         return self.programs.is_spent(request.program, request.target.device)
 
-    def write_repro(self, request: WriteRepro) -> events.ReproEnded:
+    def _write_repro(self, request: WriteRepro, began: float) -> events.ReproEnded:
         """Write the repro and run it once in a fresh process."""
-        began = time.monotonic()
-        try:
-            path = self._write(request)
-            tried = _tried(path)
-        except (Exception, KeyboardInterrupt) as error:  # the worker's border: no repro may end the session
-            seconds = time.monotonic() - began
-            return events.ReproEnded(run=request.run, path="", failure=_no_repro(error), seconds=seconds)
+        path = self._write(request)
+        result = _run(path)
         return events.ReproEnded(
             run=request.run,
             path=str(path),
-            reproduced=tried.verdict == "same",
-            status=tried.code,
-            output=tried.printed,
+            reproduced=result.verdict == "same",
+            status=result.code,
+            output=result.printed,
             seconds=time.monotonic() - began,
         )
 
-    def map_errors(self, request: MapErrors) -> events.ErrorsMapped:
-        """Map the error over a slice of what was compared last."""
-        try:
-            if self.comparing is None or self.comparing.run != request.run:
-                raise BadInput("the last run was not compared", hint="compare it first")
-            return events.ErrorsMapped(run=request.run, map=self.comparing.map(request.name, request.index))
-        except (IdbgError, RuntimeError, KeyboardInterrupt) as error:
-            failure = error.failure() if isinstance(error, IdbgError) else Failure(kind="torch", message=str(error))
-            return events.ErrorsMapped(run=request.run, failure=failure)
+    def _find_owner(self, request: FindOwner) -> events.OwnerEnded:
+        """Attribute a launch's error, for which the program runs again; write a script that shows it, and run it."""
+        comparing, compiled = self._compared(request.run)
+        with as_main(compiled.program), state_restored():
+            found = comparing.owner(request.launch)
+        self.emit(events.OwnerJudged(run=request.run, owner=found.verdict))
+        return events.OwnerEnded(run=request.run, owner=_with_script(found, Path(request.folder)))
 
-    def find_owner(self, request: FindOwner) -> events.OwnerEnded:
-        """Whose the error of a launch is: the program runs again; a script that shows it is written, and tried once."""
-        try:
-            if self.comparing is None or self.comparing.run != request.run or self.request is None:
-                raise BadInput(f"the worker no longer holds run {request.run}", hint="compare its kernels again (D)")
-            with as_main(self.request.program), state_restored():
-                found = self.comparing.owner(request.launch)
-            self.emit(events.OwnerJudged(run=request.run, owner=found.verdict))
-            return events.OwnerEnded(run=request.run, owner=_with_script(found, Path(request.folder)))
-        except (Exception, KeyboardInterrupt) as error:  # the worker's border: no replay may end the session
-            return events.OwnerEnded(run=request.run, failure=_no_owner(error))
-
-    def lower(self, request: LowerKernel) -> events.KernelLowered:
+    def _lower(self, request: LowerKernel) -> events.KernelLowered:
         """What a kernel of the last run was lowered to."""
         kernel = request.kernel
-        told = events.KernelLowered(run=request.run, frame=kernel.frame, part=kernel.part, name=kernel.name)
-        try:
-            if self.last is None or self.last.run != request.run:
-                raise BadInput(f"the worker no longer holds run {request.run}", hint="run it again, then ask")
-            return replace(told, lowered=lowered(kernel))
-        except (IdbgError, OSError, KeyboardInterrupt) as error:
-            failure = error.failure() if isinstance(error, IdbgError) else Failure(kind="idbg", message=str(error))
-            return replace(told, failure=failure)
+        if self.last is None or self.last.run != request.run:
+            raise BadInput(f"the worker no longer holds run {request.run}", hint="run it again, then ask")
+        return events.KernelLowered(
+            run=request.run, frame=kernel.frame, part=kernel.part, name=kernel.name, lowered=lowered(kernel)
+        )
+
+    def _compared(self, run: int) -> tuple[RunComparison, Compile]:
+        """The comparison of the last run, and its request. Raises BadInput if that is another run."""
+        if self.comparing is None or self.comparing.run != run or self.request is None:
+            raise BadInput(f"the worker holds no comparison of run {run}", hint="compare it again (D)")
+        return self.comparing, self.request
 
     def _write(self, request: WriteRepro) -> Path:
         if self.last is None or self.request is None or self.last.run != request.run:
@@ -258,15 +245,15 @@ class Jobs:
                 f"frame {swallowed[0].frame} failed before a backend had its graph: the program is the smallest repro",
                 hint="run it without torch._dynamo.config.suppress_errors, and without the except that hides it",
             )
-        seen = CapturedRun(self.last, self.error, self.run)
+        captured = CapturedRun(self.last, self.error, self.run)
         try:
-            return whole_script(of_a_compile(seen, replace(target, rules=rules)), folder)
+            return whole_script(of_a_compile(captured, replace(target, rules=rules)), folder)
         except NoGraph:
-            return whole_program(seen, self.request, folder)
+            return whole_program(captured, self.request, folder)
 
 
 class _Chosen:
-    """The backend of each compile: the target's, or that of the program's own torch.compile if nobody chose one."""
+    """Chooses the backend of each compile: the target's, or the program's own if the user chose none."""
 
     def __init__(self, backend: backends.TargetBackend, target: Target, capture: RunCapture) -> None:
         self._backend, self._target, self._capture = backend, target, capture
@@ -293,46 +280,47 @@ class _Chosen:
 
 
 def _launches_noted() -> AbstractContextManager[None]:
-    """What each launch is given first, written where the host finds it if this process dies."""
+    """Write the arguments of each kernel's first launch where the host finds them if this process dies."""
     folder = private.folder
     return first_launches(folder / LAUNCHES) if folder is not None and folder.is_dir() else nullcontext()
 
 
-def _no_repro(error: BaseException) -> Failure:
+_PROBLEMS: dict[type[Request], str] = {
+    WriteRepro: "no repro can be written",
+    Minify: "nothing can be made smaller",
+    MapErrors: "the error cannot be mapped",
+    FindOwner: "whose error it is could not be found out",
+    LowerKernel: "what the kernel was lowered to cannot be read",
+}
+
+
+def _failure(request: Request, error: BaseException) -> Failure:
     if isinstance(error, IdbgError):
         return error.failure()
     if isinstance(error, KeyboardInterrupt):
-        return Failure(kind="cancelled", message="cancelled", hint="ask for the repro again")
-    return Failure(kind="idbg", type=type(error).__name__, message=f"no repro can be written: {error}")
+        return Failure(kind="cancelled", message="cancelled", hint="ask again")
+    message = f"{_PROBLEMS[type(request)]}: {exception_text(error)}"
+    return Failure(kind="idbg", type=type(error).__name__, message=message)
 
 
 def _with_script(found: AttributionResult, folder: Path) -> KernelAttribution:
-    """The verdict with a script of its launch, which was tried; or why there is none."""
+    """The verdict with a script of its launch, and what that prints; or the reason why there is none."""
     try:
         path = launch_script(found, folder)
     except (ValueError, OutputError) as error:
         return replace(found.verdict, no_script=exception_text(error))
     try:
-        tried = _tried(path)
+        result = _run(path)
     except IdbgError as error:
         return replace(found.verdict, script=str(path), printed=exception_text(error))
-    return replace(found.verdict, script=str(path), status=tried.code, printed=tried.printed)
+    return replace(found.verdict, script=str(path), status=result.code, printed=result.printed)
 
 
-def _no_owner(error: BaseException) -> Failure:
-    if isinstance(error, IdbgError):
-        return error.failure()
-    if isinstance(error, KeyboardInterrupt):
-        return Failure(kind="cancelled", message="cancelled", hint="ask again whose error it is")
-    message = f"whose error it is could not be found out: {exception_text(error)}"
-    return Failure(kind="idbg", type=type(error).__name__, message=message)
-
-
-def _tried(path: Path) -> TryResult:
-    """How the repro ended in a fresh process. Raises OutputError where it takes over REPRO_SECONDS."""
-    tried = verified(path, seconds=REPRO_SECONDS, memory=memory_of_machine())
-    if tried.hung:
+def _run(path: Path) -> TryResult:
+    """Run the repro in a fresh process. Raises OutputError if it takes over REPRO_SECONDS."""
+    result = verified(path, seconds=REPRO_SECONDS, memory=memory_of_machine())
+    if result.hung:
         raise OutputError(
             f"{path} was written, but ran over {REPRO_SECONDS} s", hint="run it yourself: python " + str(path)
         )
-    return tried
+    return result

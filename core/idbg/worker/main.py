@@ -1,4 +1,4 @@
-"""The worker process: imports torch once, then compiles what the host asks for and tells it everything as events.
+"""The worker process: imports torch once, then does the host's requests and reports everything as events.
 
 Compile and run happen on the main thread (torch 2.11 crashed running a backward in a second one); a thread reads
 the requests, so that the end of the host is seen also while a compile runs.
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 Emit = Callable[[SessionEvent], None]
 
 
-_CLOSED = b"idbg: the program closed a file descriptor that is not its own: idbg hears nothing of it any more\n"
+_CLOSED = b"idbg: the program closed a file descriptor that is not its own: idbg gets no more of its events\n"
 
 
 class Pipe:
@@ -57,7 +57,7 @@ class Pipe:
                 if error.errno != errno.EBADF:
                     raise
                 os.write(2, _CLOSED)
-                os._exit(1)  # nobody hears of anything any more
+                os._exit(1)  # no event can be sent any more
 
 
 def main() -> None:
@@ -96,7 +96,7 @@ def main() -> None:
             machine=machine() if len(sys.argv) == 3 else None,  # begun again it is the same
         )
     )
-    if nice and len(sys.argv) == 3:  # a screen watches, and was not told yet
+    if nice and len(sys.argv) == 3:  # a screen watches, and does not have them yet
         pipe.emit(events.SwitchesListed(switches=tuple(switches())))
     if requests.empty():
         import torch._inductor.compile_fx  # takes seconds: before the first compile asks for it

@@ -1,4 +1,4 @@
-"""What comes of a process that has one answer to give, whatever becomes of it?"""
+"""Get the one answer of a process, or how it ended without one."""
 
 import selectors
 import time
@@ -19,38 +19,38 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True)
 class Answered(Generic[Answer]):
-    """`answer` is None where there is none: `cause` says how it ended, `said` what it printed last, `crash` where it
-    was as a signal killed it. `in_time` is False where it was ended at its deadline, or was stopped.
+    """The `answer`, or None: then `cause` says how the process ended, `last_line` is the end of its output, and `crash`
+    where a signal killed it. `in_time` is False if it was ended at its deadline, or stopped.
     """
 
     answer: Answer | None
     in_time: bool
     cause: str
-    said: str
+    last_line: str
     crash: CrashSite | None
 
     @property
     def words(self) -> str:
         """How it ended without an answer."""
-        return f"the process {self.cause}{f': {self.said}' if self.said else ''}"
+        return f"the process {self.cause}{f': {self.last_line}' if self.last_line else ''}"
 
 
 def answered(
-    child: Child, seconds: float, stopped: Callable[[], bool], heard: Callable[[bytes], Answer | None]
+    child: Child, seconds: float, stopped: Callable[[], bool], parse: Callable[[bytes], Answer | None]
 ) -> Answered[Answer]:
-    """Listen to the child until it answers or ends, and end it. `heard` is given each of its lines, and gives the
-    answer where it is one.
+    """Read from the child until it answers or ends, and end it. `parse` gets each of its lines, and returns the answer
+    if the line is one.
     """
     printed = bytearray()
     try:
-        answers = _answers(child, printed, time.monotonic() + seconds, stopped, heard)
+        answers = _answers(child, printed, time.monotonic() + seconds, stopped, parse)
         crash = child.crash_site()
     finally:
         child.end()
         child.close()
-    said = bytes(printed).decode(errors="replace").strip().splitlines()
+    lines = bytes(printed).decode(errors="replace").strip().splitlines()
     return Answered(
-        next(iter(answers or ()), None), answers is not None, child.cause(), said[-1] if said else "", crash
+        next(iter(answers or ()), None), answers is not None, child.cause(), lines[-1] if lines else "", crash
     )
 
 
@@ -64,15 +64,15 @@ def _answers(
     printed: bytearray,
     deadline: float,
     stopped: Callable[[], bool],
-    heard: Callable[[bytes], Answer | None],
+    parse: Callable[[bytes], Answer | None],
 ) -> list[Answer] | None:
     """None where it had not ended at the deadline (of time.monotonic), or was stopped."""
 
     def keep(chunk: bytes) -> None:
         printed[:] = (printed + chunk)[-KEPT:]
 
-    def told(lines: list[bytes]) -> list[Answer]:
-        return [answer for answer in map(heard, lines) if answer is not None]
+    def parsed(lines: list[bytes]) -> list[Answer]:
+        return [answer for answer in map(parse, lines) if answer is not None]
 
     answers: list[Answer] = []
     with selectors.DefaultSelector() as selector:
@@ -86,5 +86,5 @@ def _answers(
                 key.data()
             if time.monotonic() - began < POLL_SECONDS / 10:  # a pipe that the program closed is ready for ever
                 time.sleep(POLL_SECONDS / 10)
-            answers += told(child.lines() or [])
-    return answers + told(child.remaining_lines())
+            answers += parsed(child.lines() or [])
+    return answers + parsed(child.remaining_lines())

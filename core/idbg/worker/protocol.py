@@ -1,14 +1,15 @@
-"""What does the host ask of the worker?
+"""The requests that the host sends to the worker.
 
 Requests go down one pipe and session events come up another, both as lines of JSON. The child finds the two
 descriptors on its command line: `COMMAND REQUEST_FD EVENT_FD` (`child`). stdin is /dev/null; stdout and
-stderr are pipes that the host reads. The child reports `WorkerStarted` first, and ends every request with
-`RunEnded`, `ReproEnded`, `ErrorsMapped`, `OwnerEnded` or `KernelLowered`. SIGINT to the child's process group cancels
-the request in hand (it ends with a failure of kind "cancelled"); end of file on the request pipe ends the child.
+stderr are pipes that the host reads. The child reports `WorkerStarted` first, and ends every request with one
+event of `Ended`. SIGINT to the child's process group cancels
+the current request (it ends with a failure of kind "cancelled"); end of file on the request pipe ends the child.
 """
 
 import msgspec
 
+from idbg.schema import events
 from idbg.schema.code import Kernel
 from idbg.schema.diff import Comparison
 from idbg.schema.graphs import NodeId
@@ -87,6 +88,35 @@ class LowerKernel(msgspec.Struct, frozen=True, tag_field="type", tag="lower_kern
 
 
 Request = Compile | WriteRepro | Minify | MapErrors | FindOwner | LowerKernel
+Ended = (
+    events.RunEnded
+    | events.ReproEnded
+    | events.MinifyEnded
+    | events.ErrorsMapped
+    | events.OwnerEnded
+    | events.KernelLowered
+)
+
+
+def failed(request: Request, failure: Failure, seconds: float = 0.0) -> Ended:
+    """The event that ends a request which failed."""
+    run = request.run
+    match request:
+        case Compile():
+            return events.RunEnded(run=run, verdict="failed", seconds=seconds, failure=failure)
+        case WriteRepro():
+            return events.ReproEnded(run=run, path="", seconds=seconds, failure=failure)
+        case Minify():
+            return events.MinifyEnded(run=run, failure=failure)
+        case MapErrors():
+            return events.ErrorsMapped(run=run, failure=failure)
+        case FindOwner():
+            return events.OwnerEnded(run=run, failure=failure)
+        case LowerKernel(kernel=kernel):
+            return events.KernelLowered(
+                run=run, frame=kernel.frame, part=kernel.part, name=kernel.name, failure=failure
+            )
+
 
 _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)

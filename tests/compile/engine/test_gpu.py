@@ -56,7 +56,8 @@ def test_a_repro_of_a_violation_on_the_gpu_reproduces(tmp_path: Path):
     jobs = Jobs(told.append)
     run = compiled(tmp_path, "resnet.py", jobs, told, backend="mock")
     violation = next(found for found in run.violations if found.rule == "unsupported_ops")
-    ended = jobs.write_repro(WriteRepro(1, str(tmp_path / "repros"), violation.node, violation.rule))
+    ended = jobs.do(WriteRepro(1, str(tmp_path / "repros"), violation.node, violation.rule))
+    assert isinstance(ended, events.ReproEnded)
     assert ended.failure is None, ended.failure
     assert ended.reproduced, ended.output
     assert "cuda" in Path(ended.path).read_text()

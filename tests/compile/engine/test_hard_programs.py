@@ -142,7 +142,8 @@ def test_a_repro_takes_tuples_symbolic_sizes_and_scalars(tmp_path: Path, text: s
         and violation.node.graph.stage == stage
         and target in found.graphs[violation.node.graph].by_name[violation.node.name].target
     )
-    ended = jobs.write_repro(WriteRepro(1, str(tmp_path / "repros"), violation.node, rule))
+    ended = jobs.do(WriteRepro(1, str(tmp_path / "repros"), violation.node, rule))
+    assert isinstance(ended, events.ReproEnded)
     assert ended.failure is None, ended.failure
     assert ended.reproduced, ended.output
 

@@ -10,14 +10,15 @@ import torch
 from torch.fx import symbolic_trace
 
 from idbg.engine.capture.run import SavedGraph
-from idbg.engine.minify.candidate import Candidate
 from idbg.engine.minify.forks.client import Forks
 from idbg.engine.minify.forks.outcome import TryResult
-from idbg.engine.minify.oracle import ALONE, TENSORS, Oracle, SharedTensors, write
+from idbg.engine.minify.oracle import ALONE, Oracle, SharedTensors
+from idbg.engine.minify.oracle import write_candidate as write
 from idbg.engine.minify.problem import died_of, ends_process
 from idbg.engine.minify.result import ResultFolder
 from idbg.engine.minify.running import TryRunner
-from idbg.engine.repro.draft import Dies, Draft, Hangs, Heading, Input, Raises
+from idbg.engine.repro.draft import Candidate, Dies, Draft, Hangs, Heading, Input, Raises
+from idbg.engine.repro.files import TENSORS
 from idbg.engine.repro.node_values import Recorder
 from idbg.schema.errors import OutputError
 from idbg.schema.programs import Failure
@@ -85,7 +86,7 @@ def test_what_never_ends_and_what_dies_is_tried_in_its_own_process(tmp_path: Pat
     hangs = oracle(tmp_path / "a", TryResult(None, hung=True), TryResult(0))
     assert hangs(candidate(torch.ones(3), check=Hangs(5.0))).outcome == "same"
     assert hangs(candidate(torch.ones(3), check=Hangs(5.0))).outcome == "passes"
-    assert [(seconds, arguments) for _, seconds, arguments in hangs.running.forks.asked] == [(5.0, [ALONE])] * 2
+    assert [(seconds, arguments) for _, seconds, arguments in hangs.runner.forks.asked] == [(5.0, [ALONE])] * 2
     dies = oracle(tmp_path / "b", TryResult(None, "SIGSEGV"), TryResult(None, "SIGABRT"))
     assert dies(candidate(torch.ones(3), check=Dies("SIGSEGV"))).outcome == "same"
     assert dies(candidate(torch.ones(3), check=Dies("SIGSEGV"))).outcome == "other"
@@ -94,7 +95,7 @@ def test_what_never_ends_and_what_dies_is_tried_in_its_own_process(tmp_path: Pat
 def test_what_fails_at_times_is_tried_again_before_it_passes(tmp_path: Path) -> None:
     asked = oracle(tmp_path, TryResult(0), TryResult(0), TryResult(1, printed="REPRODUCED ValueError no"), tries=4)
     assert asked(candidate(torch.ones(3))).outcome == "same"
-    assert len(asked.running.forks.asked) == 3
+    assert len(asked.runner.forks.asked) == 3
 
 
 def test_a_large_file_is_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

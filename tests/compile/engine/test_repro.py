@@ -53,7 +53,9 @@ class Bench:
         ]
 
     def repro(self, node: NodeId | None = None, rule: str = "") -> events.ReproEnded:
-        return self.jobs.write_repro(WriteRepro(1, str(self.folder / "repros"), node, rule))
+        ended = self.jobs.do(WriteRepro(1, str(self.folder / "repros"), node, rule))
+        assert isinstance(ended, events.ReproEnded)
+        return ended
 
 
 @pytest.fixture

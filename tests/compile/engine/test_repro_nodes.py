@@ -213,7 +213,8 @@ def test_an_edited_rule_is_the_one_that_a_repro_is_of(tmp_path: Path) -> None:
 
     asked = WriteRepro(1, str(tmp_path / "repros"), graph.node_id("sin"), "dtype", ANY_DTYPE)
     assert run(bench.jobs._write(asked))[0] == 1
-    refused = bench.jobs.write_repro(WriteRepro(1, str(tmp_path / "repros"), graph.node_id("sin"), "dtype"))
+    refused = bench.jobs.do(WriteRepro(1, str(tmp_path / "repros"), graph.node_id("sin"), "dtype"))
+    assert refused.failure is not None
     assert "no rule dtype in force" in refused.failure.message
 
 

@@ -8,10 +8,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from idbg.engine.minify.candidate import Candidate
 from idbg.engine.minify.shrink import shrunk
 from idbg.engine.minify.shrink.parts import taken_apart
-from idbg.engine.repro.draft import Breaks
+from idbg.engine.repro.draft import Breaks, Candidate
 from idbg.reduce.tries import Stopped
 from tests.harness.shrinking import HEADING, candidate, shrink, values, where
 

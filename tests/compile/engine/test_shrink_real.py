@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from idbg.engine.minify.candidate import Candidate
-from idbg.engine.repro.draft import Check, Differs, Raises
+from idbg.engine.repro.draft import Candidate, Check, Differs, Raises
 from tests.harness.shrinking import candidate, run_here, shrink
 
 

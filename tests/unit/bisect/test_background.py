@@ -72,5 +72,5 @@ def test_what_cannot_be_asked_ends_with_a_failure(session: Session) -> None:
 
 
 def test_nothing_was_run(session: Session) -> None:
-    with session, pytest.raises(BadInput, match="there is nothing to bisect"):
+    with session, pytest.raises(BadInput, match="no failure to bisect"):
         session.bisect()

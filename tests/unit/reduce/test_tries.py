@@ -130,7 +130,7 @@ def test_the_rest_is_estimated_from_the_mean_and_never_above_the_budget() -> Non
 
 def test_whoever_listens_is_told_of_each_try() -> None:
     told: list[Judged] = []
-    tries = Tries[str](lambda text: Judged("same", text), str, Budget(), told=told.append)
+    tries = Tries[str](lambda text: Judged("same", text), str, Budget(), on_answer=told.append)
     tries("a"), tries("b"), tries("a")
     assert [judged.signature for judged in told] == ["a", "b"]
 

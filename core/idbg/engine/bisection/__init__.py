@@ -1,1 +1,1 @@
-"""Which part of the compiler is guilty? One process of the search compiles with part of torch off."""
+"""Compile with a part of torch's compiler switched off, in one process of a bisection."""

@@ -1,4 +1,4 @@
-"""How is a program compiled with only so much of torch's compiler in use, and under which of its settings?"""
+"""Compile a program with only a part of torch's compiler in use, and with given settings."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -13,7 +13,7 @@ from idbg.schema.programs import OptionValue, Target
 
 
 def target_at(level: Level, target: Target) -> Target:
-    """The target that compiles at this level: by the level's backend, and with the part off that a setting is."""
+    """The target with the level's backend, and with its part switched off if a setting does that."""
     if level.backend in ("", PYTHON):
         return target
     at = replace(target, own_backend=False)
@@ -26,28 +26,30 @@ def target_at(level: Level, target: Target) -> Target:
 
 
 def subsystem(level: Level) -> Subsystem | None:
-    """What torch's table says of the level's part; None where the level has none."""
+    """The level's part in torch's table; None if the level has none."""
     return next((one for each in bisector.parts() for one in each.subsystems if one.name == level.subsystem), None)
 
 
 @contextmanager
 def at_level(
-    level: Level, settings: Mapping[str, OptionValue], changed: Callable[[Applications], None] = lambda applied: None
+    level: Level,
+    settings: Mapping[str, OptionValue],
+    on_application: Callable[[Applications], None] = lambda applied: None,
 ) -> Iterator[Applications]:
-    """While it lasts, torch compiles at this level, with these settings ("dynamo.NAME", "functorch.NAME"). `changed` is
-    called before each application of a part.
+    """In this context torch compiles at this level, with these settings ("dynamo.NAME", "functorch.NAME");
+    `on_application` is called at each application of a part.
 
     Raises BadInput for a setting that torch does not have.
     """
     known = subsystem(level)
-    asked = dict(settings)
+    patched = dict(settings)
     if known is not None and known.setting and known.config != "inductor":
-        asked[f"functorch.{known.setting}"] = known.value  # torch's other backend takes it from there
+        patched[f"functorch.{known.setting}"] = known.value  # where torch's other backends read it
     with ExitStack() as stack:
-        for name, value in asked.items():
+        for name, value in patched.items():
             stack.enter_context(_set(name, value))
         limit = level if known is not None and not known.setting else Level(level.backend, graphs=level.graphs)
-        yield stack.enter_context(bisector.limited(limit, changed))
+        yield stack.enter_context(bisector.limited(limit, on_application))
 
 
 @contextmanager

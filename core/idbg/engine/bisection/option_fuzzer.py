@@ -1,7 +1,7 @@
-"""Which options would torch's own fuzzer try?
+"""Draw random Inductor options with torch's `ConfigFuzzer`.
 
-`ConfigFuzzer` knows which values each of Inductor's settings can have, and which settings are not worth drawing; its
-search runs in one process, which a crash ends, so only its drawing is used. Same in torch 2.11 and 2.14.
+It knows the values of each setting, and which settings to leave alone. Its search runs in one process, which a crash
+would end, so only its sampling is used. Same in torch 2.11 and 2.14.
 """
 
 import random
@@ -13,7 +13,7 @@ from idbg.engine.compat import bisector, settings
 from idbg.schema.bisection import OptionSet
 from idbg.schema.programs import OptionValue
 
-# what ends, slows or silences the try itself, needs what this machine has not got, or is not for torch.compile
+# settings that end, slow or silence the try, need other hardware, or are not for torch.compile
 _NOT_DRAWN = (
     "compile_threads", "worker_", "remote_", "trace.", "autotune_local_cache", "force_disable_caches", "max_autotune",
     "cpu_backend", "cuda_backend", "xpu_backend", "distributed", "aten_distributed", "aot_inductor", "rocm.", "halide.",

@@ -1,4 +1,4 @@
-"""How did a run fail, so that two runs that fail alike can be told from two that do not?"""
+"""Describe how a run failed, so that equal failures can be recognized."""
 
 from idbg.engine.repro.error_message import fragment, shortened
 from idbg.schema.bisection import Answer
@@ -11,7 +11,7 @@ _LINE = 200  # characters of a message
 
 
 def answer_of(run: Run, *, uncompiled: bool) -> Answer:
-    """What a run that ended says. `uncompiled`: nothing was to be compiled, and that nothing was is no failure."""
+    """The answer of a run. `uncompiled`: nothing is to be compiled, so that compiling nothing is no failure."""
     failure = run.cause
     if failure is not None and failure.kind == "input":
         if uncompiled and not run.frames:
@@ -37,8 +37,8 @@ def _signature(failure: Failure) -> Signature:
 
 
 def _words(failure: Failure) -> str:
-    said = _line(failure.message)
-    return said if said.startswith(failure.type) else f"{failure.type}: {said}".removesuffix(": ")
+    line = _line(failure.message)
+    return line if line.startswith(failure.type) else f"{failure.type}: {line}".removesuffix(": ")
 
 
 def _line(text: str) -> str:

@@ -1,6 +1,6 @@
-"""How little of a program still fails as the whole does?
+"""Make a failing program as small as possible.
 
-`problem`: what fails, and what is looked for; `cut`: some nodes of a graph as a draft of a script; `oracle`: a draft is
-tried in a process of its own; `search`: nodes, then what is left of them; `shrink/`: shapes, values, dtypes, constants,
-settings; `user_level/`: modules and statements, where there is no graph; `forks/`: the processes.
+`problem`: what fails, and in which graphs; `candidates`: some nodes of a graph as a script; `oracle`: runs a candidate
+in a process of its own; `search`: fewer nodes, then less of each; `shrink/`: shapes, values, dtypes, constants,
+settings; `user_level/`: modules and statements, for failures that no graph shows; `forks/`: the processes.
 """

@@ -1,6 +1,6 @@
-"""What is a script that holds some nodes of a graph, and no others?"""
+"""Build candidate scripts from some of a graph's nodes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -10,12 +10,11 @@ from torch.fx import Node as FxNode
 
 from idbg.engine.capture.run import RunCapture, SavedGraph
 from idbg.engine.compat import repros
-from idbg.engine.minify.candidate import Candidate
-from idbg.engine.repro.draft import Draft, Heading, Raises
+from idbg.engine.repro.draft import Candidate, Draft, Heading, Raises
 from idbg.engine.repro.node_values import Recorder
 from idbg.engine.repro.recipes import without_data
 from idbg.engine.repro.source import NodeSource, commented, name_of
-from idbg.engine.repro.values import Values, arguments, recorder_of, requires_grad, sizes_of, trained, values
+from idbg.engine.repro.values import arguments, recorder_of, requires_grad, sizes_of, trained, values
 from idbg.engine.repro.violation import SubgraphExtractor
 from idbg.reduce.nodes import Flow
 from idbg.schema.graphs import Graph, Node
@@ -23,8 +22,8 @@ from idbg.schema.graphs import Graph, Node
 
 @dataclass
 class CandidateBuilder:
-    """Cuts candidates out of one graph. `template` is a draft without arguments and statements, `heading` what scripts
-    of this graph say of themselves. Without `keep_data` a candidate has none of the program's values.
+    """Builds candidates from one graph. `template` is a draft without arguments and statements, `heading` that of the
+    graph's scripts. Without `keep_data`, candidates have none of the program's values.
     """
 
     capture: RunCapture
@@ -35,21 +34,21 @@ class CandidateBuilder:
 
     @cached_property
     def held(self) -> SavedGraph | None:
-        """The graph's module and inputs, where they are known."""
+        """The graph's module and inputs, if they are known."""
         return self.capture.saved_graphs.get(self.graph.id)
 
     @cached_property
     def flow(self) -> Flow:
-        """The graph as a search sees it: what is no single tensor comes along with whatever reads it."""
+        """The graph for `reduce.nodes`: nodes that are not a single tensor are bound to their readers."""
         names = {node.name for node in self._steps}
         reads = {node.name: tuple(name for name in node.inputs if name in names) for node in self._steps}
         return Flow(reads, frozenset(node.name for node in self._steps if self._is_bound(node)))
 
     def candidate(self, kept: frozenset[str], result: Sequence[str] = ()) -> Candidate:
-        """These nodes, what they read of others as arguments, and what nobody among them reads as the results; or
-        `result`, where it is given.
+        """A script of these nodes. Its arguments are the other nodes that they read; its results are `result`, or the
+        nodes that no other of them reads.
 
-        Raises ValueError where a node cannot be written as Python.
+        Raises ValueError if a node cannot be written as Python.
         """
         steps = [node for node in self._steps if node.name in kept]
         first_reader: dict[str, str] = {}
@@ -58,21 +57,27 @@ class CandidateBuilder:
                 if name not in kept:
                     first_reader.setdefault(name, node.name)
         inputs = [node for node in self._own if node.name in first_reader]
-        inputs, lines = self._cutter.sized(inputs)
+        inputs, lines = self._extractor.sized(inputs)
         source = NodeSource(self.held.gm if self.held else None, set(map(name_of, self._arrays)))
         last = ""
         for node in steps:
             more, last = commented(node, source.statements(node), last)
             lines += more
-        known = self._values({node.name: first_reader[node.name] for node in inputs})
+        readers = {node.name: first_reader[node.name] for node in inputs}
+        known = values(self.capture, self.graph, readers, self._recorder)
         tensors, given = arguments(inputs, known, self._trained)
-        homes = {name_of(node.name): node.tensor.device for node in inputs if node.tensor is not None}
-        given = [replace(each, device=homes.get(each.name, "") or each.device) for each in given]
-        given = [replace(each, is_array=each.name in source.arrays and not each.literal) for each in given]
-        given = [replace(each, marked=self._marked.get(each.name, ())) for each in given]
+        devices = {name_of(node.name): node.tensor.device for node in inputs if node.tensor is not None}
         draft = replace(
             self.template,
-            arguments=tuple(given),
+            arguments=tuple(
+                replace(
+                    each,
+                    device=devices.get(each.name, "") or each.device,
+                    is_array=each.name in source.arrays and not each.literal,
+                    marked=self._marked.get(each.name, ()),
+                )
+                for each in given
+            ),
             statements=tuple(lines),
             result=f"({', '.join(map(name_of, result or self._sinks(steps)))},)",
             values=known.note,
@@ -84,16 +89,12 @@ class CandidateBuilder:
         return Candidate(draft, self.heading, lambda: tensors)
 
     def _sinks(self, steps: Sequence[Node]) -> list[str]:
-        """What the script returns: results that no other of its nodes reads, and those that the graph returns."""
+        """The nodes that the script returns: those that no other reads, and those that the graph returns."""
         read = {name for node in steps for name in node.inputs}
         values = [node for node in steps if not self._is_function(node)]
         sinks = [node for node in values if node.name not in read or node.name in self._returned]
-        telling = [node.name for node in sinks if node.tensors or node.unknown]
-        return telling or [node.name for node in sinks]
-
-    def _values(self, wanted: Mapping[str, str]) -> Values:
-        """The values of these nodes, as the nodes that they are given with read them."""
-        return values(self.capture, self.graph, wanted, self._recorder)
+        with_values = [node.name for node in sinks if node.tensors or node.unknown]
+        return with_values or [node.name for node in sinks]
 
     @cached_property
     def _own(self) -> list[Node]:
@@ -116,7 +117,7 @@ class CandidateBuilder:
         return recorder_of(self.capture, self.graph)
 
     @cached_property
-    def _cutter(self) -> SubgraphExtractor:
+    def _extractor(self) -> SubgraphExtractor:
         module = self.held.gm if self.held else None
         return SubgraphExtractor(self.graph, module, sizes_of(self.capture, self.graph), self._arrays)
 
@@ -127,7 +128,7 @@ class CandidateBuilder:
 
     @cached_property
     def _marked(self) -> dict[str, tuple[int, ...]]:
-        """The dimensions that the program marked as dynamic, where that is what fails."""
+        """The dimensions that the program marked as dynamic, if that is what fails."""
         check = self.template.check
         if self._recorder is None or not isinstance(check, Raises) or check.error != "ConstraintViolationError":
             return {}
@@ -136,17 +137,17 @@ class CandidateBuilder:
 
     @cached_property
     def _trained(self) -> set[str]:
-        """The nodes that gradients are wanted of, where the graph was compiled with a backward."""
+        """The nodes that require grad, if the graph was compiled with a backward."""
         if self.held is None or not (given := trained(self.capture, self.graph.id)):
             return set()
         inside = {name for name, node in self._live.items() if node.op != "placeholder" and requires_grad(node)}
         return given | inside
 
     def _is_function(self, node: Node) -> bool:
-        return node.op == "get_attr" and not node.tensors and self._cutter.is_function(node)
+        return node.op == "get_attr" and not node.tensors and self._extractor.is_function(node)
 
     def _is_bound(self, node: Node) -> bool:
-        """Whether no argument can stand for it: a tuple, a function, a computed size, what is done and has no value."""
+        """Whether no argument can replace the node: a tuple, a function, a computed size, or a node without a value."""
         if len(node.tensors) != 1 or node.op == "get_attr":
             return True
         live = self._live.get(node.name)

@@ -1,24 +1,32 @@
-"""What fails, in which graphs may it be, and by what is the same failure known again?"""
+"""Describe the failure to search for: the graphs that may have it, and the check that recognizes it."""
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-import torch
-
-from idbg import __version__
 from idbg.analysis.provenance import Provenance
 from idbg.engine.capture.run import Compiling, RunCapture
 from idbg.engine.compat import repros
-from idbg.engine.minify.candidate import Candidate
 from idbg.engine.minify.candidates import CandidateBuilder
 from idbg.engine.repro.definitions import definitions_of
-from idbg.engine.repro.draft import Breaks, Check, Dies, Differs, Draft, FailsCommand, Hangs, Heading, Raises, Runs
+from idbg.engine.repro.draft import (
+    Breaks,
+    Candidate,
+    Check,
+    Dies,
+    Differs,
+    Draft,
+    FailsCommand,
+    Hangs,
+    Heading,
+    Raises,
+    Runs,
+)
 from idbg.engine.repro.error_message import fragment, shortened
 from idbg.engine.repro.failed_compile import NoGraph, failed_compile, function_of, how_compiled, inline, telling
 from idbg.engine.repro.recipes import without_data
 from idbg.engine.repro.values import sizes_of
-from idbg.engine.repro.violation import written_violation
+from idbg.engine.repro.violation import VERSIONS, violation_candidate
 from idbg.schema.diff import DiffReport, TensorDiff
 from idbg.schema.errors import exception_text
 from idbg.schema.graphs import Graph, GraphId, NodeId
@@ -29,32 +37,37 @@ from idbg.schema.violations import Violation
 
 _SIGNAL = re.compile(r"\bSIG[A-Z]+\b")
 LEAST = 1e-3
-"""Of an output's RMS: an error that is smaller is not taken for one that was a tenth of this or more."""
+"""Share of an output's RMS: the largest value of the error below which a candidate counts as right."""
 
 
 @dataclass(frozen=True)
 class SuspectGraph:
-    """One graph in which the failure may be, and sets of its nodes that are suspected, the likeliest first."""
+    """A graph that may have the failure, and sets of its nodes to try first, the likeliest first."""
 
-    cutting: CandidateBuilder
+    builder: CandidateBuilder
     suspects: tuple[frozenset[str], ...] = ()
+
+    @property
+    def nodes(self) -> frozenset[str]:
+        """All nodes that a script can hold."""
+        return frozenset(self.builder.flow.reads)
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What is looked for, in graphs of which the likeliest is first; or, where the node is known, the `fixed` candidate
-    that has it alone.
+    """A failure, and the graphs that may have it, the likeliest first; or, if the failing node is known, the `fixed`
+    candidate that has it alone.
     """
 
     signature: Signature
-    subjects: tuple[SuspectGraph, ...] = ()
+    graphs: tuple[SuspectGraph, ...] = ()
     fixed: Candidate | None = None
 
 
 @dataclass(frozen=True)
 class CapturedRun:
-    """What a run left behind: what was captured, what the program raised, and the run as its events tell it. `again`:
-    it is another run, in which nothing was compiled: what that raised is not what is looked for.
+    """A run: what was captured, what the program raised, and the run's record. `again`: a second run in which nothing
+    was compiled, so that what it raised is not the failure to search for.
     """
 
     capture: RunCapture
@@ -64,13 +77,13 @@ class CapturedRun:
 
 
 def problem_of(sought: Sought, failure: Failure | None, seen: CapturedRun, target: Target, seconds: float) -> Problem:
-    """The problem that a sought failure poses. `seconds`: how long a try may take that is to hang.
+    """The problem of a sought failure. `seconds`: the limit of a try that is expected to hang.
 
-    Raises NoGraph where no graph has it, ValueError with the reason where it cannot be looked for.
+    Raises NoGraph if no graph has it, ValueError with the reason if it cannot be searched for.
     """
     match sought.kind:
         case "check":
-            check: Check = FailsCommand(sought.command, 0)  # the whole's status is asked before anything else
+            check: Check = FailsCommand(sought.command, 0)  # the search sets the whole's exit status
             return _in_graphs(seen, target, check, Signature("check", message=" ".join(sought.command)))
         case "wrong":
             return _wrong(sought, seen, target)
@@ -88,24 +101,24 @@ def problem_of(sought: Sought, failure: Failure | None, seen: CapturedRun, targe
 
 
 def of_a_violation(seen: CapturedRun, violation: Violation, rules: str) -> Problem:
-    """The problem of one violation: its node is known; of a rule about graphs, how little of its graph breaks it.
+    """The problem of one violation: its node alone; for a rule about graphs, its graph.
 
-    Raises ValueError where the node cannot stand alone.
+    Raises ValueError if the node cannot stand alone.
     """
-    written = written_violation(seen.capture, violation, rules)
-    signature = written.heading.signature or Signature("violation")
-    assert isinstance(written.draft.check, Breaks)
-    if written.draft.check.subject != "graph":
-        return Problem(signature, fixed=Candidate(written.draft, written.heading, lambda: written.tensors))
+    whole = violation_candidate(seen.capture, violation, rules)
+    signature = whole.heading.signature or Signature("violation")
+    assert isinstance(whole.draft.check, Breaks)
+    if whole.draft.check.subject != "graph":
+        return Problem(signature, fixed=whole)
     graph = seen.capture.frames[violation.node.graph.frame].graphs[violation.node.graph]
-    template = replace(written.draft, arguments=(), statements=(), result="", imports=frozenset())
-    return Problem(signature, (SuspectGraph(CandidateBuilder(seen.capture, graph, template, written.heading)),))
+    template = replace(whole.draft, arguments=(), statements=(), result="", imports=frozenset())
+    return Problem(signature, (SuspectGraph(CandidateBuilder(seen.capture, graph, template, whole.heading)),))
 
 
 def undisclosed(problem: Problem) -> Problem:
-    """The problem with candidates that have none of the program's values, but for what their statistics tell."""
-    for subject in problem.subjects:
-        subject.cutting.keep_data = False
+    """The problem with candidates that have none of the program's values, only their rounded statistics."""
+    for graph in problem.graphs:
+        graph.builder.keep_data = False
     if problem.fixed is None:
         return problem
     draft = without_data(problem.fixed.draft, problem.fixed.tensors())
@@ -113,7 +126,7 @@ def undisclosed(problem: Problem) -> Problem:
 
 
 def died_of(failure: Failure) -> str:
-    """The signal that killed the worker ("SIGSEGV"); "" where none did."""
+    """The signal that killed the worker ("SIGSEGV"); "" if none did."""
     if failure.kind != "worker":
         return ""
     found = _SIGNAL.search(failure.crash.cause if failure.crash else failure.message)
@@ -121,26 +134,26 @@ def died_of(failure: Failure) -> str:
 
 
 def ends_process(failure: Failure) -> bool:
-    """Whether what failed takes its process, or the device of that, with it: it must not be run to be captured."""
+    """Whether the failure ends its process or makes its device unusable: it must not be run again to be captured."""
     return bool(died_of(failure)) or failure.type in ("Timeout", "AcceleratorError") or "CUDA error" in failure.message
 
 
 def of_a_compile(seen: CapturedRun, target: Target) -> Problem:
-    """The problem of a compile that failed, with the one graph that did.
+    """The problem of a failed compile, with the one graph that failed.
 
-    Raises NoGraph where the program itself shows it and no graph does; ValueError where the failure is the program's
-    own, or it is not known which graph failed.
+    Raises NoGraph if only the program itself shows it; ValueError if the failure is the program's own, or it is not
+    known which graph failed.
     """
     failed = failed_compile(seen.capture, seen.error, target)
     return _of_an_error(seen, target, failed.error, [failed.graph])
 
 
 def _raised(seen: CapturedRun, failure: Failure | None, target: Target) -> Problem:
-    """What was raised while something was compiled, or as compiled code ran."""
+    """The problem of an exception, raised by a compile or by compiled code."""
     graphs = list(_dynamo_graphs(seen.capture))
     if seen.again and failure is not None and failure.type:
-        _, _, said_alone = failure.message.rpartition(f"{failure.type}: ")
-        return _raising(seen, target, Raises(failure.type, ""), said_alone, graphs)
+        _, _, message = failure.message.rpartition(f"{failure.type}: ")
+        return _raising(seen, target, Raises(failure.type, ""), message, graphs)
     try:
         return of_a_compile(seen, target)
     except ValueError:
@@ -166,7 +179,7 @@ def _raising(seen: CapturedRun, target: Target, check: Raises, text: str, graphs
 
 
 def _wrong(sought: Sought, seen: CapturedRun, target: Target) -> Problem:
-    """A result that is wrong: in the graphs of the run, first in that of the accused kernel."""
+    """The problem of a wrong result; the graph of the accused kernel comes first."""
     report = seen.run.diff
     failed = [] if report is None else [diff for diff in (*report.outputs, *report.gradients) if diff.failed]
     accused = None
@@ -181,14 +194,14 @@ def _wrong(sought: Sought, seen: CapturedRun, target: Target) -> Problem:
     problem = _problem(seen, target, check, Signature("wrong", message=check.wrong), graphs, title, ())
     if accused is None or accused.graph is None or report is None:
         return problem
-    return replace(problem, subjects=tuple(_suspected(problem.subjects, seen.run, report, sought.launch)))
+    return replace(problem, graphs=tuple(_suspected(problem.graphs, seen.run, report, sought.launch)))
 
 
 _WRONG = {"values": "values", "nan": "NaN or infinities that eager has not", "form": "dtype, shape or structure"}
 
 
 def how_wrong(failed: Sequence[TensorDiff]) -> Differs:
-    """The check by which the wrong results of a comparison are known again."""
+    """The check that recognizes the wrong results of a comparison."""
     for diff in failed:
         if any(counts is not None and counts.disagree for counts in (diff.nan, diff.posinf, diff.neginf)):
             return Differs("nan")
@@ -200,7 +213,7 @@ def how_wrong(failed: Sequence[TensorDiff]) -> Differs:
 
 
 def _relative(diff: TensorDiff) -> float:
-    """How large an error is, as far as records tell: |d| over the largest value at the worst element."""
+    """The relative error, as far as records have it: |d| over the larger of |d| and the value at the worst element."""
     if diff.max_rel is None or diff.max_abs is None or not diff.max_abs > 0:
         return LEAST
     largest = abs(float(diff.worst.reference)) if diff.worst and isinstance(diff.worst.reference, (int, float)) else 0.0
@@ -208,24 +221,23 @@ def _relative(diff: TensorDiff) -> float:
 
 
 def _suspected(
-    subjects: Sequence[SuspectGraph], run: Run, report: DiffReport, launch: int | None
+    graphs: Sequence[SuspectGraph], run: Run, report: DiffReport, launch: int | None
 ) -> Iterator[SuspectGraph]:
-    """The subjects with what the accused kernels compute, as nodes of Dynamo's graphs."""
+    """The graphs, with the nodes that the accused kernels compute as suspects."""
     provenance = Provenance(run)
     kernels = [report.kernels[launch]] if launch is not None else [one for one in report.kernels if one.bad]
-    for subject in subjects:
-        graph = subject.cutting.graph.id
+    for graph in graphs:
+        dynamo = graph.builder.graph.id
         sets = []
         for kernel in kernels:
-            if kernel.graph is not None and kernel.graph.frame == graph.frame:
+            if kernel.graph is not None and kernel.graph.frame == dynamo.frame:
                 nodes = [NodeId(kernel.graph, name) for name in kernel.nodes]
-                above = {one.name for node in nodes for one in provenance.counterparts(node, graph)}
-                sets.append(frozenset(above & subject.cutting.flow.reads.keys()))
-        yield replace(subject, suspects=tuple(one for one in sets if one))
+                sets.append(graph.nodes & {one.name for node in nodes for one in provenance.counterparts(node, dynamo)})
+        yield replace(graph, suspects=tuple(filter(None, sets)))
 
 
 def _from_here(sought: Sought, seen: CapturedRun, target: Target) -> Problem:
-    """The nodes that feed one node: nothing is known to be wrong with them."""
+    """The problem of a node and the nodes that feed it; nothing is known to be wrong with them."""
     if sought.node is None:
         raise ValueError("no node was given")
     frame = seen.capture.frames.get(sought.node.graph.frame)
@@ -237,9 +249,9 @@ def _from_here(sought: Sought, seen: CapturedRun, target: Target) -> Problem:
     if not node.op.startswith("call"):
         raise ValueError(f"{node.name} is an argument of the graph: nothing feeds it")
     problem = _problem(seen, target, Runs(), Signature("none"), [graph], title, ())
-    cutting = problem.subjects[0].cutting
-    cutting.heading = replace(cutting.heading, source=f"{node.file}:{node.line}" if node.file else "")
-    return replace(problem, fixed=cutting.candidate(cutting.flow.feeding(node.name), [node.name]))
+    builder = problem.graphs[0].builder
+    builder.heading = replace(builder.heading, source=f"{node.file}:{node.line}" if node.file else "")
+    return replace(problem, fixed=builder.candidate(builder.flow.feeding(node.name), [node.name]))
 
 
 def _in_graphs(seen: CapturedRun, target: Target, check: Check, signature: Signature, first: str = "") -> Problem:
@@ -248,7 +260,7 @@ def _in_graphs(seen: CapturedRun, target: Target, check: Check, signature: Signa
 
 
 def _dynamo_graphs(capture: RunCapture, first: str = "") -> Iterator[Graph]:
-    """Dynamo's graphs, that of the frame `first` before the others."""
+    """Dynamo's graphs; that of the frame `first` comes first."""
     for frame in sorted(capture.frames, key=lambda name: name != first):
         graph = capture.frames[frame].graphs.get(GraphId(frame, "dynamo"))
         if graph is not None and graph.id in capture.saved_graphs:
@@ -266,7 +278,7 @@ def _problem(
 ) -> Problem:
     if not graphs:
         raise NoGraph("the program has no graph of Dynamo's")
-    subjects = []
+    suspects = []
     for graph in graphs:
         compiling = seen.capture.compiles.get(graph.id.frame) or Compiling()
         sizes = sizes_of(seen.capture, graph)
@@ -289,11 +301,11 @@ def _problem(
         first = next((node for node in graph.nodes if node.file), None)
         heading = Heading(
             title,
-            f"idbg {__version__} and torch {torch.__version__}",
+            VERSIONS,
             tuple(message),
             f"{first.file}:{first.line}" if first else "",
             note,
             signature,
         )
-        subjects.append(SuspectGraph(CandidateBuilder(seen.capture, graph, template, heading)))
-    return Problem(signature, tuple(subjects))
+        suspects.append(SuspectGraph(CandidateBuilder(seen.capture, graph, template, heading)))
+    return Problem(signature, tuple(suspects))

@@ -1,26 +1,32 @@
-"""How is a search's script run: within limits that the whole sets, and once more in a fresh process at its end?"""
+"""Run a search's scripts: within limits that the whole sets, and a last time in a fresh process."""
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from dataclasses import replace as replaced
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from idbg.engine.minify.forks.client import Forks, verified
 from idbg.engine.minify.forks.outcome import TryResult
 from idbg.engine.minify.forks.processes import memory_of_machine
-from idbg.schema.repros import Budget
+from idbg.reduce.tries import Judged
+from idbg.schema.repros import Budget, Minified
 
-RATE_TRIES = 10  # of what does not fail every time
-_SLOWER = 5  # than the whole: what takes longer than so many times it hangs
+MISSED = 0.05  # accepted probability that a flaky script counts as passing
+MOST_TRIES = 10  # of one script
+RATE_TRIES = 10  # from which the failure rate of a flaky script is estimated
+_SLOWER = 5  # a try that takes this many times as long as the whole counts as hung
 _LEAST_SECONDS = 30.0
-_FIRST_SECONDS = 900.0  # for the whole, of which nothing is known yet
-_FRESH_SECONDS = 60.0  # more than a try: torch is imported first, twice by what runs itself
+_FIRST_SECONDS = 900.0  # limit of the first try: its duration sets the limit of the others
+_FRESH_SECONDS = 60.0  # added for a fresh process: it imports torch, and some scripts start a second process
 
 
 @dataclass
 class TryRunner:
-    """Runs scripts, each in a process of its own. A try may take `seconds` (0: the first that ends tells) and `memory`
-    bytes. `times`: how often one is run before it counts as passing, where the failure does not come every time.
+    """Runs scripts, each in a process of its own. A try may take `seconds` (0: set by the first that ends) and `memory`
+    bytes. A script counts as passing after `times` runs that did not fail.
     """
 
     forks: Forks
@@ -30,51 +36,62 @@ class TryRunner:
 
     @classmethod
     def within(cls, budget: Budget, forks: Forks) -> "TryRunner":
-        """By a budget's limits; without one of memory, half of the machine's."""
+        """With a budget's limits; the default limit of memory is half of the machine's."""
         return cls(forks, budget.memory or memory_of_machine() // 2, budget.try_seconds)
 
     def once(self, script: Path, *arguments: str, seconds: float = 0.0) -> TryResult:
-        """The script in a forked process; at most `seconds`, where these are given."""
-        given = seconds or self.seconds or _FIRST_SECONDS
-        tried = self.forks.run(script, seconds=given, memory=self.memory, arguments=arguments)
-        if not seconds and not self.seconds and not tried.hung:
-            self.seconds = max(_LEAST_SECONDS, _SLOWER * tried.seconds)
-        return tried
+        """Run the script in a forked process, for at most `seconds` if given."""
+        limit = seconds or self.seconds or _FIRST_SECONDS
+        result = self.forks.run(script, seconds=limit, memory=self.memory, arguments=arguments)
+        if not seconds and not self.seconds and not result.hung:
+            self.seconds = max(_LEAST_SECONDS, _SLOWER * result.seconds)
+        return result
 
-    def fresh(self, script: Path) -> TryResult:
-        """The script in a fresh process, as a stranger runs it."""
+    def judged(self, run: Callable[[], Judged]) -> Judged:
+        """Run up to `times` times, until it fails; the last result, with the seconds of all."""
+        seconds = 0.0
+        for _ in range(self.times):
+            judged = run()
+            seconds += judged.seconds
+            if judged.outcome == "same":
+                break
+        return replaced(judged, seconds=seconds)
+
+    def verified(self, minified: Minified) -> Minified:
+        """Add what the script does in a fresh process; unchanged if that is interrupted."""
+        script = Path(minified.path)
+        try:
+            if minified.signature.kind == "none":
+                result = self._fresh(script)
+                return replace(minified, status=result.status, printed=result.printed)
+            result, failed, times = self._fresh_often(script)
+        except KeyboardInterrupt:
+            return minified
+        rates = {"failed": failed, "tried": times} if times > 1 else {}
+        same = result.verdict == "same"
+        return replace(minified, reproduced=same, status=result.status, printed=result.printed, **rates)
+
+    def _fresh(self, script: Path) -> TryResult:
         seconds = (self.seconds or _FIRST_SECONDS) + _FRESH_SECONDS
         return verified(script, seconds=seconds, memory=self.memory)
 
-    def fresh_often(self, script: Path) -> tuple[TryResult, int, int]:
-        """The script in a fresh process, RATE_TRIES more where it does not fail: a try that tells most, in how many
-        tries it failed, and of how many.
-        """
-        first = self.fresh(script)
-        if first.verdict != "passes":
-            return first, int(first.verdict == "same"), 1
-        seen = [first]
-
-        def fails() -> bool:
-            seen.append(self.fresh(script))
-            return seen[-1].verdict == "same"
-
-        failed, times = rate(fails, RATE_TRIES)
-        return next((one for one in seen if one.verdict == "same"), first), failed, times + 1
-
-
-MISSED = 0.05  # how probable it may be that a script that can fail is taken for one that passes
-MOST_TRIES = 10
+    def _fresh_often(self, script: Path) -> tuple[TryResult, int, int]:
+        """Run once, and RATE_TRIES times more if that passes: the first failing result if any, failures, and tries."""
+        results = [self._fresh(script)]
+        if results[0].verdict == "passes":
+            results += [self._fresh(script) for _ in range(RATE_TRIES)]
+        same = [result for result in results if result.verdict == "same"]
+        return (same or results)[0], len(same), len(results)
 
 
 def rate(run: Callable[[], bool], tries: int) -> tuple[int, int]:
-    """How many of how many tries failed; `run` says whether one did."""
+    """The number of failures, and of tries; `run` returns whether a try failed."""
     return sum(run() for _ in range(tries)), tries
 
 
 def tries_needed(failed: int, tried: int, most: int = MOST_TRIES) -> int:
-    """How many tries miss a failure of this rate less often than MISSED: one where it always fails; at most `most`,
-    where it is missed more often (`missed` says how often).
+    """The number of tries that miss a failure of this rate with a probability below MISSED: one if it always fails; at
+    most `most`.
     """
     if failed >= tried:
         return 1
@@ -84,5 +101,5 @@ def tries_needed(failed: int, tried: int, most: int = MOST_TRIES) -> int:
 
 
 def missed(failed: int, tried: int, tries: int) -> float:
-    """How probable it is that so many tries of a script that fails at this rate show nothing."""
+    """The probability that this many tries of a script with this failure rate all pass."""
     return float((1 - failed / tried) ** tries) if tried else 1.0

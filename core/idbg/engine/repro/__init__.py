@@ -1,10 +1,9 @@
-"""How is one failure shown again, in a script that stands alone?
+"""Write a standalone script that reproduces one failure.
 
-A repro is a folder with `repro.py` and the values that it needs in `tensors.safetensors`. `draft`: what a script does;
-`script`: its text; `checks`, `check_of_values`, `check_of_processes`: what tells that it fails; `layout`: its looks.
-`violation`: the violating node alone, with its rule; `failing`: which graph did not compile, and how. `source`: nodes
-as Python; `definitions`, `slices`: what of the program comes along; `values`, `recorded`,
-`recipes`: what the arguments are.
+A repro is a folder with `repro.py`, and its tensors in `tensors.safetensors` (`files`). `draft`: what a script does;
+`script`: its text; `checks`, `value_check`, `check_pieces`: the code that recognizes the failure; `layout`: formatting.
+`violation`: a violating node with its rule; `failed_compile`: the graph of a failed compile. `source`: nodes as Python;
+`definitions`, `slices`: the program's code; `values`, `node_values`, `recipes`: the arguments.
 """
 
 from idbg.engine.repro.violation import graph_of_node, violation_of, violation_repro

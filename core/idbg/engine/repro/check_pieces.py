@@ -1,4 +1,4 @@
-"""What do the checks of all scripts have in common: the failing call, its modes, the rules, how it ends?"""
+"""The parts that the checks of all scripts share: the failing call, its modes, the rules, the ending."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -62,7 +62,7 @@ def compiled(draft: Draft) -> str:
 def called(draft: Draft) -> list[str]:
     """The failing call, with its backward where a gradient is wanted."""
     call = f"{compiled(draft)}(*inputs())"
-    wait = ["torch.cuda.synchronize()"] if on_cuda(draft) else []  # a kernel's error is told of here
+    wait = ["torch.cuda.synchronize()"] if on_cuda(draft) else []  # a kernel's error is raised here
     if not trains(draft):
         return [*under(draft.modes, [call]), *wait]
     ends = "[leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor) and leaf.requires_grad]"

@@ -1,4 +1,4 @@
-"""How does a script tell that it fails as it should? The lines of its check, for each kind."""
+"""Write the check of a script: the code that recognizes its failure, for each kind."""
 
 from idbg.engine.repro.check_pieces import CheckCode, called, compiled, guarded, indented, message_of, toml_of, under
 from idbg.engine.repro.draft import MARK, Breaks, Dies, Differs, Draft, FailsCommand, Hangs, Raises

@@ -1,4 +1,4 @@
-"""What that the program registers itself must travel with a script, and as which text?
+"""Collect the source that the program registers with torch, and that a script needs.
 
 Custom ops with their fakes and gradients, lowerings, decompositions, passes in torch's settings, backends, Triton
 kernels. Each is cut out of the file that defines it, with all that it needs of it (`slices`); what cannot be cut out is

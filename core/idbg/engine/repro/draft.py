@@ -1,12 +1,14 @@
-"""What does a script do, before it is text: which arguments, which statements, and what tells that it fails?
+"""A script before it is text: its arguments, statements, and the check of its failure.
 
-A search makes drafts smaller; `script.render` writes one. Two drafts that are equal are the same try.
+A search makes drafts smaller; `script.render` writes one. Equal drafts are the same try.
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
+
+import torch
 
 from idbg.schema.repros import Signature
 
@@ -165,8 +167,8 @@ class Draft:
     @property
     def key(self) -> str:
         """Names what it does: of two drafts with equal keys one answer holds for both."""
-        told = [line for line in self.statements if not line.lstrip().startswith("#")]
-        parts = (self.check, self.arguments, told, self.result, self.how, sorted(self.imports), self.definitions)
+        code = [line for line in self.statements if not line.lstrip().startswith("#")]
+        parts = (self.check, self.arguments, code, self.result, self.how, sorted(self.imports), self.definitions)
         return hashlib.sha256(repr((*parts, self.settings, self.modes, self.rules)).encode()).hexdigest()
 
 
@@ -182,3 +184,23 @@ class Heading:
     source: str = ""
     note: str = ""
     signature: Signature | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A draft with its heading and tensors: flat storages by the names of arguments, as `values.arguments` makes them.
+
+    `variant` says how the tensors differ from the recorded ones ("": not at all), as a draft has shapes but no values.
+    """
+
+    draft: Draft
+    heading: Heading
+    tensors: Callable[[], Mapping[str, torch.Tensor]]
+    variant: str = ""
+
+    @property
+    def key(self) -> str:
+        """Candidates of one search with equal keys have the same result."""
+        if not self.variant:
+            return self.draft.key
+        return hashlib.sha256(f"{self.draft.key} {self.variant}".encode()).hexdigest()

@@ -1,7 +1,7 @@
-"""How is a compile that failed shown again, so that who has torch, and not us, can take it?
+"""Find the graph of a failed compile, and how it was compiled, for a script that needs only torch.
 
-The Dynamo graph that did not compile, as plain torch, with the program's lines, options and settings. Where only a
-backend of idbg's shows the failure, the script says so.
+The script has the Dynamo graph as plain torch, with the program's lines, options and settings. If only a backend of
+idbg shows the failure, the script says so.
 """
 
 import traceback
@@ -17,7 +17,7 @@ from idbg.engine.repro.definitions import named, options_as_python
 from idbg.schema.graphs import Graph, GraphId
 from idbg.schema.programs import Target
 
-_PLAIN = {"aot": "inductor", "inductor": "inductor"}  # what idbg's backends are without idbg
+TORCH_BACKENDS = {"aot": "inductor", "inductor": "inductor"}  # idbg's backends that torch has, by torch's names
 
 
 def inline(rules: str) -> str:
@@ -49,7 +49,7 @@ def failed_compile(capture: RunCapture, error: BaseException | None, target: Tar
     if error is None:
         raise ValueError("the compile did not fail: ask for the repro of a violation")
     owner = _refuse_users_own(error, target)
-    if owner.compiling:  # what torch met before or after the backend was asked, in the frame that it began last
+    if owner.compiling:  # raised before or after the backend's call, in the last frame
         frame = next(reversed(capture.frames), "")
         return _FailedCompile(_dynamo(capture, frame), capture.compiles.get(frame) or Compiling(), error)
     if len(capture.compiles) > 1:
@@ -92,8 +92,8 @@ def how_compiled(target: Target, compiling: Compiling, *, has_sizes: bool) -> tu
     name = own.get("backend", target.backend)
     if not isinstance(name, str):
         return f"backend={named(name)}{given}", "", []
-    if name in _PLAIN:
-        return f'backend="{_PLAIN[name]}"{given}', "", []
+    if name in TORCH_BACKENDS:
+        return f'backend="{TORCH_BACKENDS[name]}"{given}', "", []
     if name in dynamo.backend_names() and name != "mock":
         module = exceptions.module_of_backend(name) if home_of(name).folders else ""
         return f'backend="{name}"{given}', "", [module] if module else []

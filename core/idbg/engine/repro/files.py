@@ -1,48 +1,19 @@
-"""Where does a repro go on the disk?"""
+"""Write a repro's folder: its script, and its tensors in a safetensors file.
+
+`safetensors.torch.save_file` copies all tensors into memory first, and refuses tensors that share memory. `save` writes
+each from where it lies; only tensors on a device, or that are not contiguous, are copied, one at a time.
+"""
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import torch
 
 from idbg.schema.errors import OutputError
 
-
-def new_folder(parent: Path, name: str) -> Path:
-    """A folder of this name below `parent`, numbered where there is one already. Raises OutputError."""
-    safe = re.sub(r"[^\w.-]", "_", name)[:80]
-    try:
-        for number in range(1, 10_000):
-            folder = parent / (safe if number == 1 else f"{safe}-{number}")
-            try:
-                folder.mkdir(parents=True)
-            except FileExistsError:
-                continue
-            return folder
-    except OSError as error:
-        raise OutputError(
-            f"the repro folder {parent} cannot be written: {error.strerror}", hint="choose another with --output"
-        ) from error
-    raise OutputError(f"{parent} holds 10,000 repros of {name} already", hint="delete some")
-
-
-def write(folder: Path, script: str, tensors: Mapping[str, torch.Tensor]) -> Path:
-    """Write the repro's files, and return the script's path. Raises OutputError."""
-    try:
-        if tensors:
-            save(tensors, folder / "tensors.safetensors")
-        path = folder / "repro.py"
-        path.write_text(script, encoding="utf-8")
-    except OSError as error:
-        raise OutputError(
-            f"the repro in {folder} cannot be written: {error.strerror}",
-            hint="free some space, or choose another folder with --output",
-        ) from error
-    return path
-
-
+SCRIPT, TENSORS = "repro.py", "tensors.safetensors"
 _NAMES = {
     torch.bool: "BOOL",
     torch.uint8: "U8",
@@ -62,18 +33,60 @@ _NAMES = {
 }
 
 
+def new_folder(parent: Path, name: str) -> Path:
+    """Create a folder of this name below `parent`, numbered if there is one already. Raises OutputError."""
+    safe = re.sub(r"[^\w.-]", "_", name)[:80]
+    try:
+        for number in range(1, 10_000):
+            folder = parent / (safe if number == 1 else f"{safe}-{number}")
+            try:
+                folder.mkdir(parents=True)
+            except FileExistsError:
+                continue
+            return folder
+    except OSError as error:
+        raise OutputError(
+            f"the repro folder {parent} cannot be written: {error.strerror}", hint="choose another with --output"
+        ) from error
+    raise OutputError(f"{parent} holds 10,000 repros of {name} already", hint="delete some")
+
+
+def write(
+    folder: Path,
+    script: str,
+    tensors: Mapping[str, torch.Tensor],
+    link: Callable[[Path], bool] = lambda place: False,
+) -> Path:
+    """Write the script and its tensors into the folder, and return the script's path. `link` may provide the file of
+    tensors instead. Raises OutputError.
+    """
+    path, place = folder / SCRIPT, folder / TENSORS
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        place.unlink(missing_ok=True)
+        if tensors and not link(place):
+            save(tensors, place)
+        path.write_text(script, encoding="utf-8")
+    except OSError as error:
+        raise OutputError(
+            f"no script can be written to {folder}: {error.strerror or error}",
+            hint="free some space there, or choose another place with --output or TMPDIR",
+        ) from error
+    return path
+
+
 def save(tensors: Mapping[str, torch.Tensor], path: Path) -> None:
-    """Write the tensors; `values.kept_as` tells which dtypes a file can have. Raises OSError."""
+    """Write the tensors, whose dtypes must be those that `values.kept_as` returns. Raises OSError."""
     header: dict[str, object] = {}
     at = 0
     for name, tensor in tensors.items():
         end = at + tensor.numel() * tensor.element_size()
         header[name] = {"dtype": _NAMES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [at, end]}
         at = end
-    told = json.dumps(header).encode()
-    told += b" " * (-len(told) % 8)
+    head = json.dumps(header).encode()
+    head += b" " * (-len(head) % 8)
     with path.open("wb") as file:
-        file.write(len(told).to_bytes(8, "little") + told)
+        file.write(len(head).to_bytes(8, "little") + head)
         for tensor in tensors.values():
             if tensor.numel():
                 flat = tensor.detach().cpu().contiguous().reshape(-1)

@@ -12,8 +12,8 @@ GIVE_TUPLES = (FUNCTIONALIZED, WITH_EFFECTS)
 
 
 def statements(name: str, target: str, arguments: str, needs: Callable[[str], str]) -> list[str] | None:
-    """The lines that give `name` what the op TARGET(ARGUMENTS) gives, a tuple; None for another op. `needs` is told the
-    op inside ("my.fill.default"), and gives what calls it.
+    """The lines that give `name` what the op TARGET(ARGUMENTS) gives, a tuple; None for another op. `needs`
+    gets the op inside ("my.fill.default"), and returns the expression that calls it.
 
     Raises ValueError where the op inside is given a view of what it writes to.
     """

@@ -1,7 +1,7 @@
-"""How does a line of Python look once a formatter has been over it?
+"""Format lines of Python.
 
-What `ruff format --line-length 120` would make of the statements that graphs are written as: assignments of calls,
-definitions of functions, tuples. A long line of any other kind is kept as it is, and says so to the formatter.
+The result is that of `ruff format --line-length 120` for the statements that graphs are written as: assignments of
+calls, definitions of functions, tuples. A long line of any other kind is kept, and marked with `# fmt: skip`.
 """
 
 import ast
@@ -145,3 +145,8 @@ def quoted(text: str) -> str:
     """A string as Python, with double quotes where these need no backslash."""
     plain = repr(text)
     return f'"{plain[1:-1]}"' if plain.startswith("'") and '"' not in plain and "\\'" not in plain else plain
+
+
+def quotable(text: str) -> str:
+    """The text as it can stand in a docstring."""
+    return text.replace("\\", "/").replace('"""', "'''")

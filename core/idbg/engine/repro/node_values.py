@@ -1,4 +1,4 @@
-"""Which value has a node where others read it? The program's own, computed again in eager."""
+"""Compute the values of a graph's nodes again in eager, as their readers get them."""
 
 from collections.abc import Iterable, Mapping
 

@@ -1,4 +1,4 @@
-"""How is a tensor made again whose values must not leave the building? From its shape, and rounded statistics."""
+"""Recreate a tensor whose values are confidential, from its shape and rounded statistics."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from idbg.engine.repro.draft import Draft, Input, is_contiguous
 WITHOUT_DATA = (
     "made from shapes and rounded statistics: none of the program's is here, but for numbers and strings of its code"
 )
-_FEW = 8  # elements: their mean or largest would be nearly themselves, so no more than a power of ten is told
+_FEW = 8  # elements: their mean or largest would be nearly themselves, so only a power of ten is written
 
 
 def without_data(draft: Draft, tensors: Mapping[str, torch.Tensor]) -> Draft:

@@ -1,4 +1,4 @@
-"""What does a repro's script say? Plain Python that a stranger can read, run and cut down further."""
+"""Write a repro's script: plain Python that anybody can read, run and reduce further."""
 
 import ast
 import re
@@ -10,7 +10,7 @@ from dataclasses import replace
 from idbg.engine.repro import checks
 from idbg.engine.repro.check_pieces import CheckCode
 from idbg.engine.repro.draft import MARK, Breaks, Draft, FailsCommand, Heading, Input, Runs
-from idbg.engine.repro.layout import element, laid_out, names_in, spaced
+from idbg.engine.repro.layout import element, laid_out, names_in, quotable, spaced
 from idbg.engine.repro.name_clashes import bound_at_top, bound_in, held_apart, renamed
 
 _PRINTED = {"device", "inf", "nan", "operator"}  # names that graphs are printed with, which they may also have
@@ -103,9 +103,9 @@ def _exits(draft: Draft) -> str:
             what = {"node": "the node", "input": "the argument", "graph": "the graph"}[subject]
             return f"It exits 1 and prints REPRODUCED if {what} still breaks the rule, 0 if not."
         case FailsCommand(command=command, status=status):
-            asked = " ".join(command)
+            words = " ".join(command)
             return (
-                f"It exits 1 and prints REPRODUCED if `{asked} repro.py` still exits {status}, 0 if it exits 0, else 2."
+                f"It exits 1 and prints REPRODUCED if `{words} repro.py` still exits {status}, 0 if it exits 0, else 2."
             )
     return "It exits 1 and prints REPRODUCED if it still fails so, 0 if it does not fail, 2 if it fails in another way."
 
@@ -149,7 +149,7 @@ def _inputs(draft: Draft) -> list[str]:
         lines.append('    saved = load_file(Path(__file__).with_name("tensors.safetensors"))')
     if any("rand" in argument.recipe for argument in draft.arguments):
         lines.append("    torch.manual_seed(0)")
-    given = [(argument.text, _said(argument)) for argument in draft.arguments]
+    given = [(argument.text, _note(argument)) for argument in draft.arguments]
     if not given:
         return [*lines, "    return ()"]
     alone = f"    return ({given[0][0]},)"
@@ -158,7 +158,7 @@ def _inputs(draft: Draft) -> list[str]:
     return [*lines, "    return (", *(line for text, note in given for line in element(text, 2, note)), "    )"]
 
 
-def _said(argument: Input) -> str:
+def _note(argument: Input) -> str:
     return f"  # {argument.name}" if argument.literal or argument.recipe else ""
 
 
@@ -188,8 +188,3 @@ def _root(line: str) -> str:
 
 def _order(line: str) -> tuple[bool, str]:
     return line.startswith("from "), line.split()[1].lower()
-
-
-def quotable(text: str) -> str:
-    """The text as it can stand in a docstring."""
-    return text.replace("\\", "/").replace('"""', "'''")

@@ -1,7 +1,7 @@
-"""Which statements of the user's own files make a name, with all that these need in turn?
+"""Cut the statements that define a name out of the user's files, with all that they need.
 
-Read from the text, and never run: constants, functions and classes come along, imports of libraries are kept, and what
-another of the user's files has is cut out of that. What cannot be cut out so is imported by its name.
+The text is read and never run: constants, functions and classes are copied, imports of libraries kept, and names of the
+user's other files cut out of those. What cannot be cut out is imported by its name.
 """
 
 import ast

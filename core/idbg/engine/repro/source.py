@@ -1,4 +1,4 @@
-"""How is a node of a graph written as Python that runs without the graph?"""
+"""Write a node of a graph as Python that runs without the graph."""
 
 import ast
 import builtins
@@ -242,7 +242,7 @@ def _launch(node: Node, kernel: Callable[..., object], grid: Sequence[object], g
 
 
 def is_function(graph: Graph, node: Node, module: GraphModule | None) -> bool:
-    """Whether a node stands for a function that another takes: its own nodes, if any, are told before it."""
+    """Whether a node stands for a function that another takes: its own nodes, if any, come before it."""
     if node.op != "get_attr" or node.tensors:
         return False
     if module is not None:

@@ -1,4 +1,4 @@
-"""How does a script tell that a compiled result is wrong: further from float64 than eager is?"""
+"""Write the check that a compiled result is wrong: further from float64 than eager is."""
 
 import re
 
@@ -93,7 +93,7 @@ def _results(draft: Draft, *, exact: bool, modal: bool) -> list[str]:
     given = f"given = {_CAST if exact else 'inputs()'}"
     own = ["Float64() if exact else nullcontext()"] if modal else []
     lines = [*seed, given, *under((*draft.modes, *own), ["out = function(*given)"])]
-    told = '{"output": out, "argument": given}'
+    leaves = '{"output": out, "argument": given}'
     if trains(draft):
         wanted = "[x for x in tree_leaves(side) if torch.is_tensor(x) and x.requires_grad]"
         along = "[torch.randn(x.shape).to(x) for x in ends]"
@@ -101,21 +101,21 @@ def _results(draft: Draft, *, exact: bool, modal: bool) -> list[str]:
             f"ends, wanted = ({wanted} for side in (out, given))",
             *under(own, [f"grads = torch.autograd.grad(ends, wanted, {along}, allow_unused=True)"]),
         ]
-        told = '{"output": out, "argument": given, "gradient": grads}'
+        leaves = '{"output": out, "argument": given, "gradient": grads}'
     numbers = "NUMBERS" if _has_arrays(draft) else "(torch.Tensor, int, float)"
     return [
         f"def results(function{', exact=False' if exact else ''}):",
         *indented(lines),
-        f"    told = tree_leaves_with_path({told})",
-        f"    told = [(keystr(at), torch.as_tensor(leaf)) for at, leaf in told if isinstance(leaf, {numbers})]",
-        "    return {name: value.detach().cpu() for name, value in told if value.numel()}",
+        f"    leaves = tree_leaves_with_path({leaves})",
+        f"    leaves = [(keystr(at), torch.as_tensor(leaf)) for at, leaf in leaves if isinstance(leaf, {numbers})]",
+        "    return {name: value.detach().cpu() for name, value in leaves if value.numel()}",
     ]
 
 
 def _wrong() -> list[str]:
     """The function that judges one result."""
     wide = "side.to(torch.complex128).masked_fill(~eager.isfinite(), 0)"
-    said = "{name}: error {error:.2g} (limit {limit:.2g}, eager {own:.2g}), {value[at]} for {eager[at]} at {at}"
+    line = "{name}: error {error:.2g} (limit {limit:.2g}, eager {own:.2g}), {value[at]} for {eager[at]} at {at}"
     return [
         "def wrong(name, value, eager, exact):",
         "    if value is None or eager is None or (value.dtype, value.shape) != (eager.dtype, eager.shape):",
@@ -125,6 +125,6 @@ def _wrong() -> list[str]:
         "    limit = default_tolerances(value)[0] if exact is eager else max(K * own, LEAST)",
         "    at = tuple(map(int, torch.unravel_index((test - right).abs().argmax(), value.shape)))",
         '    if error > limit or "output" in name:',
-        f'        print(f"{said}")',
+        f'        print(f"{line}")',
         '    return "nan" if (eager.isfinite() & ~value.isfinite()).any() else "values" if error > limit else ""',
     ]

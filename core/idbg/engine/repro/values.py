@@ -1,4 +1,4 @@
-"""Which values do a repro's arguments have, and how are they kept?"""
+"""Get the values of a repro's arguments, and store them."""
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""How is one violation shown again: the violating node alone, or the graph that breaks the rule as a whole?"""
+"""Write a repro of one violation: the violating node alone, or the graph that breaks a rule about graphs."""
 
 import dataclasses
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from idbg.constraints import Constraint, check
 from idbg.constraints.base import TensorRule
 from idbg.engine.capture.run import RunCapture
 from idbg.engine.repro.definitions import Definitions, Needed, definitions_for, files_of
-from idbg.engine.repro.draft import MARK, Breaks, Draft, Heading, Input, Subject
+from idbg.engine.repro.draft import MARK, Breaks, Candidate, Draft, Heading, Input, Subject
 from idbg.engine.repro.files import new_folder, write
 from idbg.engine.repro.higher_order import GIVE_TUPLES
 from idbg.engine.repro.script import render
@@ -26,30 +26,23 @@ from idbg.schema.graphs import Graph, Node, NodeId, Sym
 from idbg.schema.repros import Signature
 from idbg.schema.violations import Violation
 
-
-@dataclass(frozen=True)
-class Written:
-    """A script and the tensors that go beside it."""
-
-    draft: Draft
-    heading: Heading
-    tensors: dict[str, torch.Tensor]
+VERSIONS = f"idbg {__version__} and torch {torch.__version__}"
 
 
 def violation_repro(capture: RunCapture, violation: Violation, *, rules: str, folder: Path) -> Path:
     """Write a repro of one violation below `folder` and return the script's path.
 
-    Raises ValueError where the node cannot stand alone, OutputError where the folder cannot be written.
+    Raises ValueError if the node cannot stand alone, OutputError if the folder cannot be written.
     """
-    written = written_violation(capture, violation, rules)
+    candidate = violation_candidate(capture, violation, rules)
     place = new_folder(folder, f"{violation.rule}-{violation.node.name}")
-    return write(place, render(written.draft, written.heading), written.tensors)
+    return write(place, render(candidate.draft, candidate.heading), candidate.tensors())
 
 
-def written_violation(capture: RunCapture, violation: Violation, rules: str) -> Written:
-    """The script of one violation: the node alone, or the whole graph of a rule about graphs.
+def violation_candidate(capture: RunCapture, violation: Violation, rules: str) -> Candidate:
+    """The script of one violation: the node alone, or the whole graph for a rule about graphs.
 
-    Raises ValueError where the node cannot stand alone.
+    Raises ValueError if the node cannot stand alone.
     """
     graph = graph_of_node(capture, violation.node)
     node = graph.by_name[violation.node.name]
@@ -77,12 +70,12 @@ def written_violation(capture: RunCapture, violation: Violation, rules: str) -> 
     note = f"It needs idbg ({__version__}): the rule is one of its mock backend's."
     heading = Heading(
         f"{violation.rule}: {violation.node.name} ({node.target}): {violation.found}, wanted {violation.wanted}",
-        f"idbg {__version__} and torch {torch.__version__}",
+        VERSIONS,
         source=f"{violation.file}:{violation.line}" if violation.file else "",
         note=" ".join((note, *travels.notes)),
         signature=Signature("violation", type=rule.name, message=node.target),
     )
-    return Written(draft, heading, tensors)
+    return Candidate(draft, heading, lambda: tensors)
 
 
 def _as_array(argument: Input) -> Input:
@@ -91,8 +84,8 @@ def _as_array(argument: Input) -> Input:
 
 @dataclass(frozen=True)
 class Subgraph:
-    """What of a graph a repro holds; `readers`: of each input that is computed, who reads it; `trained`: the inputs
-    that must require grad.
+    """The part of a graph that a repro holds. `readers`: the reader of each computed input; `trained`: the inputs that
+    must require grad.
     """
 
     inputs: list[Node]
@@ -109,7 +102,7 @@ class Subgraph:
 
 @dataclass(frozen=True)
 class SubgraphExtractor:
-    """Takes what a repro needs out of a graph; `arrays` are the arguments that are NumPy's."""
+    """Extracts from a graph what a repro needs; `arrays` are the arguments that are NumPy arrays."""
 
     graph: Graph
     module: GraphModule | None
@@ -117,7 +110,7 @@ class SubgraphExtractor:
     arrays: set[str] = field(default_factory=set)
 
     def cut(self, node: Node, rule: Constraint) -> Subgraph:
-        """The node alone; the whole graph for a rule about whole graphs."""
+        """The node alone, or the whole graph for a rule about graphs."""
         if rule.is_about_graphs:
             return self.whole()
         if not node.op.startswith("call"):
@@ -154,18 +147,18 @@ class SubgraphExtractor:
             *before, last = source.statements(step) or [""]
             lines += [*before, last + (MARK if step is node or step.name in makes else "")] if last else []
         result = name_of(node.name)
-        if not any(line.lstrip().startswith(f"{result} =") for line in lines):  # it gives nothing, as `x[0] = y`
+        if not any(line.lstrip().startswith(f"{result} =") for line in lines):  # no result, as of `x[0] = y`
             result = f"({', '.join(map(name_of, node.inputs))},)"
         if node.role == "intermediate" and rule.roles and len(node.tensors) == 1:
             copy = "numpy.copy" if result in source.arrays else IDENTITY
-            lines.append(f"result = {copy}({result})")  # what the program returns is an output to the rule
+            lines.append(f"result = {copy}({result})")  # the rule sees what the program returns as an output
             result = "result"
         applies_a_class = any(step.target.endswith("autograd_function_apply") for step in steps)
         trained = self._requiring_grad(inputs) if applies_a_class else set()
         return Subgraph(inputs, lines, result, arrays, *source.needs, readers, trained)
 
     def _requiring_grad(self, inputs: list[Node]) -> set[str]:
-        """Of these those that require grad in the program: Dynamo inlines a class that no gradient goes through."""
+        """The inputs that require grad in the program: without a gradient, Dynamo inlines the autograd class."""
         live = self.module.graph.nodes if self.module is not None else ()
         names = {each.name for each in live if requires_grad(each)}
         return {node.name for node in inputs if node.name in names}
@@ -174,7 +167,7 @@ class SubgraphExtractor:
         return is_function(self.graph, node, self.module)
 
     def _is_tuple(self, node: Node) -> bool:
-        """Whether the node makes a tuple, be it of one tensor."""
+        """Whether the node returns a tuple, also of one tensor."""
         if len(node.tensors) > 1 or node.target.removeprefix("torch.ops.") in GIVE_TUPLES:
             return True
         live = [each for each in self.module.graph.nodes if each.name == node.name] if self.module is not None else []
@@ -182,7 +175,7 @@ class SubgraphExtractor:
         return isinstance(value, (tuple, list)) and not isinstance(value, torch.Size)
 
     def _steps(self, node: Node) -> list[Node]:
-        """The node, after what cannot be an argument: what makes tuples, sizes that are computed, functions."""
+        """The node, after the nodes that no argument can replace: those that return tuples or sizes, and functions."""
         before: list[Node] = []
         for name in node.inputs:
             source = self.graph.by_name[name]
@@ -193,7 +186,7 @@ class SubgraphExtractor:
         return [*before, node]
 
     def sized(self, inputs: list[Node]) -> tuple[list[Node], list[str]]:
-        """The inputs without the sizes that are those of the tensors among them, and the lines that take them there."""
+        """The inputs without the sizes that their tensors have, and the lines that read these sizes from tensors."""
         homes: dict[str, str] = {}
         for node in inputs:
             for at, dim in enumerate(node.tensor.shape if node.tensor else ()):
@@ -208,8 +201,8 @@ class SubgraphExtractor:
 
 
 def _unscoped(rules: str, rule: Constraint, graph: Graph, node: Node) -> str:
-    """The accelerator with this rule alone, asked wherever the script's graphs are: the node is there alone, but has no
-    stage, and what it reads is an argument.
+    """The accelerator with this rule alone, for all stages: in the script the node has no stage, and the nodes that it
+    reads are arguments.
     """
     wider = replace(rule, stages=())
     if isinstance(rule, TensorRule) and rule.tensors != "results":
@@ -220,12 +213,12 @@ def _unscoped(rules: str, rule: Constraint, graph: Graph, node: Node) -> str:
 
 
 def self_made(node: Node) -> bool:
-    """Whether the graph computes it, and not from weights alone."""
+    """Whether the graph computes the node, and not from weights alone."""
     return node.op.startswith("call") and node.role not in ("weight", "buffer")
 
 
 def graph_of_node(capture: RunCapture, node: NodeId) -> Graph:
-    """The captured graph that a node is in. Raises ValueError where this worker has none."""
+    """The captured graph that a node is in. Raises ValueError if this worker has none."""
     frame = capture.frames.get(node.graph.frame)
     graph = frame.graphs.get(node.graph) if frame else None
     if graph is None or node.name not in graph.by_name:
@@ -234,9 +227,9 @@ def graph_of_node(capture: RunCapture, node: NodeId) -> Graph:
 
 
 def violation_of(capture: RunCapture, node: NodeId, rule: str, rules: str) -> Violation:
-    """The node's violation of a rule, found again: a run does not ask every rule of every graph.
+    """Check a node again for its violation of a rule: a run does not check every rule on every graph.
 
-    Raises BadInput where there is none under these rules, ValueError where this worker has no such node.
+    Raises BadInput if these rules have no such violation, ValueError if this worker has no such node.
     """
     graph = graph_of_node(capture, node)
     in_force = parse(rules)

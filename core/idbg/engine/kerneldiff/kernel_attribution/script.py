@@ -28,7 +28,7 @@ from idbg.engine.kerneldiff.kernels.buffers import NodeBuffer
 from idbg.engine.kerneldiff.kernels.verdict import errors_of
 from idbg.engine.kerneldiff.tensors.allowance import KernelAllowance, Size
 from idbg.engine.repro.files import new_folder, write
-from idbg.engine.repro.script import quotable
+from idbg.engine.repro.layout import quotable
 from idbg.engine.repro.source import name_of
 from idbg.engine.repro.values import kept_as
 from idbg.format.file_names import near_place

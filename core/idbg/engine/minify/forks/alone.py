@@ -1,7 +1,7 @@
-"""How does a script run as with `python FILE`, while its compilers write so that what is killed half-way lands nowhere?
+"""Run a script like `python FILE`, with compilers that leave no half-written files if the process is killed.
 
-By `python -P -m idbg.engine.minify.forks.alone PATHS FILE [ARGUMENTS]`; PATHS is a JSON list of folders that are looked
-in for modules, after the file's own. Imports no torch: the script may set what torch reads as it is imported.
+`python -P -m idbg.engine.minify.forks.alone PATHS FILE [ARGUMENTS]`; PATHS is a JSON list of folders for modules, after
+the file's own. Imports no torch: the script may set environment variables that torch reads when it is imported.
 """
 
 import json
@@ -13,7 +13,7 @@ from idbg.engine.program.main_file import run_file
 
 
 def main() -> None:
-    """Run the script of the command line; what it raises and how it exits is its own."""
+    """Run the script of the command line."""
     paths, script = sys.argv[1:3]
     scratch.begin()
     sys.argv = sys.argv[2:]

@@ -1,4 +1,4 @@
-"""How does one try of a script go: begun by a server, watched, ended where it takes too long or too much?"""
+"""Run one try of a script: started by a server, watched, and ended if it takes too much time or memory."""
 
 import os
 import signal
@@ -13,27 +13,27 @@ from idbg.engine.minify.forks.connection import Message, Server
 from idbg.engine.minify.forks.outcome import TryResult
 from idbg.engine.minify.forks.processes import Process, end_all, memory_of, process, send, started_by
 
-PRINTED = 20_000  # characters that are kept of what a script prints, half of them its first
-_KEPT = 4 * PRINTED  # bytes of these, at most
+PRINTED = 20_000  # characters of the output that are kept, half of them the first
+_KEPT = 4 * PRINTED  # bytes
 _HALF = PRINTED // 2
 _LEFT_OUT = "\n[...]\n"
 CHUNK = 1 << 16
-POLL_SECONDS = 0.05  # how often memory is looked at
-FAMILY_SECONDS = 0.4  # how often it is looked who started whom, which reads all of /proc
-TIDY_SECONDS = 0.5  # for what is ended to tidy up
-OVER_SECONDS = 30.0  # for the server to end what a script left
+POLL_SECONDS = 0.05  # between two looks at the memory
+FAMILY_SECONDS = 0.4  # between two looks at the process tree, each of which reads all of /proc
+TIDY_SECONDS = 0.5  # for processes to clean up after SIGTERM
+OVER_SECONDS = 30.0  # for the server to end the processes that a script left
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a try may take: seconds, and bytes for it and all that it starts."""
+    """The limits of a try: seconds, and bytes of memory for it and all processes that it starts."""
 
     seconds: float
     memory: int
 
 
 class Attempt:
-    """One try. Whatever interrupts it leaves its process running: that ends with the server."""
+    """One try. If it is interrupted, its process continues until the server ends."""
 
     def __init__(self, server: Server, limits: Limits) -> None:
         self._server, self._limits = server, limits
@@ -46,42 +46,42 @@ class Attempt:
         self._began = time.monotonic()
 
     def run(self, order: Message) -> TryResult:
-        """Run the script of the order to its end, or ours. Raises ServerGone."""
+        """Run the script of the order until it ends or exceeds a limit. Raises ServerGone."""
         read, write = os.pipe()
         try:
             os.set_blocking(read, False)
             try:
-                self._server.tell(order, write)
+                self._server.send(order, write)
             finally:
                 os.close(write)
-            self.pid = self._hear("pid", OVER_SECONDS)
+            self.pid = self._receive("pid", OVER_SECONDS)
             self._began = time.monotonic()
             how = self._watched(read)
             seconds = time.monotonic() - self._began
-            self._server.tell({"over": TIDY_SECONDS})
-            self._hear("over", OVER_SECONDS)
-            self._take(read)
+            self._server.send({"over": TIDY_SECONDS})
+            self._receive("over", OVER_SECONDS)
+            self._read(read)
         finally:
             os.close(read)
-        return self._told(how, seconds)
+        return self._result(how, seconds)
 
     def lost(self) -> TryResult:
-        """What is left to say where the server is gone: the script ended it. Ends the script as well."""
+        """The result if the server is gone, as the script ended it. Ends the script too."""
         send(signal.SIGKILL, self._family)
         if self._root is not None:
             end_all(self._root)
             send(signal.SIGKILL, [self._root])
         self._printed += b"\nidbg: this process ended the one that had started it\n"
-        return self._told(-signal.SIGKILL, time.monotonic() - self._began)
+        return self._result(-signal.SIGKILL, time.monotonic() - self._began)
 
-    def _hear(self, word: str, seconds: float) -> int:
-        """What the server says under this word; what it says before is of no interest any more."""
-        while word not in (said := self._server.hear(seconds)):
+    def _receive(self, key: str, seconds: float) -> int:
+        """The value of the server's next message with this key; other messages are outdated and skipped."""
+        while key not in (message := self._server.receive(seconds)):
             pass
-        return int(str(said[word] if said[word] is not True else 1))
+        return int(str(message[key] if message[key] is not True else 1))
 
     def _watched(self, output: int) -> int | Literal["hung", "memory"]:
-        """The status with which it ends; or for what it has to be ended."""
+        """Its exit status, or the limit that it exceeded."""
         self._root = process(self.pid)
         server = process(self._server.process.pid)
         self._family = [self._root] if self._root is not None else []
@@ -98,14 +98,14 @@ class Attempt:
                 if held > self._limits.memory:
                     return "memory"
             ready, _, _ = select(files, [], [], max(0.0, min(look, self._began + self._limits.seconds) - now))
-            if output in ready and not self._take(output):
+            if output in ready and not self._read(output):
                 files.remove(output)
             if self._server.file in ready:
-                return self._hear("ended", 0.0)
+                return self._receive("ended", 0.0)
         return "hung"
 
-    def _take(self, output: int) -> bool:
-        """Read what lies there; whether there can be more."""
+    def _read(self, output: int) -> bool:
+        """Read the available output; returns whether more can follow."""
         for _ in range(256):
             try:
                 chunk = os.read(output, CHUNK)
@@ -117,7 +117,7 @@ class Attempt:
             del self._printed[_KEPT // 2 : -_KEPT // 2]
         return True
 
-    def _told(self, how: int | Literal["hung", "memory"], seconds: float) -> TryResult:
+    def _result(self, how: int | Literal["hung", "memory"], seconds: float) -> TryResult:
         status = how if isinstance(how, int) else None
         name = _signal_name(-status) if status is not None and status < 0 else ""
         text = bytes(self._printed).decode(errors="replace")
@@ -141,7 +141,7 @@ def _signal_name(number: int) -> str:
 
 
 def _memory_kills() -> int:
-    """How many processes the kernel has killed for want of memory since it began."""
+    """The number of processes that the kernel has killed for lack of memory since it booted."""
     try:
         lines = Path("/proc/vmstat").read_text().splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""How is a script run in a process of its own, within limits, again and again? Imports no torch."""
+"""Run scripts in processes of their own, within limits. Imports no torch."""
 
 import re
 import shutil
@@ -17,28 +17,28 @@ from idbg.engine.minify.forks.connection import Message, Server, ServerGone
 from idbg.engine.minify.forks.outcome import TryResult
 from idbg.schema.errors import WorkerError
 
-DEATHS = 2  # of warm processes, until each script gets a Python of its own
-# Where what scripts build and keep goes, below the scratch folder
+DEATHS = 2  # of warm processes, after which each script gets a new Python
+# the folders of compilers' caches, below the scratch folder
 CACHES = {
     "TORCHINDUCTOR_CACHE_DIR": "inductor",
     "TRITON_CACHE_DIR": "triton",
     "TORCH_EXTENSIONS_DIR": "extensions",
 }
 
-# what CUDA says in a process forked from one in which its driver was begun
+# CUDA's error in a process that was forked from one with an initialized driver
 _NO_DEVICE = re.compile(r"Cannot re-initialize CUDA in forked subprocess|CUDA error: initialization error")
 
 
 class Forks:
-    """Runs scripts, one at a time, each in a process forked from one that has torch imported; without `fork`, and where
-    the warm process dies twice or cannot be forked, each in a Python of its own.
+    """Runs scripts, one at a time, each in a process forked from a warm one, which has torch imported. Each gets a new
+    Python if `fork` is false, or if the warm process dies twice or cannot be forked.
 
-    Scripts run in `cwd`; modules are looked for beside the script, then in `path`. What their compilers write and keep
-    is below `scratch`, which the caller removes; with `own_caches` false, it is kept where the user's is. Leaving the
-    context ends all.
+    Scripts run in `cwd`; modules are found beside the script, then in `path`. Their compilers' caches are below
+    `scratch`, which the caller removes; with `own_caches` false, the user's are used. Leaving the context ends all
+    processes.
 
-    A forked script ends without C's exit handlers, and finds torch imported: one that sets environment variables before
-    it imports torch gets a Python of its own.
+    A forked script ends without C's exit handlers, and finds torch imported: a script that sets environment variables
+    before it imports torch gets a new Python.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Forks:
         self._servers: dict[bool, Server] = {}  # by whether they are warm
 
     def __enter__(self) -> Self:
-        """Begin the warm process: it imports torch while the caller does other things."""
+        """Start the warm process, which imports torch in the background."""
         self._server(self.forks)
         return self
 
@@ -65,23 +65,23 @@ class Forks:
         return self._deaths < DEATHS
 
     def run(self, script: Path, *, seconds: float, memory: int, arguments: Sequence[str] = ()) -> TryResult:
-        """Run the script once: at most `seconds`, and `memory` bytes for it and what it starts. Whatever interrupts
-        this ends it. Raises WorkerError where no process can be started.
+        """Run the script once, for at most `seconds`, with at most `memory` bytes for it and the processes that it
+        starts. An interruption ends it. Raises WorkerError if no process can be started.
         """
         if self._own_caches:
             places.forget_graphs(self._scratch / CACHES["TORCHINDUCTOR_CACHE_DIR"])
         order = {"script": str(script), "arguments": [*arguments], "path": self._path, "cwd": str(self._cwd)}
         try:
-            tried = self._run(order, Limits(seconds, memory), fork=not sets_up_torch(script))
-            if self.forks and tried.verdict == "other" and _NO_DEVICE.search(tried.printed):
+            result = self._run(order, Limits(seconds, memory), fork=not sets_up_torch(script))
+            if self.forks and result.verdict == "other" and _NO_DEVICE.search(result.printed):
                 self._deaths = DEATHS
-                tried = self._run(order, Limits(seconds, memory), fork=False)
-        except BaseException:  # KeyboardInterrupt above all
+                result = self._run(order, Limits(seconds, memory), fork=False)
+        except BaseException:  # mostly KeyboardInterrupt
             self._end()
             raise
-        if tried.status is None:
+        if result.status is None:
             self._tidy()
-        return tried
+        return result
 
     def _run(self, order: Message, limits: Limits, fork: bool) -> TryResult:
         while True:
@@ -91,14 +91,14 @@ class Forks:
                 server.ready()
                 return attempt.run(order)
             except ServerGone as error:
-                told = attempt.lost()
+                lost = attempt.lost()
                 del self._servers[server.warm]
                 server.end()
                 self._tidy()
                 if server.warm:
                     self._deaths += 1
                 elif attempt.pid:
-                    return told
+                    return lost
                 else:
                     raise WorkerError(
                         f"the process that runs scripts cannot be started: {error}", hint=f"see {self._log}"
@@ -124,13 +124,13 @@ class Forks:
         return self._scratch / "server.log"
 
     def _tidy(self) -> None:
-        """Take away what a script that was ended, or something that it started, left half-built in our folders."""
+        """Remove what an interrupted script and its processes left half-built in our folders."""
         for folder in self._unfinished.glob("*"):
             shutil.rmtree(folder, ignore_errors=True)
         if not self._own_caches:
             return
         extensions = self._scratch / CACHES["TORCH_EXTENSIONS_DIR"]
-        for file in extensions.rglob("lock"):  # torch waits for ever for one that is there
+        for file in extensions.rglob("lock"):  # torch waits forever for a stale lock
             file.unlink(missing_ok=True)
         for file in self._scratch.rglob("*"):
             if is_torn(file):
@@ -143,8 +143,8 @@ class Forks:
 
 
 def verified(script: Path, *, seconds: float, memory: int) -> TryResult:
-    """Run `python SCRIPT` once, with the user's environment and caches; where it is ended half-way, its compilers leave
-    nothing torn there. At most `seconds`, and `memory` bytes. Raises WorkerError where no process can be started.
+    """Run `python SCRIPT` once in a fresh process and another folder, with the user's environment and caches, in which
+    an interrupted compiler leaves no half-written files. Raises WorkerError if no process can be started.
     """
     beside = private.folder if private.folder is not None and private.folder.is_dir() else None
     with tempfile.TemporaryDirectory(prefix="idbg-", dir=beside, ignore_cleanup_errors=True) as folder:

@@ -1,4 +1,4 @@
-"""How is the server that forks started, told and ended, from the process that asks?"""
+"""Start the server that forks processes, exchange messages with it, and end it."""
 
 import contextlib
 import json
@@ -13,7 +13,7 @@ from idbg.engine.minify.forks.processes import end_all, process
 
 SERVER = "idbg.engine.minify.forks.server"
 START_SECONDS = 300.0  # torch from a cold disk
-LEAVE_SECONDS = 2.0  # for the server to end what it began, by itself
+LEAVE_SECONDS = 2.0  # for the server to end its processes itself
 LARGEST = 1 << 17  # bytes of a message
 Message = Mapping[str, object]
 
@@ -23,8 +23,8 @@ class ServerGone(Exception):
 
 
 class Server:
-    """One server. With `warm`, it has torch imported when it is `ready`. The `variables` are in the environment of the
-    scripts that it begins, beside its own. What it complains of goes to `log`.
+    """One server. If `warm`, it has torch imported when it is `ready`. The `variables` are added to the environment of
+    its scripts. Its stderr goes to `log`.
     """
 
     def __init__(
@@ -49,37 +49,37 @@ class Server:
 
     @property
     def file(self) -> int:
-        """What is readable when it says something."""
+        """A descriptor that is readable when a message has come."""
         return self._channel.fileno()
 
     def ready(self) -> None:
-        """Wait until it can fork. Raises ServerGone where it cannot, or ends before."""
+        """Wait until it can fork. Raises ServerGone if it cannot fork, or ends."""
         if not self._ready:
-            self._ready = bool(self.hear(START_SECONDS).get("ready"))
+            self._ready = bool(self.receive(START_SECONDS).get("ready"))
         if not self._ready:
-            raise ServerGone("a device's driver was begun in it")
+            raise ServerGone("a device's driver was initialized in it")
 
-    def tell(self, message: Message, *files: int) -> None:
-        """Raises ServerGone."""
+    def send(self, message: Message, *files: int) -> None:
+        """Send a message and descriptors. Raises ServerGone."""
         try:
             socket.send_fds(self._channel, [json.dumps(message).encode()], list(files))
         except OSError as error:
             raise ServerGone(str(error)) from error
 
-    def hear(self, seconds: float) -> Message:
-        """What it says next. Raises ServerGone, also where it says nothing for so long."""
+    def receive(self, seconds: float) -> Message:
+        """The next message. Raises ServerGone, also if none comes in time."""
         try:
-            said = self._channel.recv(LARGEST) if select([self._channel], [], [], seconds)[0] else b""
+            data = self._channel.recv(LARGEST) if select([self._channel], [], [], seconds)[0] else b""
         except OSError as error:
             raise ServerGone(str(error)) from error
-        if not said:
-            raise ServerGone("it ended" if self.process.poll() is not None else "it says nothing")
-        message: Message = json.loads(said)
+        if not data:
+            raise ServerGone("it ended" if self.process.poll() is not None else "it does not answer")
+        message: Message = json.loads(data)
         return message
 
     def end(self) -> None:
-        """End it and whatever it began. It sees its socket close, and where it does not, it is ended."""
-        here = process(self.process.pid)  # it is not reaped: its number is its own
+        """End it and all its processes: it ends itself when its socket closes, and is killed if it does not."""
+        here = process(self.process.pid)  # it is not reaped, so that its number is not reused
         self._channel.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(LEAVE_SECONDS)

@@ -1,7 +1,7 @@
-"""What did one try of a script come to, and what does that say of the failure that is looked for?
+"""The result of one try of a script.
 
-Every script of ours: exit 1 and a line `REPRODUCED signature`: the same failure; 0: it does not fail; 2 and a line
-`OTHER signature`: it fails otherwise.
+Every repro script exits with 1 and prints a line `REPRODUCED signature` if it shows the failure, with 0 if it does not
+fail, and with 2 and a line `OTHER signature` if it fails in another way.
 """
 
 from dataclasses import dataclass
@@ -15,10 +15,9 @@ _HEAD = "Traceback (most recent call last):"
 
 @dataclass(frozen=True)
 class TryResult:
-    """How a script ended: with exit `status`, or of a `signal` ("SIGSEGV"), or neither, as it `hung` (ran over its
-    seconds) or was `out_of_memory` (held more than it might), and was ended. `printed`: what it printed, both streams
-    as one, of much the first and the last; `seconds` from its start; `peak`: the most bytes that it and what it started
-    were seen to hold.
+    """How a script ended: with an exit `status`, by a `signal` ("SIGSEGV"), or at a limit: it `hung`, or was
+    `out_of_memory`. `printed`: the beginning and end of both streams, in order; `seconds` since its start; `peak`: the
+    most bytes of memory of it and its processes.
     """
 
     status: int | None
@@ -31,9 +30,7 @@ class TryResult:
 
     @property
     def code(self) -> int | None:
-        """The exit status, or that of a process that a signal ended, as `subprocess` gives it; None of one that was
-        ended for its limits.
-        """
+        """The return code as `subprocess` defines it; None if it was ended at a limit."""
         if self.status is None and self.signal in Signals.__members__:
             return -Signals[self.signal]
         return self.status
@@ -41,24 +38,23 @@ class TryResult:
     @property
     def verdict(self) -> Verdict:
         """The same failure, none, or another."""
-        said, _ = self._said
         if self.status == 0:
             return "passes"
-        return "same" if said == SAME and self.status != 2 else "other"
+        return "same" if self._reported[0] == SAME and self.status != 2 else "other"
 
     @property
     def signature(self) -> str:
-        """What names its failure: what the script said of it, or how it ended where it said nothing; "" of none."""
-        said, signature = self._said
+        """The failure's signature: the one that the script printed, or how it ended; "" if it passed."""
+        word, signature = self._reported
         if self.status == 0:
             return ""
-        if self.verdict == "same" or (said == OTHER and self.status == 2):
+        if self.verdict == "same" or (word == OTHER and self.status == 2):
             return signature
         return self._end
 
     @property
-    def _said(self) -> tuple[str, str]:
-        """The last line that tells of a failure: its word, and the rest."""
+    def _reported(self) -> tuple[str, str]:
+        """The first word and the rest of the last line that reports a failure."""
         for line in reversed(self.printed.splitlines()):
             word, _, rest = line.partition(" ")
             if word in (SAME, OTHER):

@@ -1,4 +1,4 @@
-"""Which processes did this one start, what memory do they hold, and how are they all ended? From /proc."""
+"""Find the processes that a process has started, measure their memory, and end them. From /proc."""
 
 import contextlib
 import os
@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
-END_SECONDS = 10.0  # one that waits for a device cannot be killed before that answers
+END_SECONDS = 10.0  # a process that waits for a device cannot be killed before the device answers
 
 
 @dataclass(frozen=True)
 class Process:
-    """One process: `began` tells it from a later one of the same number; `memory` is what is resident, in bytes."""
+    """One process. `began` distinguishes it from a later one with the same number; `memory`: resident bytes."""
 
     pid: int
     parent: int
@@ -25,7 +25,7 @@ class Process:
 
 
 def process(pid: int) -> Process | None:
-    """The process of this number; None where there is none, or it belongs to the kernel's past."""
+    """The process of this number; None if there is none."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(") ")[2].split()
         return Process(pid, int(fields[1]), int(fields[3]), int(fields[19]), int(fields[21]) * PAGE, fields[0] in "ZX")
@@ -34,9 +34,8 @@ def process(pid: int) -> Process | None:
 
 
 def started_by(root: Process) -> list[Process]:
-    """The living processes below `root`, and those of its session where it leads one; not `root` itself, and never
-    this process, nor one that this one was started by. None of all of those above this one, nor where the number of
-    `root` is another's by now.
+    """The living descendants of `root`, and the processes of its session if it leads one; without `root` itself, this
+    process and its ancestors. Empty if `root` is an ancestor of this process, or its number was reused.
     """
     every = [process(int(name)) for name in os.listdir("/proc") if name.isdigit()]
     found = {each.pid: each for each in every if each is not None}
@@ -53,7 +52,7 @@ def started_by(root: Process) -> list[Process]:
 
 
 def _ours(found: Mapping[int, Process]) -> set[int]:
-    """This process, and those above it."""
+    """This process and its ancestors."""
     pid, ours = os.getpid(), {0, 1}
     while pid not in ours:
         ours.add(pid)
@@ -62,18 +61,18 @@ def _ours(found: Mapping[int, Process]) -> set[int]:
 
 
 def memory_of(processes: Iterable[Process]) -> int:
-    """Bytes that these hold now; what they share counts for each."""
+    """Resident bytes of these processes; shared memory counts for each."""
     now = [process(each.pid) for each in processes]
     return sum(each.memory for each in now if each is not None)
 
 
 def memory_of_machine() -> int:
-    """Bytes of memory that there are at all."""
+    """Bytes of physical memory."""
     return os.sysconf("SC_PHYS_PAGES") * PAGE
 
 
 def send(number: signal.Signals, processes: Iterable[Process]) -> None:
-    """Signal each of these that still runs."""
+    """Signal those of the processes that still run."""
     for each in processes:
         now = process(each.pid)
         if now is not None and now.began == each.began and not now.is_dead:
@@ -82,8 +81,8 @@ def send(number: signal.Signals, processes: Iterable[Process]) -> None:
 
 
 def end_all(root: Process, patience: float = 0.0) -> None:
-    """End whatever `root` started, and not `root`: SIGTERM, `patience` seconds to tidy up, SIGKILL until none is left.
-    What is started meanwhile ends as well.
+    """End all processes that `root` started, but not `root`: SIGTERM, `patience` seconds to clean up, then SIGKILL
+    until none is left, also of those that are started meanwhile.
     """
     left = started_by(root)
     if left and patience:

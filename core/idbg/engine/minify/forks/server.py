@@ -1,12 +1,12 @@
-"""Who forks a process for each script? `python -P -m idbg.engine.minify.forks.server FD warm|cold VARIABLES`, over the
-socket FD. VARIABLES, as JSON, are added to the scripts' environment.
+"""The server that forks a process for each script: `python -P -m idbg.engine.minify.forks.server FD warm|cold
+VARIABLES`. FD is a socket; VARIABLES, as JSON, are added to the scripts' environment.
 
-Warm, it has torch and its compilers imported, and has touched no device and computed nothing: a CUDA driver, or GNU
-OpenMP's threads, do not survive a fork. Cold, it has imported nothing, and each script is a new Python.
+A warm server has torch and its compilers imported, but no device initialized and nothing computed: a CUDA driver and
+GNU OpenMP's threads do not survive a fork. A cold server has imported nothing, and runs each script in a new Python.
 
-It is told `{"script": ...}` with the file to print to, says `{"pid": ...}`, and `{"ended": status}` once that is so;
-told `{"over": patience}`, it ends whatever the script left running, and says `{"over": true}`. Once its host is gone it
-ends all, and itself.
+To `{"script": ...}`, sent with the descriptor to print to, it answers `{"pid": ...}`, and `{"ended": status}` when the
+script has ended; to `{"over": patience}`, after ending all processes that the script left, `{"over": true}`. If its
+host is gone, it ends all its processes and itself.
 """
 
 import contextlib
@@ -23,14 +23,14 @@ from types import FrameType
 from typing import NoReturn
 
 from idbg.engine.compat.builds import scratch
-from idbg.engine.minify.forks.become import become, stand_alone
+from idbg.engine.minify.forks.become import become, detach
 from idbg.engine.minify.forks.processes import end_all, process
 
 LARGEST = 1 << 17  # bytes of a message
-ADOPTS = 36  # prctl's PR_SET_CHILD_SUBREAPER: what a script leaves behind becomes this process's child
+ADOPTS = 36  # prctl's PR_SET_CHILD_SUBREAPER: orphans of a script become children of this process
 ALONE = "idbg.engine.minify.forks.alone"
-TIDY_SECONDS = 0.5  # for what is ended to tidy up
-LOOK_SECONDS = 1.0  # how often it looks whether its host is there
+TIDY_SECONDS = 0.5  # for processes to clean up after SIGTERM
+LOOK_SECONDS = 1.0  # between two checks that the host is alive
 
 
 def main() -> None:
@@ -50,7 +50,7 @@ def main() -> None:
     channel.send(json.dumps({"ready": can_fork}).encode())
     try:
         _serve(channel, host, is_warm, (wake_read, wake_write))
-    except OSError:  # the host went as it was told something
+    except OSError:  # the host ended while a message was sent
         _leave()
 
 
@@ -87,34 +87,34 @@ def _serve(channel: socket.socket, host: int, is_warm: bool, wakes: tuple[int, i
 
 
 def _warm_up() -> bool:
-    """Import and find out what a compile needs; whether this process can be forked then."""
+    """Import what a compile needs; returns whether this process can still be forked."""
     from idbg.engine.compat.warming import has_a_driver, warm_up
 
     scratch.begin()
     gc.disable()
     warm_up()
-    gc.freeze()  # no child looks through all of it, nor copies it
+    gc.freeze()  # children neither traverse nor copy it
     gc.enable()
     return not has_a_driver()
 
 
 def _be(order: dict[str, object], output: int, is_warm: bool) -> NoReturn:
-    """In the child: the script, to its end."""
+    """Run the script in the child."""
     script, cwd = str(order["script"]), str(order["cwd"])
     arguments, path = [[str(word) for word in order[name]] for name in ("arguments", "path")]  # type: ignore[attr-defined]
     try:
-        stand_alone(output)
+        detach(output)
         if is_warm:
             become(script, arguments, path, cwd)
         os.chdir(cwd)
         os.execv(sys.executable, [sys.executable, "-u", "-P", "-m", ALONE, json.dumps(path), script, *arguments])
-    except BaseException as error:  # nothing of the server may run on in a child
+    except BaseException as error:  # the server's code must not continue in a child
         os.write(2, f"idbg: {error}\n".encode())
     os._exit(1)
 
 
 def _ended(pid: int) -> int | None:
-    """How it ended, as `subprocess` says it; None while it runs. It is left to be buried: its number stays its own."""
+    """The return code as `subprocess` defines it; None while it runs. It is not reaped, to keep its number."""
     try:
         ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:
@@ -125,12 +125,12 @@ def _ended(pid: int) -> int | None:
 
 
 def _end_what_is_left(patience: float) -> None:
-    """End all that this process forked or adopted, and bury it."""
+    """End and reap all processes that this one forked or adopted."""
     me = process(os.getpid())
     assert me is not None
     end_all(me, patience)
     deadline = time.monotonic() + 1.0
-    with contextlib.suppress(ChildProcessError):  # there is none left
+    with contextlib.suppress(ChildProcessError):  # none is left
         while time.monotonic() < deadline:
             if os.waitpid(-1, os.WNOHANG) == (0, 0):
                 time.sleep(0.005)
@@ -143,7 +143,7 @@ def _drained(pipe: int) -> None:
 
 
 def _nothing(number: int, frame: FrameType | None) -> None:
-    """A handler, so that the signal wakes `select`."""
+    """A handler that lets the signal wake `select`."""
 
 
 def _leave() -> NoReturn:

@@ -1,4 +1,4 @@
-"""Which numbers and arguments of calls do the statements need?"""
+"""Simplify numbers, and leave out arguments of calls."""
 
 from dataclasses import replace
 
@@ -11,30 +11,30 @@ from idbg.engine.minify.shrink.smallest_failure import SmallestFailure, Step
 _PLAIN = (1, 0, 2)
 
 
-def drop_arguments(hunt: SmallestFailure) -> None:
+def drop_arguments(smallest: SmallestFailure) -> None:
     """Arguments that say what a call does by itself: all at once, else by halves, until none is left that can go."""
-    if hunt.allows.is_known:
-        bare, before = _bare(hunt), None
+    if smallest.allows.is_known:
+        bare, before = _bare(smallest), None
         while bare is not before:
-            before, bare = bare, _bare(hunt, bare)
-        if hunt.take(bare):
+            before, bare = bare, _bare(smallest, bare)
+        if smallest.take(bare):
             return
-    while hunt.together([*_steps(hunt, hunt.parts), used_alone]):
+    while smallest.together([*_steps(smallest, smallest.parts), used_alone]):
         pass
 
 
-def _bare(hunt: SmallestFailure, parts: Parts | None = None) -> Parts:
+def _bare(smallest: SmallestFailure, parts: Parts | None = None) -> Parts:
     """The parts without all arguments that, one by one, make no difference to what the statements give."""
-    parts = parts or hunt.parts
-    for step in [*_steps(hunt, parts), used_alone]:
+    parts = parts or smallest.parts
+    for step in [*_steps(smallest, parts), used_alone]:
         parts = step(parts) or parts
     return parts
 
 
-def _steps(hunt: SmallestFailure, parts: Parts) -> list[Step]:
+def _steps(smallest: SmallestFailure, parts: Parts) -> list[Step]:
     """One for each argument that may go, those at the end of the text first: the places of those before it stay."""
-    found = _candidates(hunt.allows, parts)
-    return [_without(hunt.allows, at, each) for at, each in reversed([*enumerate(found)])]
+    found = _candidates(smallest.allows, parts)
+    return [_without(smallest.allows, at, each) for at, each in reversed([*enumerate(found)])]
 
 
 def _candidates(allows: DryRun, parts: Parts) -> list[Dropped]:
@@ -45,17 +45,17 @@ def _candidates(allows: DryRun, parts: Parts) -> list[Dropped]:
     return found if allows.is_known else [each for each in found if each.is_named]
 
 
-def simplify_numbers(hunt: SmallestFailure) -> None:
+def simplify_numbers(smallest: SmallestFailure) -> None:
     """Numbers to 1, 0 or 2, all at once, else by halves; what is left shorter, whole ones by halves of their value."""
     for plain in _PLAIN:
-        hunt.together([_with_number(at, plain) for at in _odd(hunt.parts)])
-    for at in _odd(hunt.parts):
-        value = numbers(hunt.parts.draft.statements)[at].value
+        smallest.together([_with_number(at, plain) for at in _odd(smallest.parts)])
+    for at in _odd(smallest.parts):
+        value = numbers(smallest.parts.draft.statements)[at].value
         if isinstance(value, float):
-            hunt.take(_with_number(at, float(f"{value:.1g}"))(hunt.parts))
+            smallest.take(_with_number(at, float(f"{value:.1g}"))(smallest.parts))
             continue
-        while (value := numbers(hunt.parts.draft.statements)[at].value) > 3:
-            if not hunt.take(_with_number(at, value // 2)(hunt.parts)):
+        while (value := numbers(smallest.parts.draft.statements)[at].value) > 3:
+            if not smallest.take(_with_number(at, value // 2)(smallest.parts)):
                 break
 
 

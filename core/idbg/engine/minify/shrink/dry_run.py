@@ -1,4 +1,4 @@
-"""Would a candidate's statements run at all? Asked of tensors without memory, in a millisecond instead of a process."""
+"""Run a candidate's statements on tensors without memory: a millisecond instead of a process."""
 
 import ast
 import operator
@@ -12,14 +12,14 @@ import torch
 from idbg.engine.compat.comparing import without_memory
 from idbg.engine.minify.shrink.parts import Argument, Parts
 
-_LONG = 0.03  # CPU seconds for one run: with more, questions by the hundred take longer than the tries that they save
+_LONG = 0.03  # CPU seconds of one run: hundreds of longer runs take longer than the tries that they save
 _CONSTANTS = {"torch": torch, "operator": operator, "device": torch.device, "inf": torch.inf, "nan": torch.nan}
 
 
 @dataclass(frozen=True)
 class DryRunResult:
-    """What came of statements: how many ran before one raised (their result counts as one), whether that were all, the
-    form of each tensor that they name, and what Python warned of.
+    """The result of a dry run: how many statements ran before one raised (the result counts as one),
+    whether all did, the shape and dtype of each named tensor, and Python's warnings.
     """
 
     steps: int
@@ -29,8 +29,8 @@ class DryRunResult:
 
 
 class DryRun:
-    """Asks whether statements run; says yes to all where that cannot be told by this (`is_known` is False): where the
-    first candidate itself does not run so, takes long, or brings source of its own that would have to be run.
+    """Decides whether statements run. Allows all candidates if that is unknown (`is_known` is False): the first
+    candidate does not run this way, takes long, or has definitions that would have to be run.
     """
 
     def __init__(self, parts: Parts) -> None:

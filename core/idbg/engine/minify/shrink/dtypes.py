@@ -1,4 +1,4 @@
-"""Which dtypes and which device does it need, where float32 on the CPU may do?"""
+"""Replace dtypes by float32, and devices by the CPU."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,16 +13,18 @@ from idbg.engine.minify.shrink.smallest_failure import SmallestFailure, Step
 _ALIASES = {"torch.half": torch.float16, "torch.double": torch.float64}
 
 
-def simplify_dtypes(hunt: SmallestFailure) -> None:
+def simplify_dtypes(smallest: SmallestFailure) -> None:
     """All floating dtypes to float32 at once, then each, in the arguments and in the statements; then the CPU."""
-    forms = [each.form for each in hunt.parts.arguments if each.form is not None]
-    spelled = {text: dtype for text, dtype in _spellings().items() if attributes(hunt.parts.draft.statements, [text])}
+    forms = [each.form for each in smallest.parts.arguments if each.form is not None]
+    spelled = {
+        text: dtype for text, dtype in _spellings().items() if attributes(smallest.parts.draft.statements, [text])
+    }
     odd = {form.dtype for form in forms if plain_dtype(form.dtype) != form.dtype} | set(spelled.values())
-    hunt.together([_plain(dtype) for dtype in sorted(odd, key=str)])
-    named = [each.input.name for each in hunt.parts.arguments if each.form is not None and each.form.dtype in odd]
-    hunt.together([_plain_alone(name) for name in named])
+    smallest.together([_plain(dtype) for dtype in sorted(odd, key=str)])
+    named = [each.input.name for each in smallest.parts.arguments if each.form is not None and each.form.dtype in odd]
+    smallest.together([_plain_alone(name) for name in named])
     if any(form.device != "cpu" for form in forms):
-        hunt.take(_on_the_cpu(hunt.parts))
+        smallest.take(_on_the_cpu(smallest.parts))
 
 
 def _spellings() -> dict[str, torch.dtype]:

@@ -1,4 +1,4 @@
-"""Which of what surrounds the statements is not needed: settings, options, modes, marks, gradients, imports, rules?"""
+"""Leave out what surrounds the statements: settings, options, modes, marks, gradients, imports, rules."""
 
 import ast
 from collections.abc import Callable, Sequence
@@ -14,16 +14,16 @@ from idbg.engine.repro.slices import Statement
 from idbg.schema.errors import AcceleratorError
 
 
-def drop_extras(hunt: SmallestFailure) -> None:
+def drop_extras(smallest: SmallestFailure) -> None:
     """All of it at once; else what is about arguments, which rarely matters, and of the rest what can go, by halves."""
-    draft = hunt.parts.draft
+    draft = smallest.parts.draft
     around: list[Step] = [
         *(_without_setting(line) for line in draft.settings),
         *(_without_mode(mode) for mode in draft.modes),
         *(_without_option(name) for name in _options(draft.how)),
         *(_without_definition(source) for source in reversed(draft.definitions)),
     ]
-    inputs = [(each.input.name, each.input) for each in hunt.parts.arguments]
+    inputs = [(each.input.name, each.input) for each in smallest.parts.arguments]
     inside: list[Step] = [
         _without_gradients,
         *(_changed(name, _static) for name, given in inputs if given.dynamic or given.marked),
@@ -32,9 +32,9 @@ def drop_extras(hunt: SmallestFailure) -> None:
         used_alone,
         _without_other_rules,
     ]
-    if not hunt.at_once([*around, *inside]):
-        hunt.together(inside)
-        hunt.together(around)
+    if not smallest.at_once([*around, *inside]):
+        smallest.together(inside)
+        smallest.together(around)
 
 
 def used_alone(parts: Parts) -> Parts | None:

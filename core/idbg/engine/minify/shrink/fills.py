@@ -1,4 +1,4 @@
-"""How is a tensor made by one short expression, instead of being read from a file?"""
+"""Create a tensor by one short expression, instead of reading it from a file."""
 
 import math
 from collections.abc import Sequence

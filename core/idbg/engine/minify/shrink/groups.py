@@ -1,4 +1,4 @@
-"""Which sizes change together: of which arguments' dimensions, and which numbers in the statements?"""
+"""Group the sizes that change together: dimensions of arguments, and numbers in the statements."""
 
 import math
 import time
@@ -87,7 +87,7 @@ def resized(parts: Parts, new: Mapping[Slot, int], old: int, size: int) -> Parts
     return replace(parts, arguments=kept, draft=replace(parts.draft, statements=statements))
 
 
-def groups(parts: Parts, plausible: DryRun) -> list[Group]:
+def groups(parts: Parts, dry_run: DryRun) -> list[Group]:
     """What can change together. Where it is known what runs, the least that still runs, as far as that is found in
     time; else those of one size are one.
     """
@@ -98,8 +98,8 @@ def groups(parts: Parts, plausible: DryRun) -> list[Group]:
     for base in bases:
         if any(base in each.slots for each in found):
             continue
-        is_late = not plausible.is_known or time.thread_time() > end
-        group = None if is_late else _together(parts, base, found, plausible)
+        is_late = not dry_run.is_known or time.thread_time() > end
+        group = None if is_late else _together(parts, base, found, dry_run)
         if group is None and base.kind != "number":
             group = alike(parts, base)
         if group is not None and (len(group.slots) > 1 or base.kind != "number"):
@@ -119,17 +119,17 @@ def alike(parts: Parts, base: Slot, *, with_numbers: bool = True) -> Group:
     return Group(base, frozenset([*chosen, *products]), frozenset(squares))
 
 
-def _together(parts: Parts, base: Slot, found: Sequence[Group], plausible: DryRun) -> Group | None:
+def _together(parts: Parts, base: Slot, found: Sequence[Group], dry_run: DryRun) -> Group | None:
     """The least that runs where this size is doubled: twice a size can be divided by all that it could be. Whatever
     lets more statements run than without it is doubled as well, until all do. None where that is not found.
     """
     held = sizes(parts)
     related = _related(held, base, found)
-    slots, (steps, is_whole) = [base], _doubled(parts, [base], plausible)
+    slots, (steps, is_whole) = [base], _doubled(parts, [base], dry_run)
     while not is_whole:
         for more in related:
             with_more = list(dict.fromkeys([*slots, *more]))
-            after, runs = _doubled(parts, with_more, plausible) if len(with_more) > len(slots) else (0, False)
+            after, runs = _doubled(parts, with_more, dry_run) if len(with_more) > len(slots) else (0, False)
             if runs or after > steps:
                 slots, steps, is_whole = with_more, after, runs
                 break
@@ -137,7 +137,7 @@ def _together(parts: Parts, base: Slot, found: Sequence[Group], plausible: DryRu
             return None
     for slot in slots[1:]:
         rest = [each for each in slots if each != slot]
-        if _doubled(parts, rest, plausible)[1]:
+        if _doubled(parts, rest, dry_run)[1]:
             slots = rest
     least = min(slots, key=lambda slot: held[slot])
     is_multiple = all(held[slot] % held[least] == 0 for slot in slots)
@@ -166,10 +166,10 @@ def _related(held: Mapping[Slot, int], base: Slot, found: Sequence[Group]) -> li
     return sorted([*((slot,) for slot in single), *several], key=unlikely)
 
 
-def _doubled(parts: Parts, slots: Sequence[Slot], plausible: DryRun) -> tuple[int, bool]:
+def _doubled(parts: Parts, slots: Sequence[Slot], dry_run: DryRun) -> tuple[int, bool]:
     held = sizes(parts)
     doubled = resized(parts, {slot: 2 * held[slot] for slot in slots}, 0, 0)
-    ran = plausible.ran(doubled) if doubled is not None else None
+    ran = dry_run.ran(doubled) if doubled is not None else None
     return (ran.steps, ran.is_whole) if ran is not None else (-1, False)
 
 

@@ -1,11 +1,14 @@
-"""Which numbers, dtypes and arguments do lines of Python hold, and what are the lines with another one in its place?
+"""Find numbers, dtypes, devices and arguments in lines of Python, and replace them.
 
-Lines are edited where they stand, so that comments and spelling stay. Nothing is found in what does not parse.
+Lines are edited in place, so that comments and spelling stay. Nothing is found in text that does not parse.
 """
 
 import ast
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+
+from idbg.reduce.sources import Edit, Placed, PythonSource, bound_by_imports
 
 
 @dataclass(frozen=True)
@@ -18,7 +21,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Number(Span):
-    """A number as it is written, without its sign. `is_place`: it says which dimension or item, and is no size."""
+    """A number as it is written, without its sign. `is_place`: it is a dimension or an index, not a size."""
 
     value: int | float
     is_place: bool = False
@@ -26,79 +29,78 @@ class Number(Span):
 
 @dataclass(frozen=True)
 class Dropped(Span):
-    """An argument of a call, with the comma that goes with it. `text`: its name, or what is given where it has none."""
+    """An argument of a call, with its comma. `text`: its name, or its value if it has none."""
 
     text: str
     is_named: bool
 
 
 def numbers(lines: Sequence[str]) -> list[Number]:
-    """The numbers in the order of the text: replaced one by one by others, each keeps its place in this list."""
-    starts = _starts(lines)
-    nodes = _nodes(lines)
-    constants = [(node, node.value) for node in nodes if isinstance(node, ast.Constant)]
+    """The numbers in the order of the text; a replaced number keeps its index in this list."""
+    source = _source(lines)
+    nodes = _nodes(source)
     places = {id(each) for node in nodes for each in _places(node)}
     found = [
-        Number(*_ends(node, starts), value=value, is_place=id(node) in places)
-        for node, value in constants
-        if isinstance(value, (int, float)) and not isinstance(value, bool)
+        Number(*_ends(source, node), value=node.value, is_place=id(node) in places)
+        for node in nodes
+        if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)) and not isinstance(node.value, bool)
     ]
     return sorted(found, key=lambda number: number.start)
 
 
 def names(lines: Sequence[str]) -> frozenset[str]:
     """The names that the lines read or write."""
-    return frozenset(node.id for node in _nodes(lines) if isinstance(node, ast.Name))
+    return frozenset(node.id for node in _nodes(_source(lines)) if isinstance(node, ast.Name))
 
 
 def renamed(lines: Sequence[str], old: str, new: str) -> tuple[str, ...]:
-    """The lines with another name in the place of one."""
-    starts = _starts(lines)
-    found = [node for node in _nodes(lines) if isinstance(node, ast.Name) and node.id == old]
-    return replaced(lines, [(Span(*_ends(node, starts)), new) for node in found])
+    """The lines with the name `old` replaced by `new`."""
+    source = _source(lines)
+    found = [node for node in _nodes(source) if isinstance(node, ast.Name) and node.id == old]
+    return replaced(lines, [(Span(*_ends(source, node)), new) for node in found])
 
 
 def imported(lines: Sequence[str]) -> frozenset[str]:
     """The names that imports among the lines bind."""
-    statements = [node for node in _nodes(lines) if isinstance(node, (ast.Import, ast.ImportFrom))]
-    return frozenset((each.asname or each.name).partition(".")[0] for node in statements for each in node.names)
+    source = _source(lines)
+    return frozenset(bound_by_imports(source.tree)) if source is not None else frozenset()
 
 
 def attributes(lines: Sequence[str], spelled: Iterable[str]) -> list[tuple[Span, str]]:
-    """Where one of these dotted names stands ("torch.bfloat16")."""
-    wanted = frozenset(spelled)
+    """The places of these dotted names ("torch.bfloat16")."""
+    wanted, source = frozenset(spelled), _source(lines)
     found = [
-        (Span(*_ends(node, _starts(lines))), text)
-        for node in _nodes(lines)
+        (Span(*_ends(source, node)), text)
+        for node in _nodes(source)
         if isinstance(node, ast.Attribute) and (text := ast.unparse(node)) in wanted
     ]
     return sorted(found, key=lambda each: each[0].start)
 
 
 def devices(lines: Sequence[str]) -> list[tuple[Span, str]]:
-    """Where a device is spelled out, and how the CPU is spelled there: `device(type='cuda', index=0)`, "cuda:0"."""
-    calls = [
-        (node, ast.unparse(node.func))
-        for node in _nodes(lines)
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("device", "torch.device")
+    """The places of devices (`device(type='cuda', index=0)`, "cuda:0"), and how the CPU is written there."""
+    source = _source(lines)
+    nodes = _nodes(source)
+    calls = [(node, ast.unparse(node.func)) for node in nodes if isinstance(node, ast.Call)]
+    found = [
+        (Span(*_ends(source, node)), f'{name}("cpu")') for node, name in calls if name in ("device", "torch.device")
     ]
-    found = [(Span(*_ends(node, _starts(lines))), f'{name}("cpu")') for node, name in calls]
     within = [span for span, _ in found]
-    for node in _nodes(lines):
+    for node in nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and _is_device(node.value):
-            span = Span(*_ends(node, _starts(lines)))
+            span = Span(*_ends(source, node))
             if not any(outer.start <= span.start < outer.end for outer in within):
                 found.append((span, '"cpu"'))
     return found
 
 
 def droppable(lines: Sequence[str]) -> list[Dropped]:
-    """Arguments that a call may do without, from the text's end to its beginning: those with a keyword, and the last of
-    the others where it is spelled out.
+    """Arguments that a call may do without, from the end of the text to its beginning: those with a keyword, and the
+    last of the others if it is a constant.
     """
-    starts = _starts(lines)
+    source = _source(lines)
     found: list[Dropped] = []
-    for call in _nodes(lines):
+    for call in _nodes(source):
         if not isinstance(call, ast.Call):
             continue
         given: list[ast.expr | ast.keyword] = sorted(
@@ -106,30 +108,30 @@ def droppable(lines: Sequence[str]) -> list[Dropped]:
         )
         for at, argument in enumerate(given):
             is_last = at == len(call.args) - 1 and not call.keywords
-            if not isinstance(argument, ast.keyword) and not (is_last and at and _is_spelled_out(argument)):
-                continue
-            start, end = _ends(argument, starts)
-            if at:
-                start = _ends(given[at - 1], starts)[1]
-            elif len(given) > 1:
-                end = _ends(given[1], starts)[0]
             is_named = isinstance(argument, ast.keyword)
+            if not is_named and not (is_last and at and _is_constant(argument)):
+                continue
+            start, end = _ends(source, argument)
+            if at:
+                start = _ends(source, given[at - 1])[1]
+            elif len(given) > 1:
+                end = _ends(source, given[1])[0]
             text = (argument.arg or "**") if isinstance(argument, ast.keyword) else ast.unparse(argument)
             found.append(Dropped(start, end, text, is_named))
     return sorted(found, key=lambda each: -each.start)
 
 
 def replaced(lines: Sequence[str], edits: Iterable[tuple[Span, str]]) -> tuple[str, ...]:
-    """The lines with other text in these places, which do not overlap; as they were where that is no Python."""
-    text = "\n".join(lines).encode()
-    for span, new in sorted(edits, key=lambda edit: -edit[0].start):
-        text = text[: span.start] + new.encode() + text[span.end :]
-    edited = text.decode()
-    return tuple(edited.split("\n")) if lines and _parsed(edited) is not None else tuple(lines)
+    """The lines with other text in these places, which do not overlap; unchanged if the result does not parse."""
+    source = _source(lines)
+    if source is None or not lines:
+        return tuple(lines)
+    edited = source.edited([Edit(span.start, span.end, new.encode()) for span, new in edits])
+    return tuple(edited.split("\n")) if _parsed(edited) is not None else tuple(lines)
 
 
 def _places(node: ast.AST) -> Iterator[ast.AST]:
-    """What in a subscript, or in an argument named for it, says which item or dimension."""
+    """The nodes of a subscript, or of an argument like `dim`, that are a dimension or an index."""
     if isinstance(node, ast.Subscript):
         items = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         yield from (each for item in items if isinstance(item, (ast.Constant, ast.UnaryOp)) for each in ast.walk(item))
@@ -141,34 +143,30 @@ def _is_device(text: str) -> bool:
     return text.partition(":")[0] in ("cuda", "xpu", "mps", "hpu", "privateuseone")
 
 
-def _is_spelled_out(node: ast.expr) -> bool:
-    """Whether an argument is a constant, or a list of them."""
+def _is_constant(node: ast.AST) -> bool:
+    """Whether an argument is a constant, or a list of constants."""
     inner = (ast.Constant, ast.List, ast.Tuple, ast.UnaryOp, ast.USub, ast.Load, ast.Attribute)
     return all(
         isinstance(each, inner) or (isinstance(each, ast.Name) and each.id == "torch") for each in ast.walk(node)
     )
 
 
-def _nodes(lines: Sequence[str]) -> list[ast.AST]:
-    module = _parsed("\n".join(lines))
-    return list(ast.walk(module)) if module is not None else []
+def _source(lines: Sequence[str]) -> PythonSource | None:
+    return _parsed("\n".join(lines))
 
 
-def _parsed(text: str) -> ast.Module | None:
+@lru_cache(maxsize=128)  # a step looks at the same lines again and again
+def _parsed(text: str) -> PythonSource | None:
     try:
-        return ast.parse(text)
+        return PythonSource(text)
     except (SyntaxError, ValueError):
         return None
 
 
-def _starts(lines: Sequence[str]) -> list[int]:
-    """The byte at which each line begins."""
-    starts = [0]
-    for line in "\n".join(lines).encode().split(b"\n"):
-        starts.append(starts[-1] + len(line) + 1)
-    return starts
+def _nodes(source: PythonSource | None) -> list[ast.AST]:
+    return list(ast.walk(source.tree)) if source is not None else []
 
 
-def _ends(node: ast.expr | ast.keyword, starts: list[int]) -> tuple[int, int]:
-    assert node.end_lineno is not None and node.end_col_offset is not None
-    return starts[node.lineno - 1] + node.col_offset, starts[node.end_lineno - 1] + node.end_col_offset
+def _ends(source: PythonSource | None, node: Placed) -> tuple[int, int]:
+    assert source is not None
+    return source.start(node), source.end(node)

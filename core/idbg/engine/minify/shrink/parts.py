@@ -1,14 +1,13 @@
-"""What is a candidate, taken apart: what each argument is made of, and the draft around them?"""
+"""Take a candidate apart: what creates each argument, and the draft around them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import torch
 
-from idbg.engine.minify.candidate import Candidate
 from idbg.engine.minify.shrink.fills import WEIGHTS, Fill, Form, recipe, resized
 from idbg.engine.minify.shrink.literals import numbers
-from idbg.engine.repro.draft import Draft, Heading, Input
+from idbg.engine.repro.draft import Candidate, Draft, Heading, Input
 from idbg.engine.repro.values import kept_as, stored
 
 _FOREIGN = 5  # what a recipe weighs that was not made here: more than any that is

@@ -1,4 +1,4 @@
-"""How small can each size be, also those that the statements spell out?"""
+"""Make each size as small as possible, also those written in the statements."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -13,45 +13,49 @@ from idbg.engine.minify.shrink.smallest_failure import SmallestFailure, Step
 _SMALL = (1, 2, 3, 4)  # tried for all sizes at once; then each by halves
 
 
-def shrink_shapes(hunt: SmallestFailure) -> list[Group]:
+def shrink_shapes(smallest: SmallestFailure) -> list[Group]:
     """All sizes to at most 4, at once where that fails as well; what stays larger by halves. The groups of sizes that
     change together.
     """
-    found = groups(hunt.parts, hunt.allows)
+    found = groups(smallest.parts, smallest.allows)
     for size in _SMALL:
-        hunt.together([_to(group, size) for group in largest_first(found, hunt.parts)])
-    if not hunt.allows.is_known:  # then numbers of one size may have nothing to do with it
-        bare = [alike(hunt.parts, group.base, with_numbers=False) for group in found if group.size(hunt.parts) > 2]
+        smallest.together([_to(group, size) for group in largest_first(found, smallest.parts)])
+    if not smallest.allows.is_known:  # then numbers of one size may have nothing to do with it
+        bare = [
+            alike(smallest.parts, group.base, with_numbers=False) for group in found if group.size(smallest.parts) > 2
+        ]
         for size in _SMALL:
-            hunt.together([_to(group, size) for group in bare])
+            smallest.together([_to(group, size) for group in bare])
         found += bare
-    for group in largest_first(found, hunt.parts):
-        while group.size(hunt.parts) > _SMALL[-1] + 1 and hunt.take(group.at(hunt.parts, group.size(hunt.parts) // 2)):
+    for group in largest_first(found, smallest.parts):
+        while group.size(smallest.parts) > _SMALL[-1] + 1 and smallest.take(
+            group.at(smallest.parts, group.size(smallest.parts) // 2)
+        ):
             pass
     return found
 
 
-def mend_shapes(hunt: SmallestFailure) -> None:
+def shrink_single_sizes(smallest: SmallestFailure) -> None:
     """Single sizes that are still large, where others then have to be what comes of them: as after a convolution."""
-    if not hunt.allows.is_known:
+    if not smallest.allows.is_known:
         return
-    dims = {slot: size for slot, size in sizes(hunt.parts).items() if slot.kind == "dim" and size > _SMALL[-1]}
+    dims = {slot: size for slot, size in sizes(smallest.parts).items() if slot.kind == "dim" and size > _SMALL[-1]}
     for slot in sorted(dims, key=lambda slot: -dims[slot]):
         for size in _SMALL:
-            held = sizes(hunt.parts).get(slot, 0)
-            smaller = resized(hunt.parts, {slot: size}, held, size) if size < held else None
-            if smaller is not None and hunt.take(mended(smaller, {slot}, hunt.allows)):
+            held = sizes(smallest.parts).get(slot, 0)
+            smaller = resized(smallest.parts, {slot: size}, held, size) if size < held else None
+            if smaller is not None and smallest.take(with_matching_sizes(smaller, {slot}, smallest.allows)):
                 break
 
 
-def refine_shapes(hunt: SmallestFailure, found: Sequence[Group]) -> None:
+def refine_shapes(smallest: SmallestFailure, found: Sequence[Group]) -> None:
     """The smallest size at which it fails, between the one it has and half of it, at which it was seen not to."""
-    for group in largest_first(found, hunt.parts):
-        size = group.size(hunt.parts)
+    for group in largest_first(found, smallest.parts):
+        size = group.size(smallest.parts)
         passes = max(size // 2, _SMALL[-1])
         while size - passes > 1:
             middle = (size + passes) // 2
-            if hunt.take(group.at(hunt.parts, middle)):
+            if smallest.take(group.at(smallest.parts, middle)):
                 size = middle
             else:
                 passes = middle
@@ -66,22 +70,22 @@ def _to(group: Group, size: int) -> Step:
 
 
 _MOST = 3  # sizes that are changed
-_QUESTIONS = 400  # in all: half a second
+_QUESTIONS = 400  # dry runs in all: half a second
 
 
-def mended(parts: Parts, fixed: set[Slot], plausible: DryRun) -> Parts | None:
+def with_matching_sizes(parts: Parts, fixed: set[Slot], dry_run: DryRun) -> Parts | None:
     """The parts with a few other sizes made those of tensors that the statements came to before one raised; None where
     that does not make them run. Those in `fixed` stay.
     """
-    ran, fixed, left = plausible.ran(parts), set(fixed), _QUESTIONS
+    ran, fixed, left = dry_run.ran(parts), set(fixed), _QUESTIONS
     for _ in range(_MOST):
         if ran.is_whole:
             return parts
-        known = list(dict.fromkeys(size for shape, _ in ran.forms.values() for size in _told(shape)))
+        known = list(dict.fromkeys(size for shape, _ in ran.forms.values() for size in _sizes_of(shape)))
         for slot, size in _changes(parts, fixed, known):
             changed = resized(parts, {slot: size}, 0, 0)
             left -= 1
-            after = plausible.ran(changed) if changed is not None else ran
+            after = dry_run.ran(changed) if changed is not None else ran
             if changed is not None and (after.is_whole or after.steps > ran.steps):
                 parts, ran = changed, after
                 fixed.add(slot)
@@ -100,6 +104,6 @@ def _changes(parts: Parts, fixed: set[Slot], known: list[int]) -> Iterator[tuple
             yield from ((slot, size) for size in known if 0 < size < held)
 
 
-def _told(shape: torch.Size) -> list[int]:
-    """Sizes that a tensor's shape speaks of: its own, and those of what is flattened from some dimension on."""
+def _sizes_of(shape: torch.Size) -> list[int]:
+    """The sizes of a shape, and those of its flattened trailing dimensions."""
     return [*shape, *(math.prod(shape[at:]) for at in range(len(shape) - 1))]

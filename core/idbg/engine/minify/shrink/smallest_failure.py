@@ -1,18 +1,18 @@
-"""What is the smallest that has failed so far, and what of several steps can be taken from there?"""
+"""Track the smallest failing candidate, and try steps from there."""
 
 from collections.abc import Callable, Sequence
 
-from idbg.engine.minify.candidate import Candidate
 from idbg.engine.minify.shrink.dry_run import DryRun
 from idbg.engine.minify.shrink.parts import Parts, taken_apart
+from idbg.engine.repro.draft import Candidate
 
 Step = Callable[[Parts], Parts | None]
-"""One change; None where it changes nothing, or cannot be made there."""
+"""One change; None if it changes nothing, or cannot be made."""
 
 
 class SmallestFailure:
-    """Holds the smallest `parts` that fail. `fails` costs a process; what cannot run, is not smaller, or was asked
-    before is not asked.
+    """The smallest failing `parts` so far. `fails` costs a process: it is not called for candidates that cannot run,
+    are not smaller, or were tried before.
     """
 
     def __init__(
@@ -27,16 +27,16 @@ class SmallestFailure:
         self.allows = DryRun(self.parts)
         self.tell = tell
         self._fails, self._better = fails, better
-        self._asked = {candidate.key}
+        self._tried = {candidate.key}
 
     def take(self, parts: Parts | None) -> bool:
-        """Whether it is smaller and still fails; it is the best from then on."""
+        """Whether these parts are smaller and still fail; if so, they become the smallest."""
         if parts is None or not parts.size() < self.parts.size() or not self.allows(parts):
             return False
         candidate = parts.candidate()
-        if candidate.key in self._asked:
+        if candidate.key in self._tried:
             return False
-        self._asked.add(candidate.key)
+        self._tried.add(candidate.key)
         if not self._fails(candidate):
             return False
         self.parts, self.best = parts, candidate
@@ -44,11 +44,11 @@ class SmallestFailure:
         return True
 
     def at_once(self, steps: Sequence[Step]) -> bool:
-        """Takes all of the steps that can be made, or none; whether they were taken."""
+        """Take all steps that can be made, or none; returns whether they were taken."""
         return self.take(self._folded(steps))
 
     def together(self, steps: Sequence[Step]) -> bool:
-        """Takes the steps all at once, else those of each half; whether any was taken."""
+        """Take all steps at once, else those of each half; returns whether any was taken."""
         folded = self._folded(steps)
         if folded is self.parts:
             return False

@@ -1,4 +1,4 @@
-"""Is each statement still needed, now that sizes and values are others than those with which that was asked?"""
+"""Try again to leave out each statement, now that sizes and values have changed."""
 
 import ast
 from collections.abc import Iterator, Sequence
@@ -13,21 +13,23 @@ from idbg.engine.minify.shrink.smallest_failure import SmallestFailure
 from idbg.engine.repro.draft import MARK, Input
 
 
-def sweep_statements(hunt: SmallestFailure) -> None:
+def sweep_statements(smallest: SmallestFailure) -> None:
     """Leaves out single statements, from the last to the first, until none can be: what they gave is made instead, or
     one of their operands takes their place.
 
-    Nothing is asked of a statement alone. Where it is not known what the statements give, nothing is made.
+    A single statement is not tried. If the results of statements are unknown, none is replaced by a new tensor.
     """
-    at = len(hunt.parts.draft.statements)
+    at = len(smallest.parts.draft.statements)
     while at:
         at -= 1
-        made = without_statement(hunt.parts, at, hunt.allows) if hunt.allows.is_known else None
-        if hunt.take(made) or any(map(hunt.take, sorted(with_operands(hunt.parts, at, hunt.allows), key=Parts.size))):
-            at = len(hunt.parts.draft.statements)
+        made = without_statement(smallest.parts, at, smallest.allows) if smallest.allows.is_known else None
+        if smallest.take(made) or any(
+            map(smallest.take, sorted(with_operands(smallest.parts, at, smallest.allows), key=Parts.size))
+        ):
+            at = len(smallest.parts.draft.statements)
 
 
-def with_operands(parts: Parts, at: int, plausible: DryRun) -> Iterator[Parts]:
+def with_operands(parts: Parts, at: int, dry_run: DryRun) -> Iterator[Parts]:
     """The parts with each operand of the assignment at this place in its place: f(x) where it was f(g(x)). Where forms
     are known, with those of the same form.
     """
@@ -37,7 +39,7 @@ def with_operands(parts: Parts, at: int, plausible: DryRun) -> Iterator[Parts]:
         return
     rest = _without_line(lines, at)
     bound = {each.input.name for each in parts.arguments} | {_assigned(line) for line in rest[:at]}
-    forms = plausible.ran(parts).forms if plausible.is_known else {}
+    forms = dry_run.ran(parts).forms if dry_run.is_known else {}
     for operand in sorted(names([lines[at].partition("=")[2].strip()]) & bound):
         if forms.get(operand) != forms.get(name):
             continue
@@ -64,13 +66,13 @@ def _once(result: str) -> str:
     return f"({', '.join(dict.fromkeys(map(ast.unparse, tree.elts)))},)"
 
 
-def without_statement(parts: Parts, at: int, plausible: DryRun) -> Parts | None:
+def without_statement(parts: Parts, at: int, dry_run: DryRun) -> Parts | None:
     """The parts without the line at this place; None where it is no assignment of one tensor, or the only one."""
     lines = parts.draft.statements
     name = _assigned(lines[at])
     if name is None or lines[at].endswith(MARK) or sum(_assigned(line) is not None for line in lines) < 2:
         return None
-    form = plausible.ran(parts).forms.get(name)
+    form = dry_run.ran(parts).forms.get(name)
     before = names([lines[at].partition("=")[2].strip()])
     rest = _without_line(lines, at)
     arguments = parts.arguments

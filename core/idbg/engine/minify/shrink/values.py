@@ -1,4 +1,4 @@
-"""Which values does it need: ones, whole numbers, random ones of a seed, one special number, or those recorded?"""
+"""Replace recorded values by ones, integers, random numbers of a seed, or one special number."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -25,35 +25,35 @@ _ALL: tuple[tuple[Kind, Kind, Kind], ...] = (
 _ALONE: tuple[Kind, ...] = ("ones", "rand", "arange", "zeros", "scaled")
 
 
-def simplify_values(hunt: SmallestFailure) -> None:
+def simplify_values(smallest: SmallestFailure) -> None:
     """All arguments by one recipe; else each that can, and the others alone, until as few as possible are stored."""
-    if not any(hunt.take(parts) for parts in _all_at_once(hunt.parts)):
-        hunt.together([_made(each.input.name, "randn") for each in _unmade(hunt.parts)])
-        for argument in _unmade(hunt.parts):
-            _alone(hunt, argument)
-        hunt.take(_plainer(hunt.parts))
-    odd = [each for each in hunt.parts.arguments if each.form is not None and not each.form.is_contiguous]
-    hunt.together([_contiguous(each.input.name) for each in odd])
+    if not any(smallest.take(parts) for parts in _all_at_once(smallest.parts)):
+        smallest.together([_made(each.input.name, "randn") for each in _unmade(smallest.parts)])
+        for argument in _unmade(smallest.parts):
+            _alone(smallest, argument)
+        smallest.take(_plainer(smallest.parts))
+    odd = [each for each in smallest.parts.arguments if each.form is not None and not each.form.is_contiguous]
+    smallest.together([_contiguous(each.input.name) for each in odd])
 
 
-def write_out(hunt: SmallestFailure) -> None:
+def write_out(smallest: SmallestFailure) -> None:
     """The few elements of small stored tensors go into the script: rounded, else as they are."""
-    stored = [each for each in hunt.parts.arguments if each.is_stored and each.form and 0 < each.form.room <= _FEW]
+    stored = [each for each in smallest.parts.arguments if each.is_stored and each.form and 0 < each.form.room <= _FEW]
     for argument in stored:
         name = argument.input.name
-        if not hunt.take(_changed(hunt.parts, name, lambda each: _inline(each, _DIGITS))):
-            hunt.take(_changed(hunt.parts, name, lambda each: _inline(each, None)))
+        if not smallest.take(_changed(smallest.parts, name, lambda each: _inline(each, _DIGITS))):
+            smallest.take(_changed(smallest.parts, name, lambda each: _inline(each, None)))
 
 
-def _alone(hunt: SmallestFailure, argument: Argument) -> None:
+def _alone(smallest: SmallestFailure, argument: Argument) -> None:
     """One tensor that random numbers cannot stand for: the plainest that can, or a number that is in it."""
     name = argument.input.name
     for kind in _ALONE:
-        if hunt.take(_made(name, kind)(hunt.parts)):
+        if smallest.take(_made(name, kind)(smallest.parts)):
             return
     for value in specials(argument):
         fill = Fill("full", number=value)
-        if hunt.take(_changed(hunt.parts, name, lambda each, fill=fill: replace(each, fill=fill))):  # type: ignore[misc]
+        if smallest.take(_changed(smallest.parts, name, lambda each, fill=fill: replace(each, fill=fill))):  # type: ignore[misc]
             return
 
 

@@ -12,7 +12,7 @@ _MOST = 2000  # characters: a longer one is data, and no expression
 
 
 class NoExpression(Exception):
-    """There is no short expression for it; says of what."""
+    """There is no short expression for the value; the message names it."""
 
 
 @dataclass
@@ -81,12 +81,12 @@ class ExpressionWriter:
         return repr(value)
 
     def _several(self, values: tuple[object, ...] | list[object] | set[object]) -> str:
-        told = self._all(values)
+        items = self._all(values)
         if isinstance(values, list):
-            return f"[{told}]"
+            return f"[{items}]"
         if isinstance(values, set):
-            return f"{{{told}}}" if values else "set()"
-        return f"({told},)" if len(values) == 1 else f"({told})"
+            return f"{{{items}}}" if values else "set()"
+        return f"({items},)" if len(values) == 1 else f"({items})"
 
     def _all(self, values: tuple[object, ...] | list[object] | set[object]) -> str:
         return ", ".join(map(self._spelled, values))

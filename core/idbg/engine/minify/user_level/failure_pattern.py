@@ -1,4 +1,4 @@
-"""By what is a failure known again that no graph has: which exception, message and line of the user's?
+"""Describe a failure so that it can be recognized in a smaller program: exception, message, and line of the user's.
 
 Line numbers change as a file gets smaller, so a place is the text of its line.
 """
@@ -20,17 +20,17 @@ from idbg.schema.runs import Run
 
 _NUMBER = re.compile(r"(?<![A-Za-z])\d.*", re.DOTALL)
 _ADDRESS = re.compile(r"\d{7}")  # of an object: another in each process
-_VALUES = re.compile(r"[\[(]")  # after which an explanation has types and values
+_VALUES = re.compile(r"[\[(]")  # what follows has types and values
 _ENTRY = re.compile(r"^\s*\d+/\d+: ")  # which cache entry's guard it was
 _RESUMED = re.compile(r"(?<=_at_)\d+$")  # a line, in the name of what runs on after a break
 
 
 @dataclass(frozen=True)
 class FailurePattern:
-    """A failure that is looked for. An exception of the type `error` ("" of any) whose message has all `pieces` in it,
-    while the program is at a `line` of this text; or torch's words of a break or a recompile that have.
+    """A failure to search for: an exception of the type `error` ("": any) whose message contains all `pieces`, raised
+    at a `line` with this text; or a message of torch about a break or a recompile that contains them.
 
-    With `command`, what fails is this command, given the file's path: with the `status` that it gives for the whole.
+    With `command`, the failure is that this command, given the file's path, exits with the `status` of the whole.
     """
 
     signature: Signature
@@ -44,13 +44,13 @@ class FailurePattern:
     status: int = 0
 
     @property
-    def is_heard(self) -> bool:
-        """Whether torch tells of it while the program goes on."""
+    def is_logged(self) -> bool:
+        """Whether torch logs it while the program continues."""
         return self.signature.kind in ("break", "recompile")
 
 
-def wanted_of(sought: Sought, error: BaseException | None, run: Run) -> FailurePattern:
-    """What a run's failure is known by. Raises ValueError where the run has none such."""
+def pattern_of(sought: Sought, error: BaseException | None, run: Run) -> FailurePattern:
+    """The pattern of a run's failure. Raises ValueError if the run has no such failure."""
     match sought.kind:
         case "check":
             words = " ".join(sought.command)
@@ -93,9 +93,8 @@ def of_break(graph_break: GraphBreak) -> FailurePattern:
     """A graph break, at its line."""
     title, _, why = graph_break.reason.partition(": ")
     line = _line(graph_break.file, graph_break.line)
-    what = fragment(
-        [_VALUES.split(graph_break.explanation.partition("\n")[0])[0]]
-    )  # of what, where the title has it not
+    # the explanation names what the title does not
+    what = fragment([_VALUES.split(graph_break.explanation.partition("\n")[0])[0]])
     return FailurePattern(
         Signature("break", message=title, place=line),
         f"Graph break: {title}",
@@ -107,7 +106,7 @@ def of_break(graph_break: GraphBreak) -> FailurePattern:
 
 
 def of_recompile(function: str, reason: str, source: str) -> FailurePattern:
-    """A recompile of a function, for the reason that torch gives."""
+    """A recompile of a function, for torch's reason."""
     guard, *comments = (part.strip() for part in _ENTRY.sub("", reason.splitlines()[0]).split("  # "))
     name = _RESUMED.sub("", function)
     piece = _NUMBER.sub("", guard)
@@ -133,8 +132,8 @@ def _recompile_at(place: str, run: Run) -> FailurePattern:
     for each in run.recompiles:
         frame = run.frames.get(each.frame) or next(iter(run.frames.values()))
         file, _, line = place.rpartition(":")
-        told = place and re.search(rf"\b{re.escape(Path(file).name)}:{re.escape(line)}\b", each.reason)
-        if not place or told or _is_at(place, frame.file, frame.line):
+        named = place and re.search(rf"\b{re.escape(Path(file).name)}:{re.escape(line)}\b", each.reason)
+        if not place or named or _is_at(place, frame.file, frame.line):
             return of_recompile(frame.function, each.reason, f"{frame.file}:{frame.line}")
     frames = [run.frames[each.frame] for each in run.recompiles if each.frame in run.frames]
     raise ValueError(_none("recompile", place, [(frame.file, frame.line) for frame in frames]))
@@ -146,7 +145,7 @@ def _none(what: str, place: str, there: Sequence[tuple[str, int]]) -> str:
 
 
 def _is_at(place: str, file: str, line: int) -> bool:
-    """Whether FILE:LINE as a user wrote it, perhaps with a part of the path, is there."""
+    """Whether FILE:LINE, where FILE may be a part of the path, names this line."""
     name, _, number = place.rpartition(":")
     return number == str(line) and (not name or file == name or file.endswith("/" + name.lstrip("./")))
 

@@ -1,4 +1,4 @@
-"""Which modules of a model were called, in what order, how was each made, and what was it given first?
+"""Record the calls of a model's modules: their order, how each module is made, and its first inputs.
 
 Run in a process of its own, as the program runs there: `python FILE PROGRAM DEVICE FOLDER` of a script that calls
 `main`. It runs the program once, in eager, and leaves `calls.json` and the tensors in the folder.
@@ -167,15 +167,15 @@ class _Recorder:
             "file": code.co_filename if code else "",
             "lines": (min(lines), max(lines)) if lines else (0, 0),
         }
-        told = {}
+        given = {}
         try:
             for name, stores in (("recipes", False), ("stored", True)):
                 speller = _Arguments(self._own, {}, recorder=self if stores else None)
                 words = [speller.spelled(value) for value in args]
-                told[name] = (*words, *(f"{key}={speller.spelled(value)}" for key, value in kwargs.items()))
+                given[name] = (*words, *(f"{key}={speller.spelled(value)}" for key, value in kwargs.items()))
         except NoExpression as thing:
             return Call(path, within, type(module).__name__, why=f"it is given {thing}", **known)  # type: ignore[arg-type]
-        return Call(path, within, type(module).__name__, **told, **known)  # type: ignore[arg-type]
+        return Call(path, within, type(module).__name__, **given, **known)  # type: ignore[arg-type]
 
     def store(self, tensor: torch.Tensor) -> str:
         """Keep its values; the name under which they are. Raises NoExpression where there is no room."""

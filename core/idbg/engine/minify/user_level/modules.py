@@ -1,4 +1,4 @@
-"""Which is the smallest module of a model that fails when it is compiled alone?
+"""Find the smallest module of a model that fails when it is compiled alone.
 
 From the model down: a module of which one that it calls fails alone is left for that; where none does, it is the one.
 """
