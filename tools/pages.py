@@ -115,8 +115,8 @@ def report_formats(_: str) -> str:
 
 def report_sections(_: str) -> str:
     """Every section of the page, in order."""
-    modules = [import_module(f"{sections.__name__}.{name}") for name in sections.ORDER]
-    rows = ((f"**{module.TITLE}**", (module.__doc__ or "").splitlines()[0]) for module in modules)
+    shown = map(sections.named, sections.ORDER)
+    rows = ((f"**{section.TITLE}**", sections.about(section)) for section in shown)
     return table(("section", "content"), rows)
 
 

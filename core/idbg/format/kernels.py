@@ -1,9 +1,10 @@
-"""Name a kernel's language, and the GPU resources that it takes."""
+"""Name a kernel's language, the GPU resources that it takes, and what bounds it."""
 
 from collections.abc import Iterator
 
 from idbg.format.amounts import counted, share, size
 from idbg.schema.code import Kernel, Resources
+from idbg.schema.kernel_times import BEYOND, KernelTime
 
 _LANGUAGES = {"cpp": "C++", "cuda": "CUDA", "triton": "Triton", "python": "Python"}
 
@@ -27,3 +28,22 @@ def resource_words(resources: Resources | None) -> Iterator[str]:
         yield counted(resources.warps, "warp")
     if resources.occupancy is not None:
         yield f"occupancy {share(resources.occupancy)}"
+
+
+def bound_words(kernel: KernelTime) -> str:
+    """ "memory-bound: 82 % of a copy's bandwidth"."""
+    memory = f"{share(kernel.of_memory or 0)} of a copy's bandwidth"
+    match kernel.bound:
+        case "launch":
+            return f"launch-bound: {kernel.of_empty:.1f} x an empty launch"
+        case "memory":
+            beyond = ", from a cache or not all read" if (kernel.of_memory or 0) > BEYOND else ""
+            return f"memory-bound: {memory}{beyond}"
+        case "compute":
+            return f"compute-bound: {share(kernel.of_compute or 0)} of a matmul's FLOP/s"
+        case "unknown" if kernel.beyond_compute:
+            return "not known: it is faster than the matmul that was measured as the machine's peak"
+        case "unknown" if kernel.of_memory and kernel.of_compute:
+            return f"not known: far below both peaks, {memory}, {share(kernel.of_compute)} of a matmul's FLOP/s"
+        case "unknown":
+            return f"not known: {memory}, and its arithmetic is not counted" if kernel.of_memory else "not known"

@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
-from idbg.format.amounts import NOTHING, column_figure, counted, share
+from idbg.format.amounts import counted, share
 from idbg.format.file_names import near_place
 from idbg.schema.blame import Maker, StageError, StageName
 from idbg.schema.diff import DiffReport, FailedBy, KernelError, launch_name
@@ -39,17 +39,11 @@ _STAGES: dict[StageName, str] = {
 
 
 class StageCells(msgspec.Struct, frozen=True, kw_only=True):
-    """One row of the stage table as words. `maker` is a name and a place, for a column; `made_by` says more. `means` is
-    explains a stage that has no bad node.
-    """
+    """One row of the stage table as words. `means` explains a stage that has no bad node."""
 
     standing: Standing
     stage: str
-    error: str
-    added: str
     node: str = ""
-    place: str = ""
-    maker: str = ""
     made_by: str = ""
     means: str = ""
 
@@ -212,9 +206,9 @@ def _nothing_found(report: DiffReport) -> str:
 # ---------------------------------------------------------------- the table
 
 
-def stage_cells(report: DiffReport, place: Place = near_place) -> tuple[StageCells, ...]:
+def stage_cells(report: DiffReport) -> tuple[StageCells, ...]:
     """The words of the stage table's rows, in the order of `report.stages`."""
-    return tuple(_cells(stage, report, place) for stage in report.stages)
+    return tuple(_cells(stage, report) for stage in report.stages)
 
 
 def stage_name(stage: StageError, report: DiffReport, *, whole: bool = False) -> str:
@@ -304,7 +298,7 @@ def _is_sure(maker: Maker) -> bool:
     return bool(maker.proven) or maker.kind in ("kernel", "backend")
 
 
-def _cells(stage: StageError, report: DiffReport, place: Place) -> StageCells:
+def _cells(stage: StageError, report: DiffReport) -> StageCells:
     stands = standing(stage, report)
     means = {
         "unjudged": f"not judged: {stage.reason or NO_REASON}",
@@ -319,10 +313,7 @@ def _cells(stage: StageError, report: DiffReport, place: Place) -> StageCells:
     cells = StageCells(
         standing=stands,
         stage=stage_name(stage, report),
-        error=column_figure(stage.error) if stage.judged else NOTHING,
-        added=column_figure(stage.added) if stage.judged else NOTHING,
         node=stage.node,
-        place=place(stage.file, stage.line),
         means="" if stage.node else means,
     )
     maker = stage.made_by
@@ -330,8 +321,7 @@ def _cells(stage: StageError, report: DiffReport, place: Place) -> StageCells:
         return replace(cells, made_by=stage.reason) if stage.bad else cells
     if maker.kind == "backend":  # which is the row's own name
         return cells
-    name = f"{'' if _is_sure(maker) else 'probably '}{maker_name(maker)}{_in(place(maker.file, maker.line))}"
-    return replace(cells, maker=name, made_by=made_by(maker, place))
+    return replace(cells, made_by=made_by(maker))
 
 
 def _first_wrong(report: DiffReport) -> list[StageError]:

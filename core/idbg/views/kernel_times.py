@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from idbg.format.amounts import counted, duration, share
-from idbg.format.bounds import bound_words
+from idbg.format.kernels import bound_words
 from idbg.schema.events import KernelsTimed
 from idbg.schema.kernel_times import BEYOND, Bound, KernelTime, KernelTimes, Peaks
 from idbg.views.tree import Cell, Column, Refs, Row, Section, Table, Tone, words

@@ -208,7 +208,7 @@ def test_a_stage_that_is_off_and_not_proven_to_change_anything_names_nobody() ->
     found = replace(report(replace(CHANGED, changed=False)), verdict="passed", outputs=())
     assert blame_sentence(found) == "" and found.changed_stage is None
     (row,) = (row for row in stage_cells(found) if row.standing == "harmless")
-    assert (row.node, row.made_by, row.place) == ("", "", "")
+    assert (row.node, row.made_by) == ("", "")
 
 
 def test_a_kernel_is_faithful_to_the_stage_whose_graph_it_computes() -> None:

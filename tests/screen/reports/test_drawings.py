@@ -96,7 +96,7 @@ def test_ticks_are_round_and_few_however_far_from_zero() -> None:
 
 def test_a_bar_ends_at_its_value_and_what_was_not_measured_has_none() -> None:
     bars = [Bar("a", 2.0, "2 s", low=1.0, high=4.0, samples=(1.0, 2.0, 4.0)), Bar("b", None, "not measured")]
-    drawing = drawings.bars(bars, title="t", said="{:g}".format)
+    drawing = drawings.bars(bars, title="t", write="{:g}".format)
     (rect,) = parsed(drawing).iter("rect")
     spread = next(each.get("d", "") for each in parsed(drawing).iter("path") if each.get("class") == "spread")
     start, end = (float(each) for each in re.findall(r"^M([\d.]+) [\d.]+H([\d.]+)", spread)[0])
@@ -177,7 +177,7 @@ def test_hostile_names_stay_text_and_long_ones_stay_short() -> None:
     long = "n" * 1_000_000
     for name in (HOSTILE, long):
         made = [
-            drawings.bars([Bar(name, 1.0, name, tip=name)], title=name, said=lambda value: f"{value:g}"),
+            drawings.bars([Bar(name, 1.0, name, tip=name)], title=name, write=lambda value: f"{value:g}"),
             drawings.histogram([(name, 3)], title=name),
             drawings.lines([Line(name, [Point(1, 1.0, name)])], title=name, x=Axis(name), y=Axis(name)),
             drawings.flame([FlameBox(0, 0, 10, name, name, "f0")], 10, 1.0, title=name),

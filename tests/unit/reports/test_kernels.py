@@ -5,7 +5,7 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from idbg.format.bounds import bound_words
+from idbg.format.kernels import bound_words
 from idbg.render.text import text as as_text
 from idbg.schema import strict_json
 from idbg.schema.kernel_times import KernelTime, KernelTimes, Peaks

@@ -1,7 +1,7 @@
-"""How do numbers become pictures that can stand in any page? Inline SVG, computed here, with the numbers as text.
+"""Draw numbers as pictures for any page: inline SVG, computed here, with the numbers as text.
 
 No script and no font is needed to read one. Colours are classes of `style.css`, which whoever shows a picture includes:
-they are told from white and from black alike, so that no theme need be known, and nothing of it reaches beyond a
+they contrast with white and with black alike, so that no theme need be known, and nothing of it reaches beyond a
 picture (each rule begins with `.idbg-chart`). Text is escaped, and freed of what no page may hold.
 """
 

@@ -1,4 +1,4 @@
-"""How does an error lie over a slice of a tensor, from cold to hot?"""
+"""Draw the error over a slice of a tensor, from cold to hot."""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -22,7 +22,7 @@ def heat(
 ) -> Markup:
     """Rows of cells, each by its level: the class `h` and the level (0 to 7 from least to most, 8 equal, 9 infinite).
 
-    `shape` is that of the slice, for the figures at its sides; `legend` says what levels stand for.
+    `shape` is that of the slice, for the figures at its sides; `legend` names the levels.
     """
     down, across = len(levels), max((len(row) for row in levels), default=0)
     side = max(min(_FIELD[0] / max(across, 1), _FIELD[1] / max(down, 1), _CELL[1]), _CELL[0])
@@ -55,8 +55,8 @@ def _cells(levels: Sequence[Sequence[int]], side: float) -> Iterator[Markup]:
 
 
 def _legend(legend: Sequence[tuple[int, str]], x: float, y: float) -> Iterator[Markup]:
-    for level, said in legend:
+    for level, label in legend:
         yield element("rect", x=x, y=y - 11, width=_KEY - 4, height=13, class_=f"h{level} key")
-        if said:
-            yield text(x + _KEY, y, said, "dim")
-        x += _KEY + (wide(said) + 14 if said else 0)
+        if label:
+            yield text(x + _KEY, y, label, "dim")
+        x += _KEY + (wide(label) + 14 if label else 0)

@@ -1,4 +1,4 @@
-"""How does a value go over another: from kernel to kernel, from step to step, from day to day?"""
+"""Draw a value over another as lines: by kernel, by step, by day."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -38,10 +38,10 @@ class Line:
 
 @dataclass(frozen=True)
 class Axis:
-    """What an axis is, whether it goes by powers of ten, and how a value of it is said. `whole`: only whole values."""
+    """The title of an axis, whether it goes by powers of ten, how its values are written. `whole`: only whole ones."""
 
     title: str
-    said: Callable[[float], str] = "{:g}".format
+    write: Callable[[float], str] = "{:g}".format
     log: bool = False
     whole: bool = False
     zero: bool = True  # a linear one begins at 0
@@ -87,12 +87,12 @@ def _frame(across: Scale, up: Scale, x: Axis, y: Axis, top: float) -> Iterator[M
     for value in ticks(up, 6):
         at = up.at(value)
         yield element("path", d=f"M{number(_LEFT)} {number(at)}H{number(WIDTH - _RIGHT)}", class_="grid")
-        yield text(_LEFT - 8, at + 4, y.said(value), "dim", "end")
+        yield text(_LEFT - 8, at + 4, y.write(value), "dim", "end")
     shown = [value for value in ticks(across, x.ticks) if not x.whole or value == int(value)]
     for value in shown:
         at = across.at(value)
         yield element("path", d=f"M{number(at)} {number(bottom)}v5", class_="axis")
-        yield text(at, bottom + 20, x.said(value), "dim", "middle")
+        yield text(at, bottom + 20, x.write(value), "dim", "middle")
 
 
 def _beyond(points: Sequence[Point], up: Scale, y: Axis) -> Iterator[Markup]:
@@ -116,5 +116,5 @@ def _line(line: Line, across: Scale, up: Scale) -> Iterator[Markup]:
     few = sum(y is not None for _, _, y in placed) <= _DOTS
     for point, x, y in placed:
         if y is not None and ((line.dots and few) or point.look):
-            said = point.tip or f"{line.name}: {point.y:.3g}"
-            yield element("circle", *tips(said), cx=x, cy=y, r=4.5 if point.look else 3, class_=point.look or line.look)
+            tip = point.tip or f"{line.name}: {point.y:.3g}"
+            yield element("circle", *tips(tip), cx=x, cy=y, r=4.5 if point.look else 3, class_=point.look or line.look)

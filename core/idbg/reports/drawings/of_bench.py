@@ -1,4 +1,4 @@
-"""Which picture does each chart of a benchmark make?"""
+"""Draw the charts of benchmarks."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -33,7 +33,7 @@ def chart(drawn: Chart, samples: Sequence[Sequence[float]] = ()) -> Markup | Non
 def _bars(drawn: Chart, samples: Sequence[Sequence[float]]) -> Markup:
     own = samples or [()] * len(drawn.figures)
     rows = [_bar(one, drawn, taken) for one, taken in zip(drawn.figures, own, strict=True)]
-    return bars(rows, title=drawn.title, said=lambda value: value_words(value, drawn.unit), reach=drawn.reach)
+    return bars(rows, title=drawn.title, write=lambda value: value_words(value, drawn.unit), reach=drawn.reach)
 
 
 def _bar(one: Figure, drawn: Chart, samples: Sequence[float]) -> Bar:

@@ -1,4 +1,4 @@
-"""Which pictures does a comparison have: errors from kernel to kernel, from step to step, by size, and over a slice?"""
+"""Draw a comparison: errors by kernel, by step, by size, and over a slice."""
 
 from collections.abc import Callable, Sequence
 
@@ -11,7 +11,7 @@ from idbg.reports.drawings.lines import Axis, Line, Point, lines
 from idbg.schema.diff import DiffReport, ErrorMap, KernelError, TensorDiff, launch_name
 from idbg.schema.steps import StepDistance, TrainingSteps
 from idbg.views import error_maps
-from idbg.views import steps as told_steps
+from idbg.views import steps as training_steps
 from idbg.views.tensors import decades
 
 _EQUAL, _NONFINITE = 8, 9  # classes of cells, beside those of the levels
@@ -61,10 +61,10 @@ def _look(one: KernelError, look: str) -> str:
 
 
 def training(steps: TrainingSteps, test: str) -> Markup | None:
-    """How far each side's training is from float64's, step by step, of the tensor that is told; None of fewer than two
+    """How far each side's training is from float64's, step by step, of the tensor that is shown; None of fewer than two
     steps.
     """
-    rows = told_steps.shown(steps)
+    rows = training_steps.shown(steps)
     if len(rows) < _LEAST:
         return None
     sides: list[tuple[str, str, Callable[[StepDistance], float | None]]] = [

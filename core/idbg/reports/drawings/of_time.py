@@ -1,4 +1,4 @@
-"""Where did the time of a compile go, as a flame?"""
+"""Draw where the time of a compile went, as a flame graph."""
 
 from collections.abc import Sequence
 

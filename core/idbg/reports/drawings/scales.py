@@ -1,4 +1,4 @@
-"""Where does a value stand on an axis, and which round values are written beside it?"""
+"""Place values on an axis, and choose the round values beside it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""How is a picture put together, so that it is well-formed whatever the names in it are?"""
+"""Build SVG elements that are well-formed whatever names they hold."""
 
 from collections.abc import Iterable
 from math import isfinite
@@ -11,20 +11,22 @@ WIDTH = 860.0
 """Of a picture, in its own units, which are pixels where there is room for so many."""
 
 _LETTER = 6.7  # units that a letter of the text takes, at most on average
-LONGEST = 1000  # characters of what a pointer is told
+LONGEST = 1000  # characters of a tooltip
 
 
 def element(tag: str, *children: str, **attributes: str | float | None) -> Markup:
     """One element. Children that are no Markup are escaped. `class_` is class, `text_anchor` text-anchor; None is left
     out.
     """
-    said = "".join(
+    written = "".join(
         f' {name.rstrip("_").replace("_", "-")}="{_value(value)}"'
         for name, value in attributes.items()
         if value is not None
     )
     inside = "".join(child if isinstance(child, Markup) else escape(clean(child)) for child in children)
-    return Markup(f"<{tag}{said}>{inside}</{tag}>" if inside or tag in ("text", "g", "svg") else f"<{tag}{said}/>")
+    return Markup(
+        f"<{tag}{written}>{inside}</{tag}>" if inside or tag in ("text", "g", "svg") else f"<{tag}{written}/>"
+    )
 
 
 def _value(value: str | float) -> str:
@@ -51,28 +53,28 @@ def picture(height: float, children: Iterable[str], *, title: str, kind: str, wi
     )
 
 
-def text(x: float, y: float, said: str, look: str = "", anchor: str | None = None, tip: str = "") -> Markup:
-    """A text whose line stands at `y`; `tip` is what a pointer is told over it."""
-    told = tips(tip) if tip != said else []
-    return element("text", short(said), *told, x=x, y=y, class_=look or None, text_anchor=anchor)
+def text(x: float, y: float, label: str, look: str = "", anchor: str | None = None, tip: str = "") -> Markup:
+    """A text whose line stands at `y`; `tip` is its tooltip."""
+    children = tips(tip) if tip != label else []
+    return element("text", short(label), *children, x=x, y=y, class_=look or None, text_anchor=anchor)
 
 
-def tips(said: str) -> list[Markup]:
-    """What a pointer is told, as a child; none where nothing is said."""
-    if not said:
+def tips(label: str) -> list[Markup]:
+    """A tooltip as a child element; none of an empty one."""
+    if not label:
         return []
-    return [element("title", short(said, LONGEST))]
+    return [element("title", short(label, LONGEST))]
 
 
-def cut(said: str, room: float) -> str:
+def cut(label: str, room: float) -> str:
     """As much of the text as has room in so many units: its beginning and its end, where names differ."""
     letters = max(int(room / _LETTER), 3)
-    if len(said) <= letters:
-        return said
+    if len(label) <= letters:
+        return label
     tail = (letters - 1) // 3
-    return f"{said[: letters - 1 - tail]}…{said[len(said) - tail :] if tail else ''}"
+    return f"{label[: letters - 1 - tail]}…{label[len(label) - tail :] if tail else ''}"
 
 
-def wide(said: str) -> float:
+def wide(label: str) -> float:
     """About how many units a text takes."""
-    return len(said) * _LETTER
+    return len(label) * _LETTER

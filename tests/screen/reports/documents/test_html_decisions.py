@@ -16,7 +16,8 @@ from idbg.analysis.decisions.recompiles import timelines
 from idbg.render.html.code import highlighted
 from idbg.reports import session_scripts
 from idbg.reports.documents import SessionData
-from idbg.reports.documents.html.sections import breaks, compared, decisions, guards, repros, time
+from idbg.reports.documents.html.sections import compared, repros, time
+from idbg.reports.documents.html.sections.viewed import BREAKS, DECISIONS, GUARDS
 from idbg.schema import events
 from idbg.schema.runs import History, Run, fold
 from idbg.views import breaks as breaks_view
@@ -61,7 +62,7 @@ def minified(tmp_path: Path) -> Path:
 
 
 def test_each_break_and_recompile_is_told_with_what_to_do_about_it() -> None:
-    run, page = run_of("breaking"), found(breaks.section(told("breaking")))
+    run, page = run_of("breaking"), found(BREAKS.section(told("breaking")))
     assert breaks_view.view(run).summary in page.texts and recompiles_view.view(run).summary in page.texts
     for place in breaks_view.as_json(run):  # type: ignore[attr-defined]
         assert place["words"] in page.text and place["suggestions"]
@@ -73,12 +74,12 @@ def test_each_break_and_recompile_is_told_with_what_to_do_about_it() -> None:
 
 
 def test_a_run_without_a_break_says_so_and_one_that_compiled_nothing_is_not_there() -> None:
-    assert "no graph breaks" in found(breaks.section(told("switched"))).texts
-    assert breaks.section(SessionData("", History())) is None
+    assert "no graph breaks" in found(BREAKS.section(told("switched"))).texts
+    assert BREAKS.section(SessionData("", History())) is None
 
 
 def test_guards_that_failed_come_first_with_what_came_of_it() -> None:
-    run, page = run_of("breaking"), found(guards.section(told("breaking")))
+    run, page = run_of("breaking"), found(GUARDS.section(told("breaking")))
     (table,) = guards_view.view(run).body
     caused = {each["frame"] for each in guards_view.as_json(run) if any(one["caused"] for one in each["guards"])}  # type: ignore[attr-defined]
     first = [row.refs.frame for row in table.rows][: len(caused)]  # type: ignore[union-attr]
@@ -86,15 +87,15 @@ def test_guards_that_failed_come_first_with_what_came_of_it() -> None:
     assert all(
         guard.code[0] in page.text for each in run.decided.guards.values() for guard in each.guards if guard.code
     )
-    assert guards.section(told("planted")) is None
+    assert GUARDS.section(told("planted")) is None
 
 
 def test_frames_fusion_and_caches_are_the_sections_of_analyze() -> None:
-    page = found(decisions.section(told("breaking")))
+    page = found(DECISIONS.section(told("breaking")))
     run = run_of("breaking")
-    for name in decisions.KINDS:
+    for name in DECISIONS.words:
         assert views.view(name).view(run).summary in page.texts, name
-    assert decisions.section(told("planted")) is None
+    assert DECISIONS.section(told("planted")) is None
 
 
 def test_the_time_of_a_compile_adds_up_in_words_and_is_drawn() -> None:
@@ -179,7 +180,7 @@ def test_hostile_words_stay_text(tmp_path: Path) -> None:
             event = msgspec.structs.replace(event, spans=spans)
         spoilt.append(event)
     session = SessionData(HOSTILE, fold(spoilt), str(tmp_path), told("switched"))
-    for section in (breaks, guards, decisions, time, repros, compared):
+    for section in (BREAKS, GUARDS, DECISIONS, time, repros, compared):
         page = found(section.section(session))
         assert "img" not in page.tags and "script" not in page.tags
         assert "\x1b" not in page.text and "\u202e" not in page.text

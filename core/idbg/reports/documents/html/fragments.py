@@ -8,7 +8,8 @@ from markupsafe import Markup
 from idbg.render.html.templating import fill, static
 from idbg.reports import drawings
 from idbg.reports.documents import SessionData
-from idbg.reports.documents.html.sections import bench, breaks, diff, repros, summary, time, violations
+from idbg.reports.documents.html.sections import bench, diff, repros, summary, time, violations
+from idbg.reports.documents.html.sections.viewed import BREAKS
 from idbg.schema.bench import Row, Rows
 from idbg.schema.diff import DiffReport
 from idbg.schema.events import KernelsTimed
@@ -68,7 +69,7 @@ def _parts(run: Run) -> Iterator[Part]:
     if run.diff is not None:
         yield diff.TITLE, diff.section(session), wrong
     if run.breaks or run.recompiles:
-        yield breaks.TITLE, breaks.section(session) or Markup(), False
+        yield BREAKS.TITLE, BREAKS.section(session) or Markup(), False
     if (spent := time.without_trace(session)) is not None:
         yield time.TITLE, spent, False
 

@@ -57,10 +57,21 @@ class Filled:
     body: Markup
 
 
+def named(name: str) -> Section:
+    """The section of this name of ORDER."""
+    viewed = import_module(f"{__name__}.viewed")
+    return cast(Section, getattr(viewed, name.upper(), None) or import_module(f"{__name__}.{name}"))
+
+
+def about(section: Section) -> str:
+    """What the section shows, in a sentence."""
+    return getattr(section, "about", None) or (section.__doc__ or "").splitlines()[0]
+
+
 def of(session: SessionData) -> Iterator[Filled]:
     """The sections that have something to show."""
     for name in ORDER:
-        module = cast(Section, import_module(f"{__name__}.{name}"))
+        module = named(name)
         body = module.section(session)
         if body is not None:
             yield Filled(module.TITLE, module.ANCHOR, body)

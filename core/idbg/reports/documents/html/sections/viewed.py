@@ -1,6 +1,7 @@
-"""Draw sections of `idbg.views` for every run of a session."""
+"""The sections of the page that draw views of each run of a session."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import cast
 
 from markupsafe import Markup
@@ -46,3 +47,50 @@ def _bench(data: object) -> Markup | None:
 
 
 DRAWINGS: html.Drawings = {"flame": _flame, "phases": _phases, "bench": _bench}
+
+
+@dataclass(frozen=True)
+class ViewSection:
+    """A section that draws views of each run that `has` something to show. `words`: view -> the word by which the
+    page's search finds its rows.
+    """
+
+    TITLE: str
+    ANCHOR: str
+    about: str
+    words: dict[str, str]
+    has: Callable[[Run], object]
+
+    def section(self, session: SessionData) -> Markup | None:
+        """None where no run has something to show."""
+        return of_views(session, self.words, self.has)
+
+
+BREAKS = ViewSection(
+    "Graph breaks and recompiles",
+    "breaks",
+    "Show where graphs break and what was compiled again.",
+    {"breaks": "break", "recompiles": "recompile"},
+    lambda run: run.frames or run.breaks or run.decided.results,
+)
+GUARDS = ViewSection(
+    "Guards",
+    "guards",
+    "Show what torch checks before it uses compiled code.",
+    {"guards": "guards"},
+    lambda run: run.decided.guards,
+)
+DECISIONS = ViewSection(
+    "Frames, fusion, caches",
+    "decisions",
+    "Show what else the compiler decided: which frames, what was fused, what the caches had, what the passes did.",
+    {
+        "frames": "frame",
+        "passes": "pass",
+        "fusion": "fusion",
+        "cache": "cache",
+        "cuda_graphs": "CUDA graph",
+        "autotune": "candidate",
+    },
+    lambda run: run.decided.results or run.decided.skips,
+)
