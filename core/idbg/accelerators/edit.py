@@ -6,13 +6,12 @@ commands, the environment's variables and the repros all edit by these.
 """
 
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
 from idbg.accelerators import toml_text
 from idbg.accelerators.parse import parse
-from idbg.accelerators.toml_lists import with_items
 from idbg.accelerators.toml_text import TomlPlace
 from idbg.constraints import Constraint, kinds
 from idbg.schema.errors import AcceleratorError
@@ -224,7 +223,7 @@ def _with_items(text: str, place: TomlPlace, value: object) -> str:
     """The text with the value in place of the old one; of a list of strings, only what comes and goes is touched."""
     strings = [item for item in value if isinstance(item, str)] if isinstance(value, list | tuple) else None
     if strings is not None and len(strings) == len(value):  # type: ignore[arg-type]
-        listed = with_items(text[place.start : place.end], strings)
+        listed = _listed(text[place.start : place.end], strings)
         if listed is not None:
             return text[: place.start] + listed + text[place.end :]
     return _with_value(text, place, value)
@@ -234,3 +233,66 @@ def _first(field: msgspec.structs.FieldInfo) -> object:
     """A value to begin with for a key of another package's rule."""
     of_type: dict[object, object] = {int: 1, float: 1.0, str: "", bool: False}
     return of_type.get(field.type, [])
+
+
+# ---------------------------------------------------------------- strings of a list
+
+
+def _listed(spelled: str, wanted: Sequence[str]) -> str | None:
+    """The list that is spelled so, with these strings in it: only what comes and goes is touched. None where it is no
+    list of strings."""
+    tokens = toml_text.tokens(spelled)
+    if tokens[0] != "[" or "[" in tokens[1:] or not all(token[0] in "\"'#[], \t\n" for token in tokens):
+        return None
+    strings = [at for at, token in enumerate(tokens) if token[0] in "\"'"]
+    more = list(wanted)
+    gone = []
+    for at in strings:
+        if more and tomllib.loads(f"item = {tokens[at]}")["item"] == more[0]:
+            del more[0]
+        else:
+            gone.append(at)
+    for at in reversed(gone):
+        _cut_item(tokens, at)
+    if more:
+        _append_items(tokens, toml_text.spelled(more)[1:-1])
+    return "".join(tokens)
+
+
+def _cut_item(tokens: list[str], at: int) -> None:
+    """Take an item out of a list, with the comma that is its own, and its line if nothing else stands there."""
+    before, after = _next_token(tokens, at, -1), _next_token(tokens, at, 1)
+    start, end = at, at + 1
+    if tokens[after] == ",":
+        end = _next_token(tokens, after, 1)
+    elif tokens[before] == ",":
+        start = _next_token(tokens, before, -1) + 1
+    else:  # its comma, if it has one, stands on a line below
+        comma = next((place for place in range(after, len(tokens)) if tokens[place][0] in "\"',"), at)
+        if tokens[comma] == ",":
+            del tokens[comma]
+    before = _next_token(tokens, start, -1)
+    after = _next_token(tokens, end - 1, 1)
+    if tokens[before] == tokens[after] == "\n":
+        start, end = before, after
+    del tokens[start:end]
+
+
+def _next_token(tokens: list[str], at: int, step: int) -> int:
+    """The nearest token before (step -1) or after (1) one that is not blank; the list's brackets end the search."""
+    at += step
+    while not tokens[at].strip(" \t"):
+        at += step
+    return at
+
+
+def _append_items(tokens: list[str], more: str) -> None:
+    """Add items at the end of a list: on a line of their own if its bracket stands on one."""
+    last = max((at for at, token in enumerate(tokens) if token[0] in "\"'"), default=0)
+    if last and "," not in tokens[last:]:
+        tokens.insert(last + 1, ",")
+    end = len(tokens) - 1
+    while not tokens[end - 1].strip():
+        end -= 1
+    own_line = "\n" in tokens[end:]
+    tokens[end:] = ["\n    ", more, ",\n]"] if own_line else [" " if last else "", more, "]"]

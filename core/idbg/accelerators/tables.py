@@ -77,7 +77,7 @@ def wrong_type(
     place = re.search(r"`\$\.(\w+)(\[)?", text)
     key, inside = (place[1], bool(place[2])) if place else ("", False)
     given = f"{key} {'holds' if inside else 'is'}"
-    choices = _choices({field.name: field.type for field in msgspec.structs.fields(kind)}.get(key))
+    choices = literal_choices({field.name: field.type for field in msgspec.structs.fields(kind)}.get(key))
     if invalid := re.search(r"Invalid enum value '(.*)' - at", text):
         return unknown(f'{given} "{invalid[1]}"', invalid[1], choices, line(key))
     types = re.search(r"Expected `(.+?)`.*?, got `(.+?)`", text)
@@ -96,11 +96,11 @@ def wrong_type(
     return AcceleratorError(f"{given} {_TYPES.get(types[2], types[2])}", hint=hint, line=line(key))
 
 
-def _choices(annotation: object) -> list[str]:
+def literal_choices(annotation: object) -> list[str]:
     """The strings that an annotation allows, however deep its Literal is."""
     if get_origin(annotation) is Literal:
         return [choice for choice in get_args(annotation) if isinstance(choice, str)]
-    return [choice for inner in get_args(annotation) for choice in _choices(inner)]
+    return [choice for inner in get_args(annotation) for choice in literal_choices(inner)]
 
 
 def unknown(message: str, given: str, known: Sequence[str], line: int) -> AcceleratorError:

@@ -6,6 +6,7 @@ from typing import get_args, get_origin
 import msgspec
 
 from idbg.accelerators import toml_text
+from idbg.accelerators.tables import literal_choices
 from idbg.constraints import Constraint, kinds
 from idbg.schema.graphs import DTYPES
 from idbg.schema.violations import SEVERITIES
@@ -24,7 +25,7 @@ def choices(kind: str, key: str) -> tuple[str, ...]:
     if key == "dims":
         return _DIMS
     types = {field.name: field.type for field in msgspec.structs.fields(kinds()[kind])} if kind in kinds() else {}
-    return _literals(types.get(key))
+    return tuple(literal_choices(types.get(key)))
 
 
 def options(rule: Constraint, key: str) -> tuple[str, ...]:
@@ -81,14 +82,6 @@ def typed(rule: Constraint, key: str, text: str) -> object:
 def _is_list(rule: Constraint, key: str) -> bool:
     annotation = next((field.type for field in msgspec.structs.fields(rule) if field.name == key), None)
     return any(get_origin(part) is tuple for part in (annotation, *get_args(annotation))) and key != "dims"
-
-
-def _literals(annotation: object) -> tuple[str, ...]:
-    """The strings that an annotation allows: those of Literal, and of a tuple of it."""
-    inner = get_args(annotation)
-    if get_origin(annotation) is tuple:
-        return _literals(inner[0])
-    return tuple(choice for choice in inner if isinstance(choice, str))
 
 
 def _number(place: tuple[str, str], value: int, *, up: bool) -> int:

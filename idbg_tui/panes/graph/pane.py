@@ -5,11 +5,12 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
+from textual.widget import Widget
 
 from idbg.schema.graphs import GraphId, NodeId
 from idbg_tui.messages import CopyRequest, Flash, NodeChosen
 from idbg_tui.panes.base import Pane
-from idbg_tui.panes.graph.column_heads import GraphHeads
+from idbg_tui.panes.graph.columns import heads
 from idbg_tui.panes.graph.filter import GraphFilter
 from idbg_tui.panes.graph.rows import GraphLines
 from idbg_tui.panes.graph.title import titles, why_empty
@@ -17,6 +18,32 @@ from idbg_tui.state.sentences import why_no_graph
 from idbg_tui.state.state import State
 from idbg_tui.widgets.lines import Lines
 from idbg_tui.widgets.search import SearchLine
+
+
+class GraphHeads(Widget):
+    """The names of the columns, above the rows: they stay while those scroll."""
+
+    DEFAULT_CSS = """
+    GraphHeads { height: 1; color: $foreground 55%; display: none; }
+    GraphHeads.-shown { display: block; }
+    """
+
+    def __init__(self, lines: GraphLines) -> None:
+        super().__init__()
+        self._lines = lines
+        self._shown = ""
+
+    def show(self) -> None:
+        """Name the columns of the graph as they are now; without a graph, take no line."""
+        width = self._lines.line_width
+        shown = "".join(text for text, _ in heads(self._lines.columns(width))) if self._lines.graph else ""
+        if shown != self._shown:
+            self._shown = shown
+            self.set_class(bool(shown), "-shown")
+            self.refresh()
+
+    def render(self) -> Content:
+        return Content(self._shown)
 
 
 class GraphPane(Pane):

@@ -17,8 +17,8 @@ from idbg_tui.messages import CopyRequest, Flash
 from idbg_tui.panes.rules.undo import UndoHistory, location
 
 _RULE = "[[rules]]"
-_READING = {"edit", "walk", "edge", "switch", "take", "external"}
-_ANY_TIME = {"bump", "save", "undo", "redo", "copy_line"}
+_READING = {"edit", "walk", "edge", "switch"}
+_ANY_TIME = {"bump", "undo", "redo", "copy_line"}
 
 
 class TomlEditor(TextArea):
@@ -59,27 +59,11 @@ class TomlEditor(TextArea):
         Binding("plus,ctrl+up", "bump(True)", show=False),
         Binding("underscore,ctrl+down", "bump(False)", show=False),
         Binding("space", "switch", show=False),
-        Binding("L", "take", show=False),
-        Binding("e", "external", show=False),
-        Binding("ctrl+s", "save", show=False),
         Binding("y", "copy_line", show=False),
     ]
 
     class ModeChanged(Message):
         """Editing began or ended."""
-
-    class SaveRequest(Message):
-        """The user wants the text saved."""
-
-    class TakeRequest(Message):
-        """The user wants the text that another program wrote."""
-
-    class ExternalRequest(Message):
-        """The user wants the text in their own editor, at `line` (1-based)."""
-
-        def __init__(self, line: int) -> None:
-            super().__init__()
-            self.line = line
 
     def __init__(self, steps: UndoHistory) -> None:
         """`steps` has the text and what it was before: others may change it too, and then call `follow`."""
@@ -265,15 +249,6 @@ class TomlEditor(TextArea):
 
     def action_switch(self) -> None:
         self._apply(line_edits.toggle(self.text, self.cursor_location[0] + 1))
-
-    def action_take(self) -> None:
-        self.post_message(self.TakeRequest())
-
-    def action_external(self) -> None:
-        self.post_message(self.ExternalRequest(self.cursor_location[0] + 1))
-
-    def action_save(self) -> None:
-        self.post_message(self.SaveRequest())
 
     def action_copy_line(self) -> None:
         self.post_message(CopyRequest(self.document.get_line(self.cursor_location[0]), "1 line"))

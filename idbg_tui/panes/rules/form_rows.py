@@ -1,6 +1,7 @@
 """Draw the form of the rules, and map its keys to edits."""
 
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
@@ -38,19 +39,18 @@ class RuleRows(ItemList[FormRow]):
         Binding("escape", "close", show=False),
     ]
 
+    @dataclass
     class ValueRequest(Message):
         """The user wants to type the value of a row's key."""
 
-        def __init__(self, form: Form, row: FormRow) -> None:
-            super().__init__()
-            self.form, self.row = form, row
+        form: Form
+        row: FormRow
 
+    @dataclass
     class LineRequest(Message):
         """The user wants to write at this 1-based line of the text."""
 
-        def __init__(self, line: int) -> None:
-            super().__init__()
-            self.line = line
+        line: int
 
     def __init__(self, edit: Callable[[str], object]) -> None:
         """`edit` takes another text. No message: the next key of a burst must find the text that this one made."""

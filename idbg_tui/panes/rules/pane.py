@@ -264,10 +264,6 @@ class RulesPane(RuleText, SearchablePane):
         event.stop()
         self._show_about()
 
-    def on_relax_rows_switched(self, event: RelaxRows.Switched) -> None:
-        event.stop()
-        self.relax.show_for(self._state)
-
     def on_relax_rows_wanted(self, event: RelaxRows.Wanted) -> None:
         event.stop()
         self.attempt(lambda: self.editor.become(relaxed_text(self.document.text, event.relaxations)))
@@ -299,5 +295,7 @@ class RulesPane(RuleText, SearchablePane):
         self._show_about()
 
     def current_line(self) -> int:
+        if self.view == "text":
+            return self.editor.cursor_location[0] + 1
         row = self.form.chosen
         return self.form.form.line(row) or 1 if row else 1

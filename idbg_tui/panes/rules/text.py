@@ -97,10 +97,7 @@ class RuleText(PromptingPane):
 
     def action_external(self) -> None:
         """Open the file itself where the text is the same; else a copy, which comes back when the editor ends."""
-        self._open_outside(self.current_line())
-
-    def _open_outside(self, line: int) -> None:
-        document, path = self.document, self.document.home.path
+        document, path, line = self.document, self.document.home.path, self.current_line()
         if path is not None and not document.edited and not document.gone:
             self.post_message(EditorRequest(str(path), line))
         else:
@@ -111,18 +108,6 @@ class RuleText(PromptingPane):
 
     def action_redo(self) -> None:
         self.editor.redo()
-
-    def on_toml_editor_external_request(self, event: TomlEditor.ExternalRequest) -> None:
-        event.stop()
-        self._open_outside(event.line)
-
-    def on_toml_editor_take_request(self, event: TomlEditor.TakeRequest) -> None:
-        event.stop()
-        self.action_take()
-
-    def on_toml_editor_save_request(self, event: TomlEditor.SaveRequest) -> None:
-        event.stop()
-        self.action_save()
 
     # ---------------------------------------------------------------- files
 

@@ -1,6 +1,7 @@
 """Two lists in place of the rules: the changes that would make a graph accepted, and the diff of the edits."""
 
 import difflib
+from dataclasses import dataclass
 from typing import ClassVar
 
 from textual.actions import SkipAction
@@ -30,19 +31,16 @@ class RelaxRows(ItemList[Relaxation]):
         Binding("H", "severities", show=False),
     ]
 
+    @dataclass
     class Wanted(Message):
         """The user wants these changes made."""
 
-        def __init__(self, relaxations: list[Relaxation]) -> None:
-            super().__init__()
-            self.relaxations = relaxations
-
-    class Switched(Message):
-        """The rules of other severities are to be listed, or no longer."""
+        relaxations: list[Relaxation]
 
     def __init__(self) -> None:
         super().__init__()
         self.every = False  # not only what rejects
+        self._state: State | None = None
 
     def show_relaxations(self, relaxations: list[Relaxation], empty: str) -> None:
         """Show other changes, or why there is none; the same again scrolls nothing."""
@@ -51,6 +49,7 @@ class RelaxRows(ItemList[Relaxation]):
 
     def show_for(self, state: State | None) -> None:
         """Show what the graphs on the screen would take, of the chosen severities."""
+        self._state = state
         level = queries.level(state) if state is not None and state.accelerator is not None else []
         if state is None or not level:
             self.show_relaxations([], sentences.why_no_graph(state) if state is not None else "no graph yet")
@@ -108,7 +107,7 @@ class RelaxRows(ItemList[Relaxation]):
 
     def action_severities(self) -> None:
         self.every = not self.every
-        self.post_message(self.Switched())
+        self.show_for(self._state)
 
     def action_copy(self) -> None:
         text = "\n".join(f"{one.rule.name}: {_change_words(one)} (removes {one.count})" for one in self.items)

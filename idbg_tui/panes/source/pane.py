@@ -19,7 +19,6 @@ from idbg_tui.messages import (
     WhyRequest,
 )
 from idbg_tui.panes.base import Pane
-from idbg_tui.panes.source import lowered as lowered_sheet
 from idbg_tui.panes.source import sheets
 from idbg_tui.panes.source.sheets import VIEWS, Sheet, SheetView
 from idbg_tui.state import queries
@@ -123,8 +122,8 @@ class SourcePane(Pane, Searching):
         kernel = queries.shown_kernel(state)
         if self._view != "kernel" or not self._level or kernel is None:
             return None
-        lowered = lowered_sheet.known(state, kernel)
-        return lowered_sheet.sheet(kernel, lowered, min(self._level, len(lowered.texts))) if lowered else None
+        lowered = sheets.known_lowered(state, kernel)
+        return sheets.lowered_sheet(kernel, lowered, min(self._level, len(lowered.texts))) if lowered else None
 
     def _views(self) -> Content:
         """The border's title: number and label, then the views with the shown one in brackets."""
@@ -162,7 +161,7 @@ class SourcePane(Pane, Searching):
         if state is None or kernel is None or not kernel.source:
             self._flash_no_kernel("only a generated kernel was lowered here: , and . go to one")
             return
-        lowered = lowered_sheet.known(state, kernel)
+        lowered = sheets.known_lowered(state, kernel)
         if lowered is None:
             self._level = 1
             self.post_message(LowerRequest(kernel))

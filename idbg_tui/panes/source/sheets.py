@@ -8,8 +8,8 @@ from typing import Literal
 from idbg.analysis.output_code import is_cpp
 from idbg.format import file_names
 from idbg.format.amounts import counted
-from idbg.format.kernels import language_of
-from idbg.schema.code import Kernel, KernelCall, OutputCode
+from idbg.format.kernels import language_of, resource_words
+from idbg.schema.code import Kernel, KernelCall, Lowered, OutputCode
 from idbg.schema.graphs import Graph, GraphId, Node, NodeId, Part
 from idbg.views import kernel_times
 from idbg_tui import user_files
@@ -256,6 +256,23 @@ def _marked_nodes(state: State) -> Iterator[Node]:
 
 def _names_by_line(graph: Graph) -> dict[int, str]:
     return {node.code_line: node.name for node in graph.nodes if node.code_line}
+
+
+# ---------------------------------------------------------------- what a kernel was lowered to
+
+
+def known_lowered(state: State, kernel: Kernel) -> Lowered | None:
+    """What the compilers made of the kernel; None before the worker has answered."""
+    return state.shown.lowered.get(kernel_key(kernel)) if state.shown else None
+
+
+def lowered_sheet(kernel: Kernel, lowered: Lowered, level: int) -> Sheet:
+    """What a kernel was lowered to at this level: 1 is just below its source, `len(lowered.texts)` the lowest."""
+    if not lowered.texts:
+        return Sheet("the compilers left nothing of it in their caches", kernel.name)
+    text = lowered.texts[level - 1]
+    words = [text.name, f"{level} of {len(lowered.texts)}", *resource_words(lowered.resources)]
+    return Sheet(" · ".join(words), kernel.name, text.text, text.language, 1, top=True)
 
 
 # ---------------------------------------------------------------- why there is nothing

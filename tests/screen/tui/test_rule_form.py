@@ -17,7 +17,7 @@ from idbg.schema.graphs import Graph, GraphId
 from idbg.schema.programs import Target
 from idbg_tui.panes.rules import form as rule_form
 from idbg_tui.panes.rules import words as rule_words
-from idbg_tui.panes.rules.files import home_of, home_of_target, write_rules
+from idbg_tui.panes.rules.document import home_of, home_of_target, write_rules
 from idbg_tui.panes.rules.form import Count, Form, FormRow
 from idbg_tui.state import queries
 from idbg_tui.state.rule_checks import RuleChecks
