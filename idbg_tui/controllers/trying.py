@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from idbg.render.text import lines
 from idbg.views.tree import Section, Suggestion
-from idbg_tui.controllers.context import Actions, Context
+from idbg_tui.controllers.context import Context
 from idbg_tui.controllers.listings import Listings
 from idbg_tui.messages import TryRequest
 from idbg_tui.widgets.listing import Entry, Reading, sentences
@@ -28,10 +28,6 @@ class Trying:
         self._context, self._session, self._state = context, context.session, context.state
         self._listings = listings
         self._trial: _Trial | None = None
-
-    def actions(self) -> Actions:
-        """No key of every pane's is this one's."""
-        return {}
 
     def ask(self, request: TryRequest) -> None:
         """Run again with the suggestion."""

@@ -5,9 +5,11 @@ from collections.abc import Iterator, Sequence
 from idbg.analysis.partition import Partitions
 from idbg.checking import costs
 from idbg.checking.check import AcceleratorResult
-from idbg.checking.costs import Waste, growth
+from idbg.checking.costs import Better, Waste, growth
 from idbg.constraints import Checker
 from idbg.format.amounts import and_unsized, counted, size
+
+NO_CHANGE = "no finding allowed alone, and no rule left out alone, leaves fewer partitions"
 
 
 def cost_lines(checked: AcceleratorResult) -> Iterator[str]:
@@ -27,9 +29,23 @@ def cost_lines(checked: AcceleratorResult) -> Iterator[str]:
         f"  {where}, {counted(host, 'node')} on the host; crossing between them: {counted(crossings, 'value')}, "
         f"{size(nbytes)}{f' and {unsized} of unknown size' if unsized else ''}"
     )
-    changes = [f"{one.words}, {size(one.bytes)} cross" if one.host else one.words for one in checked.best_changes]
-    if changes:
-        yield f"  the one change that helps most: {'; '.join(changes)}"
+    if checked.best_changes:
+        yield f"  the one change that helps most: {'; '.join(map(change_words, checked.best_changes))}"
+
+
+def change_words(change: Better) -> str:
+    """What one change would leave: "allowing 'mm is denied' (host ops) leaves 1 partition, 2.0 KiB cross"."""
+    return change.words + (f", {size(change.bytes)} cross" if change.bytes else "")
+
+
+def pad_words(waste: Waste) -> str:
+    """The cost of a rule of severity pad; "" where it has none that is counted."""
+    return f"pads: {waste_words(waste)}" if waste.wasted_bytes or waste.wasted_flops else ""
+
+
+def host_words(parted: Sequence[Partitions]) -> str:
+    """The cost of a rule of severity fallback."""
+    return f"runs on the host: {partition_words(parted)}"
 
 
 def waste_words(waste: Waste) -> str:
@@ -60,6 +76,5 @@ def rule_cost(checked: AcceleratorResult, name: str) -> str:
         return ""
     alone = [Checker(findings.graph).check([rule]) for findings in checked.findings]
     if rule.severity == "fallback":
-        return f"runs on the host: {partition_words([costs.partitions(findings) for findings in alone])}"
-    waste = sum(map(costs.waste, alone), Waste())
-    return f"pads: {waste_words(waste)}" if waste.wasted_bytes or waste.wasted_flops else ""
+        return host_words([costs.partitions(findings) for findings in alone])
+    return pad_words(sum(map(costs.waste, alone), Waste()))

@@ -4,12 +4,11 @@ from collections.abc import Callable, Iterator
 
 from idbg.analysis.partition import HOST, Boundary, Partitions
 from idbg.constraints import Findings
-from idbg.format.amounts import and_unsized, counted, size
+from idbg.format.amounts import and_unsized, counted
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
 from idbg.schema.graphs import Graph
-from idbg.views.cost_words import partition_words
+from idbg.views.cost_words import NO_CHANGE, change_words, partition_words
 from idbg_tui.panes.graph.title import list_title
-from idbg_tui.panes.violations.costs import NO_CHANGE
 from idbg_tui.state import queries, stages
 from idbg_tui.state.costs import RuleCosts
 from idbg_tui.state.sentences import why_no_graph
@@ -58,8 +57,7 @@ def _summary(findings: Findings, rule_costs: RuleCosts, width: int) -> Iterator[
     elif not rule_costs.best:
         yield from sentences(f"{arrow} {NO_CHANGE}", width, "dim")
     for change in rule_costs.best:
-        crosses = f", {size(change.bytes)} cross" if change.bytes else ""
-        yield from sentences(f"{arrow} {change.words}{crosses}", width, "accent")
+        yield from sentences(f"{arrow} {change_words(change)}", width, "accent")
 
 
 def _rejected(rejects: int, width: int) -> Iterator[Entry]:

@@ -5,18 +5,15 @@ from functools import reduce
 from operator import add
 from typing import Literal
 
-from idbg.analysis.partition import Partitions
-from idbg.checking.costs import Better, Waste
+from idbg.checking.costs import Waste
 from idbg.constraints import Constraint
-from idbg.format.amounts import counted, size
+from idbg.format.amounts import counted
 from idbg.format.glyphs import MARKS
 from idbg.schema.graphs import Graph, NodeId
-from idbg.views.cost_words import partition_words, waste_words
+from idbg.views.cost_words import NO_CHANGE, change_words, host_words, pad_words, waste_words
 from idbg_tui.state import queries, stages
 from idbg_tui.state.costs import pads
 from idbg_tui.state.state import State
-
-NO_CHANGE = "no finding allowed alone, and no rule left out alone, leaves fewer partitions"
 
 
 @dataclass(frozen=True)
@@ -63,7 +60,7 @@ def _pads(state: State, rule: Constraint, *, first: bool) -> list[str]:
         return [counting] * (2 if shared else 1)
     waste = reduce(add, (one.waste.get(rule.name, Waste()) for _, one in rule_costs))
     together = reduce(add, (one.padding for _, one in rule_costs))
-    words = [f"pads: {waste_words(waste)}"] if waste.wasted_bytes or waste.wasted_flops else []
+    words = [text for text in (pad_words(waste),) if text]
     if shared and (together.wasted_bytes or together.wasted_flops):
         words.append(f"all {len(names)} pad rules together: {waste_words(together)}")
     return words
@@ -76,7 +73,7 @@ def _falls(state: State) -> list[str]:
     if rule_costs is None:
         return [f"runs on the host: counting the partitions {MARKS['ellipsis']}", helps]
     parted = [(check.graph, one, one.partitions) for check, one in rule_costs if one.partitions is not None]
-    words = "runs on the host: " + partition_words([partitions for _, _, partitions in parted])
+    words = host_words([partitions for _, _, partitions in parted])
     if not any(now.host for _, _, now in parted):
         return [words]
     best = [(graph, one.best, now) for graph, one, now in parted if one.best]
@@ -84,17 +81,9 @@ def _falls(state: State) -> list[str]:
         return [words, helps]
     if not best:
         return [words, NO_CHANGE]
-    graph, changes, now = max(best, key=lambda one: one[2].count - one[1][-1].count)
+    graph, changes, _ = max(best, key=lambda one: one[2].count - one[1][-1].count)
     where = _where(graph) if len(queries.level(state)) > 1 else ""
-    return [words, "; ".join(best_words(change, now) for change in changes) + where]
-
-
-def best_words(change: Better, now: Partitions) -> str:
-    """What one change would leave: "allowing 'mm is denied' (host ops) leaves 1 partition".
-
-    With the bytes that would still cross, where it leaves as many partitions as there are `now`.
-    """
-    return change.words + (f", {size(change.bytes)} cross" if change.count == now.count else "")
+    return [words, "; ".join(map(change_words, changes)) + where]
 
 
 def _peak(state: State, rule: Constraint) -> Cost:

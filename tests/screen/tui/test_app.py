@@ -171,10 +171,10 @@ async def test_an_edit_of_the_rules_shows_what_went_and_keeps_the_cursor(
         await pilot.pause(0.3)
         await pilot.press("4", "g", "j", "j")
         lines = app.query_one(ViolationsPane).lines
-        key = lines.items[lines.cursor].key
+        key = lines.key(lines.items[lines.cursor])
         app.session.edit_rules('name = "free"\n' + DENY)
         await pilot.pause(0.3)
-        assert lines.items[lines.cursor].key == key
+        assert lines.key(lines.items[lines.cursor]) == key
         assert any("gone" in row for row in texts(app, "violations"))
         assert "20 reject" in bar(app, "header") and "free" in bar(app, "header")
 

@@ -2,7 +2,8 @@
 
 from idbg.checking import costs
 from idbg.schema import events
-from idbg_tui.panes.violations.costs import NO_CHANGE, costs_by_rule
+from idbg.views.cost_words import NO_CHANGE
+from idbg_tui.panes.violations.costs import costs_by_rule
 from idbg_tui.state import queries
 from idbg_tui.state.state import State
 from tests.harness.recorded import state_of, under
@@ -74,7 +75,9 @@ def test_what_only_the_graphs_inputs_break_cuts_nothing() -> None:
 
 def test_what_leaving_a_rule_out_would_merge_is_said_after_the_best_finding() -> None:
     words = said(under("resnet", FALL.replace('"relu"', '"relu", "mean"')))["no relu"][1]
-    assert words == "allowing 'relu is denied' (no relu) leaves 2 partitions; without rule no relu: nothing falls back"
+    allowed, without = words.split("; ")
+    assert allowed == "allowing 'relu is denied' (no relu) leaves 2 partitions, 100 KiB cross"
+    assert without == "without rule no relu: nothing falls back"
 
 
 def test_where_no_single_change_helps_that_is_said() -> None:
