@@ -20,11 +20,10 @@ from idbg.accelerators.parse import parse, unparse
 from idbg.config.settings import default_accelerator, strict_from
 from idbg.constraints import Constraint
 from idbg.engine.backends.adapter import AdapterBackend
-from idbg.engine.backends.aot import Aot
 from idbg.engine.backends.aoti import Aoti
 from idbg.engine.backends.base import Backend, Job, TargetBackend
 from idbg.engine.backends.eager import Eager
-from idbg.engine.backends.inductor import Inductor
+from idbg.engine.backends.inductor import Aot, Inductor
 from idbg.engine.backends.mock import Mock
 from idbg.engine.backends.named import NamedBackend
 from idbg.engine.backends.program_backend import is_own, program_backend

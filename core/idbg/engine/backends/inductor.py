@@ -1,4 +1,4 @@
-"""The backend `inductor`: TorchInductor as it is, with every graph and kernel captured and no rules checked."""
+"""The backends `inductor` and `aot`: TorchInductor with all graphs and kernels captured; `aot` also checks rules."""
 
 from torch.fx import GraphModule
 
@@ -15,13 +15,14 @@ class Inductor:
     checks = False
 
     def compile(self, job: Job) -> Compiled:
-        return lowered_by_inductor(job)
+        return lowering.compile_fx(job.gm, job.inputs, inner_of(job, lowering.compile_fx_inner), job.options)
 
 
-def lowered_by_inductor(job: Job) -> Compiled:
-    """Inductor's own pipeline, with each ATen graph captured on its way into the inner compile."""
+class Aot(Inductor):
+    """The same behind rules, which are checked on Dynamo, forward and backward graphs: the default."""
 
-    return lowering.compile_fx(job.gm, job.inputs, inner_of(job, lowering.compile_fx_inner), job.options)
+    name = "aot"
+    checks = True
 
 
 def inner_of(job: Job, inner: Compiler) -> Compiler:

@@ -9,6 +9,7 @@ graph's inputs (with all earlier errors).
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import cast
 
 import torch
@@ -30,14 +31,22 @@ from idbg.engine.kerneldiff.kernels.references import References
 from idbg.engine.kerneldiff.kernels.returned import LostValue, ReturnedValues
 from idbg.engine.kerneldiff.kernels.user_reference import unreferenced
 from idbg.engine.kerneldiff.kernels.values import NotComputable, ReferenceValue, is_uninitialized, written_part
-from idbg.engine.kerneldiff.kernels.verdict import errors_of, judge_launch
+from idbg.engine.kerneldiff.kernels.verdict import BufferVerdict, errors_of, judge_launch
 from idbg.engine.kerneldiff.tensors.allowance import Size
 from idbg.engine.kerneldiff.tensors.compare import compare_tensors
-from idbg.schema.diff import KernelError, TensorDiff
+from idbg.schema.diff import KernelError
 from idbg.schema.faults import NanOrigin
 from idbg.schema.graphs import GraphId
 
 _STEPS = re.compile(r"(sign|floor|ceil|round|trunc|frac|fmod|remainder|floor_divide|argmax|argmin|bucketize)(\..*)?")
+
+
+@dataclass(frozen=True)
+class _CallReferences:
+    """The reference values of the observed call: for the graph's inputs, and for each launch's own."""
+
+    graph: References
+    launches: LaunchReferences
 
 
 class Watch:
@@ -66,8 +75,7 @@ class Watch:
         self.results = [LaunchResult() for _ in self.wrapper.launches]
         self.sizes: dict[str, Size] = {}  # the error of each buffer
         self.unobserved: set[str] = set()
-        self.references: References | None = None
-        self.launch_references: LaunchReferences | None = None
+        self.references: _CallReferences | None = None
         self.untouched = InputChecksums({})
         self.returned_values = ReturnedValues(graph, {name: root(name, self.wrapper) for name in self.wrapper.writes})
         self.dropouts: dict[object, tuple[NodeBuffer, NodeState, Tensor]] = {}  # whose mask is written next
@@ -81,12 +89,14 @@ class Watch:
     def stop(self) -> None:
         """Restore the wrapper's own code, and free the reference values."""
         self.instrumented.stop()
-        self.references = self.launch_references = None
+        self.references = None
 
-    def _state(self, each: NodeBuffer) -> NodeState:
+    def state(self, each: NodeBuffer) -> NodeState:
+        """The node that a buffer holds, with the changes in place that it has there."""
         return NodeState(self.nodes[each.node], tuple(self.nodes[name] for name in each.changes))
 
-    def _buffers_of(self, launch: int) -> list[NodeBuffer]:
+    def buffers_of(self, launch: int) -> list[NodeBuffer]:
+        """The buffers that this launch writes and that hold a node."""
         points = (number for number, point in enumerate(self.wrapper.points) if point.launch == launch)
         return [each for number in points for each in self.buffers.get(number, ())]
 
@@ -94,55 +104,51 @@ class Watch:
 
     def enter(self, args: list[object]) -> None:
         """Called with the arguments of `call`: keeps them as they are now, in the first call only."""
-        self.references = self.launch_references = None
+        self.references = None
         if self.called:
             return
         self.called = self.count()
-        launches = [self._buffers_of(number) for number in range(len(self.wrapper.launches))]
+        launches = [self.buffers_of(number) for number in range(len(self.wrapper.launches))]
         wanted = Counter(node for launch in launches for each in launch for node in (each.node, *each.changes))
+        steps = [list(dict.fromkeys(map(self.state, launch))) for launch in launches]
         try:
             with torch.no_grad():
                 inputs = snapshot(args, [name in self.written for name in self.graph.inputs])
-                self.references = References(self.graph.gm, inputs, wanted)
+                references = References(self.graph.gm, inputs, wanted)
                 self.call_inputs = tuple(inputs)
                 wrong = {reuse.input for reuse in self.reuses.values()}
-                self.reused = {
-                    name: value for name, value in zip(self.graph.inputs, args, strict=True) if name in wrong
-                }
-                steps = [list(dict.fromkeys(map(self._state, launch))) for launch in launches]
-                self.launch_references = LaunchReferences(self.graph.gm, inputs, steps)
+                named = zip(self.graph.inputs, args, strict=True)
+                self.reused = {name: value for name, value in named if name in wrong}
+                self.references = _CallReferences(references, LaunchReferences(self.graph.gm, inputs, steps))
                 own = zip(self.inputs, inputs, args, strict=True)
                 self.untouched = InputChecksums({node: value for node, value, argument in own if value is argument})
         except (RuntimeError, ValueError) as error:  # out of memory, or arguments that are not the graph's
             self.problem = f"the inputs could not be kept: {str(error).splitlines()[0]}"
-            self.references = self.launch_references = None
+            self.references = None
 
     def after(self, number: int, *values: object) -> None:
         """Called at the point of this number with the tensors of its names: compares those that hold a node."""
-        point = self.wrapper.points[number]
-        launch, result = self.wrapper.launches[point.launch], self.results[point.launch]
-        if self.references is None or self.launch_references is None:
+        if self.references is None:
             return
-        at = dict(zip(point.names, values, strict=True))
+        point, launches = self.wrapper.points[number], self.references.launches
+        result = self.results[point.launch]
         with torch.no_grad(), torch.autocast("cpu", enabled=False), torch.autocast("cuda", enabled=False):
             if not result.ran:
-                self._inputs(launch, result)
-                changed = self.untouched.overwritten(self.launch_references.inputs_of(point.launch))
+                self._read_inputs(self.wrapper.launches[point.launch], result)
+                changed = self.untouched.overwritten(launches.inputs_of(point.launch))
                 result.overwritten = [self.inputs[node] for node in changed]
-            self._outputs(number, at, launch, result)
+            _PointComparison(self, self.references, number, dict(zip(point.names, values, strict=True))).run()
             if number == self.last[point.launch]:
-                self._reuse(point.launch, result)
-                self.launch_references.release(point.launch)
+                self._reuse(point.launch, result, launches)
+                launches.release(point.launch)
         self._pass_on(point.names, result)
 
-    def _reuse(self, number: int, result: LaunchResult) -> None:
+    def _reuse(self, number: int, result: LaunchResult, launches: LaunchReferences) -> None:
         """Blame the launch, and not its readers, if the wrapper gave it memory that is still needed."""
-        reuse = self.reuses.get(number)
-        if reuse is None or self.launch_references is None:
-            return
-        result.reused = self._reuse_reason(reuse)
-        node = next(node for node, name in self.inputs.items() if name == reuse.input)
-        self.launch_references.overwrite(node, self.reused.get(reuse.input))
+        if (reuse := self.reuses.get(number)) is not None:
+            result.reused = self._reuse_reason(reuse)
+            node = next(node for node, name in self.inputs.items() if name == reuse.input)
+            launches.overwrite(node, self.reused.get(reuse.input))
 
     def _reuse_reason(self, reuse: Reuse) -> str:
         text = f"the wrapper gives {reuse.buffer} the memory of the graph's input {reuse.input}"
@@ -168,7 +174,7 @@ class Watch:
         if self.called and not self.problem:
             yield from self.returned_values.lost()
 
-    def _inputs(self, launch: Launch, result: LaunchResult) -> None:
+    def _read_inputs(self, launch: Launch, result: LaunchResult) -> None:
         result.ran = True
         sizes = [(name, self._size(name)) for name in launch.takes]
         result.input_error = _worst([size or Size() for _, size in sizes])
@@ -183,134 +189,6 @@ class Watch:
             name = self.wrapper.bases[name]
         return name
 
-    def _outputs(self, number: int, at: Mapping[str, object], launch: Launch, result: LaunchResult) -> None:
-        assert self.launch_references is not None
-        groups: dict[NodeState, list[NodeBuffer]] = {}
-        for each in self.buffers.get(number, ()):
-            if isinstance(value := at[each.name], Tensor):
-                state = self._state(each)
-                if comparing.is_random(state.node):
-                    self._take_random(each, state, value, result)
-                else:
-                    groups.setdefault(state, []).append(each)
-        written: list[tuple[NodeState, Tensor]] = []
-        for state, buffers in groups.items():
-            like = self._compare(state, buffers, cast("Mapping[str, Tensor]", at), self._steps(launch), result)
-            whole = [cast("Tensor", at[each.name]) for each in buffers if not each.whole]
-            written += [(state, _as_node(value, like)) for value in whole[:1]]
-        for state, value in written:
-            self.returned_values.computed(state.node.name, value)
-            self.launch_references.record(state, value)
-
-    def _take_random(self, each: NodeBuffer, state: NodeState, value: Tensor, result: LaunchResult) -> None:
-        assert self.references is not None and self.launch_references is not None
-        self.references.set_actual(each.node, value)
-        self.launch_references.record(state, value)
-        self.sizes[each.name] = Size()
-        result.reasons.append("it draws random numbers, which are taken as they are")
-        source = state.node.args[0] if state.node.args else None
-        if comparing.dropout_of(state.node) is not None:
-            self.dropouts[source] = (each, state, value)
-        elif source in self.dropouts:
-            self._dropout(*self.dropouts.pop(source), value, result)
-
-    def _dropout(self, each: NodeBuffer, state: NodeState, value: Tensor, mask: Tensor, result: LaunchResult) -> None:
-        """Judge a dropout by its input and the mask that it drew."""
-        node, share = cast("tuple[Node, float]", comparing.dropout_of(state.node))
-        try:
-            reference = fitted(
-                cast("LaunchReferences", self.launch_references).after_dropout(node, share, mask), value, None
-            )
-        except (NotComputable, RuntimeError) as error:  # out of memory, as a rule
-            result.reasons.append(f"it is not judged: {str(error).splitlines()[0]}")
-            return
-        judged = judge_launch(value, reference, lambda _: (), k=self.k)
-        diff = _diff(reference, value, each.node) if judged.excess > 1 else None
-        result.outputs.append(BufferResult(each, judged, judged.error, judged.eager, diff))
-
-    def _compare(
-        self,
-        state: NodeState,
-        buffers: Sequence[NodeBuffer],
-        at: Mapping[str, Tensor],
-        steps: bool,
-        result: LaunchResult,
-    ) -> Tensor | None:
-        """Compare the buffers that hold this value, or parts of it; returns the value as the program's own ops compute
-        it.
-        """
-        like: Tensor | None = None
-        try:
-            from_start, from_launch = self._from_start(buffers[0], result), self._from_launch_inputs(state, result)
-            like = next((one.own for one in (from_start, from_launch) if one and isinstance(one.own, Tensor)), None)
-            for each in buffers:
-                output = self._output(each, state, (from_start, from_launch), at, steps, result)
-                if output.judged is not None or output.error is not None:
-                    result.outputs.append(output)
-                if output.error is not None:
-                    self.sizes[each.name] = output.error
-        except RuntimeError as error:  # out of memory, as a rule: the program itself goes on
-            result.reasons.append(f"{buffers[0].name} could not be compared: {str(error).splitlines()[0]}")
-        for kernel in filter(None, map(unreferenced, state.changes)):
-            result.reasons.append(
-                f"{kernel} has no reference (idbg.reference): it is compared with itself, run by Triton"
-            )
-        for each in buffers:
-            for name in (each.node, *each.changes):
-                cast("References", self.references).release(name)
-        return like
-
-    def _from_start(self, each: NodeBuffer, result: LaunchResult) -> ReferenceValue | None:
-        """What the buffer should hold for the graph's inputs."""
-        references = cast("References", self.references)
-        try:
-            for change in each.changes:
-                references.value(change)
-            return references.value(each.node)
-        except NotComputable as unknown:
-            result.reasons.append(str(unknown))
-            return None
-
-    def _from_launch_inputs(self, state: NodeState, result: LaunchResult) -> ReferenceValue | None:
-        """What the buffer should hold for the launch's inputs."""
-        try:
-            return cast("LaunchReferences", self.launch_references).value(state)
-        except NotComputable as unknown:
-            result.reasons.append(f"it is not judged: {unknown}")
-            return None
-
-    def _output(
-        self,
-        each: NodeBuffer,
-        state: NodeState,
-        references: tuple[ReferenceValue | None, ReferenceValue | None],
-        at: Mapping[str, Tensor],
-        steps: bool,
-        result: LaunchResult,
-    ) -> BufferResult:
-        value, whole = at[each.name], at.get(each.whole)
-        try:
-            from_start, from_launch = (one and fitted(one, value, whole) for one in references)
-            if is_uninitialized(state.node):
-                from_start, from_launch = (one and written_part(one, value) for one in (from_start, from_launch))
-        except NotComputable as unknown:
-            result.reasons.append(str(unknown))
-            return BufferResult(each, None)
-        if (eagers := from_start or from_launch) is not None:
-            result.nonfinite += new_nonfinite(each.node, value, eagers.own)
-        error, eager = errors_of(value, from_start) if from_start else (None, None)
-        if from_launch is None:
-            return BufferResult(each, None, error, eager)
-
-        def resample(times: float) -> Iterator[Tensor]:
-            for seed in range(SAMPLES if times == 1 else 2 * SAMPLES):
-                other = cast("LaunchReferences", self.launch_references).resampled(state, seed, times)
-                yield cast("Tensor", fitted(ReferenceValue(other, other), value, whole).own)
-
-        judged = judge_launch(value, from_launch, resample, k=self.k, steps=steps)
-        diff = _diff(from_launch, value, each.node) if judged.excess > 1 else None
-        return BufferResult(each, judged, error, eager, diff)
-
     def _pass_on(self, names: tuple[str, ...], result: LaunchResult) -> None:
         """Take a buffer that could not be compared to be as wrong as the launch's inputs and outputs."""
         known = _worst([result.input_error, *(output.error for output in result.outputs if output.error)])
@@ -318,9 +196,6 @@ class Watch:
             if name not in self.sizes:
                 self.sizes[name] = known
                 self.unobserved.add(name)
-
-    def _steps(self, launch: Launch) -> bool:
-        return any(makes_steps(self.nodes[name]) for name in launch.nodes if name in self.nodes)
 
     # The result
 
@@ -346,7 +221,7 @@ class Watch:
     def _launch_error(self, number: int) -> KernelError:
         launch = self.wrapper.launches[number]
         return self._error(
-            launch, self.results[number], launch.nodes or tuple(each.node for each in self._buffers_of(number))
+            launch, self.results[number], launch.nodes or tuple(each.node for each in self.buffers_of(number))
         )
 
     def nan_origins(self) -> Iterator[NanOrigin]:
@@ -378,6 +253,138 @@ class Watch:
         return "", 0
 
 
+class _PointComparison:
+    """Compares the buffers that a launch has written at one point of its wrapper; `values` are all tensors there."""
+
+    def __init__(self, watch: Watch, references: _CallReferences, number: int, values: Mapping[str, object]) -> None:
+        launch = watch.wrapper.points[number].launch
+        self.watch, self.references, self.values = watch, references, values
+        self.result = watch.results[launch]
+        names = watch.wrapper.launches[launch].nodes
+        self.steps = any(makes_steps(watch.nodes[name]) for name in names if name in watch.nodes)
+        self.buffers = [each for each in watch.buffers.get(number, ()) if isinstance(values[each.name], Tensor)]
+
+    def run(self) -> None:
+        """Compare them all, then record what later launches read."""
+        groups: dict[NodeState, list[NodeBuffer]] = {}
+        for each in self.buffers:
+            state = self.watch.state(each)
+            if comparing.is_random(state.node):
+                self._take_random(each, state)
+            else:
+                groups.setdefault(state, []).append(each)
+        written: list[tuple[NodeState, Tensor]] = []
+        for state, buffers in groups.items():
+            like = self._compare(state, buffers)
+            whole = [self._value(each) for each in buffers if not each.whole]
+            written += [(state, value if like is None else shaped(value, like).to(like.dtype)) for value in whole[:1]]
+        for state, value in written:
+            self.watch.returned_values.computed(state.node.name, value)
+            self.references.launches.record(state, value)
+
+    def _value(self, each: NodeBuffer) -> Tensor:
+        return cast("Tensor", self.values[each.name])
+
+    def _take_random(self, each: NodeBuffer, state: NodeState) -> None:
+        value, dropouts = self._value(each), self.watch.dropouts
+        self.references.graph.set_actual(each.node, value)
+        self.references.launches.record(state, value)
+        self.watch.sizes[each.name] = Size()
+        self.result.reasons.append("it draws random numbers, which are taken as they are")
+        source = state.node.args[0] if state.node.args else None
+        if comparing.dropout_of(state.node) is not None:
+            dropouts[source] = (each, state, value)
+        elif source in dropouts:
+            self._dropout(*dropouts.pop(source), value)
+
+    def _dropout(self, each: NodeBuffer, state: NodeState, value: Tensor, mask: Tensor) -> None:
+        """Judge a dropout by its input and the mask that it drew."""
+        node, share = cast("tuple[Node, float]", comparing.dropout_of(state.node))
+        try:
+            reference = fitted(self.references.launches.after_dropout(node, share, mask), value, None)
+        except (NotComputable, RuntimeError) as error:  # out of memory, as a rule
+            self.result.reasons.append(f"it is not judged: {str(error).splitlines()[0]}")
+            return
+        judged = judge_launch(value, reference, lambda _: (), k=self.watch.k)
+        self.result.outputs.append(_result(each, judged, reference, value, judged.error, judged.eager))
+
+    def _compare(self, state: NodeState, buffers: Sequence[NodeBuffer]) -> Tensor | None:
+        """Compare the buffers that hold this value, or parts of it. Returns the program's own value of the node."""
+        like: Tensor | None = None
+        try:
+            from_start = self._reference(lambda: self._from_start(buffers[0]))
+            from_launch = self._reference(lambda: self.references.launches.value(state), "it is not judged: ")
+            like = next((one.own for one in (from_start, from_launch) if one and isinstance(one.own, Tensor)), None)
+            for each in buffers:
+                output = self._output(each, state, (from_start, from_launch))
+                if output.judged is not None or output.error is not None:
+                    self.result.outputs.append(output)
+                if output.error is not None:
+                    self.watch.sizes[each.name] = output.error
+        except RuntimeError as error:  # out of memory, as a rule: the program itself goes on
+            self.result.reasons.append(f"{buffers[0].name} could not be compared: {str(error).splitlines()[0]}")
+        for kernel in filter(None, map(unreferenced, state.changes)):
+            unchecked = "it is compared with itself, run by Triton"
+            self.result.reasons.append(f"{kernel} has no reference (idbg.reference): {unchecked}")
+        for each in buffers:
+            for name in (each.node, *each.changes):
+                self.references.graph.release(name)
+        return like
+
+    def _reference(self, compute: Callable[[], ReferenceValue], problem: str = "") -> ReferenceValue | None:
+        """The reference value; None, with a reason, if it cannot be computed."""
+        try:
+            return compute()
+        except NotComputable as error:
+            self.result.reasons.append(f"{problem}{error}")
+            return None
+
+    def _from_start(self, each: NodeBuffer) -> ReferenceValue:
+        """What the buffer should hold for the graph's inputs. Raises NotComputable."""
+        *_, value = map(self.references.graph.value, (*each.changes, each.node))
+        return value
+
+    def _output(
+        self, each: NodeBuffer, state: NodeState, references: tuple[ReferenceValue | None, ReferenceValue | None]
+    ) -> BufferResult:
+        value, whole = self._value(each), cast("Tensor | None", self.values.get(each.whole))
+        try:
+            from_start, from_launch = (one and fitted(one, value, whole) for one in references)
+            if is_uninitialized(state.node):
+                from_start, from_launch = (one and written_part(one, value) for one in (from_start, from_launch))
+        except NotComputable as reason:
+            self.result.reasons.append(str(reason))
+            return BufferResult(each, None)
+        if (eagers := from_start or from_launch) is not None:
+            self.result.nonfinite += new_nonfinite(each.node, value, eagers.own)
+        error, eager = errors_of(value, from_start) if from_start else (None, None)
+        if from_launch is None:
+            return BufferResult(each, None, error, eager)
+
+        def resample(times: float) -> Iterator[Tensor]:
+            for seed in range(SAMPLES if times == 1 else 2 * SAMPLES):
+                other = self.references.launches.resampled(state, seed, times)
+                yield cast("Tensor", fitted(ReferenceValue(other, other), value, whole).own)
+
+        judged = judge_launch(value, from_launch, resample, k=self.watch.k, steps=self.steps)
+        return _result(each, judged, from_launch, value, error, eager)
+
+
+def _result(
+    each: NodeBuffer,
+    judged: BufferVerdict,
+    reference: ReferenceValue,
+    value: Tensor,
+    error: Size | None,
+    eager: Size | None,
+) -> BufferResult:
+    """The result of a judged buffer, with the full comparison if it is bad."""
+    diff = None
+    if judged.excess > 1:
+        diff = compare_tensors(reference.exact.to(value.dtype), value, full=True, name=each.node)
+    return BufferResult(each, judged, error, eager, diff)
+
+
 def makes_steps(node: Node) -> bool:
     """Whether the smallest error of its inputs can change its result by a step."""
     value = node.meta.get("val")
@@ -387,12 +394,3 @@ def makes_steps(node: Node) -> bool:
 
 def _worst(sizes: list[Size]) -> Size:
     return Size(max((size.rmse for size in sizes), default=0.0), max((size.maximum for size in sizes), default=0.0))
-
-
-def _as_node(value: Tensor, like: Tensor | None) -> Tensor:
-    """A buffer's value in its node's shape and dtype."""
-    return value if like is None else shaped(value, like).to(like.dtype)
-
-
-def _diff(reference: ReferenceValue, value: Tensor, name: str) -> TensorDiff:
-    return compare_tensors(reference.exact.to(value.dtype), value, full=True, name=name)
