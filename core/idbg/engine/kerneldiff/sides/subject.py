@@ -3,7 +3,7 @@
 import inspect
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from copy import copy, deepcopy
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -205,37 +205,28 @@ class Subject:
         program's own optimizer may use them.
         """
         flags = [(tensor, tensor.requires_grad, tensor.grad) for tensor in self.tensors.values() if tensor.is_leaf]
-        containers = [(each, copy(each)) for each in self.containers()]
-        optimizers = [(each, deepcopy(each.state_dict())) for each in self.optimizers.values()]
-        counters = [(each, self.counted(each)) for each in self.counters.values()]
-        numbers = [(variable, variable.value) for variable in self.numbers]
-        uses = bool(optimizers) and self.loss is None and not self.input_gradients
+        uses = bool(self.optimizers) and self.loss is None and not self.input_gradients
         self._keep()
-        try:
-            with state_restored():
-                self._gradients = {id(leaf): gradient for leaf, _, gradient in flags if uses and gradient is not None}
-                for tensor, _, gradient in flags:
-                    tensor.grad = gradient.clone() if uses and gradient is not None else None
-                for tensor in self.inputs.values() if self.input_gradients else ():
-                    if tensor.is_leaf and (tensor.is_floating_point() or tensor.is_complex()):
-                        tensor.requires_grad_(True)
-                yield
-        finally:
-            self._put_back()
-            for container, before in containers:
-                restore_container(container, before)
-            for optimizer, state in optimizers:
-                optimizer.load_state_dict(state)
-            for each, counted in counters:
-                vars(each).clear()
-                vars(each).update(counted)
-            for variable, number in numbers:
-                variable.assign(number)
-            for tensor, required, gradient in flags:
-                if not tensor.is_leaf:  # a buffer that what needs a gradient was added to
-                    tensor.detach_()
-                tensor.grad = gradient
-                tensor.requires_grad_(required)
+        with ExitStack() as stack:  # callbacks run in reverse order
+            for flag in flags:
+                stack.callback(_restore_flags, *flag)
+            for variable in self.numbers:
+                stack.callback(variable.assign, variable.value)
+            for counter in self.counters.values():
+                stack.callback(restore_container, vars(counter), self.counted(counter))
+            for optimizer in self.optimizers.values():
+                stack.callback(optimizer.load_state_dict, deepcopy(optimizer.state_dict()))
+            for container in self.containers():
+                stack.callback(restore_container, container, copy(container))
+            stack.callback(self._put_back)
+            stack.enter_context(state_restored())
+            self._gradients = {id(leaf): gradient for leaf, _, gradient in flags if uses and gradient is not None}
+            for tensor, _, gradient in flags:
+                tensor.grad = gradient.clone() if uses and gradient is not None else None
+            for tensor in self.inputs.values() if self.input_gradients else ():
+                if tensor.is_leaf and (tensor.is_floating_point() or tensor.is_complex()):
+                    tensor.requires_grad_(True)
+            yield
 
     def changed(self) -> dict[str, Tensor]:
         """The tensors that the current run has written to, by name."""
@@ -346,6 +337,13 @@ def _distinct(named: Mapping[str, T]) -> dict[str, T]:
     """Each object once, under its first name."""
     first = {id(value): name for name, value in reversed(list(named.items()))}
     return {name: value for name, value in named.items() if first[id(value)] == name}
+
+
+def _restore_flags(tensor: Tensor, requires_grad: bool, gradient: Tensor | None) -> None:
+    if not tensor.is_leaf:  # a buffer that what needs a gradient was added to
+        tensor.detach_()
+    tensor.grad = gradient
+    tensor.requires_grad_(requires_grad)
 
 
 def can_be_written(tensor: Tensor) -> bool:
