@@ -221,7 +221,7 @@ class Float64(TorchDispatchMode):
 
     def _recomputed(self, name: str, args: _Args, kwargs: dict[str, object]) -> object:
         """A random op of a checkpointed region: the forward returns the generator's state with the numbers, and the
-        backward draws the same from that state, which is no draw of its own.
+        backward draws the same again, which is not recorded.
         """
         if name == _RECOMPUTED[0]:
             op, *rest = args
@@ -272,7 +272,7 @@ class Float64(TorchDispatchMode):
         return self._carried(func, twins, narrow, self._marked(result, was, at))
 
     def _in_own_dtypes(self, func: OpOverload, args: _Args, kwargs: _Kwargs) -> object:
-        """An op without float64, as the program runs it: what it gives is no more exact than its dtypes are."""
+        """An op without float64, in the program's own dtypes: its result is no more exact than these."""
         was, at = self._result_was(fx.op_name(func), args, kwargs)
         twins, narrow = self._narrowed(args, kwargs)
         result = self._marked(func(*narrow[0], **narrow[1]), was, at)
@@ -280,7 +280,7 @@ class Float64(TorchDispatchMode):
         return self._carried(func, twins, narrow, result)
 
     def _narrowed(self, args: _Args, kwargs: _Kwargs) -> tuple[tuple[_Args, _Kwargs], tuple[_Args, _Kwargs]]:
-        """The arguments in float64, and of the same values in the program's own dtypes."""
+        """The arguments in float64, and the same values in the program's own dtypes."""
         unchanged = torch.dtype, torch.device
         twins: tuple[_Args, _Kwargs] = tree_map(
             lambda leaf: leaf if isinstance(leaf, unchanged) else self._wide(leaf), (args, kwargs)
@@ -295,7 +295,7 @@ class Float64(TorchDispatchMode):
     def _carried(
         self, func: OpOverload, twins: tuple[_Args, _Kwargs], narrow: tuple[_Args, _Kwargs], result: object
     ) -> object:
-        """The op's result, with what it has written carried to float64."""
+        """The op's result, after copying what it wrote to the float64 arguments."""
         for place_written in fx.written(func):
             name = func._schema.arguments[place_written].name
             held = argument(func, name, *twins)
@@ -307,7 +307,7 @@ class Float64(TorchDispatchMode):
         return result
 
     def _narrow(self, value: object) -> object:
-        """A tensor as the program has it: its dtype, on its device."""
+        """A tensor in the program's dtype, on the program's device."""
         if not isinstance(value, Tensor):
             return value
         narrow = value.to(self.dtype_of(value)) if value.dtype == torch.float64 else value

@@ -75,7 +75,7 @@ class ProgramView(TorchFunctionMode):
         return _CONVERT[func] or next((leaf for leaf in dtypes if isinstance(leaf, torch.dtype)), None)
 
     def _converted(self, func: Callable[..., Any], args: _Args, given: _Named, wanted: torch.dtype) -> Any:
-        """Converted where the program converts; the tensor itself where it has the dtype already."""
+        """The converted tensor, or the tensor itself if it has that dtype in the program."""
         value: Tensor = args[0]
         if func is not Tensor.to:
             func, args, given = Tensor.to, (value, wanted), {}

@@ -17,8 +17,8 @@ _RANDOM = 1 << 14
 
 
 def transfer_error(tensors: Iterable[Tensor]) -> Float64Elsewhere | None:
-    """Why float64 is computed elsewhere than on these tensors' device, and of each of their dtypes what the way there
-    and back changes; None where all of it is computed where they are.
+    """Why float64 is not computed on these tensors' device, and what a transfer changes in each of their
+    dtypes; None if all of it is computed there.
     """
     away = [each for each in tensors if not each.is_nested and is_moved(each) and not unreadable(each)]
     if not away:
@@ -74,8 +74,8 @@ def _added(floor: TransferFloor, sent: Tensor, back: Tensor) -> TransferFloor:
 
 
 def probes(dtype: torch.dtype) -> Tensor:
-    """Values of a dtype that are seldom met: all of those of 16 bits and less, else every exponent and sign with some
-    mantissas (zeros, subnormals, infinities and NaN with their payloads), each bit by itself, and random bits.
+    """Rare values of a dtype: all values of 16 bits and less, else every exponent and sign with some mantissas
+    (zeros, subnormals, infinities and NaN with their payloads), each bit by itself, and random bits.
     """
     if dtype == torch.bool:
         return torch.tensor([False, True])

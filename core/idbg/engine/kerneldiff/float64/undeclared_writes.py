@@ -31,9 +31,7 @@ class UndeclaredWrite:
 
 
 class Before:
-    """What a call's arguments hold before it, those that its op's schema declares as only read. Nothing is kept of
-    torch's own ops.
-    """
+    """Copies of the arguments that a custom op's schema declares as read only, from before the call."""
 
     def __init__(self, func: object, args: tuple[object, ...], kwargs: Mapping[str, object]) -> None:
         self._op = fx.op_name(func)
@@ -46,7 +44,7 @@ class Before:
                 self._held += [(argument.name, leaf, leaf.clone()) for leaf in tree_leaves(value) if _is_plain(leaf)]
 
     def written(self) -> list[tuple[UndeclaredWrite, Tensor, Tensor]]:
-        """The arguments that hold something else now, each with what it held before."""
+        """The arguments that changed, each with its value before."""
         return [
             (UndeclaredWrite(self._op, name), now, then) for name, now, then in self._held if not _is_same(now, then)
         ]

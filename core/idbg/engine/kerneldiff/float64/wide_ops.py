@@ -17,7 +17,7 @@ _FLOAT32_MAX = torch.finfo(torch.float32).max
 
 
 def in_float64(func: OpOverload, args: tuple[object, ...], kwargs: Mapping[str, object]) -> object:
-    """The op of float64 arguments. Raises what it raises where there is no other way to compute it."""
+    """Run the op on float64 arguments. Raises what it raises if it cannot be computed another way."""
     if attention.is_fused(func):
         return attention.in_plain_math(func, args, kwargs)
     try:
@@ -51,7 +51,7 @@ def _grouped_mm(
 
 
 def _filled(product: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """What lies behind the last group is in no product: torch leaves it as it was allocated, here it is 0."""
+    """Pads a product with zeros behind the last group, where torch leaves memory uninitialized."""
     result = product.new_zeros(shape)
     result[: product.shape[0], : product.shape[1]] = product
     return result
@@ -68,7 +68,7 @@ def _unscaled(gradients: list[Tensor], found_inf: Tensor, inverse: Tensor) -> No
 def _scale_updated(
     scale: Tensor, grown: Tensor, found_inf: Tensor, growth: float, backoff: float, every: int
 ) -> Tensor:
-    """How a GradScaler goes on: down where an infinity was found, up where none was `every` times."""
+    """Update a GradScaler's scale: down after an infinity, up after `every` steps without one."""
     if bool(found_inf):
         scale.mul_(backoff)
         grown.zero_()

@@ -18,8 +18,8 @@ Phase = Literal["pre_grad", "joint_passes", "post_grad"]
 
 @dataclass(frozen=True)
 class Pass:
-    """A pass that changed the graph; `made_by` is what was called, `patterns` what it applied of the pattern
-    matcher's.
+    """A pass that changed the graph; `made_by` is the function, `patterns` the patterns of the pattern matcher
+    that it applied.
     """
 
     phase: Phase
@@ -32,10 +32,9 @@ class Pass:
 
 @dataclass
 class FrameStages:
-    """One Dynamo graph's way into Inductor. `dynamo` and `inputs` are its graph and what that was traced with, `grad`
-    whether gradients were recorded, `caller` the program's own line that called the frame, `autocast` by device to
-    which dtype ops were cast around it; `parts` are what Inductor was given, in order, and `watches` their compiled
-    code.
+    """The graphs of one frame. `dynamo` and `inputs`: Dynamo's graph and the inputs it was traced with; `grad`:
+    whether gradients were recorded; `caller`: the program's line that called the frame; `autocast`: the dtype
+    by device; `parts`: the graphs that Inductor compiled, in order; `watches`: their compiled code.
     """
 
     frame: str
@@ -131,7 +130,7 @@ def _autocast() -> dict[str, torch.dtype]:
 
 
 def _as_it_is(value: object) -> object:
-    """An argument that goes on to require a gradient where the program's no longer does, once a side is restored."""
+    """A detached copy that keeps requires_grad, which restoring a side resets in the program's argument."""
     return value.detach().requires_grad_(value.requires_grad) if isinstance(value, torch.Tensor) else value
 
 

@@ -32,13 +32,13 @@ _ULPS, _LARGEST = 4.0, 8.0  # of an op without float64: how many are no error, a
 
 
 class NotComparable(Exception):
-    """This stage cannot be run on the same inputs; the text says why, as the end of a sentence."""
+    """This stage cannot run on the same inputs; the message has the reason."""
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """What the frame's code was called with: the forward's arguments, and the outputs' gradients by the names of the
-    backward's arguments; none where the program ran no backward.
+    """The arguments of the frame's code: the forward's, and the outputs' gradients by the names of the
+    backward's arguments (none if the program ran no backward).
     """
 
     primals: tuple[object, ...]
@@ -48,8 +48,8 @@ class Inputs:
 
 @dataclass(frozen=True)
 class Stage:
-    """One stage: its graphs, by part ("" for a joint graph). `saved` are the names that the backward has for what the
-    forward returns, in order, where passes have named the forward's own nodes anew.
+    """One stage: its graphs, by part ("" for a joint graph). `saved`: the backward's names of the forward's
+    results, in order, if passes renamed the forward's nodes.
     """
 
     name: StageName
@@ -58,7 +58,7 @@ class Stage:
 
     @cached_property
     def structure(self) -> list[object]:
-        """What two stages that compute the same way have in common."""
+        """A key that is equal for stages with equal computations."""
         return [(part, stages.structure(gm)) for part, gm in self.graphs.items()]
 
     def nodes(self) -> Iterator[tuple[Part, Node]]:
@@ -68,7 +68,7 @@ class Stage:
                 yield part, node
 
     def output_nodes(self, inputs: Inputs) -> list[tuple[Part, object]]:
-        """What the results of `run` come from, in their order; the inputs that are written to are not among them."""
+        """The nodes of the results of `run`, in their order, without the inputs that are written to."""
         if len(self.graphs) == 1:
             part, gm = next(iter(self.graphs.items()))
             return [(part, value) for value in _wanted(stages.output_values(gm), inputs)]
@@ -105,7 +105,7 @@ class Stage:
         return Computed(outputs, one.after | two.after, (*one.draws, *two.draws), {**one.narrowed, **two.narrowed})
 
     def saved_as(self) -> tuple[str, ...]:
-        """What the backward calls each of the forward's results."""
+        """The backward's names of the forward's results."""
         values = stages.output_values(self.graphs["forward"])
         names = list(self.saved if len(self.saved) == len(values) else map(node_name, values))
         # torch names a generator's state in the backward alone, in the forward's order
@@ -123,7 +123,7 @@ class Stage:
 
 
 def backward_arguments(backward: GraphModule, saved: Mapping[str, object], inputs: Inputs) -> list[object]:
-    """What the backward takes of what the forward saved, and the outputs' gradients. Raises NotComparable."""
+    """The backward's arguments, from what the forward saved and the outputs' gradients. Raises NotComparable."""
     known = {**saved, **inputs.tangents}
     names = [node.name for node in backward.graph.nodes if node.op == "placeholder"]
     if missing := [name for name in names if name not in known]:
@@ -157,7 +157,7 @@ def _arguments(gm: GraphModule, inputs: Inputs) -> list[object]:
 
 
 def inputs_of(frame: FrameStages, outputs: int) -> Inputs:
-    """What the frame's code was called with first. Raises NotComparable where it was not, or not observed."""
+    """The arguments of the first call of the frame's code. Raises NotComparable if none was observed."""
     primals: tuple[object, ...] | None = None
     tangents: dict[str, object] = {}
     for place, watch in frame.watches.items():
@@ -176,8 +176,8 @@ def inputs_of(frame: FrameStages, outputs: int) -> Inputs:
 
 @dataclass(frozen=True)
 class Distance:
-    """How far one stage's results are from another's: the worst's relative RMSE, how many times what is allowed that is
-    (`excess`), and its place among the results, or the argument that is written to. `first`: the first that is off.
+    """The distance of one stage's results from another's: the worst result's relative RMSE, its ratio to what
+    is allowed (`excess`), and its place, or the argument that is written to. `first`: the first wrong result.
     """
 
     error: float = 0.0
@@ -188,9 +188,9 @@ class Distance:
 
 @dataclass(frozen=True)
 class Allowed:
-    """What a stage may differ by: as much as the program's own dtypes make of the first stage (`own`), for a
-    decomposition may compute in another way; or by a `share` of that. `narrow`: an ulp of the dtype in which an op ran
-    that has no float64; 0 where there is none.
+    """The allowed difference of a stage: a `share` of the rounding of the first stage in the program's own
+    dtypes (`own`), as a decomposition may compute differently. `narrow`: an ulp of the dtype of an op that has
+    no float64; 0 if all have.
     """
 
     own: Computed
@@ -199,7 +199,7 @@ class Allowed:
 
 
 def distance(reference: Computed, other: Computed, allowed: Allowed) -> Distance:
-    """The worst of a stage's results, held against those of a stage before it."""
+    """The distance of a stage's results from those of a stage before it."""
     own, worst = allowed.own, Distance()
     pairs: list[tuple[int | str, object, object, object]] = [
         (at, *three) for at, three in enumerate(zip(reference.outputs, other.outputs, own.outputs, strict=False))
@@ -222,7 +222,7 @@ def _rank(apart: Distance) -> tuple[bool, float, float]:
 
 
 def _apart(exact: object, value: object, own: object, least: float) -> tuple[float, float]:
-    """The relative RMSE, and how many times what is allowed it is; `least` of the value's size is allowed."""
+    """The relative RMSE, and its ratio to what is allowed, at least `least`."""
     if not isinstance(exact, Tensor):
         same = type(exact) is type(value) and (exact is None or exact == value)
         return (0.0, 0.0) if same else (inf, inf)
@@ -248,7 +248,7 @@ def values_apart(exact: object, value: object) -> float | None:
 
 
 def _near(exact: Tensor, value: Tensor) -> float | None:
-    """The relative RMSE of two that are the same but for float64's rounding, without a look at more; None of others."""
+    """The relative RMSE of two values that are equal but for float64's rounding; None of others."""
     if not exact.numel() or not (exact.dtype.is_floating_point or exact.dtype.is_complex):
         return None
     size, apart = (float(torch.linalg.vector_norm(each)) for each in (exact, value - exact))

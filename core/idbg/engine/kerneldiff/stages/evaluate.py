@@ -22,8 +22,8 @@ _SEED = 0  # of the random numbers of every stage: they draw the same, as long a
 
 @dataclass(frozen=True)
 class Computed:
-    """What a graph returns, in order, and the inputs that it writes to, by the placeholder's name. `draws` says which
-    random numbers it drew, `narrowed` which ops have no float64, with the dtype that they ran in.
+    """The results of a graph, in order, and the inputs that it writes to, by the placeholder's name. `draws`:
+    the random numbers it drew; `narrowed`: the dtypes of ops that have no float64.
     """
 
     outputs: list[object]

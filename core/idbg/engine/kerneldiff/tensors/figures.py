@@ -44,7 +44,7 @@ def _lengths(size: int, step: int) -> Vector:
 
 
 class Grid(msgspec.Struct, frozen=True, dict=True, cache_hash=True):
-    """How a tensor, seen as a matrix (leading dims flattened, last dim = columns), is cut into blocks."""
+    """The blocks of a tensor, seen as a matrix (leading dims flattened, last dim = columns)."""
 
     rows: int
     columns: int
@@ -55,7 +55,7 @@ class Grid(msgspec.Struct, frozen=True, dict=True, cache_hash=True):
 
     @cached_property
     def lengths(self) -> Vector:
-        """How many elements each block has."""
+        """The number of elements of each block."""
         heights, widths = _lengths(self.rows, self.tile_rows), _lengths(self.columns, self.tile_columns)
         rows = _lengths(self.rows, self.row_step) * self.columns
         columns = _lengths(self.columns, self.column_step) * self.rows
@@ -63,30 +63,30 @@ class Grid(msgspec.Struct, frozen=True, dict=True, cache_hash=True):
 
     @cached_property
     def tile_grid(self) -> tuple[int, int]:
-        """How many tiles there are down and across."""
+        """The number of tiles down and across."""
         return -(-self.rows // self.tile_rows), -(-self.columns // self.tile_columns)
 
     @cached_property
     def ends(self) -> tuple[int, int, int]:
-        """Where rows, columns and tiles end in the sums of one side."""
+        """The ends of rows, columns and tiles in the sums of one side."""
         rows = -(-self.rows // self.row_step)
         columns = rows - (-self.columns // self.column_step)
         return rows, columns, columns + prod(self.tile_grid)
 
     @cached_property
     def spans(self) -> tuple[slice, slice, slice]:
-        """Where in the sums of one side the rows, the columns and the tiles are."""
+        """The rows, columns and tiles in the sums of one side."""
         rows, columns, tiles = self.ends
         return slice(0, rows), slice(rows, columns), slice(columns, tiles)
 
     @property
     def blocks(self) -> int:
-        """How many sums there are of one side."""
+        """The number of sums of one side."""
         return self.ends[2]
 
     @property
     def elements(self) -> int:
-        """How many elements there are of one side."""
+        """The number of elements of one side."""
         return self.rows * self.columns
 
 
@@ -105,7 +105,8 @@ class Rule(msgspec.Struct, frozen=True):
 
 
 class Scales(msgspec.Struct, frozen=True):
-    """By which power of two numbers were multiplied before they were squared: of float64, squares leave its range.
+    """The powers of two by which numbers were multiplied before they were squared: squares may leave the range of
+    float64.
 
     `error` is of the differences of both sides, `true_error` of those to float64.
     """
@@ -136,7 +137,7 @@ class Figures(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def is_beyond(self) -> bool:
-        """Whether some sum of squares may have left the range of float64: of values whose dtype that is."""
+        """Whether some sum of squares may have left the range of float64."""
         header = self.header
         errors = header[MAX_ABS], header[TEST_MAX], header[EAGER_MAX]
         sizes = [header[REFERENCE_SQUARES], header[TEST_SQUARES]] if self.full else [header[REFERENCE_SQUARES]]
@@ -148,7 +149,7 @@ class Figures(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def block_scale(self) -> float:
-        """Of the errors whose squares the blocks are sums of."""
+        """The scale of the errors in the blocks' sums."""
         return self.scales.true_error if self.three else self.scales.error
 
     @classmethod

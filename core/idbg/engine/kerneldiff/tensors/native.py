@@ -29,7 +29,7 @@ MeasureFunction = Callable[..., None]
 
 
 class Build:
-    """The one attempt of this process; `problem` says why there is no kernel."""
+    """The one build of this process; `problem` has the reason if there is no kernel."""
 
     def __init__(self) -> None:
         self.kernel: MeasureFunction | None = None
@@ -55,7 +55,7 @@ def ready() -> MeasureFunction | None:
 
 
 def wait(seconds: float | None = None) -> bool:
-    """Waits for the compiler; whether there is a kernel then."""
+    """Wait for the compiler. Returns whether there is a kernel."""
     _build().thread.join(seconds)
     return _build().kernel is not None
 

@@ -33,7 +33,7 @@ exit "$code"
 
 
 def built() -> ctypes.CDLL:
-    """The library, compiled where it is not there yet: by one process at a time.
+    """The library, compiled if necessary, by one process at a time.
 
     Raises OSError or SubprocessError where it cannot be.
     """
@@ -53,7 +53,7 @@ def built() -> ctypes.CDLL:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Hold the folder's lock, which the system takes back however we end; where there are no locks, there is none."""
+    """Hold the folder's lock, which the system releases when this process ends; without support for locks, none."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         with suppress(OSError):
@@ -64,7 +64,7 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 def _compiler() -> str:
-    """The one that Inductor takes as well."""
+    """The compiler that Inductor uses."""
     names = (os.environ.get("CXX"), "g++", "clang++", "c++")
     compiler = next((path for name in names if name and (path := shutil.which(name))), None)
     if compiler is None:
@@ -73,7 +73,7 @@ def _compiler() -> str:
 
 
 def _place(compiler: str) -> Path:
-    """The file of this source, compiler and processor."""
+    """The path for this source, compiler and processor."""
     status = Path(compiler).resolve().stat()
     key = hashlib.sha256(SOURCE.read_bytes())
     key.update(repr((compiler, status.st_size, status.st_mtime_ns, FLAGS, platform.machine(), _processor())).encode())
@@ -90,7 +90,7 @@ def _processor() -> str:
 
 
 def _compile(compiler: str, path: Path) -> None:
-    """Written under another name first, with its digest at the end: a file that is there is whole."""
+    """Compile to another name first, with a digest at the end, so that an existing file is complete."""
     for left in (*path.parent.glob("tmp*/"), *path.parent.glob(f"{BUILD}*/")):  # nobody else is building
         shutil.rmtree(left, ignore_errors=True)
     nice = [program, "-n", "10"] if (program := shutil.which("nice")) else []

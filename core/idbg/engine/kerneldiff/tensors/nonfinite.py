@@ -68,10 +68,9 @@ def _readable(value: Tensor) -> Tensor:
 
 @dataclass
 class NonfiniteCounts:
-    """What the pass left out. Finite on both sides are `finite` elements, in the test and in float64 `finite_float64`.
-
-    `differing` are of different kinds on the two sides; those of them that the test is to be blamed for are `nans` and
-    `infs` (with float64: not where the test has what float64 has). `first` is the flat index of the first one to blame,
+    """The elements that the pass left out. `finite` elements are finite on both sides, `finite_float64` in the
+    test and in float64. `differing` are of different kinds on the two sides; `nans` and `infs` are the test's
+    errors among them (not where the test has what float64 has). `first` is the flat index of the first error,
     else of the first that differs.
     """
 
@@ -88,7 +87,7 @@ class NonfiniteCounts:
 
 
 def find(grid: Grid, sides: tuple[Matrix, Matrix, Matrix | None], equal_nan: bool, rule: Rule) -> NonfiniteCounts:
-    """Looks at every element once more: slower than the sums, and only done where they met something not finite.
+    """Read every element again; only needed if the pass met something nonfinite.
 
     `rule` is for the finite part of a complex number whose other part is infinite.
     """
@@ -116,7 +115,7 @@ def _kinds(value: Tensor) -> Tensor:
 def _differing(
     reference: Tensor, test: Tensor, exact: Tensor | None, equal_nan: bool, rule: Rule
 ) -> tuple[Tensor, Tensor]:
-    """Where the test is infinite or NaN otherwise than the reference is, and where it is to be blamed for that."""
+    """Where the test is nonfinite in another way than the reference, and where that is its error."""
     differing = _unlike(reference, test, rule)
     if not equal_nan:
         differing |= reference.isnan()
@@ -124,7 +123,7 @@ def _differing(
 
 
 def _unlike(one: Tensor, other: Tensor, rule: Rule) -> Tensor:
-    """Of complex numbers both parts count: infinite to the left is not infinite to the right, nor inf+1j inf+5j."""
+    """Where two values are of different kinds; of complex numbers both parts count: inf+1j is not inf+5j."""
     unlike = _kinds(one) != _kinds(other)
     if not one.is_complex():
         return unlike

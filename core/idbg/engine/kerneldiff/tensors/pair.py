@@ -14,7 +14,7 @@ from idbg.schema.graphs import TensorMeta
 
 
 class Pair(msgspec.Struct, frozen=True, dict=True):
-    """Two tensors, made readable; `dtype` holds the values of both. Where `readable` is false, `note` says why."""
+    """Two readable tensors; `dtype` holds the values of both. If `readable` is false, `note` has the reason."""
 
     reference: Tensor
     test: Tensor
@@ -26,17 +26,17 @@ class Pair(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def grid(self) -> Grid:
-        """How both are cut into blocks: leading dims are the rows."""
+        """The blocks of both: leading dims are the rows."""
         columns = self.test.shape[-1] if self.test.dim() else 1
         return grid_of(self.test.numel() // columns, columns)
 
     @property
     def is_floating(self) -> bool:
-        """Whether both are of floating numbers, which units in the last place are counted of."""
+        """Whether both are floating, so that ulps are counted."""
         return self.reference.dtype.is_floating_point and self.test.dtype.is_floating_point
 
     def unread(self, name: str) -> TensorDiff:
-        """All that there is to say without reading an element."""
+        """The diff without reading an element."""
         return TensorDiff(
             name=name,
             passed=not self.failed_by,
@@ -49,7 +49,7 @@ class Pair(msgspec.Struct, frozen=True, dict=True):
 
 
 def pair(reference: Tensor, test: Tensor) -> Pair:
-    """Both made readable, and all that differs before an element is read: type, shape, dtype."""
+    """Make both readable, and compare type, shape and dtype."""
     metas = meta(reference), meta(test)
     if problem := unreadable(reference) or unreadable(test):
         return Pair(reference, test, test.dtype, ("type",), metas, problem, readable=False)
@@ -98,8 +98,8 @@ _INTEGERS = {torch.bool, torch.uint8, torch.uint16, torch.uint32, torch.uint64} 
 
 
 def dense(value: Tensor) -> Tensor:
-    """Strided and not quantized, with its numbers in memory as they are: a view that torch negates or conjugates when
-    it is read is copied, and so is what is neither, or is zeros without memory.
+    """A strided, unquantized tensor with its numbers in memory. What torch computes on reading (negated and
+    conjugated views, zeros without memory, other layouts) is copied.
     """
     if value.requires_grad:
         value = value.detach()
@@ -116,7 +116,7 @@ def dense(value: Tensor) -> Tensor:
 
 
 def _promoted(one: torch.dtype, other: torch.dtype) -> torch.dtype:
-    """One that holds the values of both: torch's own type for float16 and int64 is float16, which ends at 65504."""
+    """A dtype that holds the values of both; torch promotes float16 and int64 to float16, which ends at 65504."""
     floats = [each for each in (one, other) if each.is_floating_point or each.is_complex]
     if len(floats) == 1 and torch.bool not in (one, other):
         return torch.complex128 if floats[0].is_complex else torch.float64

@@ -23,7 +23,7 @@ _PATTERN = "outputs-*.safetensors"
 
 
 class SavedOutputs(dict[str, Tensor]):
-    """Outputs and gradients by name, from the session called `session`; `digests` are of what they were made from."""
+    """Outputs and gradients by name, from `session`; `digests` are those of its inputs and weights."""
 
     def __init__(self, session: str, tensors: Mapping[str, Tensor], digests: Collection[str]) -> None:
         super().__init__(tensors)
@@ -36,7 +36,7 @@ class SavedOutputs(dict[str, Tensor]):
 
 
 def digest(tensors: Iterable[Tensor]) -> str:
-    """A fingerprint of the values: of inputs and weights, it says whether two runs were given the same."""
+    """A hash of the values: two runs with equal digests have equal inputs and weights."""
     fingerprint = hashlib.blake2b(digest_size=16)
     for tensor in chain.from_iterable(parts(each).values() or (each,) for each in tensors):
         if tensor.layout == torch.strided and not tensor.is_meta and not no_memory(tensor):

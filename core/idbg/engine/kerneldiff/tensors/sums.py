@@ -163,7 +163,7 @@ def measure(
 
 
 def rescaled(figures: Figures, rule: Rule, sides: tuple[Matrix, Matrix, Matrix | None]) -> Figures:
-    """The pass once more, by numbers brought near 1 before they are squared: none leaves the range of float64 then."""
+    """The pass again, with numbers scaled near 1 before they are squared, so that none leaves the range of float64."""
     header = figures.header
     reference, test, float64 = (0.0 if side is None else _size(side) for side in sides)
     true_error = max(header[at.TEST_MAX], header[at.EAGER_MAX])
@@ -178,7 +178,7 @@ def _size(side: Matrix) -> float:
 
 
 def _scale(largest: float) -> float:
-    """The power of two that brings it near 1, as far as float64 can say it."""
+    """The power of two that scales it near 1, in the range of float64."""
     return 2.0 ** max(-1000, min(1000, -math.frexp(largest)[1])) if 0 < largest < inf else 1.0
 
 

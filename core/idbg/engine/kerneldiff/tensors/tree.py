@@ -58,7 +58,7 @@ def snapshot(named: Leaves) -> dict[str, object]:
 
 
 def mapped(value: object, function: Callable[[torch.Tensor], object]) -> object:
-    """The same structure with each tensor replaced, each once; containers that pytree does not know are left alone."""
+    """The same structure with each tensor replaced once; containers unknown to pytree are unchanged."""
     made: dict[int, object] = {}
 
     def once(leaf: object) -> object:
@@ -127,7 +127,7 @@ def _key(key: object) -> str:
 
 
 def _attributes(value: object) -> Children | None:
-    """The attributes that lead to tensors, of an object whose class does not say what makes two of them equal."""
+    """The attributes that lead to tensors, of an object without an `__eq__` of its own."""
     if type(value).__eq__ is not object.__eq__:
         return None
     attributes = [(f".{key}", child) for key, child in vars(value).items()] if hasattr(value, "__dict__") else []

@@ -26,7 +26,7 @@ KINDS: tuple[Kind, ...] = ("row", "column", "tile")
 
 @dataclass(frozen=True)
 class SidesVerdict:
-    """What three sides come to, by all rules: `baseline` holds both errors, `blocks` the worst of each kind."""
+    """The verdict on three sides: `baseline` has both errors, `blocks` the worst block of each kind."""
 
     criteria: tuple[Criterion, ...]
     baseline: Baseline
@@ -71,8 +71,8 @@ def _far(test: float, eager: float, magnitude: float) -> str:
 
 @dataclass(frozen=True)
 class _Blocks:
-    """Some blocks, by their places: the test's error and eager's, what is allowed by eager's and by rounding, and which
-    of them may have lost their values.
+    """Blocks, by their places: the test's error and eager's, what eager's error and rounding allow, and which
+    may be lost.
     """
 
     places: Places
@@ -152,7 +152,7 @@ def worst_blocks(figures: Figures, left_out: Vector | None) -> tuple[Block, ...]
 
 
 def _counts(grid: Grid, left_out: Vector | None) -> Vector:
-    """How many elements each block's sum is of; 1 for a block of none, whose sum is 0."""
+    """The number of elements in each block's sum; 1 for an empty block, whose sum is 0."""
     return grid.lengths if left_out is None else np.maximum(grid.lengths - left_out, 1.0)
 
 

@@ -12,8 +12,8 @@ from idbg.engine.compat import comparing
 
 
 def parts(value: Tensor) -> dict[str, Tensor]:
-    """The step to each tensor that a wrapper holds -> that tensor, down to those that wrap nothing; of any other tensor
-    none. Of a masked tensor, what lies under its mask is nothing: zeros.
+    """The tensors inside a wrapper by the expression that reaches them, down to those that wrap nothing; empty
+    for any other tensor. Masked elements of a masked tensor are zeros.
     """
     if not _wraps(value):
         return {}
@@ -39,7 +39,7 @@ def _held(value: Tensor) -> dict[str, Tensor]:
 
 
 def equal(one: Tensor, other: Tensor) -> bool:
-    """Whether all of their values are the same; wrappers know no such question, or ask other ranks."""
+    """Whether all values are equal; torch.equal does not support wrappers, or communicates with other ranks."""
     ours, theirs = (parts(each) or {"": each} for each in (one, other))
     return ours.keys() == theirs.keys() and all(torch.equal(each, theirs[step]) for step, each in ours.items())
 
@@ -54,7 +54,7 @@ def unwrapped(value: Tensor) -> Tensor:
 
 
 def no_memory(value: Tensor) -> str:
-    """Why there is nothing at a strided tensor's address; "" where its elements are."""
+    """Why a strided tensor has no memory; "" if it has."""
     if address(value) or value.numel() == 0 or comparing.is_zeros(value):
         return ""
     if type(value) is Tensor:
@@ -68,7 +68,7 @@ def no_memory(value: Tensor) -> str:
 
 
 def address(value: Tensor) -> int:
-    """0 where there is nothing to be read."""
+    """Its address; 0 if it has no memory."""
     if isinstance(value, FakeTensor):  # it warns, and later torches raise
         return 0
     try:
