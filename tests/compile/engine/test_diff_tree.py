@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from idbg.engine.kerneldiff.sides.leaf_comparison import ComparisonRules, compare_leaves, one_sided
-from idbg.engine.kerneldiff.tensors.tree import Again, leaves, mapped, shared, snapshot
+from idbg.engine.kerneldiff.tensors.tree import Repeated, leaves, mapped, shared, snapshot
 
 Point = namedtuple("Point", "x y")
 ONE, TWO = torch.ones(2), torch.full((2,), 2.0)
@@ -76,13 +76,13 @@ def test_a_cycle_ends_where_it_began() -> None:
     inner.append(outer)
     found = leaves(outer)
     assert list(found) == ['out["inner"][0]', 'out["inner"][1]']
-    assert found['out["inner"][1]'] == Again("out")
+    assert found['out["inner"][1]'] == Repeated("out")
 
 
 def test_an_object_that_holds_itself_ends_too() -> None:
     cache = Cache()
     cache.layers.append(cache)  # type: ignore[arg-type]
-    assert leaves(cache)["out.layers[2]"] == Again("out")
+    assert leaves(cache)["out.layers[2]"] == Repeated("out")
 
 
 def test_a_container_that_is_there_twice_is_no_cycle() -> None:

@@ -12,7 +12,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from idbg import KernelDiff
 from idbg.engine.kerneldiff.float64.rounding import PerturbedRounding
 from idbg.engine.kerneldiff.float64.undeclared_writes import WithoutUndeclaredWrites
-from idbg.engine.kerneldiff.stages.chain import Inputs, Stage
+from idbg.engine.kerneldiff.stages.chain import FrameInputs, Stage
 from idbg.engine.kerneldiff.stages.evaluate import computed
 from idbg.engine.kerneldiff.stages.nonfinite import first_nonfinite, first_unlike
 from idbg.reports.diff import summary
@@ -124,7 +124,7 @@ def test_the_node_that_makes_an_infinity_in_the_programs_own_dtypes_is_named() -
     right, wrong = (
         Stage("joint", {"": make_fx(program)(x)}) for program in (lambda x: (x * 60).softmax(-1), without_maximum)
     )
-    inputs = Inputs((x,), outputs=1)
+    inputs = FrameInputs((x,), outputs=1)
     at = first_unlike(right.run(inputs, exact=False), wrong.run(inputs, exact=False))
     assert at == 0 and first_unlike(right.run(inputs), wrong.run(inputs)) is None
     found = first_nonfinite(right, wrong, inputs, at)

@@ -10,15 +10,15 @@ from torch import nn
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.kerneldiff.steps.restore_point import RestorePoint
 from idbg.engine.kerneldiff.steps.run import Compiler, trained
-from idbg.engine.kerneldiff.steps.training import Row, Rows, Training
-from idbg.engine.kerneldiff.steps.verdict import Judge, first, shown_distances, unjudged_from
+from idbg.engine.kerneldiff.steps.training import Rows, TensorRow, Training
+from idbg.engine.kerneldiff.steps.verdict import StepJudge, first, shown_distances, unjudged_from
 from idbg.engine.kerneldiff.tensors.compare import TensorDistance
 from idbg.engine.program.load import Workload
 from idbg.schema.steps import Kind, StepDistance, TrainingSteps
 from idbg.views.steps import sentence
 from tests.harness import trainings
 
-JUDGE = Judge("test", "eager", "moved", k=3.0)
+JUDGE = StepJudge("test", "eager", "moved", k=3.0)
 
 
 def alone(workload: Workload, count: int) -> dict[str, torch.Tensor]:
@@ -106,12 +106,12 @@ def test_a_scaler_that_skips_a_step_in_eager_skips_it_in_float64() -> None:
 
 
 def rows_of(kind: Kind = "parameter", **far: float) -> Rows:
-    row = Row(kind, torch.float32, 4096)
+    row = TensorRow(kind, torch.float32, 4096)
     row.far = {side: TensorDistance(error, 1.0) for side, error in far.items()}
     return {"weight": row}
 
 
-def failed(rows: Rows, amplified: float | None = None, judge: Judge = JUDGE) -> bool | None:
+def failed(rows: Rows, amplified: float | None = None, judge: StepJudge = JUDGE) -> bool | None:
     """None where nothing is said."""
     told = judge.judged(1, rows, amplified)[0]
     return None if told.allowed is None else told.failed
@@ -133,7 +133,7 @@ def test_nothing_is_said_where_the_reference_is_lost_itself() -> None:
     overflown = rows_of(test=1e-7, eager=1e-7, moved=1e-7)
     overflown["weight"].far["eager"] = TensorDistance(1.0, 1e30)
     assert failed(overflown) is None
-    assert failed({"weight": Row("parameter", torch.float32, 1, {"test": TensorDistance(0.0, 1.0)})}) is None
+    assert failed({"weight": TensorRow("parameter", torch.float32, 1, {"test": TensorDistance(0.0, 1.0)})}) is None
 
 
 def test_nan_and_what_is_not_there_fail() -> None:

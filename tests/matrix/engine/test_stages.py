@@ -19,7 +19,7 @@ from torch.nn import functional
 from idbg import KernelDiff
 from idbg.engine.compat import stages
 from idbg.engine.kerneldiff.stages import table
-from idbg.engine.kerneldiff.stages.chain import Inputs, Stage
+from idbg.engine.kerneldiff.stages.chain import FrameInputs, Stage
 from idbg.engine.kerneldiff.stages.fingerprints import fingerprint
 from idbg.reports.diff import summary
 from idbg.schema.blame import STAGES, StageError
@@ -241,7 +241,7 @@ def test_running_a_stage_changes_neither_inputs_nor_generators() -> None:
         gm = stages.traced(torch.fx.symbolic_trace(_tupled(model)), fake, {}).gm
     inputs = [torch.randn(4), torch.zeros(4)]
     kept, state = [value.clone() for value in inputs], torch.get_rng_state()
-    result = Stage("dynamo", {"": gm}).run(Inputs(tuple(inputs), outputs=1))
+    result = Stage("dynamo", {"": gm}).run(FrameInputs(tuple(inputs), outputs=1))
     assert all(torch.equal(one, other) for one, other in zip(inputs, kept, strict=True))
     assert torch.equal(torch.get_rng_state(), state)
     (after,) = result.after.values()
@@ -272,7 +272,7 @@ def test_a_stage_holds_no_second_copy_of_the_weights() -> None:
         copies = [one for one in gc.get_objects() if type(one) is Tensor and one.shape == (64, 64)]
         alive.append(sum(one.dtype == torch.float64 for one in copies))
 
-    Stage("dynamo", {"": gm}).run(Inputs((torch.randn(2, 64), *weights), outputs=1), on_value=count)
+    Stage("dynamo", {"": gm}).run(FrameInputs((torch.randn(2, 64), *weights), outputs=1), on_value=count)
     assert max(alive) <= 2
 
 

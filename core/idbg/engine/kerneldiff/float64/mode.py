@@ -22,7 +22,7 @@ from idbg.engine.kerneldiff.float64.devices import DeviceMap
 from idbg.engine.kerneldiff.float64.draws import argument, draw_of, draws_inside, draws_outside, generator_position
 from idbg.engine.kerneldiff.float64.op_mode import Op
 from idbg.engine.kerneldiff.float64.program_view import ProgramView
-from idbg.engine.kerneldiff.float64.undeclared_writes import Before, UndeclaredWrite
+from idbg.engine.kerneldiff.float64.undeclared_writes import ReadOnlyArguments, UndeclaredWrite
 from idbg.engine.kerneldiff.float64.wide_ops import in_float64
 from idbg.engine.kerneldiff.tensors.float64_device import (
     is_converted,
@@ -119,7 +119,7 @@ class Float64(TorchDispatchMode):
         was, at = self._result_was(name, args, kwargs)
         try:
             wide_args, wide_kwargs = tree_map(self._wide, (args, kwargs))
-            before = Before(func, wide_args, wide_kwargs)
+            before = ReadOnlyArguments(func, wide_args, wide_kwargs)
             result = self._marked(in_float64(func, wide_args, wide_kwargs), was, at)
             self.undeclared.update(write for write, _, _ in before.written())
         except (RuntimeError, NotImplementedError, ValueError):

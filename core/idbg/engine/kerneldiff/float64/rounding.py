@@ -11,7 +11,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from idbg.engine.compat import fx, gpu
 from idbg.engine.kerneldiff.float64.op_mode import Args, Kwargs, OpMode
-from idbg.engine.kerneldiff.float64.undeclared_writes import Before
+from idbg.engine.kerneldiff.float64.undeclared_writes import ReadOnlyArguments
 
 SAMPLES = 3  # runs that measure how far rounding moves a value
 _MOST_ADDED = 4096  # whose plain sum is 64 times as far off as its last rounding; no kernel adds up more one by one
@@ -62,7 +62,7 @@ class PerturbedRounding(OpMode):
             args = tuple(
                 self._moved(value, amount, _is_exact) if _is_read(argument) else value for argument, value in wanted
             )
-        before = Before(func, args, kwargs)
+        before = ReadOnlyArguments(func, args, kwargs)
         result = func(*args, **kwargs)
         moved = dict(zip(map(id, tree_leaves((args, kwargs))), originals, strict=True))
         for _, now, _ in before.written():  # the op wrote to a copy that was moved

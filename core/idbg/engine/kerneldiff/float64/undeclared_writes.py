@@ -30,7 +30,7 @@ class UndeclaredWrite:
         )
 
 
-class Before:
+class ReadOnlyArguments:
     """Copies of the arguments that a custom op's schema declares as read only, from before the call."""
 
     def __init__(self, func: object, args: tuple[object, ...], kwargs: Mapping[str, object]) -> None:
@@ -64,7 +64,7 @@ class WithoutUndeclaredWrites(OpMode):
     """Reverts undeclared writes right after the op."""
 
     def run(self, func: OpOverload, args: Args, kwargs: Kwargs) -> object:
-        before = Before(func, args, kwargs)
+        before = ReadOnlyArguments(func, args, kwargs)
         result = func(*args, **kwargs)
         for _, now, then in before.written():
             now.copy_(then)

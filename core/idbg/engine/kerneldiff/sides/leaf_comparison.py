@@ -10,7 +10,7 @@ from torch import Tensor
 
 from idbg.engine.compat import fx
 from idbg.engine.kerneldiff.tensors.compare import compare_sides, compare_tensors
-from idbg.engine.kerneldiff.tensors.tree import Again, Leaves, is_opaque, shared
+from idbg.engine.kerneldiff.tensors.tree import Leaves, Repeated, is_opaque, shared
 from idbg.schema.diff import FailedBy, K, TensorDiff
 
 _FLOAT32_MAX: Final = torch.finfo(torch.float32).max
@@ -136,7 +136,7 @@ def _unlike(name: str, reference: object, test: object, why: FailedBy, note: str
 def _described(value: object) -> str:
     if isinstance(value, Tensor):
         return f"a {str(value.dtype).removeprefix('torch.')} tensor of shape {tuple(value.shape)}"
-    if isinstance(value, Again):
+    if isinstance(value, Repeated):
         return f"{value.name} again"
     text = repr(value)
     return text if len(text) <= _SHOWN else f"a {type(value).__name__}"

@@ -19,7 +19,7 @@ from idbg.engine.kerneldiff.float64.undeclared_writes import UndeclaredWrite
 from idbg.engine.kerneldiff.sides.form import Forms, forms
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.kerneldiff.tensors.float64_device import to_float64, usual_dtype
-from idbg.engine.kerneldiff.tensors.tree import AFTER, Again, Leaves, leaves, snapshot
+from idbg.engine.kerneldiff.tensors.tree import AFTER, Leaves, Repeated, leaves, snapshot
 from idbg.engine.kerneldiff.tensors.wrapped import parts
 from idbg.schema.diff import SideResult, Variance
 from idbg.schema.errors import BadInput
@@ -76,7 +76,7 @@ class Side:
         if self.values is None:
             return
         for name, value in self.values.outputs.items():
-            if isinstance(value, Again):
+            if isinstance(value, Repeated):
                 yield f"{name} is {value.name} again: it is compared once"
         if not self.leaves:
             yield "the program returned nothing that could be compared"

@@ -17,7 +17,7 @@ Phase = Literal["pre_grad", "joint_passes", "post_grad"]
 
 
 @dataclass(frozen=True)
-class Pass:
+class GraphPass:
     """A pass that changed the graph; `made_by` is the function, `patterns` the patterns of the pattern matcher
     that it applied.
     """
@@ -47,7 +47,9 @@ class FrameStages:
     joint: GraphModule | None = None
     joint_passes: GraphModule | None = None
     parts: list[GraphModule] = field(default_factory=list)
-    passes: list[list[Pass]] = field(default_factory=lambda: [[]])  # of Dynamo's and the joint graph; then of each part
+    passes: list[list[GraphPass]] = field(
+        default_factory=lambda: [[]]
+    )  # of Dynamo's and the joint graph; then of each part
     decompositions: dict[object, Callable[..., object]] = field(default_factory=dict)
     watches: dict[int, Watch] = field(default_factory=dict)  # by the place of the part
 
@@ -117,7 +119,7 @@ class StageCapture:
     ) -> None:
         """A pass that changed something."""
         if self.frames:
-            self._last.passes[-1].append(Pass(self._phase, name, made_by, before, after, tuple(patterns)))
+            self._last.passes[-1].append(GraphPass(self._phase, name, made_by, before, after, tuple(patterns)))
 
     def watched(self, watch: Watch) -> None:
         """The compiled code of the last part."""

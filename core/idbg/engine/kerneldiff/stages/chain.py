@@ -17,7 +17,7 @@ from idbg.engine.compat import stages
 from idbg.engine.kerneldiff.kernels.values import ReferenceValue
 from idbg.engine.kerneldiff.kernels.verdict import judge_buffer, measured, rms
 from idbg.engine.kerneldiff.stages.captured import FrameStages
-from idbg.engine.kerneldiff.stages.evaluate import Computed, NodeHook, computed
+from idbg.engine.kerneldiff.stages.evaluate import GraphResult, NodeHook, computed
 from idbg.engine.kerneldiff.stages.fingerprints import SAME
 from idbg.engine.kerneldiff.tensors.allowance import Size
 from idbg.engine.kerneldiff.tensors.float64_device import to_float64
@@ -36,7 +36,7 @@ class NotComparable(Exception):
 
 
 @dataclass(frozen=True)
-class Inputs:
+class FrameInputs:
     """The arguments of the frame's code: the forward's, and the outputs' gradients by the names of the
     backward's arguments (none if the program ran no backward).
     """
@@ -67,7 +67,7 @@ class Stage:
             for node in gm.graph.nodes:
                 yield part, node
 
-    def output_nodes(self, inputs: Inputs) -> list[tuple[Part, object]]:
+    def output_nodes(self, inputs: FrameInputs) -> list[tuple[Part, object]]:
         """The nodes of the results of `run`, in their order, without the inputs that are written to."""
         if len(self.graphs) == 1:
             part, gm = next(iter(self.graphs.items()))
@@ -78,12 +78,12 @@ class Stage:
 
     def run(
         self,
-        inputs: Inputs,
+        inputs: FrameInputs,
         *,
         exact: bool = True,
         on_value: Callable[[Part, Node, object], None] | None = None,
         instead: Instead | None = None,
-    ) -> Computed:
+    ) -> GraphResult:
         """Raises NotComparable, and what an op raises."""
 
         def hook(part: Part) -> NodeHook | None:
@@ -102,7 +102,7 @@ class Stage:
         taken = backward_arguments(backward, saved, inputs)
         two = computed(backward, taken, exact=exact, on_value=hook("backward"), instead=patched("backward"), seed=False)
         outputs = [*one.outputs[: inputs.outputs], *two.outputs]
-        return Computed(outputs, one.after | two.after, (*one.draws, *two.draws), {**one.narrowed, **two.narrowed})
+        return GraphResult(outputs, one.after | two.after, (*one.draws, *two.draws), {**one.narrowed, **two.narrowed})
 
     def saved_as(self) -> tuple[str, ...]:
         """The backward's names of the forward's results."""
@@ -122,7 +122,7 @@ class Stage:
         return dict(zip(self.saved_as(), returned, strict=True)).get(name, "")
 
 
-def backward_arguments(backward: GraphModule, saved: Mapping[str, object], inputs: Inputs) -> list[object]:
+def backward_arguments(backward: GraphModule, saved: Mapping[str, object], inputs: FrameInputs) -> list[object]:
     """The backward's arguments, from what the forward saved and the outputs' gradients. Raises NotComparable."""
     known = {**saved, **inputs.tangents}
     names = [node.name for node in backward.graph.nodes if node.op == "placeholder"]
@@ -136,12 +136,12 @@ def node_name(value: object) -> str:
     return value.name if isinstance(value, Node) else ""
 
 
-def _wanted(values: Sequence[object], inputs: Inputs) -> list[object]:
+def _wanted(values: Sequence[object], inputs: FrameInputs) -> list[object]:
     """Without gradients where the program ran no backward."""
     return list(values if inputs.tangents else values[: inputs.outputs])
 
 
-def _arguments(gm: GraphModule, inputs: Inputs) -> list[object]:
+def _arguments(gm: GraphModule, inputs: FrameInputs) -> list[object]:
     names = stages.arguments_of(gm)
     values = list(inputs.primals)
     for node in names[len(values) :]:
@@ -156,7 +156,7 @@ def _arguments(gm: GraphModule, inputs: Inputs) -> list[object]:
     return values
 
 
-def inputs_of(frame: FrameStages, outputs: int) -> Inputs:
+def inputs_of(frame: FrameStages, outputs: int) -> FrameInputs:
     """The arguments of the first call of the frame's code. Raises NotComparable if none was observed."""
     primals: tuple[object, ...] | None = None
     tangents: dict[str, object] = {}
@@ -171,11 +171,11 @@ def inputs_of(frame: FrameStages, outputs: int) -> Inputs:
             primals = tuple(watch.call_inputs)
     if primals is None:
         raise NotComparable("its compiled code was not called, or could not be observed")
-    return Inputs(primals, tangents, outputs)
+    return FrameInputs(primals, tangents, outputs)
 
 
 @dataclass(frozen=True)
-class Distance:
+class StageDistance:
     """The distance of one stage's results from another's: the worst result's relative RMSE, its ratio to what
     is allowed (`excess`), and its place, or the argument that is written to. `first`: the first wrong result.
     """
@@ -187,20 +187,20 @@ class Distance:
 
 
 @dataclass(frozen=True)
-class Allowed:
+class StageAllowance:
     """The allowed difference of a stage: a `share` of the rounding of the first stage in the program's own
     dtypes (`own`), as a decomposition may compute differently. `narrow`: an ulp of the dtype of an op that has
     no float64; 0 if all have.
     """
 
-    own: Computed
+    own: GraphResult
     share: float = 1.0
     narrow: float = 0.0
 
 
-def distance(reference: Computed, other: Computed, allowed: Allowed) -> Distance:
+def distance(reference: GraphResult, other: GraphResult, allowed: StageAllowance) -> StageDistance:
     """The distance of a stage's results from those of a stage before it."""
-    own, worst = allowed.own, Distance()
+    own, worst = allowed.own, StageDistance()
     pairs: list[tuple[int | str, object, object, object]] = [
         (at, *three) for at, three in enumerate(zip(reference.outputs, other.outputs, own.outputs, strict=False))
     ]
@@ -209,14 +209,14 @@ def distance(reference: Computed, other: Computed, allowed: Allowed) -> Distance
         error, excess = _apart(exact, value, rounded, _ULPS * allowed.narrow)
         excess /= 1.0 if allowed.narrow else allowed.share
         # of those that are off the largest error; else what comes nearest to being off
-        apart = Distance(error, excess, at, worst.first if worst.excess > 1 else at)
+        apart = StageDistance(error, excess, at, worst.first if worst.excess > 1 else at)
         worst = max(worst, apart, key=_rank)
     if len(reference.outputs) != len(other.outputs):
-        return Distance(inf, inf, min(len(reference.outputs), len(other.outputs)))
+        return StageDistance(inf, inf, min(len(reference.outputs), len(other.outputs)))
     return worst
 
 
-def _rank(apart: Distance) -> tuple[bool, float, float]:
+def _rank(apart: StageDistance) -> tuple[bool, float, float]:
     off = apart.excess > 1
     return off, apart.error if off else apart.excess, apart.error
 

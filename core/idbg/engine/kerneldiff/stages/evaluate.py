@@ -21,7 +21,7 @@ _SEED = 0  # of the random numbers of every stage: they draw the same, as long a
 
 
 @dataclass(frozen=True)
-class Computed:
+class GraphResult:
     """The results of a graph, in order, and the inputs that it writes to, by the placeholder's name. `draws`:
     the random numbers it drew; `narrowed`: the dtypes of ops that have no float64.
     """
@@ -40,7 +40,7 @@ def computed(
     on_value: NodeHook | None = None,
     instead: Mapping[str, object] | None = None,
     seed: bool = True,
-) -> Computed:
+) -> GraphResult:
     """Run the graph on these inputs, which it does not change. `on_value` is called with every node and value;
     `instead`
     replaces the values of nodes.
@@ -65,7 +65,7 @@ def computed(
                 stack.enter_context(torch.autocast(device, enabled=False))
         result = runner.run(*given, enable_io_processing=False)
     outputs = list(result) if isinstance(result, (list, tuple)) else [result]
-    return Computed(stages.without_tokens(gm, outputs), runner.after, tuple(mode.draws), mode.narrowed)
+    return GraphResult(stages.without_tokens(gm, outputs), runner.after, tuple(mode.draws), mode.narrowed)
 
 
 def _arguments(gm: GraphModule, inputs: Sequence[object]) -> list[tuple[Node, object]]:

@@ -15,7 +15,7 @@ import numpy as np
 from torch.fx import Node
 
 from idbg.engine.compat import comparing, fx, stages
-from idbg.engine.kerneldiff.stages.chain import Allowed, Inputs, Stage, distance
+from idbg.engine.kerneldiff.stages.chain import FrameInputs, Stage, StageAllowance, distance
 from idbg.engine.kerneldiff.stages.fingerprints import SAME, Fingerprint, fingerprint
 from idbg.schema.graphs import Part
 
@@ -34,10 +34,10 @@ class FirstBad:
     above_part: Part
 
 
-class Values:
+class StageValues:
     """The fingerprints of a stage's nodes, in float64, or in the program's own dtypes where that is not `exact`."""
 
-    def __init__(self, stage: Stage, inputs: Inputs, *, exact: bool = True) -> None:
+    def __init__(self, stage: Stage, inputs: FrameInputs, *, exact: bool = True) -> None:
         self.stage = stage
         self.nodes: dict[Key, Node] = {(part, node.name): node for part, node in stage.nodes()}
         self.prints: dict[Key, Fingerprint] = {}
@@ -99,9 +99,9 @@ class Values:
                 waiting += self.sources(key)
 
 
-def first_bad(above: Stage, below: Stage, inputs: Inputs, allowed: Allowed) -> FirstBad:
+def first_bad(above: Stage, below: Stage, inputs: FrameInputs, allowed: StageAllowance) -> FirstBad:
     """The first bad node of `below`. Raises what running a stage raises."""
-    right, wrong = Values(above, inputs), Values(below, inputs)
+    right, wrong = StageValues(above, inputs), StageValues(below, inputs)
     at = distance(right.result, wrong.result, allowed).first
     start = result_key(right, inputs, at)
     other_start = result_key(wrong, inputs, at)
@@ -126,7 +126,7 @@ def first_bad(above: Stage, below: Stage, inputs: Inputs, allowed: Allowed) -> F
     return FirstBad(node, part, right.nodes[lost[0]] if lost else None, lost[0][0] if lost else part)
 
 
-def _drawn_again(right: Values, wrong: Values, start: Key) -> FirstBad | None:
+def _drawn_again(right: StageValues, wrong: StageValues, start: Key) -> FirstBad | None:
     """A node that draws random numbers anew: on the way to a wrong result, and its numbers are nowhere above."""
     for key in _roots(wrong, _unmatched(wrong, right, start)):
         node = wrong.nodes[key]
@@ -137,7 +137,7 @@ def _drawn_again(right: Values, wrong: Values, start: Key) -> FirstBad | None:
     return None
 
 
-def _lost_pairs(right: Values, wrong: Values, start: Key) -> Iterator[tuple[Key, Key]]:
+def _lost_pairs(right: StageValues, wrong: StageValues, start: Key) -> Iterator[tuple[Key, Key]]:
     """Nodes of the stage above whose values are nowhere below, from the first on, each with what stands for it."""
     lost = _unmatched(right, wrong, start)
     first = _roots(right, lost)
@@ -147,7 +147,7 @@ def _lost_pairs(right: Values, wrong: Values, start: Key) -> Iterator[tuple[Key,
                 yield key, other
 
 
-def _foreign_pairs(right: Values, wrong: Values, start: Key) -> Iterator[tuple[Key, Key]]:
+def _foreign_pairs(right: StageValues, wrong: StageValues, start: Key) -> Iterator[tuple[Key, Key]]:
     """Nodes of the stage below whose values are nowhere above and which are computed from what is right, each with the
     node above that it is a part of: what was decomposed may hold the right value, and pass on another.
     """
@@ -161,7 +161,7 @@ def _foreign_pairs(right: Values, wrong: Values, start: Key) -> Iterator[tuple[K
                 yield key, group[-1]
 
 
-def result_key(values: Values, inputs: Inputs, at: int | str) -> Key | None:
+def result_key(values: StageValues, inputs: FrameInputs, at: int | str) -> Key | None:
     """The node whose value is this result: by place, or what is copied to the argument of this name."""
     if isinstance(at, int):
         results = values.stage.output_nodes(inputs)
@@ -176,7 +176,7 @@ def result_key(values: Values, inputs: Inputs, at: int | str) -> Key | None:
     return None
 
 
-def _of_result(below: Stage, inputs: Inputs, at: int | str, above: Node | None, part: Part) -> FirstBad:
+def _of_result(below: Stage, inputs: FrameInputs, at: int | str, above: Node | None, part: Part) -> FirstBad:
     """The result itself is another node's, or none's: what the stage returns in its place is the first bad node."""
     results = below.output_nodes(inputs)
     result = results[at] if isinstance(at, int) and at < len(results) else None
@@ -184,7 +184,7 @@ def _of_result(below: Stage, inputs: Inputs, at: int | str, above: Node | None, 
     return FirstBad(node, result[0] if result is not None else part, above, part)
 
 
-def _unmatched(of: Values, among: Values, start: Key) -> set[Key]:
+def _unmatched(of: StageValues, among: StageValues, start: Key) -> set[Key]:
     """The nodes upstream of a result whose values the other stage does not have."""
 
     def is_known(key: Key) -> bool:
@@ -193,12 +193,12 @@ def _unmatched(of: Values, among: Values, start: Key) -> set[Key]:
     return {key for key in of.upstream(start, is_known) if key in of.prints}
 
 
-def _roots(values: Values, unmatched: set[Key]) -> list[Key]:
+def _roots(values: StageValues, unmatched: set[Key]) -> list[Key]:
     """Those computed from no other unmatched node, also by way of a tuple, in order."""
     return [key for key in values.nodes if key in unmatched and not _before(values, key, unmatched)]
 
 
-def _before(values: Values, key: Key, unmatched: set[Key]) -> bool:
+def _before(values: StageValues, key: Key, unmatched: set[Key]) -> bool:
     waiting = list(values.sources(key))
     while waiting:
         source = waiting.pop()
@@ -209,7 +209,7 @@ def _before(values: Values, key: Key, unmatched: set[Key]) -> bool:
     return False
 
 
-def _is_known(right: Values, wrong: Values, key: Key) -> bool:
+def _is_known(right: StageValues, wrong: StageValues, key: Key) -> bool:
     """Whether what a node below takes is right: the stage above has its value somewhere."""
     made = wrong.prints.get(key)
     if made is not None:
@@ -217,7 +217,7 @@ def _is_known(right: Values, wrong: Values, key: Key) -> bool:
     return all(_is_known(right, wrong, source) for source in wrong.sources(key))
 
 
-def _below(right: Values, wrong: Values, key: Key) -> Iterator[tuple[Key, bool]]:
+def _below(right: StageValues, wrong: StageValues, key: Key) -> Iterator[tuple[Key, bool]]:
     """What stands for a node in the stage below, with another value: of its name; what replaced it; the last of those
     that its op was decomposed to (`True`: it stands for all of them, whatever they are computed from). Where none is:
     another op of the same node of Dynamo's; what the same user takes in its place.
@@ -238,7 +238,7 @@ def _below(right: Values, wrong: Values, key: Key) -> Iterator[tuple[Key, bool]]
     yield from stand_ins or [(at, True) for at in _taken_instead(wrong, key[0], node) if differs(at)]
 
 
-def _taken_instead(wrong: Values, part: Part, node: Node) -> Iterator[Key]:
+def _taken_instead(wrong: StageValues, part: Part, node: Node) -> Iterator[Key]:
     """What the node's users, those that the stage below has too, take there in its place."""
     for user in node.users:
         other = wrong.nodes.get((part, user.name))
@@ -254,7 +254,11 @@ def _replaces(node: Node) -> set[str]:
 
 
 def _repairing(
-    right: Values, wrong: Values, inputs: Inputs, allowed: Allowed, pairs: Sequence[tuple[Key, Key]]
+    right: StageValues,
+    wrong: StageValues,
+    inputs: FrameInputs,
+    allowed: StageAllowance,
+    pairs: Sequence[tuple[Key, Key]],
 ) -> tuple[Key, Key] | None:
     """The first pair whose node below makes the results right, once it has the value of the node above."""
     wanted = {key for key, _ in pairs}

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from torch.fx import GraphModule, Node
 
 from idbg.engine.compat import fx, stages
-from idbg.engine.kerneldiff.stages.captured import FrameStages, Pass
-from idbg.engine.kerneldiff.stages.chain import Allowed, Inputs, Stage, distance
-from idbg.engine.kerneldiff.stages.evaluate import Computed
+from idbg.engine.kerneldiff.stages.captured import FrameStages, GraphPass
+from idbg.engine.kerneldiff.stages.chain import FrameInputs, Stage, StageAllowance, distance
+from idbg.engine.kerneldiff.stages.evaluate import GraphResult
 from idbg.engine.kerneldiff.stages.first_bad import FirstBad
 from idbg.schema.blame import Maker, StageName
 
@@ -20,23 +20,23 @@ _NO_PASS = "Inductor, between the passes that it names"
 
 
 @dataclass(frozen=True)
-class Step:
+class StageTransition:
     """From one stage to the next, which is off: `right` is what the one before computes, `bad` the first bad node."""
 
     frame: FrameStages
     to: StageName
     above: Stage
-    right: Computed
+    right: GraphResult
     bad: FirstBad
-    inputs: Inputs
-    allowed: Allowed
+    inputs: FrameInputs
+    allowed: StageAllowance
 
     def is_wrong(self, stage: Stage) -> bool:
         """Whether another stage computes something else than the one before."""
         return distance(self.right, stage.run(self.inputs), self.allowed).excess > 1
 
 
-def maker_of(step: Step) -> Maker | None:
+def maker_of(step: StageTransition) -> Maker | None:
     """What made the step. Raises what running a graph raises."""
     if step.to in ("pre_grad", "joint_passes", "post_grad"):
         return _pass(step)
@@ -48,7 +48,7 @@ def maker_of(step: Step) -> Maker | None:
     return None
 
 
-def _decomposition(step: Step) -> Maker | None:
+def _decomposition(step: StageTransition) -> Maker | None:
     frame, above = step.frame, _op_of(step.bad.above)
     if above is None:
         return None
@@ -71,7 +71,7 @@ def _op_of(node: Node | None) -> Node | None:
     return node
 
 
-def _pass(step: Step) -> Maker:
+def _pass(step: StageTransition) -> Maker:
     """By halves: the first graph, of those that passes left behind, that computes something else."""
     graphs = list(_graphs(_passes(step)))
     low, high = -1, len(graphs) - 1
@@ -94,7 +94,7 @@ def _pass(step: Step) -> Maker:
     return Maker(kind="pass", name=name, file=file, line=line, proven=proven, diff=diff)
 
 
-def _pattern(made: Pass, bad: FirstBad) -> object | None:
+def _pattern(made: GraphPass, bad: FirstBad) -> object | None:
     """Of the patterns that the pass applied, the one that took the node which the bad one stands for; or the only one.
     None where it applied none, or it is not known which.
     """
@@ -103,14 +103,14 @@ def _pattern(made: Pass, bad: FirstBad) -> object | None:
     return functions[0] if len(functions) == 1 else None
 
 
-def _passes(step: Step) -> list[Pass]:
+def _passes(step: StageTransition) -> list[GraphPass]:
     """Those on the way to this stage; after the partitioner, those of the part with the bad node."""
     place = list(step.above.graphs).index(step.bad.part) if step.bad.part in step.above.graphs else 0
     passes = step.frame.passes[place + 1 if step.to == "post_grad" else 0]
     return [one for one in passes if one.phase == step.to]
 
 
-def _graphs(passes: Sequence[Pass]) -> Iterator[tuple[Pass | None, GraphModule]]:
+def _graphs(passes: Sequence[GraphPass]) -> Iterator[tuple[GraphPass | None, GraphModule]]:
     """The graph after each pass, and before it where something else has changed it."""
     last: list[tuple[object, ...]] | None = None
     for each in passes:
@@ -120,7 +120,7 @@ def _graphs(passes: Sequence[Pass]) -> Iterator[tuple[Pass | None, GraphModule]]
         last = stages.structure(each.after)
 
 
-def _is_wrong(step: Step, gm: GraphModule) -> bool:
+def _is_wrong(step: StageTransition, gm: GraphModule) -> bool:
     """Whether a graph that a pass left behind, in its part's place, computes something else than the stage above."""
     if step.to == "pre_grad":
         with step.frame.as_called():

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from idbg.engine.kerneldiff.stages.chain import Inputs, Stage
-from idbg.engine.kerneldiff.stages.evaluate import Computed
-from idbg.engine.kerneldiff.stages.first_bad import FirstBad, Key, Values, result_key
-from idbg.engine.kerneldiff.stages.makers import Step
+from idbg.engine.kerneldiff.stages.chain import FrameInputs, Stage
+from idbg.engine.kerneldiff.stages.evaluate import GraphResult
+from idbg.engine.kerneldiff.stages.first_bad import FirstBad, Key, StageValues, result_key
+from idbg.engine.kerneldiff.stages.makers import StageTransition
 
 
-def first_unlike(reference: Computed, other: Computed) -> int | str | None:
+def first_unlike(reference: GraphResult, other: GraphResult) -> int | str | None:
     """The first result, by its place or its argument's name, that is not finite where the reference is; None where all
     are.
     """
@@ -31,16 +31,16 @@ def _is_lost(right: object, value: object) -> bool:
 
 
 @dataclass(frozen=True)
-class OwnStep(Step):
+class OwnDtypeTransition(StageTransition):
     """A step that is off in the program's own dtypes alone; `right` is what the stage before computes in these."""
 
     def is_wrong(self, stage: Stage) -> bool:
         return first_unlike(self.right, stage.run(self.inputs, exact=False)) is not None
 
 
-def first_nonfinite(above: Stage, below: Stage, inputs: Inputs, at: int | str) -> FirstBad:
+def first_nonfinite(above: Stage, below: Stage, inputs: FrameInputs, at: int | str) -> FirstBad:
     """The first node of `below`, upstream of this result, that makes NaN or an infinity of finite numbers."""
-    right, wrong = (Values(stage, inputs, exact=False) for stage in (above, below))
+    right, wrong = (StageValues(stage, inputs, exact=False) for stage in (above, below))
     start = result_key(wrong, inputs, at)
     upstream = set(wrong.upstream(start)) if start is not None else set()
     for key in (key for key in wrong.nodes if key in upstream and _is_origin(wrong, key)):
@@ -52,11 +52,11 @@ def first_nonfinite(above: Stage, below: Stage, inputs: Inputs, at: int | str) -
     return FirstBad(None, start[0] if start else "", None, "")
 
 
-def _is_origin(values: Values, key: Key) -> bool:
+def _is_origin(values: StageValues, key: Key) -> bool:
     sources = list(values.sources(key))
     return bool(sources) and _lost(values, key) and not any(_lost(values, source) for source in sources)
 
 
-def _lost(values: Values, key: Key) -> bool:
+def _lost(values: StageValues, key: Key) -> bool:
     made = values.prints.get(key)
     return made is not None and made.nonfinite > 0

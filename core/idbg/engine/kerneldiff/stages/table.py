@@ -16,21 +16,21 @@ from idbg.engine.compat import fx, stages
 from idbg.engine.kerneldiff.float64.mode import NotInFloat64
 from idbg.engine.kerneldiff.stages.captured import FrameStages, users_place
 from idbg.engine.kerneldiff.stages.chain import (
-    Allowed,
-    Distance,
-    Inputs,
+    FrameInputs,
     NotComparable,
     Stage,
+    StageAllowance,
+    StageDistance,
     distance,
     inputs_of,
     node_name,
     values_apart,
 )
-from idbg.engine.kerneldiff.stages.evaluate import Computed
+from idbg.engine.kerneldiff.stages.evaluate import GraphResult
 from idbg.engine.kerneldiff.stages.fingerprints import forget
 from idbg.engine.kerneldiff.stages.first_bad import FirstBad, first_bad
-from idbg.engine.kerneldiff.stages.makers import Step, maker_of
-from idbg.engine.kerneldiff.stages.nonfinite import OwnStep, first_nonfinite, first_unlike
+from idbg.engine.kerneldiff.stages.makers import StageTransition, maker_of
+from idbg.engine.kerneldiff.stages.nonfinite import OwnDtypeTransition, first_nonfinite, first_unlike
 from idbg.schema.blame import STAGES, Maker, StageError, StageName
 from idbg.schema.errors import first_line
 from idbg.schema.graphs import GraphId, Part
@@ -57,7 +57,7 @@ class _Frame:
     name: str
     node_errors: bool = False
     rows: dict[StageName, StageError] = field(default_factory=dict)
-    results: dict[StageName, Computed] = field(default_factory=dict)
+    results: dict[StageName, GraphResult] = field(default_factory=dict)
     chain: dict[StageName, Stage] = field(default_factory=dict)
 
     def judged(self, *, nonfinite: bool) -> tuple[StageError, ...]:
@@ -82,7 +82,7 @@ class _Frame:
         captured = self.captured
         with captured.as_called():
             traced = stages.traced(captured.dynamo, captured.inputs, {})
-        self.inputs: Inputs = inputs_of(captured, traced.outputs)
+        self.inputs: FrameInputs = inputs_of(captured, traced.outputs)
         self.chain = {"dynamo": Stage("dynamo", {"": traced.gm})}
         for name, gm in (("joint", captured.joint), ("joint_passes", captured.joint_passes)):
             if gm is not None:
@@ -94,7 +94,7 @@ class _Frame:
         if len(lowered) == len(captured.parts):
             self.chain["post_grad"] = Stage("post_grad", self._parts(lowered), self._saved())
         self.results["dynamo"] = self.chain["dynamo"].run(self.inputs)
-        self.allowed = Allowed(self.chain["dynamo"].run(self.inputs, exact=False), self.share)
+        self.allowed = StageAllowance(self.chain["dynamo"].run(self.inputs, exact=False), self.share)
         reason = _narrowed(self.results["dynamo"])
         self.rows["dynamo"] = StageError(stage="dynamo", reason=reason, error=0.0, frame=self.name)
 
@@ -147,13 +147,13 @@ class _Frame:
         apart = distance(self.results["dynamo"], made, self.allowed)
         self.rows[stage] = self._row(stage, apart)
 
-    def _allow_for(self, made: Computed) -> None:
+    def _allow_for(self, made: GraphResult) -> None:
         """A stage is no more exact than what ran in it without float64."""
         kinds = (*made.narrowed.values(), *self.results["dynamo"].narrowed.values())
         narrow = max((torch.finfo(dtype).eps for dtype in kinds), default=0.0)
         self.allowed = replace_in(self.allowed, narrow=max(narrow, self.allowed.narrow))
 
-    def _run(self, stage: StageName) -> Computed:
+    def _run(self, stage: StageName) -> GraphResult:
         for other, result in self.results.items():  # what computes the same way is not run again
             if self.chain[other].structure == self.chain[stage].structure:
                 self.results[stage] = result
@@ -161,7 +161,7 @@ class _Frame:
         self.results[stage] = self.chain[stage].run(self.inputs)
         return self.results[stage]
 
-    def _row(self, stage: StageName, apart: Distance) -> StageError:
+    def _row(self, stage: StageName, apart: StageDistance) -> StageError:
         at = self._named(apart.at) if apart.error else ""
         reason = _narrowed(self.results[stage])
         return StageError(
@@ -204,7 +204,7 @@ class _Frame:
             if (at := first_unlike(right, made)) is not None:
                 row = StageError(stage=stage, error=inf, added=inf, bad=True, output=self._named(at), frame=self.name)
                 search = partial(first_nonfinite, at=at)
-                self.rows[stage] = self._explained(row, before, search, partial(OwnStep, right=right))
+                self.rows[stage] = self._explained(row, before, search, partial(OwnDtypeTransition, right=right))
                 return
             if not self.rows[stage].judged:
                 self.rows[stage] = StageError(stage=stage, frame=self.name)
@@ -212,14 +212,14 @@ class _Frame:
 
     def _of_float64(self, row: StageError, before: StageName) -> StageError:
         search = partial(first_bad, allowed=self.allowed)
-        return self._explained(row, before, search, partial(Step, right=self.results[before]))
+        return self._explained(row, before, search, partial(StageTransition, right=self.results[before]))
 
     def _explained(
         self,
         row: StageError,
         before: StageName,
-        search: Callable[[Stage, Stage, Inputs], FirstBad],
-        step: Callable[..., Step],
+        search: Callable[[Stage, Stage, FrameInputs], FirstBad],
+        step: Callable[..., StageTransition],
     ) -> StageError:
         """The first bad stage, with its first bad node and what made it; where that cannot be found, with why."""
         above, below = self.chain[before], self.chain[row.stage]
@@ -301,7 +301,7 @@ def _is_change(row: StageError, maker: Maker | None, node_error: float | None, n
     return least < error < inf
 
 
-def _narrowed(made: Computed) -> str:
+def _narrowed(made: GraphResult) -> str:
     """Which ops ran in the program's own dtypes, having no float64."""
     ran = (
         f"{name} has no float64, and ran in {str(kind).removeprefix('torch.')}" for name, kind in made.narrowed.items()

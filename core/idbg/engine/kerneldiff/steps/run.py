@@ -13,8 +13,8 @@ from idbg.engine.kerneldiff.float64.rounding import SAMPLES
 from idbg.engine.kerneldiff.sides.resampling import ROUNDED, TRACED
 from idbg.engine.kerneldiff.sides.run import Call
 from idbg.engine.kerneldiff.sides.subject import Subject
-from idbg.engine.kerneldiff.steps.training import RATE, Rows, Side, StepFailed, Training
-from idbg.engine.kerneldiff.steps.verdict import Judge, amplification, first, shown_distances, unjudged_from
+from idbg.engine.kerneldiff.steps.training import RATE, Rows, StepFailed, Training, TrainingSide
+from idbg.engine.kerneldiff.steps.verdict import StepJudge, amplification, first, shown_distances, unjudged_from
 from idbg.schema.diff import DiffReport, Outcome
 from idbg.schema.programs import Program
 from idbg.schema.steps import StepDistance, Trained, TrainingSteps
@@ -88,7 +88,7 @@ class _Run:
             sensitivity = training.float64(training.moved) if in_float64 else training.rounded(1)
             test = training.compiled(self.test.name, self.test.compile, self.test.options)
             self._take(training, truth, [reference, sensitivity, test])
-        judge = Judge(test.name, reference.name, sensitivity.name, self.k)
+        judge = StepJudge(test.name, reference.name, sensitivity.name, self.k)
         if not any(self._is_moved(rows, reference.name) for rows in self._rows):
             reason = _SKIPPED if training.skipped == self.count else _NOTHING
             return TrainingSteps(requested=self.count, verdict="unjudged", by_us=training.by_us, reason=reason)
@@ -100,7 +100,7 @@ class _Run:
             steps = _judged(again, self._rows, amplified)
         return self._result(steps, training, truth, amplified[-1])
 
-    def _take(self, training: Training, truth: Side, others: list[Side]) -> None:
+    def _take(self, training: Training, truth: TrainingSide, others: list[TrainingSide]) -> None:
         for step, rows in enumerate(training.steps(self.count, truth, others), 1):
             self._rows.append(rows)
             if step < self.count:
@@ -125,7 +125,7 @@ class _Run:
             truth, *others = training.traced()
             return self._joined(training, truth, others)
 
-    def _joined(self, training: Training, truth: Side, others: list[Side]) -> tuple[str, ...]:
+    def _joined(self, training: Training, truth: TrainingSide, others: list[TrainingSide]) -> tuple[str, ...]:
         """Take the steps of these sides, and add their distances. Returns the names of these sides."""
         try:
             for rows, more in zip(self._rows, training.steps(self.count, truth, others), strict=False):
@@ -140,7 +140,7 @@ class _Run:
         return any(side not in row.unmoved for row in rows.values() if row.kind in ("parameter", "buffer"))
 
     def _result(
-        self, steps: list[list[StepDistance]], training: Training, truth: Side, amplified: float | None
+        self, steps: list[list[StepDistance]], training: Training, truth: TrainingSide, amplified: float | None
     ) -> TrainingSteps:
         parted, where, others = next((found for step in steps if (found := first(step))[0]), (None, "", 0))
         unjudged = unjudged_from(steps)
@@ -173,5 +173,5 @@ class _Run:
         )
 
 
-def _judged(judge: Judge, rows: list[Rows], amplified: list[float | None]) -> list[list[StepDistance]]:
+def _judged(judge: StepJudge, rows: list[Rows], amplified: list[float | None]) -> list[list[StepDistance]]:
     return [judge.judged(step, one, much) for step, (one, much) in enumerate(zip(rows, amplified, strict=True), 1)]

@@ -36,7 +36,7 @@ _CPU = torch.device("cpu")
 
 
 @dataclass(frozen=True)
-class Side:
+class TrainingSide:
     """One side of a training: `around` enters the contexts of its steps, and returns what is called."""
 
     name: str
@@ -53,7 +53,7 @@ class StepFailed(Exception):
 
 
 @dataclass
-class Row:
+class TensorRow:
     """One tensor after one step. `far`: each side's distance from the truth, by the side's name. `unmoved`: the sides
     in
     which it has its initial value.
@@ -66,7 +66,7 @@ class Row:
     unmoved: set[str] = field(default_factory=set)
 
 
-Rows = dict[str, Row]
+Rows = dict[str, TensorRow]
 """All tensors after one step, by name."""
 
 
@@ -112,33 +112,37 @@ class Training:
 
     # Sides, from the state that the subject is in
 
-    def eager(self) -> Side:
+    def eager(self) -> TrainingSide:
         """The program as plain Python."""
-        return Side("eager", RestorePoint(self.subject), self._plain)
+        return TrainingSide("eager", RestorePoint(self.subject), self._plain)
 
-    def rounded(self, seed: int) -> Side:
+    def rounded(self, seed: int) -> TrainingSide:
         """Eager with perturbed roundings."""
-        return Side(f"rounded {seed}", RestorePoint(self.subject), partial(self._plain, mode=PerturbedRounding(seed)))
+        return TrainingSide(
+            f"rounded {seed}", RestorePoint(self.subject), partial(self._plain, mode=PerturbedRounding(seed))
+        )
 
-    def float64(self, moved: float = 0.0) -> Side:
+    def float64(self, moved: float = 0.0) -> TrainingSide:
         """The program in float64; its weights begin changed by this share of their values."""
         name = "float64" if not moved else "moved"
-        return Side(name, RestorePoint(self.subject, in_float64=True, moved=moved), self._wide)
+        return TrainingSide(name, RestorePoint(self.subject, in_float64=True, moved=moved), self._wide)
 
-    def traced(self) -> list[Side]:
+    def traced(self) -> list[TrainingSide]:
         """Dynamo's graphs run op by op, and the same with perturbed roundings."""
         torch._dynamo.reset()
         model = self._tracer.compiled(self.subject.model)
         modes = traced_roundings()
         return [
-            Side(f"traced {at}", RestorePoint(self.subject), partial(self._traced, model, mode))
+            TrainingSide(f"traced {at}", RestorePoint(self.subject), partial(self._traced, model, mode))
             for at, mode in enumerate(modes)
         ]
 
-    def compiled(self, name: str, compile: Callable[[Call], Call], options: Mapping[str, Any]) -> Side:
+    def compiled(self, name: str, compile: Callable[[Call], Call], options: Mapping[str, Any]) -> TrainingSide:
         """The program compiled by `compile`, once for all of its steps."""
         torch._dynamo.reset()
-        return Side(name, RestorePoint(self.subject), partial(self._compiled, compile(self.subject.model), options))
+        return TrainingSide(
+            name, RestorePoint(self.subject), partial(self._compiled, compile(self.subject.model), options)
+        )
 
     def _plain(self, stack: ExitStack, mode: PerturbedRounding | None = None) -> Call:
         stack.enter_context(dynamo.nothing_compiled())
@@ -166,7 +170,7 @@ class Training:
 
     # Steps
 
-    def steps(self, count: int, truth: Side, others: Iterable[Side]) -> Iterator[Rows]:
+    def steps(self, count: int, truth: TrainingSide, others: Iterable[TrainingSide]) -> Iterator[Rows]:
         """All tensors after each step, with the others' distances from `truth`. Raises StepFailed."""
         sides = [truth, *others]
         ahead = self.eager() if self.subject.counters and truth.name == "float64" else None
@@ -184,7 +188,7 @@ class Training:
                     raise StepFailed(side.name, step) from error
             yield rows
 
-    def _step(self, side: Side) -> Iterator[tuple[Kind, dict[str, Tensor]]]:
+    def _step(self, side: TrainingSide) -> Iterator[tuple[Kind, dict[str, Tensor]]]:
         """One step of a side; yields the tensors after it while the subject still has its state."""
         subject = self.subject
         with side.restore_point.active():
@@ -199,7 +203,7 @@ class Training:
             yield "parameter", {name: each for name, each in now.items() if name in self._trained}
             yield "buffer", {name: each for name, each in now.items() if name not in self._trained}
 
-    def _go_ahead(self, side: Side, step: int) -> None:
+    def _go_ahead(self, side: TrainingSide, step: int) -> None:
         """Eager's step, to record its scaler's checks."""
         with _ScalerChecks() as self._checks:
             try:
@@ -242,12 +246,14 @@ class Training:
         }
         return moments | counted
 
-    def _look(self, side: Side, truth: Side, kind: Kind, tensors: Mapping[str, Tensor], rows: Rows) -> None:
+    def _look(
+        self, side: TrainingSide, truth: TrainingSide, kind: Kind, tensors: Mapping[str, Tensor], rows: Rows
+    ) -> None:
         if side is truth:
             copied = side.name != "float64"  # float64's memory is its own until its next step; the others' is shared
             for name, tensor in tensors.items():
                 self._true[name] = tensor.detach().to(_CPU, copy=copied)
-                rows[name] = Row(kind, tensor.dtype, tensor.numel())
+                rows[name] = TensorRow(kind, tensor.dtype, tensor.numel())
             return
         for name, tensor in tensors.items():
             if name not in rows:

@@ -20,7 +20,7 @@ from typing import Final
 import torch
 from msgspec.structs import replace
 
-from idbg.engine.kerneldiff.steps.training import Row, Rows
+from idbg.engine.kerneldiff.steps.training import Rows, TensorRow
 from idbg.engine.kerneldiff.tensors.allowance import FAR, Allowance
 from idbg.engine.kerneldiff.tensors.compare import TensorDistance
 from idbg.schema.steps import KINDS, Kind, StepDistance, Where
@@ -33,7 +33,7 @@ _SHOWN = 24  # tensors, whose distances are kept
 
 
 @dataclass(frozen=True)
-class Judge:
+class StepJudge:
     """The sides' names. `samples` are further runs with perturbed roundings. `few`: the error is that of a few numbers
     that all elements share (an optimizer's factors).
     """
@@ -50,7 +50,7 @@ class Judge:
         few = self.few or (amplified or 0.0) > AMPLIFIED
         return [self._judged(step, name, row, few) for name, row in rows.items()]
 
-    def _judged(self, step: int, name: str, row: Row, few: bool) -> StepDistance:
+    def _judged(self, step: int, name: str, row: TensorRow, few: bool) -> StepDistance:
         test, reference, sensitivity = (row.far.get(side) for side in (self.test, self.reference, self.sensitivity))
         distance = StepDistance(
             step=step,
@@ -80,7 +80,7 @@ def _not_comparable(others: Sequence[TensorDistance], dtype: torch.dtype) -> boo
     return any(each.differing or each.rmse > FAR * each.size or each.size > large for each in others)
 
 
-def _allowance(row: Row, k: float, samples: int) -> Allowance:
+def _allowance(row: TensorRow, k: float, samples: int) -> Allowance:
     exact = not (row.dtype.is_floating_point or row.dtype.is_complex)
     info = torch.finfo(torch.float64 if exact else row.dtype)
     return Allowance(k, info.eps, info.tiny, row.kind in ("gradient", "moment"), samples)

@@ -46,7 +46,7 @@ _SQUARES_LEAVE = (torch.float64, torch.complex128)
 Sides = tuple[Matrix, Matrix, Matrix | None]
 
 
-class Pass(msgspec.Struct, frozen=True):
+class TensorPass(msgspec.Struct, frozen=True):
     """One pass over a pair, or over three, and over what it met that is not finite."""
 
     sides: Sides
@@ -215,7 +215,7 @@ def _as_eager(two: Pair, plain: TensorDiff, far: str) -> tuple[Criterion, ...]:
     return (Criterion("rmse", plain.rmse, allowed * size, (Term("values", allowed * size, allowed),)),)
 
 
-def _beyond(two: Pair, done: Pass, rule: Rule, allowed: float = 0.0) -> Criterion:
+def _beyond(two: Pair, done: TensorPass, rule: Rule, allowed: float = 0.0) -> Criterion:
     """In how many places the test is beyond the tolerances, or has what is not finite on one side only."""
     how: FailedBy = "exact" if is_exact(two.dtype) and (rule.atol, rule.rtol) == _EXACT else "tolerance"
     return Criterion(how, done[at.MISMATCHES] + done.nonfinite.differing, allowed)
@@ -252,7 +252,7 @@ def _allowance(dtype: torch.dtype, k: float, gradient: bool, samples: int) -> Al
     return Allowance(k, info.eps, info.tiny, gradient, samples)
 
 
-def _pass(two: Pair, float64: Tensor | None, rule: Rule, full: bool, equal_nan: bool) -> Pass:
+def _pass(two: Pair, float64: Tensor | None, rule: Rule, full: bool, equal_nan: bool) -> TensorPass:
     grid, device, dtype = two.grid, two.test.device, two.dtype
     third = None
     if float64 is not None:
@@ -262,7 +262,7 @@ def _pass(two: Pair, float64: Tensor | None, rule: Rule, full: bool, equal_nan: 
     if dtype in _SQUARES_LEAVE and figures.is_beyond:
         figures = sums.rescaled(figures, rule, sides)
     met = figures.header[at.NONFINITE] > 0
-    return Pass(
+    return TensorPass(
         sides,
         figures,
         nonfinite.find(grid, sides, equal_nan, rule) if met else NonfiniteCounts(grid.elements, grid.elements),
@@ -291,7 +291,7 @@ def _cuda() -> ModuleType | None:
         return None
 
 
-def _odd(done: Pass) -> tuple[FailedBy, ...]:
+def _odd(done: TensorPass) -> tuple[FailedBy, ...]:
     """By which of NaN and infinities the test fails."""
     nan: tuple[FailedBy, ...] = ("nan",) if done.nonfinite.nans else ()
     return (*nan, "inf") if done.nonfinite.infs else nan
@@ -299,7 +299,7 @@ def _odd(done: Pass) -> tuple[FailedBy, ...]:
 
 def _described(
     two: Pair,
-    done: Pass,
+    done: TensorPass,
     rule: Rule,
     failed: tuple[FailedBy, ...],
     name: str,
@@ -371,7 +371,7 @@ def _histogram(header: list[float], differing: int) -> tuple[int, ...]:
     return (histogram[0] - differing, *histogram[1:-1], histogram[-1] + differing)
 
 
-def _worst(two: Pair, done: Pass) -> Worst | None:
+def _worst(two: Pair, done: TensorPass) -> Worst | None:
     place = done.nonfinite.first
     if place is None:
         if not done.figures.header[at.MAX_ABS]:

@@ -22,7 +22,7 @@ _OPAQUE = (torch.Tensor, torch.nn.Module, str, bytes, type, ModuleType, Function
 
 
 @dataclass(frozen=True)
-class Again:
+class Repeated:
     """Stands for a container inside of itself, by its first name."""
 
     name: str
@@ -86,7 +86,7 @@ def _stepped(name: str, step: str) -> str:
 
 def _walk(value: object, name: str, above: Mapping[int, str]) -> Iterator[tuple[str, object]]:
     if id(value) in above:
-        yield name, Again(above[id(value)])
+        yield name, Repeated(above[id(value)])
         return
     children = _children(value)
     if children is None:
