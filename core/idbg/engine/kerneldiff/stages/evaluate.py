@@ -78,7 +78,7 @@ def _arguments(gm: GraphModule, inputs: Sequence[object]) -> list[tuple[Node, ob
 
 
 def _written(gm: GraphModule) -> set[Node]:
-    """The arguments that the graph writes to in place, also by a view; the copies to a whole argument are not made."""
+    """The arguments that the graph writes to in place, also through a view; not those that it copies to as a whole."""
     nodes = [node for node in gm.graph.nodes if node.op == "call_function" and _copied_to(node) is None]
     return {argument for node in nodes for argument in _arguments_written(node)}
 
@@ -91,7 +91,7 @@ def _arguments_written(node: Node) -> list[Node]:
 
 
 class _Runner(Interpreter):
-    """Goes through the graph; what is copied to an argument is the argument's value from there on."""
+    """Interprets the graph; a copy to an argument replaces the argument's value from there on."""
 
     def __init__(
         self, gm: GraphModule, mode: Float64 | None, on_value: NodeHook | None, instead: dict[str, object]
@@ -127,7 +127,7 @@ class _Runner(Interpreter):
         return value
 
     def _note_dtype(self, node: Node, value: object) -> None:
-        """What the graph says of a value, autocast's part in it too, decides what dropout draws of it."""
+        """Record the graph's dtype of a value, with autocast: it decides what dropout draws."""
         like = node.meta.get("example_value", node.meta.get("val"))
         if self.mode is None or not isinstance(value, Tensor) or not isinstance(like, Tensor):
             return
@@ -147,9 +147,7 @@ class _Runner(Interpreter):
 
 
 def _laid_out(node: Node, value: object) -> object:
-    """A new tensor as it lies in the program, whose views stand on that: in another dtype an op may lay out its result
-    in another way.
-    """
+    """A new tensor with the program's strides, which views rely on: in another dtype an op may return other strides."""
     like = node.meta.get("val")
     if not isinstance(value, Tensor) or not isinstance(like, Tensor) or not fx.is_computed(node.target):
         return value
@@ -164,7 +162,7 @@ def _laid_out(node: Node, value: object) -> object:
 
 
 def _shaped(value: object, like: object) -> object:
-    """A value in the shape of what it stands for: a stage above may have had it in another."""
+    """A value in the shape of the one it replaces: a stage above may have it in another shape."""
     if isinstance(value, Tensor) and isinstance(like, Tensor) and value.numel() == like.numel():
         return value.reshape(like.shape)
     return value

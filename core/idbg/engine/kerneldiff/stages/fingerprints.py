@@ -28,7 +28,7 @@ class Fingerprint:
     nonfinite: int
 
     def same(self, other: "Fingerprint", within: float = SAME) -> bool:
-        """Whether both may be of the same value."""
+        """Whether both may be fingerprints of one value."""
         if (self.count, self.nonfinite) != (other.count, other.nonfinite):
             return False
         least = within * max(self.size, other.size)
@@ -37,7 +37,7 @@ class Fingerprint:
 
 
 def fingerprint(value: object) -> Fingerprint | None:
-    """None for what is no tensor of numbers."""
+    """The fingerprint of a tensor of numbers; None of anything else."""
     if not isinstance(value, Tensor) or value.layout != torch.strided or value.is_meta:
         return None
     flat = on_float64_device(value.detach()).reshape(-1)
@@ -57,7 +57,7 @@ _held: dict[torch.device, Tensor] = {}  # the weights of the largest value so fa
 
 
 def _weights(count: int, device: torch.device) -> Tensor:
-    """Numbers between -1 and 1 that no sum of elements is in step with, drawn without a generator."""
+    """Fixed weights between -1 and 1 with no period that a layout shares."""
     held = _held.get(device)
     if held is None or len(held) < count:
         at = torch.arange(count, device=device, dtype=torch.float64)
@@ -66,5 +66,5 @@ def _weights(count: int, device: torch.device) -> Tensor:
 
 
 def forget() -> None:
-    """Give back the memory that fingerprints use."""
+    """Free the memory of the weights."""
     _held.clear()

@@ -26,7 +26,7 @@ _BETTER = 10.0  # times nearer: then it was this node
 
 @dataclass(frozen=True)
 class FirstBad:
-    """A node of the wrong stage (None where nothing there stands for it), and that of the stage before."""
+    """A node of the wrong stage (None if nothing there corresponds to it), and that of the stage before."""
 
     node: Node | None
     part: Part
@@ -35,7 +35,7 @@ class FirstBad:
 
 
 class StageValues:
-    """The fingerprints of a stage's nodes, in float64, or in the program's own dtypes where that is not `exact`."""
+    """The fingerprints of a stage's nodes, in float64 or (not `exact`) in the program's own dtypes."""
 
     def __init__(self, stage: Stage, inputs: FrameInputs, *, exact: bool = True) -> None:
         self.stage = stage
@@ -49,13 +49,13 @@ class StageValues:
 
     @cached_property
     def _places(self) -> dict[int, int]:
-        """Autograd's sequence numbers, counted from 0: each trace counts them from another number on."""
+        """Autograd's sequence numbers renumbered from 0: each trace starts at another number."""
         nodes = (node for node in self.nodes.values() if node.op != "placeholder")
         numbers = {number for node in nodes if isinstance(number := node.meta.get("seq_nr"), int)}
         return {number: place for place, number in enumerate(sorted(numbers))}
 
     def op(self, key: Key) -> tuple[int, str] | None:
-        """At which place of the program the node is or was decomposed from which op; None where that is not known."""
+        """The sequence number and name of the op that the node is, or was decomposed from; None if not known."""
         place = self._places.get(self.nodes[key].meta.get("seq_nr", -1))
         name = stages.original_op(self.nodes[key])
         return (place, name) if place is not None and name else None
@@ -66,7 +66,7 @@ class StageValues:
         return np.array([one.size for one in ordered]), ordered
 
     def has(self, sought: Fingerprint) -> bool:
-        """Whether some node holds this value."""
+        """Whether some node has this value."""
         sizes, ordered = self._by_size
         low = int(np.searchsorted(sizes, sought.size * (1 - SAME), "left"))
         high = int(np.searchsorted(sizes, sought.size * (1 + SAME), "right"))
@@ -127,7 +127,7 @@ def first_bad(above: Stage, below: Stage, inputs: FrameInputs, allowed: StageAll
 
 
 def _drawn_again(right: StageValues, wrong: StageValues, start: Key) -> FirstBad | None:
-    """A node that draws random numbers anew: on the way to a wrong result, and its numbers are nowhere above."""
+    """A node upstream of a wrong result that draws random numbers which the stage above does not have."""
     for key in _roots(wrong, _unmatched(wrong, right, start)):
         node = wrong.nodes[key]
         if comparing.is_random(node):
@@ -138,7 +138,9 @@ def _drawn_again(right: StageValues, wrong: StageValues, start: Key) -> FirstBad
 
 
 def _lost_pairs(right: StageValues, wrong: StageValues, start: Key) -> Iterator[tuple[Key, Key]]:
-    """Nodes of the stage above whose values are nowhere below, from the first on, each with what stands for it."""
+    """Nodes of the stage above whose values the stage below does not have, in order, each with its counterpart
+    below.
+    """
     lost = _unmatched(right, wrong, start)
     first = _roots(right, lost)
     for key in (*first, *(key for key in right.nodes if key in lost and key not in first)):
@@ -148,8 +150,8 @@ def _lost_pairs(right: StageValues, wrong: StageValues, start: Key) -> Iterator[
 
 
 def _foreign_pairs(right: StageValues, wrong: StageValues, start: Key) -> Iterator[tuple[Key, Key]]:
-    """Nodes of the stage below whose values are nowhere above and which are computed from what is right, each with the
-    node above that it is a part of: what was decomposed may hold the right value, and pass on another.
+    """Nodes of the stage below with right inputs whose values the stage above does not have, each with its
+    counterpart above: a decomposition may compute the right value and use another.
     """
     foreign = _unmatched(wrong, right, start)
     for root in _roots(wrong, foreign):
@@ -177,7 +179,7 @@ def result_key(values: StageValues, inputs: FrameInputs, at: int | str) -> Key |
 
 
 def _of_result(below: Stage, inputs: FrameInputs, at: int | str, above: Node | None, part: Part) -> FirstBad:
-    """The result itself is another node's, or none's: what the stage returns in its place is the first bad node."""
+    """The stage returns another node, or none: what it returns in the result's place is the first bad node."""
     results = below.output_nodes(inputs)
     result = results[at] if isinstance(at, int) and at < len(results) else None
     node = result[1] if result is not None and isinstance(result[1], Node) else None
@@ -210,7 +212,7 @@ def _before(values: StageValues, key: Key, unmatched: set[Key]) -> bool:
 
 
 def _is_known(right: StageValues, wrong: StageValues, key: Key) -> bool:
-    """Whether what a node below takes is right: the stage above has its value somewhere."""
+    """Whether an input of a node below is right: the stage above has its value."""
     made = wrong.prints.get(key)
     if made is not None:
         return right.has(made)
@@ -218,9 +220,9 @@ def _is_known(right: StageValues, wrong: StageValues, key: Key) -> bool:
 
 
 def _below(right: StageValues, wrong: StageValues, key: Key) -> Iterator[tuple[Key, bool]]:
-    """What stands for a node in the stage below, with another value: of its name; what replaced it; the last of those
-    that its op was decomposed to (`True`: it stands for all of them, whatever they are computed from). Where none is:
-    another op of the same node of Dynamo's; what the same user takes in its place.
+    """The counterparts of a node in the stage below that have another value: the node of its name; the one that
+    replaced it; the last one of its op's decomposition (`True`: it stands for the whole decomposition). If
+    there are none: another op of the same Dynamo node; what the same user takes in its place.
     """
     node, made = right.nodes[key], right.prints[key]
 
@@ -239,7 +241,7 @@ def _below(right: StageValues, wrong: StageValues, key: Key) -> Iterator[tuple[K
 
 
 def _taken_instead(wrong: StageValues, part: Part, node: Node) -> Iterator[Key]:
-    """What the node's users, those that the stage below has too, take there in its place."""
+    """What users of the node that the stage below also has take there in its place."""
     for user in node.users:
         other = wrong.nodes.get((part, user.name))
         if other is None or other.target != user.target or len(other.all_input_nodes) != len(user.all_input_nodes):
@@ -249,7 +251,7 @@ def _taken_instead(wrong: StageValues, part: Part, node: Node) -> Iterator[Key]:
 
 
 def _replaces(node: Node) -> set[str]:
-    """The nodes that a pass has put this one in the place of."""
+    """The nodes that a pass replaced by this one."""
     return {str(source.name) for source in node.meta.get("from_node") or [] if fx.is_replacement(source)}
 
 

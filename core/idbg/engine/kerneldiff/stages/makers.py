@@ -21,7 +21,9 @@ _NO_PASS = "Inductor, between the passes that it names"
 
 @dataclass(frozen=True)
 class StageTransition:
-    """From one stage to the next, which is off: `right` is what the one before computes, `bad` the first bad node."""
+    """The transition to a stage that is wrong: `right` are the results of the stage before, `bad` is the first
+    bad node.
+    """
 
     frame: FrameStages
     to: StageName
@@ -37,7 +39,7 @@ class StageTransition:
 
 
 def maker_of(step: StageTransition) -> Maker | None:
-    """What made the step. Raises what running a graph raises."""
+    """What made the transition wrong. Raises what running a graph raises."""
     if step.to in ("pre_grad", "joint_passes", "post_grad"):
         return _pass(step)
     if step.to == "joint":
@@ -64,7 +66,7 @@ def _decomposition(step: StageTransition) -> Maker | None:
 
 
 def _op_of(node: Node | None) -> Node | None:
-    """The op of which a node takes one of several results; any other node itself."""
+    """For a getitem node the op whose result it takes; any other node itself."""
     while node is not None and node.target is operator.getitem:
         source = node.args[0]
         node = source if isinstance(source, Node) else None
@@ -72,7 +74,7 @@ def _op_of(node: Node | None) -> Node | None:
 
 
 def _pass(step: StageTransition) -> Maker:
-    """By halves: the first graph, of those that passes left behind, that computes something else."""
+    """Bisect the graphs after each pass: the first that computes something else."""
     graphs = list(_graphs(_passes(step)))
     low, high = -1, len(graphs) - 1
     if high < 0 or not _is_wrong(step, graphs[high][1]):
@@ -95,8 +97,8 @@ def _pass(step: StageTransition) -> Maker:
 
 
 def _pattern(made: GraphPass, bad: FirstBad) -> object | None:
-    """Of the patterns that the pass applied, the one that took the node which the bad one stands for; or the only one.
-    None where it applied none, or it is not known which.
+    """The pattern of the pass that matched the node above the bad one, or the only one that it applied; None if
+    not known.
     """
     taken = [one.function for one in made.patterns if bad.above is not None and bad.above.name in one.nodes]
     functions = taken[-1:] or list(dict.fromkeys(one.function for one in made.patterns))
@@ -104,14 +106,14 @@ def _pattern(made: GraphPass, bad: FirstBad) -> object | None:
 
 
 def _passes(step: StageTransition) -> list[GraphPass]:
-    """Those on the way to this stage; after the partitioner, those of the part with the bad node."""
+    """The passes before this stage; after the partitioner, those of the part with the bad node."""
     place = list(step.above.graphs).index(step.bad.part) if step.bad.part in step.above.graphs else 0
     passes = step.frame.passes[place + 1 if step.to == "post_grad" else 0]
     return [one for one in passes if one.phase == step.to]
 
 
 def _graphs(passes: Sequence[GraphPass]) -> Iterator[tuple[GraphPass | None, GraphModule]]:
-    """The graph after each pass, and before it where something else has changed it."""
+    """The graph after each pass, and before it if something else changed it."""
     last: list[tuple[object, ...]] | None = None
     for each in passes:
         if last is None or stages.structure(each.before) != last:
@@ -121,7 +123,7 @@ def _graphs(passes: Sequence[GraphPass]) -> Iterator[tuple[GraphPass | None, Gra
 
 
 def _is_wrong(step: StageTransition, gm: GraphModule) -> bool:
-    """Whether a graph that a pass left behind, in its part's place, computes something else than the stage above."""
+    """Whether the stage above, with a pass's graph in the place of its part, computes something else."""
     if step.to == "pre_grad":
         with step.frame.as_called():
             gm = stages.traced(gm, step.frame.inputs, {}).gm

@@ -23,7 +23,7 @@ from idbg.schema.graphs import Stage as GraphStage
 
 @dataclass
 class BackendGraph:
-    """One graph that the backend was given, and what its code was first called with and gave."""
+    """One graph that the backend compiled, with the arguments and results of its first call."""
 
     frame: str
     part: Part
@@ -63,7 +63,7 @@ class BackendGraph:
         return backend
 
     def _named(self, result: BisectResult, worst: BufferVerdict) -> KernelError:
-        """Where the search names no node, what the graph returns is still wrong."""
+        """If the search names no node, a node that the graph returns."""
         nodes = {node.name: node for node in self.gm.graph.nodes}
         returned = next(iter(reversed(self.gm.graph.nodes))).all_input_nodes
         node = result.node or next((source.name for source in returned), "")
@@ -82,7 +82,7 @@ class BackendGraph:
 
 @contextmanager
 def backend_graphs() -> Iterator[list[BackendGraph]]:
-    """While it lasts, every graph that AOTAutograd hands to a backend is kept, with its first call."""
+    """Record every graph that AOTAutograd passes to a backend in this context, with its first call."""
     parts: list[BackendGraph] = []
 
     def watched(

@@ -78,7 +78,7 @@ class _Frame:
             self.rows.setdefault(stage, StageError(stage=stage, judged=False, reason=reason, frame=self.name))
 
     def _begin(self) -> None:
-        """Dynamo's graph, run in float64 and in the program's own dtypes: what all others are held against."""
+        """Run Dynamo's graph in float64 and in the program's own dtypes: all others are compared with it."""
         captured = self.captured
         with captured.as_called():
             traced = stages.traced(captured.dynamo, captured.inputs, {})
@@ -111,12 +111,12 @@ class _Frame:
         return parts
 
     def _saved(self) -> tuple[str, ...]:
-        """What the forward returns, by the names that it had when it was cut off: the backward keeps them."""
+        """The names of the forward's results as it was partitioned: the backward keeps them."""
         forward = self.chain["partitioned"].graphs.get("forward")
         return () if forward is None else tuple(map(node_name, stages.output_values(forward)))
 
     def _judge_all(self) -> None:
-        """The last graph; what lies between it and Dynamo's only where it is off."""
+        """Judge the last graph, and if it is wrong, those between it and Dynamo's."""
         last: StageName = "post_grad" if "post_grad" in self.chain else "partitioned"
         self._judge(last)
         if self.rows[last].bad:
@@ -141,7 +141,7 @@ class _Frame:
             self.chain["pre_grad"] = Stage("pre_grad", {"": gm} if gm is not None else self.chain["dynamo"].graphs)
 
     def _judge(self, stage: StageName) -> None:
-        """The stage against Dynamo's graph."""
+        """Compare the stage with Dynamo's graph."""
         made = self._run(stage)
         self._allow_for(made)
         apart = distance(self.results["dynamo"], made, self.allowed)
@@ -176,7 +176,7 @@ class _Frame:
         return value.name if isinstance(value, Node) else f"output {at}"
 
     def _against_the_one_before(self) -> None:
-        """A stage is bad where it is off against the stage before, not where that was off already."""
+        """A stage is bad if it differs from the stage before, not if that was wrong already."""
         before: StageName = "dynamo"
         explained = False
         for stage in STAGES[1:-1]:
@@ -193,7 +193,7 @@ class _Frame:
             before = stage
 
     def _judge_nonfinite(self) -> None:
-        """Where float64 finds nothing: the first stage that makes NaN or an infinity in the program's own dtypes."""
+        """If float64 finds nothing: the first stage that makes NaN or an infinity in the program's own dtypes."""
         if not self.chain or any(row.bad for row in self.rows.values()):
             return
         before: StageName = "dynamo"
@@ -221,7 +221,7 @@ class _Frame:
         search: Callable[[Stage, Stage, FrameInputs], FirstBad],
         step: Callable[..., StageTransition],
     ) -> StageError:
-        """The first bad stage, with its first bad node and what made it; where that cannot be found, with why."""
+        """The first bad stage, with its first bad node and what made it, or the reason why that is not known."""
         above, below = self.chain[before], self.chain[row.stage]
         bad, reasons = FirstBad(None, "", None, ""), []
         try:
@@ -253,7 +253,7 @@ class _Frame:
         )
 
     def _node_error(self, above: Stage, below: Stage, bad: FirstBad) -> float | None:
-        """How far the bad node's value is from that of the node which it stands for."""
+        """The error of the bad node's value relative to its counterpart's."""
         if bad.node is None or bad.above is None:
             return None
         values: dict[Node, object] = {}
@@ -267,7 +267,7 @@ class _Frame:
         return values_apart(values.get(bad.above), values.get(bad.node))
 
     def _graph_of(self, stage: StageName, part: Part) -> GraphId | None:
-        """The graph of the run in which a node of this stage is to be seen."""
+        """The graph of the run that shows a node of this stage."""
         if stage in ("dynamo", "pre_grad"):
             return GraphId(self.name, "dynamo")
         if stage == "post_grad":
@@ -302,7 +302,7 @@ def _is_change(row: StageError, maker: Maker | None, node_error: float | None, n
 
 
 def _narrowed(made: GraphResult) -> str:
-    """Which ops ran in the program's own dtypes, having no float64."""
+    """The ops that ran in the program's own dtypes, as they have no float64."""
     ran = (
         f"{name} has no float64, and ran in {str(kind).removeprefix('torch.')}" for name, kind in made.narrowed.items()
     )
@@ -319,9 +319,8 @@ def stage_table(
 ) -> tuple[StageError, ...]:
     """A row for each stage above the kernels: those of the first frame with a bad one, else each stage's worst.
 
-    `share`: of what rounding may do, what is off by more is bad. `node_errors`: how far the first bad node itself is
-    off is measured too. `nonfinite`: where no stage is off in float64, one that makes NaN or an infinity in the
-    program's own dtypes is bad.
+    `share`: the share of the rounding that is allowed. `node_errors`: also measure the error of the first bad node.
+    `nonfinite`: if no stage is wrong in float64, one that makes NaN or an infinity in the program's own dtypes is bad.
     """
     tables = [_Frame(frame, share, _name(frame), node_errors).judged(nonfinite=nonfinite) for frame in frames]
     forget()
@@ -336,6 +335,6 @@ def _name(frame: FrameStages) -> str:
 
 
 def called_frames(frames: Sequence[FrameStages]) -> Iterator[FrameStages]:
-    """Those whose code was called, in the order of their first calls."""
+    """The frames whose code was called, in the order of their first calls."""
     known = [(min((w.called for w in frame.watches.values() if w.called), default=0), frame) for frame in frames]
     yield from (frame for order, frame in sorted(known, key=lambda each: each[0]) if order)

@@ -20,8 +20,8 @@ from idbg.engine.compat import stages
 
 @dataclass(frozen=True)
 class UnexecutedNode:
-    """`line` is the program's own, of the graph at this place among all. `substitute`: the function that Dynamo traces
-    in place of the one that eager calls there; None where eager only takes another branch.
+    """A node of the graph with this number; `line` is the program's. `substitute`: the function that Dynamo
+    traces instead of the one that eager calls; None if eager only takes another branch.
     """
 
     graph: int
@@ -31,7 +31,7 @@ class UnexecutedNode:
 
 
 def unexecuted_node(graphs: Sequence[GraphModule], run: Callable[[], object]) -> UnexecutedNode | None:
-    """The first node whose line the run in eager does not come by; None where there is none."""
+    """The first node whose line the run in eager does not execute; None if there is none."""
     stacks = [
         (number, node.name, _own_frames(node.meta.get("stack_trace") or ""))
         for number, gm in enumerate(graphs)
@@ -57,7 +57,7 @@ def _own_frames(stack: str) -> list[Place]:
 
 @contextmanager
 def _lines_executed(files: set[str]) -> Iterator[dict[tuple[str, str], set[int]]]:
-    """While it lasts, the lines of these files that this thread runs, by file and function."""
+    """Record the lines of these files that this thread runs, by file and function."""
     executed: dict[tuple[str, str], set[int]] = defaultdict(set)
 
     def traced(frame: FrameType, event: str, _: object) -> Any:

@@ -107,7 +107,7 @@ class Training:
 
     @property
     def moved(self) -> float:
-        """By how much of its size a rounding moves a weight."""
+        """The relative change of a weight by a rounding."""
         return torch.finfo(self.like).eps / 2
 
     # Sides, from the state that the subject is in

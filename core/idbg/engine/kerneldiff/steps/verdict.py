@@ -87,7 +87,7 @@ def _allowance(row: TensorRow, k: float, samples: int) -> Allowance:
 
 
 def amplification(rows: Rows, side: str, moved: float) -> float | None:
-    """How many times as far from float64 as it began the moved one is, over all parameters; None where it is not."""
+    """The distance of `side` from float64 over its initial distance, over all parameters; None if there are none."""
     trained = [(row.count, row.far[side]) for row in rows.values() if row.kind == "parameter" and side in row.far]
     errors = sum(count * far.rmse**2 for count, far in trained)
     sizes = sum(count * far.size**2 for count, far in trained)
@@ -95,7 +95,7 @@ def amplification(rows: Rows, side: str, moved: float) -> float | None:
 
 
 def first(distances: Iterable[StepDistance]) -> tuple[StepDistance | None, Where, int]:
-    """Of one step's distances the one that failed first, by what made it; the part of the step; how many failed beside.
+    """The first failure of a step in the order of its parts; the part of the step; how many others failed.
 
     The backward goes from the last layer to the first, so of gradients it is the last that failed.
     """

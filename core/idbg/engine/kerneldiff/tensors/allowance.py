@@ -31,7 +31,7 @@ _FLOAT32 = float(np.finfo(np.float32).eps)
 
 @dataclass(frozen=True)
 class Allowance:
-    """What a dtype allows: `eps` and `tiny` are its finfo's. Eager's error is the worst of `samples` runs."""
+    """The bounds for a dtype: `eps` and `tiny` are its finfo's. Eager's error is the worst of `samples` runs."""
 
     k: float
     eps: float
@@ -41,16 +41,16 @@ class Allowance:
 
     @property
     def ulps(self) -> float:
-        """How many units in the last place are no error."""
+        """The number of ulps that are no error."""
         return 4.0 if self.eps < 1e-6 else 1.0
 
     def floor(self, magnitude: float, count: float) -> float:
-        """What rounding may leave in `count` elements of this magnitude, whatever eager's error is."""
+        """The error that rounding alone allows in `count` elements of this magnitude."""
         return self.ulps * (1 + self.ulps**2 / count) * self.eps * max(magnitude, self.tiny)
 
     def terms(self, eager: float, magnitude: float, count: float, times: float = 1.0) -> tuple[Term, ...]:
-        """What is allowed of an error of eager's in `count` elements of this magnitude: `times` what `k` allows, and
-        what rounding leaves.
+        """The terms of the bound for an error of eager's in `count` elements of this magnitude: `times` `k`,
+        and rounding.
         """
         k = times * self.k
         growth = k * ((1 + SMALL / (count * self.samples)) ** 2 - 1) * eager
@@ -72,30 +72,32 @@ class Allowance:
         return Criterion("maximum", test, total(twice), twice)
 
     def factors(self, counts: Vector) -> Vector:
-        """How many times eager's error each block of `counts` elements may have."""
+        """The allowed factor of eager's error for each block of `counts` elements."""
         grown: Vector = BLOCK * self.k * (1 + SMALL / counts) ** 2
         return grown
 
     def floors(self, magnitude: float, counts: Vector) -> Vector:
-        """What rounding may leave in each block of `counts` elements."""
+        """The error that rounding alone allows in each block of `counts` elements."""
         least = self.ulps * self.eps * max(magnitude, self.tiny)
         floors: Vector = least * (1 + self.ulps**2 / counts)
         return floors
 
     def noise(self, eager: float, magnitude: float) -> float:
-        """What rounding may leave in any block, however small its values, where this is eager's error in all."""
+        """The error that rounding allows in any block, however small its values; `eager` is eager's error in
+        all of the tensor.
+        """
         once = self.eps / 2 * magnitude
         beyond = sqrt(max(eager - once, 0.0)) * sqrt(eager + once)  # of float64, squares may be beyond its range
         return NOISE * self.k * beyond + 4 * _FLOAT32 * max(magnitude, self.tiny)
 
 
 def total(terms: tuple[Term, ...]) -> float:
-    """All that a criterion allows."""
+    """The sum of a bound's terms."""
     return sum(term.amount for term in terms)
 
 
 class Size(NamedTuple):
-    """How large an error is, over the RMS of what is right: the RMSE of all elements, and that of the worst one."""
+    """An error relative to the RMS of the right values: the RMSE of all elements, and the largest."""
 
     rmse: float = 0.0
     maximum: float = 0.0
@@ -103,8 +105,8 @@ class Size(NamedTuple):
 
 @dataclass(frozen=True)
 class KernelAllowance:
-    """What a kernel's output of `count` elements in `dtype` is allowed; `largest` is its largest magnitude over its RMS
-    in float64.
+    """The bounds for a kernel's output of `count` elements in `dtype`; `largest` is its largest magnitude over
+    its RMS in float64.
     """
 
     dtype: torch.dtype

@@ -47,7 +47,7 @@ Sides = tuple[Matrix, Matrix, Matrix | None]
 
 
 class TensorPass(msgspec.Struct, frozen=True):
-    """One pass over a pair, or over three, and over what it met that is not finite."""
+    """The figures of one pass over two or three sides, and their nonfinite elements."""
 
     sides: Sides
     figures: Figures
@@ -70,7 +70,7 @@ class TensorPass(msgspec.Struct, frozen=True):
 
 
 def _cut(side: Matrix, block: Block, grid: Grid) -> Matrix:
-    """A block of a side, as a matrix of its own; copied only where its rows lie at no single stride."""
+    """A block of a side, as a matrix; copied only if its rows have no single stride."""
     (top, bottom), (left, right) = block.rows, block.columns
     if side.view is None:
         block_values = side.at(Piece(top, bottom - top, left, right - left))
@@ -128,13 +128,13 @@ def compare_sides(
     gradient: bool = False,
     samples: int = 1,
 ) -> TensorDiff:
-    """Fails where the test is worse than eager by more than allowance.py allows, both held against `float64`.
+    """Fails if the test is worse than eager by more than allowance.py allows, both compared with `float64`.
 
-    NaN and infinities fail where the test has neither what eager nor what float64 has there. Integers must be eager's,
-    but for `k` times as many as eager itself has wrong. Tensors in float64 are judged by tolerance: float64 knows no
-    better than eager. So are those that eager itself has far from float64, but for a `gradient`, which may be noise,
-    and where `eager` is the worst of several `samples`, which say how much is noise.
-    `baseline` and `blocks` are against float64, all else is against eager.
+    NaN and infinities fail where the test equals neither eager nor float64. Integers must equal eager's, but for `k`
+    times as many as eager itself has wrong. Tensors in float64 are judged by tolerance, as float64 is no more exact
+    than eager. So are those of which eager itself is far from float64, except for a `gradient`, which may be noise, and
+    if `eager` is the worst of several `samples`, which measure the noise. `baseline` and `blocks` are against float64,
+    all else is against eager.
     """
     two = pair(eager, test)
     if float64.shape != test.shape or unreadable(float64):
@@ -166,8 +166,8 @@ def compare_sides(
 
 
 class TensorDistance(msgspec.Struct, frozen=True):
-    """How far two tensors are apart: the RMSE of what is finite in both, and the RMS of the reference there. In
-    `differing` places NaN or an infinity is on one side only (-1: they cannot be compared at all, or shapes differ).
+    """The distance of two tensors: the RMSE of the elements finite in both, and the RMS of the reference there.
+    `differing` elements are nonfinite on one side only (-1: not comparable, or shapes differ).
     """
 
     rmse: float
@@ -183,7 +183,7 @@ class TensorDistance(msgspec.Struct, frozen=True):
 
 
 def tensor_distance(reference: Tensor, test: Tensor) -> TensorDistance:
-    """How far the two are apart; `reference` may be float64 and `test` not, and on another device."""
+    """The distance of the two; `reference` may be in float64 and on another device."""
     two = pair(reference, test)
     if not two.readable:
         return TensorDistance(inf, 0.0, -1)
@@ -207,7 +207,7 @@ def _no_judge(dtype: torch.dtype) -> str:
 
 
 def _as_eager(two: Pair, plain: TensorDiff, far: str) -> tuple[Criterion, ...]:
-    """Where eager is the judge and no float64: a tolerance of 1e-5 says nothing of values below it, that are lost."""
+    """If eager decides and not float64: a tolerance of 1e-5 does not catch lost values below it."""
     if not far or not plain.rmse or not (relative := relative_rmse(two.reference, two.test)):
         return ()
     size = plain.rmse / relative
@@ -216,7 +216,7 @@ def _as_eager(two: Pair, plain: TensorDiff, far: str) -> tuple[Criterion, ...]:
 
 
 def _beyond(two: Pair, done: TensorPass, rule: Rule, allowed: float = 0.0) -> Criterion:
-    """In how many places the test is beyond the tolerances, or has what is not finite on one side only."""
+    """The number of elements beyond the tolerances, or nonfinite on one side only."""
     how: FailedBy = "exact" if is_exact(two.dtype) and (rule.atol, rule.rtol) == _EXACT else "tolerance"
     return Criterion(how, done[at.MISMATCHES] + done.nonfinite.differing, allowed)
 
@@ -241,7 +241,7 @@ def _rule(one: torch.dtype, other: torch.dtype, atol: float | None, rtol: float 
 
 
 def tolerance(name: str, value: float) -> float:
-    """The value, if it can be a tolerance. Raises BadInput: a NaN would pass everything."""
+    """The value, if it is a valid tolerance, else raises BadInput: a NaN would pass everything."""
     if not value >= 0:
         raise BadInput(f"{name} is {value}", hint="a tolerance is 0 or more, or infinite")
     return value
@@ -270,7 +270,7 @@ def _pass(two: Pair, float64: Tensor | None, rule: Rule, full: bool, equal_nan: 
 
 
 def _figures(two: Pair, rule: Rule, sides: Sides, full: bool) -> Figures:
-    """By the fastest of the three ways that there is for them."""
+    """Measure by the fastest of the three implementations that can read them."""
     few = two.test.is_cuda and two.grid.elements < FEW
     if (two.test.is_cpu or few) and two.dtype in native.KINDS and (kernel := native.ready()) is not None:
         reference, test, exact = sides
@@ -292,7 +292,7 @@ def _cuda() -> ModuleType | None:
 
 
 def _odd(done: TensorPass) -> tuple[FailedBy, ...]:
-    """By which of NaN and infinities the test fails."""
+    """Whether the test fails by NaN, by infinities, or both."""
     nan: tuple[FailedBy, ...] = ("nan",) if done.nonfinite.nans else ()
     return (*nan, "inf") if done.nonfinite.infs else nan
 
@@ -306,7 +306,9 @@ def _described(
     criteria: tuple[Criterion, ...],
     judged: SidesVerdict | None = None,
 ) -> TensorDiff:
-    """The record of a pass: what was not measured is None. One-sided NaN and infinities are infinitely wrong."""
+    """The record of a pass; figures that were not measured are None. One-sided NaN and infinities are infinite
+    errors.
+    """
     odd, figures, header = done.nonfinite, done.figures, done.figures.header
     full, count, elements = figures.full, odd.finite or 1, two.grid.elements
     if judged is not None:

@@ -29,7 +29,9 @@ PROGRAMS = 64  # whose rows the last kernel reads in one go
 
 
 class Tuning(NamedTuple):
-    """How the work is cut: elements of an area, its columns at most, programs for each of the device's processors."""
+    """How the work is divided: elements of an area, its columns at most, programs for each of the device's
+    processors.
+    """
 
     area: int
     width: int
@@ -62,7 +64,7 @@ def _numbers(device: torch.device, dtype: torch.dtype, rule: Rule) -> tuple[Tens
 
 
 def can_read(sides: tuple[Matrix, Matrix, Matrix | None]) -> bool:
-    """Whether the kernel can read them where they are: as matrices with any strides, of a dtype it knows."""
+    """Whether the kernel can read them in place: as matrices with any strides, of a supported dtype."""
     present = [side for side in sides if side is not None]
     in_place = all(side.tensor.dtype == side.dtype and side.tensor.device == side.device for side in present)
     return in_place and present[1].dtype in DTYPES and all(side.view is not None for side in present)
@@ -91,8 +93,8 @@ _CACHE = "TRITON_CACHE_DIR"
 
 @contextmanager
 def _cached_apart() -> Iterator[None]:
-    """Triton keeps our kernels in a folder of ours: Inductor sets its own once it compiles something, and a program's
-    caches may be emptied. Compiling them takes 4 s.
+    """Cache Triton's kernels in idbg's folder: Inductor sets another once it compiles, and a program's caches
+    may be cleared. Compiling the kernels takes 4 s.
     """
     before = os.environ.get(_CACHE)
     os.environ[_CACHE] = _folder()
