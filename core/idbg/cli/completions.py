@@ -8,6 +8,7 @@ import argparse
 import os
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import NoReturn
 
 from argcomplete import autocomplete
@@ -19,7 +20,6 @@ from idbg.schema.errors import IdbgError
 from idbg.session.files import LOG
 
 SHELLS = ("bash", "fish", "zsh")
-VARIABLE = "_ARGCOMPLETE"
 _PROGRAMS = ("idbg", "idbg-tui")
 _MAX_SESSIONS = 200
 _HEADER = """\
@@ -90,7 +90,7 @@ def _add_completers(parser: parsing.Parser, words: list[str]) -> None:
             action.completer = ChoicesCompleter(dict.fromkeys(WORDS[name], ""))  # type: ignore[attr-defined]
     if "--" in words:  # the script's own arguments
         rest = parser.add_argument("rest", nargs="*", help=argparse.SUPPRESS)
-        rest.completer = _completer((_files,))  # type: ignore[attr-defined]
+        rest.completer = _completer((_paths,))  # type: ignore[attr-defined]
 
 
 def _completer(sources: Iterable[Callable[[str], Iterable[str]]]) -> Callable[..., list[str]]:
@@ -100,8 +100,8 @@ def _completer(sources: Iterable[Callable[[str], Iterable[str]]]) -> Callable[..
     return complete
 
 
-def _files(prefix: str, suffix: str = "") -> Iterator[str]:
-    """The folders, and the files with this suffix, that begin with the prefix."""
+def _paths(prefix: str, pattern: str = "", *, folders: bool = True) -> Iterator[str]:
+    """The folders, and the files that end with `pattern`, that begin with the prefix."""
     folder, slash, start = prefix.rpartition("/")
     try:
         entries = sorted(os.scandir(os.path.expanduser(folder + slash) or "."), key=lambda entry: entry.name)
@@ -109,26 +109,10 @@ def _files(prefix: str, suffix: str = "") -> Iterator[str]:
         return
     for entry in entries:
         if entry.name.startswith(start) and (start or not entry.name.startswith(".")):
-            if entry.is_dir():
+            if entry.is_dir() and folders:
                 yield f"{folder}{slash}{entry.name}/"
-            elif entry.name.endswith(suffix):
+            elif entry.is_file() and entry.name.endswith(pattern):
                 yield f"{folder}{slash}{entry.name}"
-
-
-def _folders(prefix: str) -> Iterator[str]:
-    return (each for each in _files(prefix) if each.endswith("/"))
-
-
-def _python_files(prefix: str) -> Iterator[str]:
-    return _files(prefix, ".py")
-
-
-def _toml_files(prefix: str) -> Iterator[str]:
-    return (each for each in _files(prefix, ".toml") if not each.endswith("/"))
-
-
-def _commands(prefix: str) -> Iterable[str]:
-    return verbs.names()
 
 
 def _accelerators(prefix: str = "") -> Iterable[str]:
@@ -163,9 +147,10 @@ NAMES: Mapping[str, Callable[[], Iterable[str]]] = {
 }
 """What `idbg completion --words KIND` lists."""
 _ANY_FILE = ("FILE", "FILE.json", "FILE.toml", "FILE:LINE", "PYTHON", "SCRIPT")
+_folders, _python_files = partial(_paths, pattern="/"), partial(_paths, pattern=".py")
 KINDS: Mapping[str, tuple[Callable[[str], Iterable[str]], ...]] = {
-    **dict.fromkeys(_ANY_FILE, (_files,)),
-    "ACCELERATOR": (_accelerators, _toml_files),
+    **dict.fromkeys(_ANY_FILE, (_paths,)),
+    "ACCELERATOR": (_accelerators, partial(_paths, pattern=".toml", folders=False)),
     "BACKEND": (_backends,),
     "BACKEND[:MODE]": (_backends,),
     "FILE.py[:NAME]": (_python_files,),
@@ -173,7 +158,7 @@ KINDS: Mapping[str, tuple[Callable[[str], Iterable[str]], ...]] = {
     "REFERENCE": (_sessions, _folders),
     "SESSION": (_sessions, _folders),
     "SESSION|FILE.py[:NAME]": (_sessions, _python_files),
-    "VERB": (_commands,),
+    "VERB": (lambda _: verbs.names(),),
 }
 """The name of an argument's value in help -> where its candidates come from."""
 WORDS: Mapping[str, tuple[str, ...]] = {

@@ -58,17 +58,7 @@ def top_page(parser: argparse.ArgumentParser, *, color: bool) -> str:
 def synopsis(parser: argparse.ArgumentParser) -> str:
     """`idbg run [flags] FILE.py[:NAME] [-- ARGS]`."""
     words = [parser.prog, "[flags]"]
-    for action in parser._get_positional_actions():
-        name = invocation(action)
-        match action.nargs:
-            case "?":
-                words.append(f"[{name}]")
-            case "*":
-                words.append(f"[{name} ...]")
-            case "+":
-                words.append(f"{name} ...")
-            case _:
-                words.append(name)
+    words += [_with_count(invocation(action), action.nargs) for action in parser._get_positional_actions()]
     if any(action.dest in ("program", "programs") for action in parser._actions):
         words.append("[-- ARGS]")
     return " ".join(words)
@@ -121,8 +111,11 @@ def invocation(action: argparse.Action) -> str:
     flags = ", ".join(action.option_strings)
     if action.nargs == 0:
         return flags
-    shown = {"?": f"[{name}]", "*": f"[{name} ...]", "+": f"{name} ..."}
-    return f"{flags} {shown.get(str(action.nargs), name)}"
+    return f"{flags} {_with_count(name, action.nargs)}"
+
+
+def _with_count(name: str, nargs: int | str | None) -> str:
+    return {"?": f"[{name}]", "*": f"[{name} ...]", "+": f"{name} ..."}.get(str(nargs), name)
 
 
 def named(action: argparse.Action) -> str:

@@ -54,11 +54,6 @@ def load(name: str) -> CliCommand:
     return cast("CliCommand", import_module(f"idbg.cli.commands.{name.replace('-', '_')}"))
 
 
-def commands() -> dict[str, CliCommand]:
-    """Every command by its name. This imports all of them."""
-    return {name: load(name) for name in names()}
-
-
 def help_of(name: str) -> str:
     """Its HELP, read from the source: importing all commands takes longer than the rest of `idbg --help`."""
     with open(os.path.join(ROOM, f"{name.replace('-', '_')}.py"), encoding="utf-8") as source:

@@ -7,8 +7,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-import msgspec
-
 from idbg.checking import recheck
 from idbg.cli import output
 from idbg.format.amounts import counted, elapsed
@@ -18,7 +16,6 @@ from idbg.format.plain_text import one_line
 from idbg.format.verdicts import verdict_words
 from idbg.reports.diagnostics import SIGNS, Diagnostic, changes, diagnostics
 from idbg.schema import events, strict_json
-from idbg.schema.programs import Verdict
 from idbg.schema.runs import Run
 from idbg.session.program_files import ChangedFiles, files_of
 from idbg.session.session import Session
@@ -118,7 +115,7 @@ class Watch:
             run = self._session.history.runs[number]
             self._files.follow(files_of(self._session.program, run), since=began)
             if self._edited(0) is not None and not recheck.can_recheck(run):
-                because = tuple(dict.fromkeys((*because, self._accelerator())))
+                because = tuple(dict.fromkeys((*because, self._session.target.accelerator)))
                 continue
             return self._checked(because, run, time.monotonic() - clock, compiled=True)
 
@@ -131,23 +128,14 @@ class Watch:
             return self._compiled(because)
         return self._checked(because, recheck.recheck(run, edited.text), time.monotonic() - clock, compiled=False)
 
-    def _accelerator(self) -> str:
-        return self._session.target.accelerator
-
     def _checked(self, because: tuple[str, ...], run: Run, seconds: float, *, compiled: bool) -> Checked:
         if compiled and run.target.rules != self._session.target.rules and recheck.can_recheck(run):
             run = recheck.recheck(run, self._session.target.rules)  # edited during the run
         found = tuple(diagnostics(run))
         new, gone = changes(found, self._last.found if self._last is not None else ())
         self._last = Checked(
-            number=self._last.number + 1 if self._last is not None else 1,
-            because=because,
-            compiled=compiled,
-            run=run,
-            found=found,
-            new=tuple(new),
-            gone=tuple(gone),
-            seconds=seconds,
+            self._last.number + 1 if self._last is not None else 1,
+            *(because, compiled, run, found, tuple(new), tuple(gone), seconds),
             files=len(self._files.files),
         )
         for number in self._session.history.runs:
@@ -155,32 +143,6 @@ class Watch:
                 self._session.forget(number)
         self._on_check(self._last)
         return self._last
-
-
-class WatchReport(msgspec.Struct, frozen=True, kw_only=True):
-    """One check as a line of JSON: docs/json-schema.md."""
-
-    schema: str
-    check: int
-    at: float
-    because: tuple[str, ...]
-    compiled: bool
-    run: int
-    verdict: Verdict
-    words: str
-    seconds: float
-    found: int
-    errors: int
-    new: tuple[Diagnostic, ...]
-    gone: tuple[Diagnostic, ...]
-
-
-class NoteReport(msgspec.Struct, frozen=True, kw_only=True):
-    """Another message of a watch, as a line of JSON."""
-
-    schema: str
-    at: float
-    note: str
 
 
 class Printer:
@@ -204,31 +166,31 @@ class Printer:
     def note(self, text: str) -> None:
         """Print another message: as a line of JSON, else to stderr."""
         if self._as_json:
-            self._line(NoteReport(schema=SCHEMA, at=self._clock(), note=one_line(text)))
+            self._line({"schema": SCHEMA, "at": self._clock(), "note": one_line(text)})
         else:
             output.line(f"idbg: {one_line(text)}")
 
-    def _line(self, report: msgspec.Struct) -> None:
+    def _line(self, report: dict[str, object]) -> None:
         output.say_bytes(strict_json.encode(report))
 
 
-def report_of(checked: Checked, at: float) -> WatchReport:
-    """The JSON of a check."""
-    return WatchReport(
-        schema=SCHEMA,
-        check=checked.number,
-        at=at,
-        because=checked.because,
-        compiled=checked.compiled,
-        run=checked.run.number,
-        verdict=checked.run.verdict,
-        words=verdict_words(checked.run),
-        seconds=checked.seconds,
-        found=len(checked.found),
-        errors=sum(each.level == "error" for each in checked.found),
-        new=checked.new,
-        gone=checked.gone,
-    )
+def report_of(checked: Checked, at: float) -> dict[str, object]:
+    """The JSON of a check: docs/json-schema.md."""
+    return {
+        "schema": SCHEMA,
+        "check": checked.number,
+        "at": at,
+        "because": checked.because,
+        "compiled": checked.compiled,
+        "run": checked.run.number,
+        "verdict": checked.run.verdict,
+        "words": verdict_words(checked.run),
+        "seconds": checked.seconds,
+        "found": len(checked.found),
+        "errors": sum(each.level == "error" for each in checked.found),
+        "new": checked.new,
+        "gone": checked.gone,
+    }
 
 
 def lines(checked: Checked) -> Iterator[str]:

@@ -10,7 +10,6 @@ import msgspec
 from idbg.accelerators import edit, registry
 from idbg.accelerators.lint import RuleWarning, warnings
 from idbg.accelerators.model import Accelerator
-from idbg.accelerators.numerics import Numerics
 from idbg.accelerators.parse import parse
 from idbg.accelerators.registry import rules_for
 from idbg.cli import exits, output
@@ -46,18 +45,6 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
     rules: dict[Severity, int] = {}
     numerics: bool = False
     error: str = ""
-
-
-class Shown(msgspec.Struct, frozen=True, kw_only=True):
-    """One accelerator, with the rules of its file; each has `kind` and the keys of its kind."""
-
-    schema: str = SCHEMA
-    name: str
-    path: str
-    description: str
-    numerics: Numerics | None
-    rules: list[dict[str, object]]
-    warnings: list[dict[str, object]]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -119,14 +106,15 @@ def _show(name: str) -> None:
     accelerator, odd = parse(text), warnings(text)
     rules = _written(accelerator, text)
     output.report(
-        lambda: Shown(
-            name=name,
-            path=path,
-            description=accelerator.description,
-            numerics=accelerator.numerics,
-            rules=[{"kind": rule.kind, **msgspec.structs.asdict(rule)} for rule in rules],
-            warnings=[warning._asdict() for warning in odd],
-        ),
+        lambda: {
+            "schema": SCHEMA,
+            "name": name,
+            "path": path,
+            "description": accelerator.description,
+            "numerics": accelerator.numerics,
+            "rules": [{"kind": rule.kind, **msgspec.structs.asdict(rule)} for rule in rules],
+            "warnings": [warning._asdict() for warning in odd],
+        },
         lambda: "\n".join(
             _wrapped(line, len(line) - len(line.lstrip()) + 4) for line in _shown(name, path, accelerator, rules, odd)
         ),

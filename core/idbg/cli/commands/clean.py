@@ -6,8 +6,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import msgspec
-
 from idbg.cli import exits, moments, output, parsing
 from idbg.cli.sessions import SESSION, add_output, find, output_folder
 from idbg.format.amounts import counted, moment, size
@@ -37,17 +35,6 @@ EXITS = {
 SEE = ("list", "config")
 
 
-class Cleaned(msgspec.Struct, frozen=True, kw_only=True):
-    """What was removed, or with `dry_run` would be. `freed`: bytes. `left`: a session -> why it was not removed."""
-
-    schema: str = "idbg.clean/1"
-    output: str
-    dry_run: bool
-    removed: list[str]
-    freed: int
-    left: dict[str, str]
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("sessions", metavar="SESSION", nargs="*", help=SESSION)
     parser.add_argument("--older-than", metavar="SPAN", help="ended at least so long ago: 30d, 12h, 2w")
@@ -75,8 +62,11 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
         except OutputError as error:
             left[each.name] = error.message
             output.fault(error.message, error.hint)
-    done = Cleaned(output=str(folder), dry_run=args.dry_run, removed=gone, freed=freed, left=left)
-    output.report(lambda: done, lambda: "\n".join(_lines(done)))
+    names = {"schema": "idbg.clean/1", "output": str(folder), "dry_run": args.dry_run}
+    output.report(
+        lambda: {**names, "removed": gone, "freed": freed, "left": left},
+        lambda: "\n".join(_lines(gone, freed, left, dry_run=args.dry_run)),
+    )
     return exits.FAILED if len(gone) < len(chosen) else exits.DONE
 
 
@@ -126,10 +116,10 @@ def _agreed(chosen: list[SessionSummary], folder: Path) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def _lines(done: Cleaned) -> Iterator[str]:
-    if done.dry_run:
-        yield from (one_line(name, 255) for name in done.removed)
-    for name, why in done.left.items():
+def _lines(removed: list[str], freed: int, left: dict[str, str], *, dry_run: bool) -> Iterator[str]:
+    if dry_run:
+        yield from (one_line(name, 255) for name in removed)
+    for name, why in left.items():
         output.note(f"left: {one_line(name, 255)}: {one_line(why)}")
-    would = "would be " if done.dry_run else ""
-    yield f"{counted(len(done.removed), 'session')} {would}removed, {size(done.freed)} {would}freed"
+    would = "would be " if dry_run else ""
+    yield f"{counted(len(removed), 'session')} {would}removed, {size(freed)} {would}freed"

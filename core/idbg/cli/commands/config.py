@@ -3,8 +3,6 @@
 import argparse
 import os
 
-import msgspec
-
 from idbg.cli import exits, output, tables
 from idbg.config import arguments, settings
 from idbg.format.plain_text import one_line
@@ -30,30 +28,6 @@ SEE = ("info", "switches")
 _COLUMNS = (Column("value", least=12), Column("from", least=12))
 
 
-class Overridden(msgspec.Struct, frozen=True):
-    """A value that another one overrides, and its origin."""
-
-    value: object
-    origin: str
-
-
-class Setting(msgspec.Struct, frozen=True):
-    """The value in force. `lost`: the overridden values, the strongest first."""
-
-    value: object
-    origin: str
-    lost: list[Overridden]
-
-
-class Config(msgspec.Struct, frozen=True, kw_only=True):
-    """Every setting by its name; keys of tables as "options.max_autotune". `project` is null without one."""
-
-    schema: str = "idbg.config/1"
-    file: str
-    project: str | None
-    settings: dict[str, Setting]
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--path", action="store_true", help="print only the path of your settings file")
     tables.add_sort(parser)
@@ -68,14 +42,15 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     found = settings.explained(os.environ, arguments.flags_of(args))
     project = settings.project()
     output.report(
-        lambda: Config(
-            file=str(file),
-            project=str(project) if project else None,
-            settings={
-                name: Setting(*values[0], lost=[Overridden(*each) for each in values[1:]])
+        lambda: {
+            "schema": "idbg.config/1",
+            "file": str(file),
+            "project": str(project) if project else None,
+            "settings": {
+                name: {**values[0]._asdict(), "lost": [each._asdict() for each in values[1:]]}
                 for name, values in found.items()
             },
-        ),
+        },
         lambda: tables.text(_section(found), args.sort),
     )
     if not args.json:

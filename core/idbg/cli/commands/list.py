@@ -5,8 +5,6 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from typing import get_args
 
-import msgspec
-
 from idbg.cli import exits, moments, output, parsing, tables
 from idbg.cli.sessions import add_output, output_folder
 from idbg.schema.programs import Verdict
@@ -31,15 +29,6 @@ EXITS = {exits.DONE: "the list was printed, also where there is no session"}
 SEE = ("show", "open", "clean", "report")
 
 
-class Listing(msgspec.Struct, frozen=True, kw_only=True):
-    """The selected sessions of a folder, newest first. `of`: the number of all sessions there."""
-
-    schema: str = "idbg.list/1"
-    output: str
-    of: int
-    sessions: list[SessionSummary]
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     which = parser.add_argument_group("filters")
     which.add_argument("--program", metavar="TEXT", help="whose program's name contains this, or matches it (*net*.py)")
@@ -60,7 +49,7 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     found = list(_filtered(every, args))[: args.limit]
     if found or args.json:
         output.report(
-            lambda: Listing(output=str(folder), of=len(every), sessions=found),
+            lambda: {"schema": "idbg.list/1", "output": str(folder), "of": len(every), "sessions": found},
             lambda: tables.text(sessions_view.view(found), args.sort),
         )
     if not found:

@@ -65,12 +65,17 @@ class Compiled(Arguments, frozen=True, kw_only=True):
     device: Annotated[str, msgspec.Meta(description="cpu, cuda, ...")] = ""
     options: Annotated[dict[str, str | int | float | bool], msgspec.Meta(description="Inductor's config options.")] = {}
 
-    def flags(self, allowed: AllowedSessions) -> list[str]:
+    def command_line(self, allowed: AllowedSessions) -> list[str]:
         """The program and the flags of the target."""
-        values = {"backend": self.backend, "accelerator": self.accelerator, "device": self.device}
-        flags = [f"--{name}={value}" for name, value in values.items() if value]
-        flags += [f"--option={name}={value}" for name, value in self.options.items()]
-        return [plain(self.program), *flags, f"--output={allowed.output}"]
+        target = flags(backend=self.backend, accelerator=self.accelerator, device=self.device)
+        options = [f"--option={name}={value}" for name, value in self.options.items()]
+        return [plain(self.program), *target, *options, f"--output={allowed.output}"]
+
+
+def flags(**values: object) -> list[str]:
+    """--name=value for each value that is set; --name for True."""
+    named = {f"--{name.replace('_', '-')}": value for name, value in values.items() if value}
+    return [name if value is True else f"{name}={value}" for name, value in named.items()]
 
 
 def plain(text: str) -> str:

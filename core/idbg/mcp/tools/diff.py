@@ -29,10 +29,8 @@ class Arguments(tools.Compiled, frozen=True, kw_only=True):
 
 def argv(arguments: Arguments, allowed: AllowedSessions) -> list[str]:
     """`idbg diff`."""
-    line = ["diff", *arguments.flags(allowed)]
-    line += [f"--against={arguments.against}"] if arguments.against else []
-    line += ["--per-kernel"] if arguments.per_kernel else []
-    return line + (["--backward"] if arguments.backward else [])
+    options = tools.flags(against=arguments.against, per_kernel=arguments.per_kernel, backward=arguments.backward)
+    return ["diff", *arguments.command_line(allowed), *options]
 
 
 def summarize(arguments: Arguments, done: Done) -> tools.Result:

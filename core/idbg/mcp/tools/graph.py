@@ -34,11 +34,9 @@ def argv(arguments: Arguments, allowed: AllowedSessions) -> list[str]:
     """`idbg graph`."""
     if arguments.node and arguments.module:
         raise BadInput("both a node and a module are named", hint="name one of them")
-    line = ["graph", allowed.session(arguments.session)]
-    line += [tools.plain(arguments.node), f"--depth={arguments.depth}"] if arguments.node else []
-    line += [f"--module={arguments.module}"] if arguments.module else []
-    line += [f"--stage={arguments.stage}"] if arguments.stage else []
-    return line + ([f"--frame={arguments.frame}"] if arguments.frame else [])
+    node = [tools.plain(arguments.node), f"--depth={arguments.depth}"] if arguments.node else []
+    where = tools.flags(module=arguments.module, stage=arguments.stage, frame=arguments.frame)
+    return ["graph", allowed.session(arguments.session), *node, *where]
 
 
 def summarize(arguments: Arguments, done: Done) -> tools.Result:

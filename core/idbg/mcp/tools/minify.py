@@ -29,11 +29,9 @@ class Arguments(tools.Compiled, frozen=True, kw_only=True):
 
 def argv(arguments: Arguments, allowed: AllowedSessions) -> list[str]:
     """`idbg minify`."""
-    line = ["minify", *arguments.flags(allowed), f"--seconds={arguments.seconds}", f"--calls={arguments.tries}"]
-    line += [f"--rule={arguments.rule}"] if arguments.rule else []
-    line += [f"--node={arguments.node}"] if arguments.node else []
-    line += ["--wrong"] if arguments.wrong else []
-    return line + (["--break"] if arguments.graph_break else [])
+    limits = tools.flags(seconds=arguments.seconds, calls=arguments.tries)
+    what = {"rule": arguments.rule, "node": arguments.node, "wrong": arguments.wrong, "break": arguments.graph_break}
+    return ["minify", *arguments.command_line(allowed), *limits, *tools.flags(**what)]
 
 
 def summarize(arguments: Arguments, done: Done) -> tools.Result:

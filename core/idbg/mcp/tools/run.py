@@ -25,7 +25,7 @@ class Arguments(tools.Compiled, frozen=True, kw_only=True):
 
 def argv(arguments: Arguments, allowed: AllowedSessions) -> list[str]:
     """`idbg run`."""
-    return ["run", *arguments.flags(allowed), "--strict" if arguments.strict else "--warn"]
+    return ["run", *arguments.command_line(allowed), "--strict" if arguments.strict else "--warn"]
 
 
 def summarize(arguments: Arguments, done: Done) -> tools.Result:
