@@ -110,11 +110,11 @@ async def test_errors_are_the_tools_with_the_sentence_and_what_to_do(folder: Pat
         ("violations", {"session": "link-1"}, "lies outside of"),
         ("violations", {"session": "debug_artifacts/../outside-1"}, "lies outside of"),
         ("graph", {"session": "resnet-1", "node": "rleu_1"}, "no graph has a node 'rleu_1'\ndid you mean relu_1"),
-        ("graph", {"session": "resnet-1", "node": "--depth=3"}, "'--depth=3' is no name"),
+        ("graph", {"session": "resnet-1", "node": "--depth=3"}, "'--depth=3' is not a name"),
         ("kernel", {"session": "resnet-1", "name": "nothing"}, "there is no kernel 'nothing'"),
         ("graph", {"depth": 99}, "graph: Expected `int` <= 20"),
         ("graph", {"nod": "x"}, "unknown field `nod`"),
-        ("run", {"program": "--output=/etc"}, "is no name"),
+        ("run", {"program": "--output=/etc"}, "is not a name"),
         ("run", {"program": "nowhere.py"}, "no file nowhere.py"),
         ("fly", {}, "there is no tool 'fly'"),
     ]
