@@ -9,6 +9,7 @@ from idbg.reports.documents import SessionData
 from idbg.reports.documents.html.sections import environment
 from idbg.schema import events
 from idbg.schema.runs import Run, fold
+from idbg.views import environment as environment_view
 from idbg_tui.panes.log.event_lines import event_lines
 from idbg_tui.panes.switches import pane as switches
 from tests.harness.recorded import log
@@ -33,7 +34,7 @@ def run() -> Run:
 
 
 def test_the_environment_and_the_switches_of_a_page_name_it(run: Run) -> None:
-    assert dict(environment.settings(run))["backend"] == "mine"
+    assert dict(environment_view.settings(run))["backend"] == "mine"
     assert switches._run_words(run).startswith("mine, ")
 
 

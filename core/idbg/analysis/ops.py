@@ -1,4 +1,4 @@
-"""What is this operation called, at whatever stage it stands?
+"""Name operations alike at every stage, and read their operands and flags.
 
 PyTorch spells one op in many ways: torch.conv2d in a Dynamo graph is aten.convolution.default after AOTAutograd,
 F.relu(x, inplace=True) is the method relu_. A rule names an op once, and means all of them.

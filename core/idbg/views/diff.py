@@ -326,7 +326,7 @@ def _stage_refs(stage: StageError) -> Refs:
 
 
 def _pending(report: DiffReport) -> str:
-    """What is said of a tensor that was not judged."""
+    """The status of a tensor that was not judged."""
     if report.not_comparable:
         return "not comparable"
     return "waiting" if report.verdict == "waiting" and report.failure is None else "not compared"

@@ -19,7 +19,7 @@ from idbg.reports.documents import SessionData
 from idbg.reports.documents.markdown.text import block, code, folded
 from idbg.reports.text import counts, run_report
 from idbg.schema.runs import Run
-from idbg.views import bench
+from idbg.views import bench, environment
 
 ABOUT, SUFFIXES = "for an issue or a pull request", (".md",)
 MOST = 65_536  # characters that GitHub takes
@@ -136,13 +136,8 @@ def _environment(session: SessionData) -> Iterator[str]:
     if worker is not None:
         known += [f"- torch {code(worker.torch)}, Python {code(worker.python)}"]
         known += [f"- {code(device)}" for device in worker.devices[:16]]
-        if (machine := worker.machine) is not None:
-            known += [f"- {code(text)}" for text in (machine.system, machine.cpu) if text]
-            known += [f"- {code(name)}: {code(version)}" for name, version in machine.compilers.items()]
-            known += [f"- {code(name)}={code(value, 200)}" for name, value in machine.environment.items()]
-            known += [f"- git revision {code(machine.revision)}{', modified' * machine.modified}"] * bool(
-                machine.revision
-            )
+        facts = environment.machine(worker.machine)
+        known += [f"- {code(name)}: {code(value, 200)}" for name, value in facts if value]
     else:
         known += ["- which torch and Python it ran with is not known"]
     settings = dict.fromkeys(line for run in session.history.runs.values() for line in run.torch_settings or ())
