@@ -29,7 +29,7 @@ class Processes:
         self._spare: tuple[Child, _Wanted] | None = None  # with what it was begun for
 
     def __call__(self, attempt: Try, cache: Path, seconds: float, stopped: Callable[[], bool]) -> Answer | None:
-        """What the try came to: a death or a hang is an answer too; None where it was `stopped`.
+        """The answer of the try, which may be a crash or a hang; None if it was `stopped`.
 
         `cache` is all that the process's compilers find. Raises OSError if it cannot be started.
         """
@@ -85,7 +85,7 @@ def _is_warm(attempt: Try) -> bool:
 
 
 def _applied(file: Path) -> Answer:
-    """What a process that gave no answer had applied, as far as it is known."""
+    """The applications of a process that gave no answer, as far as they are known."""
     try:
         return _DECODER.decode(file.read_bytes())
     except (OSError, msgspec.DecodeError):  # it had not come so far, or was killed as it wrote

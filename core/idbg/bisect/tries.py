@@ -1,4 +1,4 @@
-"""Make and judge the tries of a bisection: does each fail in the way that is searched for?"""
+"""Make and judge the tries of a bisection."""
 
 import shutil
 import tempfile

@@ -18,7 +18,7 @@ from idbg.schema.errors import BadInput
 from idbg.schema.programs import OptionValue
 
 SIGNS = ("REPRODUCED", "WRONG")
-"""How a line begins that says that a script of ours fails as it should; the second is of a script of one launch."""
+"""How the line begins by which a repro reports its failure; the second is of a script of one launch."""
 
 _TORCH_NAMES = {"aot": "inductor"}  # torch's names of idbg's backends
 _RULE_BACKENDS = ("aot", "mock")

@@ -15,9 +15,9 @@ from idbg.schema.programs import OptionValue
 from idbg.schema.replays import Replayed, Variant
 
 NAME = "repro.py"
-"""What every script of ours is called, in a folder of its own."""
+"""The name of every repro script, each in a folder of its own."""
 BESIDE = ("passing", "other-")
-"""How folders begin that a search leaves beside its script: of what does not fail, or fails otherwise."""
+"""Prefixes of the folders beside a minified script: scripts that pass, or fail in another way."""
 
 
 def scripts(paths: Sequence[str]) -> list[Path]:

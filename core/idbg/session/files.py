@@ -36,11 +36,11 @@ def opened(path: Path) -> int:
 
 
 class NotRegular(OSError):
-    """It is a folder, a pipe or a device."""
+    """The path is a folder, a pipe or a device."""
 
 
 def read(path: Path, most: int) -> bytes:
-    """What the regular file holds. Raises OSError, also where that is more than `most` bytes."""
+    """The content of a regular file. Raises OSError, also if it has more than `most` bytes."""
     with open(opened(path), "rb") as file:
         data = file.read(most + 1)
     if len(data) > most:

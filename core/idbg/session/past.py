@@ -108,5 +108,5 @@ def _runs(log: Path, program: Program) -> Iterator[_Run]:
 
 
 def _is_same(one: Program, other: Program) -> bool:
-    """Whatever arguments it was given."""
+    """Whether the programs are the same, apart from their arguments."""
     return (one.path, one.name, one.module, one.cwd) == (other.path, other.name, other.module, other.cwd)

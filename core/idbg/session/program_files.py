@@ -177,7 +177,7 @@ def _candidates(name: str, folders: tuple[str, ...]) -> Iterator[str]:
 
 @cache
 def _installed() -> tuple[str, ...]:
-    """Where Python and packages are installed."""
+    """The folders in which Python and packages are installed."""
     names = ("stdlib", "platstdlib", "purelib", "platlib")
     paths = [sysconfig.get_path(name) for name in names] + site.getsitepackages() + [site.getusersitepackages()]
     return tuple({os.path.join(os.path.realpath(path), "") for path in paths if path})

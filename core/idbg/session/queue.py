@@ -170,7 +170,7 @@ class JobQueue:
                 return request
 
     def _repro_folder(self) -> str:
-        """Where the worker writes repros: the session's folder, or one temporary folder where the disk refuses that."""
+        """The folder for repros: the session's, or a temporary one if that cannot be written."""
         try:
             if (store := self._bus.store) is not None:
                 return str(store.repro_folder())

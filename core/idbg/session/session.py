@@ -99,7 +99,7 @@ class Session:
 
     @property
     def target(self) -> Target:
-        """What the next run is for, with the rules in force."""
+        """The target of the next run, with the rules in force."""
         return self._rules.target
 
     @property
@@ -109,7 +109,7 @@ class Session:
 
     @property
     def history(self) -> History:
-        """What the events so far come to; it changes as they come."""
+        """The state after the events so far; it changes with each event."""
         return self._bus.history
 
     @property

@@ -7,7 +7,6 @@ answer, go to the second: a line of JSON each.
 import os
 import signal
 import sys
-import threading
 from typing import cast, get_args
 
 import msgspec
@@ -16,7 +15,7 @@ from idbg.engine.compat.builds import scratch
 from idbg.schema.bench import BenchCase, Task, TaskResult
 from idbg.schema.bench_steps import IMPORT, BenchStep
 from idbg.worker.child import forget_ours
-from idbg.worker.main import end, flush
+from idbg.worker.main import end_with_host, flush
 
 
 def main() -> None:
@@ -28,7 +27,7 @@ def main() -> None:
     forget_ours()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the host decides
     scratch.begin()
-    threading.Thread(target=_watch, args=(host_fd,), daemon=True).start()
+    end_with_host(host_fd)
 
     with os.fdopen(answer_fd, "wb") as pipe:
 
@@ -45,11 +44,6 @@ def main() -> None:
         result = answer(msgspec.json.decode(case, type=BenchCase), cast("Task", task), tell)
         flush()
         write(result)
-
-
-def _watch(fd: int) -> None:
-    os.read(fd, 1)
-    end()
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -28,7 +27,7 @@ from idbg.schema.events import SessionEvent
 from idbg.schema.repros import Signature
 from idbg.schema.runs import Run
 from idbg.worker.child import forget_ours
-from idbg.worker.main import end, flush, leave_stacks
+from idbg.worker.main import end, end_with_host, flush, leave_stacks
 from idbg.worker.protocol import Compile
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ def main() -> None:
     if not line:
         end()
     attempt = msgspec.json.decode(line, type=Try)
-    threading.Thread(target=_watch, args=(host_fd,), daemon=True).start()
+    end_with_host(host_fd)
     if attempt.level.backend == PYTHON:
         os.environ["TORCHDYNAMO_DISABLE"] = "1"  # torch reads it as it compiles
 
@@ -158,11 +157,6 @@ def _drawn(seed: int) -> Answer:
     from idbg.engine.bisection.option_fuzzer import drawn
 
     return Answer(drawn=drawn(seed))
-
-
-def _watch(fd: int) -> None:
-    os.read(fd, 1)
-    end()
 
 
 def _leave() -> NoReturn:

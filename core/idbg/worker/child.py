@@ -156,12 +156,12 @@ class Child:
                 stream.close()
 
     def crash_site(self) -> CrashSite | None:
-        """Where it was as a signal killed it, before `end`; None where it did not end so, or left nothing."""
+        """The place at which a signal killed it, before `end`; None if none did, or it left no stacks."""
         status = self.process.poll()
         return crash_site(Path(self._scratch), _signal_name(-status)) if status is not None and status < 0 else None
 
     def cause(self) -> str:
-        """How it ended, in words."""
+        """A description of how it ended."""
         status = self.process.returncode
         if self._forced:
             return "closed its pipes and did not exit"

@@ -110,13 +110,13 @@ class RunComparison:
             self.emit(events.Noted(level="warning", text=problem))
 
     def map(self, name: str, index: tuple[int, ...]) -> ErrorMap:
-        """How the error is spread over one slice of an output. Raises BadInput where its tensors are not held."""
+        """The error over one slice of an output. Raises BadInput if its tensors are not in memory."""
         if name not in self.pairs:
             raise BadInput(f"the worker holds no tensors of {name}", hint="compare again, then look into it")
         return error_map(name, *self.pairs[name], index)
 
     def owner(self, launch: int) -> AttributionResult:
-        """Whose the error of this one of the report's kernels is. Raises BadInput where that cannot be found out."""
+        """Attribute the error of one of the report's kernels. Raises BadInput if that is not possible."""
         before = 0
         for comparison, report in zip(self.comparisons, self.reports, strict=True):
             if launch - before < len(report.kernels):

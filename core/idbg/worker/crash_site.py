@@ -23,7 +23,7 @@ _decoder = msgspec.json.Decoder(CrashSite)
 
 
 def crash_site(folder: Path, signal: str) -> CrashSite | None:
-    """Where the process that had this folder was when the signal killed it; None where it left nothing."""
+    """The place at which the signal killed the process of this folder; None if it left no stacks."""
     stack = stack_of(_text(folder / STACKS)) if signal in FATAL else []
     if not stack:
         return None

@@ -213,7 +213,7 @@ class Jobs:
         return events.OwnerEnded(run=request.run, owner=_with_script(found, Path(request.folder)))
 
     def _lower(self, request: LowerKernel) -> events.KernelLowered:
-        """What a kernel of the last run was lowered to."""
+        """Read what a kernel of the last run was lowered to."""
         kernel = request.kernel
         if self.last is None or self.last.run != request.run:
             raise BadInput(f"the worker no longer holds run {request.run}", hint="run it again, then ask")

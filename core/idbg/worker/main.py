@@ -176,6 +176,16 @@ def end() -> NoReturn:
     os._exit(1)
 
 
+def end_with_host(fd: int) -> None:
+    """End this process when the host closes its end of the pipe, which it never writes to."""
+
+    def watch() -> None:
+        os.read(fd, 1)
+        end()
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
 def flush() -> None:
     """Write out what the program printed: that goes before the event that says it ended."""
     for stream in (sys.stdout, sys.stderr):

@@ -31,7 +31,7 @@ class Answered(Generic[Answer]):
 
     @property
     def words(self) -> str:
-        """How it ended without an answer."""
+        """A description of the end without an answer."""
         return f"the process {self.cause}{f': {self.last_line}' if self.last_line else ''}"
 
 

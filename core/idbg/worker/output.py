@@ -42,7 +42,7 @@ class ChildOutput:
         self._last_size = 0
 
     def restart(self, run: int) -> None:
-        """What comes from now on belongs to `run` (0 = between runs). Take what waits, and the rest, first."""
+        """Later output belongs to `run` (0: between runs). Call `take` and `rest` first."""
         self.run = run
         self._decoders = _decoders()
         self._kept = self._dropped = self._tail_size = 0
@@ -71,7 +71,7 @@ class ChildOutput:
         return self._written({stream: "".join(texts) for stream, texts in waiting.items()})
 
     def rest(self) -> list[Noted | OutputWritten]:
-        """What was held back of a run that has ended, after a sentence about what the log does not have of it."""
+        """The output of an ended run that was held back, after a note about the part that was dropped."""
         streams: dict[Stream, bytearray] = {}
         for stream, data in self._tail:
             streams.setdefault(stream, bytearray()).extend(data)

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from idbg.engine.repro.draft import Check, Differs, Draft, Heading, Input, Raises
-from idbg.engine.repro.name_clashes import bound_at_top
-from idbg.engine.repro.script import render
+from idbg.engine.repro.script import bound_at_top, render
 from tests.harness.repro_bench import run
 
 NAMES = ["program", "inputs", "results", "wrong", "main", "verdict", "compiled", "eager", "found", "error", "MESSAGE"]

@@ -76,7 +76,9 @@ class CapturedRun:
     again: bool = False
 
 
-def problem_of(sought: Sought, failure: Failure | None, seen: CapturedRun, target: Target, seconds: float) -> Problem:
+def problem_of(
+    sought: Sought, failure: Failure | None, captured: CapturedRun, target: Target, seconds: float
+) -> Problem:
     """The problem of a sought failure. `seconds`: the limit of a try that is expected to hang.
 
     Raises NoGraph if no graph has it, ValueError with the reason if it cannot be searched for.
@@ -84,35 +86,35 @@ def problem_of(sought: Sought, failure: Failure | None, seen: CapturedRun, targe
     match sought.kind:
         case "check":
             check: Check = FailsCommand(sought.command, 0)  # the search sets the whole's exit status
-            return _in_graphs(seen, target, check, Signature("check", message=" ".join(sought.command)))
+            return _in_graphs(captured, target, check, Signature("check", message=" ".join(sought.command)))
         case "wrong":
-            return _wrong(sought, seen, target)
+            return _wrong(sought, captured, target)
         case "node":
-            return _from_here(sought, seen, target)
+            return _from_here(sought, captured, target)
         case "failure" if failure is not None and (signal := died_of(failure)):
             place = failure.crash.frame if failure.crash else ""
-            return _in_graphs(seen, target, Dies(signal), Signature("died", type=signal), first=place)
+            return _in_graphs(captured, target, Dies(signal), Signature("died", type=signal), first=place)
         case "hang" | "failure" if sought.kind == "hang" or (failure is not None and failure.type == "Timeout"):
-            return _in_graphs(seen, target, Hangs(seconds), Signature("hung"))
+            return _in_graphs(captured, target, Hangs(seconds), Signature("hung"))
         case "failure":
-            return _raised(seen, failure, target)
+            return _raised(captured, failure, target)
         case _:
             raise NoGraph(f"a {sought.kind} is the program's, and no graph's")
 
 
-def of_a_violation(seen: CapturedRun, violation: Violation, rules: str) -> Problem:
+def of_a_violation(captured: CapturedRun, violation: Violation, rules: str) -> Problem:
     """The problem of one violation: its node alone; for a rule about graphs, its graph.
 
     Raises ValueError if the node cannot stand alone.
     """
-    whole = violation_candidate(seen.capture, violation, rules)
+    whole = violation_candidate(captured.capture, violation, rules)
     signature = whole.heading.signature or Signature("violation")
     assert isinstance(whole.draft.check, Breaks)
     if whole.draft.check.subject != "graph":
         return Problem(signature, fixed=whole)
-    graph = seen.capture.frames[violation.node.graph.frame].graphs[violation.node.graph]
+    graph = captured.capture.frames[violation.node.graph.frame].graphs[violation.node.graph]
     template = replace(whole.draft, arguments=(), statements=(), result="", imports=frozenset())
-    return Problem(signature, (SuspectGraph(CandidateBuilder(seen.capture, graph, template, whole.heading)),))
+    return Problem(signature, (SuspectGraph(CandidateBuilder(captured.capture, graph, template, whole.heading)),))
 
 
 def undisclosed(problem: Problem) -> Problem:
@@ -138,49 +140,49 @@ def ends_process(failure: Failure) -> bool:
     return bool(died_of(failure)) or failure.type in ("Timeout", "AcceleratorError") or "CUDA error" in failure.message
 
 
-def of_a_compile(seen: CapturedRun, target: Target) -> Problem:
+def of_a_compile(captured: CapturedRun, target: Target) -> Problem:
     """The problem of a failed compile, with the one graph that failed.
 
     Raises NoGraph if only the program itself shows it; ValueError if the failure is the program's own, or it is not
     known which graph failed.
     """
-    failed = failed_compile(seen.capture, seen.error, target)
-    return _of_an_error(seen, target, failed.error, [failed.graph])
+    failed = failed_compile(captured.capture, captured.error, target)
+    return _of_an_error(captured, target, failed.error, [failed.graph])
 
 
-def _raised(seen: CapturedRun, failure: Failure | None, target: Target) -> Problem:
+def _raised(captured: CapturedRun, failure: Failure | None, target: Target) -> Problem:
     """The problem of an exception, raised by a compile or by compiled code."""
-    graphs = list(_dynamo_graphs(seen.capture))
-    if seen.again and failure is not None and failure.type:
+    graphs = list(_dynamo_graphs(captured.capture))
+    if captured.again and failure is not None and failure.type:
         _, _, message = failure.message.rpartition(f"{failure.type}: ")
-        return _raising(seen, target, Raises(failure.type, ""), message, graphs)
+        return _raising(captured, target, Raises(failure.type, ""), message, graphs)
     try:
-        return of_a_compile(seen, target)
+        return of_a_compile(captured, target)
     except ValueError:
-        if seen.error is None or not graphs:
+        if captured.error is None or not graphs:
             raise NoGraph("no graph of Dynamo's has it") from None
-        return _of_an_error(seen, target, seen.error, graphs)
+        return _of_an_error(captured, target, captured.error, graphs)
 
 
-def _of_an_error(seen: CapturedRun, target: Target, error: BaseException, graphs: Sequence[Graph]) -> Problem:
+def _of_an_error(captured: CapturedRun, target: Target, error: BaseException, graphs: Sequence[Graph]) -> Problem:
     link = telling(error)
     return _raising(
-        seen, target, Raises(type(link).__name__, "", function=function_of(link)), exception_text(link), graphs
+        captured, target, Raises(type(link).__name__, "", function=function_of(link)), exception_text(link), graphs
     )
 
 
-def _raising(seen: CapturedRun, target: Target, check: Raises, text: str, graphs: Sequence[Graph]) -> Problem:
+def _raising(captured: CapturedRun, target: Target, check: Raises, text: str, graphs: Sequence[Graph]) -> Problem:
     """The problem of an exception of this type, with this message."""
     message = shortened(text)
     check = replace(check, fragment=fragment(message))
     signature = Signature("compile", type=check.error, message=check.fragment)
     title = f"{check.error}: {message[0] if message else ''}".rstrip(": ")
-    return _problem(seen, target, check, signature, graphs, title, message[1:])
+    return _problem(captured, target, check, signature, graphs, title, message[1:])
 
 
-def _wrong(sought: Sought, seen: CapturedRun, target: Target) -> Problem:
+def _wrong(sought: Sought, captured: CapturedRun, target: Target) -> Problem:
     """The problem of a wrong result; the graph of the accused kernel comes first."""
-    report = seen.run.diff
+    report = captured.run.diff
     failed = [] if report is None else [diff for diff in (*report.outputs, *report.gradients) if diff.failed]
     accused = None
     if report is not None:
@@ -188,13 +190,13 @@ def _wrong(sought: Sought, seen: CapturedRun, target: Target) -> Problem:
     if not failed and sought.launch is None:
         raise ValueError("the last run has no result that is wrong: compare it first (d)")
     check = how_wrong(failed)
-    graphs = list(_dynamo_graphs(seen.capture, accused.frame if accused else ""))
+    graphs = list(_dynamo_graphs(captured.capture, accused.frame if accused else ""))
     worst = failed[0].name if failed else accused.name if accused else ""
     title = f"compiled, {worst} is wrong ({_WRONG[check.wrong]})"
-    problem = _problem(seen, target, check, Signature("wrong", message=check.wrong), graphs, title, ())
+    problem = _problem(captured, target, check, Signature("wrong", message=check.wrong), graphs, title, ())
     if accused is None or accused.graph is None or report is None:
         return problem
-    return replace(problem, graphs=tuple(_suspected(problem.graphs, seen.run, report, sought.launch)))
+    return replace(problem, graphs=tuple(_suspected(problem.graphs, captured.run, report, sought.launch)))
 
 
 _WRONG = {"values": "values", "nan": "NaN or infinities that eager has not", "form": "dtype, shape or structure"}
@@ -236,11 +238,11 @@ def _suspected(
         yield replace(graph, suspects=tuple(filter(None, sets)))
 
 
-def _from_here(sought: Sought, seen: CapturedRun, target: Target) -> Problem:
+def _from_here(sought: Sought, captured: CapturedRun, target: Target) -> Problem:
     """The problem of a node and the nodes that feed it; nothing is known to be wrong with them."""
     if sought.node is None:
         raise ValueError("no node was given")
-    frame = seen.capture.frames.get(sought.node.graph.frame)
+    frame = captured.capture.frames.get(sought.node.graph.frame)
     graph = frame.graphs.get(sought.node.graph) if frame else None
     if graph is None or sought.node.name not in graph.by_name:
         raise ValueError(f"the worker holds no node {sought.node.name} of the {sought.node.graph} graph: run it again")
@@ -248,15 +250,15 @@ def _from_here(sought: Sought, seen: CapturedRun, target: Target) -> Problem:
     title = f"{node.name} ({node.target}) of the {graph.id.stage} graph, and what feeds it"
     if not node.op.startswith("call"):
         raise ValueError(f"{node.name} is an argument of the graph: nothing feeds it")
-    problem = _problem(seen, target, Runs(), Signature("none"), [graph], title, ())
+    problem = _problem(captured, target, Runs(), Signature("none"), [graph], title, ())
     builder = problem.graphs[0].builder
     builder.heading = replace(builder.heading, source=f"{node.file}:{node.line}" if node.file else "")
     return replace(problem, fixed=builder.candidate(builder.flow.feeding(node.name), [node.name]))
 
 
-def _in_graphs(seen: CapturedRun, target: Target, check: Check, signature: Signature, first: str = "") -> Problem:
-    graphs = list(_dynamo_graphs(seen.capture, first))
-    return _problem(seen, target, check, signature, graphs, str(signature), ())
+def _in_graphs(captured: CapturedRun, target: Target, check: Check, signature: Signature, first: str = "") -> Problem:
+    graphs = list(_dynamo_graphs(captured.capture, first))
+    return _problem(captured, target, check, signature, graphs, str(signature), ())
 
 
 def _dynamo_graphs(capture: RunCapture, first: str = "") -> Iterator[Graph]:
@@ -268,7 +270,7 @@ def _dynamo_graphs(capture: RunCapture, first: str = "") -> Iterator[Graph]:
 
 
 def _problem(
-    seen: CapturedRun,
+    captured: CapturedRun,
     target: Target,
     check: Check,
     signature: Signature,
@@ -280,11 +282,11 @@ def _problem(
         raise NoGraph("the program has no graph of Dynamo's")
     suspects = []
     for graph in graphs:
-        compiling = seen.capture.compiles.get(graph.id.frame) or Compiling()
-        sizes = sizes_of(seen.capture, graph)
+        compiling = captured.capture.compiles.get(graph.id.frame) or Compiling()
+        sizes = sizes_of(captured.capture, graph)
         has_sizes = any(node.name in sizes and not node.tensors for node in graph.nodes)
         how, note, imports = how_compiled(target, compiling, has_sizes=has_sizes)
-        travels = definitions_of(seen.capture, graph, compiling, target.backend)
+        travels = definitions_of(captured.capture, graph, compiling, target.backend)
         note = " ".join(filter(None, (note, *travels.notes)))
         template = Draft(
             check,
@@ -307,5 +309,5 @@ def _problem(
             note,
             signature,
         )
-        suspects.append(SuspectGraph(CandidateBuilder(seen.capture, graph, template, heading)))
+        suspects.append(SuspectGraph(CandidateBuilder(captured.capture, graph, template, heading)))
     return Problem(signature, tuple(suspects))

@@ -124,7 +124,7 @@ class GraphSearch(ScriptSearch[Candidate]):
         return reduced.minimal
 
     def _outcome(self, builder: CandidateBuilder, nodes: frozenset[str]) -> str:
-        """What these nodes do; "other" if no script can hold them."""
+        """The outcome of these nodes; "other" if no script can hold them."""
         try:
             candidate = builder.candidate(nodes)
         except ValueError:

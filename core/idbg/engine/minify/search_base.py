@@ -1,4 +1,4 @@
-"""What searches in graphs and in a program's source share: budget, interrupts, progress, and the result's counts."""
+"""The base of the searches in graphs and in a program's source: budget, interrupts, progress, and counts."""
 
 import re
 import shutil

@@ -8,7 +8,7 @@ from idbg.engine.repro.draft import Draft
 
 @dataclass(frozen=True)
 class CheckCode:
-    """What a script has of its check: constants, functions, and what it ends with."""
+    """The code of a script's check: constants, functions, and the ending."""
 
     blocks: Sequence[list[str]]
     constants: Sequence[str] = ()
@@ -25,7 +25,7 @@ _OTHER = (
 
 
 def guarded(*lines: str) -> list[str]:
-    """What a script ends with that fails in another way where it raises."""
+    """The ending of a script in which an exception is another failure."""
     return indented(["try:", *indented(lines), *_OTHER])
 
 

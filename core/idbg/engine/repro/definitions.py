@@ -70,7 +70,7 @@ def needed_by(module: GraphModule) -> Needed:
 
 
 def definitions_of(capture: RunCapture, graph: Graph, compiling: Compiling, backend: str) -> Definitions:
-    """What a script of a graph, or of any part of it, needs of the program, to fail as it does with this backend.
+    """The program's code that a script of a graph, or of a part of it, needs to fail in the same way with this backend.
 
     Raises ValueError which names what cannot be carried, and why.
     """
@@ -95,7 +95,7 @@ def definitions_of(capture: RunCapture, graph: Graph, compiling: Compiling, back
 
 
 def own_lowerings() -> Iterator[tuple[registrations.TableEntry, registrations.Function]]:
-    """What of torch's tables of lowerings and decompositions is, or is around, a function of the program's."""
+    """The entries of torch's tables of lowerings and decompositions that are, or wrap, functions of the program."""
     for entry in registrations.table_entries():
         if (function := registrations.part_of(entry.value, is_own)) is not None:
             yield entry, function

@@ -65,6 +65,11 @@ class Input:
         return text if len(self.shape) == 1 else f"{text}.view({', '.join(map(str, self.shape)) or '()'})"
 
 
+def memory_span(shape: Sequence[int], stride: Sequence[int]) -> int:
+    """The number of elements from the first to the last in memory."""
+    return 1 + sum((size - 1) * step for size, step in zip(shape, stride, strict=True)) if all(shape) else 0
+
+
 def is_contiguous(shape: Sequence[int], stride: Sequence[int]) -> bool:
     """Whether these are just the strides that torch gives a new tensor of this shape."""
     step = 1
@@ -92,7 +97,7 @@ Subject = Literal["node", "input", "graph"]
 
 @dataclass(frozen=True)
 class Breaks:
-    """It breaks this rule: at its marked node, by its one argument, or as a whole graph. `op`: the node's."""
+    """The script violates this rule: at its marked node, by its one argument, or as a whole graph. `op`: the node's."""
 
     rule: str
     subject: Subject = "node"
@@ -120,7 +125,7 @@ class Dies:
 
 @dataclass(frozen=True)
 class Hangs:
-    """It does not end within so many seconds."""
+    """The script does not end within this time."""
 
     seconds: float
 
@@ -139,7 +144,7 @@ class Runs:
 
 
 MARK = "  # the node"
-"""What ends the line of the node that `Breaks` with the subject "node" is about."""
+"""The comment that marks the line of the node for `Breaks` with the subject "node"."""
 
 Check = Raises | Breaks | Differs | Dies | Hangs | FailsCommand | Runs
 

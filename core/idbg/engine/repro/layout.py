@@ -10,6 +10,8 @@ import re
 import tokenize
 from collections.abc import Iterable, Sequence
 
+from idbg.reduce.sources import names_read
+
 WIDTH = 120
 _INDENT = "    "
 _LEFT_ALONE = "  # fmt: skip"
@@ -73,7 +75,7 @@ def _header(text: str, margin: str) -> list[str]:
 
 
 def _parts(statement: ast.stmt) -> tuple[str, ast.expr | None]:
-    """What stands before the value of a statement, and the value."""
+    """The text before a statement's value, and the value."""
     if isinstance(statement, ast.Assign):
         return "".join(f"{flat(target)} = " for target in statement.targets), statement.value
     if isinstance(statement, ast.Return) and statement.value is not None:
@@ -113,7 +115,7 @@ def _called(margin: str, prefix: str, node: ast.Call, end: str, note: str) -> li
 
 
 def _chain(node: ast.expr) -> list[str]:
-    """What methods are called on, then each call of a method."""
+    """The object, then each method call of a chain."""
     calls: list[str] = []
     while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         inside = flat(ast.Call(ast.Name("f"), node.args, node.keywords))[1:]
@@ -137,8 +139,7 @@ def _requoted(text: str) -> str:
 
 def names_in(lines: Iterable[str]) -> set[str]:
     """The names that Python code reads and never binds; of those that only an inner block binds, all that it reads."""
-    tree = ast.parse("\n".join(lines))
-    return {each.id for each in ast.walk(tree) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)}
+    return names_read(ast.parse("\n".join(lines)))
 
 
 def quoted(text: str) -> str:

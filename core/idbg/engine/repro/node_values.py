@@ -108,7 +108,7 @@ def _bytes(value: object) -> int:
 
 
 def attribute_of(module: GraphModule, path: str) -> object:
-    """What a `get_attr` node holds."""
+    """The value of a `get_attr` node."""
     held: object = module
     for part in path.split("."):
         held = getattr(held, part)

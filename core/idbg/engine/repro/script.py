@@ -4,14 +4,15 @@ import ast
 import re
 import sys
 import textwrap
-from collections.abc import Set
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
+from typing import TypeGuard
 
 from idbg.engine.repro import checks
 from idbg.engine.repro.check_pieces import CheckCode
 from idbg.engine.repro.draft import MARK, Breaks, Draft, FailsCommand, Heading, Input, Runs
 from idbg.engine.repro.layout import element, laid_out, names_in, quotable, spaced
-from idbg.engine.repro.name_clashes import bound_at_top, bound_in, held_apart, renamed
+from idbg.reduce.sources import bound_by_imports
 
 _PRINTED = {"device", "inf", "nan", "operator"}  # names that graphs are printed with, which they may also have
 _NO_CACHES = "torch._inductor.config.force_disable_caches = True  # their keys do not hold the code above"
@@ -25,6 +26,7 @@ _MEMBERS = {
     "torch.utils._python_dispatch": {"TorchDispatchMode"},
     "torch.utils._pytree": {"keystr", "tree_leaves", "tree_leaves_with_path", "tree_map_only"},
 }
+_HELD = "__of_the_program"  # suffix of the user's names while the script's own are renamed
 _WEIGHT = ("def weight(tensor):", "    return torch.nn.Parameter(tensor, requires_grad=False)")
 _DYNAMIC = (
     "def dynamic(tensor, *dims):",
@@ -111,7 +113,7 @@ def _exits(draft: Draft) -> str:
 
 
 def _own(draft: Draft, checked: CheckCode) -> list[str]:
-    """What the script has beside the user's code and the program."""
+    """The script's own code, without the user's code and the program."""
     blocks = [["def program():", "    pass"], *_helpers(draft), _inputs(draft), *checked.blocks]
     ending = ["def ended():", *checked.ending]
     return [line for each in (*blocks, checked.constants, ending) for line in each]
@@ -163,7 +165,7 @@ def _note(argument: Input) -> str:
 
 
 def _imports(draft: Draft, code: list[str]) -> list[str]:
-    """What the code uses, and what needs to be there for the ops that it calls."""
+    """The imports of names that the code uses, and of packages that register its ops."""
     used = names_in(code)
     lines = {f"import {name}" for name in _MODULES & used}
     lines |= {
@@ -171,15 +173,10 @@ def _imports(draft: Draft, code: list[str]) -> list[str]:
     }
     for name in draft.imports - _MODULES:
         line = name if name.startswith(("import ", "from ")) else f"import {name}"
-        lines.add(line if _binds(line) & used else f"{line}  # noqa: F401")
+        lines.add(line if bound_by_imports(ast.parse(line)) & used else f"{line}  # noqa: F401")
     own = sorted((line for line in lines if _root(line) in sys.stdlib_module_names), key=_order)
     others = sorted((line for line in lines if _root(line) not in sys.stdlib_module_names), key=_order)
     return [*own, *([""] if own and others else []), *others]
-
-
-def _binds(line: str) -> set[str]:
-    """The names that an import binds."""
-    return {(alias.asname or alias.name).partition(".")[0] for alias in ast.parse(line).body[0].names}  # type: ignore[attr-defined]
 
 
 def _root(line: str) -> str:
@@ -188,3 +185,48 @@ def _root(line: str) -> str:
 
 def _order(line: str) -> tuple[bool, str]:
     return line.startswith("from "), line.split()[1].lower()
+
+
+def bound_at_top(definitions: Iterable[str]) -> set[str]:
+    """The names that sources give to their module."""
+    found: set[str] = set()
+    for node in (node for source in definitions for node in ast.parse(source).body):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            found |= bound_by_imports(node)
+        else:
+            found |= {each.id for each in ast.walk(node) if _is_stored(each)}
+    return found
+
+
+def bound_in(code: Sequence[str]) -> set[str]:
+    """All names that code of the script's own gives a value to: of functions, arguments, variables."""
+    nodes = list(ast.walk(ast.parse("\n".join(code))))
+    functions = {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    arguments = {node.arg for node in nodes if isinstance(node, ast.arg)}
+    errors = {node.name for node in nodes if isinstance(node, ast.ExceptHandler) and node.name}
+    return functions | arguments | errors | {node.id for node in nodes if _is_stored(node)}
+
+
+def held_apart(expression: str, names: Iterable[str]) -> str:
+    """An expression of the user's names, as it stands in the script's own lines until these are `renamed`."""
+    for name in names:
+        expression = _named(name).sub(name + _HELD, expression)
+    return expression
+
+
+def renamed(lines: Sequence[str], names: Iterable[str]) -> list[str]:
+    """The script's own lines with other names for these, and the user's as they are."""
+    text = "\n".join(lines)
+    for name in names:
+        text = _named(name).sub(f"its_{name}", text)
+    return text.replace(_HELD, "").split("\n")
+
+
+def _named(name: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![\w.\"']){name}(?![\w\"'])")
+
+
+def _is_stored(node: ast.AST) -> TypeGuard[ast.Name]:
+    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import CodeType
 
 from idbg.engine.failures.owners import is_own
+from idbg.reduce.sources import bound_by_imports
 
 _REGISTERS = re.compile(r"(^|_)(register\w*|impl\w*|define|fallback|fallthrough|custom_op|triton_op)$")
 _MAKES_OPS = ("custom_op", "triton_op", "Library", "PatternMatcherPass")
@@ -23,7 +24,7 @@ _OPS = re.compile(r"\bops\.(\w+)\.(\w+)")
 
 
 class Uncuttable(ValueError):
-    """What cannot be cut out of its file, and why."""
+    """A statement cannot be cut out of its file; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +39,8 @@ class Statement:
         """Names that the module has by it."""
         if isinstance(self.node, Definition):
             return frozenset({self.node.name})
-        aliases = {(each.asname or each.name).partition(".")[0] for each in _aliases(self.node)}
         stored = {each.id for each in _outside_of_functions(self.node) if isinstance(each.ctx, ast.Store)}
-        return frozenset(aliases | stored)
+        return frozenset(bound_by_imports(self.node) | stored)
 
     @cached_property
     def reads(self) -> frozenset[str]:
@@ -177,7 +177,7 @@ class Slice:
             self._take_registrations(file, statement.binds)
 
     def _take_registrations(self, file: str, names: frozenset[str]) -> None:
-        """What is registered with these ops or libraries: kernels, fakes, gradients."""
+        """Take the registrations for these ops or libraries: kernels, fakes, gradients."""
         for at, each in enumerate(statements(file)):
             if each.registers and any(re.search(rf"\b{re.escape(name)}\b", each.registers) for name in names):
                 self._take(file, at)
@@ -239,10 +239,6 @@ def module_of(file: str) -> tuple[str, str]:
         parts.insert(0, folder.name)
         folder = folder.parent
     return str(folder), ".".join(parts)
-
-
-def _aliases(node: ast.stmt) -> list[ast.alias]:
-    return [alias for each in ast.walk(node) if isinstance(each, ast.Import | ast.ImportFrom) for alias in each.names]
 
 
 def _alone(node: ast.Import | ast.ImportFrom, alias: ast.alias) -> ast.stmt:

@@ -75,7 +75,7 @@ class NodeSource:
         return args
 
     def _target(self, node: Node) -> str:
-        """What the node calls, as Python finds it."""
+        """The Python expression of the function that the node calls."""
         target = node.target.removeprefix("torch.ops.")
         first, _, rest = target.partition(".")
         if first == "higher_order":
@@ -100,7 +100,7 @@ class NodeSource:
         return target
 
     def _op(self, target: str) -> str:
-        """What calls an op, as Python finds it; what registers it is noted."""
+        """The Python expression of an op; records what registers it."""
         space, name, *_ = target.split(".")
         op = f"{space}::{name}"
         self.ops |= set() if registrations.is_torchs(op) else {op}
@@ -127,7 +127,7 @@ class NodeSource:
         return lines if lines is not None else [_checked(node, f"{name} = {spelling}({arguments})")]
 
     def numpy(self, node: Node) -> str:
-        """How the program spelled a call of NumPy; "" where this is none."""
+        """The program's spelling of a NumPy call; "" for other nodes."""
         if not node.target.startswith(_NUMPY) or self.module is None:
             return ""
         live = next((each for each in self.module.graph.nodes if each.name == node.name), None)

@@ -12,7 +12,7 @@ from torch.fx import Node as FxNode
 from idbg.engine.capture.fx import held_graph
 from idbg.engine.capture.run import RunCapture
 from idbg.engine.compat import repros
-from idbg.engine.repro.draft import Input
+from idbg.engine.repro.draft import Input, memory_span
 from idbg.engine.repro.node_values import Recorder
 from idbg.engine.repro.source import name_of
 from idbg.schema.graphs import Graph, GraphId, Node, Stage, Sym, TensorMeta, hint_of
@@ -49,7 +49,7 @@ def values(capture: RunCapture, graph: Graph, wanted: Mapping[str, str], recorde
 
 
 def recorder_of(capture: RunCapture, graph: Graph) -> Recorder | None:
-    """What computes a graph's values again; None where those that it was called with are not known."""
+    """A recorder of the graph's values; None if its inputs are not known."""
     held = capture.saved_graphs.get(graph.id)
     if held is None or not held.inputs:
         return None
@@ -89,7 +89,7 @@ def sizes_of(capture: RunCapture, graph: Graph) -> dict[str, Sym]:
 
 
 def _expressions(gm: GraphModule, prefix: str = "") -> Iterator[tuple[str, str]]:
-    """What a node stands for, if it is a size, of this graph and of those that it holds."""
+    """The expression of each node that is a size, in this graph and its subgraphs."""
     for node in gm.graph.nodes:
         if (inner := held_graph(gm, node)) is not None:
             yield from _expressions(inner, f"{prefix}{node.name}.")
@@ -101,8 +101,7 @@ def _random_tensor(meta: TensorMeta, generator: torch.Generator) -> torch.Tensor
     if len(stride) != len(shape):
         raise ValueError(f"the strides of a {meta} were not recorded")
     dtype: torch.dtype = getattr(torch, meta.dtype)
-    room = 1 + sum((size - 1) * step for size, step in zip(shape, stride, strict=True)) if all(shape) else 0
-    flat = torch.randn(max(room, 1), generator=generator)
+    flat = torch.randn(max(memory_span(shape, stride), 1), generator=generator)
     if dtype == torch.bool:
         flat = flat > 0
     elif dtype.is_floating_point or dtype.is_complex:
@@ -170,18 +169,13 @@ def _flat(name: str, value: torch.Tensor) -> tuple[torch.Tensor, torch.dtype]:
         kind = "quantized" if value.is_quantized else str(value.layout).removeprefix("torch.").replace("_", " ")
         raise ValueError(f"{name} is a {kind} tensor, which a repro cannot store")
     value = value.detach().resolve_conj().resolve_neg()
-    room = (
-        1 + sum((size - 1) * step for size, step in zip(value.shape, value.stride(), strict=True))
-        if value.numel()
-        else 0
-    )
-    flat = value.as_strided((room,), (1,))  # no copy: there may be gigabytes of it
+    flat = value.as_strided((memory_span(value.shape, value.stride()),), (1,))  # no copy: there may be gigabytes of it
     kept = kept_as(flat.dtype)
     return flat.view(kept), kept
 
 
 def kept_as(dtype: torch.dtype) -> torch.dtype:
-    """What a dtype is kept as a view of where safetensors has not got it."""
+    """The dtype to store a dtype as, by a view, if safetensors does not have it."""
     return dtype if dtype in _KEPT else _REAL.get(dtype, torch.uint8)
 
 

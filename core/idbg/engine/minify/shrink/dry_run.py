@@ -46,7 +46,7 @@ class DryRun:
         return not self.is_known or _run(parts).is_whole
 
     def ran(self, parts: Parts) -> DryRunResult:
-        """How far its statements come, and with which tensors."""
+        """Run the statements."""
         return _run(parts)
 
     def is_alike(self, parts: Parts, before: Parts) -> bool:
@@ -58,7 +58,7 @@ class DryRun:
 
 
 def _run(parts: Parts) -> DryRunResult:
-    """What comes of the statements where tensors have no memory; of what needs modules that are not here, nothing."""
+    """Run the statements on tensors without memory; nothing runs if a module is not imported here."""
     steps, names, warned = 0, dict[str, object](_CONSTANTS), list[warnings.WarningMessage]()
     is_whole = False
     try:

@@ -28,7 +28,7 @@ def simplify_dtypes(smallest: SmallestFailure) -> None:
 
 
 def _spellings() -> dict[str, torch.dtype]:
-    """How floating dtypes but float32 are spelled in statements."""
+    """The spellings of floating dtypes other than float32."""
     dtypes = {each for each in vars(torch).values() if isinstance(each, torch.dtype)}
     return {str(dtype): dtype for dtype in dtypes if plain_dtype(dtype) != dtype} | _ALIASES
 

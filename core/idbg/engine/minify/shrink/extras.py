@@ -53,7 +53,7 @@ def _without_mode(mode: str) -> Step:
 
 
 def _without_definition(source: str) -> Step:
-    """What another definition reads stays: code that the compiler calls is left whole, or not at all."""
+    """Drop a definition unless another one reads it: code that the compiler calls stays complete, or is dropped."""
 
     def step(draft: Draft) -> Draft:
         left = _without(draft.definitions, source)
@@ -107,7 +107,7 @@ def _without_option(path: tuple[str, ...]) -> Step:
 
 
 def _options(how: str) -> list[tuple[str, ...]]:
-    """What can be left out of the arguments of torch.compile: all but the backend."""
+    """The arguments of torch.compile that can be left out: all but the backend."""
     call = _call(how)
     found: list[tuple[str, ...]] = []
     for each in call.keywords if call is not None else ():

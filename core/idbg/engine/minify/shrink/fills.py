@@ -7,6 +7,8 @@ from typing import Literal
 
 import torch
 
+from idbg.engine.repro.draft import memory_span
+
 Kind = Literal["ones", "zeros", "arange", "rand", "randn", "scaled", "full", "inline"]
 
 # how much a reader has to take in; a stored tensor is worse than all of them
@@ -47,9 +49,7 @@ class Form:
     @property
     def room(self) -> int:
         """Elements of memory that it spans."""
-        if 0 in self.shape:
-            return 0
-        return 1 + sum((size - 1) * step for size, step in zip(self.shape, self.stride, strict=True))
+        return memory_span(self.shape, self.stride)
 
     @property
     def is_contiguous(self) -> bool:

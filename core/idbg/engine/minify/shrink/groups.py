@@ -35,7 +35,7 @@ class Group:
     squares: frozenset[Slot] = frozenset()
 
     def size(self, parts: Parts) -> int:
-        """What it is now."""
+        """The present size."""
         return sizes(parts).get(self.base, 0)
 
     def at(self, parts: Parts, size: int) -> Parts | None:

@@ -7,7 +7,7 @@ import torch
 
 from idbg.engine.minify.shrink.fills import WEIGHTS, Fill, Form, recipe, resized
 from idbg.engine.minify.shrink.literals import numbers
-from idbg.engine.repro.draft import Candidate, Draft, Heading, Input
+from idbg.engine.repro.draft import Candidate, Draft, Heading, Input, memory_span
 from idbg.engine.repro.values import kept_as, stored
 
 _FOREIGN = 5  # what a recipe weighs that was not made here: more than any that is
@@ -41,7 +41,7 @@ class Argument:
 
     @property
     def as_input(self) -> Input:
-        """It, as a draft has it."""
+        """The argument of a draft."""
         if self.form is None:
             return self.input
         shaped = replace(self.input, shape=self.form.shape, stride=self.form.stride, device=self.form.device)
@@ -53,17 +53,17 @@ class Argument:
         return replace(shaped, dtype="" if kept == self.form.dtype else str(self.form.dtype))
 
     def value(self) -> torch.Tensor:
-        """What is stored of it: the recorded values as far as its form reaches."""
+        """The stored tensor: the recorded values that its form covers."""
         assert self.recorded is not None and self.form is not None
         form, recorded = self.form, self.recorded
         if form.stride == recorded.stride():
-            room = Form(tuple(recorded.shape), recorded.stride(), recorded.dtype).room
+            room = memory_span(recorded.shape, recorded.stride())
             return recorded.as_strided((room,), (1,)).to(form.dtype).as_strided(form.shape, form.stride)
         made = torch.zeros(form.room, dtype=form.dtype).as_strided(form.shape, form.stride)
         return made.copy_(recorded[tuple(slice(0, size) for size in form.shape)])
 
     def with_shape(self, shape: tuple[int, ...]) -> "Argument":
-        """It with other sizes, none above those that it has."""
+        """The argument with other sizes, none above the present ones."""
         assert self.form is not None
         return replace(self, form=resized(self.form, shape))
 
@@ -77,7 +77,7 @@ class Parts:
     arguments: tuple[Argument, ...] = field(default=())
 
     def candidate(self) -> Candidate:
-        """It, put together."""
+        """The candidate of these parts."""
         kept = [each for each in self.arguments if each.is_stored]
         draft = replace(self.draft, arguments=tuple(each.as_input for each in self.arguments), values=self._origin())
         recast = [f"{each.input.name} {each.form.dtype}" for each in kept if each.form and each.is_recast]
@@ -85,7 +85,7 @@ class Parts:
         return Candidate(draft, self.heading, lambda: {each.input.name: stored_as(each) for each in kept}, variant)
 
     def size(self) -> "Size":
-        """How large it is."""
+        """Its size."""
         draft, arguments = self.draft, self.arguments
         kept = [each for each in arguments if each.is_stored]
         forms = [each.form for each in arguments if each.form is not None]
@@ -117,7 +117,7 @@ class Parts:
 
 @dataclass(frozen=True, order=True)
 class Size:
-    """How large a candidate is; earlier counts matter more. Each step lowers it, so that steps come to an end."""
+    """The size of a candidate; earlier counts matter more. Each step lowers it, so that the steps terminate."""
 
     lines: int
     extras: int
@@ -139,14 +139,14 @@ def taken_apart(candidate: Candidate) -> Parts:
 
 
 def plain_dtype(dtype: torch.dtype) -> torch.dtype:
-    """What a reader expects in its place; whole numbers and booleans stay what they are."""
+    """The plain dtype of the same kind; integers and booleans are unchanged."""
     if dtype.is_complex:
         return torch.complex64
     return torch.float32 if dtype.is_floating_point else dtype
 
 
 def weight_of(value: float) -> int:
-    """How odd a number is that the statements hold: nothing up to 3, as a dimension may be; then more by its length."""
+    """The weight of a number in the statements: 0 up to 3, as for dimensions; then by its length."""
     if value in (0, 1, 2, 3):
         return 0
     return value.bit_length() if isinstance(value, int) else 1 + len(repr(value))
@@ -189,7 +189,7 @@ def _weight(argument: Argument) -> int:
 
 
 def _oddities(form: Form) -> int:
-    """What it has that a new tensor has not."""
+    """The number of properties that a new tensor does not have."""
     return (plain_dtype(form.dtype) != form.dtype) + (not form.is_contiguous) + (form.device != "cpu")
 
 

@@ -93,7 +93,7 @@ def without_statement(parts: Parts, at: int, dry_run: DryRun) -> Parts | None:
 
 
 def _result(result: str, name: str, rest: list[str], read: frozenset[str]) -> str | None:
-    """What is returned without `name`: the others, else what it was made of by the lines that are left."""
+    """The result without `name`: the other names, or the names that it was computed from."""
     if name not in names([result]):
         return result
     own = {made for line in rest if (made := _assigned(line)) is not None}

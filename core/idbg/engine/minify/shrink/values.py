@@ -136,7 +136,7 @@ def _kind(argument: Argument, kinds: tuple[Kind, Kind, Kind]) -> Kind:
 
 
 def _refilled(argument: Argument, kind: Kind) -> Argument:
-    """It made anew, with as much of its recorded values in the recipe as the kind takes from them."""
+    """The argument created by this kind of recipe, with the statistics of its recorded values that the kind uses."""
     recorded = argument.recorded
     if recorded is None or recorded.numel() == 0 or recorded.dtype == torch.bool or recorded.is_complex():
         return replace(argument, fill=Fill("randn" if kind == "scaled" else kind))
@@ -156,7 +156,7 @@ def _refilled(argument: Argument, kind: Kind) -> Argument:
 
 
 def _new(argument: Argument) -> Argument:
-    """It without strides of its own."""
+    """The argument as a contiguous tensor."""
     form = argument.form
     if form is None or form.is_contiguous or (argument.fill is None and argument.recorded is None):
         return argument

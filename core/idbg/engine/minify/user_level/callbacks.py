@@ -8,6 +8,7 @@ import re
 from collections.abc import Collection, Iterator
 
 from idbg.engine.repro.slices import Definition, Statement
+from idbg.reduce.sources import names_read
 
 _HOLDS_CODE = re.compile(r"pass(es)?$|partitioner_fn$")  # settings of torch's that hold functions
 _OF_MODULES = re.compile(r"register_(buffer|parameter|module|\w*hook)\b")
@@ -24,14 +25,14 @@ def called_back(text: str, patched: Collection[str] = (), in_tables: Collection[
     for node in ast.walk(tree):
         if isinstance(node, ast.stmt) and (_is_called_back(node, patched) or _fills_table(node, in_tables)):
             kept[id(node)] = node
-            names |= _reads(node)
+            names |= names_read(node)
     done: set[str] = set()
     while left := names - done:
         done |= left
         for node in tree.body:
             if left & _given_by(node):
                 kept[id(node)] = node
-                names |= _reads(node)
+                names |= names_read(node)
     return frozenset(map(ast.dump, kept.values()))
 
 
@@ -51,7 +52,7 @@ def _fills_table(node: ast.stmt, in_tables: Collection[str]) -> bool:
     keyed = [each for each in getattr(node, "targets", ()) if isinstance(each, ast.Subscript)]
     if isinstance(node.value, ast.Lambda):
         return any("ops." in ast.unparse(each) or "aten." in ast.unparse(each) for each in keyed)
-    return (bool(keyed) or isinstance(node, ast.Expr)) and not _reads(node).isdisjoint(in_tables)
+    return (bool(keyed) or isinstance(node, ast.Expr)) and not names_read(node).isdisjoint(in_tables)
 
 
 def _given_to_compile(tree: ast.AST) -> Iterator[str]:
@@ -66,7 +67,3 @@ def _given_by(node: ast.stmt) -> frozenset[str]:
         return frozenset({node.name})
     compiles = "torch.compile" in ast.unparse(node)
     return Statement(node, "").binds if isinstance(node, ast.Assign) and not compiles else frozenset()
-
-
-def _reads(node: ast.stmt) -> set[str]:
-    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)}

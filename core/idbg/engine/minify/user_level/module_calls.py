@@ -62,7 +62,7 @@ class RecordedModel(msgspec.Struct, frozen=True):
 
 
 def main() -> None:
-    """What the command line says."""
+    """Record the program that the command line names."""
     program = msgspec.json.decode(sys.argv[1], type=Program)
     device, folder = sys.argv[2], Path(sys.argv[3])
     with as_main(program), torch.device(device) if device else nullcontext():

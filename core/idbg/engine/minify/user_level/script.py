@@ -71,7 +71,7 @@ class CompileArguments:
 
 @dataclass(frozen=True)
 class Environment:
-    """What the file needs to run in another folder: arguments, working folder, folders of modules, package."""
+    """Settings with which the file runs in another folder: arguments, working folder, folders of modules, package."""
 
     argv: tuple[str, ...] = ()
     cwd: str = ""
@@ -263,7 +263,7 @@ def ways(pattern: FailurePattern, target: Target, backends: Iterator[str] | list
 
 
 def environment_of(program: Program, file: Path, text: str, *, everything: bool = False) -> Environment:
-    """What a text of the program's file needs of its folder; with `everything`, also what it does not seem to."""
+    """The environment that a text of the program's file needs; with `everything`, also what it seems not to need."""
     cwd = os.path.abspath(program.cwd or ".")
     folder = cwd if program.module else str(file.parent.resolve())
     tree = ast.parse(text)
