@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from idbg.config.environment import SCRATCH, importable
 from idbg.replay.edit import SIGNS
+from idbg.schema.faults import signal_name
 from idbg.schema.replays import Answer
 
 ALONE = "idbg.engine.minify.forks.alone"
@@ -71,8 +72,7 @@ def read(status: int | None, printed: str) -> tuple[Answer, str]:
     if status == 2 and not other.startswith(_NO_BACKEND):
         return "different", other or last
     if status is not None and status < 0:
-        with contextlib.suppress(ValueError):
-            return "different", f"killed by {signal.Signals(-status).name}"
+        return "different", f"killed by {signal_name(-status)}"
     return "not run", other or last
 
 

@@ -3,6 +3,7 @@
 Nothing here imports torch.
 """
 
+import signal
 from typing import Literal
 
 import msgspec
@@ -101,3 +102,11 @@ class NanOrigin(msgspec.Struct, frozen=True, kw_only=True):
     def graph(self) -> GraphId | None:
         """The graph that `node` is of; None of eager's, which has none."""
         return GraphId(self.frame, "post_grad", self.part) if self.frame else None
+
+
+def signal_name(number: int) -> str:
+    """The name of a signal ("SIGSEGV")."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

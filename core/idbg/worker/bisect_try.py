@@ -24,6 +24,7 @@ from idbg.schema import events
 from idbg.schema.bisection import PROGRESS_FILE, PYTHON, Answer, Application, BackendParts, Try
 from idbg.schema.errors import IdbgError
 from idbg.schema.events import SessionEvent
+from idbg.schema.faults import signal_name
 from idbg.schema.repros import Signature
 from idbg.schema.runs import Run
 from idbg.worker.child import forget_ours
@@ -149,7 +150,7 @@ def _commanded(attempt: Try, cache: Path) -> Answer:
         return Answer(cannot=f"{shlex.join(attempt.command)} ends with {UNTRIED}: it cannot be tried")
     if status == 0:
         return answer
-    how = f"killed by {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
+    how = f"killed by {signal_name(-status)}" if status < 0 else f"exit status {status}"
     return msgspec.structs.replace(answer, signature=Signature("check"), words=f"{attempt.command[0]}: {how}")
 
 

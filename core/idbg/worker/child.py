@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from idbg.config.environment import NICENESS, PATH_ADDED, SCRATCH, importable
-from idbg.schema.faults import CrashSite
+from idbg.schema.faults import CrashSite, signal_name
 from idbg.worker import protocol
 from idbg.worker.crash_site import crash_site
 
@@ -158,7 +158,7 @@ class Child:
     def crash_site(self) -> CrashSite | None:
         """The place at which a signal killed it, before `end`; None if none did, or it left no stacks."""
         status = self.process.poll()
-        return crash_site(Path(self._scratch), _signal_name(-status)) if status is not None and status < 0 else None
+        return crash_site(Path(self._scratch), signal_name(-status)) if status is not None and status < 0 else None
 
     def cause(self) -> str:
         """A description of how it ended."""
@@ -166,15 +166,8 @@ class Child:
         if self._forced:
             return "closed its pipes and did not exit"
         if status < 0:
-            return f"killed by {_signal_name(-status)}"
+            return f"killed by {signal_name(-status)}"
         return f"exited with status {status}"
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 def _can_be_read(fd: int) -> bool:

@@ -120,7 +120,7 @@ class Programs:
             workload = _workload(program, self._arguments)
         new = {getattr(module, "__file__", None) or "" for name, module in sys.modules.items() if name not in before}
         self._files = _stamps({str(file_of(program) or ""), *new})
-        self._workload = workload = _on_device(workload, device)
+        self._workload = workload = on_device(workload, device)
         return workload
 
 
@@ -252,7 +252,8 @@ def _described(value: object) -> str:
     return "None" if value is None else f"a {type(value).__name__}"
 
 
-def _on_device(workload: Workload, device: str) -> Workload:
+def on_device(workload: Workload, device: str) -> Workload:
+    """The workload with its model and inputs on the device; unchanged for ""."""
     if not device:
         return workload
 

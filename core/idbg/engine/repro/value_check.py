@@ -106,9 +106,9 @@ def _results(draft: Draft, *, exact: bool, modal: bool) -> list[str]:
     return [
         f"def results(function{', exact=False' if exact else ''}):",
         *indented(lines),
-        f"    leaves = tree_leaves_with_path({leaves})",
-        f"    leaves = [(keystr(at), torch.as_tensor(leaf)) for at, leaf in leaves if isinstance(leaf, {numbers})]",
-        "    return {name: value.detach().cpu() for name, value in leaves if value.numel()}",
+        f"    flat = tree_leaves_with_path({leaves})",
+        f"    flat = [(keystr(at), torch.as_tensor(leaf)) for at, leaf in flat if isinstance(leaf, {numbers})]",
+        "    return {name: value.detach().cpu() for name, value in flat if value.numel()}",
     ]
 
 

@@ -12,6 +12,7 @@ from typing import Literal
 from idbg.engine.minify.forks.connection import Message, Server
 from idbg.engine.minify.forks.outcome import TryResult
 from idbg.engine.minify.forks.processes import Process, end_all, memory_of, process, send, started_by
+from idbg.schema.faults import signal_name
 
 PRINTED = 20_000  # characters of the output that are kept, half of them the first
 _KEPT = 4 * PRINTED  # bytes
@@ -119,7 +120,7 @@ class Attempt:
 
     def _result(self, how: int | Literal["hung", "memory"], seconds: float) -> TryResult:
         status = how if isinstance(how, int) else None
-        name = _signal_name(-status) if status is not None and status < 0 else ""
+        name = signal_name(-status) if status is not None and status < 0 else ""
         text = bytes(self._printed).decode(errors="replace")
         by_kernel = name == "SIGKILL" and _memory_kills() > self._ooms
         return TryResult(
@@ -131,13 +132,6 @@ class Attempt:
             seconds=seconds,
             peak=self._peak,
         )
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 def _memory_kills() -> int:

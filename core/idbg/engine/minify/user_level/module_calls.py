@@ -14,12 +14,11 @@ from weakref import WeakKeyDictionary
 import msgspec
 import torch
 from safetensors.torch import save_file
-from torch.utils._pytree import tree_map
 
 from idbg.engine.compat import dynamo
 from idbg.engine.minify.user_level.expressions import ExpressionWriter, NoExpression, recipe
 from idbg.engine.program.environment import as_main
-from idbg.engine.program.load import Workload, checked, imported
+from idbg.engine.program.load import Workload, checked, imported, on_device
 from idbg.schema.programs import Program
 
 CALLS, TENSORS = "calls.json", "tensors.safetensors"
@@ -82,7 +81,7 @@ def _recorded(program: Program, device: str) -> tuple[RecordedModel, dict[str, t
     compiled = dynamo.is_compiled(workload.model)
     recorder = _Recorder(module.__name__, made)
     if isinstance(workload.model, torch.nn.Module) and not compiled:
-        recorder.run(_moved(workload, device))
+        recorder.run(on_device(workload, device))
     grad = workload.grad or workload.loss is not None
     return RecordedModel(names, call, grad, compiled, tuple(recorder.calls)), recorder.tensors
 
@@ -99,18 +98,6 @@ def _unpacked(returned: object, workload: Workload) -> tuple[tuple[str, ...], st
     words = [name for name, _ in zip(("args", "kwargs"), rest, strict=False)]
     given = ", ".join(f"{star if name == 'args' else '**'}{name}" for name in words)
     return ("model", *words, *last), f"({given})"
-
-
-def _moved(workload: Workload, device: str) -> Workload:
-    if not device:
-        return workload
-
-    def moved(value: object) -> object:
-        return value.to(device) if isinstance(value, torch.Tensor) else value
-
-    model = workload.model
-    args, kwargs = tree_map(moved, (workload.args, dict(workload.kwargs)))
-    return Workload(model.to(device) if isinstance(model, torch.nn.Module) else model, args, kwargs, grad=workload.grad)
 
 
 class _Recorder:
