@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from textual.app import App
 
     from idbg.session.session import Session
-    from idbg_tui.terminal.ending import Ending
+    from idbg_tui.terminal.runner import AppRunner
 
 BAD_USAGE = 2
 
@@ -60,9 +60,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BadInput as error:
         print(f"idbg-tui: {error}", file=sys.stderr)
         return BAD_USAGE
-    from idbg_tui.terminal.ending import Ending
+    from idbg_tui.terminal.runner import AppRunner
 
-    return _show(opened, Ending())
+    return _show(opened, AppRunner())
 
 
 class Opened(NamedTuple):
@@ -74,7 +74,7 @@ class Opened(NamedTuple):
     tour: bool = False
 
 
-def _show(opened: Opened, ending: "Ending") -> int:
+def _show(opened: Opened, runner: "AppRunner") -> int:
     """The screen over a session, until it is left."""
     from idbg_tui.app import IdbgApp
     from idbg_tui.terminal.watchdog import ScreenWatchdog
@@ -83,7 +83,7 @@ def _show(opened: Opened, ending: "Ending") -> int:
     _suit_terminal(app, opened.settings)
     app.watchdog = ScreenWatchdog()
     try:
-        return ending.show(app, app.watchdog)
+        return runner.show(app, app.watchdog)
     finally:
         app.close_session()
 
@@ -92,7 +92,7 @@ def _welcome(args: argparse.Namespace, programs: tuple[str, ...]) -> int:
     """The screen that offers what can be opened, then what was chosen; raises BadInput."""
     named = {name: getattr(args, name) for name in ("theme", "output") if getattr(args, name)}
     chosen = settings.load(os.environ, named)
-    from idbg_tui.terminal.ending import Ending
+    from idbg_tui.terminal.runner import AppRunner
     from idbg_tui.welcome.app import Welcome
     from idbg_tui.welcome.offers import Choosable, Saved
 
@@ -107,9 +107,9 @@ def _welcome(args: argparse.Namespace, programs: tuple[str, ...]) -> int:
     gc.enable()
     app = Welcome(places.expanded(chosen.output).absolute(), chosen.theme, open_offer)
     _suit_terminal(app, chosen)
-    ending = Ending()
-    status = ending.show(app)
-    return _show(app.return_value, ending) if app.return_value is not None else status
+    runner = AppRunner()
+    status = runner.show(app)
+    return _show(app.return_value, runner) if app.return_value is not None else status
 
 
 def _suit_terminal(app: "App[Any]", chosen: settings.Settings) -> None:

@@ -28,9 +28,9 @@ from idbg_tui import keymap, theming
 from idbg_tui.controllers.routes import MessageRoutes
 from idbg_tui.layout import Body
 from idbg_tui.panes import loading
+from idbg_tui.widgets.ascii_scrollbar import use_ascii_scrollbar
 from idbg_tui.widgets.bars import Bar
-from idbg_tui.widgets.harmless import Harmless
-from idbg_tui.widgets.plain import use_plain
+from idbg_tui.widgets.control_characters import ControlCharacterFilter
 
 if TYPE_CHECKING:
     from idbg.config.settings import Settings
@@ -112,7 +112,7 @@ class IdbgApp(MessageRoutes, App[None]):
         plain = glyphs.wants_ascii(os.environ)
         if plain:
             glyphs.use_ascii()
-            use_plain()
+            use_ascii_scrollbar()
         self.animation_level = "none"
         self.watchdog: ScreenWatchdog | None = None  # of a real terminal
         self.ready = False
@@ -120,7 +120,7 @@ class IdbgApp(MessageRoutes, App[None]):
         self._opener, self._settings = opener, settings
         self._opened: Session | None = None
         self._typed: list[ui.Key] = []
-        self._harmless = Harmless()
+        self._control_characters = ControlCharacterFilter()
         self._inbox: Inbox | None = None
         self.header, self.footer = Bar(id="header"), Bar(id="footer")
         self._title = [("idbg", "bold $primary"), (f"  {label}", "bold")]
@@ -352,4 +352,4 @@ class IdbgApp(MessageRoutes, App[None]):
 
     def get_line_filters(self) -> list[LineFilter]:
         """What every line passes on its way to the terminal."""
-        return [*super().get_line_filters(), self._harmless]
+        return [*super().get_line_filters(), self._control_characters]

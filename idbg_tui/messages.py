@@ -138,7 +138,7 @@ class DiffRequest(Message):
 
 
 @dataclass
-class OwnerRequest(Message):
+class AttributionRequest(Message):
     """The user wants to know whose the error of this launch of the comparison's `kernels` is."""
 
     launch: int

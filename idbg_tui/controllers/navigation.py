@@ -7,7 +7,7 @@ from textual.timer import Timer
 from idbg_tui.controllers.context import Actions, Context
 from idbg_tui.messages import KernelChosen, LineChosen, NodeChosen
 from idbg_tui.state import navigation
-from idbg_tui.state.moves import Relation
+from idbg_tui.state.jumps import Relation
 from idbg_tui.state.sentences import why_no_graph
 from idbg_tui.status_bar import flashes
 

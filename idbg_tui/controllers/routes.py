@@ -48,7 +48,7 @@ class MessageRoutes:
     def on_diff_request(self, message: "messages.DiffRequest") -> None:
         self.controllers.comparing.look_into(message)
 
-    def on_owner_request(self, message: "messages.OwnerRequest") -> None:
+    def on_attribution_request(self, message: "messages.AttributionRequest") -> None:
         self.controllers.comparing.find_owner(message.launch)
 
     def on_bench_request(self, message: "messages.BenchRequest") -> None:

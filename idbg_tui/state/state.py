@@ -22,9 +22,9 @@ from idbg.schema.repros import MinifyProgress
 from idbg.schema.runs import History, Run
 from idbg_tui.state import stages
 from idbg_tui.state.costs import CostAnswer, KnownCosts
+from idbg_tui.state.jumps import JumpList, Relation, Walker
 from idbg_tui.state.lookups import LaunchIndex, SourceFiles
 from idbg_tui.state.measurements import Measurements, PastMeasurements
-from idbg_tui.state.moves import JumpList, Relation, Walker
 from idbg_tui.state.rule_checks import RuleChecks, first_broken
 
 # what changes a run, or what was measured of it, and nothing else that is kept here
@@ -90,7 +90,7 @@ class State:
     repro: ReproEnded | None = None
     repro_running: bool = False
     search: MinifyProgress | None = None  # of the smallest script, while it goes on
-    owner_running: bool = False  # the origin of a launch's error is searched
+    attributing: bool = False  # the origin of a launch's error is searched
     cancelling: bool = False
     comparison: int = 0  # the run whose comparison is shown, chosen among several; 0: the last
     worker_died: WorkerDied | None = None
@@ -120,7 +120,7 @@ class State:
     @property
     def trying(self) -> bool:
         """Whether a repro is written and tried or made smaller, or a kernel called alone."""
-        return self.repro_running or self.owner_running or self.searching
+        return self.repro_running or self.attributing or self.searching
 
     @property
     def searching(self) -> bool:
@@ -212,7 +212,7 @@ class State:
                 self.search, self.cancelling = None, False
             case events.OwnerStarted() | events.OwnerJudged() | events.OwnerEnded():
                 self.versions.run += 1
-                self.owner_running = not isinstance(event, events.OwnerEnded)
+                self.attributing = not isinstance(event, events.OwnerEnded)
             case events.BenchStarted():
                 self.versions.run += 1
                 self.measurements.waiting, self.measurements.failure = 0, None

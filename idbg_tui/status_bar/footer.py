@@ -78,7 +78,7 @@ def footer_progress(state: State, width: int) -> list[BarPart]:
         return [("minify", "$text-primary"), ("  stopping: the smallest so far is kept", "")]
     if state.searching and state.search is not None:
         return [("minify", "$text-primary"), (_search(state.search, width), "")]
-    if state.owner_running:
+    if state.attributing:
         return [("whose error it is: the kernel alone", "$text-primary")]
     if state.measuring:
         from idbg_tui.panes.benchmarks.rows import measured_for, measured_now

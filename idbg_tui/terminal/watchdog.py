@@ -157,7 +157,7 @@ class ScreenWatchdog:
 def _where() -> str:
     """The main thread's frame below the signal's handler, for a bug report."""
     frame = sys._current_frames().get(threading.main_thread().ident or 0)
-    handlers = (__file__, str(Path(__file__).with_name("ending.py")))
+    handlers = (__file__, str(Path(__file__).with_name("runner.py")))
     while frame is not None and frame.f_code.co_filename in handlers:
         frame = frame.f_back
     return f", in {frame.f_code.co_name} ({frame.f_code.co_filename}:{frame.f_lineno})" if frame else ""

@@ -24,10 +24,10 @@ from idbg.session.index import sessions
 from idbg_tui import theming
 from idbg_tui.welcome.lines import OfferLines
 from idbg_tui.welcome.offers import Choosable, Head, Offers, Saved, Shipped
+from idbg_tui.widgets.ascii_scrollbar import use_ascii_scrollbar
 from idbg_tui.widgets.bars import Bar, BarPart
-from idbg_tui.widgets.harmless import Harmless
+from idbg_tui.widgets.control_characters import ControlCharacterFilter
 from idbg_tui.widgets.lines import Lines
-from idbg_tui.widgets.plain import use_plain
 
 Opened = TypeVar("Opened")
 Answer = TypeVar("Answer")
@@ -61,14 +61,14 @@ class Welcome(App[Opened | None], Generic[Opened]):
         plain = glyphs.wants_ascii(os.environ)
         if plain:
             glyphs.use_ascii()
-            use_plain()
+            use_ascii_scrollbar()
         self._problem = theming.install(self, (theming.shipped(), places.config() / "themes"), theme)
         self._offers = Offers(output)
         self._lines = OfferLines()
         self._header, self._footer = Bar(id="header"), Bar(id="footer")
         self._moved = False  # by the user: the cursor stays where it is
         self._opening = ""
-        self._harmless = Harmless()
+        self._control_characters = ControlCharacterFilter()
 
     def compose(self) -> ComposeResult:
         yield self._header
@@ -85,7 +85,7 @@ class Welcome(App[Opened | None], Generic[Opened]):
 
     def get_line_filters(self) -> list[LineFilter]:
         """Names come from folders: what every line passes on its way to the terminal."""
-        return [*super().get_line_filters(), self._harmless]
+        return [*super().get_line_filters(), self._control_characters]
 
     # ---------------------------------------------------------------- what is there
 

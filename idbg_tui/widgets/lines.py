@@ -15,8 +15,8 @@ from textual.strip import Strip
 
 from idbg.format.glyphs import MARKS
 from idbg.schema.programs import Verdict
+from idbg_tui.widgets.changed_cells import ChangedCellsView
 from idbg_tui.widgets.looks import look
-from idbg_tui.widgets.thrifty import Thrifty
 
 StyledRow = Sequence[tuple[str, str]]
 """Pieces of one line: (text, name of a style, "" for the plain one); the names are those of Lines.LOOKS, or
@@ -34,7 +34,7 @@ VERDICT_LOOKS: dict[Verdict, str] = {
 """The style of each verdict, by its name in Lines.LOOKS."""
 
 
-class Lines(Thrifty, can_focus=True):
+class Lines(ChangedCellsView, can_focus=True):
     """Rows made on demand by `row`, with a cursor; subclasses define `row_count` and `row`.
 
     Only the cells that change are repainted: `cursor` is no Textual reactive, which would repaint the whole widget.

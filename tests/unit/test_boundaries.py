@@ -87,8 +87,8 @@ FIRST_FRAME = {
     "idbg_tui": "__main__ app keymap layout theming",
     "idbg_tui.controllers": "routes",
     "idbg_tui.panes": "base loading",
-    "idbg_tui.terminal": "ending watchdog",
-    "idbg_tui.widgets": "bars harmless notices plain",
+    "idbg_tui.terminal": "runner watchdog",
+    "idbg_tui.widgets": "ascii_scrollbar bars control_characters notices",
 }
 """What the first frame of the screen is painted from, beside Textual: the user waits for each of these modules."""
 

@@ -23,12 +23,12 @@ from idbg.views.tensors import LOOKS
 from idbg.views.tree import Row, Section, Table, words
 from idbg_tui.messages import (
     ActionRequest,
+    AttributionRequest,
     DiffRequest,
     EditorRequest,
     Flash,
     KernelChosen,
     NodeChosen,
-    OwnerRequest,
     ReproRequest,
     SourceRequest,
 )
@@ -302,7 +302,7 @@ class KernelDiffPane(FoldingPane):
             why = "this node was bisected: there is no launch of it that could be called alone; X finds the smallest"
             self.post_message(Flash(f"{why} script"))
         else:
-            self.post_message(OwnerRequest(next(at for at, one in enumerate(report.kernels) if one is item)))
+            self.post_message(AttributionRequest(next(at for at, one in enumerate(report.kernels) if one is item)))
 
     def action_repro(self, smallest: bool = False) -> None:
         """A script, or the smallest, of what the row shows wrong; where nothing was compared, as the key does."""

@@ -22,7 +22,7 @@ from idbg.session.session import Session
 from idbg.config.settings import Settings
 from idbg_tui.terminal import watchdog
 from idbg_tui.app import IdbgApp
-from idbg_tui.terminal.ending import Ending
+from idbg_tui.terminal.runner import AppRunner
 
 LONG = 10_000  # ticks: how busy the machine is as the screen starts is nobody's fault
 watchdog.PATIENCE, watchdog.TICK = LONG, 0.2
@@ -65,7 +65,7 @@ def painted():
 
 app.call_later(painted)
 app.watchdog = watchdog.ScreenWatchdog()
-sys.exit(Ending().show(app, app.watchdog))
+sys.exit(AppRunner().show(app, app.watchdog))
 """
 
 pytestmark = pytest.mark.slow

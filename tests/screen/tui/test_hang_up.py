@@ -7,7 +7,7 @@ from types import FrameType
 
 import pytest
 
-from idbg_tui.terminal.ending import watch_terminal
+from idbg_tui.terminal.runner import watch_terminal
 
 
 @pytest.mark.parametrize(("ended", "heard"), [([], 1), ([signal.SIGHUP], 0)])

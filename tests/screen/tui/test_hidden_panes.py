@@ -10,8 +10,8 @@ from idbg.schema.events import SessionEvent
 from idbg.schema.graphs import GraphId
 from idbg_tui.app import IdbgApp
 from idbg_tui.state import queries
+from idbg_tui.widgets.changed_cells import ChangedCellsView
 from idbg_tui.widgets.lines import Lines
-from idbg_tui.widgets.thrifty import Thrifty
 from tests.harness.recorded import app_of, log
 
 DENY = '[[rules]]\nkind = "unsupported_ops"\nseverity = "reject"\ndeny = ["linear"]\nstages = ["dynamo"]\n'
@@ -22,7 +22,7 @@ LONG = events.Noted(level="warning", text="a sentence with many words " * 12)
 def stale(app: IdbgApp) -> dict[str, list[int]]:
     """Of each list on the screen, the lines that were painted otherwise than they are."""
     found = {}
-    for widget in app.query(Thrifty):
+    for widget in app.query(ChangedCellsView):
         lines = [y for y in range(widget.size.height) if widget._painted.get(y) != widget.line(y).simplify()]
         if lines:
             found[type(widget).__name__] = lines

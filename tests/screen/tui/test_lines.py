@@ -10,8 +10,8 @@ from textual.app import App, ComposeResult
 from textual.geometry import Region
 from textual.strip import Strip
 
+from idbg_tui.widgets.changed_cells import difference
 from idbg_tui.widgets.lines import Lines, StyledRow, clip, cut, fit
-from idbg_tui.widgets.thrifty import difference
 
 
 class Numbers(Lines):

@@ -15,7 +15,7 @@ RECORDING = Path(__file__).parents[2] / "recordings" / "mlp_train.jsonl"
 def test_a_session_is_named_as_for_every_command(named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[Path] = []
 
-    def show(opened: Opened, ending: object) -> int:
+    def show(opened: Opened, runner: object) -> int:
         with opened.opener() as session:
             shown.append(session.folder)
         return 0
@@ -25,7 +25,7 @@ def test_a_session_is_named_as_for_every_command(named: str, tmp_path: Path, mon
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(main, "_show", show)
     monkeypatch.setattr(main, "_check_terminal", lambda: None)
-    monkeypatch.setattr("idbg_tui.terminal.ending.Ending", object)
+    monkeypatch.setattr("idbg_tui.terminal.runner.AppRunner", object)
     assert main.main([named, "--output", "kept"]) == 0
     assert [folder.resolve() for folder in shown] == [tmp_path / "kept" / "mlp-1"]
 

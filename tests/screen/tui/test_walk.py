@@ -2,7 +2,7 @@
 
 from idbg.constraints import Checker
 from idbg.schema.graphs import Graph, Node, NodeId
-from idbg_tui.state.moves import JumpList, Walker
+from idbg_tui.state.jumps import JumpList, Walker
 from idbg_tui.state.navigation import next_broken
 from tests.harness.recorded import INFERENCE, state_of
 

@@ -17,7 +17,7 @@ from idbg_tui.terminal.watchdog import ScreenWatchdog
 HANG_UP = 0.5  # seconds after the terminal is gone, for the kernel's own signal to come first
 
 
-class Ending:
+class AppRunner:
     """Signals, and a terminal that is gone, from here on. One for the process; it shows one app after the other."""
 
     def __init__(self) -> None:

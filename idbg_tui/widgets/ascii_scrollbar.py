@@ -5,13 +5,13 @@ from typing import ClassVar
 from textual.scrollbar import ScrollBar, ScrollBarRender
 
 
-class PlainScrollBar(ScrollBarRender):
+class AsciiScrollBar(ScrollBarRender):
     """Whole cells in two colours; Textual's ends in eighths of a cell, drawn with block characters."""
 
     VERTICAL_BARS: ClassVar[list[str]] = [" "]
     HORIZONTAL_BARS: ClassVar[list[str]] = [" "]
 
 
-def use_plain() -> None:
+def use_ascii_scrollbar() -> None:
     """Draw every scrollbar in this way."""
-    ScrollBar.renderer = PlainScrollBar
+    ScrollBar.renderer = AsciiScrollBar

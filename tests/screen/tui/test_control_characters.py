@@ -10,7 +10,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.color import Color
 
-from idbg_tui.widgets.harmless import Harmless
+from idbg_tui.widgets.control_characters import ControlCharacterFilter
 from tests.harness.recorded import RECORDINGS
 from tests.harness.terminal import Terminal
 
@@ -21,13 +21,13 @@ TITLE, ASKS, COPIES = "\x1b]0;TITLE\x07", "\x1b[6n", "\x1b]52;c;UFdO\x07"
 def test_controls_are_left_out_and_all_else_stays() -> None:
     black, bold = Color(0, 0, 0), Style(bold=True)
     given = [Segment(f"a{TITLE}b", bold), Segment("é漢 ✔"), Segment("\x9b2J\x7f\x00"), Segment("\x1b[H", None, [(1,)])]  # type: ignore[list-item]
-    found = Harmless().apply(given, black)
+    found = ControlCharacterFilter().apply(given, black)
     assert [segment.text for segment in found] == ["a]0;TITLEb", "é漢 ✔", "2J", "\x1b[H"]
     assert found[0].style == bold
-    (turned,) = Harmless().apply([Segment("a\u202eb\u2066c\u2028d\ud800e\uffff")], black)
+    (turned,) = ControlCharacterFilter().apply([Segment("a\u202eb\u2066c\u2028d\ud800e\uffff")], black)
     assert turned.text == "abcd?e?"  # as many cells as before
     plain = [Segment("all", bold), Segment("of it")]
-    assert Harmless().apply(plain, black) is plain
+    assert ControlCharacterFilter().apply(plain, black) is plain
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from textual.filter import LineFilter
 from idbg.format.plain_text import for_cells
 
 
-class Harmless(LineFilter):
+class ControlCharacterFilter(LineFilter):
     """Leaves such characters out of every line, whatever widget made it; what they would have begun is shown."""
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:

@@ -13,7 +13,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 
-class Thrifty(ScrollView):
+class ChangedCellsView(ScrollView):
     """A ScrollView that repaints what differs; subclasses define `line(y)`, the visible line `y`."""
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
