@@ -9,7 +9,7 @@ from textual.theme import Theme
 from idbg.schema.errors import SettingsError
 from idbg_tui import __main__, theming
 from idbg_tui.app import IdbgApp
-from idbg_tui.terminal import ending, watchdog
+from idbg_tui.terminal import runner, watchdog
 from tests.harness.recorded import RECORDINGS
 
 
@@ -71,7 +71,7 @@ def test_a_terminal_of_16_colours_takes_the_theme_that_is_made_for_it(
         monkeypatch.delenv(name, raising=False)
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(ending, "AppRunner", Seen)
+    monkeypatch.setattr(runner, "AppRunner", Seen)
     monkeypatch.setattr(watchdog, "ScreenWatchdog", lambda: None)  # it asks the terminal
     monkeypatch.setattr(__main__, "_check_terminal", lambda: None)
     (tmp_path / "settings.toml").touch()
