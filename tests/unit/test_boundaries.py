@@ -1,5 +1,6 @@
 """Who imports whom, as a process finds it: no torch outside the engine, no textual in the library."""
 
+import ast
 import re
 import subprocess
 import sys
@@ -64,6 +65,20 @@ def loaded(code: str) -> set[str]:
 )
 def test_nothing_heavy_is_loaded_before_it_is_needed(code: str) -> None:
     assert loaded(code).isdisjoint(HEAVY)
+
+
+def test_private_names_of_torch_are_in_one_room() -> None:
+    private = re.compile(r"torch\.(\w+\.)*_[a-z]\w*")
+    found = []
+    for path in (ROOT / "core").rglob("*.py"):
+        if "engine/compat" in path.as_posix():
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [ast.unparse(node)] if isinstance(node, ast.Attribute) else []
+            if isinstance(node, ast.ImportFrom | ast.Import):
+                names = [f"{node.module}." if isinstance(node, ast.ImportFrom) else each.name for each in node.names]
+            found += [f"{path}: {name}" for name in names if private.match(name)]
+    assert found == []
 
 
 def test_import_idbg_loads_nothing_of_it() -> None:

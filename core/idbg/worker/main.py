@@ -10,6 +10,7 @@ import ctypes
 import errno
 import faulthandler
 import fcntl
+import importlib
 import os
 import platform
 import queue
@@ -99,7 +100,7 @@ def main() -> None:
     if nice and len(sys.argv) == 3:  # a screen watches, and does not have them yet
         pipe.emit(events.SwitchesListed(switches=tuple(switches())))
     if requests.empty():
-        import torch._inductor.compile_fx  # takes seconds: before the first compile asks for it
+        importlib.import_module("torch._inductor.compile_fx")  # takes seconds: before the first compile needs it
     jobs = Jobs(pipe.emit)
     while True:
         request = requests.get()

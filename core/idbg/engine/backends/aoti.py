@@ -4,11 +4,11 @@ from typing import cast
 
 import torch
 from torch.fx import GraphModule
-from torch.utils._pytree import tree_map_only
 
 from idbg.engine.backends.base import Job
 from idbg.engine.compat import aoti, fx, lowering
 from idbg.engine.compat.lowering import Compiled
+from idbg.engine.compat.torch_types import tree_map_only
 from idbg.schema import events
 from idbg.schema.errors import BadInput
 

@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-import torch
-
 from idbg import plugins
 from idbg.accelerators import adapter as adapters
 from idbg.engine.backends.base import PARTS, Job, TargetBackend
@@ -53,4 +51,4 @@ def _is_of_idbg(backend: object) -> bool:
 def program_backend(arguments: Mapping[str, Any], *, checks: bool) -> ProgramBackend:
     """The backend that these arguments of torch.compile name, called with its mode and options as torch does."""
     how = [arguments.get(name) for name in ("mode", "options", "dynamic")]
-    return ProgramBackend(torch._TorchCompileWrapper(arguments["backend"], *how), checks=checks)
+    return ProgramBackend(backend_calls.with_arguments(arguments["backend"], *how), checks=checks)

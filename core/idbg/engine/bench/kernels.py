@@ -49,7 +49,7 @@ def time_kernels(
     """
     if runs < 1:
         raise BadInput(f"kernels cannot be timed in {runs} runs", hint="runs is 1 or more")
-    torch._dynamo.reset()
+    torch.compiler.reset()
     with original_torch_compile(), launches() as launched:
         workload = Workload(model, args, dict(kwargs or {}), loss, grad)
         call = call_of(workload, (compile or torch.compile)(model))

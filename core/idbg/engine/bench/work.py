@@ -10,13 +10,13 @@ import torch
 from torch import Tensor
 from torch.fx import Node
 from torch.fx.node import map_arg
-from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode, flop_registry
 
 from idbg.analysis.flops import flops
 from idbg.analysis.sizes import stored_bytes
 from idbg.engine.bench.launches import LaunchSite
 from idbg.engine.compat import fx
+from idbg.engine.compat.torch_types import OpOverload, tree_leaves
 
 _PACKED = {
     "mkl._mkl_linear.default": "aten.linear",
@@ -78,7 +78,7 @@ class WorkProbe:
 
 def _flops_of_op(call: Callable[..., object], inputs: object, result: object) -> int | None:
     """FLOPs of an op that torch does not count: attention on a CPU (2.11), and what freezing makes of weights."""
-    if not isinstance(call, torch._ops.OpOverload):
+    if not isinstance(call, OpOverload):
         return None
     operands, results = ([fx.tensor_meta(tensor) for tensor in _tensors(tree)] for tree in (inputs, result))
     return flops(_PACKED.get(str(call), str(call)), operands, results) or None
@@ -87,7 +87,7 @@ def _flops_of_op(call: Callable[..., object], inputs: object, result: object) ->
 def _flops(node: Node) -> int:
     """FLOPs of one call of the op by torch's counter; 0 if it does not count the op."""
     target = node.target
-    if not isinstance(target, torch._ops.OpOverload) or target._overloadpacket not in flop_registry:
+    if not isinstance(target, OpOverload) or target._overloadpacket not in flop_registry:
         return 0
     args, kwargs = map_arg((node.args, node.kwargs), lambda source: source.meta.get("val"))
     count = flop_registry[target._overloadpacket](*args, **kwargs, out_val=node.meta.get("val"))

@@ -6,9 +6,9 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 from torch.nn import Module
-from torch.utils._pytree import tree_leaves, tree_map
 
 from idbg.engine.compat import fx, gpu
+from idbg.engine.compat.torch_types import tree_leaves, tree_map
 from idbg.engine.program.load import Model, Workload
 from idbg.schema.errors import BadInput
 

@@ -8,10 +8,10 @@ import msgspec
 import torch
 from torch.fx import GraphModule
 from torch.fx import Node as FxNode
-from torch.utils._pytree import tree_leaves
 
 from idbg.analysis.graph_text import code_lines, returns_no_tensor
 from idbg.engine.compat import fx, stages
+from idbg.engine.compat.torch_types import tree_leaves
 from idbg.schema.graphs import Graph, GraphId, Node, Opcode, Role, Sym
 
 _VALUES = {"example_value", "val"}  # the keys of a node's value in `meta`
@@ -34,15 +34,9 @@ def graph_of(gm: GraphModule, graph: GraphId, text: str = "") -> Graph:
     return with_weights(Graph(graph, tuple(nodes), text))
 
 
-def held_graph(gm: GraphModule, node: FxNode) -> GraphModule | None:
-    """The graph of a get_attr node, such as a branch of torch.cond; None for others."""
-    held = getattr(gm, str(node.target), None) if node.op == "get_attr" else None
-    return held if isinstance(held, GraphModule) else None
-
-
 def _inner_nodes(gm: GraphModule, node: FxNode, prefix: str, storages: dict[int, int]) -> Iterator[Node]:
     """The nodes of a graph inside of this node, such as a branch of torch.cond: "true_graph_0.sin"."""
-    inner = held_graph(gm, node)
+    inner = fx.inner_graph(gm, node)
     if inner is None:
         return
     prefix = f"{prefix}{node.name}."
@@ -107,7 +101,7 @@ def _node(gm: GraphModule, node: FxNode, storages: dict[int, int], code_line: in
 
 
 def _is_unknown(gm: GraphModule, node: FxNode) -> bool:
-    if node.op == "output" or node.meta.keys() & _VALUES or held_graph(gm, node) is not None:
+    if node.op == "output" or node.meta.keys() & _VALUES or fx.inner_graph(gm, node) is not None:
         return False
     return not returns_no_tensor(fx.qualified_target(node))
 

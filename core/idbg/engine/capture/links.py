@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from torch.fx import GraphModule
 from torch.fx import Node as FxNode
 
-from idbg.engine.capture.fx import held_graph
 from idbg.engine.compat import fx
 from idbg.schema.graphs import Graph, Links, Node
 
@@ -74,7 +73,7 @@ class Trail:
             elif sequence is not None:
                 origins = set(self._same_line(self.of_sequence[sequence], above, graph.by_name[below + node.name]))
             yield from ((origin, below + node.name) for origin in sorted(origins))
-            holders = [source for source in node.all_input_nodes if held_graph(gm, source) is not None]
+            holders = [source for source in node.all_input_nodes if fx.inner_graph(gm, source) is not None]
             for origin in sorted(origins) if holders else ():
                 yield from self._held_pairs(gm, graph, origin, holders, below)
 
@@ -87,7 +86,7 @@ class Trail:
         if len(above) != len(holders):
             return
         for holder, name in zip(holders, above, strict=True):
-            if (inner := held_graph(gm, holder)) is not None:
+            if (inner := fx.inner_graph(gm, holder)) is not None:
                 yield from self._pairs(inner, graph, f"{name}.", f"{below}{holder.name}.")
 
     def _same_line(self, names: set[str], above: str, node: Node) -> Iterator[str]:

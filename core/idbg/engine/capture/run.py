@@ -17,7 +17,7 @@ from idbg.checking.recheck import rules_for_stage
 from idbg.constraints import Checker
 from idbg.engine.capture.frame import Emit, FrameCapture
 from idbg.engine.capture.outcomes import Outcomes
-from idbg.engine.capture.trace import Measured, Problem, Timed, TraceListener, listening
+from idbg.engine.capture.trace import Measured, Problem, Timed, read_trace
 from idbg.engine.compat import registrations, repros
 from idbg.engine.compat.hooks import Feature, notes_to
 from idbg.engine.compat.lowering import Compiled
@@ -75,12 +75,13 @@ class Compiling:
             self.error, self.patches = error, registrations.patched()
 
 
-class RunCapture(TraceListener):
+class RunCapture:
     """The data of one run, as events. Rules are checked on each graph that a backend gets."""
 
     def __init__(self, run: int, emit: Emit, accelerator: Accelerator | None) -> None:
         self.run = run
         self.emit = emit
+        self.is_paused = False  # while something else compiles: see `uncaptured`
         self.accelerator = accelerator
         self.frames: dict[str, FrameCapture] = {}
         self.violations: list[Violation] = []
@@ -154,7 +155,7 @@ class RunCapture(TraceListener):
     # Input from the trace
 
     def frame_started(self, frame: Frame) -> None:
-        """A compile begins. After torch._dynamo.reset() ids start again from 0/0: the new frame is named 0/0#2."""
+        """A compile begins. After torch.compiler.reset() ids start again from 0/0: the new frame is named 0/0#2."""
         name = self._ids.get(frame.id, frame.id)
         if name in self.frames and (name in self._ended or self.frames[name].finished):
             number = 2 + sum(known.startswith(f"{frame.id}#") for known in self.frames)
@@ -198,19 +199,6 @@ class RunCapture(TraceListener):
             self._settings = found
             self.emit(events.SettingsRead(run=self.run, settings=found))
 
-    def graph_printed(self, frame: str, kind: str, text: str) -> None:
-        self.frame(frame).graph_printed(kind, text)
-
-    def code_written(self, frame: str, text: str) -> None:
-        self.frame(frame).code_written(text)
-
-    def code_continued(self, frame: str, text: str) -> None:
-        """AOTInductor's kernels belong to the wrapper that was written last."""
-        self.frame(frame).code_continued(text)
-
-    def nodes_mapped(self, frame: str, mapping: Mapping[str, Mapping[str, list[str]]]) -> None:
-        self.frame(frame).nodes_mapped(mapping)
-
     def graph_broke(self, graph_break: GraphBreak) -> None:
         """Dynamo ended a graph, or gave a frame up; `graph_break.frame` is torch's compile id."""
         self.outcomes.broke(graph_break.frame)
@@ -230,9 +218,6 @@ class RunCapture(TraceListener):
             return
         self._breaks[key] = len(self._breaks)
         self.emit(events.GraphBroke(run=self.run, graph_break=replace(found, frame=name)))
-
-    def recompiled(self, frame: str, reason: str) -> None:
-        self.outcomes.recompiling(frame, reason)
 
     def timed(self, frame: str, part: Timed) -> None:
         """Phases of one name nest (a C++ compile in another): only the outermost is emitted."""
@@ -283,7 +268,7 @@ def capturing(capture: RunCapture) -> Iterator[RunCapture]:
     global _current
     before, _current = _current, capture
     try:
-        with notes_to(capture.note), listening(capture, capture.feature("compile trace")):
+        with notes_to(capture.note), read_trace(capture):
             yield capture
     finally:
         _current = before

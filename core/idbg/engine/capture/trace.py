@@ -7,13 +7,15 @@ import json
 import logging
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from idbg.analysis.decisions.break_report import read_break
 from idbg.engine.compat import spans, tracing
-from idbg.engine.compat.hooks import Feature, trace_records
-from idbg.schema.decisions.dynamo import GraphBreak
+from idbg.engine.compat.hooks import trace_records
 from idbg.schema.graphs import Frame
+
+if TYPE_CHECKING:
+    from idbg.engine.capture.run import RunCapture
 
 
 class Problem(NamedTuple):
@@ -50,50 +52,11 @@ class Measured(NamedTuple):
     problem: Problem | None = None
 
 
-class TraceListener:
-    """Receives the trace; a subclass overrides methods. `frame` is torch's compile id. While paused it gets nothing."""
-
-    is_paused = False
-
-    def frame_started(self, frame: Frame) -> None:
-        """Dynamo begins to trace a frame."""
-
-    def graph_printed(self, frame: str, kind: str, text: str) -> None:
-        """A graph as text; `kind` is the record's name."""
-
-    def code_written(self, frame: str, text: str) -> None:
-        """Inductor's output code for one graph."""
-
-    def code_continued(self, frame: str, text: str) -> None:
-        """AOTInductor's kernels, for its last wrapper."""
-
-    def nodes_mapped(self, frame: str, mapping: Mapping[str, Mapping[str, list[str]]]) -> None:
-        """Which nodes each kernel computes: mapping -> kernel -> names."""
-
-    def graph_broke(self, graph_break: GraphBreak) -> None:
-        """Dynamo ended a graph before its function's end."""
-
-    def recompiled(self, frame: str, reason: str) -> None:
-        """The frame will be compiled again, for this guard."""
-
-    def timed(self, frame: str, part: Timed) -> None:
-        """A part of the compile begins or ends, on this thread."""
-
-    def frame_ended(self, frame: str, problem: Problem | None) -> None:
-        """The frame was compiled, or given up for this problem."""
-
-    def frame_erred(self, frame: str, text: str) -> None:
-        """The frame is given up: the error as Python prints it, with the user's stack at its end."""
-
-    def frame_measured(self, frame: str, measured: Measured) -> None:
-        """The metrics of a frame of Dynamo's."""
-
-
 class _Reader:
-    """Passes each record of the trace to a listener."""
+    """Passes each record of the trace to a run's capture. Frames are named by torch's compile ids."""
 
-    def __init__(self, listener: TraceListener) -> None:
-        self.listener = listener
+    def __init__(self, capture: "RunCapture") -> None:
+        self.capture = capture
 
     def read(self, record: logging.LogRecord) -> None:
         metadata: Mapping[str, object] | None = getattr(record, "metadata", None)
@@ -105,22 +68,22 @@ class _Reader:
         text = payload if isinstance(payload, str) else ""
         match kind:
             case "dynamo_start":
-                self.listener.frame_started(_frame(frame, metadata[kind]))
+                self.capture.frame_started(_frame(frame, metadata[kind]))
             case "chromium_event":
                 self._timed(frame, text)
             case "dynamo_output_graph" | "inductor_post_grad_graph":
-                self.listener.graph_printed(frame, kind, text)
+                self.capture.frame(frame).graph_printed(kind, text)
             case "aot_joint_graph" | "aot_forward_graph" | "aot_backward_graph" | "aot_inference_graph":
-                self.listener.graph_printed(frame, kind, text)
+                self.capture.frame(frame).graph_printed(kind, text)
             case "inductor_output_code":
-                self.listener.code_written(frame, text)
+                self.capture.frame(frame).code_written(text)
             case "graph_dump":
                 self._dumped(frame, _name(metadata[kind]), text)
             case "compilation_metrics" | "bwd_compilation_metrics":
                 problem = _problem(metadata[kind])
-                self.listener.frame_ended(frame, problem)
+                self.capture.frame_ended(frame, problem)
                 if kind == "compilation_metrics":
-                    self.listener.frame_measured(frame, _measured(metadata, metadata[kind], problem))
+                    self.capture.frame_measured(frame, _measured(metadata, metadata[kind], problem))
             case "artifact":
                 self._artifact(frame, _name(metadata[kind]), text)
             case _:
@@ -129,22 +92,22 @@ class _Reader:
     def _dumped(self, frame: str, name: str, text: str) -> None:
         """AOTInductor's code comes in two files, the wrapper first."""
         if name == "inductor_aot_wrapper_code":
-            self.listener.code_written(frame, text)
+            self.capture.frame(frame).code_written(text)
         elif name == "inductor_aot_kernel_code" and text:
-            self.listener.code_continued(frame, text)
+            self.capture.frame(frame).code_continued(text)
 
     def _artifact(self, frame: str, name: str, text: str) -> None:
         match name:
             case "inductor_post_grad_graph":
-                self.listener.graph_printed(frame, name, text)
+                self.capture.frame(frame).graph_printed(name, text)
             case "inductor_provenance_tracking_node_mappings":
-                self.listener.nodes_mapped(frame, cast("Mapping[str, Mapping[str, list[str]]]", _read(text)))
+                self.capture.frame(frame).nodes_mapped(cast("Mapping[str, Mapping[str, list[str]]]", _read(text)))
             case "dynamo_graph_break_reason":
-                self.listener.graph_broke(read_break(text, frame))
+                self.capture.graph_broke(read_break(text, frame))
             case "dynamo_error":
-                self.listener.frame_erred(frame, text)
+                self.capture.frame_erred(frame, text)
             case "recompile_reasons":
-                self.listener.recompiled(frame, _reasons(text))
+                self.capture.outcomes.recompiling(frame, _reasons(text))
             case _:
                 pass
 
@@ -156,12 +119,12 @@ class _Reader:
         about = event.get("args")
         if not what and isinstance(about, dict):
             what = str(about.get("kernel_name") or "")
-        self.listener.timed(frame, Timed(name, cast("float", event["ts"]) / 1e6, event["ph"] == "B", what))
+        self.capture.timed(frame, Timed(name, cast("float", event["ts"]) / 1e6, event["ph"] == "B", what))
 
 
-def listening(listener: TraceListener, feature: Feature) -> AbstractContextManager[None]:
-    """While it lasts, the listener receives torch's trace."""
-    return trace_records(feature, _Reader(listener).read)
+def read_trace(capture: "RunCapture") -> AbstractContextManager[None]:
+    """While it lasts, the capture gets torch's trace, unless it is paused."""
+    return trace_records(capture.feature("compile trace"), _Reader(capture).read)
 
 
 def _read(text: str) -> dict[str, object]:

@@ -11,12 +11,12 @@ from torch.fx import GraphModule, Node
 from idbg.engine.compat.lowering import Compiler
 
 Library = Callable[[list[torch.Tensor]], list[torch.Tensor]]
-"""What runs a compiled graph: tensors in, tensors out."""
+"""Runs a compiled graph: tensors in, tensors out."""
 
 
 def holding(gm: GraphModule, constants: Mapping[str, torch.Tensor]) -> GraphModule:
-    """A copy of Dynamo's graph that holds these of its arguments itself, under their names, and takes its sizes from
-    the tensors that it is given. Raises LookupError, with the argument's name, for a number that no tensor tells.
+    """A copy of Dynamo's graph with these arguments as attributes, and sizes taken from its tensors. Raises
+    LookupError, with the argument's name, for a number that is no size of a tensor.
     """
     held = GraphModule(gm, _copied(gm))
     held.meta = dict(gm.meta)
@@ -36,7 +36,7 @@ def holding(gm: GraphModule, constants: Mapping[str, torch.Tensor]) -> GraphModu
                 graph.erase_node(node)
                 continue
             else:
-                tensor, dim = _told_by(node, tensors)
+                tensor, dim = _size_source(node, tensors)
                 made = graph.call_function(torch.ops.aten.sym_size.int, (tensor, dim))
         made.meta = {key: value for key, value in node.meta.items() if key not in ("grapharg", "tensor_dict")}
         node.replace_all_uses_with(made)
@@ -46,7 +46,7 @@ def holding(gm: GraphModule, constants: Mapping[str, torch.Tensor]) -> GraphModu
 
 
 def changed_constants(gm: GraphModule) -> list[str]:
-    """The constants of an ATen graph that it writes to."""
+    """The constants to which an ATen graph writes."""
     written = (node.args[0] for node in gm.graph.nodes if node.target is torch.ops.aten.copy_.default)
     return [str(node.target) for node in written if isinstance(node, Node) and node.op == "get_attr"]
 
@@ -56,7 +56,7 @@ def value_of(node: Node) -> object:
     return node.meta.get("example_value")
 
 
-def _told_by(number: Node, tensors: Sequence[Node]) -> tuple[Node, int]:
+def _size_source(number: Node, tensors: Sequence[Node]) -> tuple[Node, int]:
     """A tensor with a size that is this number, and which of its sizes."""
     wanted = value_of(number)
     for tensor in tensors:
@@ -67,7 +67,7 @@ def _told_by(number: Node, tensors: Sequence[Node]) -> tuple[Node, int]:
 
 
 def _expression(size: object) -> object:
-    """The symbols that a size is made of; None of a plain number."""
+    """The expression of a symbolic size; None for a plain number."""
     return size.node.expr if isinstance(size, torch.SymInt) else None
 
 
@@ -81,7 +81,7 @@ def _copied(gm: GraphModule) -> torch.fx.Graph:
 
 
 def compile_aot(gm: GraphModule, inputs: list[object], inner: Compiler, options: Mapping[str, object]) -> str:
-    """The library that AOTInductor makes of the graph, with `inner` called on its ATen graph. `inputs` are fake."""
+    """Compile the graph to a library, with `inner` called on its ATen graph. `inputs` are fake."""
     from torch._inductor.compile_fx import compile_fx_aot
 
     with torch.no_grad(), _constants_allowed(inputs):
@@ -94,7 +94,7 @@ def compile_aot(gm: GraphModule, inputs: list[object], inner: Compiler, options:
 
 @contextlib.contextmanager
 def _constants_allowed(inputs: Sequence[object]) -> Iterator[None]:
-    """Real constants may stand beside fake inputs, as they may where torch.export has made the graph."""
+    """While it lasts, real constants are allowed beside fake inputs, as with torch.export."""
     mode = torch._guards.detect_fake_mode(list(inputs))
     if mode is None:
         yield

@@ -46,6 +46,11 @@ def replace_backend_calls(around: Around) -> AbstractContextManager[None]:
     return hooked("backend calls", {"OutputGraph.call_user_compiler": call_user_compiler})
 
 
+def with_arguments(backend: object, mode: object, options: object, dynamic: object) -> Compiler:
+    """The backend as torch.compile calls it with these arguments."""
+    return cast("Callable[..., Compiler]", torch._TorchCompileWrapper)(backend, mode, options, dynamic)
+
+
 def innermost(backend: object) -> object:
     """The backend without torch's wrappers."""
     return _chain(backend)[-1]

@@ -188,11 +188,9 @@ def uncompiled(model: _Model) -> _Model:
     return getattr(model, "_torchdynamo_orig_callable", None) or model
 
 
-@contextmanager
-def random_as_eager() -> Iterator[None]:
+def random_as_eager() -> AbstractContextManager[object]:
     """Inductor draws random numbers with torch's generators, as eager does."""
-    with torch._inductor.config.patch(fallback_random=True):
-        yield
+    return inductor_set({"fallback_random": True})
 
 
 def is_random(node: Node) -> bool:
@@ -304,11 +302,9 @@ def tensors_as_they_are() -> AbstractContextManager[object]:
     return cast("AbstractContextManager[object]", torch._C.DisableTorchFunction())
 
 
-@contextmanager
-def inductor_set(options: Mapping[str, object]) -> Iterator[None]:
+def inductor_set(options: Mapping[str, object]) -> AbstractContextManager[object]:
     """Set Inductor's options, in this thread."""
-    with torch._inductor.config.patch(dict(options)):
-        yield
+    return cast("AbstractContextManager[object]", torch._inductor.config.patch(dict(options)))
 
 
 def wraps_others(value: torch.Tensor) -> bool:

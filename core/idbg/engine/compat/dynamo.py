@@ -23,7 +23,7 @@ def backend_names() -> list[str]:
 
 
 def takes_options(backend: Compiler) -> bool:
-    """Whether what torch.compile(options=...) is given reaches this backend, and is not dropped."""
+    """Whether torch.compile(options=...) reaches this backend."""
     from torch._dynamo.backends.common import AotAutograd
 
     if isinstance(backend, AotAutograd):
@@ -36,10 +36,10 @@ def takes_options(backend: Compiler) -> bool:
 
 
 def is_compiled(model: object) -> bool:
-    """Whether torch.compile made it."""
+    """Whether it is a result of torch.compile."""
     return isinstance(model, torch._dynamo.OptimizedModule) or hasattr(model, "_torchdynamo_orig_callable")
 
 
 def nothing_compiled() -> AbstractContextManager[object]:
-    """While it lasts, what torch.compile made runs in eager."""
+    """While it lasts, compiled functions run in eager."""
     return cast("AbstractContextManager[object]", torch.compiler.set_stance("force_eager"))

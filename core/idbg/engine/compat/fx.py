@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 from idbg.schema.graphs import DTYPES, Dim, Sym, TensorMeta, hint_of
 
-_NO_BOUND = 1 << 62  # sympy's infinities and sys.maxsize come out above this: no bound
+_NO_BOUND = 1 << 62  # sympy's infinities and sys.maxsize are above this: no bound
 
 
 def qualified_target(node: Node) -> str:
@@ -33,15 +33,21 @@ def target_name(target: Any) -> str:
     return name.removeprefix("torch.ops.").replace("_operator.", "operator.")
 
 
+def inner_graph(gm: GraphModule, node: Node) -> GraphModule | None:
+    """The graph of a get_attr node, such as a branch of torch.cond; None for other nodes."""
+    value = getattr(gm, str(node.target), None) if node.op == "get_attr" else None
+    return value if isinstance(value, GraphModule) else None
+
+
 def op_name(target: object) -> str:
-    """The name of an op of a graph, of every overload: "mm" (ATen's own), "my::op", "cond"; "" for what is no op."""
+    """The name of an op without its overload: "mm" (ATen), "my::op", "cond"; "" for another target."""
     if isinstance(target, torch._ops.HigherOrderOperator):
         return str(target.name())  # type: ignore[no-untyped-call]
     return target._schema.name.removeprefix("aten::") if isinstance(target, torch._ops.OpOverload) else ""
 
 
 def is_computed(target: object) -> bool:
-    """Whether an op of a graph makes new tensors; views, ops in place and the members of a tuple are old ones."""
+    """Whether an op creates new tensors; views, in-place ops and members of a tuple do not."""
     if isinstance(target, torch._ops.OpOverload):
         return all(result.alias_info is None for result in target._schema.returns)
     return isinstance(target, torch._ops.HigherOrderOperator)
@@ -57,30 +63,28 @@ def written(target: object) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Argument:
-    """What a Dynamo placeholder stands for. `is_number`: a Python number that torch passes as a tensor."""
+    """The argument of a Dynamo placeholder. `is_number`: a Python number that torch passes as a tensor."""
 
     is_number: bool = False
     is_static: bool = False
 
 
 def argument_of(node: Node) -> Argument:
-    """What torch noted of a placeholder of Dynamo's."""
+    """The argument of a placeholder of Dynamo's, from its metadata."""
     graph_argument = node.meta.get("grapharg")
     static = node.meta.get("tensor_dict", {}).get("_dynamo_static_input_type") is not None
     return Argument(bool(getattr(graph_argument, "pass_arg_as_tensor", False)), static)
 
 
 def real_inputs(gm: GraphModule) -> list[object]:
-    """The values of a Dynamo graph's placeholders, in order, as of this compile; a backend itself is given fake
-    tensors.
-    """
+    """The values of a Dynamo graph's placeholders in this compile, in order; a backend itself gets fake tensors."""
     arguments = (node.meta.get("grapharg") for node in gm.graph.nodes if node.op == "placeholder")
     values = (argument.example if argument is not None else None for argument in arguments)
     return [concrete(value) for value in values]
 
 
 def concrete(value: object) -> object:
-    """A symbolic number as the one that it was traced with; anything else as it is."""
+    """The hint of a symbolic number; any other value unchanged."""
     if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
         return value.node.hint if value.node.has_hint() else None
     return value
@@ -88,7 +92,7 @@ def concrete(value: object) -> object:
 
 @contextmanager
 def transforms_undone() -> Iterator[None]:
-    """End the transforms of functions (vmap, grad) that part of a graph begins, where their end is not in that part."""
+    """End the function transforms (vmap, grad) that a part of a graph begins and does not end."""
     functorch = torch._C._functorch
     depth = functorch.get_dynamic_layer_stack_depth()
     try:
@@ -98,12 +102,12 @@ def transforms_undone() -> Iterator[None]:
 
 
 def leaves_autocast(node: Node) -> bool:
-    """Whether a node ends the autocast that another, its input, began."""
+    """Whether a node ends the autocast that its input began."""
     return node.target is torch.amp.autocast_mode._exit_autocast
 
 
 def origins(node: Node) -> set[str]:
-    """Names of the Dynamo nodes that this ATen node was traced from; empty where torch kept no trail."""
+    """Names of the Dynamo nodes from which this ATen node was traced; empty without torch's record."""
 
     def roots(sources: "Iterable[NodeSource]") -> Iterator[str]:
         for source in sources:
@@ -117,18 +121,18 @@ def origins(node: Node) -> set[str]:
 
 
 def replaced_by(node: Node, pass_name: str) -> tuple[str, ...]:
-    """Names of the nodes in whose place this pass put the node, as torch's observer of passes noted it."""
+    """Names of the nodes that this node replaces in this pass, as torch's observer noted them."""
     sources = node.meta.get("from_node") or ()
     return tuple(str(each.name) for each in sources if each.pass_name == pass_name and is_replacement(each))
 
 
 def is_replacement(source: object) -> bool:
-    """Whether a node's source is one that a pass put the node in the place of, and not what it was traced from."""
+    """Whether a node's source is a node that it replaces, and not one from which it was traced."""
     return any(action.name == "REPLACE" for action in getattr(source, "action", None) or ())
 
 
 def tensor_meta(value: torch.Tensor) -> TensorMeta:
-    """A tensor, also a fake one, as a record; symbolic sizes stay symbols, and what is not strided has no strides."""
+    """A tensor, also a fake one, as a record; symbolic sizes stay symbols, and only strided tensors have strides."""
     dtype = str(value.dtype).removeprefix("torch.")
     strided = value.layout == torch.strided
     stride = tuple(dim_of(size) for size in value.stride()) if strided else ()
@@ -148,13 +152,13 @@ def storage_of(value: torch.Tensor) -> tuple[int, int | None]:
 
 
 def short_type(value: torch.Tensor) -> str:
-    """ "f32[8,s0]": all of a tensor that a line has room for."""
+    """ "f32[8,s0]": a tensor's type in short."""
     dtype = str(value.dtype).removeprefix("torch.")
     return f"{DTYPES.get(dtype, (dtype, 0))[0]}[{','.join(map(str, value.shape))}]"
 
 
 def dim_of(size: int | torch.SymInt) -> Dim:
-    """A size as a record; a symbol keeps its expression, hint and, where torch tells it, its range."""
+    """A size as a record; a symbol has its expression, hint and, if torch knows it, its range."""
     if isinstance(size, int):
         return size
     expression = size.node.expr

@@ -10,12 +10,12 @@ from idbg.schema.errors import exception_text
 
 
 def in_use() -> bool:
-    """Whether this process has a CUDA context; asking makes none."""
+    """Whether this process has a CUDA context; the query creates none."""
     return bool(torch.cuda.is_initialized())  # type: ignore[no-untyped-call]
 
 
 def keep_busy(seconds: float) -> None:
-    """The GPU does nothing on the current stream for this long, or somewhat longer: what is launched meanwhile waits.
+    """Block the current stream for this long, or somewhat longer: launches meanwhile wait.
 
     In cycles of its clock, of which no GPU has more than 2.5 billion a second.
     """
@@ -23,7 +23,7 @@ def keep_busy(seconds: float) -> None:
 
 
 def is_device_error(error: BaseException) -> bool:
-    """Whether the device itself failed. It tells so late, and most such errors end all that it does for a process."""
+    """Whether the device failed. It reports late, and is unusable for the process after most such errors."""
     if not isinstance(error, RuntimeError):
         return False
     raised = getattr(torch, "AcceleratorError", None)  # none before 2.8
@@ -32,7 +32,7 @@ def is_device_error(error: BaseException) -> bool:
 
 
 def is_lost() -> bool:
-    """Whether an error has made the CUDA context of this process unusable, for good."""
+    """Whether an error has made the CUDA context of this process unusable."""
     if not in_use():
         return False
     try:
@@ -64,13 +64,13 @@ def tf32_setting(op: str, device: torch.device) -> str:
     return ""
 
 
-_waiting = 0  # how many ask that each launch and op is waited for
+_waiting = 0  # the number of active `each_waited_for`
 
 
 @contextmanager
 def each_waited_for() -> Iterator[None]:
-    """While it lasts, whoever launches waits: what the device raises is of the last launch, wherever it is raised (to
-    tune a Triton kernel, Inductor waits inside of its launch).
+    """While it lasts, each launch is waited for: an error of the device is of the last launch, wherever it is raised
+    (to tune a Triton kernel, Inductor waits inside of its launch).
     """
     global _waiting
     _waiting += 1
@@ -86,6 +86,6 @@ def is_waited_for() -> bool:
 
 
 def wait() -> None:
-    """Wait until the device has done all that it was given, where it is in use and is not being recorded."""
+    """Synchronize the device, if it is in use and no CUDA graph is recorded."""
     if in_use() and not torch.cuda.is_current_stream_capturing():
         torch.cuda.synchronize()

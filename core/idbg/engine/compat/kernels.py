@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import ModuleType
-from typing import cast
+from typing import NamedTuple, cast
 
 import torch
 
@@ -43,52 +43,36 @@ def shared_library(kernel: object) -> Path | None:
     return Path(file) if file else None
 
 
-class LaunchConfig:
-    """The configuration of a Triton kernel that its launches use."""
+class LaunchConfig(NamedTuple):
+    """The configuration of a Triton kernel that its launches use; None where it is unknown.
 
-    def __init__(self, launcher: object, device: int) -> None:
-        self._launcher, self.device = launcher, device
+    `registers` of a thread, `spills`: registers of a thread that are in memory, `shared_bytes` and `warps` of a block.
+    `folder` has the kernel's TTIR to cubin.
+    """
 
-    def _number(self, name: str) -> int | None:
-        value = getattr(self._launcher, name, None)
-        return value if isinstance(value, int) else None
-
-    @property
-    def registers(self) -> int | None:
-        """Of a thread."""
-        return self._number("n_regs")
-
-    @property
-    def spills(self) -> int | None:
-        """Registers of a thread that went to memory."""
-        return self._number("n_spills")
-
-    @property
-    def shared_bytes(self) -> int | None:
-        """Shared memory of a block."""
-        return self._number("shared")
-
-    @property
-    def warps(self) -> int | None:
-        """Of a block."""
-        return getattr(getattr(self._launcher, "config", None), "num_warps", None)
-
-    @property
-    def folder(self) -> Path | None:
-        """Where Triton left the kernel's TTIR to cubin."""
-        from torch._inductor.runtime.cache_dir_utils import triton_cache_dir
-
-        key = getattr(self._launcher, "cache_hash", None)
-        return Path(triton_cache_dir(self.device)) / key if key else None
+    device: int
+    registers: int | None
+    spills: int | None
+    shared_bytes: int | None
+    warps: int | None
+    folder: Path | None
 
 
 def launched(kernel: object) -> LaunchConfig | None:
-    """None for what is no Triton kernel of Inductor's, or was never launched."""
+    """None for an object that is no Triton kernel of Inductor's, or was never launched."""
     launchers = getattr(kernel, "launchers", None)
     if not launchers:
         return None
-    meta = getattr(kernel, "triton_meta", None) or {}
-    return LaunchConfig(launchers[0], cast("int", getattr(meta.get("device"), "index", 0) or 0))
+    from torch._inductor.runtime.cache_dir_utils import triton_cache_dir
+
+    launcher, meta = launchers[0], getattr(kernel, "triton_meta", None) or {}
+    device = cast("int", getattr(meta.get("device"), "index", 0) or 0)
+    found = (getattr(launcher, name, None) for name in ("n_regs", "n_spills", "shared"))
+    registers, spills, shared = (value if isinstance(value, int) else None for value in found)
+    warps = getattr(getattr(launcher, "config", None), "num_warps", None)
+    key = getattr(launcher, "cache_hash", None)
+    folder = Path(triton_cache_dir(device)) / key if key else None
+    return LaunchConfig(device, registers, spills, shared, warps, folder)
 
 
 def limits(device: int) -> dict[str, int]:

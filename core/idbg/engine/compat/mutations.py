@@ -15,7 +15,7 @@ TRITON = "triton_kernel_wrapper_mutation"
 
 
 class InductorOperation(Protocol):
-    """What computes buffers of Inductor's, or changes others."""
+    """An op of Inductor's that computes buffers, or mutates others."""
 
     def get_origins(self) -> Iterable[Node]: ...
 
@@ -27,7 +27,7 @@ class _Mutation(Protocol):
 def changed_by(operation: InductorOperation) -> Iterator[tuple[str, Node]]:
     """Each buffer that an extern op writes to, and the node whose value it holds before.
 
-    Inductor may lay the argument out anew for the op; it notes no node of such a buffer.
+    Inductor may copy the argument to another layout for the op; it notes no node of such a buffer.
     """
     node: Node | None = getattr(operation, "fx_node", None)
     mutations = cast("list[_Mutation]", getattr(operation, "mutation_outputs", []))
@@ -69,7 +69,7 @@ def triton_kernel(node: Node) -> object | None:
 
 
 def jit_function(kernel: object) -> object | None:
-    """The Triton function inside of what decorates it (autotune, heuristics); None of what is no Triton kernel."""
+    """The Triton function without its decorators (autotune, heuristics); None for other objects."""
     while kernel is not None and type(kernel).__name__ != "JITFunction":
         kernel = getattr(kernel, "fn", None)
     return kernel
@@ -84,7 +84,7 @@ def triton_arguments(node: Node, kwargs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def name_of_op(op: object) -> str:
-    """The name of an op, of its packet, or of what `torch.library.custom_op` made ("my::op"); "" of anything else."""
+    """The name of an op, of its packet, or of a `torch.library.custom_op` ("my::op"); "" for others."""
     if isinstance(op, torch._ops.OpOverloadPacket):
         return str(op._qualified_op_name).removeprefix("aten::")
     return op_name(op._opoverload if isinstance(op, CustomOpDef) else op)
@@ -119,6 +119,6 @@ def _base(node: Node) -> Node:
 
 
 def _name_of(value: Any) -> str:
-    """The name of a buffer, also of one in boxes; "" of what is none."""
+    """The name of a buffer, also of a boxed one; "" for others."""
     name = getattr(value, "get_name", None)
     return str(name()) if name is not None else ""

@@ -42,8 +42,8 @@ _CONFIGS = (torch._inductor.config, torch._functorch.config, torch._dynamo.confi
 
 
 def functions_of_op(op: str) -> dict[str, Function]:
-    """The Python functions of a custom op ("my::op") by what they are for: "init", "fake", "backward", "setup"; {} for
-    what `torch.library.custom_op` and `triton_op` have not made.
+    """The Python functions of a custom op ("my::op") by purpose: "init", "fake", "backward", "setup"; {} for other ops
+    than those of `torch.library.custom_op` and `triton_op`.
     """
     from torch._library.custom_ops import OPDEFS
 
@@ -57,7 +57,7 @@ def functions_of_op(op: str) -> dict[str, Function]:
 
 @dataclass(frozen=True)
 class Made:
-    """An object of a library's class, by the call that makes another like it: a function of a module, and arguments."""
+    """A call that creates an object of a library's class again: a function of a module, and its arguments."""
 
     module: str
     function: str
@@ -66,7 +66,7 @@ class Made:
 
 
 def made_by(value: object) -> Made | None:
-    """The call that makes a backend like this one, if it is a partial or one of AOTAutograd's; else None."""
+    """The call that creates a backend like this one, if it is a partial or one of AOTAutograd's; else None."""
     from torch._dynamo.backends.common import AotAutograd
 
     if isinstance(value, functools.partial):
@@ -80,7 +80,7 @@ def made_by(value: object) -> Made | None:
 
 
 def _unwrapped(compiler: object) -> object:
-    """The compiler below what AOTAutograd wraps that of the backward in."""
+    """The compiler of the backward, without AOTAutograd's wrapper."""
     if not getattr(compiler, "_is_wrapped_bw_compiler", False):
         return compiler
     cells = getattr(compiler, "__closure__", None) or ()
@@ -99,7 +99,7 @@ def loaded_libraries() -> list[str]:
 
 @dataclass(frozen=True)
 class TableEntry:
-    """An entry of the tables by which torch lowers or decomposes: the table's path, the op, and what stands there."""
+    """An entry of torch's tables of lowerings or decompositions: the table's path, the op, and the function."""
 
     table: str
     op: object
@@ -107,13 +107,13 @@ class TableEntry:
 
     @property
     def line(self) -> str:
-        """The statement that makes this entry, up to the value; "" where the op has no plain spelling."""
+        """The statement that adds this entry, up to the value; "" if the op has no plain spelling."""
         ops = torch._ops.OpOverload | torch._ops.OpOverloadPacket
         return f"{self.table}[torch.ops.{self.op}] = " if isinstance(self.op, ops) else ""
 
 
 def table_entries() -> Iterator[TableEntry]:
-    """By what ops are lowered or decomposed here, torch's own too."""
+    """All lowerings and decompositions, torch's own too."""
     for module, name in (
         ("torch._decomp", "decomposition_table"),
         ("torch._inductor.lowering", "lowerings"),
@@ -126,8 +126,8 @@ def table_entries() -> Iterator[TableEntry]:
 
 
 def part_of(value: object, is_theirs: Callable[[str], bool]) -> FunctionType | None:
-    """The function from one of these files that a value is, or that torch's function is around, as that which
-    `make_pointwise(f)` gives is around f; None where there is none.
+    """The function from one of these files that a value is, or that torch's function wraps, as `make_pointwise(f)`
+    wraps f; None without one.
     """
     seen: set[int] = set()
     left = [value]
@@ -145,18 +145,18 @@ def part_of(value: object, is_theirs: Callable[[str], bool]) -> FunctionType | N
 
 
 def unwrapped(function: object) -> object:
-    """The function that a decorator's is around."""
+    """The function without its decorators."""
     while (inner := getattr(function, "__wrapped__", None)) is not None:
         function = inner
     return function
 
 
 def set_to_objects() -> tuple[tuple[str, object], ...]:
-    """Torch's settings that hold a function or an object, as passes are, and not text or numbers: name and value."""
+    """Torch's settings whose value is a function or an object, such as a pass: name and value."""
     found: list[tuple[str, object]] = []
     for config in _CONFIGS:
         for name in getattr(config, "_config", {}):
-            with warnings.catch_warnings():  # of settings that do nothing any more
+            with warnings.catch_warnings():  # of deprecated settings
                 warnings.simplefilter("ignore")
                 value: object = getattr(config, name, None)
             if callable(value) and not isinstance(value, type):
@@ -165,10 +165,10 @@ def set_to_objects() -> tuple[tuple[str, object], ...]:
 
 
 def outside_the_key(is_own: Callable[[str], bool]) -> str:
-    """Which of the program's functions lowers graphs without being part of the key that torch's cache of graphs has, in
-    words; "" where none does. `is_own` tells whether a file is the program's.
+    """A function of the program that lowers graphs and is not part of the key of torch's graph cache, in words; ""
+    without one. `is_own` decides whether a file is the program's.
 
-    What changes the graph above lowering (a decomposition, a joint pass) is in the key with the graph that it gives.
+    Functions that change the graph above lowering (a decomposition, a joint pass) are in the key by their result.
     """
     for what, value in _below_the_key():
         if (function := part_of(value, is_own)) is not None:
@@ -199,8 +199,8 @@ def _is_filled(cell: CellType) -> bool:
 
 
 def patched(within: str | tuple[str, ...] = _PATCHABLE) -> tuple[tuple[str, object], ...]:
-    """Attributes of torch's compiler, of modules and of classes, in whose place are functions from outside of torch:
-    "torch._inductor.codegen.cpp.CppOverrides.tanh", and what it holds.
+    """Attributes of torch's compiler, in modules and classes, that are replaced by functions from outside of torch:
+    "torch._inductor.codegen.cpp.CppOverrides.tanh", and its value.
     """
     found: list[tuple[str, object]] = []
     for module in [held for name, held in sys.modules.items() if name.startswith(within) and _is_file_of_torch(held)]:
@@ -214,12 +214,12 @@ def patched(within: str | tuple[str, ...] = _PATCHABLE) -> tuple[tuple[str, obje
 
 
 def _is_file_of_torch(module: ModuleType) -> bool:
-    """Whether the module is a file of torch's: wrappers that Inductor generated stand among its modules too."""
+    """Whether the module is a file of torch's: generated wrappers are among its modules too."""
     return (getattr(module, "__file__", None) or "").startswith(f"{_TORCH}/")
 
 
 def function_of(value: object) -> object:
-    """The function that an attribute of a class holds, below `staticmethod` and the like; else the value itself."""
+    """The function of an attribute of a class, without `staticmethod` and the like; else the value itself."""
     if isinstance(value, staticmethod | classmethod):
         return value.__func__
     return value.fget if isinstance(value, property) else value
@@ -233,14 +233,14 @@ def _is_foreign(value: object) -> bool:
 
 
 def called_by(module: GraphModule) -> Iterator[tuple[Node, object]]:
-    """The calls of a graph and of those that it holds, each with what it calls."""
+    """The calls of a graph and of its inner graphs, each with its target."""
     for graph in module.modules():
         if isinstance(graph, GraphModule):
             yield from ((node, node.target) for node in graph.graph.nodes if node.op == "call_function")
 
 
 def op_called(target: object) -> str:
-    """The name of the op that is called ("my::op"); "" for what is no op."""
+    """The name of the op that is called ("my::op"); "" for another target."""
     if isinstance(target, torch._ops.OpOverloadPacket):
         return str(target._qualified_op_name)
     return target._schema.name if isinstance(target, torch._ops.OpOverload) else ""

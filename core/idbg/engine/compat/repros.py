@@ -16,7 +16,7 @@ import torch._inductor.inductor_prims  # what Inductor decomposes to: repros cal
 from torch.fx import Node
 
 _CONFIGS = (torch._dynamo.config, torch._inductor.config, torch._functorch.config)
-# what `tracing.observed` sets while it watches, and what would swallow the failure that is to be shown
+# set by `tracing.observed`; and the one that would hide the failure
 _WATCHING = (
     "suppress_errors",
     "provenance_tracking_level",
@@ -44,7 +44,7 @@ def results_of(target: str) -> int:
 
 
 def is_inductors(op: torch._ops.OpOverload) -> bool:
-    """Whether it is Inductor that registers the op, as "prims.prepare_softmax_online": torch alone has not got it."""
+    """Whether Inductor registers the op, such as "prims.prepare_softmax_online": without it torch lacks the op."""
     return any(each is op for each in vars(torch._inductor.inductor_prims).values())
 
 
@@ -56,8 +56,8 @@ def python_ops() -> set[str]:
 
 
 def numpy_spelling(node: Node) -> str:
-    """What a call in a Dynamo graph was in the NumPy program: "numpy.linalg.norm", "operator.add", a method ".reshape",
-    an attribute "."; "" for what is no NumPy.
+    """The NumPy function of a call in a Dynamo graph: "numpy.linalg.norm", "operator.add", a method ".reshape", an
+    attribute "."; "" for another call.
     """
     target: object = node.target
     if target is torch._dynamo.utils.numpy_attr_wrapper:
@@ -75,7 +75,7 @@ def numpy_spelling(node: Node) -> str:
 
 
 def symbol_of(node: Node) -> str:
-    """The expression of the size that a node of a graph stands for ("s77"); "" if it is none."""
+    """The expression of a node's symbolic size ("s77"); "" for other nodes."""
     value = node.meta.get("example_value", node.meta.get("val"))
     return str(value.node.expr) if isinstance(value, torch.SymInt) else ""
 
@@ -99,13 +99,13 @@ def _lines(config: Any) -> Iterator[str]:
         try:
             set_here = ast.parse(line).body
         except SyntaxError:
-            continue  # a value that has no spelling
+            continue  # a value without a literal
         if set_here and not _is_default(config, set_here[0]):
             yield line
 
 
 def _is_default(config: Any, line: ast.stmt) -> bool:
-    """Whether a setting has the value that it has anyway: torch also names what was set, and set back."""
+    """Whether a setting has its default: torch also lists those that were set and reset."""
     if not isinstance(line, ast.Assign):
         return False
     name = ast.unparse(line.targets[0]).removeprefix(f"{config.__name__}.")
@@ -119,12 +119,12 @@ _AT_START = frozenset(settings())
 
 
 def changed_settings() -> tuple[str, ...]:
-    """Those that this process did not begin with."""
+    """The settings that changed since this process began."""
     return tuple(line for line in settings() if line not in _AT_START)
 
 
 def modes() -> tuple[str, ...]:
-    """The modes in force under which torch compiles, as the expressions of `with` statements."""
+    """The active modes under which torch compiles, as expressions of `with` statements."""
     statements = [
         f'torch.autocast("{device}", dtype={torch.get_autocast_dtype(device)})'
         for device in ("cpu", "cuda")
@@ -138,7 +138,7 @@ def modes() -> tuple[str, ...]:
 
 
 def globals_changed() -> tuple[str, ...]:
-    """Torch's own switches, outside of its configs, that change what is compiled, as lines of Python."""
+    """Torch's global settings outside of its configs that change compiles, as lines of Python."""
     lines: list[str] = []
     if (dtype := torch.get_default_dtype()) != torch.float32:
         lines.append(f"torch.set_default_dtype({dtype})")

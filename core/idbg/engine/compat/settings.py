@@ -57,13 +57,13 @@ def names() -> set[str]:
 
 
 def kind_of(name: str) -> object:
-    """What torch says that the setting's values are: a class, or a typing construct."""
+    """The type of the setting's values: a class, or a typing construct."""
     word, _, own = name.partition(".")
     return MODULES[word].get_type(own)
 
 
 def value_of(name: str) -> object:
-    """How it stands, in this thread."""
+    """The setting's value, in this thread."""
     word, _, own = name.partition(".")
     return getattr(_SET[word], own)
 
@@ -78,8 +78,8 @@ def modes() -> tuple[str, ...]:
     return tuple(torch._inductor.list_mode_options())
 
 
-class Held:
-    """Settings that are set for a while. What the program itself sets one to meanwhile is what it is put back to."""
+class TemporarySettings:
+    """Settings that are set for a while. If the program changes one meanwhile, its value is restored."""
 
     def __init__(self, values: Mapping[str, OptionValue]) -> None:
         self._values = dict(values)
@@ -87,19 +87,19 @@ class Held:
         self._thread = threading.current_thread()
 
     def set(self) -> None:
-        """Set all, for this thread (from 2.14 on each has values of its own)."""
+        """Set all, for this thread (from 2.14 on each has its own values)."""
         for name, value in self._values.items():
             now = value_of(name)
             if threading.current_thread() is self._thread and (name not in self._before or now != value):
                 self._before[name] = now
             _set(name, value)
 
-    def lost(self) -> dict[str, object]:
-        """Those that are not as they were set, and how they stand: the program, or the environment, says otherwise."""
+    def overridden(self) -> dict[str, object]:
+        """Settings with another value than the one set, by the program or the environment, with that value."""
         return {name: now for name, value in self._values.items() if (now := value_of(name)) != value}
 
-    def put_back(self) -> None:
-        """Leave each as it would be without us."""
+    def restore(self) -> None:
+        """Restore each to the value without us."""
         for name, before in self._before.items():
             if value_of(name) == self._values[name]:
                 _set(name, before)
@@ -118,20 +118,20 @@ def stance(name: str) -> Iterator[None]:
 
 
 def default_of(name: str) -> object:
-    """What it is where nobody sets it: torch reads some of them from the environment."""
+    """The setting's default: torch reads some from the environment."""
     word, _, own = name.partition(".")
     return MODULES[word]._config[own].default
 
 
 def plain(value: object) -> OptionValue:
-    """The value where it can be written down; None of anything else, as of a function."""
+    """The value if it is a literal; None for others, such as a function."""
     if isinstance(value, (list, tuple)) and all(isinstance(each, (bool, int, float, str)) for each in value):
         return list(value)
     return value if isinstance(value, (bool, int, float, str)) else None
 
 
 def choices_of(kind: object) -> tuple[OptionValue, ...]:
-    """All that a setting of this kind can be, where these are few."""
+    """All values of a setting of this kind, if they are few."""
     if kind is bool:
         return (True, False)
     if kind is NoneType or kind is None:
@@ -145,7 +145,7 @@ def choices_of(kind: object) -> tuple[OptionValue, ...]:
 
 
 def kind_in_words(kind: object) -> str:
-    """As a person writes it: "bool", "int | None", "'a' | 'b'"."""
+    """The type as text: "bool", "int | None", "'a' | 'b'"."""
     if kind is NoneType or kind is None:
         return "None"
     if get_origin(kind) is Literal:

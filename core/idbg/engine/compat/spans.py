@@ -41,7 +41,7 @@ NAMES = {
     "TritonBundler.collect": "triton bundle",
     "AOTAutogradCache.inductor_load": "from the aot cache",
 }
-"""torch's names -> ours, of what most compiles have; the rest goes by torch's own."""
+"""torch's names -> ours, of the parts of most compiles; others keep torch's names."""
 
 PASS, ATTEMPT = "pass", "attempt"
 _OF = {"pre_grad_passes": "pre-grad", "joint_graph_passes": "joint", "post_grad_passes": "post-grad"}
@@ -50,9 +50,7 @@ _ATTEMPT = "compile_attempt_"
 
 @cache
 def words(name: str) -> tuple[str, str]:
-    """Our name of something that torch times, and what tells it from others of that name: a pass's own name, which
-    attempt it is.
-    """
+    """Our name of a part that torch times, and its subject: the name of a pass, the number of an attempt."""
     if name.startswith("pass."):
         phase, _, own = name[len("pass.") :].rpartition(".")
         return PASS, f"{_OF.get(phase, phase)}: {own}" if phase else own
@@ -66,6 +64,6 @@ def words(name: str) -> tuple[str, str]:
 
 
 def pass_named(what: str, name: str) -> str:
-    """What tells a pass from others, with another name for it than torch times it by."""
+    """The subject of a pass, with another name for it than torch's."""
     phase, colon, _ = what.rpartition(": ")
     return f"{phase}{colon}{name}"

@@ -122,9 +122,8 @@ def copy_of(gm: GraphModule) -> GraphModule:
 
     made = _LazyGraphModule(gm, copy.deepcopy(gm.graph))
     for node in made.graph.nodes:
-        held = getattr(made, str(node.target), None) if node.op == "get_attr" else None
-        if isinstance(held, GraphModule):
-            setattr(made, str(node.target), copy_of(held))
+        if (inner := fx.inner_graph(made, node)) is not None:
+            setattr(made, str(node.target), copy_of(inner))
     made.meta.update(gm.meta)
     return made
 
@@ -134,9 +133,8 @@ def structure(gm: GraphModule) -> list[tuple[object, ...]]:
     lines: list[tuple[object, ...]] = []
     for node in gm.graph.nodes:
         lines.append((node.name, node.op, str(node.target), str(node.args), str(node.kwargs)))
-        held = getattr(gm, str(node.target), None) if node.op == "get_attr" else None
-        if isinstance(held, GraphModule):
-            lines += structure(held)
+        if (inner := fx.inner_graph(gm, node)) is not None:
+            lines += structure(inner)
     return lines
 
 
@@ -186,13 +184,6 @@ def traced(gm: GraphModule, inputs: Sequence[object], decompositions: Mapping[ob
     if not results:
         raise ValueError("AOTAutograd made no graph of it")
     return results[0]
-
-
-def outside_of_modes() -> AbstractContextManager[object]:
-    """While it lasts, no dispatch mode is active."""
-    from torch.utils._python_dispatch import _disable_current_modes
-
-    return cast("AbstractContextManager[object]", _disable_current_modes())
 
 
 def is_token(value: object) -> bool:

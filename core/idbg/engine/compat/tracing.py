@@ -15,12 +15,12 @@ import torch.compiler.config
 
 
 def trace_log() -> Logger:
-    """The logger that carries everything TORCH_TRACE would write."""
+    """The logger of TORCH_TRACE."""
     return torch._logging._internal.trace_log
 
 
 def interned(index: int) -> str:
-    """A file name that a trace record refers to by number."""
+    """The file name of a number in a trace record."""
     for name, number in torch._logging.structured.INTERN_TABLE.items():
         if number == index:
             return name
@@ -35,16 +35,16 @@ def current_frame() -> str:
 
 @contextmanager
 def observed() -> Iterator[None]:
-    """Torch's settings under which every graph and its provenance can be seen; restored on leaving.
+    """While it lasts, torch's settings make every graph and its provenance visible.
 
-    Enter it in the thread that compiles: in 2.15 overrides are local to it. The AOTAutograd cache skips the inner
-    compile on a hit, and with it every check: off. The FX graph cache stays on. The backward is lowered with the
-    forward, or its provenance is lost; not where compiled autograd will compile it as part of another graph.
+    Enter it in the thread that compiles: in 2.15 overrides are local to it. The AOTAutograd cache is off, as it skips
+    the inner compile on a hit, and with it every check. The FX graph cache stays on. The backward is lowered with the
+    forward, or its provenance is lost; not with compiled autograd, which compiles it as part of another graph.
     """
     eagerly = not (torch._dynamo.config.compiled_autograd or torch._dynamo.compiled_autograd.compiled_autograd_enabled)
     with ExitStack() as stack:
         stack.enter_context(torch._inductor.config.patch({"trace.provenance_tracking_level": 1}))
-        # 2.11 leaves provenance out of the cache's key: what was compiled without it must not be found
+        # 2.11 leaves provenance out of the cache's key: an entry without it must not be found
         stack.enter_context(torch.compiler.config.patch(cache_key_tag="idbg"))  # type: ignore[attr-defined]
         stack.enter_context(
             torch._functorch.config.patch(force_non_lazy_backward_lowering=eagerly, enable_autograd_cache=False)

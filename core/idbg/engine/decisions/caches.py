@@ -16,7 +16,7 @@ from idbg.engine.decisions.seen_keys import SeenKeys
 from idbg.schema import events
 from idbg.schema.decisions.caches import Autotuned, CacheAnswer, CacheName, Choice, KeyPart
 
-OFF_WHILE_WATCHED = "idbg turns it off while it watches: on a hit no graph is lowered, and no rule would be asked"
+OFF_WHILE_WATCHED = "idbg turns it off while it records: on a hit no graph is lowered, and no rule is checked"
 
 
 @contextmanager

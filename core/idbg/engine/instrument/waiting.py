@@ -9,12 +9,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import cast
 
-from torch.utils._python_dispatch import TorchDispatchMode
-
 from idbg.analysis.crashes import is_wrapper
 from idbg.analysis.output_code import part_of, read_output_code
 from idbg.engine.compat import gpu, kernels
 from idbg.engine.compat.comparing import WrapperModule
+from idbg.engine.compat.torch_types import TorchDispatchMode
 from idbg.engine.instrument.wrapper_code import Instrumented
 from idbg.engine.instrument.wrapper_lines import announced
 

@@ -121,7 +121,7 @@ class FaultLocalization:
 
     def _in_aten(self) -> tuple[KernelError, ...]:
         """The first wrong node of the ATen graphs that the backend is given, in the order of their calls."""
-        torch._dynamo.reset()
+        torch.compiler.reset()
         parts: list[BackendGraph] = []
 
         def around(stack: ExitStack) -> Call:
@@ -286,7 +286,7 @@ def _graphs(subject: Subject, dynamic: bool | None) -> list[tuple[GraphModule, t
 
         return run
 
-    torch._dynamo.reset()
+    torch.compiler.reset()
     with subject.restored(), torch.set_grad_enabled(subject.grad):
         torch.compile(subject.model, backend=remember, dynamic=dynamic)(*subject.args, **subject.kwargs)
     return list(calls.items())

@@ -189,7 +189,7 @@ def run_observed(
         watches = before.observation.watches
         if observed.side.error is None and len(watches) == graphs and all(watch.called for watch in watches):
             return observed
-    torch._dynamo.reset()
+    torch.compiler.reset()
     return _run_observed(subject, compile, backward, CapturedCompile())
 
 

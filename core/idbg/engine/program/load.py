@@ -19,10 +19,10 @@ from pathlib import Path
 from types import ModuleType
 
 import torch
-from torch.utils._pytree import tree_leaves, tree_map
 
 from idbg.engine.capture.run import RunCapture, phase
 from idbg.engine.compat import dynamo
+from idbg.engine.compat.torch_types import tree_leaves, tree_map
 from idbg.engine.program.environment import as_main, state_restored
 from idbg.engine.program.main_file import status_of
 from idbg.engine.program.script import run_script
@@ -91,7 +91,7 @@ class Programs:
             target_settings(target, _warning(capture)) as reapply,
             torch_compile_replaced(target, calls, first, reapply),
         ):
-            torch._dynamo.reset()
+            torch.compiler.reset()
             if defines_function(program):
                 with phase(capture, "program"):
                     workload = self._load(program, target.device)
@@ -293,7 +293,7 @@ def _called(compiled: Model, workload: Workload) -> object:
     except RuntimeError as error:
         if torch.is_grad_enabled() or not failed_to_differentiate(error):
             raise
-    torch._dynamo.reset()
+    torch.compiler.reset()
     with torch.enable_grad():
         return compiled(*workload.args, **workload.kwargs)
 

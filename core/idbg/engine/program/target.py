@@ -84,18 +84,18 @@ def target_settings(target: Target, tell: Callable[[str], None]) -> Iterator[Rea
     then torch is as it would be without them. `tell` is called at the end with what did not hold.
     """
     cold.forget_last()
-    held = settings.Held(_values(target))
+    temporary = settings.TemporarySettings(_values(target))
     with ExitStack() as stack:
         if target.cold:
             stack.enter_context(cold.fresh_caches())
         if target.stance:
             stack.enter_context(settings.stance(target.stance))
-        stack.callback(held.put_back)
-        held.set()
+        stack.callback(temporary.restore)
+        temporary.set()
         try:
-            yield held.set
+            yield temporary.set
         finally:
-            for name, value in held.lost().items():
+            for name, value in temporary.overridden().items():
                 tell(f"{name} was {value!r} at the end and not as set: the program or the environment changes it")
 
 

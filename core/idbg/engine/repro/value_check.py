@@ -4,6 +4,7 @@ import re
 
 import torch
 
+from idbg.engine.compat.torch_types import OpOverload
 from idbg.engine.repro.check_pieces import CheckCode, compiled, guarded, indented, toml_of, trains, under
 from idbg.engine.repro.draft import Differs, Draft
 from idbg.engine.repro.layout import laid_out, quoted
@@ -84,7 +85,7 @@ def _is_another_in_float64(code: str) -> bool:
     named = [
         getattr(getattr(getattr(torch.ops, space), name, None), part, None) for space, name, part in _OP.findall(code)
     ]
-    return any(torch.Tag.nondeterministic_seeded in op.tags for op in named if isinstance(op, torch._ops.OpOverload))
+    return any(torch.Tag.nondeterministic_seeded in op.tags for op in named if isinstance(op, OpOverload))
 
 
 def _results(draft: Draft, *, exact: bool, modal: bool) -> list[str]:

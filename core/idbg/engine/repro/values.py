@@ -9,9 +9,8 @@ import torch
 from torch.fx import GraphModule
 from torch.fx import Node as FxNode
 
-from idbg.engine.capture.fx import held_graph
 from idbg.engine.capture.run import RunCapture
-from idbg.engine.compat import repros
+from idbg.engine.compat import fx, repros
 from idbg.engine.repro.draft import Input, memory_span
 from idbg.engine.repro.node_values import Recorder
 from idbg.engine.repro.source import name_of
@@ -91,7 +90,7 @@ def sizes_of(capture: RunCapture, graph: Graph) -> dict[str, Sym]:
 def _expressions(gm: GraphModule, prefix: str = "") -> Iterator[tuple[str, str]]:
     """The expression of each node that is a size, in this graph and its subgraphs."""
     for node in gm.graph.nodes:
-        if (inner := held_graph(gm, node)) is not None:
+        if (inner := fx.inner_graph(gm, node)) is not None:
             yield from _expressions(inner, f"{prefix}{node.name}.")
         yield prefix + node.name, repros.symbol_of(node)
 

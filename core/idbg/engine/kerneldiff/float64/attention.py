@@ -14,10 +14,9 @@ from typing import Any, Final, TypeGuard, cast
 
 import torch
 from torch import Tensor
-from torch._ops import OpOverload
-from torch.utils._pytree import tree_map
 
 from idbg.engine.compat import comparing, fx
+from idbg.engine.compat.torch_types import OpOverload, tree_map
 
 _FUSED: Final = re.compile(
     r"_scaled_dot_product_(flash|efficient|cudnn)_attention(_for_cpu)?(_backward)?"

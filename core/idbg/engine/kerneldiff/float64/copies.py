@@ -14,11 +14,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._ops import OpOverload
 from torch.overrides import TorchFunctionMode
-from torch.utils._pytree import tree_leaves, tree_map
 
 from idbg.engine.compat import comparing, fx
+from idbg.engine.compat.torch_types import OpOverload, tree_leaves, tree_map
 from idbg.engine.kerneldiff.tensors.float64_device import is_converted, is_moved, to_float64
 
 LARGE = 2**20  # bytes: below it a copy costs less than filling it in again and again

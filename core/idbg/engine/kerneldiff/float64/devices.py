@@ -9,8 +9,8 @@ from typing import cast
 
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_leaves
 
+from idbg.engine.compat.torch_types import tree_leaves
 from idbg.engine.kerneldiff.tensors.float64_device import CPU, float64_device
 
 _PLAIN_DROPOUT = ("cpu", "mps", "meta")

@@ -8,10 +8,9 @@ from typing import TypeGuard
 
 import torch
 from torch import Tensor
-from torch._ops import OpOverload
-from torch.utils._pytree import tree_leaves
 
 from idbg.engine.compat import fx, gpu
+from idbg.engine.compat.torch_types import OpOverload, tree_leaves
 from idbg.engine.kerneldiff.float64.op_mode import Args, Kwargs, Op, OpMode
 
 Draws = tuple[str, ...]

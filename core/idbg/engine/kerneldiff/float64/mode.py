@@ -11,11 +11,9 @@ from typing import cast
 
 import torch
 from torch import Tensor
-from torch._ops import HigherOrderOperator, OpOverload
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves, tree_map
 
 from idbg.engine.compat import comparing, fx, gpu
+from idbg.engine.compat.torch_types import HigherOrderOperator, OpOverload, TorchDispatchMode, tree_leaves, tree_map
 from idbg.engine.kerneldiff.float64 import attention
 from idbg.engine.kerneldiff.float64.copies import weights_filled
 from idbg.engine.kerneldiff.float64.devices import DeviceMap

@@ -3,10 +3,8 @@
 from contextlib import nullcontext
 from typing import Any
 
-from torch._ops import HigherOrderOperator, OpOverload
-from torch.utils._python_dispatch import TorchDispatchMode
-
 from idbg.engine.compat import comparing
+from idbg.engine.compat.torch_types import HigherOrderOperator, OpOverload, TorchDispatchMode
 
 Op = OpOverload | HigherOrderOperator
 Args = tuple[Any, ...]

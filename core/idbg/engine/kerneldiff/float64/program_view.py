@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 from torch.overrides import TorchFunctionMode
-from torch.utils._pytree import tree_leaves, tree_map
 
 from idbg.engine.compat import comparing
+from idbg.engine.compat.torch_types import tree_leaves, tree_map
 
 _HALVES = (torch.float16, torch.bfloat16)
 _Args = tuple[Any, ...]

@@ -6,10 +6,9 @@ from typing import Any, Final, TypeGuard, cast
 
 import torch
 from torch import Tensor
-from torch._ops import OpOverload
-from torch.utils._pytree import tree_leaves, tree_map
 
 from idbg.engine.compat import fx, gpu
+from idbg.engine.compat.torch_types import OpOverload, tree_leaves, tree_map
 from idbg.engine.kerneldiff.float64.op_mode import Args, Kwargs, OpMode
 from idbg.engine.kerneldiff.float64.undeclared_writes import ReadOnlyArguments
 
@@ -105,7 +104,7 @@ def _is_float32(value: object) -> TypeGuard[Tensor]:
     return _is_rounded(value) and value.dtype == torch.float32
 
 
-def _is_read(argument: torch._C.Argument) -> bool:
+def _is_read(argument: torch.Argument) -> bool:
     """Whether the op only reads the argument; schemas of batch norms do not declare that they write statistics."""
     return argument.alias_info is None and not argument.name.startswith("running_")
 

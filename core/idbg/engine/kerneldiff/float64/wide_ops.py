@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor
-from torch._ops import OpOverload
 
 from idbg.engine.compat import comparing, fx
+from idbg.engine.compat.torch_types import OpOverload
 from idbg.engine.kerneldiff.float64 import attention
 
 UNSCALES = "_amp_foreach_non_finite_check_and_unscale_"

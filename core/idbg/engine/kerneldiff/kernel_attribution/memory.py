@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_leaves
+
+from idbg.engine.compat.torch_types import tree_leaves
 
 
 @dataclass(frozen=True)

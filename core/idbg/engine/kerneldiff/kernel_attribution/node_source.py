@@ -10,6 +10,7 @@ from torch.fx import GraphModule, Node
 
 from idbg.engine.capture.fx import user_line
 from idbg.engine.compat import fx, repros
+from idbg.engine.compat.torch_types import OpOverload
 from idbg.engine.repro.source import name_of
 
 
@@ -47,7 +48,7 @@ def _target(node: Node, imports: set[str]) -> str:
     target = fx.qualified_target(node)
     if target.startswith("operator."):
         return target
-    if not isinstance(node.target, torch._ops.OpOverload):
+    if not isinstance(node.target, OpOverload):
         raise ValueError(f"{node.name} calls {target}, which has no plain spelling")
     op = "::".join(target.split(".")[:2])
     if op in repros.python_ops():

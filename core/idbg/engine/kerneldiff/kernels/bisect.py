@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 from torch.fx import Graph, GraphModule, Node
-from torch.utils._pytree import tree_leaves
 
 from idbg.engine.capture.fx import user_line
+from idbg.engine.compat.torch_types import tree_leaves
 from idbg.engine.kerneldiff.float64.copies import float64_copies
 from idbg.engine.kerneldiff.float64.mode import Float64
 from idbg.engine.kerneldiff.kernels.inputs import copied
@@ -124,7 +124,7 @@ def _compared(
     prefix: GraphModule, inputs: Sequence[object], compile: Backend, k: float, dynamic: bool | None
 ) -> dict[str, BufferVerdict]:
     """The worst verdict of each value that the prefix returns."""
-    torch._dynamo.reset()
+    torch.compiler.reset()
     first, second, third = (copied(inputs) for _ in range(3))
     tensors = [*prefix.parameters(), *prefix.buffers(), *(value for value in third if isinstance(value, Tensor))]
     with torch.no_grad():

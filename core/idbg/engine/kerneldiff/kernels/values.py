@@ -16,6 +16,7 @@ from torch.fx import GraphModule, Node
 from torch.fx.node import map_aggregate, map_arg
 
 from idbg.engine.compat import comparing, fx, mutations
+from idbg.engine.compat.torch_types import OpOverload
 from idbg.engine.kerneldiff.float64 import attention
 from idbg.engine.kerneldiff.kernels.philox import drawn
 from idbg.engine.kerneldiff.kernels.user_reference import reference_of
@@ -96,7 +97,7 @@ def _exact(node: Node, known: Known) -> Any:
     users, name = reference_of(node), fx.op_name(node.target)
     function = users or cast("Callable[..., object]", node.target)
     by_bits = name.rpartition("::")[2] in _BY_BITS
-    if users is None and (by_bits or not isinstance(node.target, torch._ops.OpOverload)):
+    if users is None and (by_bits or not isinstance(node.target, OpOverload)):
         return _in_own_dtypes(function, args, kwargs, node, known)
     try:
         wide_args, wide_kwargs = _map((args, kwargs), _instead)
@@ -142,7 +143,7 @@ def _adds_nothing(node: Node, own: Any, known: Known) -> bool:
     """Whether the exact result is the own one: a view, or a conversion to a wider dtype, of an exact value."""
     if not node.all_input_nodes or any(known[source].wide is not AS_OWN for source in node.all_input_nodes):
         return False
-    if not isinstance(node.target, torch._ops.OpOverload):
+    if not isinstance(node.target, OpOverload):
         return node.target is operator.getitem  # of what a split gave
     if fx.op_name(node.target) in _CASTS:
         source = known[node.all_input_nodes[0]].own

@@ -11,11 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import torch
 from torch import Tensor
-from torch._ops import OpOverload
-from torch.utils._pytree import tree_leaves
 
 from idbg.analysis.crashes import frames_of
 from idbg.engine.compat import comparing, fx
+from idbg.engine.compat.torch_types import OpOverload, tree_leaves
 from idbg.engine.failures.owners import is_own
 from idbg.engine.kerneldiff.float64.op_mode import Args, Kwargs, OpMode
 from idbg.engine.kerneldiff.sides.run import run_eager

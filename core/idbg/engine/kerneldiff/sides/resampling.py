@@ -136,7 +136,7 @@ class Resampling:
     @cached_property
     def _traced(self) -> tuple[Leaves, ...]:
         self.begin(TRACED)
-        torch._dynamo.reset()
+        torch.compiler.reset()
         traced = TracedProgram()
         model = traced.compiled(self.subject.model)
 

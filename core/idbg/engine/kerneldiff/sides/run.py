@@ -110,7 +110,7 @@ def run_compiled(
     within: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> Side:
     """The model as `compile(model)` returns it, from its first call on; each of the runs is `within` this context."""
-    torch._dynamo.reset()  # no code that an earlier compile left behind
+    torch.compiler.reset()  # no code that an earlier compile left behind
     before = comparing.graphs_compiled()
     compiled: list[Call] = []
 

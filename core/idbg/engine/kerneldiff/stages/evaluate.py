@@ -115,7 +115,7 @@ class _Runner(Interpreter):
             self._note_dtype(n, value)
             self._note_written(n)
         if self.on_value is not None and n.op not in ("placeholder", "output"):
-            with stages.outside_of_modes():
+            with comparing.no_modes():
                 self.on_value(n, value)
         return value
 
@@ -155,7 +155,7 @@ def _laid_out(node: Node, value: object) -> object:
     lies_so = tuple(value.stride()) == wanted or value.layout != torch.strided or None in wanted or 0 in wanted
     if lies_so or value.shape != tuple(map(fx.concrete, like.shape)):
         return value
-    with stages.outside_of_modes():
+    with comparing.no_modes():
         made = torch.empty_strided(value.shape, cast("Any", wanted), dtype=value.dtype, device=value.device)
         vars(made).update(vars(value))  # what the mode notes of it
         return made.copy_(value)

@@ -12,10 +12,10 @@ from typing import Any, Final
 
 import torch
 from torch import Tensor
-from torch._ops import OpOverload
 
 from idbg.engine.capture.run import uncaptured
 from idbg.engine.compat import comparing, dynamo, fx
+from idbg.engine.compat.torch_types import OpOverload
 from idbg.engine.kerneldiff.float64.mode import Float64
 from idbg.engine.kerneldiff.float64.op_mode import Args, Kwargs, OpMode
 from idbg.engine.kerneldiff.float64.rounding import PerturbedRounding
@@ -129,7 +129,7 @@ class Training:
 
     def traced(self) -> list[TrainingSide]:
         """Dynamo's graphs run op by op, and the same with perturbed roundings."""
-        torch._dynamo.reset()
+        torch.compiler.reset()
         model = self._tracer.compiled(self.subject.model)
         modes = traced_roundings()
         return [
@@ -139,7 +139,7 @@ class Training:
 
     def compiled(self, name: str, compile: Callable[[Call], Call], options: Mapping[str, Any]) -> TrainingSide:
         """The program compiled by `compile`, once for all of its steps."""
-        torch._dynamo.reset()
+        torch.compiler.reset()
         return TrainingSide(
             name, RestorePoint(self.subject), partial(self._compiled, compile(self.subject.model), options)
         )

@@ -5,10 +5,10 @@ Its elements must not be read at its address, which is 0.
 
 import torch
 from torch import Tensor
-from torch._subclasses.fake_tensor import FakeTensor
 from torch.masked import MaskedTensor
 
 from idbg.engine.compat import comparing
+from idbg.engine.compat.torch_types import FakeTensor
 
 
 def parts(value: Tensor) -> dict[str, Tensor]:
