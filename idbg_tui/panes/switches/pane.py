@@ -241,6 +241,14 @@ class SwitchesPane(PromptingPane, FoldingPane):
         if words:
             self.post_message(Flash(words))
 
+    def action_close(self) -> None:
+        """Fold what the row is in, at once: a section of the comparison is one level deep."""
+        row = self.comparison.chosen
+        if row is not None and row.fold is None and row.inside:
+            self._turn(row.inside[-1])
+        else:
+            super().action_close()
+
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Only the comparison folds."""
         return self.comparing or action not in ("close", "unfold", "fold_all")
