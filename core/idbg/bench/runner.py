@@ -155,16 +155,9 @@ def _row_of(case: BenchCase, results: dict[Task, TaskResult]) -> Row:
     )
     for task, answer in results.items():
         match answer:
-            case Measured() if task == "cold":
-                row = replace(
-                    row,
-                    cold_compile_s=answer.compile_s,
-                    kind=answer.kind,
-                    size=answer.size,
-                    machine=_here(answer, case),
-                )
             case Measured():
-                row = _timed(row, answer, case)
+                row = replace(row, kind=answer.kind, size=answer.size, machine=_here(answer, case))
+                row = replace(row, cold_compile_s=answer.compile_s) if task == "cold" else _timed(row, answer)
             case Checked():
                 row = replace(row, **asdict(answer))
             case Failed():
@@ -172,7 +165,7 @@ def _row_of(case: BenchCase, results: dict[Task, TaskResult]) -> Row:
     return row
 
 
-def _timed(row: Row, answer: Measured, case: BenchCase) -> Row:
+def _timed(row: Row, answer: Measured) -> Row:
     latency = answer.latency
     per_second = answer.items / latency.median * 1e3 if answer.items and latency and latency.median else None
     return replace(
@@ -180,11 +173,8 @@ def _timed(row: Row, answer: Measured, case: BenchCase) -> Row:
         warm_compile_s=answer.compile_s,
         latency_ms=latency,
         forward_ms=answer.forward,
-        kind=answer.kind,
-        size=answer.size,
         items_per_s=per_second,
         peak_bytes=answer.peak_bytes,
-        machine=_here(answer, case),
         caveats=tuple(_caveats(answer)),
     )
 

@@ -206,7 +206,7 @@ class Watcher:
         error: BaseException | None = None
         try:
             yield capture, WatchResult(self.recording, self._runs)
-        except BaseException as raised:  # whatever ends a test goes on to pytest
+        except BaseException as raised:  # passed on to pytest
             error = raised
             raise
         finally:

@@ -184,7 +184,7 @@ class TargetBackend:
                 with phase(capture, OWN_WORK):
                     job.check_dynamo()
                 compiled = self.backend.compile(job)
-        except Exception as error:  # a backend raises what it likes; all of it goes on to torch
+        except Exception as error:  # a backend may raise anything; all of it is passed on to torch
             if exceptions.is_restart(error):
                 capture.restarted(tracing.current_frame())
                 raise

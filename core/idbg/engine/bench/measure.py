@@ -90,7 +90,7 @@ def answer(case: BenchCase, task: Task, tell: ReportStep = ignore_step) -> TaskR
 
 
 def _answered(workload: Workload, case: BenchCase, task: Task, before: int | None, tell: ReportStep) -> TaskResult:
-    # it may be compiled already, for which backend ever: a row compiles it itself
+    # the program may have compiled it for another backend: a row compiles it itself
     workload = dataclasses.replace(workload, model=comparing.uncompiled(workload.model))
     _use_device(workload)
     match task:

@@ -72,7 +72,7 @@ def place(of: Peaks, folder: Path | None = None) -> Path:
 
 def _store(measured: Peaks, path: Path) -> None:
     part = path.with_name(f"{path.name}.{os.getpid()}")
-    with contextlib.suppress(OSError):  # no room, or not ours to write: measured anew the next time
+    with contextlib.suppress(OSError):  # no room, or no permission: it is measured again next time
         path.parent.mkdir(parents=True, exist_ok=True)
         part.write_bytes(msgspec.json.encode(measured))
         part.replace(path)

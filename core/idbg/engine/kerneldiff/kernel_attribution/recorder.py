@@ -190,7 +190,7 @@ class LaunchRecorder:
                     recorded.node_values[node], whole = self._source(source.name, name, values)
                     if whole:
                         recorded.read[node] = name
-        except RuntimeError as error:  # out of memory, as a rule: the program itself goes on
+        except RuntimeError as error:  # usually out of memory: the program itself continues
             recorded.problem = f"its inputs could not be copied: {str(error).splitlines()[0]}"
             self.done = True
 

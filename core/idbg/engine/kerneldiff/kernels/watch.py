@@ -302,7 +302,7 @@ class _PointComparison:
         node, share = cast("tuple[Node, float]", comparing.dropout_of(state.node))
         try:
             reference = fitted(self.references.launches.after_dropout(node, share, mask), value, None)
-        except (NotComputable, RuntimeError) as error:  # out of memory, as a rule
+        except (NotComputable, RuntimeError) as error:  # usually out of memory
             self.result.reasons.append(f"it is not judged: {str(error).splitlines()[0]}")
             return
         judged = judge_launch(value, reference, lambda _: (), k=self.watch.k)
@@ -321,7 +321,7 @@ class _PointComparison:
                     self.result.outputs.append(output)
                 if output.error is not None:
                     self.watch.sizes[each.name] = output.error
-        except RuntimeError as error:  # out of memory, as a rule: the program itself goes on
+        except RuntimeError as error:  # usually out of memory: the program itself continues
             self.result.reasons.append(f"{buffers[0].name} could not be compared: {str(error).splitlines()[0]}")
         for kernel in filter(None, map(unreferenced, state.changes)):
             unchecked = "it is compared with itself, run by Triton"
