@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from math import inf
+from math import inf, isfinite
 
 import torch
 from torch import Tensor
@@ -44,19 +44,17 @@ class Sums:
             difference = exact_difference(reference, test)
         else:
             left, right = (side.to(wide_dtype(side.dtype)) for side in (reference, test))
-            finite = left.isfinite() & right.isfinite()
-            if missing := finite.numel() - int(finite.sum()):
-                values[at.NONFINITE] += missing
-                left, right = left.where(finite, 0), right.where(finite, 0)
             difference = (right - left).abs()
+            if not isfinite(difference.amax().item()):
+                finite = left.isfinite() & right.isfinite()
+                values[at.NONFINITE] += finite.numel() - int(finite.sum())
+                left, right = left.where(finite, 0), right.where(finite, 0)
+                difference = (right - left).abs()
         magnitude = left.abs()
         self._add_products(left, right)
         largest = difference.amax().item()
         if full:
-            bounds = torch.tensor(BOUNDS, dtype=torch.float64, device=difference.device)
-            places = torch.bucketize(difference, bounds, right=True) + 1
-            places = places.where(difference != 0, 0).reshape(-1)
-            values[at.HISTOGRAM : at.HEADER] += torch.bincount(places, minlength=at.BINS).cpu().numpy()
+            self._add_histogram(difference, largest)
         if largest == 0:
             return
         if largest > values[at.MAX_ABS]:
@@ -65,7 +63,7 @@ class Sums:
             values[at.ARG_MAX] = (piece.row + row) * self.figures.grid.columns + piece.column + column
         allowed = magnitude * self.rule.rtol + self.rule.atol
         values[at.MISMATCHES] += int((difference > allowed).sum())
-        scaled = difference * self.figures.scales.error
+        scaled = _scaled(difference, self.figures.scales.error)
         values[at.SUM_SQUARES] += _squares(scaled)
         if not full:
             return
@@ -75,14 +73,28 @@ class Sums:
         self._raise(at.MAX_REL, relative)
         self._raise(at.MAX_SCALED, (difference / allowed).nan_to_num(0.0, inf))  # 0 / 0: no error and none allowed
         if reference.is_floating_point():
-            ulps = exact_difference(ordered(reference), ordered(test))
+            bits = ordered(reference), ordered(test)
+            wide = reference.element_size() == 8
+            ulps = exact_difference(*bits) if wide else (bits[1].long() - bits[0].long()).abs_()
             self._raise(at.MAX_ULP, ulps if finite is None else ulps.where(finite, 0))
         if not self.figures.three:
             add_blocks(self.figures.grid, torch.from_numpy(self.figures.side(0)), piece, scaled.square())
 
+    def _add_histogram(self, difference: Tensor, largest: float) -> None:
+        """Count from the top decade down until all that is not zero is counted: few passes, since errors lie close."""
+        histogram = self.figures.values[at.HISTOGRAM : at.HEADER]
+        unequal, above = int(torch.count_nonzero(difference)), 0
+        histogram[0] += difference.numel() - unequal
+        for place in range(len(BOUNDS) - 1, -1, -1):
+            if BOUNDS[place] <= largest and above < unequal:
+                count = int((difference >= BOUNDS[place]).sum())
+                histogram[place + 2] += count - above
+                above = count
+        histogram[1] += unequal - above
+
     def _add_products(self, left: Tensor, right: Tensor) -> None:
         values, scales = self.figures.values, self.figures.scales
-        left, right = left * scales.reference, right * scales.test
+        left, right = _scaled(left, scales.reference), _scaled(right, scales.test)
         values[at.REFERENCE_SQUARES] += _squares(left)
         if self.figures.full:
             values[at.TEST_SQUARES] += _squares(right)
@@ -93,21 +105,25 @@ class Sums:
         values, scales = self.figures.values, self.figures.scales
         exact = float64.to(torch.complex128 if test.dtype.is_complex else torch.float64)
         errors = [(side.to(exact.dtype) - exact).abs() for side in (test, eager)]
-        finite = exact.isfinite() & test.to(exact.dtype).isfinite()
-        if not (finite & errors[0].isfinite() & errors[1].isfinite()).all():
+        if not all(isfinite(each.amax().item()) for each in (exact.abs(), *errors)):
+            finite = exact.isfinite() & test.to(exact.dtype).isfinite()
             values[at.NONFINITE] += 1
             exact = exact.where(finite, 0)
             errors = [error.where(finite & error.isfinite(), 0) for error in errors]
         self._raise(at.FLOAT64_MAX, exact.abs())
-        values[at.FLOAT64_SQUARES] += _squares(exact * scales.float64)
+        values[at.FLOAT64_SQUARES] += _squares(_scaled(exact, scales.float64))
         for which, error in enumerate(errors):
             self._raise(at.TEST_MAX + which, error)
             blocks = torch.from_numpy(self.figures.side(which))
-            squares = (error * scales.true_error).square_()
+            squares = _scaled(error, scales.true_error).square()
             values[at.TEST_ERROR + which] += add_blocks(self.figures.grid, blocks, piece, squares)
 
     def _raise(self, place: int, numbers: Tensor) -> None:
         self.figures.values[place] = max(self.figures.values[place], numbers.amax().item())
+
+
+def _scaled(value: Tensor, scale: float) -> Tensor:
+    return value if scale == 1 else value * scale
 
 
 def _flat(value: Tensor) -> Tensor:
@@ -126,7 +142,9 @@ def add_blocks(grid: Grid, sums: Tensor, piece: Piece, squares: Tensor) -> float
     rows = squares.sum(1)
     _add_at(sums[:rows_end], piece.row // grid.row_step, _fold(rows, grid.row_step))
     _add_at(sums[rows_end:columns_end], piece.column // grid.column_step, _fold(squares.sum(0), grid.column_step))
-    tiles = _fold(_fold(squares.mT, grid.tile_rows).mT, grid.tile_columns).cpu().double()
+    few = len(squares) <= grid.tile_rows
+    bands = squares.sum(0, keepdim=True) if few else _fold(squares.mT, grid.tile_rows).mT
+    tiles = _fold(bands, grid.tile_columns).cpu().double()
     top, left = piece.row // grid.tile_rows, piece.column // grid.tile_columns
     sums[columns_end:end].view(grid.tile_grid)[top : top + len(tiles), left : left + tiles.shape[1]] += tiles
     return rows.sum(dtype=torch.float64).item()
