@@ -49,7 +49,7 @@ def test_the_answer_is_json(history: GitHistory, capsys: pytest.CaptureFixture[s
     page = (
         (ROOT / "docs" / "json-schema.md")
         .read_text(encoding="utf-8")
-        .partition("# The JSON of a search for the guilty")[2]
+        .partition("# The JSON of a bisect")[2]
         .partition("\n# ")[0]
     )
     assert set(re.findall(r"^\| `(\w+)", page, re.MULTILINE)) == set(told)

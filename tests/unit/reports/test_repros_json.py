@@ -57,7 +57,9 @@ def test_the_document_names_every_key(schema: str) -> None:
     told = encoded(schema)
     assert told["schema"] == schema
     section = (
-        PAGE.partition("# The JSON of a search")[2] if schema != "idbg.replay/1" else PAGE.partition("of a replay")[2]
+        PAGE.partition("# The JSON of a minify search")[2]
+        if schema != "idbg.replay/1"
+        else PAGE.partition("of a replay")[2]
     )
     assert keys(told) - set(re.findall(r"`(\w+)(?:\[\])?`", section)) == set()
 
