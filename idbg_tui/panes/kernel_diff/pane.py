@@ -39,13 +39,13 @@ from idbg_tui.state.state import State
 from idbg_tui.widgets import sections
 from idbg_tui.widgets.lines import Lines
 from idbg_tui.widgets.search import Searched, pattern
-from idbg_tui.widgets.section_list import SectionLines
+from idbg_tui.widgets.section_list import FilteredLines, SectionLines
 from idbg_tui.widgets.section_rows import Look, place_of
 
 _OTHER_RUN = "another run is shown than was compared: D compares again"
 
 
-class DiffLines(SectionLines):
+class DiffLines(FilteredLines):
     """The rows of one comparison."""
 
     ALL = "the comparison"
