@@ -171,5 +171,5 @@ def test_settings_that_make_no_sense_are_refused() -> None:
         KernelDiff(wide, torch.ones(2), mode="fp64").compare()  # type: ignore[arg-type]
     with pytest.raises(BadInput, match="cannot be the test side"):
         KernelDiff(wide, torch.ones(2), test="float64").compare()
-    with pytest.raises(BadInput, match="a model was given"):
+    with pytest.raises(BadInput, match="a model was passed"):
         KernelDiff(wide, torch.ones(2), test=nn.Linear(2, 2)).compare()
