@@ -1,4 +1,4 @@
-"""Where a NaN or an infinity is born is told: in eager by op, operands and line, forward and backward; in the compiled
+"""NaN and infinity origins: in eager by op, operands and line, forward and backward; in the compiled
 program alone by launch and node; and of one that was given, that it is not born at all.
 """
 

@@ -1,7 +1,7 @@
 """Whose a kernel's error is, on resnet18: from the end of the comparison to the verdict, of every launch, and how long
 its script takes to write. The verdict of the slowest launch must be there within 2 s.
 
-Usage: python tests/benchmarks/bench_owner.py [--device cuda] [--batch 2] [--backward]
+Usage: python tests/benchmarks/bench_attribution.py [--device cuda] [--batch 2] [--backward]
 """
 
 import argparse
