@@ -131,8 +131,8 @@ def test_the_screen_shows_the_graph_and_what_the_comparison_found(
     terminal.until("1 frame", 120)
     terminal.press("D", "5")
     if in_bf16(backend):
-        terminal.until(lambda text: "failed" in text and "hidden" in text and "bisected" in text, 120)
+        terminal.until(lambda text: "1 tensor failed" in text and f"wrong since {backend}: `hidden`" in text, 120)
     else:
-        terminal.until("agrees with eager", 120)
+        terminal.until(lambda text: "passed" in text and f"{backend} against eager" in text, 120)
     terminal.press("q")
     assert terminal.wait() == 0

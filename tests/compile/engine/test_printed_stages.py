@@ -58,4 +58,4 @@ def test_a_rule_of_a_stage_that_the_run_never_had_is_named(ran: Runner, stage: s
     assert run.verdict == "clean"
     (note,) = run.notes  # type: ignore[attr-defined]
     assert "late" in note
-    assert "not asked" in note
+    assert "were not checked" in note

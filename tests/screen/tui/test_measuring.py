@@ -212,7 +212,7 @@ def test_rows_that_could_not_be_kept_are_said() -> None:
     state = with_rows(rows()["mock"])
     state.apply([ended])
     assert told(state)[0].strip() == "cannot use the database x: locked; try again"
-    assert flashes.of_event(ended) == ("cannot use the database x: locked: try again", "error")
+    assert flashes.of_event(ended) == ("cannot use the database x: locked; try again", "error")
 
 
 async def test_another_key_chooses_on_which_backends_and_modes() -> None:
