@@ -138,7 +138,7 @@ def test_charts_open_at_the_first_that_has_something_to_show() -> None:
 def test_the_part_of_a_kernel_that_hardly_runs_is_shown_last(monkeypatch: object) -> None:
     parts = ["0000000000001140 <kernel_py [clone .cold]>:\n  nop", "0000000000001180 <kernel>:\n  ret"]
     monkeypatch.setattr(lowered.shutil, "which", lambda name: name)  # type: ignore[attr-defined]
-    monkeypatch.setattr(lowered, "_told", lambda command: "\n\n".join(parts))  # type: ignore[attr-defined]
+    monkeypatch.setattr(lowered, "_output", lambda command: "\n\n".join(parts))  # type: ignore[attr-defined]
     assert lowered._assembly(Path("k.so")).startswith("0000000000001180 <kernel>")
 
 
