@@ -25,7 +25,7 @@ def browser():
 @pytest.fixture
 def tab(browser):
     context = browser.new_context(viewport={"width": 1300, "height": 900}, color_scheme="light", offline=True)
-    context.set_default_timeout(10_000)
+    context.set_default_timeout(60_000)  # a browser on a busy machine
     yield Tab(context.new_page())
     context.close()
 
