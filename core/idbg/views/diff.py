@@ -341,11 +341,14 @@ def _tensors(noun: str, diffs: Sequence[TensorDiff], maps: Mapping[str, ErrorMap
     counts += [pending if unjudged == len(diffs) else f"{unjudged} {pending}"] if unjudged else []
     yield Row(f"{noun}s", words((f"{counted(len(diffs), noun)}, {', '.join(counts)}", "strong")))
     ordered = sorted(enumerate(diffs), key=lambda each: (not each[1].failed, each[1].passed))
-    rows = [_tensor((noun, place), at, diff, maps.get(diff.name)) for at, (place, diff) in enumerate(ordered)]
+    rows = [
+        _tensor((noun, place), at, diff, maps.get(diff.name), unfolded=diff.failed and at == 0 and noun == "output")
+        for at, (place, diff) in enumerate(ordered)
+    ]
     yield Table(_TENSORS, rows, noun, names=True)
 
 
-def _tensor(key: Hashable, at: int, diff: TensorDiff, error_map: ErrorMap | None) -> Row:
+def _tensor(key: Hashable, at: int, diff: TensorDiff, error_map: ErrorMap | None, *, unfolded: bool) -> Row:
     look = LOOKS[outcome(diff)]
     figures = map(_error, (diff.max_abs, diff.rmse, against(diff)))
     return Row(
@@ -353,7 +356,7 @@ def _tensor(key: Hashable, at: int, diff: TensorDiff, error_map: ErrorMap | None
         words((f"{VERDICT_SIGNS[look]} ", _TONES.get(look, "dim")), (diff.name, "strong"), (f"  {_kind(diff)}", "dim")),
         (*figures, Cell(decided(diff)), Cell(worst_words(diff))),
         rows=(lambda: tensor_rows(diff, error_map, key)) if at < _FIGURED else (),
-        open="all" if diff.failed and at == 0 else "text" if not diff.passed or diff.mismatches or diff.note else "",
+        open="all" if unfolded else "text" if not diff.passed or diff.mismatches or diff.note else "",
         opens="fold",
     )
 
