@@ -158,7 +158,7 @@ def _guarded(feature: Feature, hook: Hook, original: Function, wrapper: Wrapper)
         def call(*args: Any, **kwargs: Any) -> Any:
             try:
                 results[:] = [original(*args, **kwargs)]
-            except BaseException as error:
+            except BaseException as error:  # of torch or the program: noted, so that it is not taken for the wrapper's
                 errors.append(error)
                 raise
             return results[0]
@@ -168,7 +168,7 @@ def _guarded(feature: Feature, hook: Hook, original: Function, wrapper: Wrapper)
                 return wrapper(call, *args, **kwargs)
             except RaisedForTorch as intended:
                 raise intended.error from None
-            except Exception as error:
+            except Exception as error:  # a wrapper only observes: what it raises itself must not end the compile
                 if any(error is each for each in errors):
                     raise
                 feature.turn_off(f"the wrapper of {hook.name} failed: {type(error).__name__}: {error}")
