@@ -11,10 +11,9 @@ from idbg.analysis.provenance import Provenance
 from idbg.constraints import Findings
 from idbg.schema import events
 from idbg.schema.code import Kernel, KernelCall
-from idbg.schema.decisions.events import DECISION
 from idbg.schema.diff import KernelError
 from idbg.schema.errors import AcceleratorError
-from idbg.schema.events import ReproEnded, SessionEvent, WorkerDied
+from idbg.schema.events import DECISION, ReproEnded, SessionEvent, WorkerDied
 from idbg.schema.graphs import Graph, GraphId, Node, NodeId
 from idbg.schema.kernel_times import KernelTime
 from idbg.schema.programs import Program, Target

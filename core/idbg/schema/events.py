@@ -3,47 +3,42 @@
 A session is the list of these events and nothing else: the screen, the JSON report and a replay are folds of it.
 """
 
+import time
 from typing import Literal
 
 import msgspec
 
 from idbg.schema.attribution import KernelAttribution
-from idbg.schema.bench_events import BenchEnded as BenchEnded
-from idbg.schema.bench_events import BenchStarted as BenchStarted
-from idbg.schema.bench_events import BenchStepStarted as BenchStepStarted
-from idbg.schema.bench_events import BenchTaskStarted as BenchTaskStarted
-from idbg.schema.bench_events import KernelsTimed as KernelsTimed
-from idbg.schema.bench_events import RowMeasured as RowMeasured
+from idbg.schema.bench import Row, Task
+from idbg.schema.bisection import Bisected, Question, Tried
 from idbg.schema.code import Lowered, OutputCode
-from idbg.schema.decisions.dynamo import FailedGuard, GraphBreak
-from idbg.schema.decisions.events import DECISION as DECISION
-from idbg.schema.decisions.events import Autotuning as Autotuning
-from idbg.schema.decisions.events import BrokeAgain as BrokeAgain
-from idbg.schema.decisions.events import CacheAnswered as CacheAnswered
-from idbg.schema.decisions.events import CallsTimed as CallsTimed
-from idbg.schema.decisions.events import CudaGraphDecided as CudaGraphDecided
-from idbg.schema.decisions.events import FrameDone as FrameDone
-from idbg.schema.decisions.events import FrameSkipped as FrameSkipped
-from idbg.schema.decisions.events import FusionDecided as FusionDecided
-from idbg.schema.decisions.events import GuardsCaptured as GuardsCaptured
-from idbg.schema.decisions.events import PassesRan as PassesRan
-from idbg.schema.decisions.events import SkipsDropped as SkipsDropped
-from idbg.schema.decisions.events import SpansRecorded as SpansRecorded
-from idbg.schema.decisions.events import SwitchesListed as SwitchesListed
+from idbg.schema.decisions.caches import Autotuned, CacheAnswer, CudaGraph
+from idbg.schema.decisions.dynamo import BreakAgain, FailedGuard, FrameCalls, FrameGuards, FrameResult, GraphBreak, Skip
+from idbg.schema.decisions.fusion import FusionLog
+from idbg.schema.decisions.passes import PhaseRun
+from idbg.schema.decisions.switches import Switch
+from idbg.schema.decisions.times import Span
 from idbg.schema.diff import Comparison, DiffReport, ErrorMap, SideResult
-from idbg.schema.event import Event as Event
 from idbg.schema.graphs import Frame, Graph, Links, NodeId, Part
+from idbg.schema.kernel_times import KernelTimes
 from idbg.schema.programs import Failure, Machine, Program, Target, Verdict
-from idbg.schema.search_events import BisectEnded as BisectEnded
-from idbg.schema.search_events import BisectProgressed as BisectProgressed
-from idbg.schema.search_events import BisectStarted as BisectStarted
-from idbg.schema.search_events import MinifyEnded as MinifyEnded
-from idbg.schema.search_events import MinifyProgressed as MinifyProgressed
-from idbg.schema.search_events import MinifyStarted as MinifyStarted
+from idbg.schema.repros import Minified, MinifyProgress, Sought
 from idbg.schema.violations import Violation
 
 FORMAT = 1
 """Of the event log. It grows when an old reader would misread a new log; new types and new fields do not need it."""
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=str):
+    """Anything that happened; `at` is seconds since the epoch."""
+
+    at: float = msgspec.field(default_factory=time.time)
+
+
+class RunEvent(Event, frozen=True, kw_only=True, tag=str):
+    """Something that happened in a run."""
+
+    run: int
 
 
 class SessionOpened(Event, frozen=True, kw_only=True, tag="session_opened"):
@@ -85,149 +80,131 @@ class WorkerDied(Event, frozen=True, kw_only=True, tag="worker_died"):
     last_output: str = ""
 
 
-class RunStarted(Event, frozen=True, kw_only=True, tag="run_started"):
+class RunStarted(RunEvent, frozen=True, kw_only=True, tag="run_started"):
     """The worker was given a run; `target` has its rules as text, `comparison` is None where none was requested."""
 
-    run: int
     program: Program
     target: Target
     comparison: Comparison | None = None
 
 
-class BackendsCalled(Event, frozen=True, kw_only=True, tag="backends_called"):
+class BackendsCalled(RunEvent, frozen=True, kw_only=True, tag="backends_called"):
     """The backends that compiled so far, where one of them is the program's own and not the target's."""
 
-    run: int
     backends: tuple[str, ...]
 
 
-class PhaseChanged(Event, frozen=True, kw_only=True, tag="phase_changed"):
+class PhaseChanged(RunEvent, frozen=True, kw_only=True, tag="phase_changed"):
     """A compile phase began (`seconds` is None) or ended; phases nest and interleave."""
 
-    run: int
     phase: str
     seconds: float | None = None
     frame: str = ""
 
 
-class OutputWritten(Event, frozen=True, kw_only=True, tag="output_written"):
+class OutputWritten(RunEvent, frozen=True, kw_only=True, tag="output_written"):
     """Text that the program, torch or a compiler it called wrote to a stream; `run` 0 means between runs."""
 
-    run: int
     stream: Literal["stdout", "stderr"]
     text: str
 
 
-class FrameStarted(Event, frozen=True, kw_only=True, tag="frame_started"):
+class FrameStarted(RunEvent, frozen=True, kw_only=True, tag="frame_started"):
     """torch begins to compile a frame; what it had of one with the same id before is void."""
 
-    run: int
     frame: Frame
 
 
-class SettingsRead(Event, frozen=True, kw_only=True, tag="settings_read"):
+class SettingsRead(RunEvent, frozen=True, kw_only=True, tag="settings_read"):
     """Torch's settings that differ from its defaults as a frame of the run is compiled, a line of Python each.
 
     Of a run's frames the first has one, and each whose settings are others than those of the frame before.
     """
 
-    run: int
     settings: tuple[str, ...]
 
 
-class GraphCaptured(Event, frozen=True, kw_only=True, tag="graph_captured"):
+class GraphCaptured(RunEvent, frozen=True, kw_only=True, tag="graph_captured"):
     """A graph at one stage, as soon as torch has it."""
 
-    run: int
     graph: Graph
 
 
-class CodeCaptured(Event, frozen=True, kw_only=True, tag="code_captured"):
+class CodeCaptured(RunEvent, frozen=True, kw_only=True, tag="code_captured"):
     """What Inductor wrote for one part of a frame."""
 
-    run: int
     code: OutputCode
 
 
-class LinksCaptured(Event, frozen=True, kw_only=True, tag="links_captured"):
+class LinksCaptured(RunEvent, frozen=True, kw_only=True, tag="links_captured"):
     """Which nodes of one stage came from which of the stage above it."""
 
-    run: int
     links: Links
 
 
-class GraphBroke(Event, frozen=True, kw_only=True, tag="graph_broke"):
+class GraphBroke(RunEvent, frozen=True, kw_only=True, tag="graph_broke"):
     """Dynamo ended a graph before the frame's end."""
 
-    run: int
     graph_break: GraphBreak
 
 
-class Recompiled(Event, frozen=True, kw_only=True, tag="recompiled"):
+class Recompiled(RunEvent, frozen=True, kw_only=True, tag="recompiled"):
     """torch compiles a frame anew, as a guard failed: `reason` is torch's, `failed` the same guard by guard."""
 
-    run: int
     frame: str
     reason: str
     failed: tuple[FailedGuard, ...] = ()
 
 
-class FrameFailed(Event, frozen=True, kw_only=True, tag="frame_failed"):
+class FrameFailed(RunEvent, frozen=True, kw_only=True, tag="frame_failed"):
     """A frame that did not compile, although the program went on: it caught the error, or torch ran the frame eagerly.
 
     `frame` is the compile id, "" where torch gave none.
     """
 
-    run: int
     frame: str
     failure: Failure
 
 
-class ViolationsFound(Event, frozen=True, kw_only=True, tag="violations_found"):
+class ViolationsFound(RunEvent, frozen=True, kw_only=True, tag="violations_found"):
     """What the backend found in one graph while compiling, under the rules of the run's target."""
 
-    run: int
     violations: tuple[Violation, ...]
 
 
-class BackwardsIdle(Event, frozen=True, kw_only=True, tag="backwards_idle"):
+class BackwardsIdle(RunEvent, frozen=True, kw_only=True, tag="backwards_idle"):
     """The backward graphs of these frames were compiled, because their provenance is lost when torch does it later, and
     the program never called them: torch alone would not have compiled them.
     """
 
-    run: int
     frames: tuple[str, ...]
 
 
-class SideStarted(Event, frozen=True, kw_only=True, tag="side_started"):
+class SideStarted(RunEvent, frozen=True, kw_only=True, tag="side_started"):
     """A side of the run's comparison ("eager", "float64", the backend's name, "kernels") begins."""
 
-    run: int
     side: str
 
 
-class SideEnded(Event, frozen=True, kw_only=True, tag="side_ended"):
+class SideEnded(RunEvent, frozen=True, kw_only=True, tag="side_ended"):
     """A side of the run's comparison is over, well or not."""
 
-    run: int
     side: SideResult
 
 
-class Compared(Event, frozen=True, kw_only=True, tag="compared"):
+class Compared(RunEvent, frozen=True, kw_only=True, tag="compared"):
     """What is known so far of how the run and its reference differ; the last one before the run's end has all of it."""
 
-    run: int
     report: DiffReport
 
 
-class RunEnded(Event, frozen=True, kw_only=True, tag="run_ended"):
+class RunEnded(RunEvent, frozen=True, kw_only=True, tag="run_ended"):
     """The run is over. `checked`: its backend holds graphs against the rules.
 
     `exit_status` is a script's own; with `took_process` it ended the worker's process too (os._exit), or lost the
     device for it.
     """
 
-    run: int
     verdict: Verdict
     seconds: float
     failure: Failure | None = None
@@ -252,21 +229,19 @@ class RulesRefused(Event, frozen=True, kw_only=True, tag="rules_refused"):
     line: int = 0
 
 
-class ReproStarted(Event, frozen=True, kw_only=True, tag="repro_started"):
+class ReproStarted(RunEvent, frozen=True, kw_only=True, tag="repro_started"):
     """A repro was requested: of this node's violation of `rule`, or, with no node, of the failed compile."""
 
-    run: int
     node: NodeId | None = None
     rule: str = ""
 
 
-class ReproEnded(Event, frozen=True, kw_only=True, tag="repro_ended"):
+class ReproEnded(RunEvent, frozen=True, kw_only=True, tag="repro_ended"):
     """A repro was written to `path` ("" if it could not be) and run once in a fresh process.
 
     `reproduced` is None where it was not run; `status` is that process's exit status and `output` what it printed.
     """
 
-    run: int
     path: str
     reproduced: bool | None = None
     status: int | None = None
@@ -275,45 +250,215 @@ class ReproEnded(Event, frozen=True, kw_only=True, tag="repro_ended"):
     failure: Failure | None = None
 
 
-class OwnerStarted(Event, frozen=True, kw_only=True, tag="owner_started"):
+class OwnerStarted(RunEvent, frozen=True, kw_only=True, tag="owner_started"):
     """The attribution of this launch of the run's `diff.kernels` was requested."""
 
-    run: int
     launch: int
 
 
-class OwnerJudged(Event, frozen=True, kw_only=True, tag="owner_judged"):
+class OwnerJudged(RunEvent, frozen=True, kw_only=True, tag="owner_judged"):
     """Whose the error of a launch of a run is, before a script of it was written and tried."""
 
-    run: int
     owner: KernelAttribution
 
 
-class OwnerEnded(Event, frozen=True, kw_only=True, tag="owner_ended"):
+class OwnerEnded(RunEvent, frozen=True, kw_only=True, tag="owner_ended"):
     """All that is known of whose the error of a launch is; `owner` is None where it could not be found out."""
 
-    run: int
     owner: KernelAttribution | None = None
     failure: Failure | None = None
 
 
-class ErrorsMapped(Event, frozen=True, kw_only=True, tag="errors_mapped"):
+class ErrorsMapped(RunEvent, frozen=True, kw_only=True, tag="errors_mapped"):
     """The error over one slice of an output of a run; `map` is None where it could not be had."""
 
-    run: int
     map: ErrorMap | None = None
     failure: Failure | None = None
 
 
-class KernelLowered(Event, frozen=True, kw_only=True, tag="kernel_lowered"):
+class KernelLowered(RunEvent, frozen=True, kw_only=True, tag="kernel_lowered"):
     """What a kernel of a run was lowered to; `lowered` is None where that could not be had."""
 
-    run: int
     frame: str
     part: Part
     name: str
     lowered: Lowered | None = None
     failure: Failure | None = None
+
+
+# The compiler's decisions
+
+
+class FrameDone(RunEvent, frozen=True, kw_only=True, tag="frame_done"):
+    """A compile of a frame came to its end, well or not."""
+
+    result: FrameResult
+
+
+class FrameSkipped(RunEvent, frozen=True, kw_only=True, tag="frame_skipped"):
+    """Dynamo skipped a function; recorded once for each function and reason."""
+
+    skip: Skip
+
+
+class SkipsDropped(RunEvent, frozen=True, kw_only=True, tag="skips_dropped"):
+    """How many more functions were skipped than are recorded."""
+
+    count: int
+
+
+class BrokeAgain(RunEvent, frozen=True, kw_only=True, tag="broke_again"):
+    """A graph broke where and why another did before."""
+
+    again: BreakAgain
+
+
+class GuardsCaptured(RunEvent, frozen=True, kw_only=True, tag="guards_captured"):
+    """The guards of a compiled frame, and what they cost."""
+
+    guards: FrameGuards
+
+
+class CallsTimed(RunEvent, frozen=True, kw_only=True, tag="calls_timed"):
+    """How the calls of a run's compiled frames went; recorded at its end."""
+
+    calls: tuple[FrameCalls, ...]
+
+
+class SpansRecorded(RunEvent, frozen=True, kw_only=True, tag="spans_told"):
+    """What began or ended since the last such event."""
+
+    spans: tuple[Span, ...]
+
+
+class PassesRan(RunEvent, frozen=True, kw_only=True, tag="passes_ran"):
+    """Phases of passes over the graphs of a frame, as they ended; none comes of passes that did not run."""
+
+    frame: str
+    phases: tuple[PhaseRun, ...]
+
+
+class FusionDecided(RunEvent, frozen=True, kw_only=True, tag="fusion_decided"):
+    """What Inductor's scheduler decided of one graph; none comes where the graph was found in a cache."""
+
+    frame: str
+    part: Part
+    fusion: FusionLog
+
+
+class CacheAnswered(RunEvent, frozen=True, kw_only=True, tag="cache_answered"):
+    """What a cache answered while a frame was compiled."""
+
+    frame: str
+    answer: CacheAnswer
+
+
+class CudaGraphDecided(RunEvent, frozen=True, kw_only=True, tag="cuda_graph_decided"):
+    """Whether calls of a frame became a CUDA graph."""
+
+    frame: str
+    graph: CudaGraph
+
+
+class Autotuning(RunEvent, frozen=True, kw_only=True, tag="autotuning"):
+    """Candidates were measured, or were known, and one was chosen."""
+
+    frame: str
+    tuned: Autotuned
+
+
+# Searches
+
+
+class MinifyStarted(RunEvent, frozen=True, kw_only=True, tag="minify_started"):
+    """A search began for the smallest script that shows a failure of a run."""
+
+    sought: Sought
+
+
+class MinifyProgressed(RunEvent, frozen=True, kw_only=True, tag="minify_progressed"):
+    """How far the search has come."""
+
+    progress: MinifyProgress
+
+
+class MinifyEnded(RunEvent, frozen=True, kw_only=True, tag="minify_ended"):
+    """The search is over. `minified` is what was found, also by one that was stopped; None where it could not begin."""
+
+    minified: Minified | None = None
+    failure: Failure | None = None
+
+
+class BisectStarted(RunEvent, frozen=True, kw_only=True, tag="bisect_started"):
+    """A bisection of a run's failure began."""
+
+    question: Question
+
+
+class BisectProgressed(RunEvent, frozen=True, kw_only=True, tag="bisect_progressed"):
+    """A try of that bisection begins, described by `what`; with `tried`, it ended."""
+
+    what: str
+    tried: Tried | None = None
+
+
+class BisectEnded(RunEvent, frozen=True, kw_only=True, tag="bisect_ended"):
+    """The bisection ended: `bisected` is None where nothing could be tried."""
+
+    bisected: Bisected | None = None
+    failure: Failure | None = None
+
+
+# Benchmarks
+
+
+class BenchStarted(Event, frozen=True, kw_only=True, tag="bench_started"):
+    """So many rows will be measured, in processes of their own."""
+
+    cases: int = msgspec.field(name="subjects")
+
+
+class BenchTaskStarted(Event, frozen=True, kw_only=True, tag="bench_task_started"):
+    """One of the processes that a row takes has begun; `backend` is written NAME or NAME:MODE."""
+
+    program: str
+    backend: str
+    task: Task
+
+
+class BenchStepStarted(Event, frozen=True, kw_only=True, tag="bench_step_started"):
+    """Step `step` of `of` of the task that is measured has begun."""
+
+    step: int
+    of: int
+    words: str
+
+
+class RowMeasured(Event, frozen=True, kw_only=True, tag="row_measured"):
+    """A row is measured, and kept where the database took it."""
+
+    row: Row
+
+
+class KernelsTimed(Event, frozen=True, kw_only=True, tag="kernels_timed"):
+    """How long each kernel of the program takes on a backend; or why that is not known."""
+
+    program: str
+    backend: str
+    times: KernelTimes | None = None
+    failure: Failure | None = None
+
+
+class BenchEnded(Event, frozen=True, kw_only=True, tag="bench_ended"):
+    """Nothing is measured any more; a failure says that it was cancelled, or which row the database did not take."""
+
+    failure: Failure | None = None
+
+
+class SwitchesListed(Event, frozen=True, kw_only=True, tag="switches_listed"):
+    """The settings that can be flipped, as the worker's torch has them."""
+
+    switches: tuple[Switch, ...]
 
 
 class Noted(Event, frozen=True, kw_only=True, tag="noted"):
@@ -323,6 +468,22 @@ class Noted(Event, frozen=True, kw_only=True, tag="noted"):
     text: str
     missing: bool = False
 
+
+DECISION = (
+    FrameDone
+    | FrameSkipped
+    | SkipsDropped
+    | BrokeAgain
+    | GuardsCaptured
+    | CallsTimed
+    | SpansRecorded
+    | PassesRan
+    | FusionDecided
+    | CacheAnswered
+    | CudaGraphDecided
+    | Autotuning
+)
+"""Those of a run."""
 
 SessionEvent = (
     SessionOpened

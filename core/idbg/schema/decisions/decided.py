@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from idbg.schema.decisions import events
+from idbg.schema import events
 from idbg.schema.decisions.caches import Autotuned, CacheAnswer, CudaGraph
 from idbg.schema.decisions.dynamo import BreakAgain, FrameCalls, FrameGuards, FrameResult, Skip
 from idbg.schema.decisions.fusion import FusionLog
