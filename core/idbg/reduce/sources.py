@@ -1,21 +1,34 @@
-"""Edit the text of a Python file by its syntax tree: replace spans, leave out statements.
+"""Change a Python file by its syntax tree: replace or leave out nodes of any kind, or replace spans of the text.
 
-The remaining text keeps its comments and formatting: nothing is printed from the syntax tree.
+What is not changed keeps its text and its comments; only a changed statement is printed from the syntax tree.
 """
 
 import ast
 import itertools
+import re
+import textwrap
 import warnings
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 COMPOUND = (
     *(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.If, ast.For, ast.AsyncFor, ast.While),
     *(ast.With, ast.AsyncWith, ast.Try, ast.Match),
 )
 Placed = ast.stmt | ast.expr | ast.arg | ast.keyword | ast.alias | ast.ExceptHandler
+New = ast.AST | Sequence[ast.AST] | None
+Change = Mapping[ast.AST, New]
+"""What replaces each node: another node, or several; `()` leaves it out of its list, None empties its field."""
+
 _COMPOUND_WEIGHT = 10  # nodes: a loop is more to read than the assignment that replaces it
+# expressions that never need parentheses around them
+_ATOMS = (
+    *(ast.Constant, ast.JoinedStr, ast.Call, ast.Attribute, ast.Subscript),
+    *(ast.List, ast.Dict, ast.Set, ast.ListComp, ast.SetComp, ast.DictComp),
+)
+_PLACEHOLDER = re.compile("(?P<line>^ *)?\0([se])(\\d+)\0", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -27,17 +40,6 @@ class Edit:
     text: bytes = b""
 
 
-@dataclass(frozen=True)
-class Block:
-    """Statements under one head. `after`: the statement (or handler) before an `else` or `finally`, which is removed
-    with all its statements; None for a block that must not be empty. `depth`: 0 for the file's own statements.
-    """
-
-    statements: Sequence[ast.stmt]
-    depth: int
-    after: ast.stmt | ast.ExceptHandler | None = None
-
-
 class PythonSource:
     """A file's text and its syntax tree. Raises SyntaxError, or ValueError for text that Python cannot read at all."""
 
@@ -46,7 +48,7 @@ class PythonSource:
         self.data = text.encode()
         self.tree = parsed(text)
         self._lines = [0, *itertools.accumulate(len(line) + 1 for line in self.data.split(b"\n"))]
-        self.blocks = list(_blocks(self.tree, 0))
+        self._own = set(ast.walk(self.tree))
 
     @property
     def statements(self) -> list[ast.stmt]:
@@ -56,7 +58,7 @@ class PythonSource:
     @property
     def size(self) -> tuple[int, int, str]:
         """The size to compare files by: nodes of the syntax tree, then characters."""
-        nodes = sum(_COMPOUND_WEIGHT if isinstance(node, COMPOUND) else 1 for node in ast.walk(self.tree))
+        nodes = sum(_COMPOUND_WEIGHT if isinstance(node, COMPOUND) else 1 for node in self._own)
         return nodes, len(self.text), self.text
 
     def start(self, node: Placed) -> int:
@@ -73,30 +75,6 @@ class PythonSource:
         """Its text."""
         return self.data[self.start(node) : self.end(node)]
 
-    def line_start(self, place: int) -> int:
-        """The offset of the line that contains a byte."""
-        return self._lines[bisect_right(self._lines, place) - 1]
-
-    def line_end(self, place: int) -> int:
-        """The offset of the next line."""
-        return min(self._lines[bisect_right(self._lines, place)], len(self.data))
-
-    def with_comments(self, place: int) -> int:
-        """The offset of the comment lines right above the line of a byte."""
-        start = self.line_start(place)
-        indentation = place - start
-        while start:
-            line = self.data[self.line_start(start - 1) : start]
-            if not line.lstrip().startswith(b"#") or len(line) - len(line.lstrip()) != indentation:
-                break
-            start = self.line_start(start - 1)
-        return start
-
-    def without(self, gone: Collection[ast.stmt]) -> str:
-        """The text without these statements; a block that must not be empty gets a `pass`."""
-        removed = {id(node) for node in gone}
-        return self.edited([edit for block in self.blocks for edit in self._removal(block, removed)])
-
     def edited(self, edits: Sequence[Edit]) -> str:
         """The text after these edits. Of two that overlap, the one that begins first, or is longer, is applied."""
         parts, done = [], 0
@@ -106,39 +84,90 @@ class PythonSource:
                 done = edit.end
         return b"".join([*parts, self.data[done:]]).decode()
 
-    def _removal(self, block: Block, removed: set[int]) -> Iterator[Edit]:
-        gone = [node for node in block.statements if id(node) in removed]
-        if not gone:
-            return
-        first, last = block.statements[0], block.statements[-1]
-        if len(gone) == len(block.statements) and block.depth:
-            if block.after is not None and (start := self.line_end(self.end(block.after))) <= self.start(first):
-                yield Edit(start, self.line_end(self.end(last)))
-            else:
-                yield Edit(self.start(first), self.end(last), b"pass")
-            return
-        for group in self._sharing_lines(block.statements):
-            kept = [node for node in group if id(node) not in removed]
-            if len(kept) == len(group):
-                continue
-            start, end = self.start(group[0]), self.end(group[-1])
-            if kept:
-                yield Edit(start, end, b"; ".join(self.of(node) for node in kept))
-            elif not self.data[self.line_start(start) : start].strip():
-                yield Edit(self.with_comments(start), self.line_end(end))
-            else:
-                yield Edit(start, end, b"pass")
+    def without(self, gone: Sequence[ast.AST]) -> str:
+        """The text without these nodes of lists: statements, arguments, items."""
+        return self.changed(replacing(gone, ()))
 
-    def _sharing_lines(self, statements: Sequence[ast.stmt]) -> Iterator[list[ast.stmt]]:
-        """The statements in runs that share lines: `a; b`."""
-        run: list[ast.stmt] = []
-        for node in statements:
-            if run and self.line_start(self.end(run[-1])) != self.line_start(self.start(node)):
-                yield run
-                run = []
-            run.append(node)
-        if run:
-            yield run
+    def changed(self, change: Change) -> str:
+        """The text after the change. A block that must not be empty gets a `pass`."""
+        tree = _applied(self.tree, change)
+        assert isinstance(tree, ast.Module)
+        return "\n".join([*(self._lines_of(node, "") for node in tree.body), ""] if tree.body else [])
+
+    def _lines_of(self, node: ast.stmt, margin: str) -> str:
+        """A statement with this margin, and with the comments and empty lines above it."""
+        if not getattr(node, "lineno", 0):  # a new one
+            return self._printed(node, margin)
+        start, end = self.start(node), self.end(node)
+        lines = [margin + line.strip() if line.strip() else "" for line in self._above(start)]
+        after = self._comment_after(end)
+        if node not in self._own:
+            # a compound statement ends with one that has the comment
+            return "\n".join([*lines, self._printed(node, margin) + ("" if isinstance(node, COMPOUND) else after)])
+        first, *more = (self.data[start:end].decode() + after).split("\n")
+        within, begin = _lines_within_strings(node), self._line(start)
+        lines.append(margin + (first.removeprefix("el") if self._is_elif(node) else first))
+        for number, line in enumerate(more, begin + 1):
+            surplus = min(node.col_offset, len(line) - len(line.lstrip()))
+            lines.append(line if number in within else (margin + line[surplus:]).rstrip())
+        return "\n".join(lines)
+
+    def _above(self, start: int) -> list[str]:
+        """The comments and empty lines above a statement that begins its line."""
+        line = self._line(start)
+        if self.data[self._lines[line - 1] : start].strip():
+            return []
+        lines = self.text.split("\n")[: line - 1]
+        kept = itertools.takewhile(lambda text: not text.strip() or text.lstrip().startswith("#"), reversed(lines))
+        return [*kept][::-1]
+
+    def _comment_after(self, end: int) -> str:
+        """The comment behind a statement, with the spaces before it."""
+        rest = self.data[end : self._lines[self._line(end)] - 1].decode()
+        return rest.rstrip() if rest.lstrip().startswith("#") else ""
+
+    def _line(self, offset: int) -> int:
+        """The number of the line that contains a byte."""
+        return bisect_right(self._lines, offset)
+
+    def _printed(self, node: ast.stmt, margin: str) -> str:
+        """A changed statement, in which all that is not changed has its own text."""
+        held: list[ast.AST] = []
+
+        def with_placeholders(node: ast.AST, *, root: bool = False) -> ast.AST:
+            is_statement = isinstance(node, ast.stmt) and not root and not self._is_elif(node)
+            if is_statement or (isinstance(node, _ATOMS) and node in self._own and b"\n" not in self.of(node)):
+                held.append(node)
+                name = ast.Name(f"\0{'s' if is_statement else 'e'}{len(held) - 1}\0")
+                return ast.Expr(name) if is_statement else name
+            if isinstance(node, ast.JoinedStr):
+                return node
+            fields = {
+                name: [with_placeholders(each) if isinstance(each, ast.AST) else each for each in value]
+                if isinstance(value, list)
+                else with_placeholders(value)
+                if isinstance(value, ast.AST)
+                else value
+                for name, value in ast.iter_fields(node)
+            }
+            return ast.copy_location(type(node)(**fields), node)
+
+        def filled(found: re.Match[str]) -> str:
+            child = held[int(found[3])]
+            if isinstance(child, ast.stmt):
+                return self._lines_of(child, found["line"] or "")
+            return (found["line"] or "") + self.of(cast("ast.expr", child)).decode()
+
+        text = ast.unparse(with_placeholders(node, root=True)).strip("\n")
+        return _PLACEHOLDER.sub(filled, textwrap.indent(text, margin))
+
+    def _is_elif(self, node: ast.AST) -> bool:
+        return isinstance(node, ast.If) and self.data.startswith(b"elif", self.start(node))
+
+
+def replacing(nodes: Iterable[ast.AST], new: New) -> dict[ast.AST, New]:
+    """The change that replaces each of the nodes."""
+    return dict.fromkeys(nodes, new)
 
 
 def names_read(node: ast.AST) -> set[str]:
@@ -160,16 +189,40 @@ def parsed(text: str) -> ast.Module:
         return ast.parse(text)
 
 
-def _blocks(node: ast.AST, depth: int) -> Iterator[Block]:
-    after: ast.stmt | ast.ExceptHandler | None = None
-    for name in ("body", "handlers", "orelse", "finalbody", "cases"):
-        within = getattr(node, name, None)
-        if not isinstance(within, list) or not within:
-            continue
-        if isinstance(within[0], ast.stmt):
-            alone = name == "finalbody" and not node.handlers if isinstance(node, ast.Try) else False
-            yield Block(within, depth, after if name in ("orelse", "finalbody") and not alone else None)
-        for child in within:
-            yield from _blocks(child, depth if isinstance(child, (ast.ExceptHandler, ast.match_case)) else depth + 1)
-        if not isinstance(within[-1], ast.match_case):
-            after = within[-1]
+def _applied(node: object, change: Change) -> object:
+    """The node, or list of nodes, after the change; itself if nothing in it is changed."""
+    if isinstance(node, list):
+        return [each for one in node for each in _several(_applied(one, change))]
+    if not isinstance(node, ast.AST):
+        return node
+    if node in change:
+        new = change[node]
+        return (
+            [each for one in new for each in _several(_applied(one, change))]
+            if isinstance(new, Sequence)
+            else (_applied(new, change))
+        )
+    fields = {name: _applied(value, change) for name, value in ast.iter_fields(node)}
+    if all(_is_same(value, getattr(node, name)) for name, value in fields.items()):
+        return node
+    if fields.get("body") == [] and not isinstance(node, ast.Module):
+        fields["body"] = [ast.Pass()]
+    if isinstance(node, ast.Try) and not fields["handlers"] and not fields["finalbody"]:
+        fields["finalbody"] = [ast.Pass()]
+    return ast.copy_location(type(node)(**fields), node)
+
+
+def _several(node: object) -> list[object]:
+    return node if isinstance(node, list) else [node]
+
+
+def _is_same(new: object, old: object) -> bool:
+    if isinstance(new, list) and isinstance(old, list):
+        return len(new) == len(old) and all(map(_is_same, new, old))
+    return new is old
+
+
+def _lines_within_strings(node: ast.AST) -> set[int]:
+    """The lines that begin inside of a string."""
+    strings = (each for each in ast.walk(node) if isinstance(each, (ast.Constant, ast.JoinedStr)))
+    return {line for each in strings for line in range(each.lineno + 1, (each.end_lineno or 0) + 1)}

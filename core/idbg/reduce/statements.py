@@ -6,16 +6,15 @@ repeated until nothing changes. The result is the file's own text (`sources`).
 
 import ast
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 from idbg.reduce.ddmin import ddmin, swept
-from idbg.reduce.parts import KINDS, Part
-from idbg.reduce.sources import PythonSource, bound_by_imports, names_read, parsed
+from idbg.reduce.parts import KINDS
+from idbg.reduce.sources import Change, PythonSource, bound_by_imports, names_read, parsed
 from idbg.reduce.tries import Stopped
 
-Item = TypeVar("Item")
+Search = Callable[[Sequence[Change], Callable[[Sequence[Change]], bool]], object]
 _PARAGRAPHS = re.compile(r"\n*(?:[^\n]+\n?)+")
 
 
@@ -70,7 +69,7 @@ class _Search:
     def whole(self, used: Collection[str]) -> None:
         self._fails_with(without_unread(self.text, used))
         depth = 0
-        while depth <= max((block.depth for block in PythonSource(self.text).blocks), default=0):
+        while depth < len(_levels(PythonSource(self.text).tree)):
             self._level(depth)
             depth += 1
         before = ""
@@ -100,57 +99,56 @@ class _Search:
     def _level(self, depth: int) -> None:
         """The statements of all blocks of one depth."""
         source = PythonSource(self.text)
-        inside = _Inside(source, self._whole)
-        items = [node for block in source.blocks if block.depth == depth for node in block.statements]
-        items = [node for node in items if not inside(source.start(node) - 1)]
-        self._enough(items, source.without, lambda kept: ddmin(items, kept))
+        self._enough(source, _removals(_levels(source.tree)[depth]), ddmin)
 
     def _sweep(self) -> None:
         """Leave out single statements, the last first, until none can be."""
         source = PythonSource(self.text)
-        inside = _Inside(source, self._whole)
-        items = [node for node in _in_order(source) if not inside(source.start(node) - 1)]
-        self._enough(items, source.without, lambda kept: swept(items, kept))
+        statements = sorted(source.statements, key=lambda node: (node.lineno, node.col_offset))
+        self._enough(source, _removals(statements), swept)
 
     def _parts(self, kind: str) -> None:
         source = PythonSource(self.text)
-        inside = _Inside(source, self._whole)
-        items = [part for part in KINDS[kind](source) if not inside(part.start)]
+        parts = KINDS[kind](source)
+        roots = self._whole_statements(source)
+        self._enough(source, [part for part in parts if not roots & part.keys()], ddmin)
 
-        def without(gone: Collection[Part]) -> str:
-            return source.edited([edit for part in gone for edit in part.edits(gone)])
+    def _enough(self, source: PythonSource, changes: Sequence[Change], search: Search) -> None:
+        """Search for the changes that cannot be made; first try to make all, which the search does not."""
+        fixed = {each for node in self._whole_statements(source) for each in ast.walk(node) if each is not node}
+        items = [change for change in changes if not fixed & change.keys()]
 
-        self._enough(items, without, lambda kept: ddmin(items, kept))
-
-    def _enough(
-        self,
-        items: Sequence[Item],
-        without: Callable[[Collection[Item]], str],
-        search: Callable[[Callable[[Sequence[Item]], bool]], object],
-    ) -> None:
-        """Search for the items that are needed; first try without any, which the search does not."""
-
-        def fails(kept: Sequence[Item]) -> bool:
-            held = {id(item) for item in kept}
-            return self._fails_with(without([item for item in items if id(item) not in held]))
+        def fails(kept: Sequence[Change]) -> bool:
+            held = {id(change) for change in kept}
+            made = [change for change in items if id(change) not in held]
+            return self._fails_with(source.changed({node: new for change in made for node, new in change.items()}))
 
         if items and not fails([]):
-            search(fails)
+            search(items, fails)
+
+    def _whole_statements(self, source: PythonSource) -> set[ast.AST]:
+        """The statements that are left out completely, or not at all."""
+        return {node for node in source.statements if ast.dump(node) in self._whole} if self._whole else set()
 
 
-class _Inside:
-    """Whether a byte is inside of a statement that is left out completely or not at all."""
-
-    def __init__(self, source: PythonSource, whole: Collection[str]) -> None:
-        kept = [node for node in source.statements if ast.dump(node) in whole] if whole else []
-        self._spans = [(source.start(node), source.end(node)) for node in kept]
-
-    def __call__(self, place: int) -> bool:
-        return any(start <= place < end for start, end in self._spans)
+def _removals(statements: Sequence[ast.stmt]) -> list[Change]:
+    return [{node: ()} for node in statements]
 
 
-def _in_order(source: PythonSource) -> list[ast.stmt]:
-    return sorted(source.statements, key=lambda node: (source.start(node), -source.end(node)))
+def _levels(tree: ast.Module) -> list[list[ast.stmt]]:
+    """The statements by the number of statements around them."""
+    levels = [tree.body]
+    while inner := [each for node in levels[-1] for each in _inside(node)]:
+        levels.append(inner)
+    return levels
+
+
+def _inside(node: ast.AST) -> Iterator[ast.stmt]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.stmt):
+            yield child
+        elif isinstance(child, (ast.ExceptHandler, ast.match_case)):
+            yield from child.body
 
 
 def without_unread(text: str, used: Collection[str] = ()) -> str:
