@@ -6,40 +6,11 @@ the script's line.
 
 import ast
 
-_BINARY: dict[str, type[ast.operator]] = {
-    "add": ast.Add,
-    "concat": ast.Add,
-    "sub": ast.Sub,
-    "mul": ast.Mult,
-    "matmul": ast.MatMult,
-    "truediv": ast.Div,
-    "floordiv": ast.FloorDiv,
-    "mod": ast.Mod,
-    "pow": ast.Pow,
-    "lshift": ast.LShift,
-    "rshift": ast.RShift,
-    "and_": ast.BitAnd,
-    "or_": ast.BitOr,
-    "xor": ast.BitXor,
-}
-_IN_PLACE = {f"i{name.rstrip('_')}": operator for name, operator in _BINARY.items()}
-_UNARY: dict[str, type[ast.unaryop]] = {
-    "neg": ast.USub,
-    "pos": ast.UAdd,
-    "invert": ast.Invert,
-    "inv": ast.Invert,
-    "not_": ast.Not,
-}
-_COMPARISONS: dict[str, type[ast.cmpop]] = {
-    "eq": ast.Eq,
-    "ne": ast.NotEq,
-    "lt": ast.Lt,
-    "le": ast.LtE,
-    "gt": ast.Gt,
-    "ge": ast.GtE,
-    "is_": ast.Is,
-    "is_not": ast.IsNot,
-}
+from torch.fx.graph import inplace_methods, magic_methods
+
+# templates of FX's own code generator ("{} + {}"), and of what it writes as calls
+_TEMPLATES = magic_methods | {"concat": "{} + {}", "inv": "~{}", "not_": "not {}", "is_": "{} is {}"}
+_TEMPLATES["is_not"] = "{} is not {}"
 
 
 def statements(name: str, function: str, arguments: str) -> list[str] | None:
@@ -51,50 +22,32 @@ def statements(name: str, function: str, arguments: str) -> list[str] | None:
     assert isinstance(call, ast.Call)
     if call.keywords or any(isinstance(each, ast.Starred) for each in call.args):
         return None
-    match function, call.args:
-        case "setitem", [owner, index, value]:
-            return [f"{_written(_item(owner, index))} = {_written(value)}"]
-        case _, [left, right] if function in _IN_PLACE:
-            return [f"{name} = {_written(left)}", f"{name} {_SIGNS[function]}= {_written(right)}"]
-    expression = _expression(function, call.args)
-    return [f"{name} = {_written(expression)}"] if expression is not None else None
+    given = [f"({ast.unparse(each)})" for each in call.args]
+    if function in ("getitem", "setitem"):
+        given[1] = _index(call.args[1])
+    if function == "setitem":
+        return [_plain(inplace_methods[function].format(*given))]
+    if function in inplace_methods:
+        return [_plain(f"{name} = {given[0]}"), _plain(inplace_methods[function].format(name, *given[1:]))]
+    template = _TEMPLATES.get(function)
+    return [_plain(f"{name} = {template.format(*given)}")] if template is not None else None
 
 
-def _expression(function: str, given: list[ast.expr]) -> ast.expr | None:
-    match given:
-        case [left, right] if function in _BINARY:
-            return ast.BinOp(left, _BINARY[function](), right)
-        case [left, right] if function in _COMPARISONS:
-            return ast.Compare(left, [_COMPARISONS[function]()], [right])
-        case [value] if function in _UNARY:
-            return ast.UnaryOp(_UNARY[function](), value)
-        case [owner, index] if function == "getitem":
-            return _item(owner, index)
-    return None
+def _plain(line: str) -> str:
+    """The line without the parentheses that it does not need."""
+    return ast.unparse(ast.parse(line))
 
 
-def _item(owner: ast.expr, index: ast.expr) -> ast.Subscript:
-    parts = [_sliced(each) for each in index.elts] if isinstance(index, ast.Tuple) else []
-    return ast.Subscript(owner, ast.Tuple(parts) if parts else _sliced(index))
+def _index(index: ast.expr) -> str:
+    """An index as it stands in brackets: `slice(1, None, None)` as `1:`."""
+    parts = index.elts if isinstance(index, ast.Tuple) else [index]
+    text = ", ".join(map(_sliced, parts)) or "()"
+    return f"{text}," if isinstance(index, ast.Tuple) and len(parts) == 1 else text
 
 
-def _sliced(index: ast.expr) -> ast.expr:
-    """`slice(1, None, None)` as `1:`."""
+def _sliced(index: ast.expr) -> str:
     match index:
         case ast.Call(ast.Name("slice"), [first, last, step], []):
-            return ast.Slice(*(None if _is_none(each) else each for each in (first, last, step)))
-    return index
-
-
-def _is_none(value: ast.expr) -> bool:
-    return isinstance(value, ast.Constant) and value.value is None
-
-
-def _written(node: ast.expr) -> str:
-    return ast.unparse(node)
-
-
-_SIGNS = {
-    name: ast.unparse(ast.BinOp(ast.Name("a"), operator(), ast.Name("b"))).split()[1]
-    for name, operator in _IN_PLACE.items()
-}
+            texts = map(ast.unparse, (first, last, step))
+            return ":".join("" if text == "None" else text for text in texts)
+    return ast.unparse(index)
