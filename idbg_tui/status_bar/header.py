@@ -32,32 +32,41 @@ def header(state: State, width: int) -> Ends:
 
 
 def _headers(state: State) -> Iterator[Ends]:
-    """The header in ever fewer words; the counts and the verdict are in all of them."""
+    """The header in ever fewer words; the counts and the verdict are in all of them. The program's name gives way after
+    the peak of memory and what other stages break.
+    """
     label = file_names.from_here(state.program.label) if state.program else ""
     name: BarPart = ("idbg", "bold $primary")
     path, file, gap = (f"  {label}   ", "bold"), (f"  {os.path.basename(label)}   ", "bold"), ("  ", "")
     target, rules = (f"{_target(state)}   ", ""), (f"{_rules(state)}   ", "")
-    severities, signs = _counts(state), _counts(state, words=False)
+    severities, signs, here = _counts(state), _counts(state, words=False), _counts(state, words=False, others=False)
     figures = [*_figures(state)] if severities else []
-    parts = [(words.replace("partition", "part"), style) for words, style in figures]
-    terse = [(words.partition(" (")[0], style) for words, style in parts]
+    few = [(_shorter(words), style) for words, style in _figures(state, peak=False)] if severities else []
+    least = [(words.partition(" (")[0], style) for words, style in few]
     last = len(_STANDING) - 1
     steps: list[tuple[list[BarPart], int]] = [([path, target], 0), ([file, target], 0)]
     if state.run is not None and (state.run.failure or state.run.cause) is not None:
         steps += [([file, rules], 0), ([file], 0)]  # why it failed matters more than what it was compiled for
-    steps += [([file, target], 1), ([file, target], last), ([file, rules], last), ([gap, rules], last)]
+    steps += [([file, target], 1), ([file, target], last), ([file, rules], last)]
     for shown, brevity in steps:
         yield [name, *shown, *severities, *figures], _standing(state, brevity)
-    yield [name, file, rules, *signs, *figures], _standing(state, last)
-    for shown in ([gap, rules], [gap]):
-        for numbers in (figures, parts):
-            yield [name, *shown, *signs, *numbers], _standing(state, last)
-    for counts in ([*signs, *terse], [*signs, *figures[:1]], [*signs, *terse[:1]], severities, signs):
+    for shown in ([file, rules], [file]):
+        for counts in ([*signs, *figures], [*here, *few], [*here, *least]):
+            yield [name, *shown, *counts], _standing(state, last)
+    for counts in ([*here, *least[:1]], here):
+        yield [name, file, *counts], _standing(state, last)
+    for counts in ([*here, *few], [*here, *least], here):
         yield [name, gap, *counts], _standing(state, last)
 
 
-def _counts(state: State, *, words: bool = True) -> list[BarPart]:
-    """How many violations of each severity, at which stage; by the signs alone where there is no room for words."""
+def _shorter(words: str) -> str:
+    return words.replace("partition", "part")
+
+
+def _counts(state: State, *, words: bool = True, others: bool = True) -> list[BarPart]:
+    """How many violations of each severity, at which stage; by the signs alone where there is no room for words.
+    `others`: where that stage breaks no rule, what other stages break.
+    """
     level = stages.names_of(queries.level(state))
     if not level or not state.accelerator:
         return []
@@ -74,22 +83,22 @@ def _counts(state: State, *, words: bool = True) -> list[BarPart]:
         start = f" {dot} " if place else ""
         left.append((f"{start}{sign + ' ' if sign != dot or not place else ''}{count:,} {severity}", style))
     if not queries.counts(state):
-        left += _none_here(state)
+        left += _none_here(state, others=others)
     return left
 
 
-def _none_here(state: State) -> Iterator[BarPart]:
+def _none_here(state: State, *, others: bool) -> Iterator[BarPart]:
     """No rule is broken at the shown stage; green only where nothing else is wrong either."""
     if queries.is_clean(state):
         yield f"{VERDICT_SIGNS['clean']} no rule broken", "$text-success"
         return
     yield "no rule broken", "$foreground 75%"
-    for level, counts in queries.counts_of_other_levels(state):
+    for level, counts in queries.counts_of_other_levels(state) if others else ():
         yield f" {MARKS['separator']} {level}", "$foreground 75%"
         yield from ((f" {SEVERITY_SIGNS[one]} {count:,} {one}", Lines.LOOKS[one]) for one, count in counts.items())
 
 
-def _figures(state: State) -> Iterator[BarPart]:
+def _figures(state: State, *, peak: bool = True) -> Iterator[BarPart]:
     """Where Dynamo stopped a graph or compiled again, the most memory that a graph of the level needs at once, and how
     many partitions fallbacks leave, if known."""
     style, dot = "$foreground 75%", f" {MARKS['separator']} "
@@ -97,7 +106,7 @@ def _figures(state: State) -> Iterator[BarPart]:
     breaks = [("break", run.times_broken), ("recompile", len(run.recompiles))] if run is not None else []
     if words := ", ".join(counted(count, name) for name, count in breaks if count):
         yield f"{dot}{words}", "$text-warning"
-    graph, profile = queries.peak(state) or (None, None)
+    graph, profile = (queries.peak(state) if peak else None) or (None, None)
     if graph is not None and profile is not None and profile.peak_bytes:
         where = f" ({stages.name_of(graph.id)})" if len(queries.level(state)) > 1 else ""
         yield f"{dot}peak {'at least ' if profile.unsized else ''}{size(profile.peak_bytes)}{where}", style
