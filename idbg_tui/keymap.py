@@ -101,6 +101,7 @@ MOVING: tuple[tuple[str, str], ...] = (
     ("n N", "next and previous match"),
     ("h l", "fold, unfold"),
     ("f", "fold or unfold all"),
+    (";", "sort the table by a column, or turn its order round; a click on the head does too"),
     ("esc", "clear the filter, leave the editor"),
 )
 

@@ -1,12 +1,15 @@
 """A list of a section's rows; rows about the selected node or line are marked."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 from textual import events
+from textual.message import Message
 
 from idbg.format.glyphs import MARKS
 from idbg.schema.graphs import NodeId
+from idbg.views.tree import Table
 from idbg_tui.widgets.item_list import ItemList
 from idbg_tui.widgets.lines import Lines, StyledRow
 from idbg_tui.widgets.search import SearchLine
@@ -25,6 +28,13 @@ class SectionLines(ItemList[Row]):
         "block focus": "bold on $primary 80%",
         "block focus:ansi": "reverse",
     }
+
+    @dataclass
+    class HeadClicked(Message):
+        """The user clicked on the head of a column, or on the name of what the rows are."""
+
+        table: Table
+        name: str
 
     def __init__(self, laid: Callable[[], object], whole: str = "") -> None:
         """`laid` is called when the width is another: rows are made for it. `whole` names what Y copies, if not ALL."""
@@ -71,6 +81,15 @@ class SectionLines(ItemList[Row]):
     def copied(self, index: int) -> tuple[str, str]:
         item = self.items[index]
         return item.copied or self.text(index)[1:].strip(), "this row"
+
+    async def on_click(self, event: events.Click) -> None:
+        # Textual calls that of Lines after this one
+        at = event.y + self.scroll_offset.y
+        row = self.items[at] if at < len(self.items) else None
+        if row is not None and row.head and row.table is not None:
+            right = self.line_width - event.x
+            name = next((name for name, end in row.ends if right <= end), row.table.noun)
+            self.post_message(self.HeadClicked(row.table, name))
 
     def on_resize(self, event: events.Resize) -> None:
         super().on_resize(event)

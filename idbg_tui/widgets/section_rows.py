@@ -9,7 +9,7 @@ from idbg.format.glyphs import MARKS, plain
 from idbg.schema.graphs import GraphId, NodeId, Part
 from idbg.schema.repros import Sought
 from idbg.schema.runs import Run
-from idbg.views.tree import Sides, Suggestion
+from idbg.views.tree import Direction, Sides, Suggestion, Table
 from idbg_tui.widgets.lines import StyledRow, clip
 
 Enter = Literal["", "fold", "edit", "node", "kernel", "sides", "zoom"]
@@ -19,13 +19,19 @@ INDENT = 2
 """Cells by which a row is indented below the one that it is folded under."""
 
 
+def table_key(table: Table) -> str:
+    """The name by which the order of a table's rows is remembered: the same in the next run."""
+    return "\n".join((table.noun, *(column.head for column in table.columns)))
+
+
 @dataclass(frozen=True)
 class Look:
     """How the user looks at a view: cells of a row, files among which names are unique, folds that are `turned`
     from their first state, what is looked for, whether what matters least is left out, an `order` of the
     view's own, and whether all is unfolded (`whole`), whatever the folds are. While the run goes on it is `now`, and a
     phase takes `typical` seconds; `earlier` are runs of the same program that ended well. Of a picture the block in
-    `focus`, and that in which it is zoomed: ids of spans, 0 for none.
+    `focus`, and that in which it is zoomed: ids of spans, 0 for none. `sorts` has the column by which the rows of a
+    table are sorted, and whether up or down, by the table's key.
     """
 
     width: int = 100
@@ -40,6 +46,7 @@ class Look:
     earlier: tuple[Run, ...] = ()
     focus: int = 0
     zoom: int = 0
+    sorts: Mapping[str, tuple[str, Direction]] = field(default_factory=dict)
 
     def is_open(self, fold: Hashable, *, at_first: bool = False) -> bool:
         """Whether what is under `fold` is listed: as `at_first`, unless the user turned it."""
@@ -63,7 +70,8 @@ class Row:
     `fold` is the key of what is under it, `inside` those that it is under. `before` and `after` are the graphs on
     either side of it. `sought` is what x writes a script of, `again` what to run
     with, `copied` what y copies where that is not the row, and `sides` two texts to
-    compare. `blocks` are there of a picture's row.
+    compare. `blocks` are there of a picture's row. `table` is the one that it is in; the row of its heads has
+    the `ends` of the columns' names, in cells from the right.
     """
 
     key: Hashable
@@ -85,6 +93,8 @@ class Row:
     sides: Sides | None = None
     head: bool = False
     blocks: tuple[Block, ...] = ()
+    table: Table | None = None
+    ends: tuple[tuple[str, int], ...] = ()
 
 
 class Rows(Sequence[Row]):

@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import accumulate
 
+from msgspec import structs
 from rich.cells import cell_len
 
 from idbg.format import file_names
@@ -12,7 +14,7 @@ from idbg.views import tree
 from idbg.views.tree import Item, Place, Section, Table
 from idbg_tui.widgets.cutting import distinct
 from idbg_tui.widgets.lines import StyledRow, cut, fit
-from idbg_tui.widgets.section_rows import INDENT, Look, Row, Rows, clipped, fixed, sign, text_rows, wrapped
+from idbg_tui.widgets.section_rows import INDENT, Look, Row, Rows, clipped, fixed, sign, table_key, text_rows, wrapped
 
 _LEAST = 34
 """Cells of the words before a column gives way."""
@@ -26,6 +28,7 @@ Charted = Callable[[tree.Chart, Look], Sequence[Row]]
 
 def rows(section: Section, look: Look, chart: Charted | None = None) -> Rows:
     """The rows that are listed; the first has the section's summary, over the columns where a table comes first."""
+    section = _sorted(section, look)
     found = list(tree.items(section, lambda row: look.is_open(row.key, at_first=row.open in ("screen", "all"))))
     place = partial(_place, look)
     made = Rows()
@@ -46,7 +49,7 @@ def rows(section: Section, look: Look, chart: Charted | None = None) -> Rows:
             if cell_len(summary) + 1 > shown.words:
                 made.add_all(text_rows(summary, look, key="summary"))
                 summary = ""
-            made.add(_heads(item.table, shown, summary))
+            made.add(_heads(item.table, shown, summary, look))
         elif item.row.cells and not item.row.code:
             # most rows of a large table are never seen
             shortened = names.get(id(item.table), {})
@@ -110,9 +113,32 @@ def _place(look: Look, place: Place) -> str:
     return file_names.place(place.file, place.line, look.files)
 
 
-def _heads(table: Table, shown: Layout, summary: str) -> Row:
-    cells = [(plain(table.columns[at].head), "dim") for at in shown.shown]
-    return Row(None, partial(_drawn, [(f" {summary or f'  {table.noun}'}", "dim")], cells, table, shown), head=True)
+def _sorted(section: Section, look: Look) -> Section:
+    """The section with its tables in the order that the user chose."""
+    if not look.sorts:
+        return section
+    body = tuple(
+        tree.ordered_table(block, *look.sorts[key])
+        if isinstance(block, Table) and (key := table_key(block)) in look.sorts
+        else block
+        for block in section.body
+    )
+    return structs.replace(section, body=body)
+
+
+def _heads(table: Table, shown: Layout, summary: str, look: Look) -> Row:
+    """The columns' names; an arrow stands before the one by which the rows are sorted."""
+    by, direction = look.sorts.get(table_key(table), ("", ""))
+    arrow = MARKS["up" if direction == "up" else "down"]
+    heads = [table.columns[at].head for at in shown.shown]
+    cells = [(plain(head), "accent" if head == by else "dim") for head in heads]
+    lead = summary or f"  {table.noun}"
+    words = [(f" {lead}", "dim"), (f" {arrow}{table.noun}" if by == table.noun else "", "accent")]
+    last_first = shown.shown[::-1]
+    wide = accumulate(shown.widths[at] + GAP for at in last_first)
+    ends = tuple(zip(heads[::-1], wide, strict=True))
+    drawn = partial(_drawn, words, cells, table, shown, sorted_by=by, arrow=arrow)
+    return Row(None, drawn, head=True, table=table, ends=ends)
 
 
 def _listed(
@@ -180,6 +206,7 @@ def _refers(row: tree.Row, item: Item) -> Callable[..., Row]:
         again=row.suggestion,
         copied=row.copied,
         sides=row.sides,
+        table=item.table,
     )
 
 
@@ -199,9 +226,11 @@ def _drawn(
     width: int,
     *,
     names: Mapping[str, str] | None = None,
+    sorted_by: str = "",
+    arrow: str = "",
 ) -> StyledRow:
     """The words, cut at their end, and the cells of the shown columns, each with its look. With `names` the words begin
-    with a name, which is shortened as `names` has it, else in its middle.
+    with a name, which is shortened as `names` has it, else in its middle. An `arrow` is before the head `sorted_by`.
     """
     room = width - sum(shown.widths[at] + GAP for at in shown.shown)
     if names is not None:
@@ -215,5 +244,8 @@ def _drawn(
     for at, (text, style) in zip(shown.shown, cells, strict=True):
         wide = shown.widths[at]
         text = f"{text:>{wide}}" if is_number(table.columns[at].kind) else fit(text, wide, MARKS["ellipsis"])
-        drawn.append((" " * GAP + text, style))
+        gap = " " * GAP
+        if table.columns[at].head == sorted_by:
+            gap, text = gap[1:], f"{arrow + text.lstrip():{'>' if text.startswith(' ') else ''}{wide + 1}}"
+        drawn.append((gap + text, style))
     return drawn

@@ -276,11 +276,18 @@ def sorting_columns(section: Section) -> list[str]:
 
 def ordered(section: Section, name: str, direction: Direction = "") -> Section:
     """The section with the rows of each table that has a column of that name sorted by it, unknown values last."""
-    body = tuple(_ordered(block, name, direction) if isinstance(block, Table) else block for block in section.body)
-    return Section(section.title, section.summary, section.count, section.verdict, body)
+    body = tuple(ordered_table(block, name, direction) if isinstance(block, Table) else block for block in section.body)
+    return structs.replace(section, body=body)
 
 
-def _ordered(table: Table, name: str, direction: Direction) -> Table:
+def usual_direction(table: Table, name: str) -> Direction:
+    """How a column's rows are sorted at first."""
+    kind = next((column.kind for column in table.columns if column.head == name), "text")
+    return "up" if kind in _TEXTS else "down"
+
+
+def ordered_table(table: Table, name: str, direction: Direction = "") -> Table:
+    """The table with its rows sorted by the column of that name, as it is where it has none."""
     at = next((at for at, column in enumerate(table.columns) if column.head == name), None)
     if at is None and name != table.noun:
         return table
@@ -288,7 +295,7 @@ def _ordered(table: Table, name: str, direction: Direction) -> Table:
     def value(row: Row) -> Value:
         return _SIGNS.sub("", row.text) if at is None else row.cells[at].value if at < len(row.cells) else None
 
-    descending = direction == "down" or (not direction and at is not None and table.columns[at].kind not in _TEXTS)
+    descending = (direction or usual_direction(table, name)) == "down"
     known = [row for row in table.rows if value(row) not in (None, "")]
     unknown = [row for row in table.rows if value(row) in (None, "")]
     numbers = [row for row in known if isinstance(value(row), int | float)]

@@ -1,31 +1,37 @@
 """How long each backend takes to compile and to run, how much memory, and whether it computes the same."""
 
+from dataclasses import replace
+
 from textual.app import ComposeResult
 
 from idbg.schema.kernel_times import KernelTime
 from idbg.views import kernel_times
 from idbg_tui.messages import BenchRequest, Flash, KernelChosen, SourceRequest
 from idbg_tui.panes.benchmarks import rows as bench_list
-from idbg_tui.panes.searchable import SearchablePane
+from idbg_tui.panes.searchable import SectionPane
 from idbg_tui.state import measurements, queries
 from idbg_tui.state.state import State
-from idbg_tui.widgets.lines import Lines
 from idbg_tui.widgets.section_list import SectionLines
-from idbg_tui.widgets.section_rows import Look, text_rows
+from idbg_tui.widgets.section_rows import Row, text_rows
 
 
-class BenchmarksPane(SearchablePane):
+class BenchmarksPane(SectionPane):
     """The last measurement of each backend, and what is measured now."""
 
     ID = "benchmarks"
     LABEL = "Benchmarks"
     SHORT = "Bench"
-    HINTS = (("enter", "look into"), ("B", "measure"), ("R", "kernels"), ("T", "on what"), ("C", "charts"))
+    HINTS = (
+        ("enter", "look into"),
+        ("B", "measure"),
+        ("R", "kernels"),
+        ("T", "on what"),
+        ("C", "charts"),
+        (";", "sort"),
+    )
 
     def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self.lines = SectionLines(self._lay, "the measurements")
-        self._state: State | None = None
+        super().__init__(SectionLines(self.lay, "the measurements"), id=id)
         self._seen: tuple[object, ...] = ()
         self._elsewhere = ""  # why the timed kernels are not those of the run that is shown
 
@@ -40,12 +46,12 @@ class BenchmarksPane(SearchablePane):
             return
         self._state, self._seen = state, seen
         self.mark = bench_list.mark(state)
-        self._lay()
+        self.lay()
 
-    def _lay(self) -> None:
+    def lay(self) -> None:
         if (state := self._state) is None:
             return
-        look = Look(self.lines.room - 1)
+        look = replace(self.look, width=self.lines.room - 1)
         found = bench_list.rows(state, look)
         for number, text in enumerate(_why_empty(state) if not found else ()):
             found.add_all(text_rows(text, look, key=("empty", number), style="dim"))
@@ -53,10 +59,8 @@ class BenchmarksPane(SearchablePane):
 
     # ---------------------------------------------------------------- keys
 
-    def on_lines_opened(self, event: Lines.Opened) -> None:
-        event.stop()
-        row, state = self.lines.chosen, self._state
-        if row is None or state is None:
+    def open_row(self, row: Row) -> None:
+        if (state := self._state) is None:
             return
         kernels = state.history.kernels.times.kernels if state.history.kernels and state.history.kernels.times else ()
         kernel = next((each for each in kernels if kernel_times.key(each) == row.key), None)

@@ -16,11 +16,11 @@ from idbg.schema.diff import DiffReport, KernelError, TensorDiff
 from idbg.schema.faults import NanOrigin
 from idbg.schema.graphs import NodeId, Part
 from idbg.schema.runs import Run
-from idbg.views import diff
+from idbg.views import diff, tree
 from idbg.views.blame import standing
 from idbg.views.faults import nan_origin_sentences
 from idbg.views.tensors import LOOKS
-from idbg.views.tree import Row, Section, Table, words
+from idbg.views.tree import Section, Table, words
 from idbg_tui.messages import (
     ActionRequest,
     AttributionRequest,
@@ -33,14 +33,14 @@ from idbg_tui.messages import (
     SourceRequest,
 )
 from idbg_tui.panes.kernel_diff.rows import ORDERS, Choice, Subject, choose, leading_key, root, subject
-from idbg_tui.panes.searchable import FoldingPane
+from idbg_tui.panes.searchable import SectionPane
 from idbg_tui.state import queries, repro_targets
 from idbg_tui.state.state import State
 from idbg_tui.widgets import sections
 from idbg_tui.widgets.lines import Lines
 from idbg_tui.widgets.search import Searched, pattern
-from idbg_tui.widgets.section_list import FilteredLines, SectionLines
-from idbg_tui.widgets.section_rows import Look, place_of
+from idbg_tui.widgets.section_list import FilteredLines
+from idbg_tui.widgets.section_rows import Look, Row, place_of
 
 _OTHER_RUN = "another run is shown than was compared: D compares again"
 
@@ -51,7 +51,7 @@ class DiffLines(FilteredLines):
     ALL = "the comparison"
 
 
-class KernelDiffPane(FoldingPane):
+class KernelDiffPane(SectionPane):
     """The comparison of the run in hand, or of the last that was compared."""
 
     ID = "kernel_diff"
@@ -65,6 +65,7 @@ class KernelDiffPane(FoldingPane):
             ("p", "the pass's diff"),
             ("/", "filter"),
             ("o", "order"),
+            (";", "sort"),
             ("H", "failed"),
             (", .", "comparison before, after"),
             ("e", "edit"),
@@ -72,7 +73,6 @@ class KernelDiffPane(FoldingPane):
         ),
     )
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("e", "edit", show=False),
         Binding("o", "order", show=False),
         Binding("H", "failed", show=False),
         Binding("C", "look('chart')", show=False),
@@ -80,28 +80,20 @@ class KernelDiffPane(FoldingPane):
         Binding("comma", "look('before')", show=False),
         Binding("full_stop", "look('after')", show=False),
         Binding("x", "owner", show=False),
-        Binding("X", "repro(True)", show=False),
     ]
 
     def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self.lines = DiffLines(self._lay)
+        super().__init__(DiffLines(self.lay), id=id)
         self._seen: tuple[object, ...] = ()
         self._choice = Choice()
-        self._look = Look()
-        self._state: State | None = None
         self._landed: DiffReport | None = None  # on whose leading row the cursor was put
 
     def compose(self) -> ComposeResult:
         yield self.lines
 
     @property
-    def sections(self) -> SectionLines:
-        return self.lines
-
-    @property
-    def look(self) -> Look:
-        return self._look
+    def run(self) -> Run | None:
+        return queries.compared_run(self._state) if self._state is not None else None
 
     @property
     def report(self) -> DiffReport | None:
@@ -118,21 +110,21 @@ class KernelDiffPane(FoldingPane):
         if seen == self._seen or not self.is_mounted:
             return
         self._state, self._seen = state, seen
-        self._lay()
+        self.lay()
         self.mark = VERDICT_SIGNS[LOOKS[report.verdict]] if report is not None else ""
         if report is not None and not _same_comparison(report, self._landed):
             self._land(report)
         self._landed = report
 
-    def _lay(self) -> None:
+    def lay(self) -> None:
         """Make the rows for what is known, what is chosen, and for the width."""
         state = self._state
         compared = queries.compared_run(state) if state is not None else None
         if state is None or compared is None or compared.diff is None:
             self.lines.show_rows((), _why_empty(state) if state is not None else "")
             return
-        report, query = compared.diff, self._look.query
-        look = replace(self._look, width=self.lines.room - 1, files=queries.source_files(state))
+        report, query = compared.diff, self.look.query
+        look = replace(self.look, width=self.lines.room - 1, files=queries.source_files(state))
         searched = not state.live or compared.comparison is None or compared.comparison.per_kernel
         section = diff.section(report, compared.maps, "" if searched or report.stages or report.kernels else "D")
         found = pattern(query)
@@ -140,7 +132,7 @@ class KernelDiffPane(FoldingPane):
         section = choose(section, report, self._choice, lambda row: found is None or _has(row, found, look))
         notices = [*_before(state, compared), *_since(state)]
         if query:
-            notices.append(Row("found", words((f"{_listed(section):,} of {every:,} rows with {query}", "accent"))))
+            notices.append(tree.Row("found", words((f"{_listed(section):,} of {every:,} rows with {query}", "accent"))))
         section = structs.replace(section, body=(*notices, *section.body))
         self.lines.show_rows(sections.rows(section, look), "")  # enter on an output shows its pictures
 
@@ -173,10 +165,9 @@ class KernelDiffPane(FoldingPane):
                 return list(nan_origin_sentences(report))[at][1]
         return None
 
-    def on_lines_opened(self, event: Lines.Opened) -> None:
-        event.stop()
-        row, report = self.lines.chosen, self.report
-        if row is None or report is None:
+    def open_row(self, row: Row) -> None:
+        report = self.report
+        if report is None:
             return
         if row.fold is not None and subject(row.fold, report) is None:
             self.action_fold()
@@ -184,7 +175,7 @@ class KernelDiffPane(FoldingPane):
         match self.subject:
             case StageError() as stage:
                 self._open_stage(stage, report)
-            case KernelError() as kernel if self._is_shown(kernel.frame, kernel.part):
+            case KernelError() as kernel if self._has_code(kernel.frame, kernel.part):
                 self._go_to(kernel)
                 self.post_message(SourceRequest())
             case KernelError():
@@ -207,14 +198,13 @@ class KernelDiffPane(FoldingPane):
                 text = "enter on a stage goes to its first bad node, on an output looks into it, on a kernel shows it"
                 self.post_message(Flash(text))
 
-    def on_lines_moved(self, event: Lines.Moved) -> None:
-        event.stop()
+    def moved_to(self, row: Row) -> None:
         self._follow()
 
     def _follow(self) -> None:
         """Show what the cursor is on in the other panes, where they show the run that was compared."""
         match self.subject:
-            case KernelError() as kernel if self._is_shown(kernel.frame, kernel.part):
+            case KernelError() as kernel if self._has_code(kernel.frame, kernel.part):
                 self._go_to(kernel)
             case StageError() as stage if (node := self._node_of(stage)) is not None:
                 self.post_message(NodeChosen(node))
@@ -223,12 +213,12 @@ class KernelDiffPane(FoldingPane):
         """Go to the first bad node, or to the kernel; a stage that has none is unfolded."""
         wrong = standing(stage, report) in ("first_wrong", "wrong")
         culprit = report.culprit if stage.stage == "kernels" and wrong else None
-        if culprit is not None and self._is_shown(culprit.frame, culprit.part):
+        if culprit is not None and self._has_code(culprit.frame, culprit.part):
             self._go_to(culprit)
             self.post_message(SourceRequest())
         elif (node := self._node_of(stage)) is not None:
             self.post_message(NodeChosen(node, jump=True))
-        elif stage.node and not self._is_shown(stage.frame, stage.part):
+        elif stage.node and not self._has_code(stage.frame, stage.part):
             self.post_message(Flash(_OTHER_RUN, "warning"))
         else:
             self.action_fold()
@@ -236,7 +226,7 @@ class KernelDiffPane(FoldingPane):
     def _open_birth(self, birth: NanOrigin) -> None:
         """Go to the launch, or to a node of the line, where a NaN or an infinity is born."""
         state = self._state
-        if birth.graph is not None and self._is_shown(birth.frame, birth.part):
+        if birth.graph is not None and self._has_code(birth.frame, birth.part):
             self.post_message(NodeChosen(NodeId(birth.graph, birth.node)))
             launch = birth.handle, birth.wrapper_line
             self.post_message(KernelChosen(birth.frame, birth.part, birth.kernel, *launch))
@@ -253,13 +243,13 @@ class KernelDiffPane(FoldingPane):
     def _node_of(self, stage: StageError) -> NodeId | None:
         """The first bad node, or the one above it that it stands for, if the run that is shown has it."""
         shown = self._state.shown if self._state is not None else None
-        if shown is None or not self._is_shown(stage.frame, stage.part):
+        if shown is None or not self._has_code(stage.frame, stage.part):
             return None
         nodes = (stage.graph, stage.node), (stage.above_graph, stage.above)
         known = ((id, name) for id, name in nodes if id in shown.graphs and name in shown.graphs[id].by_name)
         return next((NodeId(id, name) for id, name in known if id is not None), None)
 
-    def _is_shown(self, frame: str, part: Part) -> bool:
+    def _has_code(self, frame: str, part: Part) -> bool:
         """Whether the run that is shown has this very code: it is the compared one, or its code is the same."""
         state = self._state
         compared = queries.compared_run(state) if state else None
@@ -319,22 +309,16 @@ class KernelDiffPane(FoldingPane):
     def action_order(self) -> None:
         order = ORDERS[(ORDERS.index(self._choice.order) + 1) % len(ORDERS)]
         self._choice = replace(self._choice, order=order)
-        self.relist(self._look, f"in order: {order}")
+        self.relist(self.look, f"in order: {order}")
 
     def action_failed(self) -> None:
         failed_only = not self._choice.failed_only
         self._choice = replace(self._choice, failed_only=failed_only)
-        self.relist(self._look, "only what failed; H shows all" if failed_only else "all stages, outputs and kernels")
-
-    def relist(self, look: Look, words: str = "") -> None:
-        self._look = look
-        self._lay()
-        if words:
-            self.post_message(Flash(words))
+        self.relist(self.look, "only what failed; H shows all" if failed_only else "all stages, outputs and kernels")
 
     def seek(self, searched: Searched, text: str, *, done: bool) -> None:
         """List only what has the text; the cursor goes to the first of it."""
-        self.relist(replace(self._look, query=text), f"only what has {text}; esc shows all" if text and done else "")
+        self.relist(replace(self.look, query=text), f"only what has {text}; esc shows all" if text and done else "")
         searched.find(text, searched.place)
         report = self.report
         if text and report is not None:
@@ -346,7 +330,7 @@ def _listed(section: Section) -> int:
     return sum(len(block.rows) for block in section.body if isinstance(block, Table))
 
 
-def _has(row: Row, found: re.Pattern[str], look: Look) -> bool:
+def _has(row: tree.Row, found: re.Pattern[str], look: Look) -> bool:
     """Whether the row, or one right below it, has the text."""
     return any(found.search(sections.searched(each, look)) for each in (row, *row.below))
 
@@ -365,7 +349,7 @@ def _why_empty(state: State) -> str:
     return "not compared: d holds the outputs against eager and float64, D each kernel too"
 
 
-def _since(state: State) -> Iterator[Row]:
+def _since(state: State) -> Iterator[tree.Row]:
     """What is not in the comparison that is shown."""
     run, compared = state.run, queries.compared_run(state)
     if run is None or compared is None or run is compared:
@@ -380,13 +364,13 @@ def _since(state: State) -> Iterator[Row]:
         shown = words((f"the comparison failed: {headline(run.failure).what}; {this}", "reject"))
     else:
         shown = words((f"{this}; run {run.number} was not compared: d compares", "dim"))
-    yield Row(("failure", "") if run.failure is not None and run.comparison is not None else "since", shown)
+    yield tree.Row(("failure", "") if run.failure is not None and run.comparison is not None else "since", shown)
 
 
-def _before(state: State, compared: Run) -> Iterator[Row]:
+def _before(state: State, compared: Run) -> Iterator[tree.Row]:
     """That another comparison, which may know of the kernels, is still there."""
     before = [run for run in state.history.runs.values() if run.diff is not None and run.number < compared.number]
     if before:
         last = before[-1]
         what = ", each stage and kernel" if last.comparison is not None and last.comparison.per_kernel else ""
-        yield Row("before", words((f"run {last.number} was compared before{what}: , goes back to it", "dim")))
+        yield tree.Row("before", words((f"run {last.number} was compared before{what}: , goes back to it", "dim")))

@@ -2,23 +2,21 @@
 
 import time
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
 
 from idbg.schema.repros import OtherFailure, Sought
 from idbg.schema.session_repros import SessionRepro
 from idbg.views import repros
 from idbg_tui.messages import ActionRequest, CopyRequest, EditorRequest, Flash, ReproRequest, ScriptRequest
 from idbg_tui.panes.repros import scripts
-from idbg_tui.panes.searchable import SearchablePane
+from idbg_tui.panes.searchable import SectionPane
 from idbg_tui.state.state import State
 from idbg_tui.widgets import sections
-from idbg_tui.widgets.lines import Lines
 from idbg_tui.widgets.section_list import SectionLines
-from idbg_tui.widgets.section_rows import Look, Row
+from idbg_tui.widgets.section_rows import Row
 
 _AGING = 10.0  # seconds between two updates of their ages
 
@@ -63,33 +61,27 @@ class ReproLines(SectionLines):
             self.post_message(Flash(f"{script.path}: {script.problem}", "warning"))
 
 
-class ReprosPane(SearchablePane):
+class ReprosPane(SectionPane):
     """The repros of the session, newest first; enter reads the script."""
 
     ID = "repros"
     LABEL = "Repros"
     TIGHT = "Repro"
+    lines: ReproLines
     HINTS = (
         *(("enter", "read"), ("X", "minify"), ("x", "again"), ("y", "copy path"), ("Y", "copy script")),
-        *(("e", "edit"), ("/", "find")),
+        *(("e", "edit"), (";", "sort"), ("/", "find")),
     )
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("e", "edit", show=False),
-        Binding("x", "repro", show=False),
-        Binding("X", "repro(True)", show=False),
-    ]
 
     def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self.lines = ReproLines(self._lay, "the script")
-        self._state: State | None = None
+        super().__init__(ReproLines(self.lay, "the script"), id=id)
         self._seen: Sequence[SessionRepro] | None = None
 
     def compose(self) -> ComposeResult:
         yield self.lines
 
     def on_mount(self) -> None:
-        self.set_interval(_AGING, self._lay)
+        self.set_interval(_AGING, self.lay)
 
     def show(self, state: State) -> None:
         if self._seen is state.history.repros or not self.is_mounted:
@@ -98,19 +90,19 @@ class ReprosPane(SearchablePane):
         on_newest = self.lines.cursor_number in (before, None)
         self._state, self._seen = state, state.history.repros
         self.lines.folder = Path(state.folder or ".")
-        self._lay()
+        self.lay()
         if on_newest and len(self._seen) - 1 != before:
             self.lines.place_cursor(1)  # the newest, below the heads
         self.mark = str(len(self._seen)) if self._seen else ""
 
-    def _lay(self) -> None:
+    def lay(self) -> None:
         """Lay the rows out again, for what is known and for the width."""
         if (state := self._state) is None:
             return
         rows: Sequence[Row] = ()
         if state.history.repros:
             section = repros.table(state.history.repros, state.history.runs, time.time(), live=state.live)
-            rows = sections.rows(section, Look(self.lines.room - 1))
+            rows = sections.rows(section, replace(self.look, width=self.lines.room - 1))
         self.lines.show_rows(rows, _why_empty(state))
 
     # ---------------------------------------------------------------- keys
@@ -125,8 +117,7 @@ class ReprosPane(SearchablePane):
         repro = self._seen[number]
         return repro, repros.other_failures(repro)[place] if kind == "other" else None
 
-    def on_lines_opened(self, event: Lines.Opened) -> None:
-        event.stop()
+    def open_row(self, row: Row) -> None:
         if self._chosen is not None:
             self.post_message(ScriptRequest(*self._chosen))
         else:

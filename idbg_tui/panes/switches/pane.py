@@ -2,7 +2,6 @@
 
 import textwrap
 from dataclasses import replace
-from functools import partial
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -20,20 +19,18 @@ from idbg.schema.decisions.switches import Switch
 from idbg.schema.programs import OptionValue
 from idbg.schema.runs import Run
 from idbg.views import compared
-from idbg_tui.messages import DefaultsRequest, EditorRequest, Flash, SwitchRequest
+from idbg_tui.messages import DefaultsRequest, Flash, SwitchRequest
 from idbg_tui.panes.prompting import PromptingPane
-from idbg_tui.panes.searchable import FoldingPane
+from idbg_tui.panes.searchable import SectionPane
 from idbg_tui.panes.switches.rows import Item, SwitchLines, SwitchRow, items, words
 from idbg_tui.state import queries
 from idbg_tui.state.state import State
-from idbg_tui.widgets import sections, sides
+from idbg_tui.widgets import sections
 from idbg_tui.widgets.item_list import ItemList
 from idbg_tui.widgets.lines import Lines
-from idbg_tui.widgets.listing import Reading
 from idbg_tui.widgets.picker import Picker
 from idbg_tui.widgets.prompt import Prompt
 from idbg_tui.widgets.section_list import SectionLines
-from idbg_tui.widgets.section_rows import Look
 
 _MOST = 5  # rows that describe the switch under the cursor
 _FEW = 12  # rows of the pane from which they are shown
@@ -48,16 +45,17 @@ class ComparedLines(SectionLines):
         return ItemList.find(self, text, start)
 
 
-class SwitchesPane(PromptingPane, FoldingPane):
+class SwitchesPane(PromptingPane, SectionPane):
     """The switches by group; what is changed is compiled a moment later."""
 
     ID = "switches"
     LABEL = "Switches"
+    NOTHING_HERE = "enter on kernels that changed shows both sources, on a line opens it"
     SHORT = "Switch"
     TIGHT = "Swit"
     HINTS = (
         *(("space", "flip, choose"), ("[ ]", "switches, two runs"), ("^x", "its default"), ("Z", "all defaults")),
-        *(("J", "pick two runs"), ("H", "only the changed"), ("/", "find"), ("y", "copy")),
+        *(("J", "pick two runs"), (";", "sort"), ("H", "only the changed"), ("/", "find"), ("y", "copy")),
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "flip", show=False),
@@ -75,30 +73,27 @@ class SwitchesPane(PromptingPane, FoldingPane):
     """
 
     def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self.lines = SwitchLines()
-        self.comparison = ComparedLines(self._lay_comparison)
+        super().__init__(ComparedLines(self.lay), id=id)
+        self.switches = SwitchLines()
         self.comparing = False  # which of the two is shown
         self._views = Static(id="views")
-        self._look = Look()
         self._chosen_runs: tuple[int, int] | None = None  # by hand; None: the last two
         self._meaning = Static(id="meaning", markup=False)
-        self._state: State | None = None
         self._seen: tuple[object, ...] = ()
         self._only_changed = False
 
     def compose(self) -> ComposeResult:
         yield self._views
+        yield self.switches
         yield self.lines
-        yield self.comparison
         yield self._meaning
         yield Prompt()
 
     def on_mount(self) -> None:
-        self.comparison.display = False
+        self.lines.display = False
 
     def shown_widget(self) -> Widget:
-        return self.comparison if self.comparing else self.lines
+        return self.lines if self.comparing else self.switches
 
     # ---------------------------------------------------------------- showing
 
@@ -110,7 +105,7 @@ class SwitchesPane(PromptingPane, FoldingPane):
         before, self._state, self._seen = self._seen, state, seen
         if before[:3] != seen[:3]:
             self._lay()
-        self._lay_comparison()
+        self.lay()
 
     def _lay(self) -> None:
         state = self._state
@@ -119,7 +114,7 @@ class SwitchesPane(PromptingPane, FoldingPane):
         every = self._switches(state)
         changed = sum(switches.is_changed(each, state.target) for each in every)
         self.mark = f"{changed}" if changed else ""
-        self.lines.show_items(items(every, state.target, only_changed=self._only_changed), self._why_empty(state))
+        self.switches.show_items(items(every, state.target, only_changed=self._only_changed), self._why_empty(state))
         self._explain()
 
     @property
@@ -131,7 +126,7 @@ class SwitchesPane(PromptingPane, FoldingPane):
             return chosen[self._chosen_runs[0]], chosen[self._chosen_runs[1]]
         return (runs[-2], runs[-1]) if len(runs) > 1 else None
 
-    def _lay_comparison(self) -> None:
+    def lay(self) -> None:
         """Compare the runs, if that is shown; and name the two views."""
         pair = self._pair
         runs = f"run {pair[0].number} and run {pair[1].number}" if pair is not None else "two runs"
@@ -141,9 +136,9 @@ class SwitchesPane(PromptingPane, FoldingPane):
         self._views.update(Content.assemble(*((f"{name} ", style) for name, style in zip(shown, styles, strict=True))))
         if self._state is None or not self.comparing:
             return
-        look = replace(self._look, width=self.comparison.room - 1, files=queries.source_files(self._state))
+        look = replace(self.look, width=self.lines.room - 1, files=queries.source_files(self._state))
         rows = sections.rows(compared.view(*pair), look) if pair is not None else ()
-        self.comparison.show_rows(rows, compared.NO_PAIR)
+        self.lines.show_rows(rows, compared.NO_PAIR)
 
     def _switches(self, state: State) -> list[Switch]:
         every = state.history.switches
@@ -185,8 +180,9 @@ class SwitchesPane(PromptingPane, FoldingPane):
         ]
 
     def on_lines_moved(self, event: Lines.Moved) -> None:
-        event.stop()
         if not self.comparing:
+            event.stop()
+            event.prevent_default()
             self._explain()
 
     def on_resize(self) -> None:
@@ -201,9 +197,9 @@ class SwitchesPane(PromptingPane, FoldingPane):
     def show_view(self, *, comparing: bool) -> None:
         """Show what two runs differ in, or the switches."""
         self.comparing = comparing
-        self.lines.display, self.comparison.display = not comparing, comparing
+        self.switches.display, self.lines.display = not comparing, comparing
         self._explain()
-        self._lay_comparison()
+        self.lay()
         self.shown_widget().focus()
 
     def action_pick_runs(self) -> None:
@@ -227,72 +223,42 @@ class SwitchesPane(PromptingPane, FoldingPane):
 
         self.app.push_screen(Picker("Compare which run?", listed, listed[-2][0]), take_first)
 
-    @property
-    def sections(self) -> SectionLines:
-        return self.comparison
-
-    @property
-    def look(self) -> Look:
-        return self._look
-
-    def relist(self, look: Look, words: str = "") -> None:
-        self._look = look
-        self._lay_comparison()
-        if words:
-            self.post_message(Flash(words))
-
     def action_close(self) -> None:
         """Fold what the row is in, at once: a section of the comparison is one level deep."""
-        row = self.comparison.chosen
+        row = self.lines.chosen
         if row is not None and row.fold is None and row.inside:
             self._turn(row.inside[-1])
         else:
             super().action_close()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Only the comparison folds."""
-        return self.comparing or action not in ("close", "unfold", "fold_all")
-
-    def _open_difference(self) -> None:
-        row = self.comparison.chosen
-        if row is not None and row.sides is not None:
-            title = "Before, and after" if row.sides.before and row.sides.after else "It is in one run alone"
-            self.app.push_screen(Reading(title, "", partial(sides.entries, row.sides)))
-        elif row is not None and row.enter == "edit":
-            self.post_message(EditorRequest(row.file, row.line))
-        elif row is not None and row.fold is not None:
-            self.action_fold()
-        else:
-            self.post_message(Flash("enter on kernels that changed shows both sources, on a line opens it"))
+        """Only the comparison has rows that fold, sort, and refer to something."""
+        return self.comparing or action not in ("close", "unfold", "fold_all", "sort", "edit", "try", "repro")
 
     # ---------------------------------------------------------------- keys
 
     @property
     def _chosen(self) -> SwitchRow | None:
-        item: Item | None = self.lines.chosen if not self.comparing else None
+        item: Item | None = self.switches.chosen if not self.comparing else None
         return item if isinstance(item, SwitchRow) else None
 
     def on_lines_opened(self, event: Lines.Opened) -> None:
-        event.stop()
-        self._change(flip=False)
+        if not self.comparing:
+            event.stop()
+            event.prevent_default()
+            self._change_switch(flip=False)
 
     def action_flip(self) -> None:
         """Turn a switch round that is on or off; of another ask for its value."""
-        self._change(flip=True)
-
-    def _change(self, *, flip: bool) -> None:
-        """Without `flip` ask for the value of every switch. In the comparison: open the row."""
-        if self.comparing and flip:
+        if self.comparing:
             self.post_message(Flash("enter opens this row; space is for switches"))
-        elif self.comparing:
-            self._open_difference()
         else:
-            self._change_switch(flip=flip)
+            self._change_switch(flip=True)
 
     def _change_switch(self, *, flip: bool) -> None:
         row = self._chosen
         if row is None:
-            self.post_message(Flash(self.lines.empty or "this row is no switch"))
+            self.post_message(Flash(self.switches.empty or "this row is no switch"))
         elif row.switch.group == switches.UNLISTED:
             self.post_message(Flash(f"{row.switch.name} is none of the listed switches: ^x takes it away"))
         elif row.switch.type == "bool" and flip:

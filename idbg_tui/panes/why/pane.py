@@ -11,13 +11,8 @@ from textual.binding import Binding, BindingType
 from idbg.schema.decisions.decision import Decision
 from idbg.schema.runs import Run
 from idbg_tui.messages import (
-    EditorRequest,
     Flash,
     HintsChanged,
-    KernelChosen,
-    LineChosen,
-    NodeChosen,
-    SourceRequest,
 )
 from idbg_tui.panes.why import flame, views
 from idbg_tui.panes.why.row_keys import RowKeys
@@ -26,14 +21,21 @@ from idbg_tui.panes.why.views import VIEWS, ViewName
 from idbg_tui.state import queries
 from idbg_tui.state.sentences import why_no_graph
 from idbg_tui.state.state import State
-from idbg_tui.widgets.lines import Lines
 from idbg_tui.widgets.search import Searched
 from idbg_tui.widgets.section_list import FilteredLines
 from idbg_tui.widgets.section_rows import Look, Row, place_of
 
 _HINTS = (
     *(("[ ]", "view"), ("enter", "go there, unfold"), ("/", "filter"), (", .", "graph before, after")),
-    *(("e", "edit"), ("f", "fold all"), ("o", "order"), ("H", "hide, show all"), ("x", "repro"), ("y", "copy")),
+    *(
+        ("e", "edit"),
+        ("f", "fold all"),
+        (";", "sort"),
+        ("o", "order"),
+        ("H", "hide, show all"),
+        ("x", "repro"),
+        ("y", "copy"),
+    ),
 )
 VIEW_HINTS: dict[ViewName, tuple[tuple[str, str], ...]] = {
     "breaks": (("t", "try it"),),
@@ -61,18 +63,14 @@ class WhyPane(RowKeys):
         Binding("H", "hide", show=False),
         Binding("J", "mark", show=False),
         Binding("w", "why_not", show=False),
-        Binding("e", "edit", show=False),
-        Binding("t", "try", show=False),
         Binding("O", "write", show=False),
-        Binding("x", "repro", show=False),
-        Binding("X", "repro(True)", show=False),
     ]
 
     def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(FilteredLines(self._lay), id=id)
+        super().__init__(FilteredLines(self.lay), id=id)
+        self.view: ViewName = VIEWS[0]
         self._names = ViewLine()
         self._seen: tuple[object, ...] = ()
-        self._looks: dict[ViewName, Look] = {}
         self._keys: dict[ViewName, object] = {}  # of the row that the cursor was on
         self._ticking = False
 
@@ -96,7 +94,7 @@ class WhyPane(RowKeys):
             return  # its timer lays it: spans arrive many times a second
         breaks = run.times_broken if run else 0
         self.mark = f"{breaks:,}" if breaks else ""
-        self._lay()
+        self.lay()
 
     def on_mount(self) -> None:
         self.set_interval(_TICK, self._tick)
@@ -106,23 +104,18 @@ class WhyPane(RowKeys):
         state = self._state
         if self.view == "time" and self.display and state is not None and (state.running or self._ticking):
             self._ticking = state.running
-            self._lay()
+            self.lay()
 
     @property
-    def _run(self) -> Run | None:
+    def run(self) -> Run | None:
         state = self._state
         if state is not None and self.view == "time" and state.running:
             return state.run
         return queries.explained_run(state) if state is not None else None
 
-    @property
-    def look(self) -> Look:
-        """How the user looks at the view that is shown."""
-        return self._looks.get(self.view, Look())
-
-    def _lay(self) -> None:
+    def lay(self) -> None:
         """Make the rows of the view anew, for what is known and for the width."""
-        state, run = self._state, self._run
+        state, run = self._state, self.run
         if state is None:
             return
         self._name_views(run)
@@ -137,7 +130,7 @@ class WhyPane(RowKeys):
         )
 
     def show_marks(self) -> None:
-        self._name_views(self._run)
+        self._name_views(self.run)
 
     def _name_views(self, run: Run | None) -> None:
         counts = {name: views.count(name, run) for name in VIEWS} if run is not None else {}
@@ -154,7 +147,7 @@ class WhyPane(RowKeys):
             return why_no_graph(state)
         if state.running:
             return "compiling: decisions are listed here as torch makes them"
-        return views.empty(self.view, self._run)
+        return views.empty(self.view, self.run)
 
     # ---------------------------------------------------------------- which view, and how
 
@@ -166,7 +159,7 @@ class WhyPane(RowKeys):
         own = VIEW_HINTS.get(view, ())
         self.HINTS = (_HINTS[0], *own, *(hint for hint in _HINTS[1:] if hint[0] not in dict(own)))
         self.lines.show_rows((), "")
-        self._lay()
+        self.lay()
         self.post_message(HintsChanged())
         key = self._keys.get(view)
         if (place := place_of(self.lines.items, key)) is not None:
@@ -178,12 +171,6 @@ class WhyPane(RowKeys):
     def on_view_line_chosen(self, event: ViewLine.Chosen) -> None:
         event.stop()
         self.choose_view(event.view)
-
-    def relist(self, look: Look, words: str = "") -> None:
-        self._looks[self.view] = look
-        self._lay()
-        if words:
-            self.post_message(Flash(words))
 
     def seek(self, searched: Searched, text: str, *, done: bool) -> None:
         """List only what has the text."""
@@ -201,7 +188,7 @@ class WhyPane(RowKeys):
     def reveal(self, decision: Decision) -> None:
         """Show the view of a decision, with the cursor on its row; what it is under is unfolded."""
         self.choose_view(views.OF_KIND[decision.kind])
-        run, state = self._run, self._state
+        run, state = self.run, self._state
         if run is None or state is None:
             return
         self._looks[self.view] = replace(self.look, query="", hiding=False)
@@ -214,7 +201,7 @@ class WhyPane(RowKeys):
         for fold in row.inside:
             if any(one.fold == fold and not one.is_open for one in self._made(state, run, self.look)):
                 self._looks[self.view] = replace(self.look, turned=self.look.turned ^ {fold})
-        self._lay()
+        self.lay()
         self.lines.place_cursor(place_of(self.lines.items, row.key) or 0)
 
     def action_close(self) -> None:
@@ -233,49 +220,18 @@ class WhyPane(RowKeys):
         self.relist(replace(self.look, focus=flame.stepped(row.blocks, self.look.focus, step)))
         return True
 
-    # ---------------------------------------------------------------- where rows lead
+    # ---------------------------------------------------------------- blocks of a picture
 
-    def on_lines_moved(self, event: Lines.Moved) -> None:
-        event.stop()
-        row = self.lines.chosen
-        if row is not None and row.blocks:
+    def moved_to(self, row: Row) -> None:
+        if row.blocks:
             middle = flame.middle_of(self.lines.items, self.look.focus)
             self.relist(replace(self.look, focus=flame.nearest(row.blocks, middle)))
-        elif row is not None:
-            self._follow(row)
+        else:
+            super().moved_to(row)
 
-    def _follow(self, row: Row) -> None:
-        """Show in the other panes what the row is about, where the run that is shown has it."""
-        if (node := self._node_of(row)) is not None:
-            self.post_message(NodeChosen(node))
-        elif row.kernel is not None and self._is_shown:
-            self.post_message(KernelChosen(*row.kernel))
-        elif row.file and self._has_nodes(row.file, row.line):
-            self.post_message(LineChosen(row.file, row.line))
-
-    def _has_nodes(self, file: str, line: int) -> bool:
-        """Whether a node was made at the line, and none of them is selected already."""
-        state = self._state
-        provenance = state.provenance if state is not None and self._is_shown else None
-        nodes = provenance.nodes_at(file, line) if provenance is not None else []
-        return bool(nodes) and state is not None and state.selected not in nodes
-
-    def on_lines_opened(self, event: Lines.Opened) -> None:
-        event.stop()
-        row = self.lines.chosen
-        if row is None:
-            self.post_message(Flash(self.lines.empty))
-        elif row.enter == "edit" and row.file:
-            self.post_message(EditorRequest(row.file, row.line))
-        elif row.enter == "node" and (node := self._node_of(row)) is not None:
-            self.post_message(NodeChosen(node, jump=True))
-        elif row.enter == "kernel" and row.kernel is not None:
-            self.post_message(KernelChosen(*row.kernel))
-            self.post_message(SourceRequest())
-        elif row.fold is not None:
-            self.action_fold()
-        elif row.blocks:
+    def open_row(self, row: Row) -> None:
+        if row.blocks:
             focus = next((block.id for block in row.blocks if block.id == self.look.focus), row.blocks[0].id)
             self.relist(replace(self.look, focus=focus, zoom=0 if focus in (self.look.zoom, 0) else focus))
         else:
-            self.post_message(Flash("this row leads nowhere: enter on a row with a sign before it unfolds it"))
+            super().open_row(row)

@@ -1,59 +1,22 @@
-"""Keys of the rows of the pane Why."""
+"""Keys of the pane Why alone: the graphs beside a row, a mark, why two are not fused, the trace."""
 
 from idbg.schema.code import Kernel
 from idbg.schema.graphs import GraphId, NodeId
-from idbg.schema.repros import Sought
-from idbg.schema.runs import Run
-from idbg_tui.messages import (
-    ActionRequest,
-    EditorRequest,
-    Flash,
-    NodeChosen,
-    PairRequest,
-    ReproRequest,
-    TraceRequest,
-    TryRequest,
-)
-from idbg_tui.panes.searchable import FoldingPane
-from idbg_tui.panes.why.views import VIEWS, ViewName
-from idbg_tui.state.state import State
+from idbg_tui.messages import ActionRequest, Flash, NodeChosen, PairRequest, TraceRequest
+from idbg_tui.panes.searchable import SectionPane
 from idbg_tui.widgets.section_list import SectionLines
-from idbg_tui.widgets.section_rows import Row
 
 
-class RowKeys(FoldingPane):
-    """A pane of rows, each of which is about something."""
+class RowKeys(SectionPane):
+    """A pane of rows that are about decisions."""
 
     def __init__(self, lines: SectionLines, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self.lines = lines
-        self.view: ViewName = VIEWS[0]
-        self._state: State | None = None
+        super().__init__(lines, id=id)
         self._marked: NodeId | Kernel | None = None
-
-    @property
-    def sections(self) -> SectionLines:
-        return self.lines
-
-    @property
-    def _run(self) -> Run | None:
-        """The run whose decisions are shown."""
-        raise NotImplementedError
 
     def show_marks(self) -> None:
         """Show what is marked now."""
         raise NotImplementedError
-
-    @property
-    def _is_shown(self) -> bool:
-        return self._state is not None and self._state.shown is self._run
-
-    def _node_of(self, row: Row) -> NodeId | None:
-        run = self._run
-        if run is None or not self._is_shown:
-            return None
-        known = (node for node in row.nodes if node.graph in run.graphs)
-        return next((node for node in known if node.name in run.graphs[node.graph].by_name), None)
 
     def action_graph(self, side: int) -> None:
         """Go to the graph before the row, or after it."""
@@ -67,7 +30,7 @@ class RowKeys(FoldingPane):
 
     def _edge(self, graph_id: GraphId | None, side: int) -> NodeId | None:
         """The last call of the graph before, or the first of the one after."""
-        run = self._run
+        run = self.run
         graph = run.graphs.get(graph_id) if run is not None and graph_id is not None and self._is_shown else None
         if graph is None or not graph.nodes:
             return None
@@ -77,11 +40,11 @@ class RowKeys(FoldingPane):
     @property
     def _subject(self) -> NodeId | Kernel | None:
         """The node or kernel that the row is about."""
-        row, run = self.lines.chosen, self._run
+        row, run = self.lines.chosen, self.run
         if row is None or run is None:
             return None
         if row.kernel is None:
-            return self._node_of(row)
+            return self.node_of(row)
         return next((one for one in run.kernels if (one.frame, one.part, one.name) == row.kernel), None)
 
     def action_mark(self) -> None:
@@ -105,31 +68,7 @@ class RowKeys(FoldingPane):
 
     def action_write(self) -> None:
         """Of the run's time a file that Perfetto opens; elsewhere the report."""
-        if self.view == "time" and self._run is not None:
-            self.post_message(TraceRequest(self._run.number))
+        if self.view == "time" and self.run is not None:
+            self.post_message(TraceRequest(self.run.number))
         else:
             self.post_message(ActionRequest("report"))
-
-    def action_try(self) -> None:
-        """Run again with what the row suggests."""
-        row = self.lines.chosen
-        if row is not None and row.again is not None:
-            self.post_message(TryRequest(row.again))
-        else:
-            self.post_message(Flash("nothing to try here: t works where a row of breaks or recompiles offers it"))
-
-    def action_edit(self) -> None:
-        """Open the row's line in the user's editor; of a row without one, what the key does."""
-        row = self.lines.chosen
-        self.post_message(EditorRequest(row.file, row.line) if row is not None and row.file else ActionRequest("edit"))
-
-    def action_repro(self, smallest: bool = False) -> None:
-        """A script of the row's break, recompile or node; of a row without one, what the key does."""
-        row = self.lines.chosen
-        node = self._node_of(row) if row is not None else None
-        sought = Sought("node", node) if node is not None else None
-        sought = row.sought or sought if row is not None else None
-        if sought is not None:
-            self.post_message(ReproRequest(sought, smallest=smallest))
-        else:
-            self.post_message(ActionRequest("minify" if smallest else "repro"))

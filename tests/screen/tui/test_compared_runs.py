@@ -83,18 +83,18 @@ async def test_brackets_go_there_and_enter_on_a_kernel_shows_both_sources(
         await settle(pilot)
         await pilot.press("minus", "right_square_bracket")
         pane = app.query_one(SwitchesPane)
-        assert pane.comparing and app.focused is pane.comparison
-        kernel = next(at for at, row in enumerate(pane.comparison.items) if row.sides is not None)
-        pane.comparison.go(kernel)
+        assert pane.comparing and app.focused is pane.lines
+        kernel = next(at for at, row in enumerate(pane.lines.items) if row.sides is not None)
+        pane.lines.go(kernel)
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, Reading))
         await pilot.press("escape")
         await settle(pilot)
-        count = len(pane.comparison.items)
+        count = len(pane.lines.items)
         await pilot.press("h")
-        assert len(pane.comparison.items) < count
+        assert len(pane.lines.items) < count
         await pilot.press("l", "left_square_bracket")
-        assert len(pane.comparison.items) == count and not pane.comparing and app.focused is pane.lines
+        assert len(pane.lines.items) == count and not pane.comparing and app.focused is pane.switches
 
 
 async def test_any_two_runs_can_be_picked(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ async def test_any_two_runs_can_be_picked(tmp_path: Path) -> None:
         await pilot.press("enter")
         await settle(pilot)
         pane = app.query_one(SwitchesPane)
-        assert pane.comparing and any("run 1 compared with run 2" in text_of(row) for row in pane.comparison.items)
+        assert pane.comparing and any("run 1 compared with run 2" in text_of(row) for row in pane.lines.items)
 
 
 async def test_with_one_run_it_says_what_makes_another(tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ async def test_with_one_run_it_says_what_makes_another(tmp_path: Path) -> None:
         await settle(pilot)
         assert "there is one run" in bar(app, "footer")
         await pilot.press("right_square_bracket")
-        assert "change a switch" in app.query_one(SwitchesPane).comparison.empty
+        assert "change a switch" in app.query_one(SwitchesPane).lines.empty
 
 
 async def test_when_the_run_with_other_switches_has_ended_what_changed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -96,7 +96,7 @@ async def test_u_puts_one_back_and_U_all_of_them_also_what_is_in_no_list() -> No
         await until(pilot, lambda: session.target.options == {"max_autotune": True})
         await pilot.press("Z")
         await until(pilot, lambda: not session.target.options and not session.target.mode)
-        assert "every switch has torch's default" in pane.lines.empty
+        assert "every switch has torch's default" in pane.switches.empty
 
 
 async def test_a_saved_session_says_that_nothing_is_compiled(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ async def test_a_saved_session_says_that_nothing_is_compiled(tmp_path: Path) -> 
         await settle(pilot)
         await pilot.press("minus", "Z")
         await settle(pilot)
-        assert "does not say which switches torch has" in app.query_one(SwitchesPane).lines.empty
+        assert "does not say which switches torch has" in app.query_one(SwitchesPane).switches.empty
         assert "read from disk" in bar(app, "footer")
 
 

@@ -164,7 +164,7 @@ async def test_what_was_laid_while_it_was_hidden_fits_when_it_is_seen(tmp_path: 
         shown = texts(app, "why")
         await pilot.press("7")
         await settle(pilot)
-        pane._lay()
+        pane.lay()
         await pilot.press("0")
         await settle(pilot)
         assert texts(app, "why") == shown
