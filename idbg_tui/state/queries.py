@@ -13,7 +13,7 @@ from idbg.schema.diff import KernelError
 from idbg.schema.errors import AcceleratorError
 from idbg.schema.graphs import Graph, GraphId, NodeId, Part
 from idbg.schema.kernel_times import KernelTime, KernelTimes
-from idbg.schema.programs import NO_ACCELERATOR
+from idbg.schema.programs import NO_ACCELERATOR, SUCCESSFUL
 from idbg.schema.runs import Run
 from idbg.schema.violations import Severity, Violation
 from idbg_tui.state import stages
@@ -39,7 +39,7 @@ def typical_seconds(state: State) -> float | None:
         past.seconds
         for past in state.history.runs.values()
         if run is not None and past is not run and past.target.backend == run.target.backend
-        if past.verdict in ("clean", "violations") and past.seconds > 0
+        if past.verdict in SUCCESSFUL and past.seconds > 0
     ]
     return done[-1] if done else None
 
@@ -57,7 +57,7 @@ def earlier_runs(state: State, run: Run) -> tuple[Run, ...]:
     return tuple(
         past
         for past in state.history.runs.values()
-        if past.number < run.number and past.verdict in ("clean", "violations")
+        if past.number < run.number and past.verdict in SUCCESSFUL
         if (past.program, past.backend) == (run.program, run.backend)
     )
 
@@ -241,7 +241,7 @@ def is_clean(state: State) -> bool:
         return False
     if state.history.deciding_run is not run:
         return False
-    fine = run.verdict == "clean" or (
+    fine = run.verdict in ("clean", "compiled") or (
         run.verdict == "violations" and run.failure is None and has_other_rules(state, run)
     )
     return fine and not counts_of_other_levels(state)

@@ -10,6 +10,7 @@ from idbg.format.amounts import counted, elapsed, size
 from idbg.format.failures import headline
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
 from idbg.format.verdicts import verdict_words
+from idbg.schema.programs import SUCCESSFUL
 from idbg.schema.runs import Run
 from idbg.views.blame import blamed_stage
 from idbg_tui.state import queries, stages
@@ -172,7 +173,7 @@ def _of_rules(state: State, run: Run, brevity: int) -> list[BarPart]:
     if telling is not None and telling is not run:
         return _still_wrong(telling, run, brevity)
     pieces = _ended(run, brevity)
-    if run.verdict not in ("clean", "violations") or not run.checked or not queries.has_other_rules(state, run):
+    if run.verdict not in SUCCESSFUL or not run.checked or not queries.has_other_rules(state, run):
         return pieces
     if brevity == len(_STANDING) - 1:
         pieces = [(VERDICT_SIGNS[run.verdict], "")]

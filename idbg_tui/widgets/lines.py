@@ -25,6 +25,7 @@ StyledRow = Sequence[tuple[str, str]]
 
 VERDICT_LOOKS: dict[Verdict, str] = {
     "clean": "clean",
+    "compiled": "clean",
     "violations": "fallback",
     "empty": "fallback",
     "wrong": "reject",

@@ -49,7 +49,7 @@ def test_a_run_is_numbered_at_once_and_told_from_start_to_end(opened: Open) -> N
     told = kinds(session)
     assert told[:2] == ["SessionOpened", "RunStarted"]
     assert told[-1] == "RunEnded"
-    assert session.history.runs[1].verdict == "clean"
+    assert session.history.runs[1].verdict == "compiled"
     assert "".join(event.text for event in session.history.runs[1].output if event.stream == "stdout") == (
         "hello from stdout\n"
     )
@@ -143,7 +143,7 @@ def test_all_of_it_is_on_disk_and_opens_again_without_a_worker(opened: Open) -> 
     assert not saved.live
     assert saved.target.rules == RULES
     assert saved.program == session.program
-    assert saved.history.runs[1].verdict == "clean"
+    assert saved.history.runs[1].verdict == "compiled"
     saved.close()
 
 

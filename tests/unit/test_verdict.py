@@ -55,7 +55,7 @@ ONE = "1 violation (dynamo)"
 STOPPED = f"stopped by the rules: {ONE}"
 RUNS = {
     "clean": (ran(GRAPH, compared("passed")), "clean", "clean", 0),
-    "not compared": (ran(GRAPH), "clean", "no rule broken", 0),
+    "not compared": (ran(GRAPH), "compiled", "no rule broken", 0),
     "one stage breaks a rule": (ran(GRAPH, breaks("pad")), "violations", ONE, 0),
     "stopped": (ran(GRAPH, breaks(), failure=REFUSED, strict=True), "violations", STOPPED, 1),
     "failed": (ran(GRAPH, failure=BROKEN), "failed", "failed", 1),

@@ -22,6 +22,7 @@ VERDICT_SIGNS: dict[Verdict, str] = {
     "wrong": "✘",
     "empty": "⚠",
     "violations": "⚠",
+    "compiled": "✔",
     "clean": "✔",
     "waiting": "…",
 }
@@ -55,6 +56,7 @@ _ASCII_SEVERITIES: dict[Severity, str] = {
 }
 _ASCII_VERDICTS: dict[Verdict, str] = {
     "clean": "v",
+    "compiled": "v",
     "violations": "!",
     "empty": "!",
     "wrong": "X",

@@ -22,10 +22,7 @@ STAGE_NAMES: dict[Stage, str] = {
 
 
 def verdict_words(run: Run) -> str:
-    """The run's verdict as it is known now: "no rule broken", "17 violations (dynamo)", "nothing was compiled".
-
-    "clean" is used only for a run whose numbers were compared.
-    """
+    """The run's verdict as it is known now: "no rule broken", "17 violations (dynamo)", "nothing was compiled"."""
     match run.verdict:
         case "violations":
             broken = violation_words(run.violations)
@@ -36,12 +33,12 @@ def verdict_words(run: Run) -> str:
             return "nothing was compiled"
         case "failed" if run.failure is None:
             return _failed(run)
-        case "clean" if run.diff is not None and run.diff.not_comparable:
+        case "compiled" if run.diff is not None and run.diff.not_comparable:
             return f"numbers not comparable, {'no rule broken' if run.checked_rules else 'no rules checked'}"
+        case "compiled":
+            return "no rule broken" if run.checked_rules else "compiled, no rules checked"
         case "clean" if not run.checked_rules:  # as of a check, which asks them since
-            return "numbers agree, no rules checked" if run.compared else "compiled, no rules checked"
-        case "clean":
-            return "clean" if run.compared else "no rule broken"
+            return "numbers agree, no rules checked"
         case "waiting":
             return "not finished" if run.ended is None else "cancelled"
         case word:

@@ -7,8 +7,13 @@ import msgspec
 
 from idbg.schema.faults import CrashSite
 
-Verdict = Literal["clean", "violations", "empty", "wrong", "failed", "waiting"]
-"""What came of a run. "empty": nothing was compiled; "wrong": its numbers differ; "waiting": not known (yet)."""
+Verdict = Literal["clean", "compiled", "violations", "empty", "wrong", "failed", "waiting"]
+"""The result of a run. "clean": no rule is broken, and its numbers were compared and agree; "compiled": no rule is
+broken, and its numbers were not compared; "empty": nothing was compiled; "wrong": its numbers differ; "waiting": not
+known (yet). A `RunEnded` event has "clean" for both: it is written before the comparison is judged.
+"""
+SUCCESSFUL: tuple[Verdict, ...] = ("clean", "compiled", "violations")
+"""The verdicts of a run that nothing stopped."""
 
 Plain = bool | int | float | str | None
 OptionValue = Plain | list[Plain] | dict[str, Plain]

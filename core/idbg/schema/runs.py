@@ -29,7 +29,7 @@ from idbg.schema.violations import Violation
 BACKEND_MATCH = "BACKEND_MATCH"  # torch's guard of which backend a frame was compiled with
 Numbers = Literal["agree", "wrong", "not comparable", "not compared"]
 _NUMBERS: dict[Outcome, Numbers] = {"passed": "agree", "failed": "wrong"}
-_WORST_FIRST: tuple[Verdict, ...] = ("failed", "wrong", "empty", "violations", "clean", "waiting")
+_WORST_FIRST: tuple[Verdict, ...] = ("failed", "wrong", "empty", "violations", "compiled", "clean", "waiting")
 
 
 @dataclass
@@ -96,13 +96,11 @@ class Run:
             yield "violations"
         elif not self.graphs:
             yield "empty"
-        yield "clean"
+        yield "clean" if self.numbers == "agree" else "compiled"
 
     @property
     def numbers(self) -> Numbers:
-        """What is known of its numbers, of which `verdict` is "clean" also where nothing is: those of a side that
-        failed, or of what was not compiled, are not compared.
-        """
+        """What is known of its numbers: those of a side that failed, or of what was not compiled, are not compared."""
         if self.diff is None:
             return "not compared"
         return _NUMBERS.get(self.diff.verdict, "not comparable" if self.diff.not_comparable else "not compared")
@@ -138,7 +136,7 @@ class Run:
         """The verdict whose sign and colour the run is shown with: rules that stopped a compile are as bad as a
         failure, and numbers that cannot be compared are not known.
         """
-        if self.verdict == "clean" and self.diff is not None and self.diff.not_comparable:
+        if self.verdict == "compiled" and self.diff is not None and self.diff.not_comparable:
             return "waiting"
         return "failed" if self.stopped else self.verdict
 

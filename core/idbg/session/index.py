@@ -19,7 +19,7 @@ from idbg.session import files, summaries
 from idbg.session.files import LOG, is_live, is_session
 
 LAST = "last"
-_FORMAT = 2  # 2: what was wrong stays a session's verdict
+_FORMAT = 3  # 2: what was wrong stays a session's verdict; 3: "compiled"
 
 
 class _Known(msgspec.Struct, frozen=True, array_like=True):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 NAME = "summary.json"
 _MOST = 64 << 10  # bytes
-_FORMAT = 2  # 2: what was wrong stays a session's verdict
+_FORMAT = 3  # 2: what was wrong stays a session's verdict; 3: "compiled"
 
 
 class _Kept(msgspec.Struct, frozen=True):

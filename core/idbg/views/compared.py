@@ -12,6 +12,7 @@ from idbg.analysis.decisions.kernels_matched import How, KernelChange
 from idbg.analysis.decisions.side_by_side import side_by_side
 from idbg.format.amounts import NOTHING, counted, duration, figure
 from idbg.format.verdicts import verdict_words
+from idbg.schema import programs
 from idbg.schema.bench import LEAST_CHANGE, Latency
 from idbg.schema.code import Kernel
 from idbg.schema.runs import Run
@@ -31,7 +32,7 @@ _HOW: dict[How, str] = {
 }
 """In the order in which they are listed."""
 _LEAST_SECONDS = 0.05  # a phase that changed by less is noise
-_WORST_FIRST = ("failed", "wrong", "empty", "waiting", "violations", "clean")
+_WORST_FIRST = ("failed", "wrong", "empty", "waiting", "violations", "compiled")
 _MANY = 40  # rows of a kind from which they are folded at first where rows fold
 _OPS = 6  # of a graph
 _COLUMNS = (Column("before", "seconds", 2), Column("after", "seconds", 2), Column("change", "seconds", 1))
@@ -81,7 +82,7 @@ def count(before: Run, after: Run) -> int:
 
 def outcome(before: Run, after: Run) -> Outcome:
     """Whether the second run is worse, better, or differs otherwise; what was not compared is not known."""
-    one, other = before.verdict, after.verdict
+    one, other = _comparable_verdict(before), _comparable_verdict(after)
     if one == other and before.cause == after.cause:
         return Outcome("ok", "")
     known = "wrong" not in (one, other) or (before.compared and after.compared) or "failed" in (one, other)
@@ -89,6 +90,11 @@ def outcome(before: Run, after: Run) -> Outcome:
     sign = ("worse" if worse else "better" if one != other else "different") if known else "not comparable"
     verdict: Verdict = "unknown" if not known else "error" if worse else "ok" if one != other else "warning"
     return Outcome(verdict, f"{sign}: before {_result(before, known)}, after {_result(after, known)}")
+
+
+def _comparable_verdict(run: Run) -> programs.Verdict:
+    """Its verdict; a run is not better because its numbers were compared too."""
+    return "compiled" if run.verdict == "clean" else run.verdict
 
 
 def _result(run: Run, known: bool) -> str:

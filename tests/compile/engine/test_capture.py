@@ -210,7 +210,7 @@ def test_a_script_runs_as_main_with_its_own_arguments(compiled: Runner, tmp_path
     state, python = torch.get_rng_state(), random.getstate()
     config = torch._inductor.config.save_config_portable()
     run = compiled(text, backend="mock")
-    assert run.verdict == "clean", run.failure
+    assert run.verdict == "compiled", run.failure
     assert [frame.function for frame in run.frames.values()] == ["f"]
     assert torch.get_default_dtype() == torch.float32
     assert torch.equal(state, torch.get_rng_state())
@@ -238,7 +238,7 @@ def test_breaks_and_recompiles_are_told_with_reason_and_line(compiled: Runner):
 def test_any_backend_that_torch_knows_is_captured_from_its_trace(compiled: Runner):
     run = compiled(TRAIN, backend="aot_eager")
     assert {graph.stage for graph in run.graphs} == {"dynamo", "joint", "forward", "backward"}
-    assert run.verdict == "clean"
+    assert run.verdict == "compiled"
     conv = next(node for node in run.graph("0/0", "forward").nodes if "convolution" in node.target)
     dynamo = run.graph("0/0", "dynamo")
     found = Provenance(run).counterparts(NodeId(GraphId("0/0", "forward"), conv.name), dynamo.id)

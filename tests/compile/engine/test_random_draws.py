@@ -137,7 +137,7 @@ def test_a_run_says_it_and_the_exit_status_is_that_of_what_is_not_decided(tmp_pa
         events.RunEnded(run=1, verdict="clean", seconds=1.0),
     )
     run = fold(told).last
-    assert run is not None and (run.verdict, run.looks) == ("clean", "waiting") and not run.compared
+    assert run is not None and (run.verdict, run.looks) == ("compiled", "waiting") and not run.compared
     assert verdict_words(run) == "numbers not comparable, no rule broken"
     assert [text.strip() for text in texts(report)[:2]] == ["… not comparable   aot against eager", "why"]
     assert status(run, Policy(frozenset(), False, None, NOTHING_KNOWN, False)) == exits.UNDECIDED

@@ -186,7 +186,7 @@ def test_a_listener_of_ours_that_fails_is_said_once_and_breaks_nothing(
 
     monkeypatch.setattr(heard_times.Timekeeper, "_begin", fails)
     run, told = compiled(small())
-    assert run.verdict == "clean" and run.kernels
+    assert run.verdict == "compiled" and run.kernels
     notes = [event.text for event in told if isinstance(event, events.Noted)]
     assert len([note for note in notes if "times of the compile" in note]) == 1
 

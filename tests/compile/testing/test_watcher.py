@@ -55,7 +55,7 @@ def test_what_any_backend_compiles_is_seen_and_a_test_that_holds_keeps_nothing(w
         before(torch.ones(4, 4))
         torch.compile(lambda x: x + 1, backend="eager")(torch.ones(3))
         torch.compile(lambda x: x - 1, backend=lambda gm, inputs: gm.forward)(torch.ones(3))
-    assert seen.run is not None and seen.run.verdict == "clean"
+    assert seen.run is not None and seen.run.verdict == "compiled"
     assert [graph.stage for graph in seen.run.graphs] == ["dynamo", "inference", "dynamo", "dynamo"]
     assert seen.run.target.backend == "aot_eager"
     assert not Path("kept").exists() and watcher.recording.folder is None

@@ -90,7 +90,7 @@ def test_json_is_all_there_is_on_stdout(folder: Path, capfdbinary: pytest.Captur
     written = capfdbinary.readouterr()
     report = json.loads(written.out)
     assert report["schema"] == "idbg.run/1"
-    assert report["verdict"] == "clean"
+    assert report["verdict"] == "compiled"
     assert report["output"] == "hello from stdout\n"
     assert report["program"]["argv"] == ["--json", "-x"]
     assert b"hello from stdout" in written.err

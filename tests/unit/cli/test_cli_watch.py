@@ -147,7 +147,7 @@ def test_an_edit_of_the_rules_is_asked_of_the_same_graphs() -> None:
     assert [kinds(each.new) for each in checks] == [{"layout"}, {"dtype"}, set()]
     assert [kinds(each.gone) for each in checks] == [set(), {"layout"}, {"dtype"}]
     assert [each.compiled for each in checks] == [True, False, False]
-    assert [each.run.verdict for each in checks] == ["violations", "violations", "clean"]
+    assert [each.run.verdict for each in checks] == ["violations", "violations", "compiled"]
     assert sum(isinstance(event, events.RunStarted) for event in happened) == 1
 
 
@@ -339,7 +339,7 @@ def test_a_real_program_is_watched() -> None:
         renamed("model.py", PROGRAM.format(cast=".double()"))()
 
     checks, _, _ = watched(write("model.py", "def program(:\n"), wide, write("npu.toml", ANY))
-    assert [each.run.verdict for each in checks] == ["clean", "failed", "violations", "clean"]
+    assert [each.run.verdict for each in checks] == ["compiled", "failed", "violations", "compiled"]
     assert [each.compiled for each in checks] == [True, True, True, False]
     assert kinds(checks[1].new) == {"user"}
     assert kinds(checks[2].new) == {"dtype"}

@@ -87,7 +87,7 @@ def test_a_script_ends_as_with_plain_python(tmp_path: Path, end: str, status: in
     plain, ours, report = both(tmp_path, text)
     assert ours == plain
     assert ours[0] == status
-    assert (report["verdict"], report["error"], report["exit_status"]) == ("clean", None, status)
+    assert (report["verdict"], report["error"], report["exit_status"]) == ("compiled", None, status)
     assert report["frames"]
     assert end != "sys.exit('no')" or "no\nTraceback" in report["stderr"]
 
@@ -124,7 +124,7 @@ print("lost")
 def test_a_script_that_closes_what_is_not_its_own_runs_to_its_end(tmp_path: Path) -> None:
     plain, ours, report = both(tmp_path, CLOSES)
     assert plain == ours == (0, "still here\n")
-    assert report["verdict"] == "clean" and report["frames"]
+    assert report["verdict"] == "compiled" and report["frames"]
 
 
 @pytest.mark.slow

@@ -5,11 +5,12 @@ import logging
 from pathlib import Path
 
 from idbg.cli import exits, fail_on, output, sessions, tables
-from idbg.cli.commands.run import SUCCESSFUL, is_unusable
+from idbg.cli.commands.run import is_unusable
 from idbg.config.arguments import add_arguments as add_program_arguments
 from idbg.config.arguments import settle
 from idbg.reports import chrome_trace, decisions
 from idbg.schema.errors import BadInput
+from idbg.schema.programs import SUCCESSFUL
 from idbg.schema.runs import Run
 
 log = logging.getLogger(__name__)

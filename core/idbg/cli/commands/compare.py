@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from idbg.cli import exits, output, sessions
-from idbg.cli.commands.run import SUCCESSFUL, is_unusable
+from idbg.cli.commands.run import is_unusable
 from idbg.config import options
 from idbg.config.arguments import add_arguments as add_program_arguments
 from idbg.config.arguments import settle
 from idbg.config.switches import with_value
 from idbg.schema.bench import BenchCase, Latency
 from idbg.schema.errors import BadInput
+from idbg.schema.programs import SUCCESSFUL
 from idbg.schema.runs import Run
 from idbg.views import compared
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from idbg.cli import exits, output, sessions
-from idbg.cli.commands.run import SUCCESSFUL
 from idbg.config import places
 from idbg.config.arguments import add_arguments as add_program_arguments
 from idbg.config.arguments import settle
 from idbg.reports.documents import SessionData, document, format_of, formats, together, write
 from idbg.schema.errors import BadInput, OutputError
+from idbg.schema.programs import SUCCESSFUL
 from idbg.schema.runs import History
 from idbg.session import index
 from idbg.session.files import is_session

@@ -5,7 +5,7 @@ import sys
 
 from idbg.cli import exits, fail_on, output
 from idbg.config.arguments import add_arguments as add_program_arguments
-from idbg.schema.programs import NO_ACCELERATOR
+from idbg.schema.programs import NO_ACCELERATOR, SUCCESSFUL
 from idbg.schema.runs import Run
 
 HELP = "compile and run a program once, and report the result"
@@ -34,8 +34,6 @@ EXITS = {
     exits.OWN: "a script's own status, where it ends with another than 0",
 }
 SEE = ("check", "analyze", "diff", "report", "show")
-SUCCESSFUL = ("clean", "violations")
-"""The verdicts of a run that nothing stopped."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

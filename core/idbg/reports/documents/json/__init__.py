@@ -106,7 +106,7 @@ def _beside(found: list[Diagnostic], other: SessionData | None) -> BesideReport 
 
 
 def _worst(runs: list[Run]) -> Verdict | None:
-    order: tuple[Verdict, ...] = ("failed", "wrong", "empty", "violations", "waiting", "clean")
+    order: tuple[Verdict, ...] = ("failed", "wrong", "empty", "violations", "waiting", "compiled", "clean")
     return min((run.verdict for run in runs), key=order.index, default=None)
 
 

@@ -28,8 +28,9 @@ MOST_RUNS = 10
 MOST_BESIDE = 10  # that are new, and as many that are gone
 _LEAST_FOLDED = 400  # characters: less of a run tells nothing
 _BADNESS = [
-    *(each for each in VERDICT_SIGNS if each not in ("waiting", "clean")),
+    *(each for each in VERDICT_SIGNS if each not in ("waiting", "compiled", "clean")),
     "waiting",
+    "compiled",
     "clean",
 ]  # not known is not clean
 
