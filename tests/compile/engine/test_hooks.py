@@ -193,6 +193,14 @@ def test_errors_of_torch_are_torchs(torchs: ModuleType) -> None:
     assert torchs.divide(4, 2) == 2 and not notes
 
 
+def test_an_argument_that_torch_names_reaches_a_wrapper_that_names_it_otherwise(torchs: ModuleType) -> None:
+    notes: list[str] = []
+    wrappers = {"divide": lambda call, upper, *others: call(upper + 2, *others)}
+    with hooks.notes_to(notes.append), hooks.hooked("divide", wrappers):
+        assert torchs.divide(a=4, b=2) == torchs.divide(4, b=2) == 3
+    assert not notes
+
+
 def test_an_error_while_an_error_of_torch_is_handled_is_not_raised(torchs: ModuleType) -> None:
     def wrapper(call: Callable[..., float], a: int, b: int) -> float:
         try:

@@ -147,11 +147,18 @@ def _install(feature: Feature, wrappers: Mapping[str, Any], stack: ExitStack) ->
 
 
 def _guarded(feature: Feature, hook: Hook, original: Function, wrapper: Wrapper) -> Function:
-    """What torch calls: `wrapper` around `original`. Errors of `wrapper` itself turn the feature off."""
+    """What torch calls: `wrapper` around `original`. Errors of `wrapper` itself turn the feature off.
+
+    An argument that the caller names reaches the wrapper at its place: a wrapper may name its parameters otherwise.
+    """
+
+    names = _positional_names(original)
 
     def guarded(*args: Any, **kwargs: Any) -> Any:
         if feature.is_off or feature.is_paused():
             return original(*args, **kwargs)
+        while len(args) < len(names) and names[len(args)] in kwargs:
+            args = (*args, kwargs.pop(names[len(args)]))
         results: list[Any] = []  # at most one: what `original` returned
         errors: list[BaseException] = []  # that `original` raised
 
@@ -183,6 +190,15 @@ def _guarded(feature: Feature, hook: Hook, original: Function, wrapper: Wrapper)
         wrapper = _function_in(wrapper, file)
         return functools.wraps(original)(_function_in(guarded, file))
     return functools.wraps(original)(guarded)
+
+
+def _positional_names(function: Function) -> tuple[str, ...]:
+    """The parameters that a caller may pass by position, in order; of a function without a signature none."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return ()
+    return tuple(each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD)
 
 
 def _function_in(function: Function, file: str) -> Function:

@@ -8,6 +8,7 @@ import importlib
 from functools import cache, lru_cache
 from math import inf, isfinite, sqrt
 from types import ModuleType
+from typing import Any
 
 import msgspec
 import torch
@@ -315,7 +316,27 @@ def _described(
         blocks = judged.blocks
     else:
         blocks = worst_blocks(figures, odd.left_out) if full else ()
-    diff = TensorDiff(
+    measured: dict[str, Any] = {}
+    if full or not figures.three:
+        mismatches = int(header[at.MISMATCHES]) + odd.differing
+        measured = {
+            "max_abs": _unless(odd, header[at.MAX_ABS]),
+            "rmse": sqrt(header[at.SUM_SQUARES] / count) / figures.scales.error if odd.finite else None,
+            "mismatches": mismatches,
+            "mismatch_percent": 100 * mismatches / elements,
+            "worst": _worst(two, done),
+        }
+    if full:
+        measured |= {
+            "mean_abs": header[at.SUM_ABS] / count / figures.scales.error if odd.finite else None,
+            "max_rel": _unless(odd, header[at.MAX_REL]),
+            "mean_rel": header[at.SUM_REL] / count if odd.finite else None,
+            "max_scaled": _unless(odd, header[at.MAX_SCALED]),
+            "cosine": _cosine(header),
+            "max_ulp": int(header[at.MAX_ULP]) if two.is_floating else None,
+            "histogram": _histogram(header, odd.differing),
+        }
+    return TensorDiff(
         name=name,
         passed=not failed,
         failed_by=failed,
@@ -331,28 +352,7 @@ def _described(
         baseline=judged.baseline if judged is not None and odd.finite_float64 else None,
         criteria=criteria,
         note=two.note,
-    )
-    if full or not figures.three:
-        mismatches = int(header[at.MISMATCHES]) + odd.differing
-        diff = replace(
-            diff,
-            max_abs=_unless(odd, header[at.MAX_ABS]),
-            rmse=sqrt(header[at.SUM_SQUARES] / count) / figures.scales.error if odd.finite else None,
-            mismatches=mismatches,
-            mismatch_percent=100 * mismatches / elements,
-            worst=_worst(two, done),
-        )
-    if not full:
-        return diff
-    return replace(
-        diff,
-        mean_abs=header[at.SUM_ABS] / count / figures.scales.error if odd.finite else None,
-        max_rel=_unless(odd, header[at.MAX_REL]),
-        mean_rel=header[at.SUM_REL] / count if odd.finite else None,
-        max_scaled=_unless(odd, header[at.MAX_SCALED]),
-        cosine=_cosine(header),
-        max_ulp=int(header[at.MAX_ULP]) if two.is_floating else None,
-        histogram=_histogram(header, odd.differing),
+        **measured,
     )
 
 

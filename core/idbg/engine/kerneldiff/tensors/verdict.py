@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from math import sqrt
 from typing import Literal
 
@@ -17,7 +18,7 @@ from idbg.schema.diff import Baseline, Block, Criterion, FailedBy, Term
 
 _LOOKS = 16  # suspects of a kind for which float64 is read: where eager is exact by luck, the worst may be no loss
 Kind = Literal["row", "column", "tile"]
-_COUNTLESS = np.array([np.inf])
+_COUNTLESS, _NONE = np.array([np.inf]), np.array([], np.int64)
 _NEARLY = 1 - 1e-9  # rounding may not leave out the worst
 Mask = npt.NDArray[np.bool_]
 Places = npt.NDArray[np.int64]
@@ -83,7 +84,7 @@ class _Blocks:
     floors: Vector
     suspects: Mask
 
-    @property
+    @cached_property
     def ratios(self) -> Vector:
         """Each error over what is allowed of it."""
         return self.rmse / (self.of_eager + self.floors)
@@ -93,43 +94,55 @@ def _judged(
     figures: Figures, allowance: Allowance, left_out: Vector | None, eager: float, magnitude: float, size: ReadSize
 ) -> list[tuple[Block, Criterion]]:
     """The worst row, column and tile; `eager` is eager's error in all of the tensor."""
-    grid, counts = figures.grid, _counts(figures.grid, left_out)
+    grid, counts, scale = figures.grid, _counts(figures.grid, left_out), figures.block_scale
     noise = allowance.noise(eager, magnitude)
-    means = figures.side(0) / counts
+    (of_test, of_eager), means = (figures.side(0), figures.side(1)), figures.side(0) / counts
 
     def blocks_at(places: Places) -> _Blocks:
         of = counts[places]
-        rmse, own = (
-            np.sqrt(squares / of) / figures.block_scale
-            for squares in (figures.side(0)[places], figures.side(1)[places])
-        )
+        rmse, own = np.sqrt(of_test[places] / of) / scale, np.sqrt(of_eager[places] / of) / scale
         factors, floors = allowance.factors(of), allowance.floors(magnitude, of)
         suspects = (rmse > np.maximum(factors * own, noise)) & (of >= FEWEST)
         return _Blocks(places, rmse, own, factors, factors * np.maximum(own, eager), floors, suspects)
 
-    worst_of_kinds = []
-    for kind, span in zip(KINDS, grid.spans, strict=True):
-        blocks = blocks_at(np.array([span.start + int(means[span].argmax())]))
-        if blocks.rmse[0]:
-            # no block has less allowed to it than one of countless elements
-            least = float(allowance.factors(_COUNTLESS)[0] * eager + allowance.floors(magnitude, _COUNTLESS)[0])
-            limit = figures.block_scale * min(noise, float(blocks.ratios[0]) * least)
-            blocks = blocks_at(span.start + np.flatnonzero(means[span] >= _NEARLY * limit**2))
-        at = int(blocks.ratios.argmax())
-        wrong, ratio, place = float(blocks.rmse[at]), float(blocks.ratios[at]), int(blocks.places[at]) - span.start
-        lost = _lost(grid, kind, span, blocks, size) if ratio <= 1 and blocks.suspects.any() else None
-        terms = (
-            Term("eager", float(blocks.of_eager[at]), float(blocks.factors[at])),
-            Term("rounding", float(blocks.floors[at])),
-        )
-        worst = _block(grid, kind, place, wrong, ratio), Criterion(kind, wrong, total(terms), terms)
-        worst_of_kinds.append(lost or worst)
-    return worst_of_kinds
+    # no block has less allowed to it than one of countless elements
+    least = float(allowance.factors(_COUNTLESS)[0] * eager + allowance.floors(magnitude, _COUNTLESS)[0])
+    highest = [span.start + int(means[span].argmax()) for span in grid.spans]
+    of_highest = blocks_at(np.array(highest))
+    kept = []
+    for span, one, wrong, ratio in zip(grid.spans, highest, of_highest.rmse, of_highest.ratios, strict=True):
+        limit = scale * min(noise, float(ratio) * least)
+        kept.append(span.start + np.flatnonzero(means[span] >= _NEARLY * limit**2) if wrong else np.array([one]))
+    blocks, ends = blocks_at(np.concatenate(kept)), np.cumsum([0, *map(len, kept)])
+    return [
+        _worst_of_kind(kind, span, blocks, slice(start, end), grid, size)
+        for kind, span, start, end in zip(KINDS, grid.spans, ends, ends[1:], strict=False)
+    ]
 
 
-def _lost(grid: Grid, kind: Kind, span: slice, blocks: _Blocks, size: ReadSize) -> tuple[Block, Criterion] | None:
-    """A block of this kind that eager has and the test has not; None where there is none."""
-    found = np.flatnonzero(blocks.suspects)
+def _worst_of_kind(
+    kind: Kind, span: slice, blocks: _Blocks, part: slice, grid: Grid, size: ReadSize
+) -> tuple[Block, Criterion]:
+    """The block of this kind, which is a `part` of the blocks, that is most beyond what is allowed, or one that the
+    test lost.
+    """
+    at = part.start + int(blocks.ratios[part].argmax())
+    wrong, ratio = float(blocks.rmse[at]), float(blocks.ratios[at])
+    found = part.start + np.flatnonzero(blocks.suspects[part]) if ratio <= 1 else _NONE
+    if len(found) and (lost := _lost(grid, kind, span, blocks, found, size)):
+        return lost
+    terms = (
+        Term("eager", float(blocks.of_eager[at]), float(blocks.factors[at])),
+        Term("rounding", float(blocks.floors[at])),
+    )
+    place = int(blocks.places[at]) - span.start
+    return _block(grid, kind, place, wrong, ratio), Criterion(kind, wrong, total(terms), terms)
+
+
+def _lost(
+    grid: Grid, kind: Kind, span: slice, blocks: _Blocks, found: Places, size: ReadSize
+) -> tuple[Block, Criterion] | None:
+    """A block of this kind, among those `found`, that eager has and the test has not; None where there is none."""
     rmse, own, places = blocks.rmse[found], blocks.own[found], blocks.places[found] - span.start
     for one in np.argsort(own / rmse)[:_LOOKS]:
         wrong = float(rmse[one])
@@ -143,12 +156,13 @@ def _lost(grid: Grid, kind: Kind, span: slice, blocks: _Blocks, size: ReadSize) 
 
 def worst_blocks(figures: Figures, left_out: Vector | None) -> tuple[Block, ...]:
     """Of two sides: the row, the column and the tile with the largest RMSE."""
-    means = figures.side(0) / _counts(figures.grid, left_out)
-    worst = [int(means[span].argmax()) for span in figures.grid.spans]
-    return tuple(
-        _block(figures.grid, kind, at, sqrt(means[span][at]) / figures.block_scale, None)
-        for kind, span, at in zip(KINDS, figures.grid.spans, worst, strict=True)
-    )
+    grid, blocks = figures.grid, []
+    means = figures.side(0) / _counts(grid, left_out)
+    for kind, span in zip(KINDS, grid.spans, strict=True):
+        of_kind = means[span]
+        at = int(of_kind.argmax())
+        blocks.append(_block(grid, kind, at, sqrt(of_kind[at]) / figures.block_scale, None))
+    return tuple(blocks)
 
 
 def _counts(grid: Grid, left_out: Vector | None) -> Vector:
