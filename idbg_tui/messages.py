@@ -7,9 +7,8 @@ from textual.message import Message
 from idbg.analysis.decisions.suggestions import Suggestion
 from idbg.analysis.outline import ModuleHeading
 from idbg.schema.code import Kernel
-from idbg.schema.decisions.switches import Switch
 from idbg.schema.graphs import NodeId, Part
-from idbg.schema.programs import OptionValue
+from idbg.schema.programs import OptionValue, Switch
 from idbg.schema.repros import OtherFailure, Sought
 from idbg.schema.session_repros import SessionRepro
 from idbg_tui.widgets.notices import CopyRequest as CopyRequest

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from idbg.engine.kerneldiff.tensors.compare import compare_tensors as compare_tensors
     from idbg.guard_inspector import GuardInspector as GuardInspector
     from idbg.kernel_diff import KernelDiff as KernelDiff
-    from idbg.schema.decisions.guard_report import GuardReport as GuardReport
+    from idbg.schema.decisions.dynamo import GuardReport as GuardReport
     from idbg.schema.errors import ConstraintViolation as ConstraintViolation
     from idbg.schema.errors import IdbgError as IdbgError
 
@@ -37,7 +37,7 @@ _HOMES = {
     "CompilationStatus": "idbg.accelerators.adapter",
     "ConstraintViolation": "idbg.schema.errors",
     "GuardInspector": "idbg.guard_inspector",
-    "GuardReport": "idbg.schema.decisions.guard_report",
+    "GuardReport": "idbg.schema.decisions.dynamo",
     "IdbgError": "idbg.schema.errors",
     "KernelDiff": "idbg.kernel_diff",
     "Session": "idbg.api",

@@ -8,7 +8,7 @@ from idbg.engine.guard_inspector import FunctionInspector
 from idbg.format.amounts import counted
 from idbg.format.file_names import near_place
 from idbg.render.text import lines
-from idbg.schema.decisions.guard_report import GuardedGraph, GuardReport, Recompile
+from idbg.schema.decisions.dynamo import GuardedGraph, GuardReport, Recompile
 from idbg.schema.graphs import GraphId
 from idbg.schema.runs import Run
 from idbg.views import guards as guards_view

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from idbg.format import file_names
 from idbg.format.amounts import counted
-from idbg.schema.decisions.decision import Decision
+from idbg.schema.decisions.decided import Decision
 from idbg_tui.controllers.context import Actions, Context
 from idbg_tui.controllers.listings import Listings
 from idbg_tui.messages import WhyRequest

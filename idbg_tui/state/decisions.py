@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from idbg.reports.decisions import decisions
-from idbg.schema.decisions.decision import Decision
+from idbg.schema.decisions.decided import Decision
 from idbg.schema.graphs import GraphId, NodeId, Part
 from idbg_tui.state.state import State
 

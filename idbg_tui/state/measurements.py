@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from idbg.bench.change import change
+from idbg.bench.suite import change
 from idbg.schema.bench import EAGER, Row, SpeedChange
 from idbg.schema.errors import IdbgError
 from idbg.schema.programs import Failure, Target

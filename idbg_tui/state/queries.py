@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from idbg.accelerators.parse import parse
 from idbg.analysis.liveness import MemoryProfile
-from idbg.checking.recheck import ONLY_PRINTED
+from idbg.checking.check import ONLY_PRINTED
 from idbg.constraints import Findings
 from idbg.schema.code import Kernel, KernelCall
 from idbg.schema.diff import KernelError

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from idbg.config.settings import Settings
 from idbg.schema import event_log, events
-from idbg.schema.blame import STAGES, Maker, StageError, StageName
+from idbg.schema.attribution import STAGES, Maker, StageError, StageName
 from idbg.schema.diff import DiffReport, KernelError, TensorDiff
 from idbg.schema.graphs import GraphId, TensorMeta
 from idbg.session.session import Session

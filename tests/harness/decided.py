@@ -1,7 +1,6 @@
 """One event of each kind of decision, each field set: what every reader of them must take."""
 
 from idbg.schema import events
-from idbg.schema.decisions.caches import Autotuned, CacheAnswer, Choice, CudaGraph, Differs
 from idbg.schema.decisions.dynamo import (
     BreakAgain,
     FailedGuard,
@@ -13,10 +12,21 @@ from idbg.schema.decisions.dynamo import (
     Skip,
     StackLine,
 )
-from idbg.schema.decisions.fusion import FusionLog, Refusal, SchedulerOp
-from idbg.schema.decisions.passes import DiffRow, PassRun, PhaseRun
-from idbg.schema.decisions.switches import Switch
-from idbg.schema.decisions.times import Span
+from idbg.schema.decisions.inductor import (
+    Autotuned,
+    CacheAnswer,
+    Choice,
+    CudaGraph,
+    Differs,
+    DiffRow,
+    FusionLog,
+    PassRun,
+    PhaseRun,
+    Refusal,
+    SchedulerOp,
+    Span,
+)
+from idbg.schema.programs import Switch
 
 STACK = (StackLine("m.py", 9, "<module>", "f(x)"), StackLine("m.py", 3, "f", "y = x + n"))
 GUARD = Guard(

@@ -3,7 +3,7 @@
 from textual.pilot import Pilot
 
 from idbg.schema import events
-from idbg.schema.decisions.switches import Switch
+from idbg.schema.programs import Switch
 from idbg_tui.app import IdbgApp
 from idbg_tui.panes.switches.pane import SwitchesPane
 from tests.harness.live import FakeSession

@@ -6,7 +6,7 @@ import pytest
 import torch._inductor.codecache as codecache
 from torch._dynamo.utils import counters
 
-from idbg.schema.decisions.caches import CacheAnswer, CacheName, CudaGraph
+from idbg.schema.decisions.inductor import CacheAnswer, CacheName, CudaGraph
 from idbg.schema.runs import Run
 
 

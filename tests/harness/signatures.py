@@ -1,7 +1,7 @@
 """What rules get of a node: made of it as the checker makes it."""
 
 from idbg.constraints import NodeSignature
-from idbg.constraints.node_signature import Signatures
+from idbg.constraints.facts import Signatures
 from idbg.schema.graphs import Graph, GraphId, Node
 
 

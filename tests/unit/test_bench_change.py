@@ -2,7 +2,7 @@
 
 import pytest
 
-from idbg.bench.change import change, mann_whitney
+from idbg.bench.suite import change, mann_whitney
 from idbg.schema.bench import Machine, Row, SpeedChange
 from tests.harness.bench_rows import row
 

@@ -5,9 +5,8 @@ import re
 import pytest
 
 from idbg.config import switches
-from idbg.schema.decisions.switches import Switch
 from idbg.schema.errors import BadInput
-from idbg.schema.programs import OptionValue, Target
+from idbg.schema.programs import OptionValue, Switch, Target
 
 AUTOTUNE = Switch(name="max_autotune", type="bool", default=False, choices=(True, False))
 LIMIT = Switch(name="dynamo.recompile_limit", place="setting", type="int", default=8)

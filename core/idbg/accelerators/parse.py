@@ -12,8 +12,7 @@ from itertools import count
 import msgspec
 
 from idbg.accelerators import toml_text
-from idbg.accelerators.model import Accelerator
-from idbg.accelerators.numerics import Numerics
+from idbg.accelerators.model import Accelerator, Numerics
 from idbg.accelerators.tables import check_values, decoded, unknown
 from idbg.constraints import Constraint, broken_kinds, kind_named, kinds
 from idbg.constraints.unknown import Unknown

@@ -6,18 +6,20 @@ path, or an Accelerator. Both front ends load this: it imports no torch.
 
 import os
 import stat
+from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from idbg import plugins
-from idbg.accelerators import environment
+from idbg.accelerators import edit
 from idbg.accelerators.model import Accelerator
 from idbg.accelerators.parse import LARGEST, parse, too_large, unparse
+from idbg.accelerators.tables import LARGEST_NUMBER
 from idbg.config import places
 from idbg.config.settings import default_accelerator
-from idbg.schema.errors import AcceleratorError
+from idbg.schema.errors import AcceleratorError, SettingsError
 from idbg.schema.programs import NO_ACCELERATOR, Target
 
 NO_RULES = """\
@@ -73,7 +75,7 @@ def rules_for(target: Target) -> tuple[str, Path | None]:
         text, place = find(target.accelerator)
         path = None if is_preset(target.accelerator) else Path(place).absolute()
         if target.accelerator == "mock":
-            text = environment.applied(text, os.environ)
+            text = with_mock_variables(text, os.environ)
     try:
         parse(text)
     except AcceleratorError as error:
@@ -136,3 +138,26 @@ def _plugged(name: str) -> tuple[str, str]:
     raise AcceleratorError(
         f'the accelerator "{name}" of another package cannot be used: {why}', hint="fix or uninstall that package"
     )
+
+
+def with_mock_variables(text: str, environ: Mapping[str, str]) -> str:
+    """The text with MOCK_ALIGNMENT and MOCK_MAX_MEMORY applied. Raises SettingsError for a bad value."""
+    if alignment := environ.get("MOCK_ALIGNMENT", "").strip():
+        text = edit.set_first(text, "alignment", "multiple", _number("MOCK_ALIGNMENT", alignment, least=1))
+    if memory := environ.get("MOCK_MAX_MEMORY", "").strip():
+        limit = float("inf") if memory.lower() == "inf" else _number("MOCK_MAX_MEMORY", memory, least=0)
+        text = edit.set_first(text, "memory", "max_bytes", limit)
+    return text
+
+
+def _number(variable: str, value: str, *, least: int) -> int:
+    try:
+        number = int(value)
+    except ValueError:
+        number = least - 1
+    if not least <= number <= LARGEST_NUMBER:
+        inf = " or inf" if variable == "MOCK_MAX_MEMORY" else ""
+        raise SettingsError(
+            f"{variable} is {value!r}", hint=f"set it to a whole number, {least} or more{inf}, or unset it"
+        )
+    return number

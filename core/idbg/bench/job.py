@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from idbg.schema import events
-from idbg.schema.bench import BenchCase, Row, Task, Timed
-from idbg.schema.bench_steps import BenchStep
+from idbg.schema.bench import BenchCase, BenchStep, Row, Task, Timed
 from idbg.schema.errors import IdbgError
 from idbg.schema.events import SessionEvent
 from idbg.schema.programs import Failure

@@ -20,6 +20,7 @@ from idbg.schema.bench import (
     EAGER,
     SECONDS,
     BenchCase,
+    BenchStep,
     Checked,
     Failed,
     Machine,
@@ -30,7 +31,6 @@ from idbg.schema.bench import (
     Timed,
     file_of,
 )
-from idbg.schema.bench_steps import BenchStep
 from idbg.schema.programs import Failure
 from idbg.worker.child import Child
 from idbg.worker.one_answer import Answered, answered, caches_in

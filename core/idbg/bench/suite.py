@@ -1,10 +1,15 @@
-"""Begin, resume, store and compare suites of benchmark rows."""
+"""Begin, resume, store and compare suites of benchmark rows.
+
+A row changed by the Mann-Whitney U test on its samples, not by two means; a change that is smaller than the difference
+of two identical processes is not reported.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
+from math import sqrt
+from statistics import NormalDist
 
 from idbg.bench import runner
-from idbg.bench.change import change
 from idbg.bench.history import BenchHistory, StoredSuite
 from idbg.bench.runner import DEFAULT_CONTROL, RunControl, program_hash
 from idbg.schema.bench import BenchCase, Row, RowKey, Rows, SpeedChange, file_of, set_to
@@ -120,3 +125,42 @@ def _what(row: Row) -> tuple[str, str, str, str]:
 
 def _names(suites: list[StoredSuite]) -> str:
     return ", ".join(f"{suite.id}{f' ({suite.name})' if suite.name else ''}" for suite in suites[:SHOWN]) or "none"
+
+
+def change(now: Row, before: Row) -> SpeedChange | None:
+    """How the median latency changed, and how certain that is; None if one of the rows has no latency."""
+    if now.latency_ms is None or before.latency_ms is None:
+        return None
+    p = mann_whitney(now.latency_ms.samples, before.latency_ms.samples)
+    return SpeedChange(now, before, now.latency_ms.median / before.latency_ms.median, p, tuple(_else(now, before)))
+
+
+def _else(now: Row, before: Row) -> Iterator[str]:
+    if now.program_hash != before.program_hash:
+        yield "the program"
+    if now.machine and before.machine:
+        for name in ("host", "device", "threads", "torch", "python", "commit"):
+            if (new := getattr(now.machine, name)) != (old := getattr(before.machine, name)):
+                yield f"{name} {old or 'unknown'} → {new or 'unknown'}"
+
+
+def mann_whitney(one: tuple[float, ...], other: tuple[float, ...]) -> float:
+    """The two-sided p-value of the U test: the probability of samples this different from one distribution, by the
+    normal approximation with ties (Hollander & Wolfe, 4.1).
+    """
+    n, m = len(one), len(other)
+    values = sorted([(value, 0) for value in one] + [(value, 1) for value in other])
+    rank_sum, ties, at = 0.0, 0, 0
+    while at < n + m:
+        end = at
+        while end < n + m and values[end][0] == values[at][0]:
+            end += 1
+        rank_sum += (at + 1 + end) / 2 * sum(1 for _, side in values[at:end] if side == 0)
+        ties += (end - at) ** 3 - (end - at)
+        at = end
+    total = n + m
+    spread = n * m / 12 * (total + 1 - ties / (total * (total - 1))) if total > 1 else 0.0
+    if not spread:
+        return 1.0
+    away = abs(rank_sum - n * (n + 1) / 2 - n * m / 2) - 0.5
+    return min(1.0, 2 * (1 - NormalDist().cdf(max(away, 0.0) / sqrt(spread))))

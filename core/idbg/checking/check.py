@@ -2,9 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, NamedTuple
+
+from msgspec.structs import replace as with_fields
 
 from idbg.accelerators import registry
 from idbg.accelerators.lint import RuleWarning, warnings
@@ -219,3 +221,32 @@ def check_own_rules(run: Run) -> Check:
 def of_run(run: Run) -> Check | None:
     """The same; None of a run that broke none of its rules, or whose rules cannot be read here."""
     return check_own_rules(run) if run.violations and not unreadable(run) else None
+
+
+ONLY_PRINTED: tuple[Stage, ...] = ("joint", "post_grad")  # no backend of ours is handed these graphs
+
+
+def rules_for_stage(stage: Stage, rules: Sequence[Constraint]) -> Sequence[Constraint]:
+    """The rules that a graph of this stage is held against as it is compiled.
+
+    A backend is given Dynamo's and ATen's graphs. Those that torch only prints on the way are held against the rules
+    that name their stage, and no others, which would find the same again.
+    """
+    return [rule for rule in rules if stage in rule.stages] if stage in ONLY_PRINTED else rules
+
+
+def can_recheck(run: Run) -> bool:
+    """Whether the run can be checked against other rules: its backend checks rules, and none of these stopped it."""
+    return run.checked and bool(run.graphs) and not run.stopped and not run.target.strict
+
+
+def recheck(run: Run, rules: str) -> Run:
+    """The run as it would be, had these rules (TOML) been in force. Raises AcceleratorError for no valid rules."""
+    accelerator = parse(rules)
+    violations = [
+        violation
+        for graph in run.graphs.values()
+        for violation in Checker(graph).check(rules_for_stage(graph.id.stage, accelerator.rules)).violations()
+    ]
+    ended = "clean" if run.ended == "violations" else run.ended
+    return replace(run, target=with_fields(run.target, rules=rules), violations=violations, ended=ended)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from idbg.checking import recheck
+from idbg.checking.check import can_recheck, recheck
 from idbg.cli import output
 from idbg.format.amounts import counted, elapsed
 from idbg.format.file_names import from_here, near_place
@@ -114,7 +114,7 @@ class Watch:
                     began, clock = time.time(), time.monotonic()
             run = self._session.history.runs[number]
             self._files.follow(files_of(self._session.program, run), since=began)
-            if self._edited(0) is not None and not recheck.can_recheck(run):
+            if self._edited(0) is not None and not can_recheck(run):
                 because = tuple(dict.fromkeys((*because, self._session.target.accelerator)))
                 continue
             return self._checked(because, run, time.monotonic() - clock, compiled=True)
@@ -124,13 +124,13 @@ class Watch:
         because = (edited.origin,)
         clock = time.monotonic()
         run = self._last.run if self._last is not None else None
-        if run is None or not recheck.can_recheck(run):
+        if run is None or not can_recheck(run):
             return self._compiled(because)
-        return self._checked(because, recheck.recheck(run, edited.text), time.monotonic() - clock, compiled=False)
+        return self._checked(because, recheck(run, edited.text), time.monotonic() - clock, compiled=False)
 
     def _checked(self, because: tuple[str, ...], run: Run, seconds: float, *, compiled: bool) -> Checked:
-        if compiled and run.target.rules != self._session.target.rules and recheck.can_recheck(run):
-            run = recheck.recheck(run, self._session.target.rules)  # edited during the run
+        if compiled and run.target.rules != self._session.target.rules and can_recheck(run):
+            run = recheck(run, self._session.target.rules)  # edited during the run
         found = tuple(diagnostics(run))
         new, gone = changes(found, self._last.found if self._last is not None else ())
         self._last = Checked(

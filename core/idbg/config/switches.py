@@ -12,9 +12,8 @@ import msgspec
 from msgspec.structs import replace
 
 from idbg.config import options
-from idbg.schema.decisions.switches import Switch
 from idbg.schema.errors import BadInput
-from idbg.schema.programs import Float64On, OptionValue, Target
+from idbg.schema.programs import Float64On, OptionValue, Switch, Target
 
 Field = Literal[
     "backend", "device", "strict", "dynamic", "accelerator", "float64", "mode", "stance", "dynamic_sources", "cold"

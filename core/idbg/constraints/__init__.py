@@ -13,8 +13,7 @@ from typing import Protocol, TypeGuard
 from idbg import plugins
 from idbg.constraints.base import BadValue, Constraint, Finding, TensorRule
 from idbg.constraints.checker import Checker, Findings, FindingsChange, Group
-from idbg.constraints.graph_facts import GraphFacts
-from idbg.constraints.node_signature import NodeSignature, Operand
+from idbg.constraints.facts import GraphFacts, NodeSignature, Operand
 from idbg.schema.graphs import Graph
 from idbg.schema.violations import Violation
 

@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from idbg.analysis.sizes import spelled_dim
 from idbg.constraints.base import BadValue, Finding
 from idbg.constraints.dims import DimsRule
-from idbg.constraints.graph_facts import GraphFacts
-from idbg.constraints.node_signature import NodeSignature
+from idbg.constraints.facts import GraphFacts, NodeSignature
 from idbg.format.amounts import percentage
 from idbg.schema.graphs import Dim, Role, TensorMeta, hint_of
 

@@ -5,9 +5,8 @@ from typing import Literal, Self
 
 import msgspec
 
+from idbg.constraints.facts import GraphFacts, NodeSignature
 from idbg.constraints.globs import matches
-from idbg.constraints.graph_facts import GraphFacts
-from idbg.constraints.node_signature import NodeSignature
 from idbg.schema.graphs import Role, Stage, TensorMeta
 from idbg.schema.violations import Severity
 

@@ -11,8 +11,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from idbg.constraints.base import Constraint, Finding
-from idbg.constraints.graph_facts import GraphFacts
-from idbg.constraints.node_signature import NodeSignature, Signatures
+from idbg.constraints.facts import GraphFacts, NodeSignature, Signatures
 from idbg.schema.graphs import Graph, Node
 from idbg.schema.violations import Severity, Violation, worst
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from idbg.constraints.base import BadValue, Constraint, Finding
-from idbg.constraints.node_signature import NodeSignature
+from idbg.constraints.facts import NodeSignature
 
 
 class ConstantOperand(Constraint, frozen=True, tag="constant_operand"):

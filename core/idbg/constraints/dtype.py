@@ -7,8 +7,7 @@ from typing import Self
 import msgspec
 
 from idbg.constraints.base import BadValue, Constraint, Finding, TensorRule
-from idbg.constraints.graph_facts import GraphFacts
-from idbg.constraints.node_signature import NodeSignature
+from idbg.constraints.facts import GraphFacts, NodeSignature
 from idbg.schema.graphs import DTYPE_OF_SHORT, DTYPES, Role, TensorMeta
 
 # torch's own second names of dtypes

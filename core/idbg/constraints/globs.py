@@ -6,7 +6,7 @@ from fnmatch import translate
 from functools import lru_cache
 
 from idbg.analysis import ops
-from idbg.constraints.node_signature import NodeSignature
+from idbg.constraints.facts import NodeSignature
 
 
 def matches(signature: NodeSignature, globs: tuple[str, ...]) -> bool:

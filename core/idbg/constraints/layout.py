@@ -7,8 +7,7 @@ from typing import Literal, Self, get_args
 from msgspec.structs import replace
 
 from idbg.constraints.base import BadValue, Constraint, Finding, TensorRule
-from idbg.constraints.graph_facts import GraphFacts
-from idbg.constraints.node_signature import NodeSignature
+from idbg.constraints.facts import GraphFacts, NodeSignature
 from idbg.schema.graphs import Role, TensorMeta, hint_of
 
 Format = Literal["contiguous", "channels_last", "channels_last_3d", "dense", "innermost"]

@@ -7,8 +7,7 @@ from msgspec.structs import replace
 
 from idbg.analysis.sizes import spelled_dim
 from idbg.constraints.base import BadValue, Finding, TensorRule
-from idbg.constraints.graph_facts import GraphFacts
-from idbg.constraints.node_signature import NodeSignature
+from idbg.constraints.facts import GraphFacts, NodeSignature
 from idbg.schema.graphs import Role, TensorMeta
 
 

@@ -9,8 +9,7 @@ from idbg.analysis.sizes import spelled_dim
 from idbg.constraints.alignment import Alignment
 from idbg.constraints.base import BadValue, Constraint, Finding
 from idbg.constraints.dims import DimsRule
-from idbg.constraints.graph_facts import GraphFacts
-from idbg.constraints.node_signature import NodeSignature
+from idbg.constraints.facts import GraphFacts, NodeSignature
 from idbg.schema.graphs import Dim, Role, Sym, TensorMeta, hint_of
 
 

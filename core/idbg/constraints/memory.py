@@ -8,8 +8,7 @@ from msgspec.structs import replace
 
 from idbg.analysis.sizes import at_hints, most_bytes, stored_bytes
 from idbg.constraints.base import BadValue, Finding, TensorRule
-from idbg.constraints.graph_facts import GraphFacts
-from idbg.constraints.node_signature import NodeSignature
+from idbg.constraints.facts import GraphFacts, NodeSignature
 from idbg.format.amounts import exact_size
 from idbg.schema.graphs import Role, TensorMeta
 

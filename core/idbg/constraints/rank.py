@@ -6,8 +6,7 @@ from typing import Self
 from msgspec.structs import replace
 
 from idbg.constraints.base import BadValue, Constraint, Finding, TensorRule
-from idbg.constraints.graph_facts import GraphFacts
-from idbg.constraints.node_signature import NodeSignature
+from idbg.constraints.facts import GraphFacts, NodeSignature
 from idbg.schema.graphs import Role, TensorMeta
 
 

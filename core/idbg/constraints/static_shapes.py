@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from idbg.analysis.sizes import spelled_dim
 from idbg.constraints.base import Finding, TensorRule
-from idbg.constraints.node_signature import NodeSignature
+from idbg.constraints.facts import NodeSignature
 from idbg.schema.graphs import Role, Sym, TensorMeta
 
 

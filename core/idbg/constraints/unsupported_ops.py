@@ -8,9 +8,8 @@ from msgspec.structs import replace
 
 from idbg.analysis import ops
 from idbg.constraints.base import BadValue, Constraint, Finding
+from idbg.constraints.facts import GraphFacts, NodeSignature
 from idbg.constraints.globs import first_match, matches
-from idbg.constraints.graph_facts import GraphFacts
-from idbg.constraints.node_signature import NodeSignature
 
 # op -> something that computes the same values
 _REWRITES = {

@@ -6,9 +6,8 @@ from typing import Self
 from msgspec.structs import replace
 
 from idbg.constraints.base import Constraint, Finding
-from idbg.constraints.graph_facts import GraphFacts
+from idbg.constraints.facts import GraphFacts, NodeSignature
 from idbg.constraints.memory import at_least_0
-from idbg.constraints.node_signature import NodeSignature
 from idbg.format.amounts import exact_size
 
 

@@ -8,8 +8,7 @@ from msgspec.structs import replace
 
 from idbg.analysis import ops
 from idbg.constraints.base import BadValue, Constraint, Finding
-from idbg.constraints.graph_facts import GraphFacts
-from idbg.constraints.node_signature import NodeSignature
+from idbg.constraints.facts import GraphFacts, NodeSignature
 from idbg.schema.graphs import hint_of
 
 

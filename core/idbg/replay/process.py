@@ -14,7 +14,7 @@ from typing import NamedTuple
 from idbg.config.environment import SCRATCH, importable
 from idbg.replay.edit import SIGNS
 from idbg.schema.faults import signal_name
-from idbg.schema.replays import Answer
+from idbg.schema.repros import Answer
 
 ALONE = "idbg.engine.minify.forks.alone"
 """Runs a script as `python FILE` would, while its compilers write so that what is killed half-way lands nowhere."""

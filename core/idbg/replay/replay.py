@@ -12,7 +12,7 @@ from idbg.replay import process
 from idbg.replay.edit import Changed, Repro
 from idbg.schema.errors import BadInput, IdbgError, OutputError
 from idbg.schema.programs import OptionValue
-from idbg.schema.replays import Replayed, Variant
+from idbg.schema.repros import Replayed, Variant
 
 NAME = "repro.py"
 """The name of every repro script, each in a folder of its own."""

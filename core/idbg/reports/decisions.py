@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from idbg import views
 from idbg.render.text import lines
 from idbg.reports import text as run_text
-from idbg.schema.decisions.decision import Decision
+from idbg.schema.decisions.decided import Decision
 from idbg.schema.runs import Run
 from idbg.views.tree import Section
 

@@ -13,7 +13,7 @@ from typing import Literal
 import msgspec
 
 from idbg.analysis.decisions import breaks
-from idbg.analysis.decisions.break_words import suggestions
+from idbg.analysis.decisions.breaks import suggestions
 from idbg.analysis.decisions.frames import resumed
 from idbg.analysis.decisions.recompile_advice import advice_on
 from idbg.analysis.decisions.recompiles import place_of as guard_place

@@ -4,7 +4,7 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
-from idbg.schema.decisions.switches import Switch
+from idbg.schema.programs import Switch
 
 FLAGS = {"option": "--option", "setting": "--setting"}
 _WIDTH = 110

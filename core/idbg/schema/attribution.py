@@ -1,11 +1,81 @@
-"""The record of a kernel error's attribution: the results of one launch, run alone on its recorded inputs.
+"""Records of what made numbers wrong: the stage since which they are, its maker, and the cause of one launch's error.
 
+Errors are relative RMSEs (RMSE / RMS of what is right) unless noted otherwise. A figure that was not measured is None.
 Nothing here imports torch.
 """
 
 from typing import Literal
 
 import msgspec
+
+from idbg.schema.graphs import GraphId, Part
+
+StageName = Literal[
+    "dynamo",  # Dynamo's graph, traced to ATen as it is: no decompositions, no passes
+    "pre_grad",  # after the passes on Dynamo's graph
+    "joint",  # ATen, decomposed: forward and backward as one graph; the inference graph where there is no backward
+    "joint_passes",  # after the passes on that graph
+    "partitioned",  # cut in forward and backward, as Inductor is given them
+    "post_grad",  # after Inductor's passes on each of them
+    "kernels",  # what was compiled
+]
+STAGES: tuple[StageName, ...] = ("dynamo", "pre_grad", "joint", "joint_passes", "partitioned", "post_grad", "kernels")
+
+MakerKind = Literal[
+    "dynamo", "decomposition", "pass", "partitioner", "lowering", "kernel", "wrapper", "backend", "cache", "op"
+]
+"""What turns one stage into the next, and made it wrong."""
+
+
+class Maker(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What made a stage wrong. `name`: the op that is decomposed or lowered, the pass, the kernel, the backend, the
+    function of the wrapper (the code that launches kernels).
+
+    `file` and `line` are where it is defined (1-based; "" and 0 where that is not known). `proven` says how it was
+    proven, as "without it the outputs are right"; "" where it only stands nearest. `diff`: of a pass, the graph before
+    and after as a unified diff.
+    """
+
+    kind: MakerKind
+    name: str
+    file: str = ""
+    line: int = 0
+    proven: str = ""
+    diff: str = ""
+
+
+class StageError(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One stage, held against float64 and against the stage before it: its worst output's error.
+
+    Stages run on the same inputs, in float64; kernels in their own dtypes. Their row's `error` is that of the outputs
+    where those fail, else the worst launch's; `added` is what that launch adds to what it was given. Where it was not
+    `judged`, `reason` says why. A `bad` one is off against the stage before, and so is a `harmless` one, in a run whose
+    outputs agree all the same: it is not accused. One that `changed` is proven to compute something else, by far more
+    than rounding: `node_error` is that of its node in float64. `node` is the first bad node, in `graph`, `above` the
+    node of the stage before that it stands for, in `above_graph`; `file` and `line` are the user's. Only the first bad
+    stage has a maker: what comes below it computes what it was given.
+    """
+
+    stage: StageName
+    judged: bool = True
+    reason: str = ""
+    error: float | None = None  # against float64: Dynamo's graph as it was captured
+    added: float | None = None  # against the stage before
+    bad: bool = False
+    harmless: bool = False
+    changed: bool = False
+    node_error: float | None = None
+    output: str = ""  # the worst output, as the graph calls it
+    frame: str = ""
+    part: Part = ""
+    graph: GraphId | None = None
+    node: str = ""
+    above_graph: GraphId | None = None
+    above: str = ""
+    file: str = ""
+    line: int = 0
+    made_by: Maker | None = None
+
 
 AttributionKind = Literal[
     "compiler",  # alone it is wrong

@@ -1,9 +1,9 @@
-"""Records of benchmarks: their cases and their measurements. A figure that was not measured is None."""
+"""Records of benchmarks: their cases, steps and measurements. A figure that was not measured is None."""
 
 import os
 from collections.abc import Sequence
 from statistics import fmean, median, quantiles, stdev
-from typing import Literal
+from typing import Literal, Protocol
 
 import msgspec
 
@@ -247,3 +247,41 @@ def set_to(one: BenchCase | Row) -> str:
     parts += [f"dynamic={one.dynamic}"] if one.dynamic is not None else []
     parts += [f"stance={one.stance}"] if one.stance else []
     return ", ".join((*parts, *(f"dynamic {source}" for source in sorted(one.dynamic_sources))))
+
+
+IMPORT, LOAD, COMPILE, WARM_UP = "importing torch", "loading the program", "compiling", "warming up"
+CALLS, MEMORY = "timing calls", "measuring memory"
+KERNELS, PEAKS = "timing kernels", "the machine's peaks"
+COMPARE = "compiling, and comparing with eager"
+
+PLANS: dict[Task, tuple[str, ...]] = {
+    "cold": (IMPORT, LOAD, COMPILE),
+    "warm": (IMPORT, LOAD, COMPILE, WARM_UP, CALLS, MEMORY),
+    "check": (IMPORT, LOAD, COMPARE),
+    "kernels": (IMPORT, LOAD, COMPILE, WARM_UP, KERNELS, PEAKS),
+}
+"""Each begins when the one before it is done."""
+
+
+class ReportStep(Protocol):
+    """Says that a step of the plan begins: its name, and `words` where more is known than that."""
+
+    def __call__(self, name: str, words: str = "", /) -> None: ...
+
+
+class BenchStep(msgspec.Struct, frozen=True, tag_field="type", tag="step"):
+    """Step `number` of the `of` in a task's plan has begun; `words` tell it."""
+
+    number: int
+    of: int
+    words: str
+
+    @classmethod
+    def at(cls, task: Task, name: str, words: str = "") -> "BenchStep":
+        """The step of this name in the task's plan. Raises ValueError where the plan has none."""
+        plan = PLANS[task]
+        return cls(plan.index(name) + 1, len(plan), words or name)
+
+
+def ignore_step(name: str, words: str = "") -> None:
+    """A ReportStep for where nobody listens."""

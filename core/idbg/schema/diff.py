@@ -10,14 +10,38 @@ from typing import Literal
 
 import msgspec
 
-from idbg.schema.attribution import KernelAttribution
-from idbg.schema.blame import StageError
+from idbg.schema.attribution import KernelAttribution, StageError
 from idbg.schema.faults import NanOrigin
-from idbg.schema.float64 import Float64Elsewhere
 from idbg.schema.graphs import GraphId, Part, TensorMeta
 from idbg.schema.html_repr import html_of
 from idbg.schema.programs import Failure
 from idbg.schema.steps import TrainingSteps
+
+
+class TransferFloor(msgspec.Struct, frozen=True, kw_only=True):
+    """What numbers of one dtype become that are sent from the CPU to a device and back: `changed` of the `values`, some
+    of them the program's own, come back with other bits. No comparison on the CPU can be more exact.
+
+    Of those changed, `subnormals` were smaller than the dtype's smallest normal number, `nans` are NaN still.
+    `max_rel`: the largest |d| / |value| of normal numbers; infinite where one is no number after it.
+    """
+
+    device: str
+    dtype: str
+    values: int
+    changed: int = 0
+    subnormals: int = 0
+    nans: int = 0
+    max_rel: float = 0.0
+
+
+class Float64Elsewhere(msgspec.Struct, frozen=True, kw_only=True):
+    """Float64 was computed on the CPU and not on the program's device `device`; `why` is the end of a sentence."""
+
+    device: str
+    why: str
+    floors: tuple[TransferFloor, ...] = ()
+
 
 Value = bool | int | float | str
 """One element; what JSON has no number for is text: "nan", "inf", "-inf", "(1+2j)"."""

@@ -12,16 +12,12 @@ from idbg.schema.attribution import KernelAttribution
 from idbg.schema.bench import Row, Task
 from idbg.schema.bisection import Bisected, Question, Tried
 from idbg.schema.code import Lowered, OutputCode
-from idbg.schema.decisions.caches import Autotuned, CacheAnswer, CudaGraph
 from idbg.schema.decisions.dynamo import BreakAgain, FailedGuard, FrameCalls, FrameGuards, FrameResult, GraphBreak, Skip
-from idbg.schema.decisions.fusion import FusionLog
-from idbg.schema.decisions.passes import PhaseRun
-from idbg.schema.decisions.switches import Switch
-from idbg.schema.decisions.times import Span
+from idbg.schema.decisions.inductor import Autotuned, CacheAnswer, CudaGraph, FusionLog, PhaseRun, Span
 from idbg.schema.diff import Comparison, DiffReport, ErrorMap, SideResult
 from idbg.schema.graphs import Frame, Graph, Links, NodeId, Part
 from idbg.schema.kernel_times import KernelTimes
-from idbg.schema.programs import Failure, Machine, Program, Target, Verdict
+from idbg.schema.programs import Failure, Machine, Program, Switch, Target, Verdict
 from idbg.schema.repros import Minified, MinifyProgress, Sought
 from idbg.schema.violations import Violation
 

@@ -1,4 +1,4 @@
-"""Records of programs, of targets to compile them for, and of failures."""
+"""Records of programs, of targets to compile them for and their settings, and of failures."""
 
 import re
 from typing import Literal
@@ -129,3 +129,18 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     modified: bool = False
     torch_build: str = ""
     environment: dict[str, str] = {}
+
+
+class Switch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One setting: `name` is a key of Target.options (of Inductor's config) or, where `place` says so, of
+    Target.settings ("dynamo.…") or a field of the target ("mode"). `default` and `meaning` are torch's own words;
+    `choices`: all that it can be, where these are few.
+    """
+
+    name: str
+    place: Literal["option", "setting", "target"] = "option"
+    group: str = ""
+    type: str = ""
+    default: OptionValue = None
+    meaning: str = ""
+    choices: tuple[OptionValue, ...] = ()

@@ -17,12 +17,11 @@ from idbg.schema.bisection import Bisected
 from idbg.schema.code import Kernel, Lowered, OutputCode
 from idbg.schema.decisions.decided import Decided
 from idbg.schema.decisions.dynamo import GraphBreak
-from idbg.schema.decisions.switches import Switch
 from idbg.schema.diff import Comparison, DiffReport, ErrorMap, Outcome, SideResult
 from idbg.schema.events import DECISION, SessionEvent
 from idbg.schema.graphs import Frame, Graph, GraphId, Links, Part, Stage
 from idbg.schema.html_repr import html_of
-from idbg.schema.programs import Failure, Program, Target, Verdict
+from idbg.schema.programs import Failure, Program, Switch, Target, Verdict
 from idbg.schema.session_repros import REPRO, SessionRepro, with_event
 from idbg.schema.violations import Violation
 

@@ -7,8 +7,8 @@ from msgspec import to_builtins
 
 from idbg.format.amounts import counted, elapsed, percentage
 from idbg.format.glyphs import VERDICT_SIGNS
-from idbg.schema.decisions.caches import Autotuned, Choice
-from idbg.schema.decisions.decision import Decision
+from idbg.schema.decisions.decided import Decision
+from idbg.schema.decisions.inductor import Autotuned, Choice
 from idbg.schema.graphs import GraphId, NodeId, Part
 from idbg.schema.runs import Run
 from idbg.views.frame_graphs import nodes_of

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from idbg.format.amounts import counted, share
 from idbg.format.file_names import near_place
-from idbg.schema.blame import Maker, StageError, StageName
+from idbg.schema.attribution import Maker, StageError, StageName
 from idbg.schema.diff import DiffReport, FailedBy, KernelError, launch_name
 
 Place = Callable[[str, int], str]

@@ -5,12 +5,11 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import to_builtins
 
-from idbg.analysis.decisions.break_words import WAYS, suggestions
-from idbg.analysis.decisions.breaks import BreakPlace, Sides, places
-from idbg.analysis.decisions.stacks import of_program
+from idbg.analysis.decisions.break_report import of_program
+from idbg.analysis.decisions.breaks import WAYS, BreakPlace, Sides, places, suggestions
 from idbg.format.amounts import and_unsized, counted, seconds
 from idbg.format.glyphs import SEVERITY_SIGNS
-from idbg.schema.decisions.decision import Decision
+from idbg.schema.decisions.decided import Decision
 from idbg.schema.graphs import GraphId
 from idbg.schema.repros import Sought
 from idbg.schema.runs import Run

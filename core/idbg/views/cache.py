@@ -9,8 +9,8 @@ from msgspec import to_builtins
 from idbg.analysis.decisions.caches import ways_out
 from idbg.format.amounts import counted, duration
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
-from idbg.schema.decisions.caches import CacheAnswer, CacheName, Differs
-from idbg.schema.decisions.decision import Decision
+from idbg.schema.decisions.decided import Decision
+from idbg.schema.decisions.inductor import CacheAnswer, CacheName, Differs
 from idbg.schema.graphs import Part
 from idbg.schema.runs import Run
 from idbg.views.frame_graphs import compile_words

@@ -8,8 +8,8 @@ from msgspec import to_builtins
 from idbg.analysis.decisions.cuda_graphs import meaning, ways_out
 from idbg.format.amounts import counted
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
-from idbg.schema.decisions.caches import CudaGraph
-from idbg.schema.decisions.decision import Decision
+from idbg.schema.decisions.decided import Decision
+from idbg.schema.decisions.inductor import CudaGraph
 from idbg.schema.graphs import GraphId, NodeId, Part
 from idbg.schema.runs import Run
 from idbg.views.frame_graphs import nodes_of

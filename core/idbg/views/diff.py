@@ -7,7 +7,7 @@ from idbg.format.amounts import NOT_MEASURED, counted, elapsed, figure
 from idbg.format.failures import lowering_words
 from idbg.format.file_names import near_place
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
-from idbg.schema.blame import StageError
+from idbg.schema.attribution import StageError
 from idbg.schema.diff import (
     LARGEST,
     DiffReport,

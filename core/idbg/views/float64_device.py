@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from math import inf
 
 from idbg.format.amounts import counted, figure
-from idbg.schema.diff import LARGEST
-from idbg.schema.float64 import Float64Elsewhere, TransferFloor
+from idbg.schema.diff import LARGEST, Float64Elsewhere, TransferFloor
 
 
 def sentences(elsewhere: Float64Elsewhere | None) -> Iterator[str]:

@@ -7,13 +7,13 @@ from functools import partial
 
 from msgspec import to_builtins
 
+from idbg.analysis.decisions.break_report import of_program, whose
 from idbg.analysis.decisions.frames import FrameRow, rows, spoken_name
-from idbg.analysis.decisions.stacks import of_program, whose
 from idbg.format.amounts import counted
 from idbg.format.failures import headline as failure_headline
 from idbg.format.failures import place_of
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
-from idbg.schema.decisions.decision import Decision
+from idbg.schema.decisions.decided import Decision
 from idbg.schema.decisions.dynamo import Skip
 from idbg.schema.events import FrameFailed
 from idbg.schema.runs import Run

@@ -10,8 +10,8 @@ from idbg.analysis.decisions.kernel_facts import Buffer, KernelFacts, kernel_fac
 from idbg.format.amounts import and_unsized, counted
 from idbg.format.glyphs import SEVERITY_SIGNS
 from idbg.schema.code import Kernel
-from idbg.schema.decisions.decision import Decision
-from idbg.schema.decisions.fusion import JUDGED, SILENT, Refusal
+from idbg.schema.decisions.decided import Decision
+from idbg.schema.decisions.inductor import JUDGED, SILENT, Refusal
 from idbg.schema.errors import BadInput
 from idbg.schema.graphs import GraphId, NodeId, Part
 from idbg.schema.runs import Run

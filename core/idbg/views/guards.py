@@ -4,13 +4,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 
+from idbg.analysis.decisions.break_report import of_program
 from idbg.analysis.decisions.frames import spoken
 from idbg.analysis.decisions.guards import Failures, by_source, share
-from idbg.analysis.decisions.stacks import of_program
 from idbg.format import amounts
 from idbg.format.amounts import counted, evaluation, percentage
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
-from idbg.schema.decisions.decision import Decision
+from idbg.schema.decisions.decided import Decision
 from idbg.schema.decisions.dynamo import FrameGuards, Guard
 from idbg.schema.graphs import Frame
 from idbg.schema.runs import Run

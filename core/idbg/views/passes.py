@@ -9,8 +9,8 @@ from idbg.analysis.decisions.partitioner import Held, Partition, partition
 from idbg.format.amounts import counted, size
 from idbg.format.file_names import near_place
 from idbg.format.glyphs import MARKS
-from idbg.schema.decisions.decision import Decision
-from idbg.schema.decisions.passes import PassRun, PhaseRun
+from idbg.schema.decisions.decided import Decision
+from idbg.schema.decisions.inductor import PassRun, PhaseRun
 from idbg.schema.graphs import GraphId, NodeId, Part
 from idbg.schema.runs import Run
 from idbg.views.frame_graphs import compile_words

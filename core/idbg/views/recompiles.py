@@ -12,7 +12,7 @@ from idbg.analysis.decisions.suggestions import Suggestion
 from idbg.format.amounts import counted
 from idbg.format.file_names import near_place
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
-from idbg.schema.decisions.decision import Decision
+from idbg.schema.decisions.decided import Decision
 from idbg.schema.decisions.dynamo import FailedGuard
 from idbg.schema.events import Recompiled
 from idbg.schema.repros import Sought

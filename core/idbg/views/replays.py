@@ -7,7 +7,7 @@ from idbg.format import file_names
 from idbg.format.amounts import counted
 from idbg.format.glyphs import VERDICT_SIGNS
 from idbg.schema.programs import Verdict
-from idbg.schema.replays import Answer, Replayed
+from idbg.schema.repros import Answer, Replayed
 from idbg.views.tree import Cell, Column, Row, Section, Table, words
 
 _COLUMNS = (Column("answer", rank=3), Column("exit", "count", 2), Column("took", "seconds", 1))

@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Iterator
 from itertools import groupby
 
-from idbg.analysis.decisions.stacks import Whose, whose
+from idbg.analysis.decisions.break_report import Whose, whose
 from idbg.format.amounts import counted
 from idbg.schema.decisions.dynamo import Stack, StackLine
 from idbg.views.tree import Place, Refs, Row, words

@@ -10,7 +10,7 @@ from idbg.analysis.decisions.times import Spent, Timing, Use
 from idbg.format.amounts import counted, seconds, share
 from idbg.format.file_names import near_place
 from idbg.schema.code import Kernel
-from idbg.schema.decisions.times import Span
+from idbg.schema.decisions.inductor import Span
 from idbg.schema.graphs import Frame
 from idbg.schema.runs import Run
 from idbg.views.earlier_times import HEATS, LEAST, USES, Name, compared, named, past, total_before, typical

@@ -12,8 +12,7 @@ from typing import cast, get_args
 import msgspec
 
 from idbg.engine.compat.builds import scratch
-from idbg.schema.bench import BenchCase, Task, TaskResult
-from idbg.schema.bench_steps import IMPORT, BenchStep
+from idbg.schema.bench import IMPORT, BenchCase, BenchStep, Task, TaskResult
 from idbg.worker.child import forget_ours
 from idbg.worker.main import end_with_host, flush
 

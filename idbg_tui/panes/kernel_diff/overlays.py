@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from idbg.schema.blame import StageError
+from idbg.schema.attribution import StageError
 from idbg.schema.diff import DiffReport
 from idbg.schema.graphs import NodeId
 from idbg.schema.programs import Failure

@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 
 from idbg.format.failures import headline
 from idbg.format.glyphs import VERDICT_SIGNS
-from idbg.schema.blame import Maker, StageError
+from idbg.schema.attribution import Maker, StageError
 from idbg.schema.diff import DiffReport, KernelError, TensorDiff
 from idbg.schema.faults import NanOrigin
 from idbg.schema.graphs import NodeId, Part

@@ -7,7 +7,7 @@ from typing import Literal, cast
 
 from msgspec.structs import replace
 
-from idbg.schema.blame import StageError
+from idbg.schema.attribution import StageError
 from idbg.schema.diff import DiffReport, KernelError, TensorDiff
 from idbg.views.blame import standing
 from idbg.views.tensors import one_sided

@@ -10,7 +10,7 @@ from textual.message import Message
 from textual.widgets import TextArea
 from textual.widgets.text_area import Edit, EditHistory, EditResult, Selection
 
-from idbg.accelerators import line_edits
+from idbg.accelerators.edit import step, toggle
 from idbg.accelerators.toml_text import TextEdit, difference
 from idbg.format.lexing import Lexing
 from idbg_tui.messages import CopyRequest, Flash
@@ -248,13 +248,13 @@ class TomlEditor(TextArea):
         self._apply(self._step(up))
 
     def action_switch(self) -> None:
-        self._apply(line_edits.toggle(self.text, self.cursor_location[0] + 1))
+        self._apply(toggle(self.text, self.cursor_location[0] + 1))
 
     def action_copy_line(self) -> None:
         self.post_message(CopyRequest(self.document.get_line(self.cursor_location[0]), "1 line"))
 
     def _step(self, up: object) -> TextEdit | None:
-        return line_edits.step(self.text, self.cursor_location[0] + 1, up=bool(up))
+        return step(self.text, self.cursor_location[0] + 1, up=bool(up))
 
     def _apply(self, change: TextEdit | None) -> None:
         if change is not None:

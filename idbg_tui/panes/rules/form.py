@@ -4,7 +4,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from idbg.accelerators import edit, line_edits, toml_text, values
+from idbg.accelerators import edit, toml_text, values
 from idbg.accelerators.parse import parse
 from idbg.constraints import Constraint, Findings, FindingsChange
 from idbg_tui.panes.rules import words
@@ -119,7 +119,7 @@ def toggled(form: Form, row: FormRow) -> str | None:
     if isinstance(getattr(row.rule, row.key, None), bool):
         return stepped(form, row, up=True)
     line = form.lines.get((row.number, ""))
-    change = line_edits.toggle(form.text, line) if line else None
+    change = edit.toggle(form.text, line) if line else None
     if change is None:
         return edit.write(form.text, row.number, row.rule, "enabled", not row.rule.enabled)
     return edit.checked(change.of(form.text))
@@ -132,7 +132,7 @@ def stepped(form: Form, row: FormRow, *, up: bool) -> str | None:
         value = getattr(row.rule, key)
         new = values.stepped(row.rule.kind, key, value, up=up)
         line = form.lines.get((row.number, key))
-        change = line_edits.step(form.text, line, up=up) if line else None
+        change = edit.step(form.text, line, up=up) if line else None
         if change is not None:  # in the manner of what stands there: a step back gives the text as it was
             return edit.checked(change.of(form.text))
         if new != value:

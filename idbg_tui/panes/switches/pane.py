@@ -15,8 +15,7 @@ from idbg.format.amounts import elapsed
 from idbg.format.glyphs import MARKS
 from idbg.format.verdicts import verdict_words
 from idbg.reports.switches import flag
-from idbg.schema.decisions.switches import Switch
-from idbg.schema.programs import OptionValue
+from idbg.schema.programs import OptionValue, Switch
 from idbg.schema.runs import Run
 from idbg.views import compared
 from idbg_tui.messages import DefaultsRequest, Flash, SwitchRequest

@@ -6,8 +6,7 @@ from itertools import groupby
 
 from idbg.config.switches import is_changed, spelled, value_of
 from idbg.format.glyphs import MARKS
-from idbg.schema.decisions.switches import Switch
-from idbg.schema.programs import OptionValue, Target
+from idbg.schema.programs import OptionValue, Switch, Target
 from idbg_tui.widgets.item_list import ItemList
 from idbg_tui.widgets.lines import StyledRow, clip, fit
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Literal
 
 from idbg import views
-from idbg.schema.decisions.decision import Decision, Kind
+from idbg.schema.decisions.decided import Decision, Kind
 from idbg.schema.runs import Run
 from idbg.views import tree
 from idbg.views.tree import Options

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 import torch
 
-from idbg.analysis.decisions.break_words import suggestions
+from idbg.analysis.decisions.breaks import suggestions
 from idbg.analysis.decisions.recompiles import timelines
 from idbg.analysis.decisions.suggestions import Suggestion
 from idbg.schema.runs import Run

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from idbg.render.text import text as text_of
-from idbg.schema.decisions.caches import Autotuned
+from idbg.schema.decisions.inductor import Autotuned
 from idbg.schema.runs import Run
 from idbg.views import autotune as report
 from tests.harness.fresh_caches import own_caches

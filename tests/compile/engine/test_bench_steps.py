@@ -10,8 +10,7 @@ from idbg.bench import runner
 from idbg.bench.runner import RunControl
 from idbg.config import places
 from idbg.engine.bench import peaks
-from idbg.schema.bench import BenchBackend, BenchCase, Failed, Task, Timed
-from idbg.schema.bench_steps import PLANS, BenchStep
+from idbg.schema.bench import PLANS, BenchBackend, BenchCase, BenchStep, Failed, Task, Timed
 from idbg.schema.programs import Program
 
 TINY = "import torch\ndef program():\n    return torch.nn.Linear(8, 5).eval(), (torch.randn(4, 8),)\n"

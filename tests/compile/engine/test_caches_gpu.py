@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from idbg.render.text import text as text_of
-from idbg.schema.decisions.caches import Autotuned
+from idbg.schema.decisions.inductor import Autotuned
 from idbg.schema.runs import Run
 from idbg.views import autotune as autotune_report
 from idbg.views import cache as cache_report

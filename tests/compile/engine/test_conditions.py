@@ -9,7 +9,7 @@ import torch
 import torch._functorch.config
 import torch.compiler.config
 
-from idbg.engine.compat import cold, kernels, settings
+from idbg.engine.compat import caches, kernels, settings
 from idbg.engine.program.option_types import checked_settings
 from idbg.schema.programs import OptionValue
 from idbg.schema.runs import Run
@@ -161,8 +161,8 @@ def test_a_cold_run_finds_nothing_and_leaves_nothing(ran: Runner, user_cache: Pa
     assert before
     again = ran(MODEL, backend="inductor", cold=True)
     assert [kernel.source for kernel in again.kernels] == [kernel.source for kernel in warm.kernels]
-    assert cold._folder.last is not None
-    built = Path(cold._folder.last.name)
+    assert caches._folder.last is not None
+    built = Path(caches._folder.last.name)
     assert written(user_cache) == before
     assert list(built.glob("fxgraph/*/*/*"))  # it missed, and was compiled
     assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == str(user_cache)

@@ -9,7 +9,7 @@ from torch.fx import GraphModule
 
 from idbg.analysis.decisions.partitioner import partition
 from idbg.render.text import text as text_of
-from idbg.schema.decisions.passes import PassRun, PhaseRun
+from idbg.schema.decisions.inductor import PassRun, PhaseRun
 from idbg.schema.graphs import GraphId, NodeId
 from idbg.schema.runs import Run
 from idbg.views import passes as report

@@ -12,7 +12,7 @@ from select import select
 
 import pytest
 
-from idbg.engine.compat.builds.torn import is_torn
+from idbg.engine.compat.builds.scratch import is_torn
 from idbg.engine.minify.forks.client import Forks
 from idbg.engine.minify.forks.processes import Process, process, started_by
 

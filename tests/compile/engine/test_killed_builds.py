@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from idbg.engine.compat.builds.torn import is_torn
+from idbg.engine.compat.builds.scratch import is_torn
 from idbg.schema.events import PhaseChanged
 from idbg.schema.programs import Program, Target
 from idbg.session.session import Session

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 import idbg
-from idbg.accelerators.numerics import ACCUMULATES, Numerics
+from idbg.accelerators.model import ACCUMULATES, Numerics
 from idbg.engine.backends.rounding import HardwareRounding
 
 RULES = '[[rules]]\nkind = "dtype"\nallowed = ["f16", "bf16", "f32", "f64", "i64", "bool"]\n'

@@ -17,9 +17,8 @@ from idbg import KernelDiff
 from idbg.config import settings
 from idbg.engine.kerneldiff.float64 import transfer
 from idbg.engine.kerneldiff.tensors import float64_device
-from idbg.schema.diff import KernelError
+from idbg.schema.diff import Float64Elsewhere, KernelError, TransferFloor
 from idbg.schema.errors import BadInput, SettingsError
-from idbg.schema.float64 import Float64Elsewhere, TransferFloor
 from idbg.views.float64_device import sentences
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -20,7 +20,7 @@ from idbg.format.verdicts import verdict_words
 from idbg.reports.baseline import NOTHING_KNOWN
 from idbg.reports.diff import summary
 from idbg.schema import events
-from idbg.schema.blame import StageError
+from idbg.schema.attribution import StageError
 from idbg.schema.diff import DiffReport, TensorDiff
 from idbg.schema.graphs import Graph, GraphId
 from idbg.schema.programs import Program, Target

@@ -9,7 +9,7 @@ import torch
 from idbg.engine.compat import config_comments, settings
 from idbg.engine.decisions.switches import switches
 from idbg.engine.program.option_types import checked, checked_settings
-from idbg.schema.decisions.switches import Switch
+from idbg.schema.programs import Switch
 
 COMMENTED = '''\
 # what is above

@@ -12,7 +12,7 @@ from idbg.accelerators import registry
 from idbg.analysis.decisions import times
 from idbg.engine.decisions import times as heard_times
 from idbg.schema import events
-from idbg.schema.decisions.times import Span
+from idbg.schema.decisions.inductor import Span
 from idbg.schema.programs import Program, Target
 from idbg.schema.runs import Run, fold
 from idbg.views.time import explained

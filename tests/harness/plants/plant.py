@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from idbg import KernelDiff
 from idbg.reports.diff import ReadableReport
-from idbg.schema.blame import MakerKind, StageName
+from idbg.schema.attribution import MakerKind, StageName
 
 Planting = Callable[[], AbstractContextManager[None]]
 GUILTY = "# guilty"

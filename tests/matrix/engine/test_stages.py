@@ -22,7 +22,7 @@ from idbg.engine.kerneldiff.stages import table
 from idbg.engine.kerneldiff.stages.chain import FrameInputs, Stage
 from idbg.engine.kerneldiff.stages.fingerprints import fingerprint
 from idbg.reports.diff import summary
-from idbg.schema.blame import STAGES, StageError
+from idbg.schema.attribution import STAGES, StageError
 from idbg.schema.diff import DiffReport
 
 pytestmark = [pytest.mark.usefixtures("seeded"), pytest.mark.slow]

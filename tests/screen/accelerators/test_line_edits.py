@@ -2,7 +2,7 @@
 
 import pytest
 
-from idbg.accelerators.line_edits import step, toggle
+from idbg.accelerators.edit import step, toggle
 from idbg.accelerators.parse import parse
 from idbg.accelerators.toml_text import TextEdit
 from tests.harness.pane_host import RULES

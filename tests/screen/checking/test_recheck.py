@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from idbg.accelerators.parse import parse
-from idbg.checking.recheck import can_recheck, recheck, rules_for_stage
+from idbg.checking.check import can_recheck, recheck, rules_for_stage
 from idbg.schema.errors import AcceleratorError
 from idbg.schema.programs import Failure
 from idbg.schema.runs import Run, fold

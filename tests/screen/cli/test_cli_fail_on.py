@@ -191,7 +191,7 @@ def test_bad_usage_is_said_before_anything_runs(
 
 
 def test_bench_says_slower_undecided_or_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    from idbg.bench.change import change
+    from idbg.bench.suite import change
     from tests.harness.bench_rows import row
 
     def status(now: float, *caveats: str) -> int:

@@ -10,7 +10,7 @@ from msgspec.structs import fields, replace
 from idbg.reports.diagnostics import diagnostics
 from idbg.reports.diff import summary, to_json
 from idbg.reports.fail_kinds import findings_of
-from idbg.schema.blame import STAGES, Maker, MakerKind, StageError
+from idbg.schema.attribution import STAGES, Maker, MakerKind, StageError
 from idbg.schema.diff import DiffReport
 from idbg.schema.programs import Program, Target
 from idbg.schema.runs import Run

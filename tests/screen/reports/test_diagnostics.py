@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from idbg.reports.baseline import line
 from idbg.reports.diagnostics import diagnostics
 from idbg.schema import events
-from idbg.schema.blame import Maker
+from idbg.schema.attribution import Maker
 from idbg.schema.graphs import Frame
 from idbg.schema.programs import Failure
 from idbg.schema.runs import Run, fold

@@ -1,7 +1,6 @@
 """KernelDiff says above its figures where float64 was computed, if not on the program's device."""
 
-from idbg.schema.diff import DiffReport
-from idbg.schema.float64 import Float64Elsewhere, TransferFloor
+from idbg.schema.diff import DiffReport, Float64Elsewhere, TransferFloor
 from tests.harness.compared import texts
 
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from textual.pilot import Pilot
 
 from idbg.format.amounts import column_figure
-from idbg.schema.blame import StageError
+from idbg.schema.attribution import StageError
 from idbg.schema.diff import DiffReport, TensorDiff
 from idbg.schema.graphs import NodeId
 from idbg_tui.app import IdbgApp

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from idbg.schema import events
-from idbg.schema.decisions.caches import Autotuned, CacheAnswer, Choice, CudaGraph, Differs
+from idbg.schema.decisions.inductor import Autotuned, CacheAnswer, Choice, CudaGraph, Differs
 from idbg.schema.events import SessionEvent
 from idbg.schema.graphs import Frame
 from idbg.schema.runs import Run, fold

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from idbg.schema.decisions.decision import Decision
+from idbg.schema.decisions.decided import Decision
 from idbg.schema.graphs import GraphId, NodeId
 from idbg_tui.app import IdbgApp
 from idbg_tui.panes.source.pane import SourcePane

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from idbg.analysis.decisions import times
 from idbg.schema import events
-from idbg.schema.decisions.times import Span
+from idbg.schema.decisions.inductor import Span
 from idbg.schema.events import SessionEvent
 from idbg.schema.programs import Program, Target
 from idbg.schema.runs import Run, fold

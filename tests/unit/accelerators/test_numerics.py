@@ -2,7 +2,7 @@
 
 import pytest
 
-from idbg.accelerators.numerics import ACCUMULATES, Numerics
+from idbg.accelerators.model import ACCUMULATES, Numerics
 from idbg.accelerators.parse import parse, unparse
 from idbg.constraints.base import BadValue
 from idbg.schema.errors import AcceleratorError

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from idbg import plugins
-from idbg.accelerators import edit, environment, registry
+from idbg.accelerators import edit, registry
 from idbg.accelerators.parse import parse, unparse
 from idbg.constraints.alignment import Alignment
 from idbg.constraints.dtype import Dtype
@@ -224,10 +224,10 @@ def test_any_value_of_a_rule_can_be_written(value: object) -> None:
 
 
 def test_the_environment_sets_alignment_and_memory() -> None:
-    text = environment.applied(MOCK, {"MOCK_ALIGNMENT": "16", "MOCK_MAX_MEMORY": "inf", "MOCK_STRICT": "1"})
+    text = registry.with_mock_variables(MOCK, {"MOCK_ALIGNMENT": "16", "MOCK_MAX_MEMORY": "inf", "MOCK_STRICT": "1"})
     rules = {rule.kind: rule for rule in parse(text).rules}
     assert rules["alignment"] == Alignment(multiple=16) and rules["memory"] == Memory(max_bytes=inf)
-    assert environment.applied(MOCK, {}) == MOCK
+    assert registry.with_mock_variables(MOCK, {}) == MOCK
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ def test_the_environment_sets_alignment_and_memory() -> None:
 def test_a_bad_variable_is_named_with_its_value(environ: dict[str, str]) -> None:
     ((name, value),) = environ.items()
     with pytest.raises(SettingsError, match=f"{name} is '{value}'"):
-        environment.applied(MOCK, environ)
+        registry.with_mock_variables(MOCK, environ)
 
 
 def test_a_file_is_found_by_its_path(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from idbg.analysis.decisions.break_report import read_break
-from idbg.analysis.decisions.guard_text import read_failed
+from idbg.analysis.decisions.guards import read_failed
 from idbg.schema.decisions.dynamo import StackLine
 
 REPORT = """\

@@ -2,9 +2,8 @@
 
 from msgspec.structs import replace
 
-from idbg.analysis.decisions.break_words import suggestions, words
-from idbg.analysis.decisions.breaks import places
-from idbg.analysis.decisions.stacks import of_program, whose
+from idbg.analysis.decisions.break_report import of_program, whose
+from idbg.analysis.decisions.breaks import places, suggestions, words
 from idbg.schema import events
 from idbg.schema.decisions.dynamo import GraphBreak, StackLine
 from idbg.schema.programs import Target

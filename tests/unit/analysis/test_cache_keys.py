@@ -1,7 +1,7 @@
 """Two keys' differences are said in words; what is near is of the same place or the same code; all of it is bounded."""
 
 from idbg.analysis.decisions.caches import MOST_DIFFERS, Key, differences, nearest, parts_of, ways_out, words
-from idbg.schema.decisions.caches import CacheAnswer
+from idbg.schema.decisions.inductor import CacheAnswer
 
 TENSOR = (
     "TensorMetadata(dtype=torch.{dtype}, shape=torch.Size({shape}), stride={stride}, device=device(type='cpu'),"

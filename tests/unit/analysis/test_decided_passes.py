@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from idbg.analysis.decisions.passes import aligned
+from idbg.analysis.decisions.side_by_side import aligned
 
 # a permutation cut short: one draw of each, where a list of unique ones is drawn again for each that it has already
 orders = st.builds(lambda names, length: names[:length], st.permutations([*map(str, range(31))]), st.integers(0, 31))

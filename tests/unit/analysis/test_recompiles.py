@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from idbg.analysis.decisions.guard_text import read_failed
+from idbg.analysis.decisions.guards import read_failed
 from idbg.analysis.decisions.recompile_advice import advice_on
 from idbg.analysis.decisions.recompiles import CompileRow, Timeline, nearest_first, place_of, shown, timelines
 from idbg.analysis.decisions.suggestions import Suggestion

@@ -4,7 +4,7 @@ import pytest
 
 from idbg.analysis.decisions import times
 from idbg.schema import events
-from idbg.schema.decisions.times import Span
+from idbg.schema.decisions.inductor import Span
 from idbg.schema.graphs import Graph, GraphId, Node
 from idbg.schema.programs import Program, Target
 from idbg.schema.runs import Run

@@ -7,7 +7,7 @@ import pytest
 from idbg import cli
 from idbg.cli.commands import switches as command
 from idbg.reports import switches as report
-from idbg.schema.decisions.switches import Switch
+from idbg.schema.programs import Switch
 
 EVERY = (
     Switch(name="dynamic", place="target", group="torch.compile", type="bool | None", choices=(None, True, False)),

@@ -36,7 +36,7 @@ ROOT = Path(__file__).parents[3]
 CHILD = f"""
 import os, sys, time
 from pathlib import Path
-from idbg.checking.recheck import recheck
+from idbg.checking.check import recheck
 from idbg.schema import event_log, events
 from idbg.schema.programs import Failure
 from idbg.schema.runs import Run

@@ -4,7 +4,7 @@ import csv
 import io
 import json
 
-from idbg.bench.change import change
+from idbg.bench.suite import change
 from idbg.format.amounts import NOTHING
 from idbg.render.text import text
 from idbg.schema import strict_json

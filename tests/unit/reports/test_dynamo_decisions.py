@@ -9,7 +9,7 @@ from idbg.render.text import lines, text
 from idbg.reports import decisions
 from idbg.schema import events
 from idbg.schema.decisions.dynamo import FailedGuard, Skip
-from idbg.schema.decisions.passes import PhaseRun
+from idbg.schema.decisions.inductor import PhaseRun
 from idbg.views import breaks, frames, graphs, passes, recompiles
 from tests.harness.framed import BROKEN, FILE, PRINT, again, done, graph, recompiled, run_of, started
 from tests.harness.work import lines_run

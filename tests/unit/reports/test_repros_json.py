@@ -10,8 +10,7 @@ from idbg.reports import repros_json
 from idbg.schema import strict_json
 from idbg.schema.graphs import GraphId, NodeId
 from idbg.schema.programs import Failure, Program, Target
-from idbg.schema.replays import Replayed, Variant
-from idbg.schema.repros import Minified, OtherFailure, Signature, Sought
+from idbg.schema.repros import Minified, OtherFailure, Replayed, Signature, Sought, Variant
 from idbg.schema.runs import Run
 from idbg.schema.session_repros import SessionRepro
 from idbg.schema.violations import Violation

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from idbg.bench.change import change
+from idbg.bench.suite import change
 from idbg.schema.bench import Machine, Row
 from idbg.views.regressions import lines, verdict
 from tests.harness.bench_rows import row

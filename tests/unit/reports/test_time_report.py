@@ -9,7 +9,7 @@ from idbg.render.text import lines, text
 from idbg.reports import chrome_trace
 from idbg.reports.json import encode
 from idbg.schema import events
-from idbg.schema.decisions.times import Span
+from idbg.schema.decisions.inductor import Span
 from idbg.schema.errors import OutputError
 from idbg.schema.graphs import Frame, Graph, GraphId, Node
 from idbg.schema.programs import Program, Target

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import zip_longest
 
-from idbg.schema.decisions.caches import CacheAnswer, Differs, KeyPart
+from idbg.schema.decisions.inductor import CacheAnswer, Differs, KeyPart
 
 MOST_VALUE = 400  # characters of a value that are kept
 MOST_DIFFERS = 20  # differences that are listed of two keys

@@ -12,7 +12,7 @@ from typing import Literal
 
 from idbg.analysis.provenance import Provenance
 from idbg.schema.code import Kernel
-from idbg.schema.decisions.fusion import FusionLog, Refusal, SchedulerOp
+from idbg.schema.decisions.inductor import FusionLog, Refusal, SchedulerOp
 from idbg.schema.graphs import Graph, GraphId, NodeId, Part
 from idbg.schema.runs import Run
 

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from idbg.analysis.decisions.break_report import own
 from idbg.analysis.decisions.frames import resumed, spoken
-from idbg.analysis.decisions.stacks import own
 from idbg.schema.decisions.dynamo import FailedGuard, FailedKind, FrameResult
 from idbg.schema.graphs import Frame
 from idbg.schema.runs import Run

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Literal
 
-from idbg.schema.decisions.times import Span
+from idbg.schema.decisions.inductor import Span
 from idbg.schema.runs import Run
 
 OURS = frozenset({"program", "run"})

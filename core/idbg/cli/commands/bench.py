@@ -23,13 +23,13 @@ from idbg.schema.bench import (
     SECONDS,
     BenchBackend,
     BenchCase,
+    BenchStep,
     Failed,
     Row,
     SpeedChange,
     Task,
     Timed,
 )
-from idbg.schema.bench_steps import BenchStep
 from idbg.schema.errors import BadInput, OutputError
 from idbg.schema.programs import Program, Target
 from idbg.views import bench as view

@@ -14,7 +14,7 @@ from idbg.replay.process import SECONDS
 from idbg.replay.replay import parsed_options, read, replays, scripts
 from idbg.schema import strict_json
 from idbg.schema.errors import BadInput
-from idbg.schema.replays import Replayed, Variant
+from idbg.schema.repros import Replayed, Variant
 from idbg.views import replays as view
 
 HELP = "run a repro as it is, and with another backend, accelerator, options or torch"

@@ -10,9 +10,9 @@ from idbg.cli.bar import Activity
 from idbg.reports import json
 from idbg.reports import switches as report
 from idbg.schema import events
-from idbg.schema.decisions.switches import Switch
 from idbg.schema.errors import BadInput, IdbgError
 from idbg.schema.events import SessionEvent
+from idbg.schema.programs import Switch
 from idbg.worker.client import Worker
 
 HELP = "list torch's settings that are useful for debugging: type, default, meaning, flag"

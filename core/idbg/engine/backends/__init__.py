@@ -14,7 +14,7 @@ from torch.fx import GraphModule
 
 from idbg import plugins
 from idbg.accelerators import adapter as adapters
-from idbg.accelerators import environment, registry
+from idbg.accelerators import registry
 from idbg.accelerators.adapter import AcceleratorAdapter
 from idbg.accelerators.parse import parse, unparse
 from idbg.config.settings import default_accelerator, strict_from
@@ -145,7 +145,7 @@ def backend(
         # a backend of ours that is named in Python comes with its rules
         named = str(accelerator or (chosen.name if default_accelerator(chosen.name) == chosen.name else "mock"))
         text = named if "\n" in named else registry.find(named)[0]
-        text = environment.applied(text, os.environ) if named == "mock" else text
+        text = registry.with_mock_variables(text, os.environ) if named == "mock" else text
         rules = parse(text)
     if constraints is not None:
         rules = replace(rules, description="constraints given in Python", rules=tuple(constraints))

@@ -10,7 +10,7 @@ from typing import Protocol
 from torch.fx import GraphModule
 
 from idbg.accelerators.model import Accelerator
-from idbg.checking.recheck import ONLY_PRINTED
+from idbg.checking.check import ONLY_PRINTED
 from idbg.engine.capture.frame import FrameCapture
 from idbg.engine.capture.run import OWN_WORK, Compiling, RunCapture, capturing, current, phase
 from idbg.engine.compat import caches, exceptions, fx, lowering, registrations, tracing

@@ -9,7 +9,7 @@ from functools import partial
 
 from torch.fx import GraphModule
 
-from idbg.accelerators.numerics import Numerics
+from idbg.accelerators.model import Numerics
 from idbg.engine.backends import numerics
 from idbg.engine.backends.base import Job
 from idbg.engine.compat import lowering

@@ -30,7 +30,7 @@ from torch import Tensor
 from torch.fx import GraphModule, Interpreter, Node
 from torch.fx.node import map_aggregate
 
-from idbg.accelerators.numerics import Numerics
+from idbg.accelerators.model import Numerics
 from idbg.engine.backends.rounding import HardwareRounding, is_float, narrowed
 from idbg.engine.compat import fx, lowering
 from idbg.engine.compat.lowering import Compiled

@@ -20,7 +20,7 @@ from typing import TypeGuard
 import torch
 from torch import Tensor
 
-from idbg.accelerators.numerics import Numerics
+from idbg.accelerators.model import Numerics
 
 _INT8_LARGEST = 127.0  # symmetric: -128 has no opposite
 _TF32_DROPPED = 13  # of float32's 23 mantissa bits

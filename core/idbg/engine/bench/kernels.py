@@ -17,7 +17,7 @@ from idbg.engine.compat import gpu
 from idbg.engine.program.load import Loss, Model, Workload
 from idbg.engine.program.torch_compile import original_torch_compile
 from idbg.format.amounts import counted
-from idbg.schema.bench_steps import COMPILE, KERNELS, PEAKS, WARM_UP, ReportStep, ignore_step
+from idbg.schema.bench import COMPILE, KERNELS, PEAKS, WARM_UP, ReportStep, ignore_step
 from idbg.schema.errors import BadInput
 from idbg.schema.kernel_times import KernelTime, KernelTimes, Peaks
 

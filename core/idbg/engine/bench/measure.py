@@ -33,8 +33,25 @@ from idbg.engine.program.machine import processor_name
 from idbg.engine.program.target import check_device, conditions_of, options_of
 from idbg.engine.program.torch_compile import original_torch_compile
 from idbg.format.amounts import counted
-from idbg.schema.bench import EAGER, BenchCase, Checked, Failed, Machine, Measured, Task, TaskResult, Timed
-from idbg.schema.bench_steps import CALLS, COMPARE, COMPILE, LOAD, MEMORY, WARM_UP, ReportStep, ignore_step
+from idbg.schema.bench import (
+    CALLS,
+    COMPARE,
+    COMPILE,
+    EAGER,
+    LOAD,
+    MEMORY,
+    WARM_UP,
+    BenchCase,
+    Checked,
+    Failed,
+    Machine,
+    Measured,
+    ReportStep,
+    Task,
+    TaskResult,
+    Timed,
+    ignore_step,
+)
 from idbg.schema.diff import DiffReport
 from idbg.schema.events import SessionEvent
 from idbg.schema.programs import Target

@@ -12,10 +12,9 @@ from typing import cast
 import msgspec
 from torch.fx import GraphModule
 
-from idbg.analysis.branches import resolved
 from idbg.analysis.graph_text import read_graph
-from idbg.analysis.output_code import part_of, read_output_code
-from idbg.checking.recheck import ONLY_PRINTED
+from idbg.analysis.output_code import part_of, read_output_code, resolved
+from idbg.checking.check import ONLY_PRINTED
 from idbg.engine.capture import links
 from idbg.engine.capture.fx import graph_of, symbols_of, with_weights
 from idbg.schema import events

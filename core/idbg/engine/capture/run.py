@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from torch.fx import GraphModule
 
 from idbg.accelerators.model import Accelerator
-from idbg.checking.recheck import rules_for_stage
+from idbg.checking.check import rules_for_stage
 from idbg.constraints import Checker
 from idbg.engine.capture.frame import Emit, FrameCapture
 from idbg.engine.capture.outcomes import Outcomes

@@ -1,12 +1,18 @@
-"""Look up Dynamo's backends, and what it has compiled."""
+"""Look up Dynamo's backends, and observe its frames: compiled, skipped, or run in eager for an error."""
 
 import inspect
-from contextlib import AbstractContextManager
-from typing import cast
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from types import CodeType, FrameType
+from typing import Any, cast
 
 import torch
 import torch._dynamo
+import torch._dynamo.config
+import torch._dynamo.convert_frame
 
+from idbg.engine.compat.hooks import Feature, hooked, missing
 from idbg.engine.compat.lowering import Compiler
 
 
@@ -43,3 +49,93 @@ def is_compiled(model: object) -> bool:
 def nothing_compiled() -> AbstractContextManager[object]:
     """While it lasts, compiled functions run in eager."""
     return cast("AbstractContextManager[object]", torch.compiler.set_stance("force_eager"))
+
+
+convert_frame: Any = torch._dynamo.convert_frame
+
+_SKIPFILE = "frame is in the Dynamo skipfiles list"
+_NO_TENSOR = "no tensor-related objects found in frame"
+_UNKNOWN = ""  # torch gives no reason
+_MAX_CALLERS = 1000
+
+
+@contextmanager
+def observe_code(made: Callable[[CodeType, CodeType], None]) -> Iterator[None]:
+    """While it lasts, `made` gets each code that Dynamo compiles, and the code that it becomes."""
+
+    def hook(code: CodeType, new_code: CodeType) -> None:
+        made(code, new_code)
+
+    handle = convert_frame.register_bytecode_hook(hook)
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+def caller(compiled: Mapping[int, str]) -> str:
+    """The entry of `compiled` for the innermost running code, by its id, below a compile; "" for none."""
+    frame: FrameType | None = sys._getframe()
+    for _ in range(_MAX_CALLERS):
+        if frame is None:
+            break
+        if name := compiled.get(id(frame.f_code)):
+            return name
+        frame = frame.f_back
+    return ""
+
+
+def observe_skips(
+    feature: Callable[[str], Feature], skipped: Callable[[CodeType, str], None]
+) -> AbstractContextManager[None]:
+    """While it lasts, `skipped` gets each code that Dynamo leaves alone, and the reason."""
+
+    def handle_skip(call: Callable[..., object], wrapper: object, result: Any, frame: Any) -> object:
+        if result.skip_reason is not None and result.guarded_code is None:
+            skipped(frame.f_code, result.skip_reason)
+        return call(wrapper, result, frame)
+
+    def convert(call: Callable[..., Any], wrapper: object, frame: Any, *args: Any) -> object:
+        """This version of torch returns only that there is no code."""
+        result = call(wrapper, frame, *args)
+        if result.guarded_code is None and result.apply_to_code:
+            skipped(frame.f_code, _skip_reason(frame))
+        return result
+
+    if missing("skipped frames"):
+        return hooked(feature("skipped frames by result"), {"CatchErrorsWrapper.__call__": convert})
+    return hooked(feature("skipped frames"), {"CatchErrorsWrapper._handle_skip": handle_skip})
+
+
+def _skip_reason(frame: Any) -> str:
+    if convert_frame.trace_rules.check(frame.f_code):
+        return _SKIPFILE
+    return _UNKNOWN if convert_frame.has_tensor_in_frame(frame) else _NO_TENSOR
+
+
+def observe_suppressed(
+    feature: Feature, suppressed: Callable[[BaseException, CodeType], None]
+) -> AbstractContextManager[None]:
+    """While it lasts, `suppressed` gets each error for which torch runs a frame in eager."""
+
+    def format_error_msg(call: Callable[..., str], error: Any, code: CodeType, *args: Any, **kwargs: Any) -> str:
+        suppressed(error, code)
+        return call(error, code, *args, **kwargs)
+
+    return hooked(feature, {"format_error_msg": format_error_msg})
+
+
+def limits() -> tuple[int, int]:
+    """How often a frame may be compiled: for the same object, and in total."""
+    config = torch._dynamo.config
+    return config.recompile_limit, config.accumulated_recompile_limit
+
+
+def makes_dynamic() -> bool:
+    """Whether sizes that change between calls are compiled as dynamic now: not with `dynamic=False`."""
+    return bool(torch._dynamo.config.automatic_dynamic_shapes)
+
+
+def suppresses_errors() -> bool:
+    """Whether torch runs a frame in eager when its compile fails."""
+    return bool(torch._dynamo.config.suppress_errors)

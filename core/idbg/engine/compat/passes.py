@@ -13,7 +13,7 @@ import torch
 from torch.fx import Graph, GraphModule, Node
 
 from idbg.engine.compat.hooks import Feature, Wrapper, hooked
-from idbg.schema.decisions.passes import Phase
+from idbg.schema.decisions.inductor import Phase
 
 PHASES: dict[str, Phase] = {
     "_recursive_pre_grad_passes": "pre_grad",

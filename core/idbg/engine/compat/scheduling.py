@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from idbg.engine.compat.hooks import Feature, hooked
-from idbg.schema.decisions.fusion import JUDGED, SILENT, OpKind, SchedulerOp
+from idbg.schema.decisions.inductor import JUDGED, SILENT, OpKind, SchedulerOp
 
 MAX_REFUSALS = 20_000  # different refusals of one graph
 _Key = tuple[str, str, str]  # names of both nodes, and the reason before its arguments are filled in

@@ -6,7 +6,7 @@ from typing import cast
 from idbg.engine.capture.run import RunCapture
 from idbg.engine.compat.autotuning import Tuned, observe_autotuning
 from idbg.schema import events
-from idbg.schema.decisions.caches import Autotuned, Choice
+from idbg.schema.decisions.inductor import Autotuned, Choice
 from idbg.schema.graphs import Part
 
 MAX_CHOICES = 200  # of one op; the slowest are dropped

@@ -14,7 +14,7 @@ from idbg.engine.compat.caches import GraphCacheAnswer, KernelFound
 from idbg.engine.compat.tracing import current_frame
 from idbg.engine.decisions.seen_keys import SeenKeys
 from idbg.schema import events
-from idbg.schema.decisions.caches import Autotuned, CacheAnswer, CacheName, Choice, KeyPart
+from idbg.schema.decisions.inductor import Autotuned, CacheAnswer, CacheName, Choice, KeyPart
 
 OFF_WHILE_WATCHED = "idbg turns it off while it records: on a hit no graph is lowered, and no rule is checked"
 

@@ -9,7 +9,7 @@ from idbg.analysis.decisions.cuda_graphs import read
 from idbg.engine.capture.run import RunCapture
 from idbg.engine.compat.cuda_graphs import Decision, observe_cuda_graphs
 from idbg.schema import events
-from idbg.schema.decisions.caches import CudaGraph
+from idbg.schema.decisions.inductor import CudaGraph
 from idbg.schema.graphs import Part
 
 MAX_REASONS = 500  # of a run; further ones are recorded as "other reasons"

@@ -12,7 +12,7 @@ import idbg
 from idbg.analysis.decisions.break_report import limit_hit, read_explained, stack_of_error
 from idbg.engine.capture.run import RunCapture
 from idbg.engine.capture.trace import Measured
-from idbg.engine.compat import dynamo_frames, tracing
+from idbg.engine.compat import dynamo, tracing
 from idbg.schema import events
 from idbg.schema.decisions.dynamo import FrameEnd, FrameResult, Skip
 from idbg.schema.errors import exception_text
@@ -45,7 +45,7 @@ class _Frames:
 
     def find_parent(self) -> None:
         self._parent = ""
-        self._parent = dynamo_frames.caller(self._compiled)
+        self._parent = dynamo.caller(self._compiled)
 
     def parent(self) -> str:
         return self._parent
@@ -56,7 +56,7 @@ class _Frames:
         problem = measured.problem
         more = 1 if end == "compiled" else 0
         compile_id = frame.partition("#")[0]
-        limit, limit_all = dynamo_frames.limits()
+        limit, limit_all = dynamo.limits()
         result = FrameResult(
             frame=frame,
             end=end,
@@ -71,7 +71,7 @@ class _Frames:
             alike=None if measured.alike is None else measured.alike + more,
             limit=limit,
             limit_all=limit_all,
-            automatic=dynamo_frames.makes_dynamic(),
+            automatic=dynamo.makes_dynamic(),
             failed=tuple(self.capture.failed_guards.pop(compile_id, ())),
             stack=stack_of_error(self.capture.errors.pop(compile_id, "")),
         )
@@ -85,7 +85,7 @@ class _Frames:
         if measured.problem is None:
             return "compiled" if has_code else "skipped"
         failed = any(self.capture.named(one) == frame for one in self.capture.outcomes.problems)
-        return "failed" if failed and not dynamo_frames.suppresses_errors() else "eager"
+        return "failed" if failed and not dynamo.suppresses_errors() else "eager"
 
     def skipped(self, code: CodeType, reason: str) -> None:
         """Dynamo skips a code: the last frame that it traced, or one that it did not begin to trace."""
@@ -140,9 +140,9 @@ def record(capture: RunCapture) -> Iterator[None]:
 
     before = capture.parent, capture.measured
     with (
-        dynamo_frames.observe_code(feature.safe(frames.made)),
-        dynamo_frames.observe_skips(capture.feature, frames.skipped),
-        dynamo_frames.observe_suppressed(capture.feature("suppressed errors"), frames.suppressed),
+        dynamo.observe_code(feature.safe(frames.made)),
+        dynamo.observe_skips(capture.feature, frames.skipped),
+        dynamo.observe_suppressed(capture.feature("suppressed errors"), frames.suppressed),
     ):
         capture.parent, capture.measured = parent, feature.safe(frames.measured)
         try:

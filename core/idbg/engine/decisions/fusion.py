@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from idbg.engine.capture.run import RunCapture
 from idbg.engine.compat import scheduling, tracing
 from idbg.schema import events
-from idbg.schema.decisions.fusion import FusionLog, Refusal
+from idbg.schema.decisions.inductor import FusionLog, Refusal
 from idbg.schema.graphs import Part
 
 MAX_REFUSALS = 5_000  # of one graph, between the ops that remain

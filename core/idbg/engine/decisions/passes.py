@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 from torch.fx import GraphModule
 
-from idbg.analysis.decisions.passes import Pair, aligned
+from idbg.analysis.decisions.side_by_side import Pair, aligned
 from idbg.engine.capture.run import RunCapture
 from idbg.engine.compat import fx, stages, tracing
 from idbg.engine.compat.passes import Facts, Pass, Snapshot, name_within, observe_passes, observe_phases, value_of
 from idbg.schema import events
-from idbg.schema.decisions.passes import BETWEEN, DiffRow, PassRun, Phase, PhaseRun
+from idbg.schema.decisions.inductor import BETWEEN, DiffRow, PassRun, Phase, PhaseRun
 from idbg.schema.graphs import Part
 
 MAX_ROWS = 1_000  # of one pass: a graph may have 100,000 nodes

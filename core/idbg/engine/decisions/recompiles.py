@@ -7,7 +7,7 @@ from types import BuiltinFunctionType, CodeType, FunctionType
 import torch
 from msgspec.structs import replace
 
-from idbg.analysis.decisions.guard_text import GRAD_MODE, read_failed
+from idbg.analysis.decisions.guards import GRAD_MODE, read_failed
 from idbg.engine.capture.run import RunCapture
 from idbg.engine.compat import tracing
 from idbg.engine.compat.guards import GuardFailure, observe_guard_failures

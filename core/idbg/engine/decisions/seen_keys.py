@@ -18,7 +18,7 @@ import msgspec
 from idbg.analysis.decisions.caches import Key
 from idbg.config import places
 from idbg.format.amounts import day
-from idbg.schema.decisions.caches import KeyPart
+from idbg.schema.decisions.inductor import KeyPart
 
 MOST_KEYS = 200
 MOST_SETS = 20  # of all settings of Inductor, which are the same for most keys; some 60 KB each

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from idbg.engine.compat import settings
 from idbg.engine.compat.config_comments import argument_comment, option_comment, setting_comment
-from idbg.schema.decisions.switches import Switch
+from idbg.schema.programs import Switch
 
 OPTIONS: dict[str, str] = {
     "autotuning": """max_autotune max_autotune_gemm max_autotune_pointwise max_autotune_gemm_backends

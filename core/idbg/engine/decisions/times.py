@@ -19,7 +19,7 @@ from idbg.engine.compat import kernel_builds, spans
 from idbg.engine.compat.kernel_builds import observe_builds
 from idbg.engine.compat.passes import Pass, observe_passes
 from idbg.schema import events
-from idbg.schema.decisions.times import Span
+from idbg.schema.decisions.inductor import Span
 
 TICK = 0.12  # seconds; a screen shows what runs within 0.2
 SHORT = 0.001  # seconds: most of a compile's hundreds of spans are shorter, and together they are 1 % of it

@@ -42,9 +42,8 @@ from idbg.engine.kerneldiff.tensors.float64_device import float64_on, is_narrow,
 from idbg.engine.kerneldiff.tensors.saved_outputs import SavedOutputs, digest
 from idbg.engine.kerneldiff.tensors.tree import AFTER, Leaves
 from idbg.engine.program.training_step import failed_to_differentiate
-from idbg.schema.diff import DiffReport, Mode, Outcome, SideResult, TensorDiff
+from idbg.schema.diff import DiffReport, Float64Elsewhere, Mode, Outcome, SideResult, TensorDiff
 from idbg.schema.errors import BadInput, first_line
-from idbg.schema.float64 import Float64Elsewhere
 from idbg.schema.programs import Failure
 from idbg.schema.steps import TrainingSteps
 

@@ -24,7 +24,7 @@ from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.kerneldiff.stages.other_backends import BackendGraph, backend_graphs
 from idbg.engine.kerneldiff.stages.unexecuted import unexecuted_node
 from idbg.engine.kerneldiff.tensors.allowance import KERNEL_K
-from idbg.schema.blame import Maker, StageError
+from idbg.schema.attribution import Maker, StageError
 from idbg.schema.diff import DiffReport, KernelError, TensorDiff
 from idbg.schema.errors import exception_text
 from idbg.schema.graphs import GraphId

@@ -21,7 +21,7 @@ from idbg.engine.kerneldiff.sides.run import Call, Side, run_side
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.kerneldiff.stages.captured import FrameStages, StageCapture, stages_captured, users_place
 from idbg.engine.kerneldiff.stages.table import APPROXIMATED, LITTLE, called_frames, stage_table
-from idbg.schema.blame import Maker, StageError
+from idbg.schema.attribution import Maker, StageError
 from idbg.schema.diff import KernelError
 from idbg.schema.faults import NanOrigin
 from idbg.schema.graphs import GraphId

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from idbg.config.options import INDUCTOR, family, nested
 from idbg.engine.backends import Backend, takes_options
-from idbg.engine.compat import cold, settings
+from idbg.engine.compat import caches, settings
 from idbg.engine.program.option_types import checked, checked_settings
 from idbg.schema.errors import BadInput
 from idbg.schema.programs import OptionValue, Target
@@ -83,11 +83,11 @@ def target_settings(target: Target, tell: Callable[[str], None]) -> Iterator[Rea
     """While it lasts, the target's stance, settings and sources hold, whatever the program sets before it compiles;
     then torch is as it would be without them. `tell` is called at the end with what did not hold.
     """
-    cold.forget_last()
+    caches.forget_last()
     temporary = settings.TemporarySettings(_values(target))
     with ExitStack() as stack:
         if target.cold:
-            stack.enter_context(cold.fresh_caches())
+            stack.enter_context(caches.fresh_caches())
         if target.stance:
             stack.enter_context(settings.stance(target.stance))
         stack.callback(temporary.restore)

@@ -1,4 +1,4 @@
 """Records of the compiler's decisions: frames, breaks, guards, times, passes, fusion, caches, switches.
 
-Frozen records; `decided` is the fold of their events, `events` are these.
+`dynamo` has those of Dynamo, `inductor` those of Inductor; `decided` is the fold of their events.
 """

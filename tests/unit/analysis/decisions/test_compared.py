@@ -10,8 +10,8 @@ from idbg.analysis.decisions.kernels_matched import KernelChange, matched
 from idbg.analysis.decisions.side_by_side import around_changes, side_by_side
 from idbg.schema import events
 from idbg.schema.code import OutputCode
-from idbg.schema.decisions.caches import CacheAnswer
 from idbg.schema.decisions.dynamo import BreakAgain, GraphBreak
+from idbg.schema.decisions.inductor import CacheAnswer
 from idbg.schema.graphs import Frame, GraphId, NodeId
 from idbg.schema.runs import Run
 from idbg.schema.violations import Violation

@@ -7,7 +7,7 @@ from idbg.reports.json import encode
 from idbg.schema import events
 from idbg.schema.bench import Latency
 from idbg.schema.decisions.dynamo import GraphBreak
-from idbg.schema.decisions.times import Span
+from idbg.schema.decisions.inductor import Span
 from idbg.schema.programs import Failure
 from idbg.schema.runs import Run
 from idbg.views import compared

@@ -20,8 +20,7 @@ import torch._inductor.cpp_builder as cpp_builder
 import torch._inductor.cpu_vec_isa as cpu_vec_isa
 from torch.utils._filelock import FileLock
 
-from idbg.engine.compat.builds.scratch import move, private
-from idbg.engine.compat.builds.torn import is_torn
+from idbg.engine.compat.builds.scratch import is_torn, move, private
 
 DRAIN_SECONDS = 1.0  # for output of a killed compiler's children
 # In g++'s errors about a precompiled header that is incomplete

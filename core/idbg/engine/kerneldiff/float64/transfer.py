@@ -10,7 +10,7 @@ from torch import Tensor
 from idbg.engine.kerneldiff.tensors.float64_device import is_moved, reason_moved
 from idbg.engine.kerneldiff.tensors.pair import dense, unreadable
 from idbg.engine.kerneldiff.tensors.pieces import INTS
-from idbg.schema.float64 import Float64Elsewhere, TransferFloor
+from idbg.schema.diff import Float64Elsewhere, TransferFloor
 
 MOST_VALUES = 1 << 22  # of the program's own, of each dtype: 16 MB of float32
 _RANDOM = 1 << 14

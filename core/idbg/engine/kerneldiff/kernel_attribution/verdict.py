@@ -11,8 +11,7 @@ from idbg.engine.kerneldiff.kernel_attribution.recorder import RETURN, Overwritt
 from idbg.engine.kerneldiff.kernel_attribution.replay import CALLS
 from idbg.engine.kerneldiff.tensors.allowance import epsilon
 from idbg.format.amounts import figure
-from idbg.schema.attribution import AttributionKind, KernelAttribution
-from idbg.schema.blame import StageError
+from idbg.schema.attribution import AttributionKind, KernelAttribution, StageError
 from idbg.schema.diff import LARGEST, DiffReport, KernelError, launch_name
 
 _FAR = 64  # ulps: an error that a user may ask about; rounding of one op or a few is below

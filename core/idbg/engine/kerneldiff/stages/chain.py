@@ -21,7 +21,7 @@ from idbg.engine.kerneldiff.stages.evaluate import GraphResult, NodeHook, comput
 from idbg.engine.kerneldiff.stages.fingerprints import SAME
 from idbg.engine.kerneldiff.tensors.allowance import Size
 from idbg.engine.kerneldiff.tensors.float64_device import to_float64
-from idbg.schema.blame import StageName
+from idbg.schema.attribution import StageName
 from idbg.schema.graphs import Part
 
 Instead = Mapping[tuple[Part, str], object]

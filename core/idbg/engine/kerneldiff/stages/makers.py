@@ -12,7 +12,7 @@ from idbg.engine.kerneldiff.stages.captured import FrameStages, GraphPass
 from idbg.engine.kerneldiff.stages.chain import FrameInputs, Stage, StageAllowance, distance
 from idbg.engine.kerneldiff.stages.evaluate import GraphResult
 from idbg.engine.kerneldiff.stages.first_bad import FirstBad
-from idbg.schema.blame import Maker, StageName
+from idbg.schema.attribution import Maker, StageName
 
 _DIFF_LINES = 400  # of a pass's graphs: what is longer is cut, and says so
 _CONTEXT = 3  # lines around each change

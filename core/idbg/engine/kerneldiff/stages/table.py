@@ -31,7 +31,7 @@ from idbg.engine.kerneldiff.stages.fingerprints import forget
 from idbg.engine.kerneldiff.stages.first_bad import FirstBad, first_bad
 from idbg.engine.kerneldiff.stages.makers import StageTransition, maker_of
 from idbg.engine.kerneldiff.stages.nonfinite import OwnDtypeTransition, first_nonfinite, first_unlike
-from idbg.schema.blame import STAGES, Maker, StageError, StageName
+from idbg.schema.attribution import STAGES, Maker, StageError, StageName
 from idbg.schema.errors import first_line
 from idbg.schema.graphs import GraphId, Part
 from idbg.schema.graphs import Stage as GraphStage

@@ -10,8 +10,7 @@ from typing import Self
 
 from idbg.config import places
 from idbg.config.environment import SCRATCH, importable, sets_up_torch
-from idbg.engine.compat.builds.scratch import private
-from idbg.engine.compat.builds.torn import is_torn
+from idbg.engine.compat.builds.scratch import is_torn, private
 from idbg.engine.minify.forks.attempt import Attempt, Limits
 from idbg.engine.minify.forks.connection import Message, Server, ServerGone
 from idbg.engine.minify.forks.outcome import TryResult

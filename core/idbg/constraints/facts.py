@@ -1,4 +1,4 @@
-"""The signature of a node: what rules see of it, shared by all nodes that are alike.
+"""What rules see: of a node its signature, which all nodes that are alike share; of a graph its facts.
 
 Most nodes of a big graph are alike: the same op on the same tensors. The index keeps each distinct signature once,
 so that a rule is evaluated once for thousands of nodes.
@@ -9,6 +9,8 @@ from functools import cached_property
 import msgspec
 
 from idbg.analysis import ops
+from idbg.analysis.liveness import MemoryProfile, memory_profile
+from idbg.analysis.sizes import stored_bytes
 from idbg.schema.graphs import Graph, Node, Opcode, Role, TensorMeta
 
 
@@ -107,3 +109,31 @@ def _signature(node: Node, operands: list[Node]) -> NodeSignature:
         module_class=node.module_class if node.op == "call_module" else "",
         unknown=node.unknown,
     )
+
+
+class GraphFacts:
+    """One graph, with what is costly to know of it: found when a rule first asks, and kept."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self._profiles: dict[bool, MemoryProfile] = {}
+
+    def profile(self, *, weights: bool) -> MemoryProfile:
+        """What is alive when, with the weights counted or not."""
+        if weights not in self._profiles:
+            self._profiles[weights] = memory_profile(self.graph, weights=weights)
+        return self._profiles[weights]
+
+    @cached_property
+    def position(self) -> dict[str, int]:
+        """Node name -> index in the graph."""
+        return {node.name: index for index, node in enumerate(self.graph.nodes)}
+
+    @cached_property
+    def weights(self) -> dict[int, int]:
+        """Index of each weight and buffer that the graph is given -> bytes. Branches of a torch.cond have none more."""
+        return {
+            index: sum(stored_bytes(tensor) or 0 for tensor in node.tensors)
+            for index, node in enumerate(self.graph.nodes)
+            if node.role in ("weight", "buffer") and node.op in ("placeholder", "get_attr") and "." not in node.name
+        }
