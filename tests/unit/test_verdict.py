@@ -16,6 +16,7 @@ from idbg.schema.graphs import Graph, GraphId, NodeId
 from idbg.schema.programs import Failure, Program, Target
 from idbg.schema.runs import Run, fold
 from idbg.schema.violations import Severity, Violation
+from idbg.views.compared import outcome
 
 DYNAMO, INFERENCE = GraphId("0/0", "dynamo"), GraphId("0/0", "inference")
 BROKEN = Failure("torch", "no kernel", type="InductorError")
@@ -89,6 +90,19 @@ def test_a_green_sign_means_that_nothing_that_was_asked_is_wrong() -> None:
     green = {name for name, (run, *_) in RUNS.items() if VERDICT_SIGNS[run.looks] == "✔"}
     assert green == {"clean", "not compared"}
     assert {said for _, _, said, _ in RUNS.values() if "clean" in said} == {"clean"}  # and this run was compared
+
+
+def test_only_a_run_that_was_compared_is_clean_also_where_the_worker_wrote_another_word() -> None:
+    graph: list[events.SessionEvent] = [events.RunStarted(run=1, program=Program("m.py"), target=Target()), GRAPH]
+    for written in ("clean", "compiled"):
+        end = events.RunEnded(run=1, verdict=written, seconds=1.0)
+        for told, word in (([end], "compiled"), ([end, compared("passed")], "clean")):
+            run = fold([*graph, *told]).last
+            assert run is not None and run.verdict == word
+
+
+def test_that_only_the_later_run_was_compared_is_no_change() -> None:
+    assert outcome(ran(GRAPH), ran(GRAPH, compared("passed"))).words == ""
 
 
 def test_json_says_of_each_run_what_is_known_of_its_numbers() -> None:

@@ -10,7 +10,7 @@ from idbg.schema.faults import CrashSite
 Verdict = Literal["clean", "compiled", "violations", "empty", "wrong", "failed", "waiting"]
 """The result of a run. "clean": no rule is broken, and its numbers were compared and agree; "compiled": no rule is
 broken, and its numbers were not compared; "empty": nothing was compiled; "wrong": its numbers differ; "waiting": not
-known (yet). A `RunEnded` event has "clean" for both: it is written before the comparison is judged.
+known (yet).
 """
 SUCCESSFUL: tuple[Verdict, ...] = ("clean", "compiled", "violations")
 """The verdicts of a run that nothing stopped."""

@@ -81,7 +81,8 @@ class Run:
         """The verdict of its worst stage; "waiting" while that is not known."""
         if self.ended is None or (self.failure is not None and self.failure.kind == "cancelled"):
             return "waiting"
-        return min((self.ended, *self._verdicts()), key=_WORST_FIRST.index)
+        at_end = () if self.ended in ("clean", "compiled") else (self.ended,)  # a comparison may be judged after it
+        return min((*at_end, *self._verdicts()), key=_WORST_FIRST.index)
 
     def _verdicts(self) -> Iterator[Verdict]:
         """The verdict of each of its stages."""
