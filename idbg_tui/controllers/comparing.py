@@ -11,8 +11,8 @@ from idbg_tui.controllers.context import Actions, Context
 from idbg_tui.controllers.listings import Listings
 from idbg_tui.messages import DiffRequest
 from idbg_tui.state import queries
-from idbg_tui.widgets.listing import Entry, Listing, Reading, sentences
-from idbg_tui.widgets.section_rows import Look
+from idbg_tui.widgets.listing import Listing, Reading
+from idbg_tui.widgets.section_rows import Look, Row, sentences
 
 CHART_KEY = "C"  # of the KernelDiff pane
 STEPS = 10  # of a training that is compared from the screen
@@ -79,18 +79,18 @@ class Comparing:
         title = "The graph before (-) and after (+) the pass" if whole else "No pass to show"
         self._listings.open(Listing(title, self._keys["pass_diff"], self._passes, whole))
 
-    def _passes(self, width: int) -> Sequence[Entry]:
+    def _passes(self, look: Look) -> Sequence[Row]:
         from idbg_tui.panes.kernel_diff import overlays
 
         run, shown = queries.compared_run(self._state), self._state.shown
         if run is None or run.diff is None:
-            return list(sentences("nothing was compared yet: D finds the stage that is wrong", width, "dim"))
+            return list(sentences("nothing was compared yet: D finds the stage that is wrong", look, "dim"))
         graphs = shown.graphs if shown is run else {}  # of another run the nodes are others
 
         def known(node: NodeId) -> bool:
             return node.graph in graphs and node.name in graphs[node.graph].by_name
 
-        return overlays.pass_diffs(run.diff, width, known)
+        return overlays.pass_diffs(run.diff, look, known)
 
     def _look_into_tensor(self, name: str) -> None:
         from idbg_tui.panes.kernel_diff.tensor import TensorListing, tensor_of
@@ -104,22 +104,22 @@ class Comparing:
             index = diff.worst.index[:-2]
             self._context.attempt(lambda: self._session.map_errors(name, index))
 
-    def chart(self, width: int) -> Sequence[Entry]:
+    def chart(self, look: Look) -> Sequence[Row]:
         """The last comparison's errors from kernel to kernel, as rows that lead to the kernels' nodes."""
         from idbg_tui.panes.kernel_diff import overlays
 
         run = queries.compared_run(self._state)
         report = run and run.diff
         if run is None or not report:
-            return list(sentences("nothing was compared yet: D compares every kernel", width, "dim"))
-        look = Look(width - 1, queries.source_files(self._state))
-        entries = overlays.growth(report, look, self._context.app.size.height)
+            return list(sentences("nothing was compared yet: D compares every kernel", look, "dim"))
+        look = replace(look, files=queries.source_files(self._state))
+        rows = overlays.growth(report, look, self._context.app.size.height)
         first = report.kernels[0] if report.kernels else None
         if first is None or queries.has_code_of(self._state, run, first.frame, first.part):
-            return entries
-        return [replace(entry, target=None) for entry in entries]  # another run is shown: its nodes are others
+            return rows
+        return [replace(row, nodes=()) for row in rows]  # another run is shown: its nodes are others
 
-    def _failure(self, side: str, width: int) -> Sequence[Entry]:
+    def _failure(self, side: str, look: Look) -> Sequence[Row]:
         """All that is known of why a side failed; "" is the program, of the run in hand."""
         from idbg_tui.panes.kernel_diff import overlays
 
@@ -127,4 +127,4 @@ class Comparing:
         report = compared.diff if compared else None
         failures = {one.name: one.failure for one in report.sides} if report else {}
         failure = failures.get(side) or (report.failure if report and run is compared else run and run.failure)
-        return overlays.failure_entries(failure, width) if failure else []
+        return overlays.failure_rows(failure, look) if failure else []

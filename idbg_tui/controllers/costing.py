@@ -2,6 +2,7 @@
 
 import gc
 from collections.abc import Sequence
+from functools import partial
 
 from textual.timer import Timer
 
@@ -11,7 +12,7 @@ from idbg_tui.controllers.listings import Listings
 from idbg_tui.state import queries
 from idbg_tui.state.cost_thread import CostThread
 from idbg_tui.state.costs import AT_ONCE, CostAnswer, CostQuestion, cost_answers
-from idbg_tui.widgets.listing import Entry, Listing
+from idbg_tui.widgets.listing import Listing
 
 REST = 0.4  # seconds without another change, after which a large graph is counted
 
@@ -60,16 +61,12 @@ class Costing:
         """List what is alive at the peak of memory."""
         from idbg_tui.panes.graph import memory
 
-        def make(width: int) -> list[Entry]:
-            return memory.entries(self._state, width)
-
+        make = partial(memory.rows, self._state)
         self._listings.open(Listing(memory.title(self._state), self._keys["memory"], make))
 
     def list_partitions(self) -> None:
         """List the partitions and what crosses between them."""
         from idbg_tui.panes.graph import partitions
 
-        def make(width: int) -> list[Entry]:
-            return partitions.entries(self._state, width)
-
+        make = partial(partitions.rows, self._state)
         self._listings.open(Listing(partitions.title(self._state), self._keys["partitions"], make))

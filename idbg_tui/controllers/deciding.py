@@ -1,6 +1,7 @@
 """List the compiler's decisions about a node, a kernel or a line."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from idbg.format import file_names
 from idbg.format.amounts import counted
@@ -13,7 +14,8 @@ from idbg_tui.state.decisions import Group
 from idbg_tui.state.sentences import why_no_graph
 from idbg_tui.state.state import State
 from idbg_tui.widgets.lines import StyledRow, clip, fit
-from idbg_tui.widgets.listing import Entry, Listing, sentences
+from idbg_tui.widgets.listing import Listing
+from idbg_tui.widgets.section_rows import Look, Row, picture, sentences
 
 
 class Deciding:
@@ -40,8 +42,8 @@ class Deciding:
             request.node.name if request.node else request.kernel[2] if request.kernel else _place(self._state, request)
         )
 
-        def make(width: int) -> list[Entry]:
-            return list(_entries(self._found(request), width, queries.source_files(self._state)))
+        def make(look: Look) -> list[Row]:
+            return list(_rows(self._found(request), look, queries.source_files(self._state)))
 
         self._listings.open(Listing(f"Why? {about}", self._keys["why"], make), self._go)
 
@@ -52,37 +54,33 @@ class Deciding:
             return decisions.of_kernel(self._state, *request.kernel)
         return decisions.of_line(self._state, request.file, request.line)
 
-    def _go(self, target: object) -> None:
+    def _go(self, row: Row) -> None:
         """Go to the row of a decision."""
         from idbg_tui.panes.why.pane import WhyPane
 
         pane = self._context.body.panes["why"]
-        if isinstance(target, Decision) and isinstance(pane, WhyPane):
+        if isinstance(row.key, Decision) and isinstance(pane, WhyPane):
             self._context.body.go("why")
-            pane.reveal(target)
+            pane.reveal(row.key)
 
 
 def _place(state: State, request: WhyRequest) -> str:
     return file_names.place(request.file, request.line, queries.source_files(state))
 
 
-def _entries(groups: Sequence[Group], width: int, files: frozenset[str]) -> Iterator[Entry]:
+def _rows(groups: Sequence[Group], look: Look, files: frozenset[str]) -> Iterator[Row]:
     """Each decision with its reason under it, in groups."""
     if not groups:
-        yield from sentences("no decision about it was recorded; 0 Why has all others", width, "dim")
+        yield from sentences("no decision about it was recorded; 0 Why has all others", look, "dim")
         return
     kinds = max(len(one.kind) for _, found in groups for one in found)
     for place, (words, found) in enumerate(groups):
-        if place:
-            yield Entry.fixed([("", "")], picture=True)
-        heading: StyledRow = [(f" {words}: {counted(len(found), 'decision')}", "dim")]
-        yield Entry.fixed(heading, picture=True)
+        lead: list[StyledRow] = [[("", "")]] if place else []
+        yield from picture([*lead, [(f" {words}: {counted(len(found), 'decision')}", "dim")]])
         for one in found:
-            yield Entry(_drawn(one, kinds, files), target=one)
-            if one.why:
-                indent = " " * (kinds + 4)
-                for entry in sentences(one.why, width - len(indent), "dim"):
-                    yield Entry.fixed([(indent + text, style) for text, style in entry.draw(width)], picture=True)
+            yield Row(one, _drawn(one, kinds, files), "why")
+            for row in sentences(" " * (kinds + 3) + one.why, look, "dim") if one.why else ():
+                yield replace(row, head=True)
 
 
 def _drawn(one: Decision, kinds: int, files: frozenset[str]) -> Callable[[int], StyledRow]:

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 
-from idbg.schema.graphs import NodeId
 from idbg_tui.controllers.context import Context
 from idbg_tui.messages import NodeChosen
 from idbg_tui.widgets.listing import Listing
+from idbg_tui.widgets.section_rows import Row
 
 
 class Listings:
@@ -15,14 +15,14 @@ class Listings:
         self._context = context
         self._shown: tuple[int, ...] = ()  # versions that the list over the screen shows
 
-    def open(self, listing: Listing, take: Callable[[object], object] | None = None) -> None:
-        """Show a list over the screen; a target that is no node goes to `take`."""
+    def open(self, listing: Listing, take: Callable[[Row], object] | None = None) -> None:
+        """Show a list over the screen; a chosen row that is about no node goes to `take`."""
 
-        def go(target: object) -> None:
-            if isinstance(target, NodeId):
-                self._context.app.post_message(NodeChosen(target, jump=True))
-            elif target is not None and take is not None:
-                take(target)
+        def go(row: Row | None) -> None:
+            if row is not None and row.nodes:
+                self._context.app.post_message(NodeChosen(row.nodes[0], jump=True))
+            elif row is not None and take is not None:
+                take(row)
 
         self._context.app.push_screen(listing, go)
 

@@ -1,5 +1,6 @@
 """Start benchmarks, choose their backends, and show their results."""
 
+from functools import partial
 from pathlib import Path
 from threading import Thread
 
@@ -138,7 +139,7 @@ class Measuring:
         row = next((row for row in self._state.history.rows if measurements.key(row) == request.row), None)
         if row is not None:
             made = view.measurement(row, self._state.measurements.past.change_of(row))
-            self._listings.open(Reading(made.title, "", lambda width: measurement(made, width)))
+            self._listings.open(Reading(made.title, "", partial(measurement, made)))
 
     def show_charts(self) -> None:
         """Chart what was measured now and before."""

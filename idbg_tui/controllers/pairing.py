@@ -11,7 +11,8 @@ from idbg_tui.controllers.context import Actions, Context
 from idbg_tui.controllers.listings import Listings
 from idbg_tui.messages import PairRequest
 from idbg_tui.state.sentences import why_no_graph
-from idbg_tui.widgets.listing import Entry, Listing, sentences
+from idbg_tui.widgets.listing import Listing
+from idbg_tui.widgets.section_rows import Look, Row, fixed, picture, sentences
 
 _MOST = 5000  # nodes that can be picked
 
@@ -63,8 +64,8 @@ class Pairing:
     def _answer(self, run: Run, one: Subject, other: Subject) -> None:
         lines = answer_lines(run, why_not(run, one, other))
 
-        def make(width: int) -> list[Entry]:
-            return list(_entries(lines, one, other, width))
+        def make(look: Look) -> list[Row]:
+            return list(_rows(lines, one, other, look))
 
         self._listings.open(Listing("Why are these not fused?", "", make))
 
@@ -92,14 +93,11 @@ def _words(run: Run, other: Subject) -> str:
     return run.graphs[other.graph].by_name[other.name].target
 
 
-def _entries(lines: list[str], one: Subject, other: Subject, width: int) -> Iterator[Entry]:
+def _rows(lines: list[str], one: Subject, other: Subject, look: Look) -> Iterator[Row]:
     """The two, the answer, and what it rests on."""
     for subject in (one, other):
-        kind = "kernel" if isinstance(subject, Kernel) else "node"
-        target = subject if isinstance(subject, NodeId) else None
-        yield Entry(lambda _, s=subject, k=kind: [(f" {k:<7}", "dim"), (s.name, "strong")], target)  # type: ignore[misc]
-    yield Entry.fixed([("", "")], picture=True)
+        kind, nodes = ("kernel", ()) if isinstance(subject, Kernel) else ("node", (subject,))
+        yield Row(subject, fixed([(f" {kind:<7}", "dim"), (subject.name, "strong")]), nodes=nodes)
+    yield from picture([[("", "")]])
     for number, line in enumerate(lines):
-        indent = len(line) - len(line.lstrip())
-        for entry in sentences(line.strip(), width - indent, "" if number else "strong"):
-            yield Entry.fixed([(" " * indent + text, style) for text, style in entry.draw(width)])
+        yield from sentences(line, look, "" if number else "strong")

@@ -81,7 +81,7 @@ class Repros:
         repro, other, folder = request.repro, request.other, Path(self._context.session.folder)
         path = other.path if other is not None else repro.path
         if not path and repro.failure is not None and other is None:
-            self._listings.open(Reading("No script", "", partial(overlays.failure_entries, repro.failure)))
+            self._listings.open(Reading("No script", "", partial(overlays.failure_rows, repro.failure)))
         elif not path:
             self._context.flash("there is no script of it (yet)")
         elif other is not None:

@@ -9,7 +9,8 @@ from idbg.views.tree import Section, Suggestion
 from idbg_tui.controllers.context import Context
 from idbg_tui.controllers.listings import Listings
 from idbg_tui.messages import TryRequest
-from idbg_tui.widgets.listing import Entry, Reading, sentences
+from idbg_tui.widgets.listing import Reading
+from idbg_tui.widgets.section_rows import Look, Row, sentences
 
 
 @dataclass(frozen=True)
@@ -67,12 +68,12 @@ class Trying:
         section = compared.view(before, after)
         self._context.flash(section.summary)
 
-        def make(width: int) -> list[Entry]:
-            return _entries(trial.suggestion, section, width)
+        def make(look: Look) -> list[Row]:
+            return _rows(trial.suggestion, section, look)
 
         self._listings.open(Reading(f"Tried: {trial.suggestion.words}", "", make))
 
 
-def _entries(suggestion: Suggestion, section: Section, width: int) -> list[Entry]:
+def _rows(suggestion: Suggestion, section: Section, look: Look) -> list[Row]:
     code = [f"in the program: {suggestion.code}"] if suggestion.code else []
-    return [entry for line in (*code, "", *lines(section)) for entry in sentences(line, width)]
+    return [row for line in (*code, "", *lines(section)) for row in sentences(line, look)]

@@ -1,7 +1,6 @@
 """Base panes: one list that can be searched, and sections whose rows know what they refer to."""
 
-from collections.abc import Hashable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from functools import partial
 from typing import ClassVar
 
@@ -10,7 +9,6 @@ from textual.binding import Binding, BindingType
 from idbg.schema.graphs import NodeId
 from idbg.schema.repros import Sought
 from idbg.schema.runs import Run
-from idbg.views.tree import Table
 from idbg_tui.messages import (
     ActionRequest,
     EditorRequest,
@@ -24,12 +22,13 @@ from idbg_tui.messages import (
 )
 from idbg_tui.panes.base import Pane
 from idbg_tui.state.state import State
-from idbg_tui.widgets import sides, sorting
+from idbg_tui.widgets import sides
 from idbg_tui.widgets.lines import Lines
 from idbg_tui.widgets.listing import Reading
 from idbg_tui.widgets.search import Searching
+from idbg_tui.widgets.section_keys import SectionKeys
 from idbg_tui.widgets.section_list import SectionLines
-from idbg_tui.widgets.section_rows import Look, Row, place_of
+from idbg_tui.widgets.section_rows import Look, Row
 
 
 class SearchablePane(Pane, Searching):
@@ -41,7 +40,7 @@ class SearchablePane(Pane, Searching):
     """
 
 
-class SectionPane(SearchablePane):
+class SectionPane(SearchablePane, SectionKeys):
     """A pane of sections of `idbg.views`: what its rows refer to moves the other panes, and decides what keys do.
 
     A subclass lists the rows and says whose run they are about; only a row that needs more than what it refers to has
@@ -49,10 +48,6 @@ class SectionPane(SearchablePane):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("h,left", "close", show=False),
-        Binding("l,right", "unfold", show=False),
-        Binding("f", "fold_all", show=False),
-        Binding("semicolon", "sort", show=False),
         Binding("e", "edit", show=False),
         Binding("t", "try", show=False),
         Binding("x", "repro", show=False),
@@ -92,55 +87,6 @@ class SectionPane(SearchablePane):
         self.lay()
         if words:
             self.post_message(Flash(words))
-
-    def action_sort(self) -> None:
-        """Choose the column by which the rows of the cursor's table are sorted."""
-        tables = [row.table for row in (self.lines.chosen, *self.lines.items) if row is not None and row.table]
-        if not tables:
-            self.post_message(Flash("no table is here whose rows could be sorted"))
-        else:
-            self.app.push_screen(sorting.picker(tables[0], self.look), partial(self._sort, tables[0]))
-
-    def on_section_lines_head_clicked(self, event: SectionLines.HeadClicked) -> None:
-        event.stop()
-        self._sort(event.table, event.name)
-
-    def _sort(self, table: Table, name: str | None) -> None:
-        if name is not None:
-            look, words = sorting.sorted_by(self.look, table, name)
-            self.relist(look, words)
-
-    def action_fold(self) -> None:
-        """Fold or unfold what is under the row; on a row that is under one, that."""
-        row = self.lines.chosen
-        if row is not None and (row.fold is not None or row.inside):
-            self._turn(row.fold if row.fold is not None else row.inside[-1])
-
-    def action_close(self) -> None:
-        row = self.lines.chosen
-        if row is not None and row.fold is not None and row.is_open:
-            self._turn(row.fold)
-        elif row is not None and row.inside:
-            self._go_to_fold(row.inside[-1])
-
-    def action_unfold(self) -> None:
-        row = self.lines.chosen
-        if row is not None and row.fold is not None and not row.is_open:
-            self._turn(row.fold)
-
-    def action_fold_all(self) -> None:
-        """Fold everything that is open; where nothing is, unfold all."""
-        folding = [row for row in self.lines.items if row.fold is not None]
-        turning = [row.fold for row in folding if row.is_open] or [row.fold for row in folding]
-        self.relist(replace(self.look, turned=self.look.turned ^ frozenset(turning)))
-
-    def _turn(self, fold: Hashable) -> None:
-        self.relist(replace(self.look, turned=self.look.turned ^ {fold}))
-        self._go_to_fold(fold)
-
-    def _go_to_fold(self, fold: Hashable) -> None:
-        if (row := place_of(self.lines.items, fold)) is not None:
-            self.lines.place_cursor(row)
 
     # ---------------------------------------------------------------- what rows refer to
 

@@ -1,11 +1,9 @@
 """A list over the screen, whose rows may lead somewhere."""
 
-import textwrap
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import ClassVar
 
-from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
@@ -14,60 +12,37 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 
 from idbg.format.glyphs import MARKS
-from idbg_tui.widgets.item_list import ItemList
 from idbg_tui.widgets.lines import Lines, StyledRow
 from idbg_tui.widgets.notices import CopyRequest, Flash
-from idbg_tui.widgets.search import Searching
+from idbg_tui.widgets.section_keys import SectionKeys
+from idbg_tui.widgets.section_list import SectionLines
+from idbg_tui.widgets.section_rows import Look, Row
 
 
-@dataclass(frozen=True)
-class Entry:
-    """One row, drawn for a width when it is seen, and the `target` that it leads to. `here` asks for the cursor at
-    first; a `picture` is part of a chart or names columns: the cursor goes over it."""
+class ListingLines(SectionLines):
+    """The rows that `make` returns for a width and an order of tables."""
 
-    draw: Callable[[int], StyledRow]
-    target: object = None
-    here: bool = False
-    picture: bool = False
+    ALL = "the whole list"
+    MARK = 0
 
-    @classmethod
-    def fixed(cls, row: StyledRow, *, picture: bool = False) -> "Entry":
-        """A row that is the same at every width, and leads nowhere."""
-        return cls(lambda _: row, picture=picture)
-
-
-def sentences(text: str, width: int, style: str = "") -> Iterator[Entry]:
-    """A text on as many rows as it takes."""
-    for line in textwrap.wrap(text, max(width - 2, 20)) or [""]:
-        row: StyledRow = [(f" {line}", style)]
-        yield Entry.fixed(row)
-
-
-class ListingLines(ItemList[Entry]):
-    """The entries that `make` returns for a width."""
-
-    def __init__(self, make: Callable[[int], Sequence[Entry]], whole: str = "") -> None:
+    def __init__(self, make: Callable[[Look], Sequence[Row]], whole: str = "") -> None:
         """`whole`: what Y copies in the place of the rows."""
-        super().__init__()
+        super().__init__(self.make)
+        self.look = Look()
         self._make, self._copied = make, whole
-        self._width = 0
 
-    def is_head(self, item: Entry) -> bool:
-        return item.picture
-
-    def draw(self, item: Entry, width: int) -> StyledRow:
+    def draw(self, item: Row, width: int) -> StyledRow:
         return item.draw(width)
 
     def make(self) -> None:
-        """Make the entries again, after what they show has changed."""
+        """Make the rows again, after what they show has changed."""
         first = not self.items
-        self.items = self._make(self._width)
+        rows = self._make(replace(self.look, width=self.line_width))
         if first:
-            leading = [row for row, entry in enumerate(self.items) if entry.target is not None]
-            here = (row for row in leading if self.items[row].here)
-            self.cursor = next(here, leading[0] if leading else 0)
-        self.styles.height = len(self.items)
-        self.rows_changed()
+            leading = [at for at, row in enumerate(rows) if leads(row)]
+            self.cursor = next((at for at in leading if rows[at].here), leading[0] if leading else 0)
+        self.styles.height = len(rows)
+        self.show_rows(rows, "")
 
     def action_copy_all(self) -> None:
         if self._copied:
@@ -75,15 +50,14 @@ class ListingLines(ItemList[Entry]):
         else:
             super().action_copy_all()
 
-    def on_resize(self, event: events.Resize) -> None:
-        super().on_resize(event)
-        if self.line_width != self._width:
-            self._width = self.line_width
-            self.make()
+
+def leads(row: Row) -> bool:
+    """Whether enter on the row leaves the list for what the row is about."""
+    return bool(row.nodes) or row.enter == "why"
 
 
-class Listing(ModalScreen[object], Searching):
-    """Returns the target of the row that was opened, or None."""
+class Listing(ModalScreen[Row | None], SectionKeys):
+    """Returns the row that was opened, or None."""
 
     DEFAULT_CSS = """
     Listing { align: center middle; background: $background 60%; }
@@ -94,12 +68,13 @@ class Listing(ModalScreen[object], Searching):
     Listing ListingLines { background: $surface; height: 1; max-height: 100%; }
     Listing SearchLine { dock: bottom; }
     """
+    lines: ListingLines
     HINTS: ClassVar[tuple[str, ...]] = ("enter goes there", "y Y copy", "esc closes")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "dismiss(None)", show=False),
     ]
 
-    def __init__(self, title: str, key: str, make: Callable[[int], Sequence[Entry]], whole: str = "") -> None:
+    def __init__(self, title: str, key: str, make: Callable[[Look], Sequence[Row]], whole: str = "") -> None:
         """`key` opened it, and closes it again; "" where enter did. `whole`: what Y copies, if not the rows."""
         super().__init__()
         self._title = title
@@ -115,6 +90,16 @@ class Listing(ModalScreen[object], Searching):
             yield self.lines
 
     @property
+    def look(self) -> Look:
+        return self.lines.look
+
+    def relist(self, look: Look, words: str = "") -> None:
+        self.lines.look = look
+        self.lines.make()
+        if words:
+            self.post_message(Flash(words))
+
+    @property
     def search_room(self) -> Widget:
         return self.query_one(Vertical)
 
@@ -123,11 +108,13 @@ class Listing(ModalScreen[object], Searching):
 
     def on_lines_opened(self, event: Lines.Opened) -> None:
         event.stop()
-        chosen = self.lines.chosen
-        if chosen is None or chosen.target is None:
-            self.post_message(Flash("this row leads to no node"))
+        row = self.lines.chosen
+        if row is not None and leads(row):
+            self.dismiss(row)
+        elif row is not None and row.fold is not None:
+            self.action_fold()
         else:
-            self.dismiss(chosen.target)
+            self.post_message(Flash("this row leads to no node"))
 
 
 class Reading(Listing):

@@ -20,6 +20,8 @@ class SectionLines(ItemList[Row]):
     """The rows of one view; the first cell is the mark of those about what is selected."""
 
     ALL = "all of this view"
+    MARK: ClassVar[int] = 1
+    """Cells of the mark before a row."""
     LOOKS: ClassVar[dict[str, str]] = Lines.LOOKS | {
         "block": "on $primary 30%",
         "block:ansi": "",
@@ -76,11 +78,11 @@ class SectionLines(ItemList[Row]):
         return item.head
 
     def searched(self, index: int) -> str:
-        return self.text(index)[1:] if self.items else ""
+        return self.text(index)[self.MARK :] if self.items else ""
 
     def copied(self, index: int) -> tuple[str, str]:
         item = self.items[index]
-        return item.copied or self.text(index)[1:].strip(), "this row"
+        return item.copied or self.text(index)[self.MARK :].strip(), "this row"
 
     async def on_click(self, event: events.Click) -> None:
         # Textual calls that of Lines after this one

@@ -12,8 +12,9 @@ from idbg.schema.runs import Run
 from idbg.views.tree import Direction, Sides, Suggestion, Table
 from idbg_tui.widgets.lines import StyledRow, clip
 
-Enter = Literal["", "fold", "edit", "node", "kernel", "sides", "zoom"]
-"""What enter does on a row: (un)folds it, opens its line, goes to its node or kernel, shows its sides, or zooms in."""
+Enter = Literal["", "fold", "edit", "node", "kernel", "sides", "zoom", "why"]
+"""What enter does on a row: (un)folds it, opens its line, goes to its node or kernel, shows its sides, zooms in, or
+goes to the decision that is its key in the pane Why."""
 
 INDENT = 2
 """Cells by which a row is indented below the one that it is folded under."""
@@ -71,7 +72,7 @@ class Row:
     either side of it. `sought` is what x writes a script of, `again` what to run
     with, `copied` what y copies where that is not the row, and `sides` two texts to
     compare. `blocks` are there of a picture's row. `table` is the one that it is in; the row of its heads has
-    the `ends` of the columns' names, in cells from the right.
+    the `ends` of the columns' names, in cells from the right. The cursor is first on the row that is `here`.
     """
 
     key: Hashable
@@ -95,6 +96,7 @@ class Row:
     blocks: tuple[Block, ...] = ()
     table: Table | None = None
     ends: tuple[tuple[str, int], ...] = ()
+    here: bool = False
 
 
 class Rows(Sequence[Row]):
@@ -165,6 +167,16 @@ def text_rows(
     indent = " " * (1 + INDENT * depth)
     for place, line in enumerate(wrapped(plain(text), look.width - len(indent) - 1)):
         yield Row((key, place), fixed([(indent + line, style)]), inside=inside)
+
+
+def sentences(text: str, look: Look, style: str = "") -> Iterator[Row]:
+    """A text on as many rows as it takes."""
+    return text_rows(text, look, key=text, style=style)
+
+
+def picture(rows: Iterable[StyledRow]) -> list[Row]:
+    """Rows that are drawn: the cursor goes over them."""
+    return [Row(None, fixed(row), head=True) for row in rows]
 
 
 def wrapped(text: str, width: int) -> list[str]:

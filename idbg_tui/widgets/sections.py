@@ -131,7 +131,7 @@ def _heads(table: Table, shown: Layout, summary: str, look: Look) -> Row:
     by, direction = look.sorts.get(table_key(table), ("", ""))
     arrow = MARKS["up" if direction == "up" else "down"]
     heads = [table.columns[at].head for at in shown.shown]
-    cells = [(plain(head), "accent" if head == by else "dim") for head in heads]
+    cells = [(plain(head), "accent" if head and head == by else "dim") for head in heads]
     lead = summary or f"  {table.noun}"
     words = [(f" {lead}", "dim"), (f" {arrow}{table.noun}" if by == table.noun else "", "accent")]
     last_first = shown.shown[::-1]
@@ -245,7 +245,7 @@ def _drawn(
         wide = shown.widths[at]
         text = f"{text:>{wide}}" if is_number(table.columns[at].kind) else fit(text, wide, MARKS["ellipsis"])
         gap = " " * GAP
-        if table.columns[at].head == sorted_by:
+        if sorted_by and table.columns[at].head == sorted_by:
             gap, text = gap[1:], f"{arrow + text.lstrip():{'>' if text.startswith(' ') else ''}{wide + 1}}"
         drawn.append((gap + text, style))
     return drawn

@@ -3,11 +3,12 @@
 from idbg.format.glyphs import MARKS
 from idbg.views.tree import SideLine, Sides
 from idbg_tui.widgets.lines import StyledRow, clip, fit
-from idbg_tui.widgets.listing import Entry
+from idbg_tui.widgets.section_rows import Look, Row, fixed, picture
 
 
-def entries(sides: Sides, width: int) -> list[Entry]:
+def entries(sides: Sides, look: Look) -> list[Row]:
     """The lines that differ with those around them; a text that stands alone whole."""
+    width = look.width
     half = max((width - 3) // 2, 10)
     head: StyledRow = [
         *((fit(f" {sides.name_before}", half), "strong"), ("   ", "")),
@@ -17,7 +18,7 @@ def entries(sides: Sides, width: int) -> list[Entry]:
         rows: list[StyledRow] = [[(clip(f" {line}", width), "")] for line in (sides.before or sides.after).splitlines()]
     else:
         rows = [_row(line, half) for line in sides.lines]
-    return [Entry.fixed(head, picture=True), *map(Entry.fixed, rows)]
+    return [*picture([head]), *(Row(("line", at), fixed(row)) for at, row in enumerate(rows))]
 
 
 def _row(line: SideLine | None, half: int) -> StyledRow:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from idbg_tui.panes.benchmarks import charts
 from idbg_tui.state import measurements
 from idbg_tui.state.state import State
+from idbg_tui.widgets.section_rows import Look
 from tests.benchmarks.bench_browser import line
 from tests.harness.benched import with_kernels
 from tests.harness.recorded import state_of
@@ -50,7 +51,7 @@ def main() -> None:
         for place, make in enumerate(charts.CHARTS):
 
             def draw(place: int = place, width: int = width) -> object:
-                return charts.entries(state, place, width, numbers=False)
+                return charts.rows(state, place, Look(width), numbers=False)
 
             line(f"{size} {make(state).name}", best(draw), "ms", BOUND)
         line(f"{size} samples", best(lambda width=width: charts.histogram(samples.samples, width)), "ms", BOUND)

@@ -12,7 +12,8 @@ from idbg.schema.errors import IdbgError
 from idbg_tui.messages import Flash
 from idbg_tui.panes.benchmarks import charts
 from idbg_tui.state.state import State
-from idbg_tui.widgets.listing import Entry, Listing
+from idbg_tui.widgets.listing import Listing
+from idbg_tui.widgets.section_rows import Look, Row
 
 
 class ChartListing(Listing):
@@ -28,15 +29,15 @@ class ChartListing(Listing):
 
     def __init__(self, key: str, state: State, folder: Path) -> None:
         """`key` closes it; `folder` takes what is written. What there is nothing of is passed over."""
-        super().__init__("Charts", key, self._entries)
+        super().__init__("Charts", key, self._rows)
         self._state, self._folder, self._choice = state, folder, state.measurements.chart
         measured, place = charts.last_measured(state)
         if measured is not self._choice.last_measured:
             self._choice.last_measured, self._choice.place = measured, place
         self._choice.place = charts.first_with_figures(state, self._choice.place)
 
-    def _entries(self, width: int) -> Sequence[Entry]:
-        return charts.entries(self._state, self._choice.place, width, numbers=self._choice.numbers)
+    def _rows(self, look: Look) -> Sequence[Row]:
+        return charts.rows(self._state, self._choice.place, look, numbers=self._choice.numbers)
 
     def action_chart(self, step: int) -> None:
         """Show the chart before or after the one that is shown."""

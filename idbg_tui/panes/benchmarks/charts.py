@@ -16,8 +16,7 @@ from idbg_tui.state import measurements
 from idbg_tui.state.state import State
 from idbg_tui.widgets import charts, sections
 from idbg_tui.widgets.lines import StyledRow, clip, cut
-from idbg_tui.widgets.listing import Entry, sentences
-from idbg_tui.widgets.section_rows import Look, Row, fixed
+from idbg_tui.widgets.section_rows import Look, Row, fixed, picture, sentences
 
 _TIGHT = 6  # bars; more have no row between them
 _JOINED = 24  # points of a line, that a dotted line joins; more are close enough
@@ -60,16 +59,16 @@ CHARTS: tuple[Callable[[State], Chart], ...] = (
 )
 
 
-def entries(state: State, place: int, width: int, *, numbers: bool) -> list[Entry]:
+def rows(state: State, place: int, look: Look, *, numbers: bool) -> list[Row]:
     """One of the charts, or its numbers as a table."""
     chart = CHARTS[place](state)
     title = f"{place + 1} of {len(CHARTS)}   {chart.title}"
-    head = [*sentences(title, width, "strong"), *sentences("", width)]
+    head = [*sentences(title, look, "strong"), *sentences("", look)]
     if not chart.figures:
-        return [*head, *sentences(f"{chart.empty}: {_KEYS.get(chart.name, 'B measures')}", width, "dim")]
+        return [*head, *sentences(f"{chart.empty}: {_KEYS.get(chart.name, 'B measures')}", look, "dim")]
     if numbers:
         return [*head, *_table(chart)]
-    return [*head, *(_entry(row, picture=True) for row in drawn(chart, width))]
+    return [*head, *picture(drawn(chart, look.width))]
 
 
 def drawn(chart: Chart, width: int) -> list[StyledRow]:
@@ -77,16 +76,13 @@ def drawn(chart: Chart, width: int) -> list[StyledRow]:
     return _DRAWN[chart.axis](chart, width)
 
 
-def measurement(section: Section, width: int) -> Sequence[Entry]:
+def measurement(section: Section, look: Look) -> Sequence[Row]:
     """All of one measurement, its samples as a histogram."""
-    rows = sections.rows(section, Look(width - 1), _samples)
-    return [Entry(row.draw, picture=row.head) for row in rows]
+    return sections.rows(section, look, _samples)
 
 
 def _samples(chart: SectionChart, look: Look) -> Sequence[Row]:
-    if not isinstance(chart.data, Latency):
-        return []
-    return [Row(None, fixed(row), head=True) for row in histogram(chart.data.samples, look.width)]
+    return picture(histogram(chart.data.samples, look.width)) if isinstance(chart.data, Latency) else []
 
 
 def first_with_figures(state: State, place: int) -> int:
@@ -103,17 +99,13 @@ def last_measured(state: State) -> tuple[object, int]:
     return rows[-1] if rows else None, 0
 
 
-def _entry(row: StyledRow, *, picture: bool = False) -> Entry:
-    return Entry.fixed(row, picture=picture)
-
-
-def _table(chart: Chart) -> Iterator[Entry]:
+def _table(chart: Chart) -> Iterator[Row]:
     heads, rows = bench_charts.table(chart)
     cells = [heads, *([_cell(value) for value in row] for row in rows)]
     widths = [max(len(row[at]) for row in cells) for at in range(len(heads))]
     for place, (name, *others) in enumerate(cells):
         figures = "".join(f"   {text:>{width}}" for text, width in zip(others, widths[1:], strict=True))
-        yield _entry([(f" {name:<{widths[0]}}{figures}", "" if place else "dim")])
+        yield Row(("numbers", place), fixed([(f" {name:<{widths[0]}}{figures}", "" if place else "dim")]))
 
 
 def _cell(value: str | float | None) -> str:

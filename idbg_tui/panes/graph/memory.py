@@ -1,24 +1,23 @@
 """List what is in memory at the shown graph's peak, largest first."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from idbg.analysis.liveness import Alive, MemoryProfile
 from idbg.format import file_names
-from idbg.format.amounts import and_unsized, column_size, counted, size
-from idbg.format.glyphs import LEVELS, MARKS
+from idbg.format.amounts import and_unsized, counted, size
+from idbg.format.glyphs import LEVELS
 from idbg.schema.graphs import Graph, Node
+from idbg.views import tree
+from idbg.views.tree import Cell, Column, Refs, Section, Table, words
 from idbg_tui.panes.graph.columns import op_of, shape_of
 from idbg_tui.panes.graph.title import list_title
 from idbg_tui.state import queries, stages
 from idbg_tui.state.sentences import why_no_graph
 from idbg_tui.state.state import State
-from idbg_tui.widgets.cutting import cut_shape
-from idbg_tui.widgets.lines import StyledRow, clip, fit
-from idbg_tui.widgets.listing import Entry, sentences
-
-_BAR = 12  # cells
-_WIDE = 100  # cells, from which a row has a bar, and says what the node is
+from idbg_tui.widgets import sections
+from idbg_tui.widgets.section_rows import Look, Row, picture, sentences
 
 
 def title(state: State) -> str:
@@ -26,28 +25,42 @@ def title(state: State) -> str:
     return list_title("The peak of memory", state)
 
 
-def entries(state: State, width: int) -> list[Entry]:
+_COLUMNS = (
+    *(Column("size", "bytes", least=10), Column("share", "share", least=7), Column("", "bar", 0)),
+    *(Column("operation", rank=1), Column("shape", rank=2, least=18), Column("from", rank=2, least=12)),
+)
+
+
+def rows(state: State, look: Look) -> list[Row]:
     """The graph's memory over time, and each tensor that is alive at the peak."""
     graph = state.graph
     if graph is None:
-        return list(sentences(why_no_graph(state), width, "dim"))
+        return list(sentences(why_no_graph(state), look, "dim"))
     profile = state.costs.profile(graph)
     if profile is None:
-        return list(sentences("not counted yet: this takes a moment for a graph of this size", width, "dim"))
+        return list(sentences("not counted yet: this takes a moment for a graph of this size", look, "dim"))
     if not profile.alive:
         unsized = f": {counted(profile.unsized, 'tensor')} of unknown size" if profile.unsized else ""
-        return list(sentences(f"no tensor of this graph takes memory that is known{unsized}", width, "dim"))
-    names = max(len(one.node) for one in profile.alive)
-    shown = _shapes(graph, profile.alive)
-    shapes = max(map(len, shown))
-    lines = [*_over_time(profile, width), *sentences(_summary(graph, profile), width)]
+        return list(sentences(f"no tensor of this graph takes memory that is known{unsized}", look, "dim"))
+    lines = [*_over_time(profile, look.width), *sentences(_summary(graph, profile), look)]
     for other, peak in _larger_peak(state, graph, profile):
         where = f"{stages.name_of(other.id)} needs more: {size(peak.peak_bytes)} at {peak.peak_at}; enter goes there"
-        lines += (Entry(entry.draw, other.node_id(peak.peak_at)) for entry in sentences(where, width, "accent"))
-    lines += sentences("", width)
-    return lines + [
-        _alive(graph, profile, one, shape, (names, shapes)) for one, shape in zip(profile.alive, shown, strict=True)
-    ]
+        node = other.node_id(peak.peak_at)
+        lines += (replace(row, nodes=(node,)) for row in sentences(where, look, "accent"))
+    alive = sections.rows(Section("", "", body=(_table(graph, profile),)), look)
+    return [*lines, *sentences("", look), *(replace(row, here=at == 1) for at, row in enumerate(alive))]
+
+
+def _table(graph: Graph, profile: MemoryProfile) -> Table:
+    """Each tensor that is alive at the peak."""
+    made = []
+    for place, (one, shape) in enumerate(zip(profile.alive, _shapes(graph, profile.alive), strict=True)):
+        node = graph.by_name[one.node]
+        figures = one.nbytes, one.nbytes / profile.peak_bytes, one.nbytes / profile.alive[0].nbytes
+        cells = (*map(Cell, figures), Cell(op_of(node), "dim"), Cell(shape), Cell(_from(node), "dim"))
+        refs = Refs(nodes=(graph.node_id(one.node),), file=node.file, line=node.line)
+        made.append(tree.Row((one.node, place), words((one.node, "strong")), cells, refs=refs, opens="node"))
+    return Table(_COLUMNS, made, "tensor", names=True)
 
 
 def _shapes(graph: Graph, alive: Sequence[Alive]) -> list[str]:
@@ -72,7 +85,7 @@ def _larger_peak(state: State, graph: Graph, profile: MemoryProfile) -> Iterator
         yield peak
 
 
-def _over_time(profile: MemoryProfile, width: int) -> Iterator[Entry]:
+def _over_time(profile: MemoryProfile, width: int) -> list[Row]:
     """A line of bars over the graph's nodes in order: its height is the most bytes that are in memory there,
     from the least of the whole graph to the most.
     """
@@ -83,7 +96,7 @@ def _over_time(profile: MemoryProfile, width: int) -> Iterator[Entry]:
     most = [max(live[first:last], default=least) for first, last in pairwise(bounds)]
     steps = [LEVELS[(one - least) * (len(LEVELS) - 1) // max(1, top - least)] for one in most]
     over = [(step, "accent" if one == top else "dim") for step, one in zip(steps, most, strict=True)]
-    yield Entry.fixed([(ends[0], ""), *over, (ends[1], "")], picture=True)
+    return picture([[(ends[0], ""), *over, (ends[1], "")]])
 
 
 def _summary(graph: Graph, profile: MemoryProfile) -> str:
@@ -96,26 +109,6 @@ def _summary(graph: Graph, profile: MemoryProfile) -> str:
         f"{and_unsized(profile.peak_bytes, profile.unsized)} at {node.name}{line}, node {place:,} of "
         f"{len(graph.nodes):,}: {counted(len(profile.alive), 'tensor')} alive{weights}"
     )
-
-
-def _alive(graph: Graph, profile: MemoryProfile, one: Alive, shape_words: str, widths: tuple[int, int]) -> Entry:
-    node = graph.by_name[one.node]
-    share = 100 * one.nbytes / profile.peak_bytes
-    bar = MARKS["rule"][0] * max(1, round(_BAR * one.nbytes / profile.alive[0].nbytes))
-
-    def draw(width: int) -> StyledRow:
-        wide = width >= _WIDE
-        name, shape = min(widths[0], 40 if wide else 24), min(widths[1], 26 if wide else 18)
-        start: StyledRow = [
-            (f" {column_size(one.nbytes):>10}  {share:>5.1f} %  ", ""),
-            (f"{bar:<{_BAR}}  " if wide else "", "accent"),
-            (fit(one.node, name) + "  ", "strong"),
-            (fit(op_of(node), 16) + "  " if wide else "", "dim"),
-            (fit(cut_shape(shape_words, shape), shape) + "  ", ""),
-        ]
-        return [*start, (clip(_from(node), width - sum(len(text) for text, _ in start)), "dim")]
-
-    return Entry(draw, graph.node_id(one.node), here=one is profile.alive[0])
 
 
 def _from(node: Node) -> str:

@@ -1,6 +1,7 @@
 """List the partitions that fallbacks to the host cut the shown graph into, and what crosses between them."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from idbg.analysis.partition import HOST, Boundary, Partitions
 from idbg.constraints import Findings
@@ -14,7 +15,7 @@ from idbg_tui.state.costs import RuleCosts
 from idbg_tui.state.sentences import why_no_graph
 from idbg_tui.state.state import State
 from idbg_tui.widgets.lines import StyledRow, clip, cut, fit
-from idbg_tui.widgets.listing import Entry, sentences
+from idbg_tui.widgets.section_rows import Look, Row, sentences
 
 _SIDE = 6  # cells: "p12345"
 
@@ -24,50 +25,50 @@ def title(state: State) -> str:
     return list_title("Partitions", state)
 
 
-def entries(state: State, width: int) -> list[Entry]:
+def rows(state: State, look: Look) -> list[Row]:
     """The summary, what would help most, each partition with what crosses into it and out of it, then other graphs."""
     graph = state.graph
     if graph is None:
-        return list(sentences(why_no_graph(state), width, "dim"))
+        return list(sentences(why_no_graph(state), look, "dim"))
     findings = state.checks.findings(graph)
     rule_costs = state.costs.of_rules(findings)
     if rule_costs is None:
-        return list(sentences("not counted yet: this takes a moment for a graph of this size", width, "dim"))
-    lines = [*_summary(findings, rule_costs, width)]
+        return list(sentences("not counted yet: this takes a moment for a graph of this size", look, "dim"))
+    lines = [*_summary(findings, rule_costs, look)]
     if rule_costs.partitions is not None and rule_costs.partitions.host:
-        lines += [*sentences("", width), *_partitions(state, graph, rule_costs, rule_costs.partitions)]
-    return [*lines, *_others(state, graph, width)]
+        lines += [*sentences("", look), *_partitions(state, graph, rule_costs, rule_costs.partitions)]
+    return [*lines, *_others(state, graph, look)]
 
 
-def _summary(findings: Findings, rule_costs: RuleCosts, width: int) -> Iterator[Entry]:
+def _summary(findings: Findings, rule_costs: RuleCosts, look: Look) -> Iterator[Row]:
     now, rejects = rule_costs.partitions, findings.by_severity.get("reject", 0)
     if now is None or not now.host:
         whole = "" if rejects else ": the graph is one partition"
-        yield from sentences(f"nothing falls back to the host here{whole}", width)
-        yield from _rejected(rejects, width)
+        yield from sentences(f"nothing falls back to the host here{whole}", look)
+        yield from _rejected(rejects, look)
         hint = 'what breaks a rule of severity "fallback" runs on the host; 8 Rules has the severities'
-        yield from sentences(hint, width, "dim")
+        yield from sentences(hint, look, "dim")
         return
     broken, host = findings.by_severity["fallback"], counted(len(now.host), "call")
-    yield from sentences(f"{partition_words([now])}; {counted(broken, 'violation')}, {host} on the host", width)
-    yield from _rejected(rejects, width)
+    yield from sentences(f"{partition_words([now])}; {counted(broken, 'violation')}, {host} on the host", look)
+    yield from _rejected(rejects, look)
     arrow = MARKS["arrow"]
     if not rule_costs.complete:
-        yield from sentences(f"{arrow} which change would help most is being counted", width, "dim")
+        yield from sentences(f"{arrow} which change would help most is being counted", look, "dim")
     elif not rule_costs.best:
-        yield from sentences(f"{arrow} {NO_CHANGE}", width, "dim")
+        yield from sentences(f"{arrow} {NO_CHANGE}", look, "dim")
     for change in rule_costs.best:
-        yield from sentences(f"{arrow} {change_words(change)}", width, "accent")
+        yield from sentences(f"{arrow} {change_words(change)}", look, "accent")
 
 
-def _rejected(rejects: int, width: int) -> Iterator[Entry]:
+def _rejected(rejects: int, look: Look) -> Iterator[Row]:
     """A warning where nodes break rules of severity "reject": partitions do not make such a graph run."""
     if rejects:
         words = f"{counted(rejects, 'violation')} of severity reject: the accelerator does not take this graph"
-        yield from sentences(f"{SEVERITY_SIGNS['reject']} {words}", width, "reject")
+        yield from sentences(f"{SEVERITY_SIGNS['reject']} {words}", look, "reject")
 
 
-def _partitions(state: State, graph: Graph, rule_costs: RuleCosts, now: Partitions) -> Iterator[Entry]:
+def _partitions(state: State, graph: Graph, rule_costs: RuleCosts, now: Partitions) -> Iterator[Row]:
     selected = state.selected.name if state.selected else ""
     sides: dict[int, list[Boundary]] = {}
     for boundary in now.boundaries:
@@ -75,9 +76,10 @@ def _partitions(state: State, graph: Graph, rule_costs: RuleCosts, now: Partitio
         sides.setdefault(boundary.source, []).append(boundary)
     for side, names in [*enumerate(now.parts), (HOST, now.host)]:
         mine = rule_costs.side_of.get(selected) == side
-        yield Entry(_part(side, names, selected=mine), graph.node_id(names[0]))
+        yield Row(("part", side), _part(side, names, selected=mine), nodes=(graph.node_id(names[0]),))
         for boundary in sides.get(side, ()) if side != HOST else ():
-            yield Entry(_boundary(boundary, into=boundary.to == side), graph.node_id(boundary.nodes[0]))
+            drawn = _boundary(boundary, into=boundary.to == side)
+            yield Row((side, boundary), drawn, nodes=(graph.node_id(boundary.nodes[0]),))
 
 
 def _part(side: int, names: tuple[str, ...], *, selected: bool) -> Callable[[int], StyledRow]:
@@ -112,7 +114,7 @@ def _width_of(pieces: StyledRow) -> int:
     return sum(len(text) for text, _ in pieces)
 
 
-def _others(state: State, graph: Graph, width: int) -> Iterator[Entry]:
+def _others(state: State, graph: Graph, look: Look) -> Iterator[Row]:
     """The other graphs of the shown level that fallbacks cut, with how many partitions each has."""
     for findings, rule_costs in queries.rule_costs(state) or ():
         other, now = findings.graph, rule_costs.partitions
@@ -120,5 +122,5 @@ def _others(state: State, graph: Graph, width: int) -> Iterator[Entry]:
             continue
         where = f"{stages.name_of(other.id)} of frame {other.id.frame}: {partition_words([now])}; enter goes there"
         first = other.node_id(now.host[0])
-        yield from sentences("", width)
-        yield from (Entry(entry.draw, first) for entry in sentences(where, width, "accent"))
+        yield from sentences("", look)
+        yield from (replace(row, nodes=(first,)) for row in sentences(where, look, "accent"))

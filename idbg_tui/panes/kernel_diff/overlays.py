@@ -2,7 +2,7 @@
 
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from idbg.schema.attribution import StageError
@@ -16,24 +16,17 @@ from idbg.views.launches import kernels_sentence
 from idbg.views.tree import Section, Table
 from idbg_tui.panes.kernel_diff import pictures
 from idbg_tui.widgets import sections
-from idbg_tui.widgets.lines import StyledRow, clip
-from idbg_tui.widgets.listing import Entry, sentences
-from idbg_tui.widgets.section_rows import Look, Row
+from idbg_tui.widgets.section_rows import Look, Row, fixed, sentences
 
 _LABEL = 22  # cells
 _DEFINED = re.compile(r"^[+ ]\s*%?(\w+)\s*(?::.*)?=")  # a node's name, as graphs are printed: "%mul : [...] = ..."
 
 
-def entries(rows: Iterable[Row]) -> list[Entry]:
-    """Rows of a section as those of a list, each leading to its node."""
-    return [Entry(row.draw, next(iter(row.nodes), None), picture=row.head) for row in rows]
+def _table(table: Table, look: Look) -> Sequence[Row]:
+    return sections.rows(Section("", "", body=(table,)), look)
 
 
-def _table(table: Table, look: Look) -> list[Entry]:
-    return entries(sections.rows(Section("", "", body=(table,)), look))
-
-
-def growth(report: DiffReport, look: Look, screen: int) -> list[Entry]:
+def growth(report: DiffReport, look: Look, screen: int) -> list[Row]:
     """The chart of the launches' errors and of a training's steps, each with its figures. The first row leads to the
     first bad launch, else to the largest error: the cursor is there. `screen` is in rows.
     """
@@ -42,58 +35,55 @@ def growth(report: DiffReport, look: Look, screen: int) -> list[Entry]:
     observed = [one for one in report.kernels if one.error is not None]
     if not observed:
         why = f"{kernels_sentence(report)}: the list says why" if report.kernels else "D compares every kernel"
-        return [*sentences(why, look.width, "dim"), *_training(report, look, screen)]
+        return [*sentences(why, look, "dim"), *_training(report, look, screen)]
     bad = report.culprit
     shown = bad or max(observed, key=lambda one: one.error or 0.0)
     node = shown.node or next(iter(shown.nodes), "")
-    first, *more = sentences(kernels_sentence(report), look.width, "reject" if bad else "")
-    target = NodeId(shown.graph, node) if shown.graph and node else None
+    first, *more = sentences(kernels_sentence(report), look, "reject" if bad else "")
+    nodes = (NodeId(shown.graph, node),) if shown.graph and node else ()
     return [
-        replace(first, target=target, here=True),
+        replace(first, nodes=nodes, here=True),
         *more,
-        *entries(pictures.launches(report, look, screen)),
+        *pictures.launches(report, look, screen),
         *_table(diff.launch_table(report), look),
         *_training(report, look, screen),
     ]
 
 
-def _training(report: DiffReport, look: Look, screen: int) -> list[Entry]:
+def _training(report: DiffReport, look: Look, screen: int) -> list[Row]:
     trained = report.steps
     if trained is None:
         return []
     style = "reject" if steps.LOOKS[trained.verdict] == "wrong" else ""
-    sentence = list(sentences(steps.sentence(trained, report.test), look.width, style))
+    sentence = list(sentences(steps.sentence(trained, report.test), look, style))
     if not steps.shown(trained):
         return sentence
-    chart = entries(pictures.training(trained, report.test, look, screen))
+    chart = pictures.training(trained, report.test, look, screen)
     return [*sentence, *chart, *_table(diff.step_table(trained), look)]
 
 
 # ---------------------------------------------------------------- what a pass changed
 
 
-def pass_diffs(report: DiffReport, width: int, known: Callable[[NodeId], bool]) -> list[Entry]:
+def pass_diffs(report: DiffReport, look: Look, known: Callable[[NodeId], bool]) -> list[Row]:
     """The graph before and after each suspect pass; a line that makes a node that is `known` leads to it."""
-    lines: list[Entry] = []
+    lines: list[Row] = []
     for stage in report.stages:
         if stage.made_by is None or not stage.made_by.diff:
             continue
-        lines += sentences("", width) if lines else []
-        lines += sentences(f"{stage_name(stage, report)}: {made_by(stage.made_by)}", width, "strong")
+        lines += sentences("", look) if lines else []
+        lines += sentences(f"{stage_name(stage, report)}: {made_by(stage.made_by)}", look, "strong")
         lines += [_diff_line(line, stage, known) for line in stage.made_by.diff.rstrip("\n").split("\n")]
-    return lines or list(sentences(_no_diff(report), width, "dim"))
+    return lines or list(sentences(_no_diff(report), look, "dim"))
 
 
-def _diff_line(line: str, stage: StageError, known: Callable[[NodeId], bool]) -> Entry:
+def _diff_line(line: str, stage: StageError, known: Callable[[NodeId], bool]) -> Row:
     style = {"+": "clean", "-": "reject", "@": "accent"}.get(line[:1], "dim")
     made = _DEFINED.match(line)
     node = NodeId(stage.graph, made[1]) if made and stage.graph else None
-    target = node if node is not None and known(node) else None
-
-    def draw(width: int) -> StyledRow:
-        return [(clip(f" {line}", width), style)]
-
-    return Entry(draw, target, here=target is not None and target.name == stage.node)
+    if node is None or not known(node):
+        return Row(None, fixed([(f" {line}", style)]))
+    return Row(None, fixed([(f" {line}", style)]), nodes=(node,), here=node.name == stage.node)
 
 
 def whole_diff(report: DiffReport) -> str:
@@ -116,19 +106,19 @@ def _no_diff(report: DiffReport) -> str:
 # ---------------------------------------------------------------- why a side failed
 
 
-def failure_entries(failure: Failure, width: int) -> list[Entry]:
+def failure_rows(failure: Failure, look: Look) -> list[Row]:
     """All that is known of a failure, the first error first."""
     headline = _first_error(failure)
-    lines = list(sentences(headline, width, "reject"))
+    lines = list(sentences(headline, look, "reject"))
     for line in crash_lines(failure.crash) if failure.crash else ():
-        lines += _verbatim(line, width)
-    lines += sentences(failure.hint, width) if failure.hint else []
+        lines += _verbatim(line, look)
+    lines += sentences(failure.hint, look) if failure.hint else []
     for label, text in (("at", f"{failure.file}:{failure.line}" if failure.file else ""), ("repro", failure.repro)):
-        lines += _labelled(label, text, width) if text else []
+        lines += _labelled(label, text, look) if text else []
     for title, text in (("The whole message", failure.message), ("Traceback", failure.traceback)):
         if text.strip() and text.strip() != headline:
-            lines += [*sentences("", width), *sentences(title, width, "strong")]
-            lines += [entry for line in text.strip("\n").split("\n") for entry in _verbatim(line, width)]
+            lines += [*sentences("", look), *sentences(title, look, "strong")]
+            lines += [row for line in text.strip("\n").split("\n") for row in _verbatim(line, look)]
     return lines
 
 
@@ -139,16 +129,16 @@ def _first_error(failure: Failure) -> str:
     return f"{first.rstrip(':')}: {error}" if error else first
 
 
-def _verbatim(line: str, width: int) -> Iterator[Entry]:
+def _verbatim(line: str, look: Look) -> Iterator[Row]:
     """A line of a program's or compiler's text: its blanks stay, and what is too long goes on below."""
-    long = max(width - 2, 20)
+    long = max(look.width - 2, 20)
     parts = textwrap.wrap(line, long, replace_whitespace=False, drop_whitespace=False, break_on_hyphens=False)
     for part in parts or [""]:
-        yield Entry.fixed([(f" {part}", "reject" if "error:" in part else "")])
+        yield Row(None, fixed([(f" {part}", "reject" if "error:" in part else "")]))
 
 
-def _labelled(label: str, text: str, width: int) -> Iterator[Entry]:
+def _labelled(label: str, text: str, look: Look) -> Iterator[Row]:
     """A label and its text, on as many rows as that takes."""
-    for part in textwrap.wrap(text, max(width - _LABEL - 2, 20)):
-        yield Entry.fixed([(f" {label:<{_LABEL}}", "dim"), (part, "")])
+    for part in textwrap.wrap(text, max(look.width - _LABEL - 2, 20)):
+        yield Row(None, fixed([(f" {label:<{_LABEL}}", "dim"), (part, "")]))
         label = ""

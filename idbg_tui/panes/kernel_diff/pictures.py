@@ -14,7 +14,7 @@ from idbg.views.tensors import decades
 from idbg.views.tree import Chart
 from idbg_tui.widgets.charts import Series, log_chart
 from idbg_tui.widgets.lines import StyledRow
-from idbg_tui.widgets.section_rows import Look, Row, fixed, text_rows
+from idbg_tui.widgets.section_rows import Look, Row, picture, text_rows
 
 _LOWEST, _HIGHEST = 8, 16  # rows of a chart
 _LEAST, _MOST = 1e-12, 1e3  # what is below or above, NaN and infinities too, is drawn there
@@ -33,10 +33,6 @@ def drawn(chart: Chart, look: Look, *, colours: bool = True) -> list[Row]:
     if chart.name == "histogram":
         return histogram(cast("TensorDiff", chart.data), look)
     return error_map(cast("ErrorMap", chart.data), look, colours=colours)
-
-
-def _picture(rows: Sequence[StyledRow]) -> list[Row]:
-    return [Row(None, fixed(row), head=True) for row in rows]
 
 
 # ---------------------------------------------------------------- errors over launches and steps
@@ -74,7 +70,7 @@ def training(trained: TrainingSteps, test: str, look: Look, screen: int) -> list
 
 def _log_chart(series: Sequence[Series], legend: str, look: Look, screen: int, least: float) -> list[Row]:
     height = max(_LOWEST, min(_HIGHEST, screen // 2 - 2))
-    chart = _picture(log_chart(series, max(look.width, 40), height, least=least, most=_MOST))
+    chart = picture(log_chart(series, max(look.width, 40), height, least=least, most=_MOST))
     return [*chart, *text_rows(legend, look, key=("legend", legend), style="dim"), *text_rows("", look, key=None)]
 
 
@@ -94,7 +90,7 @@ def histogram(diff: TensorDiff, look: Look) -> list[Row]:
     for name, count in decades(diff.histogram):
         bar = MARKS["rule"][0] * (max(1, round(longest * count / most)) if count else 0)
         rows.append([(f"{_INSET}{name:<{_LABEL}}", "dim"), (f"{count:>{_COUNT - 1},} ", ""), (bar, "accent")])
-    return _picture(rows)
+    return picture(rows)
 
 
 # ---------------------------------------------------------------- the errors of a slice
@@ -105,10 +101,10 @@ def error_map(found: ErrorMap, look: Look, *, colours: bool = True) -> list[Row]
     found = _narrowed(found, look.width - len(_INSET))
     head: StyledRow = [(f"{_INSET}{error_maps.title(found)}", "strong")]
     if error_maps.is_equal(found):
-        return _picture([head, [(f"{_INSET}{error_maps.EQUAL}", "dim")]])
+        return picture([head, [(f"{_INSET}{error_maps.EQUAL}", "dim")]])
     high = error_maps.top(found)
     cells = _halves(found, high) if colours else _plain(found, high)
-    return _picture([head, *([(_INSET, ""), *row] for row in cells), _legend(found, high, colours)])
+    return picture([head, *([(_INSET, ""), *row] for row in cells), _legend(found, high, colours)])
 
 
 def _narrowed(found: ErrorMap, width: int) -> ErrorMap:

@@ -17,12 +17,11 @@ from idbg.views.tensors import outcome
 from idbg.views.tree import Section
 from idbg_tui.messages import Flash
 from idbg_tui.panes.kernel_diff import pictures
-from idbg_tui.panes.kernel_diff.overlays import entries
 from idbg_tui.state import queries
 from idbg_tui.state.state import State
 from idbg_tui.widgets import sections
-from idbg_tui.widgets.listing import Entry, Listing, sentences
-from idbg_tui.widgets.section_rows import Look
+from idbg_tui.widgets.listing import Listing
+from idbg_tui.widgets.section_rows import Look, Row, sentences
 
 RequestMap = Callable[[str, tuple[int, ...]], object]
 """Requests the error map of an output's slice, given by the index in all but its last two dims."""
@@ -37,13 +36,13 @@ def tensor_of(state: State, name: str) -> TensorDiff | None:
     return next((one for one in tensors if one.name == name), None)
 
 
-def tensor_entries(diff: TensorDiff, error_map: ErrorMap | None, width: int, *, colours: bool = True) -> list[Entry]:
+def tensor_lines(diff: TensorDiff, error_map: ErrorMap | None, look: Look, *, colours: bool = True) -> list[Row]:
     """The verdict, every figure, the histogram and the map."""
     rows = [row for row in tensor_rows(diff, error_map, diff.name) if row.key[1] in _SHOWN]  # type: ignore[index]
     section = Section("", "", body=tuple(each for row in rows for each in (row.below if row.folds else (row,))))
     style = {"passed": "clean", "failed": "reject"}.get(outcome(diff), "dim")
-    painted = sections.rows(section, Look(width), partial(pictures.drawn, colours=colours))
-    return [*sentences(_verdict(diff), width, style), *entries(painted)]
+    painted = sections.rows(section, look, partial(pictures.drawn, colours=colours))
+    return [*sentences(_verdict(diff), look, style), *painted]
 
 
 def _verdict(diff: TensorDiff) -> str:
@@ -66,7 +65,7 @@ class TensorListing(Listing):
 
     def __init__(self, output: str, state: State, request_map: RequestMap, folder: Path) -> None:
         """`folder` takes the pictures of maps."""
-        super().__init__(output, "", self._entries)
+        super().__init__(output, "", self._rows)
         self._output, self._state, self._request_map, self._folder = output, state, request_map, folder
 
     @property
@@ -75,12 +74,12 @@ class TensorListing(Listing):
         compared = queries.compared_run(self._state)
         return compared.maps.get(self._output) if compared else None
 
-    def _entries(self, width: int) -> Sequence[Entry]:
+    def _rows(self, look: Look) -> Sequence[Row]:
         diff = tensor_of(self._state, self._output)
         if diff is None:
-            return list(sentences(f"{self._output} is not in the last comparison", width, "dim"))
+            return list(sentences(f"{self._output} is not in the last comparison", look, "dim"))
         colours = not (self.app.no_color or self.app.current_theme.ansi or is_ascii())
-        return tensor_entries(diff, self.error_map, width, colours=colours)
+        return tensor_lines(diff, self.error_map, look, colours=colours)
 
     def action_slice(self, step: int) -> None:
         """Map the slice before or after the one that is shown."""

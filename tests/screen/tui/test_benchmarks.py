@@ -14,7 +14,7 @@ from idbg_tui.panes.benchmarks import charts
 from idbg_tui.panes.benchmarks import rows as bench_list
 from idbg_tui.state.state import State
 from idbg_tui.widgets.listing import Listing
-from idbg_tui.widgets.section_rows import place_of
+from idbg_tui.widgets.section_rows import Look, place_of
 from tests.harness.benched import listed, opened, rows, scaled, told, with_rows
 from tests.harness.recorded import app_of
 from tests.harness.screen import SMALL, WIDE, bar, settle, texts
@@ -145,7 +145,7 @@ async def test_enter_on_what_is_said_of_a_row_opens_that_row(tmp_path: Path) -> 
 
 
 def test_what_was_not_measured_is_said_and_is_no_number() -> None:
-    entries = charts.measurement(bench.measurement(rows()["tvm"]), 100)
+    entries = charts.measurement(bench.measurement(rows()["tvm"]), Look(100))
     shown = ["".join(text for text, _ in one.draw(100)) for one in entries]
     for label in ("cold compile", "latency", "speed-up", "peak memory", "graphs", "numbers", "machine"):
         assert f" {label:<16}not measured" in shown

@@ -61,7 +61,7 @@ def test_sources_stand_side_by_side_with_their_own_line_numbers() -> None:
     groups = [block for block in compared.view(before, after).body if isinstance(block, ViewRow)]
     row = next(block for block in groups if "kernels" in block.text).below[0]
     assert row.sides is not None
-    rows = ["".join(text for text, _ in entry.draw(150)) for entry in sides.entries(row.sides, 150)]
+    rows = ["".join(text for text, _ in entry.draw(150)) for entry in sides.entries(row.sides, Look(150))]
     assert all(len(row) <= 150 for row in rows)
     left, right = row.sides.before.splitlines(), row.sides.after.splitlines()
     marked = [row for row in rows[1:] if "▌" in row]

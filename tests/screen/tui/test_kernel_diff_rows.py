@@ -24,7 +24,7 @@ from idbg.schema.programs import Failure
 from idbg.views.tensors import spot
 from idbg_tui.panes.kernel_diff import overlays, pictures
 from idbg_tui.panes.kernel_diff.rows import ORDERS, Choice, badness, root
-from idbg_tui.panes.kernel_diff.tensor import tensor_entries
+from idbg_tui.panes.kernel_diff.tensor import tensor_lines
 from idbg_tui.widgets.charts import Series, log_chart
 from idbg_tui.widgets.cutting import distinct
 from idbg_tui.widgets.section_rows import Look
@@ -114,7 +114,7 @@ def test_kernels_are_sorted_by_what_has_come_together_and_by_what_each_adds() ->
 def test_figures_that_nan_makes_meaningless_are_not_shown() -> None:
     row = drawn(NAN)[0]
     assert row.split("wanted")[0].split() == ["▾", "✘", "nan", "inf", "0", "-", "by", "nan", "[1,", "2]:", "nan,"]
-    view = "\n".join("".join(text for text, _ in entry.draw(80)) for entry in tensor_entries(NAN, None, 80))
+    view = "\n".join("".join(text for text, _ in entry.draw(80)) for entry in tensor_lines(NAN, None, Look(80)))
     assert "RMSE" not in view and "worst row" not in view and "the worst is" not in view
     assert "inf: NaN or infinity on one side" in view and "[1, 2]: nan, wanted 0.5" in view
     assert drawn(wrong("a", 5.0))[0].split()[5] == "inf"  # eager is exact
@@ -201,7 +201,7 @@ def test_a_figure_is_short_and_none_is_no_number(value: float | None, text: str)
 def test_the_histogram_counts_every_element() -> None:
     diff = report().outputs[0]
     assert sum(diff.histogram) == diff.elements
-    rows = ["".join(text for text, _ in entry.draw(200)) for entry in tensor_entries(diff, None, 200)]
+    rows = ["".join(text for text, _ in entry.draw(200)) for entry in tensor_lines(diff, None, Look(200))]
     bars = rows[rows.index(next(row for row in rows if "|test - reference|" in row)) + 1 :]
     bars = [row for row in bars if "─" in row]
     assert sum(int(row.split("─")[0].split()[-1].replace(",", "")) for row in bars) == diff.elements
@@ -262,6 +262,6 @@ def test_a_failure_tells_the_launch_that_crashed() -> None:
         cause="SIGSEGV", kernel="cpp_fused_sin_0", nodes=("sin",), arguments=(given,), arguments_of="crash"
     )
     failure = Failure(kind="worker", message="the worker was killed by SIGSEGV in cpp_fused_sin_0", crash=site)
-    said = "\n".join(text for entry in overlays.failure_entries(failure, 100) for text, _ in entry.draw(100))
+    said = "\n".join(text for entry in overlays.failure_rows(failure, Look(100)) for text, _ in entry.draw(100))
     assert "in the launch cpp_fused_sin_0" in said and "it computes sin" in said
     assert "buf0: f32[4, 8], strides [8, 1], cpu, at a multiple of 64 bytes" in said

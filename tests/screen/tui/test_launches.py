@@ -14,6 +14,7 @@ from idbg_tui.panes.node import facts
 from idbg_tui.panes.source import sheets
 from idbg_tui.state import navigation, queries
 from idbg_tui.state.state import State
+from idbg_tui.widgets.section_rows import Look
 from tests.harness.compared import row_of
 from tests.harness.recorded import app_of, state_of
 from tests.harness.screen import settle, until
@@ -161,8 +162,8 @@ async def test_the_chart_of_a_comparison_leads_nowhere_while_another_runs_code_i
     app = app_of("planted", tmp_path)
     async with app.run_test(size=(160, 45)) as pilot:
         await settle(pilot)
-        assert any(entry.target for entry in app.controllers.comparing.chart(120))
+        assert any(row.nodes for row in app.controllers.comparing.chart(Look(120)))
         other = state_of("attention").shown
         assert other is not None
         app.state.shown = other
-        assert not any(entry.target for entry in app.controllers.comparing.chart(120))
+        assert not any(row.nodes for row in app.controllers.comparing.chart(Look(120)))

@@ -26,7 +26,7 @@ from idbg_tui.state.state import State
 from idbg_tui.status_bar import flashes
 from idbg_tui.status_bar.footer import footer_progress
 from idbg_tui.widgets.picker import Choices, Picker
-from idbg_tui.widgets.section_rows import place_of
+from idbg_tui.widgets.section_rows import Look, place_of
 from tests.harness.benched import keep, opened, rows, scaled, told, with_rows
 from tests.harness.live import FakeSession
 from tests.harness.screen import WIDE, ReadyApp, bar, settle, texts, until
@@ -286,7 +286,7 @@ def test_slower_is_told_and_what_else_changed() -> None:
     state.take_past(measurements.read(row.file, [row]))
     (line,) = [line for line in told(state) if "slower" in line]
     assert line.strip().startswith("⚠ slower: 29.9 µs → 59.8 µs") and line.endswith("also changed: the program")
-    made = measurement(view.measurement(row, state.measurements.past.change_of(row)), 100)
+    made = measurement(view.measurement(row, state.measurements.past.change_of(row)), Look(100))
     assert any("slower: 29.9 µs" in "".join(text for text, _ in one.draw(100)) for one in made)
 
 

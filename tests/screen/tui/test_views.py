@@ -6,20 +6,21 @@ from pathlib import Path
 import pytest
 
 from idbg.schema import events
-from idbg.schema.graphs import Graph, GraphId, Node, NodeId, TensorMeta
+from idbg.schema.graphs import Graph, GraphId, Node, TensorMeta
 from idbg.schema.programs import Program, Target
 from idbg_tui.panes.graph import memory, partitions
 from idbg_tui.state import costs, queries
 from idbg_tui.state.costs import AT_ONCE, CostAnswer, CostQuestion
 from idbg_tui.state.state import State
-from idbg_tui.widgets.listing import Entry, Listing
+from idbg_tui.widgets.listing import Listing
 from idbg_tui.widgets.search import SearchLine
+from idbg_tui.widgets.section_rows import Look, Row
 from tests.harness.recorded import app_of, big, chain, count, under
 from tests.harness.rule_texts import FALL, PAD
 from tests.harness.screen import SMALL, WIDE, bar, settle, until
 
 
-def texts(entries: list[Entry], width: int) -> list[str]:
+def texts(entries: list[Row], width: int) -> list[str]:
     return ["".join(text for text, _ in entry.draw(width)).rstrip() for entry in entries]
 
 
@@ -27,29 +28,27 @@ def test_what_is_alive_at_the_peak_is_listed_largest_first_and_adds_up() -> None
     state = under("resnet", PAD)
     assert queries.peak(state) is not None and state.graph is not None
     _, profile = queries.peak(state)
-    found = memory.entries(state, 120)
-    rows = [entry for entry in found if isinstance(entry.target, NodeId)]
-    assert [entry.target.name for entry in rows if isinstance(entry.target, NodeId)] == [
-        one.node for one in profile.alive
-    ]
+    found = memory.rows(state, Look(120))
+    rows = [row for row in found if row.nodes]
+    assert [row.nodes[0].name for row in rows] == [one.node for one in profile.alive]
     assert sum(one.nbytes for one in profile.alive) == profile.peak_bytes
     first = texts(rows, 120)[0]
-    assert first.split()[:4] == ["9.0", "MiB", f"{100 * profile.alive[0].nbytes / profile.peak_bytes:.1f}", "%"]
-    assert profile.alive[0].node in first and rows[0].here
+    share = f"{100 * profile.alive[0].nbytes / profile.peak_bytes:.1f}"
+    assert first.split()[:5] == [profile.alive[0].node, "9.0", "MiB", share, "%"] and rows[0].here
     told = " ".join(texts(found, 120))
     assert f"50.8 MiB at {profile.peak_at} (torchvision/…/resnet.py:269)" in told and "weights and buffers take" in told
 
 
 def test_the_users_line_stands_beside_what_the_program_made() -> None:
-    rows = texts(memory.entries(under("resnet", PAD), 140), 140)
+    rows = texts(memory.rows(under("resnet", PAD), Look(140)), 140)
     assert any("convolution" in row and "resnet.py:268  x = self.conv1(x)" in row for row in rows)
 
 
 def test_a_graph_of_the_level_that_needs_more_is_named_first() -> None:
     state = under("mlp_train", PAD)
     assert state.graph is not None and queries.peak(state) is not None and queries.peak(state)[0] is not state.graph
-    lead = next(entry for entry in memory.entries(state, 120) if entry.target is not None)
-    assert isinstance(lead.target, NodeId) and lead.target.graph.stage == "backward" and not lead.here
+    lead = next(entry for entry in memory.rows(state, Look(120)) if entry.nodes)
+    assert lead.nodes[0].graph.stage == "backward" and not lead.here
     assert "backward needs more" in texts([lead], 120)[0]
 
 
@@ -58,7 +57,7 @@ def test_partitions_are_told_with_their_boundaries_and_the_best_change_at_the_to
     ((_, rule_costs),) = queries.rule_costs(state) or []
     now = rule_costs.partitions
     assert now is not None
-    found = partitions.entries(state, 120)
+    found = partitions.rows(state, Look(120))
     rows = texts(found, 120)
     assert rows[1] == " → allowing 'relu is denied' (no relu): nothing falls back"
     parts = [row for row in rows if row.lstrip("● ").startswith(("p", "host")) and " nodes" in row]
@@ -69,7 +68,7 @@ def test_partitions_are_told_with_their_boundaries_and_the_best_change_at_the_to
 
 
 def test_where_nothing_falls_back_the_view_says_so_and_what_would() -> None:
-    rows = " ".join(texts(partitions.entries(under("resnet", PAD), 120), 120))
+    rows = " ".join(texts(partitions.rows(under("resnet", PAD), Look(120)), 120))
     assert "one partition" in rows and 'severity "fallback"' in rows
 
 
@@ -77,14 +76,14 @@ def test_violations_are_told_apart_from_the_calls_that_they_send_to_the_host() -
     state = under("resnet", FALL.replace('deny = ["relu"]', 'deny = ["max_pool*", "_low_memory_max_pool*"]'))
     ((findings, rule_costs),) = queries.rule_costs(state) or []
     assert rule_costs.partitions is not None and len(rule_costs.partitions.host) != findings.by_severity["fallback"]
-    first = texts(partitions.entries(state, 120), 120)[0]
+    first = texts(partitions.rows(state, Look(120)), 120)[0]
     assert first.endswith(f"; 1 violation, {len(rule_costs.partitions.host)} calls on the host")
 
 
 @pytest.mark.parametrize("rules", [FALL, ""])
 def test_a_graph_that_is_rejected_does_not_read_as_one_that_fits(rules: str) -> None:
     reject = PAD.replace('"pad"', '"reject"')
-    rows = texts(partitions.entries(under("resnet", rules + reject), 120), 120)
+    rows = texts(partitions.rows(under("resnet", rules + reject), Look(120)), 120)
     assert rows[1].startswith(" ✘ 435 violations of severity reject: the accelerator does not take this graph")
     assert "the graph is one partition" not in rows[0]
 
@@ -103,21 +102,21 @@ def test_parts_of_a_tuple_have_their_own_shapes_at_the_peak() -> None:
     state.apply([events.RunStarted(run=1, program=Program("m.py"), target=Target(rules=PAD))])
     state.apply([events.GraphCaptured(run=1, graph=graph)])
     count(state)
-    rows = [text for text in texts(memory.entries(state, 120), 120) if " pool " in text]
+    rows = [text for text in texts(memory.rows(state, Look(120)), 120) if " pool " in text]
     assert ["f32[8,8]" in rows[0], "i64[8,2]" in rows[1], len(rows)] == [True, True, 2]
 
 
 def test_what_is_not_counted_yet_is_not_told_as_a_number() -> None:
     state = big(FALL)
     for view in (memory, partitions):
-        assert "not counted yet" in texts(view.entries(state, 100), 100)[0]
+        assert "not counted yet" in texts(view.rows(state, Look(100)), 100)[0]
 
 
 @pytest.mark.parametrize("width", [70, 100, 140])
 def test_every_row_fits(width: int) -> None:
     state = under("resnet", FALL + PAD)
     for view in (memory, partitions):
-        assert all(len(row) <= width for row in texts(view.entries(state, width), width))
+        assert all(len(row) <= width for row in texts(view.rows(state, Look(width)), width))
 
 
 @pytest.mark.parametrize("size", [WIDE, SMALL])
@@ -129,7 +128,7 @@ async def test_the_peak_opens_with_a_key_and_enter_goes_to_the_node(tmp_path: Pa
         await settle(pilot)
         listing = app.screen
         assert isinstance(listing, Listing) and "peak" in str(listing.query("Vertical").first().border_title)
-        alive = listing.lines.items[listing.lines.cursor].target
+        alive = listing.lines.items[listing.lines.cursor].nodes[0]
         await pilot.press("j", "enter")
         await settle(pilot)
         assert not isinstance(app.screen, Listing)
@@ -168,7 +167,7 @@ async def test_a_row_and_the_whole_list_can_be_copied(tmp_path: Path, monkeypatc
         await settle(pilot)
         await pilot.press("M", "y", "Y")
         await until(pilot, lambda: len(copied) == 2)
-        assert copied[0].startswith("9.0 MiB") and "layer4.0.conv2" in copied[0]
+        assert copied[0].startswith("arg81_1 ") and "9.0 MiB" in copied[0] and "layer4.0.conv2" in copied[0]
         assert copied[0] in copied[1] and copied[1].count("\n") > 50
 
 

@@ -7,10 +7,11 @@ from idbg.schema.diff import Baseline, Comparison, Criterion, DiffReport, SideRe
 from idbg.schema.events import SessionEvent
 from idbg.schema.programs import Failure, Program, Target
 from idbg_tui.panes.kernel_diff.pane import KernelDiffPane
-from idbg_tui.panes.kernel_diff.tensor import tensor_entries
+from idbg_tui.panes.kernel_diff.tensor import tensor_lines
 from idbg_tui.state.state import State
 from idbg_tui.status_bar.header import header
 from idbg_tui.widgets.lines import Lines
+from idbg_tui.widgets.section_rows import Look
 from tests.harness.compared import rows, texts
 from tests.harness.pane_host import Host
 from tests.harness.recorded import chain
@@ -117,7 +118,7 @@ def test_a_row_says_which_criterion_decided_and_by_how_much() -> None:
 
 
 def test_an_output_looked_into_says_the_sum_that_it_is_allowed_and_what_does_not_decide() -> None:
-    rows = ["".join(text for text, _ in entry.draw(150)) for entry in tensor_entries(PASSED, None, 150)]
+    rows = ["".join(text for text, _ in entry.draw(150)) for entry in tensor_lines(PASSED, None, Look(150))]
     told = " ".join(rows[:4])
     assert "loss" in told and "passes" in told
     assert "RMSE 5.21e-06 is within the 2.47e-05 allowed" in told and "× eager's" in told
@@ -125,5 +126,5 @@ def test_an_output_looked_into_says_the_sum_that_it_is_allowed_and_what_does_not
 
 
 def test_an_output_that_waits_says_so_and_no_more(tmp_path: Path) -> None:
-    first = tensor_entries(LATE, None, 100)[0].draw(100)
+    first = tensor_lines(LATE, None, Look(100))[0].draw(100)
     assert "no verdict (yet)" in first[0][0] and first[0][1] == "dim"
