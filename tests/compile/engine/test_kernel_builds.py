@@ -3,6 +3,8 @@
 from concurrent.futures import Future
 
 import pytest
+import torch
+import torch._inductor.compile_fx  # the hooks wait for its import
 
 from idbg.engine.compat import kernel_builds
 from idbg.engine.compat.hooks import Feature
@@ -88,3 +90,15 @@ def test_a_check_of_the_cpu_is_a_step():
         with observe_builds(Feature("kernel builds"), listener):
             assert VecISA().check_build("code")
     assert [step[:2] for step in listener.steps] == [("began", "cpu check"), ("ended", "cpu check")]
+
+
+@pytest.mark.parametrize(("devices", "starts"), [({"cpu"}, 0), ({"cpu", "cuda"}, 1), (set(), 0)])
+def test_the_pool_starts_where_tritons_kernels_run(
+    devices: set[str], starts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from torch._inductor import async_compile
+
+    started: list[None] = []
+    monkeypatch.setattr(async_compile, "maybe_warm_pool", lambda: started.append(None))
+    kernel_builds.start_pool(set(map(torch.device, devices)))
+    assert len(started) == starts

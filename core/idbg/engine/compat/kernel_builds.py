@@ -5,11 +5,13 @@ Torch times each start of a compiler without the kernel's name.
 
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
+
+import torch
 
 from idbg.engine.compat.hooks import Feature, hooked
 
@@ -53,6 +55,19 @@ def _named(kernel: str) -> Iterator[None]:
         yield
     finally:
         _current.kernel = before
+
+
+def start_pool(devices: Iterable[torch.device]) -> None:
+    """Start torch's pool of compilers if one of these devices runs Triton's kernels, as far as torch's settings allow.
+
+    Torch starts it with its first compile, takes 5 s to have it ready, and builds kernels one by one meanwhile.
+    """
+    if all(device.type in ("cpu", "meta") for device in devices):
+        return
+    with suppress(ImportError, AttributeError):
+        from torch._inductor.async_compile import maybe_warm_pool
+
+        maybe_warm_pool()
 
 
 def observe_builds(feature: Feature, listener: Builds) -> AbstractContextManager[None]:

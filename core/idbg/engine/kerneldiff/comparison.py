@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from torch import Tensor
 
 from idbg.engine.capture.run import uncaptured
-from idbg.engine.compat import comparing, gpu
+from idbg.engine.compat import comparing, gpu, kernel_builds
 from idbg.engine.instrument.waiting import launches_waited_for, ops_waited_for
 from idbg.engine.kerneldiff.fault_localization import FaultLocalization
 from idbg.engine.kerneldiff.float64 import transfer
@@ -48,6 +48,7 @@ from idbg.schema.programs import Failure
 from idbg.schema.steps import TrainingSteps
 
 _WITHOUT: dict[Mode, str] = {"float64": "not run yet", "tolerance": "not run: the comparison is by tolerance"}
+_INDUCTOR = ("inductor", "aot")
 
 
 class ComparisonRun:
@@ -72,6 +73,8 @@ class ComparisonRun:
         are in the report. Raises BadInput where tolerances name an output that does not exist.
         """
         native.ready()  # it compiles in the background, while the program does
+        if name_of(self.request.test) in _INDUCTOR:
+            kernel_builds.start_pool({tensor.device for tensor in self.subject.tensors.values()})
         with float64_on(self.request.float64), launches_waited_for() if self.request.sync else nullcontext():
             self.elsewhere = transfer.transfer_error(self.subject.tensors.values())
             report = self._run_sides()
