@@ -13,7 +13,7 @@ from torch.fx import Node
 
 from idbg.engine.compat import comparing, fx, stages
 
-_CHUNK = 1 << 22  # bytes that are summed at once: their places take eight times as many
+_CHUNK = 1 << 22  # words that are summed at once: they and their places take four times as much memory
 
 Checksum = tuple[int, ...]
 
@@ -88,13 +88,14 @@ def _is_plain(value: object) -> bool:
 
 
 def _checksum(value: object) -> Checksum:
-    """Exact sums of the bytes, plain and weighted with their positions; they wrap around."""
+    """Exact sums of the memory's words, plain and weighted with their positions; they wrap around."""
     assert isinstance(value, Tensor)
     plain = torch.view_as_real(value.resolve_conj()) if value.is_complex() else value
     memory = plain.detach().reshape(-1).clone().view(torch.uint8)
+    words = torch.nn.functional.pad(memory, (0, -len(memory) % 4)).view(torch.int32)
     total = torch.zeros(2, dtype=torch.int64, device=memory.device)
-    for start in range(0, len(memory), _CHUNK):
-        part = memory[start : start + _CHUNK].to(torch.int64)
+    for start in range(0, len(words), _CHUNK):
+        part = words[start : start + _CHUNK].to(torch.int64)  # no product with a place wraps to the same number
         places = torch.arange(start + 1, start + 1 + len(part), device=part.device)
-        total += torch.stack([part.sum(), (part * places % 65_521).sum()])
+        total += torch.stack([part.sum(), (part * places).sum()])
     return (*(int(each) for each in total.tolist()), len(memory))

@@ -173,11 +173,13 @@ def measured(reference: Tensor, value: Tensor, scale: float | None = None) -> Si
         differing = int((reference != value).sum())
         return Size(math.sqrt(differing / reference.numel()), float(differing > 0))
     wide = value.to(reference.dtype)
-    difference = (wide - reference).abs()
-    same = (wide == reference) | (wide.isnan() & reference.isnan())
-    difference = difference.masked_fill_(same, 0)
+    difference = wide - reference
     scale = rms(reference) if scale is None else scale
-    root, largest = torch.stack([difference.square().mean().sqrt(), difference.max()]).tolist()
+    root, largest = _root_and_largest(difference)
+    if not (root < math.inf and largest < math.inf):
+        same = (wide == reference) | (wide.isnan() & reference.isnan())
+        difference = difference.abs().masked_fill_(same, 0)
+        root, largest = _root_and_largest(difference)
     if not root < math.inf and largest < math.inf:
         root = _scaled_rms(difference, largest, difference.numel())
     figures = (root, largest)
@@ -188,12 +190,24 @@ def measured(reference: Tensor, value: Tensor, scale: float | None = None) -> Si
 
 def rms(tensor: Tensor) -> float:
     """The root mean square of its finite elements; 0 if there are none."""
-    size = tensor.to(torch.float64, copy=False).abs() if not tensor.dtype.is_complex else tensor.abs()
+    if not tensor.numel():
+        return 0.0
+    size = tensor if tensor.dtype.is_complex else tensor.to(torch.float64, copy=False)
+    if (root := float(torch.linalg.vector_norm(size)) / math.sqrt(size.numel())) < math.inf:
+        return root
+    size = size.abs()
     finite = size.isfinite()
     count = int(finite.sum())
     size = size.masked_fill(~finite, 0)
     root = math.sqrt(float(size.square().sum()) / count) if count else 0.0
     return root if root < math.inf else _scaled_rms(size, float(size.max()), count)
+
+
+def _root_and_largest(difference: Tensor) -> tuple[float, float]:
+    """The RMS and the largest magnitude, in two passes and one wait for the device; NaN where an element is NaN."""
+    norms = (torch.linalg.vector_norm(difference, order) for order in (2, math.inf))
+    length, largest = torch.stack([*norms]).tolist()
+    return length / math.sqrt(difference.numel()), largest
 
 
 def _scaled_rms(size: Tensor, largest: float, count: int) -> float:
@@ -206,7 +220,10 @@ def _over(figure: float, scale: float) -> float:
 
 
 def _largest(exact: Tensor) -> float:
-    return float(exact.abs().nan_to_num(0, 0, 0).max()) if exact.numel() else 0.0
+    if not exact.numel():
+        return 0.0
+    largest = float(torch.linalg.vector_norm(exact, math.inf))
+    return largest if largest < math.inf else float(exact.abs().nan_to_num(0, 0, 0).max())
 
 
 def _excess(error: Size, allowed: Size) -> float:
