@@ -23,7 +23,7 @@ from idbg.engine.compat.fx import op_name, written
 from idbg.engine.compat.hooks import hooked
 from idbg.engine.compat.lowering import Compiled
 from idbg.engine.compat.mutations import TRITON, InductorOperation, changed_by
-from idbg.engine.compat.tracing import observed
+from idbg.engine.compat.tracing import observed, part_of
 from idbg.schema.graphs import Part
 
 _Model = TypeVar("_Model")
@@ -139,7 +139,6 @@ def observe_graphs(
 def _inductor_graph(graph: "GraphLowering", module: WrapperModule) -> InductorGraph:
     from torch._inductor import debug
 
-    part: Part = "backward" if graph.is_backward else "inference" if graph.is_inference else "forward"
     removed = graph.removed_buffers | graph.inplaced_to_remove
     # a buffer inside of a template has no name
     buffers = [buffer for buffer in cast("Iterable[_InductorBuffer]", graph.buffers) if buffer.name]
@@ -147,7 +146,7 @@ def _inductor_graph(graph: "GraphLowering", module: WrapperModule) -> InductorGr
     changed = {name: node for operation in operations for name, node in changed_by(operation)}
     return InductorGraph(
         graph.orig_gm,
-        part,
+        part_of(graph.is_backward, graph.is_inference),
         tuple(graph.graph_input_names),
         tuple(_buffer(buffer, removed, changed) for buffer in buffers),
         dict(debug._inductor_triton_kernel_to_post_grad_node_info),

@@ -1,16 +1,28 @@
 """Record torch's decisions about CUDA graphs: which graphs become one, which do not, and why."""
 
 import importlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from typing import Literal, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import torch
 import torch._inductor.config
 from torch.fx import Node
 
+if TYPE_CHECKING:
+    from torch._inductor.cudagraph_trees import CUDAGraphNode, CUDAGraphTreeManager
+    from torch._inductor.cudagraph_utils import FunctionID
+    from torch._inductor.ir import GraphPartitionSignature
+    from torch._inductor.output_code import CompiledFxGraph
+    from torch._inductor.scheduler import BaseSchedulerNode, PartitionType, Scheduler
+    from torch._inductor.utils import InputType
+
+    _Partitions = tuple[list[PartitionType], list[GraphPartitionSignature]]
+
 from idbg.engine.compat.hooks import Feature, caller, hooked
-from idbg.engine.compat.tracing import current_frame
+from idbg.engine.compat.tracing import current_frame, part_of
+from idbg.schema.decisions.inductor import CudaGraphOutcome
+from idbg.schema.graphs import Part
 
 OTHER_SIZES = "its sizes are others: torch records one for each"
 OTHER_PLACE = "it follows another CUDA graph than before"
@@ -22,74 +34,10 @@ class Decision(NamedTuple):
     """
 
     frame: str
-    part: str
-    outcome: Literal["ready", "captured", "rerecorded", "split", "skipped"]
+    part: Part
+    outcome: CudaGraphOutcome
     message: str = ""
     node: str = ""
-
-
-class _Info(Protocol):
-    cudagraph_fail_reasons: Sequence[str]
-
-
-class _Compiled(Protocol):
-    """A compiled graph, as torch has it."""
-
-    disabled_cudagraphs_reason: str | None
-    cudagraph_info: _Info | None
-    partition_maps: Sequence[object] | None
-
-
-class _Buffer(Protocol):
-    def get_origin_node(self) -> Node | None: ...
-
-    def get_origins(self) -> Iterable[Node]: ...
-
-
-class _Op(Protocol):
-    """A node of the scheduler's."""
-
-    node: _Buffer | None
-
-    def get_nodes(self) -> "Sequence[_Op]": ...
-
-
-class _Signature(Protocol):
-    skip_cudagraph: bool
-
-
-class _Scheduler(Protocol):
-    def should_partition(self, node: _Op) -> str | None: ...
-
-
-class _FunctionId(Protocol):
-    id: int
-
-    def __hash__(self) -> int: ...
-
-
-class _Recording(Protocol):
-    children: "Mapping[_FunctionId, Sequence[_Recording]]"
-
-    def check_invariants(self, inputs: list[object]) -> tuple[object, Callable[[], str]]: ...
-
-
-class _Function(Protocol):
-    model: object
-
-
-class _Mode(Protocol):
-    name: str
-
-
-class _Manager(Protocol):
-    """The recordings of a device."""
-
-    ids_to_funcs: Mapping[_FunctionId, _Function]
-    id_to_compile_id: Mapping[_FunctionId, object]
-    id_to_mode: Mapping[_FunctionId, _Mode]
-    roots: Mapping[_FunctionId, Sequence[_Recording]]
-    current_node: _Recording | None
 
 
 @contextmanager
@@ -97,13 +45,17 @@ def observe_cuda_graphs(graphs: Feature, recordings: Feature, decided: Callable[
     """While it lasts, `decided` gets for each compiled graph whether it can be a CUDA graph, and each recording."""
 
     def post_compile(
-        call: Callable[..., object], graph: _Compiled, inputs: object, constants: object, how: Mapping[str, object]
+        call: Callable[..., object],
+        graph: "CompiledFxGraph",
+        inputs: object,
+        constants: object,
+        how: Mapping[str, object],
     ) -> object:
         is_requested = _is_requested(how.get("cudagraphs"))
         result = call(graph, inputs, constants, how)
         if not is_requested:
             return result
-        part = "backward" if how.get("is_backward") else "inference" if how.get("is_inference") else "forward"
+        part = part_of(bool(how.get("is_backward")), bool(how.get("is_inference")))
         reasons = _skip_reasons(graph)
         for reason in reasons:
             decided(Decision(current_frame(), part, "skipped", reason))
@@ -116,12 +68,10 @@ def observe_cuda_graphs(graphs: Feature, recordings: Feature, decided: Callable[
         decided(Decision(current_frame(), "", "skipped", message))
         call(message)
 
-    def graph_partition(call: Callable[..., object], scheduler: _Scheduler) -> object:
+    def graph_partition(call: "Callable[[Scheduler], _Partitions]", scheduler: "Scheduler") -> "_Partitions":
         result = call(scheduler)
-        if _is_requested():
-            partitions, signatures = cast("tuple[Sequence[Sequence[_Op]], Sequence[_Signature]]", result)
-            for decision in _split(scheduler, partitions, signatures):
-                decided(decision)
+        for decision in _split(scheduler, result) if _is_requested() else ():
+            decided(decision)
         return result
 
     def observe_recordings() -> None:
@@ -144,7 +94,7 @@ def _is_requested(cudagraphs: object = None) -> bool:
     return bool(torch._inductor.config.triton.cudagraphs or cudagraphs)
 
 
-def _skip_reasons(graph: _Compiled) -> Sequence[str]:
+def _skip_reasons(graph: "CompiledFxGraph") -> Sequence[str]:
     if graph.disabled_cudagraphs_reason:
         return [graph.disabled_cudagraphs_reason]
     if graph.cudagraph_info and graph.cudagraph_info.cudagraph_fail_reasons:
@@ -153,13 +103,11 @@ def _skip_reasons(graph: _Compiled) -> Sequence[str]:
     return ["no op of it can be in one"] if is_empty else ()
 
 
-def _split(
-    scheduler: _Scheduler, partitions: Sequence[Sequence[_Op]], signatures: Sequence[_Signature]
-) -> Iterator[Decision]:
+def _split(scheduler: "Scheduler", partitions: "_Partitions") -> Iterator[Decision]:
     from torch._inductor.virtualized import V
 
-    part = "backward" if V.graph.is_backward else "inference" if V.graph.is_inference else "forward"
-    for nodes, signature in zip(partitions, signatures, strict=True):
+    part = part_of(V.graph.is_backward, V.graph.is_inference)
+    for nodes, signature in zip(*partitions, strict=True):
         for node in nodes if signature.skip_cudagraph else ():
             for reason, origin in _reasons(scheduler, node):
                 stack_trace = str(origin.meta.get("stack_trace") or "") if origin is not None else ""
@@ -167,7 +115,7 @@ def _split(
                 yield Decision(current_frame(), part, "split", f"{reason} Found from : \n{stack_trace}", name)
 
 
-def _reasons(scheduler: _Scheduler, node: _Op) -> Iterator[tuple[str, Node | None]]:
+def _reasons(scheduler: "Scheduler", node: "BaseSchedulerNode") -> Iterator[tuple[str, Node | None]]:
     """Why each op of this node of the scheduler's is not in a CUDA graph, and its FX node."""
     for each in node.get_nodes():
         reason = scheduler.should_partition(each)
@@ -191,14 +139,20 @@ class _Recordings:
         return hooked(feature, wrappers)
 
     def _record(
-        self, call: Callable[..., object], manager: _Manager, inputs: list[object], function_id: _FunctionId
+        self,
+        call: Callable[..., object],
+        manager: "CUDAGraphTreeManager",
+        inputs: "list[InputType]",
+        function_id: "FunctionID",
     ) -> object:
         decision = self._decision(manager, list(inputs), function_id)
         result = call(manager, inputs, function_id)
         self._decided(decision)  # only now: the recording may fail
         return result
 
-    def _decision(self, manager: _Manager, inputs: list[object], function_id: _FunctionId) -> Decision:
+    def _decision(
+        self, manager: "CUDAGraphTreeManager", inputs: "list[InputType]", function_id: "FunctionID"
+    ) -> Decision:
         frame, part = self._of(manager, function_id)
         model = id(manager.ids_to_funcs[function_id].model)
         ids = self._known.setdefault((frame, model), set())
@@ -208,10 +162,10 @@ class _Recordings:
             return Decision(frame, part, "captured")
         return Decision(frame, part, "rerecorded", self._why(manager, inputs, function_id) if is_known else OTHER_SIZES)
 
-    def _why(self, manager: _Manager, inputs: list[object], function_id: _FunctionId) -> str:
+    def _why(self, manager: "CUDAGraphTreeManager", inputs: "list[InputType]", function_id: "FunctionID") -> str:
         """Which invariant of its last recording here fails. torch empties the list of inputs that fit: pass a copy."""
-        there = manager.roots if manager.current_node is None else manager.current_node.children
-        recordings = there.get(function_id) or []
+        last = cast("CUDAGraphNode | None", manager.current_node)
+        recordings = (manager.roots if last is None else last.children).get(function_id)
         if not recordings:
             return OTHER_PLACE
         _, reason = recordings[-1].check_invariants(inputs)
@@ -223,6 +177,7 @@ class _Recordings:
         self._decided(Decision(frame, part, "skipped", message))
         call(message)
 
-    def _of(self, manager: _Manager, function_id: _FunctionId) -> tuple[str, str]:
-        compile_id = manager.id_to_compile_id.get(function_id)
-        return str(compile_id) if compile_id is not None else "", str(manager.id_to_mode[function_id].name).lower()
+    def _of(self, manager: "CUDAGraphTreeManager", function_id: "FunctionID") -> tuple[str, Part]:
+        compile_id, mode = manager.id_to_compile_id.get(function_id), manager.id_to_mode[function_id].name
+        part = part_of(mode == "BACKWARD", mode == "INFERENCE")
+        return str(compile_id) if compile_id is not None else "", part

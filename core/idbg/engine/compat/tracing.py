@@ -13,6 +13,8 @@ import torch._logging._internal
 import torch._logging.structured
 import torch.compiler.config
 
+from idbg.schema.graphs import Part
+
 
 def trace_log() -> Logger:
     """The logger of TORCH_TRACE."""
@@ -31,6 +33,11 @@ def current_frame() -> str:
     """The compile id ("0/0") of the frame that is being compiled on this thread; "" outside of a compile."""
     compile_id = torch._guards.CompileContext.current_compile_id()
     return str(compile_id) if compile_id is not None else ""
+
+
+def part_of(is_backward: bool, is_inference: bool) -> Part:
+    """The part of a frame that a graph of Inductor's is."""
+    return "backward" if is_backward else "inference" if is_inference else "forward"
 
 
 @contextmanager

@@ -1,9 +1,11 @@
 """Record which graphs become CUDA graphs, which do not, and why."""
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, cast
+
+from msgspec.structs import replace
 
 from idbg.analysis.decisions.cuda_graphs import read
 from idbg.engine.capture.run import RunCapture
@@ -13,15 +15,8 @@ from idbg.schema.decisions.inductor import CudaGraph
 from idbg.schema.graphs import Part
 
 MAX_REASONS = 500  # of a run; further ones are recorded as "other reasons"
-
-
-class _About(NamedTuple):
-    frame: str  # the session's name of it
-    part: Part
-    outcome: Literal["ready", "captured", "rerecorded", "split", "skipped"]
-    reason: str
-    file: str
-    line: int
+_Key = tuple[str, CudaGraph]
+"""A decision's frame, as the session names it, and the decision without its nodes and times."""
 
 
 @contextmanager
@@ -39,52 +34,45 @@ def record(capture: RunCapture) -> Iterator[None]:
 @dataclass
 class _CudaGraphs:
     capture: RunCapture
-    _emitted: set[_About] = field(default_factory=set)
-    _times: dict[_About, int] = field(default_factory=dict)
-    _nodes: dict[_About, dict[str, None]] = field(default_factory=dict)
+    _emitted: set[_Key] = field(default_factory=set)
+    _times: Counter[_Key] = field(default_factory=Counter)
+    _nodes: dict[_Key, dict[str, None]] = field(default_factory=dict)
 
     def decided(self, decision: Decision) -> None:
         """Record a decision of torch's."""
         if not decision.frame:
             return
         frame = self.capture.frame(decision.frame)
-        part = cast("Part", decision.part) or frame.current_part
+        part = decision.part or frame.current_part
         reason, file, line = read(decision.message)
         if len(self._emitted) + len(self._times) > MAX_REASONS:
             reason, file, line = "other reasons", "", 0
-        about = _About(frame.frame, part, decision.outcome, reason, file, line)
+        key = frame.frame, CudaGraph(outcome=decision.outcome, part=part, reason=reason, file=file, line=line)
         if decision.outcome == "split":
-            self._nodes.setdefault(about, {})[decision.node] = None
+            self._nodes.setdefault(key, {})[decision.node] = None
         elif decision.outcome == "rerecorded":
-            self._times[about] = self._times.get(about, 0) + 1
+            self._times[key] += 1
         else:
             self._split(frame.frame, part)
-            self._once(about)
+            self._once(key)
 
-    def _once(self, about: _About, nodes: tuple[str, ...] = (), times: int = 1) -> None:
-        if about in self._emitted:
+    def _once(self, key: _Key, nodes: tuple[str, ...] = (), times: int = 1) -> None:
+        if key in self._emitted:
             return
-        self._emitted.add(about)
-        graph = CudaGraph(
-            outcome=about.outcome,
-            part=about.part,
-            reason=about.reason,
-            file=about.file,
-            line=about.line,
-            nodes=nodes,
-            times=times,
-        )
-        self.capture.emit(events.CudaGraphDecided(run=self.capture.run, frame=about.frame, graph=graph))
+        self._emitted.add(key)
+        frame, graph = key
+        graph = replace(graph, nodes=nodes, times=times)
+        self.capture.emit(events.CudaGraphDecided(run=self.capture.run, frame=frame, graph=graph))
 
     def _split(self, frame: str, part: Part) -> None:
         """Record the ops outside of a CUDA graph: its compile is over, and all of them are known."""
-        for about in [about for about in self._nodes if (about.frame, about.part) == (frame, part)]:
-            nodes = tuple(name for name in self._nodes.pop(about) if name)
-            self._once(about, nodes, max(1, len(nodes)))
+        for key in [key for key in self._nodes if (key[0], key[1].part) == (frame, part)]:
+            nodes = tuple(name for name in self._nodes.pop(key) if name)
+            self._once(key, nodes, max(1, len(nodes)))
 
     def end(self) -> None:
         """Record how often graphs were recorded again."""
-        for about in list(self._nodes):
-            self._split(about.frame, about.part)
-        for about, times in self._times.items():
-            self._once(about, times=times)
+        for frame, graph in list(self._nodes):
+            self._split(frame, graph.part)
+        for key, times in self._times.items():
+            self._once(key, times=times)

@@ -159,6 +159,9 @@ class CacheAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     saved: float | None = None
 
 
+CudaGraphOutcome = Literal["ready", "captured", "rerecorded", "split", "skipped"]
+
+
 class CudaGraph(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whether calls of a compiled graph became a CUDA graph. "ready": it will be recorded at its second call, as torch
     warms up first; "split": `nodes` (of the post-grad graph) stay outside of it, the rest is recorded.
@@ -167,7 +170,7 @@ class CudaGraph(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     how often it was recorded, or reported.
     """
 
-    outcome: Literal["ready", "captured", "rerecorded", "split", "skipped"]
+    outcome: CudaGraphOutcome
     part: Part = ""
     reason: str = ""
     file: str = ""
