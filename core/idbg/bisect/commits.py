@@ -12,7 +12,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from idbg.bisect.git import Git, Worktree, worktree
-from idbg.bisect.tries import BisectTries, same
+from idbg.bisect.tries import BisectTries, failed, same
 from idbg.schema.bisection import Answer, Bisected, Commit, FailingCommit, Outcome, Try
 from idbg.schema.diff import Comparison
 from idbg.schema.errors import BadInput
@@ -120,7 +120,7 @@ class CommitSearch:
 
         def fails(sha: str) -> bool | None:
             outcome, _ = at.tried(self.tries, sha)
-            return None if outcome == "other" else outcome == "fails"
+            return failed(outcome)
 
         def left(candidates: list[str]) -> None:
             self._among = self._among or len(candidates)

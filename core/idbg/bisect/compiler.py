@@ -4,11 +4,11 @@ Uses the table of backends of torch's `CompilerBisector`, but each try is a proc
 is undecided.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from msgspec.structs import replace
 
-from idbg.bisect.tries import BisectTries, compared
+from idbg.bisect.tries import BisectTries, compared, failed
 from idbg.config.options import INDUCTOR, family
 from idbg.reduce.ddmin import first_failing
 from idbg.schema.bisection import GRAPHS, PYTHON, Answer, Bisected, Level, Outcome, Subsystem, SuspectPart, Try
@@ -72,18 +72,12 @@ class CompilerSearch:
         """Find the graph that fails among several; later tries compile only the graphs up to it."""
         if count < 2:
             return
-        answers = {count: self._tries.answer}
-
-        def fails(number: int) -> bool | None:
-            outcome, answers[number] = self._try(Level(INDUCTOR, graphs=number), of=count)
-            return None if outcome == "other" else outcome == "fails"
-
-        _, number = first_failing(count, fails)
-        if number == count and not fails(number):  # a bound that lets all in is known to change nothing
+        found = self._first(count, lambda number: Level(INDUCTOR, graphs=number))
+        if found is None:  # a bound that lets all in is known to change nothing
             return
-        last = answers[number].last
-        self._graphs, self._counts = number, answers[number].counts
-        self.found = SuspectPart(INDUCTOR, frame=last.frame if last is not None else "", graphs=count)
+        _, self._graphs, answer = found
+        self._counts = answer.counts
+        self.found = SuspectPart(INDUCTOR, frame=answer.last.frame if answer.last is not None else "", graphs=count)
 
     def _is_in(self, part: Subsystem) -> bool:
         """Whether the part causes the failure; if so, find which of its applications does."""
@@ -110,21 +104,28 @@ class CompilerSearch:
 
     def _application(self, found: SuspectPart, count: int) -> SuspectPart:
         """The first application with which it fails."""
-        answers: dict[int, Answer] = {}
-
-        def fails(number: int) -> bool | None:
-            outcome, answers[number] = self._try(Level(found.backend, found.subsystem, number), of=count)
-            return None if outcome == "other" else outcome == "fails"
-
         if not count:
             return found
-        low, high = first_failing(count, fails)
-        if high not in answers and fails(high) is not True:  # all of them fail, but not with a bound that lets all in
+        first = self._first(count, lambda number: Level(found.backend, found.subsystem, number))
+        if first is None:
             return replace(found, of=count)
-        answer = answers[high]
+        low, _, answer = first
         return replace(
             found, application=answer.last, of=count, first=low + 1, before=answer.before, after=answer.after
         )
+
+    def _first(self, count: int, level: Callable[[int], Level]) -> tuple[int, int, Answer] | None:
+        """The last of `count` limits that is known to pass, the first that fails, and its answer; None if all that is
+        counted together fails, but not with a limit that lets all of it in.
+        """
+        answers: dict[int, Answer] = {}
+
+        def fails(number: int) -> bool | None:
+            outcome, answers[number] = self._try(level(number), of=count)
+            return failed(outcome)
+
+        low, high = first_failing(count, fails)
+        return None if high not in answers and not fails(high) else (low, high, answers[high])
 
     def _try(self, level: Level, *, setting: Subsystem | None = None, of: int = 0) -> tuple[Outcome, Answer]:
         if level.backend == INDUCTOR and level.graphs is None:

@@ -36,6 +36,11 @@ def same(one: Signature, other: Signature) -> bool:
     return (one.type, one.message) == (other.type, other.message)
 
 
+def failed(outcome: Outcome) -> bool | None:
+    """Whether a try failed as is searched for; None if it is undecided."""
+    return None if outcome == "other" else outcome == "fails"
+
+
 @dataclass
 class BisectTries:
     """The tries of one search, in order. Their compilers share a cache, which is removed with the search (`with`)."""
@@ -60,13 +65,11 @@ class BisectTries:
 
     def first(self, attempt: Try, what: str) -> Answer:
         """The first try: if it fails, its failure is searched for. Raises BadInput if it cannot be tried, Stopped."""
-        began = time.monotonic()
-        answer = self._answer(attempt, what)
+        _, answer = self(attempt, what)
         if answer.cannot:
             raise BadInput(f"{what} cannot be tried: {answer.cannot}", hint="run it alone first: idbg run")
         if answer.signature is not None:
-            self.look_for(answer, time.monotonic() - began)
-        self._keep(what, "passes" if answer.signature is None else "fails", answer, time.monotonic() - began)
+            self.look_for(answer, self.tried[-1].seconds)
         return answer
 
     def look_for(self, answer: Answer, seconds: float) -> None:
@@ -78,7 +81,8 @@ class BisectTries:
     def __call__(self, attempt: Try, what: str) -> tuple[Outcome, Answer]:
         """Make a try and judge it. Raises Stopped."""
         began = time.monotonic()
-        answer = self._answer(attempt, what)
+        self.on_progress(what, None)
+        answer = self.answer_to(attempt)
         outcome: Outcome
         if answer.cannot:
             outcome = "other"
@@ -102,10 +106,6 @@ class BisectTries:
             raise Stopped("stopped")
         self.torch = answer.torch or self.torch
         return answer
-
-    def _answer(self, attempt: Try, what: str) -> Answer:
-        self.on_progress(what, None)
-        return self.answer_to(attempt)
 
     def _keep(self, what: str, outcome: Outcome, answer: Answer, seconds: float) -> None:
         otherwise = (answer.cannot or answer.words) if outcome == "other" else ""

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from idbg.accelerators import edit
 from idbg.accelerators.parse import parse
-from idbg.engine.minify.shrink.literals import imported, names
+from idbg.engine.minify.shrink.literals import imported, names, source_of
 from idbg.engine.minify.shrink.parts import Argument, Parts
 from idbg.engine.minify.shrink.smallest_failure import SmallestFailure, Step
 from idbg.engine.repro.draft import Breaks, Draft, Input
@@ -90,47 +90,33 @@ def _without_option(path: tuple[str, ...]) -> Step:
     """Without an argument of torch.compile, or an entry of its dictionary of options."""
 
     def step(draft: Draft) -> Draft:
-        call = _call(draft.how)
-        if call is None:
+        source, gone = source_of([f"f({draft.how})"]), _options(draft.how).get(path)
+        if source is None or gone is None:
             return draft
-        held = next((each for each in call.keywords if each.arg == path[0]), None)
-        if held is not None and len(path) > 1 and isinstance(held.value, ast.Dict):
-            entries = [(key, value) for key, value in zip(held.value.keys, held.value.values, strict=True)]
-            left = [entry for entry in entries if entry[0] is None or ast.unparse(entry[0]) != path[1]]
-            held.value.keys, held.value.values = [key for key, _ in left], [value for _, value in left]
-            if left:
-                return replace(draft, how=", ".join(map(_keyword, call.keywords)))
-        kept = [each for each in call.keywords if each is not held]
-        return replace(draft, how=", ".join(map(_keyword, kept)))
+        return replace(draft, how=source.without(gone).strip().removeprefix("f(").removesuffix(")"))
 
     return _on_draft(step)
 
 
-def _options(how: str) -> list[tuple[str, ...]]:
-    """The arguments of torch.compile that can be left out: all but the backend."""
-    call = _call(how)
-    found: list[tuple[str, ...]] = []
-    for each in call.keywords if call is not None else ():
-        if each.arg and each.arg != "backend":
-            entries = [key for key in each.value.keys if key is not None] if isinstance(each.value, ast.Dict) else []
-            found += [(each.arg, ast.unparse(key)) for key in entries] or [(each.arg,)]
+def _options(how: str) -> dict[tuple[str, ...], list[ast.AST]]:
+    """What can be left out of the arguments of torch.compile, by its name: all but the backend. Of a dictionary each
+    entry, but for the last.
+    """
+    source = source_of([f"f({how})"])
+    calls = [node for node in source.tree.body if isinstance(node, ast.Expr)] if source is not None else []
+    found: dict[tuple[str, ...], list[ast.AST]] = {}
+    for call in (each.value for each in calls if isinstance(each.value, ast.Call)):
+        for each in call.keywords:
+            if not each.arg or each.arg == "backend":
+                continue
+            held = each.value
+            entries = [*zip(held.keys, held.values, strict=True)] if isinstance(held, ast.Dict) else []
+            for key, value in entries:
+                if key is not None:
+                    found[each.arg, ast.unparse(key)] = [key, value] if len(entries) > 1 else [each]
+            if not entries:
+                found[each.arg,] = [each]
     return found
-
-
-def _call(how: str) -> ast.Call | None:
-    try:
-        call = ast.parse(f"f({how})", mode="eval").body
-    except SyntaxError:
-        return None
-    return call if isinstance(call, ast.Call) and not call.args else None
-
-
-def _keyword(given: ast.keyword) -> str:
-    """As repr() of a string but with the quotes that formatters like."""
-    value = given.value
-    is_plain = isinstance(value, ast.Constant) and isinstance(value.value, str) and '"' not in value.value
-    text = ast.unparse(value)
-    return f"{given.arg}=" + (f'"{text[1:-1]}"' if is_plain and text.startswith("'") else text)
 
 
 def _without_gradients(parts: Parts) -> Parts | None:

@@ -37,7 +37,7 @@ class Dropped(Span):
 
 def numbers(lines: Sequence[str]) -> list[Number]:
     """The numbers in the order of the text; a replaced number keeps its index in this list."""
-    source = _source(lines)
+    source = source_of(lines)
     nodes = _nodes(source)
     places = {id(each) for node in nodes for each in _places(node)}
     found = [
@@ -50,25 +50,25 @@ def numbers(lines: Sequence[str]) -> list[Number]:
 
 def names(lines: Sequence[str]) -> frozenset[str]:
     """The names that the lines read or write."""
-    return frozenset(node.id for node in _nodes(_source(lines)) if isinstance(node, ast.Name))
+    return frozenset(node.id for node in _nodes(source_of(lines)) if isinstance(node, ast.Name))
 
 
 def renamed(lines: Sequence[str], old: str, new: str) -> tuple[str, ...]:
     """The lines with the name `old` replaced by `new`."""
-    source = _source(lines)
+    source = source_of(lines)
     found = [node for node in _nodes(source) if isinstance(node, ast.Name) and node.id == old]
     return replaced(lines, [(Span(*_ends(source, node)), new) for node in found])
 
 
 def imported(lines: Sequence[str]) -> frozenset[str]:
     """The names that imports among the lines bind."""
-    source = _source(lines)
+    source = source_of(lines)
     return frozenset(bound_by_imports(source.tree)) if source is not None else frozenset()
 
 
 def attributes(lines: Sequence[str], spelled: Iterable[str]) -> list[tuple[Span, str]]:
     """The places of these dotted names ("torch.bfloat16")."""
-    wanted, source = frozenset(spelled), _source(lines)
+    wanted, source = frozenset(spelled), source_of(lines)
     found = [
         (Span(*_ends(source, node)), text)
         for node in _nodes(source)
@@ -79,7 +79,7 @@ def attributes(lines: Sequence[str], spelled: Iterable[str]) -> list[tuple[Span,
 
 def devices(lines: Sequence[str]) -> list[tuple[Span, str]]:
     """The places of devices (`device(type='cuda', index=0)`, "cuda:0"), and how the CPU is written there."""
-    source = _source(lines)
+    source = source_of(lines)
     nodes = _nodes(source)
     calls = [(node, ast.unparse(node.func)) for node in nodes if isinstance(node, ast.Call)]
     found = [
@@ -98,7 +98,7 @@ def droppable(lines: Sequence[str]) -> list[Dropped]:
     """Arguments that a call may do without, from the end of the text to its beginning: those with a keyword, and the
     last of the others if it is a constant.
     """
-    source = _source(lines)
+    source = source_of(lines)
     found: list[Dropped] = []
     for call in _nodes(source):
         if not isinstance(call, ast.Call):
@@ -123,7 +123,7 @@ def droppable(lines: Sequence[str]) -> list[Dropped]:
 
 def replaced(lines: Sequence[str], edits: Iterable[tuple[Span, str]]) -> tuple[str, ...]:
     """The lines with other text in these places, which do not overlap; unchanged if the result does not parse."""
-    source = _source(lines)
+    source = source_of(lines)
     if source is None or not lines:
         return tuple(lines)
     edited = source.edited([Edit(span.start, span.end, new.encode()) for span, new in edits])
@@ -151,7 +151,8 @@ def _is_constant(node: ast.AST) -> bool:
     )
 
 
-def _source(lines: Sequence[str]) -> PythonSource | None:
+def source_of(lines: Sequence[str]) -> PythonSource | None:
+    """The lines with their syntax tree; None if they do not parse. The same object for the same lines."""
     return _parsed("\n".join(lines))
 
 

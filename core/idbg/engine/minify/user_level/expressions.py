@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 
 import torch
 
+from idbg.engine.minify.shrink import fills
+from idbg.engine.minify.shrink.fills import Fill, Form, contiguous
+
 _MOST = 2000  # characters: a longer one is data, and no expression
 
 
@@ -98,9 +101,6 @@ def _made_by(value: object) -> list[dataclasses.Field[object]]:
 
 def recipe(tensor: torch.Tensor) -> str:
     """Python that makes a tensor of this shape and type: random numbers where it has fractions, else zeros."""
-    shape = ", ".join(map(str, tensor.shape)) or "()"
-    given = "" if tensor.dtype == torch.float32 else f", dtype={tensor.dtype}"
-    given += "" if tensor.device.type == "cpu" else f', device="{tensor.device.type}"'
-    if (tensor.is_floating_point() and tensor.element_size() > 1) or tensor.is_complex():
-        return f"torch.randn({shape}{given})"
-    return f"torch.zeros({shape}{given})"
+    is_random = (tensor.is_floating_point() and tensor.element_size() > 1) or tensor.is_complex()
+    form = Form(tuple(tensor.shape), contiguous(tensor.shape), tensor.dtype, tensor.device.type)
+    return fills.recipe(Fill("randn" if is_random else "zeros"), form)
