@@ -25,8 +25,8 @@ from idbg.engine.lowered import lowered
 from idbg.engine.minify.forks.client import verified
 from idbg.engine.minify.forks.outcome import TryResult
 from idbg.engine.minify.forks.processes import memory_of_machine
+from idbg.engine.minify.oracle import whole_script
 from idbg.engine.minify.problem import CapturedRun, of_a_compile
-from idbg.engine.minify.result import whole_script
 from idbg.engine.program.environment import as_main, state_restored
 from idbg.engine.program.load import Programs, registers
 from idbg.engine.program.script import process_end_reported

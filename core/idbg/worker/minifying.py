@@ -20,7 +20,6 @@ from idbg.engine.failures.describe import is_refusal
 from idbg.engine.minify.forks.client import Forks
 from idbg.engine.minify.oracle import Oracle
 from idbg.engine.minify.problem import CapturedRun, Problem, ends_process, of_a_violation, problem_of, undisclosed
-from idbg.engine.minify.result import ResultFolder
 from idbg.engine.minify.running import TryRunner
 from idbg.engine.minify.search import GraphSearch
 from idbg.engine.minify.user_level import search as user_level
@@ -62,10 +61,9 @@ def minify(request: Minify, jobs: "Jobs") -> Minified:
             signature = pattern_of(request.sought, captured.error, captured.run).signature
             return _unshown(of_program(), signature, kind)
         signature = problem.signature
-        oracle = Oracle(TryRunner.within(request.budget, forks), scratch)
         name = f"minified-{signature.type or signature.kind}"
-        result = ResultFolder(Path(request.folder), name, scratch, oracle.shared)
-        found = GraphSearch(problem, oracle, result, known(request, signature), request.budget, emit).run()
+        oracle = Oracle(TryRunner.within(request.budget, forks), scratch, Path(request.folder), name)
+        found = GraphSearch(problem, oracle, known(request, signature), request.budget, emit).run()
         if found.signature.kind != "none" or signature.kind == "none":
             return found
         if kind == "check" or (kind == "failure" and failed):  # no graph fails so by itself

@@ -15,7 +15,6 @@ from idbg.engine.minify.forks.outcome import TryResult
 from idbg.engine.minify.oracle import ALONE, Oracle, SharedTensors
 from idbg.engine.minify.oracle import write_candidate as write
 from idbg.engine.minify.problem import died_of, ends_process
-from idbg.engine.minify.result import ResultFolder
 from idbg.engine.minify.running import TryRunner
 from idbg.engine.repro.draft import Candidate, Dies, Draft, Hangs, Heading, Input, Raises
 from idbg.engine.repro.files import TENSORS
@@ -44,7 +43,9 @@ class Answers:
 
 
 def oracle(folder: Path, *tried: TryResult, tries: int = 1) -> Any:
-    return Oracle(TryRunner(cast("Forks", Answers(*tried)), 1 << 30, times=tries), folder)
+    return Oracle(
+        TryRunner(cast("Forks", Answers(*tried)), 1 << 30, times=tries), folder, folder / "repros", "minified"
+    )
 
 
 def test_a_value_is_what_its_reader_finds() -> None:
@@ -112,9 +113,7 @@ def test_what_is_handed_over_takes_no_bytes_that_it_does_not_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("idbg.engine.minify.oracle._LARGE_BYTES", 8)
-    large = SharedTensors(tmp_path / "scratch")
-    (tmp_path / "scratch").mkdir()
-    result: Any = ResultFolder(tmp_path / "repros", "minified", tmp_path / "scratch", large)
+    result = oracle(tmp_path)
     result.better(candidate(torch.ones(3)))
     assert (result.folder / TENSORS).stat().st_nlink == 2
     result.better(candidate(torch.ones(3), arguments=(Input("x", recipe="torch.ones(3)"),)))

@@ -1,18 +1,22 @@
 """Decide whether a candidate of a graph fails: write its script, and run it in a process of its own."""
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
+from msgspec.structs import replace
 
 from idbg.engine.minify.forks.outcome import TryResult
+from idbg.engine.minify.problem import Problem
+from idbg.engine.minify.result import ScriptJudge
 from idbg.engine.minify.running import TryRunner
-from idbg.engine.minify.search_base import ScriptJudge
 from idbg.engine.repro.draft import Candidate, Check, Dies, Hangs
-from idbg.engine.repro.files import save, write
+from idbg.engine.repro.files import new_folder, save, write
 from idbg.engine.repro.script import render
 from idbg.reduce.tries import Judged, Outcome
+from idbg.schema.repros import Minified
 
 ALONE = "--alone"  # makes a script run in this process which would start a process of its own
 _LARGE_BYTES = 64 << 20
@@ -21,9 +25,10 @@ _LARGE_BYTES = 64 << 20
 class Oracle(ScriptJudge[Candidate]):
     """Judges candidates of graphs. `shared` has the tensors of large candidates."""
 
-    def __init__(self, runner: TryRunner, scratch: Path) -> None:
-        super().__init__(runner, scratch)
-        self.shared = SharedTensors(scratch)
+    def __init__(self, runner: TryRunner, scratch: Path, parent: Path, name: str) -> None:
+        super().__init__(runner, scratch, parent, name)
+        self.shared: SharedTensors | None = SharedTensors(scratch)
+        self._passing: tuple[Candidate, Sequence[str]] | None = None
 
     def write(self, candidate: Candidate, folder: Path) -> Path:
         return write_candidate(candidate, folder, self.shared)
@@ -33,6 +38,23 @@ class Oracle(ScriptJudge[Candidate]):
         alone = [ALONE] if isinstance(check, Dies | Hangs) else []  # the process of the try may die or hang
         result = self.runner.once(script, *alone, seconds=check.seconds if isinstance(check, Hangs) else 0.0)
         return Judged(*_judged(result, check), str(script), result.seconds)
+
+    def nearest(self, candidate: Candidate, lacks: Sequence[str]) -> None:
+        """Set the nearest candidate that passes, and the nodes that it lacks."""
+        self._passing = candidate, lacks
+
+    def verified(self, minified: Minified) -> Minified:
+        assert self.best is not None
+        assert self.folder is not None
+        self.shared = None  # its file holds tensors that the script does not name
+        self.better(self.best)
+        if self._passing is not None:
+            near, lacks = self._passing
+            title = f"The nearest that does not fail so: {near.heading.title}"
+            near = dataclasses.replace(near, heading=dataclasses.replace(near.heading, title=title, message=()))
+            passing = write_candidate(near, self.folder / "passing")
+            minified = replace(minified, passing=str(passing), difference=tuple(lacks))
+        return super().verified(minified)
 
 
 def _judged(result: TryResult, check: Check) -> tuple[Outcome, str]:
@@ -81,3 +103,10 @@ def write_candidate(candidate: Candidate, folder: Path, shared: SharedTensors | 
         return shared is not None and shared.link(tensors, place)
 
     return write(folder, render(candidate.draft, candidate.heading), tensors, link)
+
+
+def whole_script(problem: Problem, folder: Path) -> Path:
+    """Write the script of the likeliest graph as a whole below `folder`. Raises ValueError, OutputError."""
+    builder = problem.graphs[0].builder
+    name = problem.signature.type or problem.signature.kind
+    return write_candidate(builder.candidate(problem.graphs[0].nodes), new_folder(folder, f"failed-{name}"))

@@ -1,94 +1,85 @@
-"""Keep the smallest script found so far, and describe it at the end of a search."""
+"""Write and run the scripts of candidates, and keep the smallest that fails where the user finds it."""
 
 import os
 import shutil
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from dataclasses import replace as replaced
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from msgspec.structs import replace
 
-from idbg.engine.minify.oracle import SharedTensors, write_candidate
-from idbg.engine.minify.problem import Problem
 from idbg.engine.minify.running import TryRunner
-from idbg.engine.repro.draft import Candidate
-from idbg.engine.repro.files import SCRIPT, TENSORS, new_folder
+from idbg.engine.repro.files import SCRIPT, TENSORS, new_folder, writing
+from idbg.reduce.tries import Judged
 from idbg.schema.repros import Minified, OtherFailure
 
 MOST_OTHERS = 10
+C = TypeVar("C")
 
 
-@dataclass
-class ResultFolder:
-    """The folder with the smallest script that has failed, from the first one on; it is created below `parent`, under
-    this `name`.
+class ScriptJudge(ABC, Generic[C]):
+    """Writes the scripts of candidates below `scratch`, and runs them. Keeps the `best` in a `folder`, which is created
+    below `parent` under this `name`.
     """
 
-    parent: Path
-    name: str
-    scratch: Path
-    shared: SharedTensors
-    best: Candidate | None = field(default=None, init=False)
-    folder: Path | None = field(default=None, init=False)
-    _passing: tuple[Candidate, Sequence[str]] | None = field(default=None, init=False)
+    def __init__(self, runner: TryRunner, scratch: Path, parent: Path, name: str) -> None:
+        self.runner, self.scratch = runner, scratch
+        self.best: C | None = None
+        self.folder: Path | None = None
+        self._parent, self._name, self._count = parent, name, 0
+
+    def __call__(self, candidate: C) -> Judged:
+        """Write and run a candidate. The files of one that passes are removed."""
+        self._count += 1
+        script = self.write(candidate, self.scratch / f"try-{self._count}")
+        judged = self.runner.judged(lambda: self.run(script, candidate))
+        if judged.outcome == "passes":
+            shutil.rmtree(script.parent, ignore_errors=True)
+        return judged
+
+    @abstractmethod
+    def write(self, candidate: C, folder: Path) -> Path:
+        """Write the candidate's script into the folder and return its path. Raises OutputError."""
+
+    @abstractmethod
+    def run(self, script: Path, candidate: C) -> Judged:
+        """Run the script once."""
 
     @property
     def script(self) -> Path | None:
         """The smallest script so far."""
         return self.folder / SCRIPT if self.folder else None
 
-    def better(self, candidate: Candidate) -> None:
+    def better(self, candidate: C) -> None:
         """Replace the candidate that is kept. Raises OutputError."""
-        self._put(candidate, self.shared)
-
-    def _put(self, candidate: Candidate, shared: SharedTensors | None) -> None:
-        self.folder = self.folder or new_folder(self.parent, self.name)
+        self.folder = self.folder or new_folder(self._parent, self._name)
         new = self.scratch / "best"
         shutil.rmtree(new, ignore_errors=True)
-        write_candidate(candidate, new, shared)
-        if not (new / TENSORS).exists():
-            (self.folder / TENSORS).unlink(missing_ok=True)
-        for name in (TENSORS, SCRIPT):
-            if (new / name).exists():
-                _move(new / name, self.folder / name)
+        self.write(candidate, new)
+        with writing(self.folder):
+            if not (new / TENSORS).exists():
+                (self.folder / TENSORS).unlink(missing_ok=True)
+            for file in sorted(new.iterdir(), key=lambda file: file.name == SCRIPT):
+                _move(file, self.folder / file.name)
         self.best = candidate
 
-    def nearest(self, candidate: Candidate, lacks: Sequence[str]) -> None:
-        """Set the nearest candidate that passes, and the nodes that it lacks."""
-        self._passing = candidate, lacks
+    def verified(self, minified: Minified) -> Minified:
+        """Run the script in a fresh process."""
+        return self.runner.verified(minified)
 
-    def finished(self, minified: Minified, others: Sequence[OtherFailure], runner: TryRunner) -> Minified:
-        """Write the final files, and run the script in a fresh process."""
-        if self.folder is None or self.script is None or self.best is None:
+    def finished(self, minified: Minified, others: Sequence[OtherFailure]) -> Minified:
+        """Add the script, what it does in a fresh process, and the scripts of other failures, copied beside it."""
+        if self.script is None:
             return minified
-        self._put(self.best, None)  # a shared file holds tensors that the script does not name
-        minified = described(minified, self.script, [self.script, self.folder / TENSORS], others)
-        if self._passing is not None:
-            near, lacks = self._passing
-            title = f"The nearest that does not fail so: {near.heading.title}"
-            near = replaced(near, heading=replaced(near.heading, title=title, message=()))
-            passing = write_candidate(near, self.folder / "passing")
-            minified = replace(minified, passing=str(passing), difference=tuple(lacks))
-        return runner.verified(minified)
-
-
-def described(minified: Minified, script: Path, files: Sequence[Path], others: Sequence[OtherFailure]) -> Minified:
-    """Add the script's path and size, and copy the scripts of other failures beside it."""
-    return replace(
-        minified,
-        path=str(script),
-        lines=len(script.read_text(encoding="utf-8").splitlines()),
-        bytes=sum(file.stat().st_size for file in files if file.is_file()),
-        others=_stored_others(others, script.parent),
-    )
-
-
-def whole_script(problem: Problem, folder: Path) -> Path:
-    """Write the script of the likeliest graph as a whole below `folder`. Raises ValueError, OutputError."""
-    builder = problem.graphs[0].builder
-    name = problem.signature.type or problem.signature.kind
-    return write_candidate(builder.candidate(problem.graphs[0].nodes), new_folder(folder, f"failed-{name}"))
+        minified = self.verified(replace(minified, path=str(self.script)))
+        files = [file for file in self.script.parent.iterdir() if file.is_file()]
+        return replace(
+            minified,
+            lines=len(self.script.read_text(encoding="utf-8").splitlines()),
+            bytes=sum(file.stat().st_size for file in files),
+            others=_stored_others(others, self.script.parent),
+        )
 
 
 def _stored_others(others: Sequence[OtherFailure], folder: Path) -> tuple[OtherFailure, ...]:

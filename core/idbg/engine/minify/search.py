@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from idbg.engine.minify.candidates import CandidateBuilder
 from idbg.engine.minify.oracle import Oracle
 from idbg.engine.minify.problem import Problem, SuspectGraph
-from idbg.engine.minify.result import ResultFolder
 from idbg.engine.minify.running import RATE_TRIES
 from idbg.engine.minify.search_base import Emit, ScriptSearch
 from idbg.engine.minify.shrink import shrunk
@@ -23,11 +22,9 @@ RATE_SECONDS, FEW_TRIES = 60.0, 3  # if RATE_TRIES take longer, the failure rate
 class GraphSearch(ScriptSearch[Candidate]):
     """Searches the graphs of a problem."""
 
-    def __init__(
-        self, problem: Problem, oracle: Oracle, result: ResultFolder, known: Path, budget: Budget, emit: Emit
-    ) -> None:
-        super().__init__(oracle, result, known, budget, emit)
-        self.problem, self.result = problem, result
+    def __init__(self, problem: Problem, oracle: Oracle, known: Path, budget: Budget, emit: Emit) -> None:
+        super().__init__(oracle, known, budget, emit)
+        self.problem, self.oracle = problem, oracle
 
     def search(self) -> None:
         fixed = self.problem.fixed
@@ -42,8 +39,8 @@ class GraphSearch(ScriptSearch[Candidate]):
                 self.minimal = True
         elif (begun := self._first()) is not None:
             self.minimal = self._fewer_nodes(*begun)
-        if self.result.best is not None:
-            shrunk(self.result.best, self.fails, self.better, self.say)
+        if self.oracle.best is not None:
+            shrunk(self.oracle.best, self.fails, self.better, self.say)
 
     def better(self, candidate: Candidate) -> None:
         lines = sum(not line.lstrip().startswith("#") for line in candidate.draft.statements)
@@ -51,15 +48,15 @@ class GraphSearch(ScriptSearch[Candidate]):
 
     def _keep(self, candidate: Candidate, size: int) -> None:
         self.size = size or self.size
-        self.result.better(candidate)
+        self.oracle.better(candidate)
 
     def ended(self, stopped: str) -> Minified:
-        found = self.result.best is not None
+        found = self.oracle.best is not None
         passes = self.problem.signature.kind == "none" or not (found or stopped or self.others)
         guarantee = _guarantee(self.minimal, stopped) if found or stopped else _other_failure(self.others)
         minified = self.minified(Signature("none") if passes else self.problem.signature, guarantee)
         self.say("a fresh process")
-        minified = self.result.finished(minified, self.others, self.judge.runner)
+        minified = self.oracle.finished(minified, self.others)
         return replace(minified, seconds=self.tries.seconds)
 
     def _first(self) -> tuple[CandidateBuilder, frozenset[str]] | None:
@@ -120,7 +117,7 @@ class GraphSearch(ScriptSearch[Candidate]):
         )
         if reduced.passing:
             lacks = tuple(name for name in reads if name in reduced.kept - reduced.passing)
-            self.result.nearest(builder.candidate(reduced.passing), lacks)
+            self.oracle.nearest(builder.candidate(reduced.passing), lacks)
         return reduced.minimal
 
     def _outcome(self, builder: CandidateBuilder, nodes: frozenset[str]) -> str:

@@ -1,14 +1,14 @@
 """The base of the searches in graphs and in a program's source: budget, interrupts, progress, and counts."""
 
 import re
-import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar, Generic, Literal, Protocol, TypeVar
 
-from idbg.engine.minify.running import TryRunner, rate, tries_needed
-from idbg.reduce.tries import Judged, Stopped, Tries
+from idbg.engine.minify.result import ScriptJudge
+from idbg.engine.minify.running import rate, tries_needed
+from idbg.reduce.tries import Stopped, Tries
 from idbg.schema.errors import OutputError, exception_text
 from idbg.schema.repros import Budget, Minified, MinifyProgress, OtherFailure, Signature
 
@@ -26,54 +26,16 @@ class HasKey(Protocol):
 C = TypeVar("C", bound=HasKey)
 
 
-class ScriptJudge(ABC, Generic[C]):
-    """Writes the scripts of candidates below `scratch`, and runs them."""
-
-    def __init__(self, runner: TryRunner, scratch: Path) -> None:
-        self.runner, self.scratch = runner, scratch
-        self.count = 0
-
-    def __call__(self, candidate: C) -> Judged:
-        """Write and run a candidate. The files of one that passes are removed."""
-        self.count += 1
-        script = self.write(candidate, self.scratch / f"try-{self.count}")
-        judged = self.runner.judged(lambda: self.run(script, candidate))
-        if judged.outcome == "passes":
-            shutil.rmtree(script.parent, ignore_errors=True)
-        return judged
-
-    @abstractmethod
-    def write(self, candidate: C, folder: Path) -> Path:
-        """Write the candidate's script into the folder and return its path. Raises OutputError."""
-
-    @abstractmethod
-    def run(self, script: Path, candidate: C) -> Judged:
-        """Run the script once."""
-
-
-class Smallest(Protocol[C]):
-    """Keeps the smallest candidate that has failed in the folder where the user finds it."""
-
-    best: C | None
-
-    @property
-    def script(self) -> Path | None: ...
-
-    def better(self, candidate: C) -> None: ...
-
-
 class ScriptSearch(ABC, Generic[C]):
     """Finds the smallest candidate that fails as the whole does.
 
-    `smallest` keeps the result; `known` is the file of the answers of earlier searches for the same failure.
+    `known` is the file of the answers of earlier searches for the same failure.
     """
 
     unit: ClassVar[Literal["nodes", "lines"]] = "nodes"
 
-    def __init__(
-        self, judge: ScriptJudge[C], smallest: Smallest[C], known: Path | None, budget: Budget, emit: Emit
-    ) -> None:
-        self.judge, self.smallest, self.budget, self.emit = judge, smallest, budget, emit
+    def __init__(self, judge: ScriptJudge[C], known: Path | None, budget: Budget, emit: Emit) -> None:
+        self.judge, self.budget, self.emit = judge, budget, emit
         self.tries: Tries[C] = Tries(
             judge, lambda one: one.key, budget, path=known, on_answer=lambda judged: self.report()
         )
@@ -92,7 +54,7 @@ class ScriptSearch(ABC, Generic[C]):
         except KeyboardInterrupt:
             stopped = "you stopped it"
         except OutputError as error:
-            if self.smallest.best is None:
+            if self.judge.best is None:
                 raise
             stopped = exception_text(error)
         return self.ended(stopped)
@@ -160,7 +122,7 @@ class ScriptSearch(ABC, Generic[C]):
                 seconds=self.tries.seconds,
                 eta=self.tries.eta(self.expected) if self.expected else None,
                 others=sum(other.count for other in self.others),
-                best=str(self.smallest.script or ""),
+                best=str(self.judge.script or ""),
             )
         )
 
@@ -175,6 +137,6 @@ class ScriptSearch(ABC, Generic[C]):
             guarantee=guarantee,
             calls=self.tries.calls,
             known=self.tries.known,
-            failed=self.failed if self.smallest.best is not None else 0,
+            failed=self.failed if self.judge.best is not None else 0,
             tried=self.tried,
         )

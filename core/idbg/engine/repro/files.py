@@ -6,7 +6,8 @@ each from where it lies; only tensors on a device, or that are not contiguous, a
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -61,18 +62,25 @@ def write(
     tensors instead. Raises OutputError.
     """
     path, place = folder / SCRIPT, folder / TENSORS
-    try:
+    with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         place.unlink(missing_ok=True)
         if tensors and not link(place):
             save(tensors, place)
         path.write_text(script, encoding="utf-8")
+    return path
+
+
+@contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Turn the errors of writing files there into OutputError."""
+    try:
+        yield
     except OSError as error:
         raise OutputError(
             f"no script can be written to {folder}: {error.strerror or error}",
             hint="free some space there, or choose another place with --output or TMPDIR",
         ) from error
-    return path
 
 
 def save(tensors: Mapping[str, torch.Tensor], path: Path) -> None:

@@ -7,13 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from idbg.engine.minify.forks.client import Forks
+from idbg.engine.minify.result import ScriptJudge
 from idbg.engine.minify.running import TryRunner
-from idbg.engine.minify.search_base import ScriptJudge
 from idbg.engine.minify.user_level.failure_pattern import FailurePattern
 from idbg.engine.minify.user_level.script import ProgramCandidate, command_script, environment_of, render
-from idbg.engine.repro.files import SCRIPT, TENSORS, new_folder
+from idbg.engine.repro.files import SCRIPT, TENSORS, writing
 from idbg.reduce.tries import Judged
-from idbg.schema.errors import OutputError
 from idbg.schema.programs import Program
 from idbg.schema.repros import Minified
 
@@ -39,51 +38,35 @@ class ScriptRuns(ScriptJudge[ProgramCandidate]):
     def __init__(
         self, runner: TryRunner, program: Program, file: Path, pattern: FailurePattern, workspace: Workspace
     ) -> None:
-        super().__init__(runner, workspace.scratch)
+        kind = "check" if pattern.command else pattern.error or pattern.signature.kind
+        super().__init__(runner, workspace.scratch, workspace.folder, f"minified-{kind}")
         self.program, self.file, self.pattern, self.workspace = program, file, pattern, workspace
         self.note = ""
-        self.best: ProgramCandidate | None = None
-        self.script: Path | None = None
 
     def run(self, script: Path, candidate: ProgramCandidate) -> Judged:
         result = self.runner.once(script)
         return Judged(result.verdict, _PLACE.sub("", result.signature), str(script), result.seconds)
-
-    def better(self, candidate: ProgramCandidate) -> None:
-        """Replace the candidate that is kept. Raises OutputError."""
-        name = "check" if self.pattern.command else self.pattern.error or self.pattern.signature.kind
-        folder = self.script.parent if self.script else new_folder(self.workspace.folder, f"minified-{name}")
-        self.script = self.write(candidate, folder)
-        self.best = candidate
 
     def verified(self, minified: Minified) -> Minified:
         """Run the best in a fresh process, from another folder. If it does not fail there, give it the environment of
         the program's folder, and run it again.
         """
         assert self.best is not None
-        verified = self.runner.verified(minified)
+        verified = super().verified(minified)
         environment = environment_of(self.program, self.file, self.best.body, everything=True)
         placed = replace(self.best, environment=environment)
         if verified.reproduced is False and not self.pattern.command and placed != self.best:
             self.better(placed)
-            verified = self.runner.verified(minified)
+            verified = super().verified(minified)
         return verified
 
     def write(self, candidate: ProgramCandidate, folder: Path) -> Path:
-        try:
+        with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
             for name, text in self._texts(candidate).items():
-                beside = folder / f".{name}"
-                beside.write_text(text, encoding="utf-8")
-                os.replace(beside, folder / name)
+                (folder / name).write_text(text, encoding="utf-8")
             if candidate.loads_tensors:
                 shutil.copyfile(self.workspace.scratch / TENSORS, folder / TENSORS)
-            else:
-                (folder / TENSORS).unlink(missing_ok=True)
-        except OSError as error:
-            raise OutputError(
-                f"the repro in {folder} cannot be written: {error.strerror}", hint="free some space"
-            ) from error
         return folder / SCRIPT
 
     def _texts(self, candidate: ProgramCandidate) -> dict[str, str]:

@@ -9,7 +9,6 @@ from pathlib import Path
 import msgspec
 
 from idbg.engine.compat import dynamo, registrations
-from idbg.engine.minify.result import described
 from idbg.engine.minify.running import RATE_TRIES, TryRunner
 from idbg.engine.minify.search_base import Emit, ScriptSearch
 from idbg.engine.minify.user_level import module_calls, modules
@@ -92,7 +91,7 @@ class ProgramSearch(ScriptSearch[ProgramCandidate]):
     unit = "lines"
 
     def __init__(self, target: Target, runs: ScriptRuns, budget: Budget, emit: Emit) -> None:
-        super().__init__(runs, runs, runs.workspace.known, budget, emit)
+        super().__init__(runs, runs.workspace.known, budget, emit)
         self.target, self.runs = target, runs
         self.program, self.file, self.workspace = runs.program, runs.file, runs.workspace
         self.text = runs.file.read_text(encoding="utf-8").replace("\r\n", "\n")
@@ -212,8 +211,7 @@ class ProgramSearch(ScriptSearch[ProgramCandidate]):
             note = "" if stopped else self._why_none()
             return msgspec.structs.replace(minified, others=others, note=note, seconds=self.tries.seconds)
         self.say("a fresh process")
-        minified = self.runs.verified(msgspec.structs.replace(minified, path=str(script)))
-        minified = described(minified, script, [*script.parent.iterdir()], self.others)
+        minified = self.runs.finished(minified, self.others)
         return msgspec.structs.replace(minified, seconds=self.tries.seconds, note=self.runs.note)
 
     def _why_none(self) -> str:
