@@ -1,7 +1,5 @@
 """Simplify numbers, and leave out arguments of calls."""
 
-from dataclasses import replace
-
 from idbg.engine.minify.shrink.dry_run import DryRun
 from idbg.engine.minify.shrink.extras import used_alone
 from idbg.engine.minify.shrink.literals import Dropped, droppable, numbers, replaced
@@ -73,7 +71,7 @@ def _with_number(at: int, value: float) -> Step:
             return None
         new = float(value) if isinstance(held[at].value, float) else int(value)
         lines = replaced(parts.draft.statements, [(held[at], repr(new))])
-        return replace(parts, draft=replace(parts.draft, statements=lines))
+        return parts.changed(lambda each: None, lines)
 
     return step
 
@@ -86,7 +84,7 @@ def _without(allows: DryRun, at: int, dropped: Dropped) -> Step:
         if at >= len(found) or found[at].text != dropped.text:
             return None
         lines = replaced(parts.draft.statements, [(found[at], "")])
-        after = replace(parts, draft=replace(parts.draft, statements=lines))
-        return after if allows.is_alike(after, parts) else None
+        after = parts.changed(lambda each: None, lines)
+        return after if after is not None and allows.is_alike(after, parts) else None
 
     return step

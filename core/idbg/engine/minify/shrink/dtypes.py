@@ -1,13 +1,11 @@
 """Replace dtypes by float32, and devices by the CPU."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import torch
 
-from idbg.engine.minify.shrink.fills import Form
 from idbg.engine.minify.shrink.literals import attributes, devices, replaced
-from idbg.engine.minify.shrink.parts import Parts, plain_dtype
+from idbg.engine.minify.shrink.parts import Argument, Parts, plain_dtype
 from idbg.engine.minify.shrink.smallest_failure import SmallestFailure, Step
 
 _ALIASES = {"torch.half": torch.float16, "torch.double": torch.float64}
@@ -41,38 +39,35 @@ def _plain(dtype: torch.dtype) -> Step:
         spelled = [text for text, each in _spellings().items() if each == dtype]
         lines = parts.draft.statements
         lines = replaced(lines, [(span, str(wanted)) for span, _ in attributes(lines, spelled)])
-        return _changed(parts, lines, lambda form: form.dtype == dtype, lambda form: replace(form, dtype=wanted))
+        return parts.changed(lambda each: _with_dtype(each, wanted) if _dtype(each) == dtype else None, lines)
 
     return step
 
 
 def _plain_alone(name: str) -> Step:
-    def step(parts: Parts) -> Parts | None:
-        held = next((each for each in parts.arguments if each.input.name == name), None)
-        form = held.form if held is not None else None
-        return _changed(
-            parts,
-            parts.draft.statements,
-            lambda each: each is form,
-            lambda each: replace(each, dtype=plain_dtype(each.dtype)),
-        )
+    def change(argument: Argument) -> Argument | None:
+        dtype = _dtype(argument)
+        return _with_dtype(argument, plain_dtype(dtype)) if argument.input.name == name and dtype else None
 
-    return step
+    return lambda parts: parts.changed(change)
+
+
+def _dtype(argument: Argument) -> torch.dtype | None:
+    return argument.form.dtype if argument.form is not None else None
+
+
+def _with_dtype(argument: Argument, dtype: torch.dtype) -> Argument | None:
+    form = argument.form
+    if form is None or form.dtype == dtype or not argument.is_ours:
+        return None
+    return replace(argument, form=replace(form, dtype=dtype))
 
 
 def _on_the_cpu(parts: Parts) -> Parts | None:
-    lines = parts.draft.statements
-    lines = replaced(lines, [(span, text) for span, text in devices(lines)])
-    return _changed(parts, lines, lambda form: form.device != "cpu", lambda form: replace(form, device="cpu"))
+    def change(argument: Argument) -> Argument | None:
+        form = argument.form
+        if form is None or form.device == "cpu" or not argument.is_ours:
+            return None
+        return replace(argument, form=replace(form, device="cpu"))
 
-
-def _changed(
-    parts: Parts, lines: tuple[str, ...], chosen: Callable[[Form], bool], change: Callable[[Form], Form]
-) -> Parts | None:
-    arguments = tuple(
-        replace(each, form=change(each.form)) if each.form is not None and each.is_ours and chosen(each.form) else each
-        for each in parts.arguments
-    )
-    if arguments == parts.arguments and lines == parts.draft.statements:
-        return None
-    return replace(parts, arguments=arguments, draft=replace(parts.draft, statements=lines))
+    return parts.changed(change, replaced(parts.draft.statements, devices(parts.draft.statements)))

@@ -136,12 +136,11 @@ def _changed(name: str, change: Callable[[Input], Input]) -> Step:
 
 
 def _on_inputs(parts: Parts, change: Callable[[Input], Input]) -> Parts | None:
-    changed = tuple(_with_input(each, change(each.input)) for each in parts.arguments)
-    return replace(parts, arguments=changed) if changed != parts.arguments else None
+    def changed(argument: Argument) -> Argument | None:
+        new = change(argument.input)
+        return replace(argument, input=new) if new != argument.input else None
 
-
-def _with_input(argument: Argument, given: Input) -> Argument:
-    return argument if given == argument.input else replace(argument, input=given)
+    return parts.changed(changed)
 
 
 def _on_draft(change: Callable[[Draft], Draft]) -> Step:

@@ -1,6 +1,6 @@
 """Take a candidate apart: what creates each argument, and the draft around them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import torch
@@ -83,6 +83,14 @@ class Parts:
         recast = [f"{each.input.name} {each.form.dtype}" for each in kept if each.form and each.is_recast]
         variant = " ".join(recast)
         return Candidate(draft, self.heading, lambda: {each.input.name: stored_as(each) for each in kept}, variant)
+
+    def changed(self, change: Callable[[Argument], Argument | None], lines: Sequence[str] = ()) -> "Parts | None":
+        """The parts with other arguments (None: it stays) and, if given, statements; None if nothing changes."""
+        arguments = tuple(change(each) or each for each in self.arguments)
+        statements = tuple(lines) or self.draft.statements
+        if arguments == self.arguments and statements == self.draft.statements:
+            return None
+        return replace(self, arguments=arguments, draft=replace(self.draft, statements=statements))
 
     def size(self) -> "Size":
         """Its size."""

@@ -57,11 +57,14 @@ def _alone(smallest: SmallestFailure, argument: Argument) -> None:
             return
 
 
-def _plainer(parts: Parts) -> Parts:
+def _plainer(parts: Parts) -> Parts | None:
     """Ones where random numbers are, now that it is known which arguments need values of their own."""
-    random = {each.input.name for each in parts.arguments if each.fill is not None and each.fill.kind == "randn"}
-    made = [_refilled(each, _kind(each, _ALL[0])) if each.input.name in random else each for each in parts.arguments]
-    return replace(parts, arguments=tuple(made))
+
+    def change(argument: Argument) -> Argument | None:
+        is_random = argument.fill is not None and argument.fill.kind == "randn"
+        return _refilled(argument, _kind(argument, _ALL[0])) if is_random else None
+
+    return parts.changed(change)
 
 
 def specials(argument: Argument) -> Iterator[complex]:
@@ -91,23 +94,25 @@ def specials(argument: Argument) -> Iterator[complex]:
 
 def _unmade(parts: Parts) -> list[Argument]:
     """Tensors that are stored, or made by a recipe of others."""
-    return [each for each in parts.arguments if each.form is not None and each.fill is None]
+    return [each for each in parts.arguments if _is_unmade(each)]
+
+
+def _is_unmade(argument: Argument) -> bool:
+    return argument.form is not None and argument.fill is None
 
 
 def _all_at_once(parts: Parts) -> Iterator[Parts]:
     """All tensors made anew, by one kind after the other; the first kinds also with the strides that they have."""
     for number, kinds in enumerate(_ALL):
         made = _filled(parts, kinds)
-        yield replace(made, arguments=tuple(map(_new, made.arguments)))
+        yield made.changed(_new) or made
         if number < 2:
             yield made
 
 
 def _filled(parts: Parts, kinds: tuple[Kind, Kind, Kind]) -> Parts:
     """All tensors made anew; those that hold whole numbers and booleans by the second and third kind."""
-    made = {each.input.name: _refilled(each, _kind(each, kinds)) for each in _unmade(parts)}
-    arguments = [made.get(each.input.name, each) for each in parts.arguments]
-    return replace(parts, arguments=tuple(arguments))
+    return parts.changed(lambda each: _refilled(each, _kind(each, kinds)) if _is_unmade(each) else None) or parts
 
 
 def _made(name: str, kind: Kind) -> Step:
@@ -120,11 +125,7 @@ def _contiguous(name: str) -> Step:
 
 def _changed(parts: Parts, name: str, change: Callable[[Argument], Argument | None]) -> Parts | None:
     """The parts with one argument changed, if it is there and can be."""
-    held = next((each for each in parts.arguments if each.input.name == name), None)
-    changed = change(held) if held is not None else None
-    if held is None or changed is None or changed is held:
-        return None
-    return replace(parts, arguments=tuple(changed if each is held else each for each in parts.arguments))
+    return parts.changed(lambda each: change(each) if each.input.name == name else None)
 
 
 def _kind(argument: Argument, kinds: tuple[Kind, Kind, Kind]) -> Kind:
