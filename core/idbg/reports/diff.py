@@ -17,10 +17,12 @@ from idbg.schema import strict_json
 from idbg.schema.diff import (
     LARGEST,
     DiffReport,
+    FormDiff,
     TensorDiff,
     Variance,
 )
-from idbg.views import steps
+from idbg.schema.remarks import NoFloat64, Remark
+from idbg.views import remarks, steps
 from idbg.views.blame import blame_sentence, faithful_to
 from idbg.views.criteria import because
 from idbg.views.diff import section
@@ -82,17 +84,33 @@ def _json_kernels(report: DiffReport) -> list[JsonValue]:
 
 def _plain(value: object) -> JsonValue:
     """The record as JSON's own types, with no key left out."""
+    if isinstance(value, Remark):
+        return remarks.sentence(value)
+    if isinstance(value, NoFloat64):
+        return remarks.no_float64(value)
     if isinstance(value, msgspec.Struct):
         names = zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True)
         fields = {key: _plain(getattr(value, name)) for name, key in names}
-        more = {"deterministic": value.deterministic} if isinstance(value, Variance) else {}
-        return fields | more | ({"because": because(value)} if isinstance(value, TensorDiff) else {})
+        return fields | _sentences(value)
     if isinstance(value, (tuple, list)):
         return [_plain(each) for each in value]
     if isinstance(value, float):
         return value if isfinite(value) and value < LARGEST else "inf" if value == LARGEST else str(value)
     assert value is None or isinstance(value, (str, int))
     return value
+
+
+def _sentences(record: msgspec.Struct) -> dict[str, JsonValue]:
+    """What is said of a record beside its fields, or in their place."""
+    match record:
+        case Variance():
+            return {"deterministic": record.deterministic}
+        case TensorDiff():
+            return {"note": remarks.tensor_note(record), "because": because(record)}
+        case FormDiff():
+            return {"said": remarks.form_sentence(record)}
+        case _:
+            return {}
 
 
 def summary(report: DiffReport, to_ask: str = "") -> str:

@@ -15,6 +15,7 @@ from idbg.schema.faults import NanOrigin
 from idbg.schema.graphs import GraphId, Part, TensorMeta
 from idbg.schema.html_repr import html_of
 from idbg.schema.programs import Failure
+from idbg.schema.remarks import NoFloat64, Remark
 from idbg.schema.steps import TrainingSteps
 
 
@@ -183,11 +184,19 @@ class Criterion(msgspec.Struct, frozen=True):
 
 
 class FormDiff(msgspec.Struct, frozen=True):
-    """One thing in which the sides' forms differ, as a sentence of the test's; whether the output fails by it."""
+    """One thing in which the sides' forms differ; whether the output fails by it. `views.remarks` makes the sentence:
+    `said` has it in older sessions alone.
+
+    `side` is the name of the reference; `reference` and `test` have the layouts or the strides, of an alias what the
+    output shares memory with: an input or state where it fails by it, another output where it does not; "" for nothing.
+    """
 
     kind: Literal["layout", "stride", "requires_grad", "alias"]
-    sentence: str = msgspec.field(name="said")
+    said: str = ""
     failed: bool = False
+    side: str = ""
+    reference: str = ""
+    test: str = ""
 
 
 class TensorDiff(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
@@ -199,7 +208,7 @@ class TensorDiff(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False)
     and blocks are over the elements that are finite on both sides. `blocks` holds the worst row, column and tile block.
     What is not `judged` has neither passed nor failed: the other side gave nothing (yet), or float64 has not run yet.
     `criteria` are the rules by whose sums it passed or failed, and those that were looked at and do not decide. `form`
-    is what differs beside the numbers; `note` says it too.
+    is what differs beside the numbers.
     """
 
     name: str = ""
@@ -339,7 +348,8 @@ class ErrorMap(msgspec.Struct, frozen=True):
 
 
 class DiffReport(msgspec.Struct, frozen=True, kw_only=True):
-    """A run held against a reference. `float64_missing` says why there was no float64 side, "" where there was one.
+    """A run held against a reference. `float64_missing`: why there was no float64 side, "" where there was one.
+    `views.remarks` makes sentences of that and of `notes`; sessions of older versions have the sentences.
 
     `verdict` is "error" where a side failed or was stopped: what the other gave is still here; "empty" where the
     numbers agree because nothing was compiled; "waiting" while a side has not run, also where the run was cancelled,
@@ -353,7 +363,7 @@ class DiffReport(msgspec.Struct, frozen=True, kw_only=True):
     reference: str
     verdict: Outcome
     mode: Mode
-    float64_missing: str = msgspec.field(default="", name="float64")
+    float64_missing: NoFloat64 | str = msgspec.field(default="", name="float64")
     outputs: tuple[TensorDiff, ...] = ()
     gradients: tuple[TensorDiff, ...] = ()
     kernels: tuple[KernelError, ...] = ()
@@ -361,7 +371,7 @@ class DiffReport(msgspec.Struct, frozen=True, kw_only=True):
     stages: tuple[StageError, ...] = ()  # in the order in which they are made; empty where none was requested
     sides: tuple[SideResult, ...] = ()
     variance: tuple[Variance, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[Remark | str, ...] = ()
     failure: Failure | None = None
     births: tuple[NanOrigin, ...] | None = None  # in the order in which they appear; None where nobody searched
     owners: tuple[KernelAttribution, ...] = ()  # of the launches that were attributed, in the order of `kernels`

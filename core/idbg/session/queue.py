@@ -10,6 +10,7 @@ from idbg.schema import events
 from idbg.schema.diff import Comparison, DiffReport, SideResult
 from idbg.schema.events import SessionEvent
 from idbg.schema.programs import Failure, Program, Target
+from idbg.schema.remarks import NoFloat64
 from idbg.schema.runs import Run
 from idbg.session.event_bus import EventBus
 from idbg.worker.background import OwnProcesses
@@ -233,7 +234,7 @@ def unfinished(run: Run, failure: Failure | None) -> DiffReport:
         reference=run.comparison.reference,
         verdict="waiting",
         mode="tolerance" if run.comparison.by_tolerance else "float64",
-        float64_missing="not run",
+        float64_missing=NoFloat64("not run"),
     )
     cancelled = failure is not None and failure.kind == "cancelled"
     if known.verdict == "waiting" and not cancelled:  # it waits no more

@@ -24,7 +24,7 @@ from idbg.schema.programs import Failure
 from idbg.schema.programs import Verdict as Look
 from idbg.schema.runs import Run
 from idbg.schema.steps import StepDistance, TrainingSteps
-from idbg.views import error_maps, float64_device
+from idbg.views import error_maps, float64_device, remarks
 from idbg.views import steps as training
 from idbg.views.attribution import owner_lines
 from idbg.views.blame import (
@@ -136,7 +136,7 @@ def _notes(report: DiffReport) -> Iterator[Row]:
     if took := [f"{side.name} {elapsed(side.seconds)}" for side in report.sides if side.seconds is not None]:
         yield Row("seconds", words((f"ran for: {', '.join(took)}", "dim")))
     for number, note in enumerate(report.notes):
-        first, *others = paragraph("note: ", note)
+        first, *others = paragraph("note: ", remarks.sentence(note))
         below = [Row(("note", number, at), words((line, "dim"))) for at, line in enumerate(others)]
         yield Row(("note", number), words((first, "dim")), rows=below, open="all")
 
@@ -181,7 +181,7 @@ def _rule(report: DiffReport) -> str:
     if report.verdict not in ("passed", "failed") or is_empty(report):
         return ""
     rules: dict[Mode, str] = {"float64": "held against float64", "tolerance": "by tolerance"}
-    missing = f" (float64: {first_line(report.float64_missing)})" if report.float64_missing else ""
+    missing = f" (float64: {first_line(remarks.no_float64(report.float64_missing))})" if report.float64_missing else ""
     return rules[report.mode] + missing
 
 
@@ -356,7 +356,7 @@ def _tensor(key: Hashable, at: int, diff: TensorDiff, error_map: ErrorMap | None
         words((f"{VERDICT_SIGNS[look]} ", _TONES.get(look, "dim")), (diff.name, "strong"), (f"  {_kind(diff)}", "dim")),
         (*figures, Cell(decided(diff)), Cell(worst_words(diff))),
         rows=(lambda: tensor_rows(diff, error_map, key)) if at < _FIGURED else (),
-        open="all" if unfolded else "text" if not diff.passed or diff.mismatches or diff.note else "",
+        open="all" if unfolded else "text" if not diff.passed or diff.mismatches or remarks.tensor_note(diff) else "",
         opens="fold",
     )
 
@@ -371,7 +371,7 @@ def _kind(diff: TensorDiff) -> str:
 
 def tensor_rows(diff: TensorDiff, error_map: ErrorMap | None = None, key: Hashable = "") -> Iterator[Row]:
     """Why it passed or failed, where it is worst, how large errors are how often, and every figure."""
-    for name, text in (("because", because(diff)), ("note", first_line(diff.note))):
+    for name, text in (("because", because(diff)), ("note", first_line(remarks.tensor_note(diff)))):
         if text:
             yield Row((key, name), words(text))
     if diff.failed and diff.worst is not None:

@@ -7,6 +7,7 @@ from idbg.format.amounts import figure
 from idbg.format.glyphs import MARKS
 from idbg.schema.diff import DECADES, LARGEST, Block, Counts, Outcome, TensorDiff, Value, Worst
 from idbg.schema.programs import Verdict
+from idbg.views import remarks
 from idbg.views.criteria import decider
 
 LOOKS: dict[Outcome, Verdict] = {
@@ -56,7 +57,7 @@ def worst_words(diff: TensorDiff) -> str:
         return spot(diff.worst)
     if diff.test and diff.reference and diff.test != diff.reference and diff.failed_by:
         return f"{diff.test}, wanted {diff.reference}"
-    return diff.note or ("equal" if diff.max_abs == 0 else "" if diff.elements else "no elements")
+    return remarks.tensor_note(diff) or ("equal" if diff.max_abs == 0 else "" if diff.elements else "no elements")
 
 
 def spot(worst: Worst) -> str:

@@ -28,15 +28,11 @@ from idbg.schema.events import SessionEvent
 from idbg.schema.faults import NanOrigin
 from idbg.schema.graphs import Part
 from idbg.schema.programs import Target
+from idbg.schema.remarks import Remark
 from idbg.schema.steps import Trained, TrainingSteps
 
 _WORST_FIRST: tuple[Outcome, ...] = ("error", "failed", "waiting", "passed", "empty")
 _TRAINED_WORST_FIRST: tuple[Trained, ...] = ("error", "failed", "passed", "unjudged")
-_FIRST_CALLS = "of each function that the program compiles, the first call is compared: later ones may differ"
-_OF_OUTPUTS = (
-    "gradients are those of all outputs at once, each weighted by fixed numbers: a loss outside of what is compiled "
-    "is not known"
-)
 
 
 @dataclass
@@ -153,7 +149,11 @@ class RunComparison:
             return tuple(replace(diff, name=self._prefix + diff.name) for diff in diffs)
 
         outputs, gradients = named(report.outputs), named(report.gradients)
-        notes = (*report.notes, _FIRST_CALLS, *([_OF_OUTPUTS] if self.comparisons[-1].backward else []))
+        notes = (
+            *report.notes,
+            Remark("first calls"),
+            *([Remark("all outputs")] if self.comparisons[-1].backward else []),
+        )
         return replace(report, outputs=outputs, gradients=gradients, notes=notes)
 
     def _unique(self, name: str) -> str:

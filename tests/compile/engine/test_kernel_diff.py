@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from idbg import KernelDiff, quick_check
 from idbg.reports.diff import to_json
+from idbg.schema.remarks import Remark
 from tests.harness.sides import Outputs, adding, only, plain, spoiled, wide
 
 pytestmark = pytest.mark.usefixtures("seeded")
@@ -93,5 +94,5 @@ def test_verdict_39_namedtuples_cycles_and_slashes() -> None:
     cyclic.__name__ = "models/cyclic"
     report = KernelDiff(cyclic, torch.ones(2), test=plain).compare()
     assert report.passed and [diff.name for diff in report.outputs] == ['out["a/b"]']
-    assert 'out["self"] is out again: it is compared once' in report.notes
+    assert Remark("repeated", 'out["self"]', "out") in report.notes
     json.loads(to_json(report), parse_constant=lambda constant: pytest.fail(constant))

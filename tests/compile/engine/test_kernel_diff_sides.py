@@ -11,6 +11,8 @@ from torch.fx import GraphModule
 from idbg import KernelDiff
 from idbg.engine.backends import backend
 from idbg.schema.errors import BadInput
+from idbg.schema.remarks import NoFloat64, Remark
+from idbg.views.remarks import no_float64, sentence
 from tests.harness.sides import Outputs, adding, only, plain, spoiled, wide
 
 pytestmark = pytest.mark.usefixtures("seeded")
@@ -18,9 +20,9 @@ pytestmark = pytest.mark.usefixtures("seeded")
 
 def test_without_a_float64_side_the_tolerances_decide_and_the_report_says_why() -> None:
     report = KernelDiff(lambda x: x.view(torch.int32) + x.int(), torch.randn(4), test=plain).compare()
-    assert report.passed and report.mode == "tolerance" and "bits" in report.float64_missing
+    assert report.passed and report.mode == "tolerance" and "bits" in no_float64(report.float64_missing)
     double = KernelDiff(wide, torch.randn(4).double(), test=plain).compare()
-    assert double.passed and double.float64_missing == "not run: the program has no floating numbers below float64"
+    assert double.passed and double.float64_missing == NoFloat64("not narrow")
 
 
 def test_random_numbers_that_float64_does_not_draw_are_noticed() -> None:
@@ -30,7 +32,7 @@ def test_random_numbers_that_float64_does_not_draw_are_noticed() -> None:
         return x + torch.rand(64)
 
     report = KernelDiff(model, torch.zeros(64), test=plain).compare()
-    assert report.passed and report.mode == "tolerance" and "random numbers" in report.float64_missing
+    assert report.passed and report.mode == "tolerance" and report.float64_missing == NoFloat64("draws")
 
 
 def test_float64_itself_may_be_the_reference() -> None:
@@ -78,7 +80,7 @@ def test_whoever_listens_hears_of_each_side_as_it_ends() -> None:
     report = KernelDiff(wide, torch.ones(4), test=plain, on_result=heard.append).compare()
     assert [len(told.sides) for told in heard] == [1, 2, 2, 3] and heard[-1] == report
     assert [told.verdict for told in heard] == ["waiting", "waiting", "waiting", "passed"]
-    assert heard[2].mode == "tolerance" and heard[2].outputs and heard[2].float64_missing == "not run yet"
+    assert heard[2].mode == "tolerance" and heard[2].outputs and heard[2].float64_missing == NoFloat64("waiting")
     assert heard[0].summary() and heard[0].to_json()
 
 
@@ -105,7 +107,7 @@ def test_where_nothing_is_compiled_the_report_says_so() -> None:
         return x + 1
 
     report = KernelDiff(lambda x: hidden(x), torch.ones(2), test=plain).compare()
-    assert any("received no graph" in note for note in report.notes)
+    assert any("received no graph" in sentence(note) for note in report.notes)
     assert report.verdict == "empty" and "nothing was compiled" in report.summary().partition("\n")[0]
 
 
@@ -127,7 +129,7 @@ def test_kernels_are_observed_on_request_and_the_state_is_kept() -> None:
     assert all(kernel.observed or kernel.reason for kernel in report.kernels)
     assert not model[2].running_mean.any()  # type: ignore[union-attr, operator]
     report = KernelDiff(wide, torch.ones(2), test=plain, per_kernel=True).compare()
-    assert report.notes == ("plain has no kernels that can be observed",)
+    assert report.notes == (Remark("no kernels", "plain"),)
 
 
 def test_the_first_bad_node_of_a_backend_without_kernels_is_bisected(tmp_path: Any) -> None:

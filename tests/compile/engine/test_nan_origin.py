@@ -17,6 +17,7 @@ from torch._inductor.async_compile import AsyncCompile
 from idbg import KernelDiff
 from idbg.reports.diff import ReadableReport
 from idbg.views.faults import nan_origin_lines, nan_origin_sentence
+from idbg.views.remarks import sentence
 
 pytestmark = pytest.mark.usefixtures("seeded")
 
@@ -174,14 +175,14 @@ def test_branches_ops_in_place_and_gradients_of_the_programs_own_are_looked_at(m
     report = searched(model, torch.ones(4), backward=model is divides)
     assert any(said in nan_origin_sentence(birth) for birth in report.births or ()), (report.births, report.notes)
     assert (report.births or ())[0].line == line_of(model, "# born")
-    assert not any("ended early" in note for note in report.notes)
+    assert not any("ended early" in sentence(note) for note in report.notes)
 
 
 def test_a_search_that_ends_early_is_said() -> None:
     def model(x: Tensor) -> Tensor:
         raise ValueError("nothing doing")
 
-    assert any("ended early: nothing doing" in note for note in searched(model, torch.ones(4)).notes)
+    assert any("ended early: nothing doing" in sentence(note) for note in searched(model, torch.ones(4)).notes)
 
 
 @pytest.mark.parametrize("number", [torch.nan, torch.inf])

@@ -11,6 +11,7 @@ from idbg import KernelDiff
 from idbg.engine.kerneldiff.sides.form import forms, with_forms
 from idbg.engine.kerneldiff.tensors.compare import compare_tensors
 from idbg.schema.diff import DiffReport, TensorDiff
+from idbg.views.remarks import tensor_note
 
 Change = Callable[[Tensor], Tensor]
 
@@ -53,7 +54,10 @@ def test_a_result_that_lies_in_an_inputs_memory_fails_and_says_whose() -> None:
 
     found = KernelDiff(lambda x: x * 2, torch.ones(4), test=in_place).compare().outputs[0]
     assert found.failed_by == ("alias",)
-    assert found.note == "it lies in the memory of args[0], in eager in its own: what is written to it changes that"
+    assert (
+        tensor_note(found)
+        == "it lies in the memory of args[0], in eager in its own: what is written to it changes that"
+    )
 
 
 def test_a_sparse_result_that_became_dense_fails() -> None:
@@ -61,7 +65,7 @@ def test_a_sparse_result_that_became_dense_fails() -> None:
     sparse, dense = torch.eye(3).to_sparse(), torch.eye(3)
     of_eager, of_test = (forms({"out": each}, {}) for each in (sparse, dense))
     found = with_forms([compare_tensors(sparse, dense, name="out")], of_eager, of_test, "eager")
-    assert found[0].failed_by == ("layout",) and found[0].note == "its layout is strided, in eager sparse_coo"
+    assert found[0].failed_by == ("layout",) and tensor_note(found[0]) == "its layout is strided, in eager sparse_coo"
 
 
 def test_other_strides_are_said_and_fail_nothing() -> None:
@@ -82,7 +86,7 @@ def test_outputs_that_no_longer_share_memory_are_said() -> None:
         return y, y.view(-1)
 
     report = KernelDiff(model, torch.randn(2, 2), test=changed_by(torch.clone)).compare()
-    assert report.passed and report.outputs[1].note == "it is a copy, in eager it shares memory with out[0]"
+    assert report.passed and tensor_note(report.outputs[1]) == "it is a copy, in eager it shares memory with out[0]"
 
 
 class Views(nn.Module):
@@ -103,4 +107,4 @@ class Views(nn.Module):
 def test_inductor_keeps_the_form_of_views(grad: bool) -> None:
     report = KernelDiff(Views(), torch.randn(4, 4), grad=grad).compare()
     assert report.passed, report.summary()
-    assert [diff.note for diff in report.outputs if diff.form] == []
+    assert [tensor_note(diff) for diff in report.outputs if diff.form] == []

@@ -15,6 +15,7 @@ from idbg.engine.kerneldiff.float64.rounding import PerturbedRounding, added_up
 from idbg.engine.kerneldiff.sides.resampling import NOTE, not_computed
 from idbg.reports.diff import summary
 from idbg.schema.diff import DiffReport
+from idbg.schema.remarks import Remark
 
 
 def planted(model: nn.Module, x: Tensor, wrong: Callable[[Any], Any], monkeypatch: Any, **asked: Any) -> DiffReport:
@@ -174,7 +175,7 @@ def test_tf32_counts_as_rounding_where_a_convolution_may_be_computed_in_it(
     allowed = {"convolution": setting}
     monkeypatch.setattr(gpu, "tf32_setting", lambda op, device: allowed.get(op, ""))
     report = planted(model, x, wrong, monkeypatch)
-    assert not failed(report) and any(setting in note for note in report.notes)
+    assert not failed(report) and Remark("tf32", setting) in report.notes
     doubled = planted(model, x, lambda given: lambda x: given(x) * 1.02, monkeypatch)
     assert failed(doubled) == ["out"], "no more than TF32's 10 bits are allowed"
 

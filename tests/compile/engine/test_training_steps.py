@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from idbg import KernelDiff
 from idbg.cli import main
 from idbg.engine.program.training_step import differentiates, failed_to_differentiate
+from idbg.schema.remarks import NoFloat64
 
 STEP = """
 import torch
@@ -134,7 +135,7 @@ def test_a_program_that_fails_is_not_said_to_fail_in_float64() -> None:
         return x.view(7)
 
     report = KernelDiff(broken, torch.ones(4), test=plain).compare()
-    assert report.verdict == "error" and report.float64_missing == "not run: eager failed"
+    assert report.verdict == "error" and report.float64_missing == NoFloat64("reference", "eager")
 
 
 @pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.float32, torch.bfloat16])

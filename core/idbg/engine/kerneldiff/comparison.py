@@ -45,9 +45,10 @@ from idbg.engine.program.training_step import failed_to_differentiate
 from idbg.schema.diff import DiffReport, Float64Elsewhere, Mode, Outcome, SideResult, TensorDiff
 from idbg.schema.errors import BadInput, first_line
 from idbg.schema.programs import Failure
+from idbg.schema.remarks import NoFloat64, Remark
 from idbg.schema.steps import TrainingSteps
 
-_WITHOUT: dict[Mode, str] = {"float64": "not run yet", "tolerance": "not run: the comparison is by tolerance"}
+_WITHOUT: dict[Mode, NoFloat64] = {"float64": NoFloat64("waiting"), "tolerance": NoFloat64("tolerance")}
 _INDUCTOR = ("inductor", "aot")
 
 
@@ -58,13 +59,15 @@ class ComparisonRun:
         self.request = request
         self.subject = subject
         self.sides: list[Side] = []
-        self.notes: list[str] = []
+        self.notes: list[Remark] = []
         self.backward = request.backward or request.loss is not None or request.may_differentiate
         self._owners: AttributionSearch | None = None
         self.digest = (
             digest(subject.tensors.values()) if request.kept or isinstance(request.reference, SavedOutputs) else ""
         )
-        self.float64_missing = _WITHOUT[request.chosen_mode] if request.reference not in FLOAT64 else ""
+        self.float64_missing: NoFloat64 | str = (
+            _WITHOUT[request.chosen_mode] if request.reference not in FLOAT64 else ""
+        )
         self.elsewhere: Float64Elsewhere | None = None
         self._compiled = CapturedCompile() if request.per_kernel or request.nan else None
 
@@ -86,7 +89,7 @@ class ComparisonRun:
         test = self._not_run(reference) if lost else self._side(self.request.test, self.request.runs)
         self.notes += reference.notes()
         if lost or (test.values is None and gpu.is_lost()):
-            self.float64_missing = "not run: the device failed"
+            self.float64_missing = NoFloat64("device")
             return self._publish(self._compare(reference, test, None))
         truth = None
         if self.request.chosen_mode == "float64":
@@ -94,7 +97,7 @@ class ComparisonRun:
                 self._publish(self._compare(reference, test, None, final=False))
             truth = self._float64(reference)
         undeclared = truth.undeclared if truth is not None else ()
-        self.notes += map(str, undeclared)
+        self.notes += [Remark("undeclared write", each.op, each.argument) for each in undeclared]
         judged = self._resampling.judge_nondeterminism(self._compare(reference, test, truth), reference)
         draws = RandomDrawCheck(self.subject, self._compiler("eager"), self._begin, self._rules, self.backward)
         report = self._publish(draws.judge(judged, reference, test))
@@ -121,7 +124,7 @@ class ComparisonRun:
         self._begin(SEARCHED)
         births, failure = eager_nan_origins(self.subject, backward=self.backward)
         if failure is not None:
-            self.notes.append(f"the search for NaN in eager ended early: {failure.message.partition(chr(10))[0]}")
+            self.notes.append(Remark("nan search ended", detail=failure.message.partition("\n")[0]))
         return replace(report, births=births)
 
     def _trained(self) -> TrainingSteps:
@@ -207,9 +210,7 @@ class ComparisonRun:
         forward = self._run(backend, 1)
         if forward.error is None and not isinstance(side.error, NothingToDifferentiate):
             why = first_line(cast("BaseException", side.error))
-            self.notes.append(
-                f"the forward alone is compared: {name_of(backend)} cannot differentiate its outputs: {why}"
-            )
+            self.notes.append(Remark("forward alone", name_of(backend), why))
         return forward
 
     def _not_run(self, reference: Side) -> Side:
@@ -243,7 +244,7 @@ class ComparisonRun:
                 within=kept.captured if kept else nullcontext,
             )
         if side.values is not None and side.graphs == 0:
-            self.notes.append(f"{name_of(backend)} received no graph: the program ran uncompiled")
+            self.notes.append(Remark("no graph", name_of(backend)))
         return side
 
     def _of_session(self, saved: SavedOutputs) -> Side:
@@ -261,20 +262,20 @@ class ComparisonRun:
     def _float64(self, reference: Side) -> Side | None:
         """The float64 side; None if there is none that can be trusted, with the reason in `float64_missing`."""
         if reference.error is not None:
-            self.float64_missing = f"not run: {reference.result.name} failed"
+            self.float64_missing = NoFloat64("reference", reference.result.name)
             return None
         if not any(map(is_narrow, (*self.subject.tensors.values(), *reference.leaves.values()))):
-            self.float64_missing = "not run: the program has no floating numbers below float64"
+            self.float64_missing = NoFloat64("not narrow")
             return None
         self._begin("float64")
         side = run_float64(self.subject, backward=self.backward)
         if side.error is not None:
-            self.float64_missing = float64_failure(side.error) + (" (it ran on the CPU)" if self.elsewhere else "")
+            self.float64_missing = NoFloat64("failed", float64_failure(side.error), on_cpu=self.elsewhere is not None)
             return None
         assert reference.values is not None and side.values is not None
         far = side.draws and may_differ_in_draws(reference.values.outputs, side.values.outputs)
         if far and side.draws != eager_draws(self.subject, backward=self.backward):
-            self.float64_missing = "the random numbers that the program draws differ from those in float64"
+            self.float64_missing = NoFloat64("draws")
             return None
         self.float64_missing = ""
         self.sides.append(side)

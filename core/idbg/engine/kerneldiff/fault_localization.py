@@ -28,11 +28,8 @@ from idbg.schema.attribution import Maker, StageError
 from idbg.schema.diff import DiffReport, KernelError, TensorDiff
 from idbg.schema.errors import exception_text
 from idbg.schema.graphs import GraphId
+from idbg.schema.remarks import Remark
 
-_NOT_BISECTED = (
-    "bisecting named no node: of the forward's values alone, those that nodes return, none is wrong beyond "
-    "rounding. It does not see gradients, what is written in place, or a few wrong integers of many"
-)
 UNDONE = "eager without undeclared writes"
 FAR = 10.0  # times what is allowed: no rounding
 _CACHE = "code from a cache, or CUDA graphs"
@@ -51,7 +48,7 @@ class FaultLocalization:
     request: ComparisonRequest
     subject: Subject
     backward: bool
-    notes: list[str]
+    notes: list[Remark]
     begin: Callable[[str], None]
     failing: Callable[[Side], float | None]
     keep: Callable[[Rerun], None]
@@ -64,7 +61,7 @@ class FaultLocalization:
         observed = self._observed()
         kernels = observed.kernels
         if not kernels:
-            self.notes.append(f"{name_of(self.request.test)} has no kernels that can be observed")
+            self.notes.append(Remark("no kernels", name_of(self.request.test)))
             kernels = self._bisected() if failed else ()
         if report.passed:
             kernels = _not_accused(kernels)
@@ -94,9 +91,9 @@ class FaultLocalization:
         if observed.again is not None:
             self.keep(observed.again)
         if (failure := observed.side.result.failure) is not None:
-            self.notes.append(f"the kernels could not be observed: {_first_line(failure.message)}")
+            self.notes.append(Remark("not observed", detail=_first_line(failure.message)))
         elif observed.again is not None and (problem := observed.again.observation.problem):
-            self.notes.append(f"some kernels could not be observed: {problem}")
+            self.notes.append(Remark("partly observed", detail=problem))
         return observed
 
     def _bisected(self) -> tuple[KernelError, ...]:
@@ -113,10 +110,10 @@ class FaultLocalization:
                 nodes = nodes or self._in_aten()
         except Exception as error:  # broad on purpose: a backend may raise anything on a part of a graph
             text = _first_line(exception_text(error)) or type(error).__name__
-            self.notes.append(f"the search failed: {name} cannot compile a part of the graph: {text}")
+            self.notes.append(Remark("search failed", name, text))
             return ()
         if not nodes:
-            self.notes.append(_NOT_BISECTED)
+            self.notes.append(Remark("nothing bisected"))
         return nodes
 
     def _in_aten(self) -> tuple[KernelError, ...]:

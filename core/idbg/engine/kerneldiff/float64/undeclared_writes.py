@@ -22,12 +22,6 @@ class UndeclaredWrite:
     op: str
     argument: str
 
-    def __str__(self) -> str:
-        what = f"{self.op} writes to its argument {self.argument}, which its schema does not declare"
-        return (
-            f'{what} (mutates_args=("{self.argument}",)): a compiler may move it, and what reads that argument differs'
-        )
-
 
 class ReadOnlyArguments:
     """Copies of the arguments that a custom op's schema declares as read only, from before the call."""

@@ -5,6 +5,7 @@ The form is read before outputs are copied for the comparison, from the side's o
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from msgspec.structs import replace
@@ -70,39 +71,22 @@ def _with_form(diff: TensorDiff, reference: Form | None, test: Form | None, name
         passed=diff.passed and not failed,
         failed_by=(*diff.failed_by, *failed),
         form=differences,
-        note="; ".join(filter(None, (*(each.sentence for each in differences), diff.note))),
     )
 
 
 def _differences(reference: Form, test: Form, name: str) -> Iterator[FormDiff]:
     """A difference that changes the program's meaning fails; one that a compiler may choose is only reported."""
+    differs = partial(FormDiff, side=name)
     if reference.layout != test.layout:
-        yield FormDiff("layout", f"its layout is {test.layout}, in {name} {reference.layout}", failed=True)
+        yield differs("layout", reference=reference.layout, test=test.layout, failed=True)
     elif reference.stride != test.stride:
-        yield FormDiff("stride", f"its strides are {list(test.stride)}, in {name} {list(reference.stride)}")
-    if reference.requires_grad and not test.requires_grad:
-        lost = f"it requires no gradient, in {name} it does: what trains through it stays as it is"
-        yield FormDiff("requires_grad", lost, failed=True)
-    elif test.requires_grad and not reference.requires_grad:
-        yield FormDiff("requires_grad", f"it requires a gradient, in {name} it does not")
+        yield differs("stride", reference=str(list(reference.stride)), test=str(list(test.stride)))
+    if reference.requires_grad != test.requires_grad:
+        yield differs("requires_grad", failed=reference.requires_grad)
     if reference.of_state != test.of_state:
-        yield FormDiff("alias", _other_state(reference.of_state, test.of_state, name), failed=True)
+        yield differs("alias", reference=reference.of_state, test=test.of_state, failed=True)
     elif reference.of_output != test.of_output:
-        yield FormDiff("alias", _other_output(reference.of_output, test.of_output, name))
-
-
-def _other_state(reference: str, test: str, name: str) -> str:
-    if not test:
-        return f"it is a copy, in {name} a view of {reference}: what is written to the one is not in the other"
-    if not reference:
-        return f"it lies in the memory of {test}, in {name} in its own: what is written to it changes that"
-    return f"it lies in the memory of {test}, in {name} in that of {reference}"
-
-
-def _other_output(reference: str, test: str, name: str) -> str:
-    if not test:
-        return f"it is a copy, in {name} it shares memory with {reference}"
-    return f"it shares memory with {test}, in {name} with {reference or 'no other output'}"
+        yield differs("alias", reference=reference.of_output, test=test.of_output)
 
 
 def _memory(tensor: Tensor) -> int | None:

@@ -28,6 +28,7 @@ from idbg.engine.kerneldiff.tensors.compare import compare_sides, compare_tensor
 from idbg.engine.kerneldiff.tensors.float64_device import on_float64_device
 from idbg.engine.kerneldiff.tensors.tree import AFTER, Leaves
 from idbg.schema.diff import DiffReport, TensorDiff
+from idbg.schema.remarks import Remark
 
 NOTE = "within the rounding error of eager, measured by rounding its ops differently"
 ROUNDED = "eager, rounded differently"
@@ -39,7 +40,6 @@ FAR_ABOVE, NARROW_ABOVE = 100.0, 5.0
 _CANCELLED, _NARROW_CANCELLED = 4.0, 16.0
 # Times as far from eager as from each other, and this share of the values: then the samples are of another program
 _COMMON, _LARGE = 100.0, 1e-2
-_TF32: Final = "float32 may be computed in TF32 here ({setting} is tf32): its 10 bits of mantissa count as rounding"
 _LITTLE = 0.25  # of the noise: what is nearer to float64 than that is not wrong
 _TOO_MUCH: Final = frozenset({"rmse", "maximum", "row", "column", "tile", "tolerance"})
 _ZEROS, _LEAST_ZEROS = 0.25, 4  # of the elements: fewer may cancel to nothing by luck
@@ -67,7 +67,7 @@ class Resampling:
     subject: Subject
     k: float
     begin: Callable[[str], None]
-    notes: list[str] = field(default_factory=list)
+    notes: list[Remark] = field(default_factory=list)
     backward: bool = False
 
     def judge_rounding(
@@ -115,7 +115,7 @@ class Resampling:
     def _rounded(self) -> Samples:
         modes = [PerturbedRounding(seed) for seed in range(SAMPLES)]
         runs = self._run(modes)
-        self.notes.extend(_TF32.format(setting=setting) for setting in sorted(modes[0].tf32))
+        self.notes.extend(Remark("tf32", setting) for setting in sorted(modes[0].tf32))
         return Samples(runs, bool(modes[0].tf32))
 
     @cached_property

@@ -24,6 +24,7 @@ from idbg.engine.kerneldiff.tensors.wrapped import parts
 from idbg.schema.diff import SideResult, Variance
 from idbg.schema.errors import BadInput
 from idbg.schema.programs import Program
+from idbg.schema.remarks import Remark
 
 Call = Callable[..., Any]
 
@@ -71,15 +72,15 @@ class Side:
         """Outputs and gradients, by name; empty where the side failed."""
         return self.values.leaves if self.values else {}
 
-    def notes(self) -> Iterator[str]:
+    def notes(self) -> Iterator[Remark]:
         """Notes for the report, of the reference side."""
         if self.values is None:
             return
         for name, value in self.values.outputs.items():
             if isinstance(value, Repeated):
-                yield f"{name} is {value.name} again: it is compared once"
+                yield Remark("repeated", name, value.name)
         if not self.leaves:
-            yield "the program returned nothing that could be compared"
+            yield Remark("nothing returned")
 
 
 def run_eager(

@@ -16,10 +16,16 @@ _DIFF = "diff."  # before the names of what a comparison is made of: it is writt
 _NUMBERS_AS_TEXT = {"enum": ["nan", "inf", "-inf"]}
 # What `idbg.reports.diff` adds to the records
 _ADDED: dict[str, dict[str, object]] = {
-    "DiffReport": {"schema": {"const": "idbg.diff/1"}, "blame": {"type": "string"}},
+    "DiffReport": {
+        "schema": {"const": "idbg.diff/1"},
+        "blame": {"type": "string"},
+        "float64": {"type": "string"},
+        "notes": {"type": "array", "items": {"type": "string"}},
+    },
     "TensorDiff": {"because": {"type": "string"}},
     "Variance": {"deterministic": {"type": "boolean"}},
 }
+_WORDED = ("NoFloat64", "Remark")  # written as sentences
 # and what it adds at one place alone
 _SOMETIMES: dict[str, dict[str, object]] = {
     "KernelError": {"faithful_to": {"anyOf": [{"type": "string"}, {"type": "null"}]}},
@@ -70,11 +76,13 @@ def _of_diff() -> Schema:
     _, records = msgspec.json.schema_components([DiffReport], ref_template=f"#/$defs/{_DIFF}{{name}}")
     schemas: Schema = {}
     for name, record in records.items():
+        if name in _WORDED:
+            continue
         held = _any_number_may_be_text(record)
         assert isinstance(held, dict)
         if "properties" in held:
             properties = _properties(held)
-            held["required"] = [*properties, *_ADDED.get(name, {})]
+            held["required"] = list(dict.fromkeys((*properties, *_ADDED.get(name, {}))))
             properties.update(_ADDED.get(name, {}) | _SOMETIMES.get(name, {}))
         schemas[f"{_DIFF}{name}"] = held
     return schemas

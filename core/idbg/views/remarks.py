@@ -1,0 +1,88 @@
+"""Word the remarks on a comparison: its notes, why there was no float64 side, and how the forms of outputs differ."""
+
+from idbg.schema.diff import FormDiff, TensorDiff
+from idbg.schema.remarks import NoFloat64, Remark, RemarkKind
+
+_REMARKS: dict[RemarkKind, str] = {
+    "all outputs": "gradients are those of all outputs at once, each weighted by fixed numbers: a loss outside of what "
+    "is compiled is not known",
+    "first calls": "of each function that the program compiles, the first call is compared: later ones may differ",
+    "forward alone": "the forward alone is compared: {subject} cannot differentiate its outputs: {detail}",
+    "nan search ended": "the search for NaN in eager ended early: {detail}",
+    "no graph": "{subject} received no graph: the program ran uncompiled",
+    "no kernels": "{subject} has no kernels that can be observed",
+    "not observed": "the kernels could not be observed: {detail}",
+    "nothing bisected": "bisecting named no node: of the forward's values alone, those that nodes return, none is "
+    "wrong beyond rounding. It does not see gradients, what is written in place, or a few wrong integers of many",
+    "nothing returned": "the program returned nothing that could be compared",
+    "partly observed": "some kernels could not be observed: {detail}",
+    "repeated": "{subject} is {detail} again: it is compared once",
+    "search failed": "the search failed: {subject} cannot compile a part of the graph: {detail}",
+    "tf32": "float32 may be computed in TF32 here ({subject} is tf32): its 10 bits of mantissa count as rounding",
+    "undeclared write": "{subject} writes to its argument {detail}, which its schema does not declare "
+    '(mutates_args=("{detail}",)): a compiler may move it, and what reads that argument differs',
+}
+_NO_FLOAT64 = {
+    "waiting": "not run yet",
+    "tolerance": "not run: the comparison is by tolerance",
+    "device": "not run: the device failed",
+    "reference": "not run: {detail} failed",
+    "not narrow": "not run: the program has no floating numbers below float64",
+    "draws": "the random numbers that the program draws differ from those in float64",
+    "failed": "{detail}",
+    "not run": "not run",
+}
+
+
+def sentence(remark: Remark | str) -> str:
+    """The remark as a sentence; sessions of older versions have the sentence."""
+    if isinstance(remark, str):
+        return remark
+    return _REMARKS[remark.kind].format(subject=remark.subject, detail=remark.detail)
+
+
+def no_float64(missing: NoFloat64 | str) -> str:
+    """Why there was no float64 side; "" where there was one."""
+    if isinstance(missing, str):
+        return missing
+    return _NO_FLOAT64[missing.why].format(detail=missing.detail) + (" (it ran on the CPU)" if missing.on_cpu else "")
+
+
+def tensor_note(diff: TensorDiff) -> str:
+    """What differs beside the numbers, then the note on the tensor."""
+    # of an older session the note has these sentences too
+    return "; ".join(filter(None, (*(form_sentence(each) for each in diff.form if not each.said), diff.note)))
+
+
+def form_sentence(form: FormDiff) -> str:
+    """How the test's form differs from the reference's; sessions of older versions have the sentence."""
+    return form.said or _form(form)
+
+
+def _form(form: FormDiff) -> str:
+    match form.kind:
+        case "layout":
+            return f"its layout is {form.test}, in {form.side} {form.reference}"
+        case "stride":
+            return f"its strides are {form.test}, in {form.side} {form.reference}"
+        case "requires_grad" if form.failed:
+            return f"it requires no gradient, in {form.side} it does: what trains through it stays as it is"
+        case "requires_grad":
+            return f"it requires a gradient, in {form.side} it does not"
+    return _other_state(form) if form.failed else _other_output(form)
+
+
+def _other_state(form: FormDiff) -> str:
+    if not form.test:
+        return (
+            f"it is a copy, in {form.side} a view of {form.reference}: what is written to the one is not in the other"
+        )
+    if not form.reference:
+        return f"it lies in the memory of {form.test}, in {form.side} in its own: what is written to it changes that"
+    return f"it lies in the memory of {form.test}, in {form.side} in that of {form.reference}"
+
+
+def _other_output(form: FormDiff) -> str:
+    if not form.test:
+        return f"it is a copy, in {form.side} it shares memory with {form.reference}"
+    return f"it shares memory with {form.test}, in {form.side} with {form.reference or 'no other output'}"
