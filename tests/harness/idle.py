@@ -1,32 +1,82 @@
-"""When has the app under a pilot done what it had to do?
+"""Wait until the app under a pilot is idle: nothing waits in its event loop, and no thread works for it.
 
-Textual's own answer sleeps 20 ms at a time, twice for each key, and takes a process that the machine did not run for
-one that had nothing to do. This one asks the event loop as well, so a key needs no long sleep: half the time of the
-screen's tests went there.
+Textual's own function sleeps 20 ms at a time, twice for each key, and takes a process that the machine did not run for
+an idle one. This one looks at what waits, so a test continues as soon as nothing does, however busy the machine is.
 """
 
 import asyncio
-from functools import partial
-from time import monotonic, process_time
+import threading
+from asyncio import AbstractEventLoop
+from time import process_time
 
 import textual.app
 import textual.pilot
+import textual.screen
+from textual._context import active_app
 
+SOON = 0.02  # seconds: timers that are due by then are waited for
+FRAME = 0.1  # seconds between two frames: one is painted earlier, once nothing else is to be done
 STEP = 0.005  # seconds
 AT_REST = 0.0005  # seconds of CPU in a step, of all threads: waking up takes less
+STANDING = {"idbg-worker", "idbg-watchdog"}  # threads that live as long as the session: tests wait for what they report
 
 
-async def idle(min_sleep: float = 0.02, max_sleep: float = 1.0, *, steps: int) -> None:
-    """Sleep until nothing waited in the event loop, and no thread worked, for so many steps in a row."""
-    loop, began, rests = asyncio.get_running_loop(), monotonic(), 0
-    while (elapsed := monotonic() - began) < max_sleep and (rests < steps or elapsed < min_sleep):
-        spent = process_time()
-        await asyncio.sleep(STEP)
-        waiting = len(loop._ready)  # type: ignore[attr-defined]
-        rests = 0 if waiting or process_time() - spent > AT_REST else rests + 1
+async def idle(min_sleep: float = 0.0, max_sleep: float = 1.0) -> None:
+    """Sleep until nothing waits in the event loop, no timer is due soon, and no thread of the app works."""
+    loop, rests = asyncio.get_running_loop(), 0
+    end, earliest = loop.time() + max_sleep, loop.time() + min_sleep
+    while (now := loop.time()) < end and rests < 4:
+        await asyncio.sleep(0)
+        if loop._ready:  # type: ignore[attr-defined]
+            continue
+        due = _next_timer(loop)
+        if due - now <= SOON:
+            await asyncio.sleep(max(0.0, due - now))
+        elif _threads_work(loop):  # or wait for what a test holds back: then they use no CPU
+            spent = process_time()
+            await asyncio.sleep(STEP)
+            rests = 0 if process_time() - spent > AT_REST else rests + 1
+        elif _paint():
+            continue
+        elif now < earliest:
+            await asyncio.sleep(earliest - now)
+        elif not loop._ready:  # type: ignore[attr-defined]
+            return
+
+
+def _paint() -> bool:
+    """Paint the next frame, if there is to be one."""
+    app = active_app.get(None)
+    screen = app._screen_stack[-1] if app is not None and app._running and app._screen_stack else None
+    if screen is None or not screen._update_timer._active.is_set():
+        return False
+    screen._on_timer_update()
+    return True
+
+
+def _next_timer(loop: AbstractEventLoop) -> float:
+    """When the next timer is due, in the loop's time."""
+    timers: list[asyncio.TimerHandle] = loop._scheduled  # type: ignore[attr-defined]
+    return min((timer.when() for timer in timers if not timer.cancelled()), default=float("inf"))
+
+
+def _threads_work(loop: AbstractEventLoop) -> bool:
+    """Whether a thread works for the screen: of the loop's executor, of the session's event bus or one of the app's."""
+    executor = loop._default_executor  # type: ignore[attr-defined]
+    if executor is not None and executor._idle_semaphore._value < len(executor._threads):
+        return True
+    for thread in threading.enumerate():
+        if thread.name == "idbg-session":
+            bus = getattr(getattr(thread, "_target", None), "__self__", None)
+            if bus is not None and bus._waiting:
+                return True
+        elif thread.name.startswith("idbg-") and thread.name not in STANDING:
+            return True
+    return False
 
 
 def ask_the_loop() -> None:
-    """Every pilot of this process asks `idle`: shortly between keys, past a frame of the screen (17 ms) after them."""
-    setattr(textual.app, "wait_for_idle", partial(idle, steps=2))  # noqa: B010
-    setattr(textual.pilot, "wait_for_idle", partial(idle, steps=4))  # noqa: B010
+    """Every pilot of this process asks `idle`, and no frame is waited for longer than it takes."""
+    for module in (textual.app, textual.pilot):
+        setattr(module, "wait_for_idle", idle)  # noqa: B010
+    setattr(textual.screen, "UPDATE_PERIOD", FRAME)  # noqa: B010

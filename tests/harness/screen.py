@@ -43,7 +43,8 @@ class ReadyApp(IdbgApp):
 async def opened(pilot: Pilot[None]) -> None:
     """Wait until the session is there, and all panes."""
     while isinstance(pilot.app, IdbgApp) and not pilot.app.ready and pilot.app.is_running:
-        await pilot.pause(0.02)
+        await pilot.pause()
+        await asyncio.sleep(0.002)
 
 
 async def settle(pilot: Pilot[None]) -> None:

@@ -168,12 +168,12 @@ async def test_an_edit_of_the_rules_shows_what_went_and_keeps_the_cursor(
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
         app.session.edit_rules(PAD + DENY)
-        await pilot.pause(0.3)
+        await settle(pilot)
         await pilot.press("4", "g", "j", "j")
         lines = app.query_one(ViolationsPane).lines
         key = lines.key(lines.items[lines.cursor])
         app.session.edit_rules('name = "free"\n' + DENY)
-        await pilot.pause(0.3)
+        await settle(pilot)
         assert lines.key(lines.items[lines.cursor]) == key
         assert any("gone" in row for row in texts(app, "violations"))
         assert "20 reject" in bar(app, "header") and "free" in bar(app, "header")
@@ -305,12 +305,12 @@ async def test_the_accelerator_is_picked_from_a_list(tmp_path: Path) -> None:
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
         app.session.edit_rules('name = "free"\n')
-        await pilot.pause(0.3)
+        await settle(pilot)
         await pilot.press("a")
         await pilot.pause()
         assert isinstance(app.screen, Picker)
         await pilot.press("enter")
-        await pilot.pause(0.3)
+        await settle(pilot)
         assert "mock" in bar(app, "header") and "reject" in bar(app, "header")
 
 

@@ -13,6 +13,7 @@ from idbg_tui.state import queries
 from idbg_tui.widgets.changed_cells import ChangedCellsView
 from idbg_tui.widgets.lines import Lines
 from tests.harness.recorded import app_of, log
+from tests.harness.screen import settle
 
 DENY = '[[rules]]\nkind = "unsupported_ops"\nseverity = "reject"\ndeny = ["linear"]\nstages = ["dynamo"]\n'
 IN_DYNAMO = f'name = "d"\n{DENY}'
@@ -37,7 +38,7 @@ def happens(name: str) -> list[SessionEvent]:
 async def shown(pilot: Pilot[None], *keys: str) -> None:
     for key in keys:
         await pilot.press(key)
-        await pilot.pause(0.12)
+        await settle(pilot)
 
 
 async def test_violations_of_another_stage_are_listed_after_the_zoom_in_which_they_were_found(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from idbg.config.settings import Settings
 from idbg.schema.errors import OutputError
 from idbg.session.session import Session
 from tests.harness.recorded import RECORDINGS
-from tests.harness.screen import ReadyApp
+from tests.harness.screen import ReadyApp, settle
 
 NUMBERS: tuple[object, ...] = (-1, 0, 1, 2**31, 2**63 - 1, -(2**63), 2**63, 10**30, 10**400, 3.5, 1e308)
 TEXTS: tuple[object, ...] = (
@@ -116,9 +116,9 @@ async def refused_or_shown(folder: Path, seed: int) -> None:
         return
     app = ReadyApp(lambda: session, Settings())
     async with app.run_test(size=random.Random(seed).choice([(120, 40), (80, 24)])) as pilot:
-        await pilot.pause(0.1)
+        await settle(pilot)
         await pilot.press(*KEYS)
-        await pilot.pause(0.1)
+        await settle(pilot)
         assert app.is_running and app.return_code is None
 
 

@@ -10,7 +10,7 @@ from idbg_tui.panes.graph.pane import GraphPane
 from idbg_tui.widgets.picker import Choices
 from tests.harness.live import living
 from tests.harness.recorded import chain
-from tests.harness.screen import WIDE, bar, texts, until
+from tests.harness.screen import WIDE, bar, settle, texts, until
 
 
 async def test_the_session_is_started_after_the_first_paint_and_a_graph_is_shown_as_it_comes() -> None:
@@ -20,7 +20,7 @@ async def test_the_session_is_started_after_the_first_paint_and_a_graph_is_shown
         assert session.calls == ["start", "run aot warn"]
         assert "compiling" in "".join(texts(app, "graph")) and "compiling" in "".join(texts(app, "violations"))
         session.emit(events.GraphCaptured(run=1, graph=chain(3)))
-        await pilot.pause(0.2)
+        await settle(pilot)
         assert "relu_2" in "".join(texts(app, "graph"))
         assert "3 reject" in bar(app, "header")
 
@@ -33,7 +33,7 @@ async def test_many_events_are_shown_at_once_and_not_one_by_one() -> None:
         app.show, show = lambda: shown.append(show()), app.show  # type: ignore[method-assign]
         for number in range(500):
             session.emit(events.PhaseChanged(run=1, phase=f"phase {number}"))
-        await pilot.pause(0.3)
+        await settle(pilot)
         assert 1 <= len(shown) < 10
         assert "phase 499" in bar(app, "footer")
 
@@ -57,7 +57,7 @@ async def test_a_broken_backend_is_listed_with_its_error_and_choosing_it_says_so
         await until(pilot, lambda: app.state.running)
         known = (events.KnownBackend("npu", "an NPU"), events.KnownBackend("wreck", error="ImportError: no driver"))
         session.emit(events.WorkerStarted(pid=1, torch="2", python="3", devices=(), seconds=1.0, backends=known))
-        await pilot.pause(0.2)
+        await settle(pilot)
         await pilot.press("b")
         await pilot.pause()
         lines = app.screen.query_one(Choices)
@@ -94,7 +94,7 @@ async def test_a_failed_run_says_why_and_the_screen_stays_usable() -> None:
         await until(pilot, lambda: app.state.running)
         failure = Failure(kind="user", type="SyntaxError", message="invalid syntax (m.py, line 3)")
         session.emit(events.RunEnded(run=1, verdict="failed", seconds=0.5, failure=failure))
-        await pilot.pause(0.2)
+        await settle(pilot)
         assert "invalid syntax (m.py, line 3)" in bar(app, "footer")
         assert "SyntaxError" in bar(app, "header")
         empty = " ".join(texts(app, "graph"))
@@ -112,7 +112,7 @@ async def test_an_edit_recompiles_once_the_keys_rest(monkeypatch: pytest.MonkeyP
             session.edit_rules(f'[[rules]]\nkind = "alignment"\nmultiple = {multiple}\n')
             await pilot.pause(0.06)
         assert session.runs == 1
-        await pilot.pause(0.4)
+        await until(pilot, lambda: session.runs == 2)
         assert session.runs == 2
 
 
@@ -121,12 +121,12 @@ async def test_x_reproduces_the_selected_nodes_violation_and_says_how_it_went() 
     async with app.run_test(size=WIDE) as pilot:
         await until(pilot, lambda: app.state.running)
         session.emit(events.GraphCaptured(run=1, graph=chain(3)))
-        await pilot.pause(0.2)
+        await settle(pilot)
         await pilot.press("x")
         await pilot.pause()
         assert session.calls[-1] == "repro relu_0 unsupported_ops"
         session.emit(events.ReproEnded(run=1, path="/tmp/repro.py", reproduced=True, status=1))
-        await pilot.pause(0.2)
+        await settle(pilot)
         assert "reproduced (exit 1): /tmp/repro.py" in bar(app, "footer")
 
 
@@ -135,7 +135,7 @@ async def test_typing_in_the_filter_presses_no_key_of_the_program() -> None:
     async with app.run_test(size=WIDE) as pilot:
         await until(pilot, lambda: app.state.running)
         session.emit(events.GraphCaptured(run=1, graph=chain(3)))
-        await pilot.pause(0.2)
+        await settle(pilot)
         await pilot.press("slash", *"qsrz8")
         assert app.is_running and session.runs == 1 and not app.body.zoomed
         assert app.query_one(GraphPane).query_one(Input).value == "qsrz8"
@@ -147,7 +147,7 @@ async def test_a_run_that_another_one_took_the_place_of_ends_without_a_word() ->
         await until(pilot, lambda: app.state.running)
         cancelled = Failure(kind="cancelled", message="cancelled")
         session.emit(events.RunEnded(run=1, verdict="failed", seconds=0.5, failure=cancelled))
-        await pilot.pause(0.2)
+        await settle(pilot)
         assert "cancelled" not in bar(app, "footer")
 
 
@@ -170,7 +170,7 @@ async def test_an_edit_that_changes_no_rule_does_not_recompile(monkeypatch: pyte
     async with app.run_test(size=WIDE) as pilot:
         await until(pilot, lambda: app.state.running)
         session.edit_rules(session.target.rules + "# a comment\n")
-        await pilot.pause(0.4)
+        await settle(pilot)
         assert session.runs == 1
 
 

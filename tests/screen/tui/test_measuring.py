@@ -219,7 +219,7 @@ async def test_another_key_chooses_on_which_backends_and_modes() -> None:
     async with measuring() as (app, session, pilot):
         known = (events.KnownBackend("wreck", error="ImportError: no driver"),)
         session.emit(events.WorkerStarted(pid=1, torch="2", python="3", devices=(), seconds=1.0, backends=known))
-        await pilot.pause(0.2)
+        await settle(pilot)
         await pilot.press("T")
         await pilot.pause()
         await pilot.press(*"max-autotune", "enter")
@@ -251,7 +251,7 @@ async def test_a_program_is_really_measured(tmp_path: Path) -> None:
         app = ReadyApp(lambda: session, Settings())
         async with app.run_test(size=WIDE) as pilot:
             app.state.measure_on(("eager",))
-            await pilot.pause(0.1)
+            await settle(pilot)
             await pilot.press("B")
             for _ in range(600):
                 await pilot.pause(0.1)

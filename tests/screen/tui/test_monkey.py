@@ -14,6 +14,7 @@ from idbg_tui.app import IdbgApp
 from idbg_tui.controllers.leaving import Leaving
 from idbg_tui.terminal import suspend
 from tests.harness.recorded import app_of
+from tests.harness.screen import settle
 
 RECORDED = ("attention", "planted", "benched", "resnet", "mlp_train_cuda", "minified")
 SIZES = ((160, 45), (120, 40), (80, 24), (60, 15), (20, 5), (200, 60))
@@ -102,9 +103,9 @@ async def play(app: IdbgApp, pilot: Pilot[None], seed: int, count: int) -> None:
 async def let_loose(folder: Path, seed: int, count: int) -> None:
     app = app_of(RECORDED[seed % len(RECORDED)], folder)
     async with app.run_test(size=SIZES[seed % len(SIZES)]) as pilot:
-        await pilot.pause(0.1)
+        await settle(pilot)
         await play(app, pilot, seed, count)
-        await pilot.pause(0.1)  # what follows the last key
+        await settle(pilot)  # what follows the last key
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -7,6 +7,7 @@ from textual.command import CommandPalette
 from textual.widgets import OptionList
 
 from tests.harness.recorded import app_of
+from tests.harness.screen import until
 
 
 @pytest.mark.parametrize(("typed", "key"), [("zzqqzz", "pagedown"), ("zzqqzz", "enter"), ("relu", "pageup")])
@@ -29,7 +30,7 @@ async def test_enter_runs_what_was_typed_and_not_what_was_found_before(tmp_path:
     app = app_of("attention", tmp_path)
     async with app.run_test(size=(120, 40)) as pilot:
         await pilot.press("ctrl+p", *"go to kerneldiff", "enter")
-        await pilot.pause(0.6)
+        await until(pilot, lambda: app.body.current == "kernel_diff")
         assert not CommandPalette.is_open(app) and app.body.current == "kernel_diff"  # type: ignore[arg-type]
 
 

@@ -12,6 +12,7 @@ from idbg_tui.panes.rules.editor import TomlEditor
 from idbg_tui.state import queries
 from tests.harness.pane_host import RULES
 from tests.harness.rule_bench import Bench
+from tests.harness.screen import until
 
 DEBOUNCE = 0.4  # longer than the pane waits
 
@@ -222,8 +223,7 @@ async def test_a_file_deleted_on_disk_is_told_and_saved_where_it_was(bench: Benc
     async with bench.app.run_test(size=(60, 20)) as pilot:
         await bench.text(pilot)
         path.unlink()
-        await pilot.pause(1.2)
-        assert "was deleted on disk" in str(bench.pane.query_one("#status").render())
+        await until(pilot, lambda: "was deleted on disk" in str(bench.pane.query_one("#status").render()))
         await bench.press(pilot, "ctrl+s")
         assert path.read_text() == RULES
         assert not bench.pane.query_one("#status").display

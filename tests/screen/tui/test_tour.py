@@ -79,14 +79,14 @@ async def test_a_comparison_counts_when_it_has_ended_and_a_repro_when_there_is_a
         assert report is not None and step(app) == "compare"
         diff = next(run.diff for run in state_of("planted").history.runs.values() if run.diff is not None)
         session.emit(events.Compared(run=session.runs, report=diff))
-        await pilot.pause(0.2)
+        await settle(pilot)
         assert step(app) == "compare"
         compiled(session)
         await until(pilot, lambda: step(app) == "the comparison")
         await pilot.press("0")
         assert step(app) == "why, and a repro"
         session.emit(events.ReproStarted(run=session.runs, node=INFERENCE_NODE, rule="unsupported_ops"))
-        await pilot.pause(0.2)
+        await settle(pilot)
         assert step(app) == "why, and a repro"
         ended = events.ReproEnded(run=session.runs, path="repros/a/repro.py", reproduced=True, status=1)
         session.emit(ended)

@@ -12,6 +12,7 @@ from idbg_tui import choices, user_files
 from idbg_tui.terminal import suspend
 from idbg_tui.user_files import LARGEST, read
 from tests.harness.recorded import app_of
+from tests.harness.screen import settle
 
 NOTHING = "not read: its size is 0"
 
@@ -108,12 +109,12 @@ async def test_the_screen_shows_the_kept_line_and_says_why_no_more(tmp_path: Pat
     path = str(tmp_path / name) if name == "pipe" else name
     app = app_of("attention", tmp_path, replacing={"examples/attention.py": path})
     async with app.run_test(size=(120, 40)) as pilot:
-        await pilot.pause(0.1)
+        await settle(pilot)
         node = next(node for node in app.state.graph.nodes if node.file)
         app.state.choose(app.state.graph.node_id(node.name))
         app.body.panes["source"].choose_view("python")  # type: ignore[attr-defined]
         await pilot.press("2", "j")
-        await pilot.pause(0.1)
+        await settle(pilot)
         sheet = app.body.panes["source"]._sheet  # type: ignore[attr-defined]
         assert sheet.text == node.code and sheet.caption.endswith("this line was kept with the run")
 

@@ -228,5 +228,5 @@ async def test_several_large_graphs_are_counted_once_each(tmp_path: Path, monkey
         rules = events.RulesEdited(text=FALL, origin="editor")
         app._take([rules, *(events.GraphCaptured(run=run.number, graph=graph) for graph in graphs)])
         await until(pilot, lambda: not queries.cost_questions(app.state))
-        await pilot.pause(0.6)
+        await settle(pilot)
         assert sorted(asked, key=str) == [graph.id for graph in graphs]

@@ -64,9 +64,9 @@ async def test_what_went_is_at_the_end_and_goes_at_the_next_step(
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
         app.session.edit_rules(PAD + DENY)
-        await pilot.pause(0.3)
+        await settle(pilot)
         app.session.edit_rules(DENY)
-        await pilot.pause(0.3)
+        await settle(pilot)
         lines = app.query_one(ViolationsPane).lines
         gone = [row for row, item in enumerate(lines.items) if isinstance(item, Gone)]
         assert gone == [len(lines.items) - 1]
@@ -86,9 +86,9 @@ async def test_what_went_is_forgotten_after_a_while(tmp_path: Path, monkeypatch:
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
         app.session.edit_rules(PAD + DENY)
-        await pilot.pause(0.3)
+        await settle(pilot)
         app.session.edit_rules(DENY)
-        await pilot.pause(0.3)
+        await settle(pilot)
         pane = app.query_one(ViolationsPane)
         await until(pilot, lambda: not any(isinstance(item, Gone) for item in pane.lines.items))
 

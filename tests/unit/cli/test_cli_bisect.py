@@ -15,6 +15,15 @@ from idbg import cli
 from tests.harness.git_history import GitHistory, eight_commits
 
 ROOT = Path(__file__).parents[3]
+FOURTH_HANGS = """
+import runpy, time
+from pathlib import Path
+tries = Path(__file__).with_name("tries")
+tries.write_text(tries.read_text() + ".")
+if len(tries.read_text()) == 4:
+    time.sleep(60)
+runpy.run_path("p.py")
+"""
 
 
 @pytest.fixture
@@ -68,17 +77,21 @@ def test_a_command_needs_no_program(history: GitHistory, capsys: pytest.CaptureF
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_it_in_order_and_says_what_is_known(history: GitHistory, number: signal.Signals) -> None:
+def test_a_signal_ends_it_in_order_and_says_what_is_known(
+    history: GitHistory, number: signal.Signals, tmp_path: Path
+) -> None:
     before = history.state()
-    slow = f"{sys.executable} -c \"import time, runpy; time.sleep(1); runpy.run_path('p.py')\""
-    asked = ["bisect", "--good", history.names["one"], "--check", slow]
+    (tmp_path / "tries").write_text("")
+    (tmp_path / "check.py").write_text(FOURTH_HANGS)
+    asked = ["bisect", "--good", history.names["one"], "--check", f"{sys.executable} {tmp_path / 'check.py'}"]
     process = subprocess.Popen(
         [sys.executable, "-m", "idbg", *asked], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     assert process.stderr is not None
     for _ in range(3):
         process.stderr.readline()
-    time.sleep(0.3)
+    while len((tmp_path / "tries").read_text()) < 4:
+        time.sleep(0.02)
     process.send_signal(number)
     out, _ = process.communicate(timeout=30)
     assert process.returncode == 128 + number
