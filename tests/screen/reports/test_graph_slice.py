@@ -7,10 +7,11 @@ import msgspec
 import pytest
 
 from idbg.cli import main
-from idbg.reports import graph_slice, kernel_source
+from idbg.render.text import text
 from idbg.schema.errors import BadInput
 from idbg.schema.graphs import Stage
 from idbg.schema.runs import Run
+from idbg.views import graph_slice, kernel_source
 from tests.harness.recorded import RECORDINGS, chain, state_of
 
 
@@ -50,7 +51,7 @@ def test_without_a_name_it_says_what_can_be_named(resnet: Run) -> None:
     assert told.nodes == [] and len(told.graphs) == len(resnet.graphs) and "layer1.0" in told.modules
     assert sum(line.violations for line in told.graphs) == len(resnet.violations)
     empty = graph_slice.overview(Run(1, resnet.program, resnet.target, 0.0))
-    assert list(graph_slice.text(empty)) == ["this run has no graph"]
+    assert text(graph_slice.view(empty)) == "this run has no graph"
 
 
 def test_a_large_slice_keeps_the_nearest_and_counts_the_rest(resnet: Run) -> None:
@@ -62,7 +63,7 @@ def test_a_large_slice_keeps_the_nearest_and_counts_the_rest(resnet: Run) -> Non
     run.graphs[graph.id] = graph = chain(1000, module="m")
     told = graph_slice.within(run, "m")
     assert len(told.nodes) == graph_slice.MOST_NODES and told.left_out == 1000 - graph_slice.MOST_NODES
-    assert "800 more" in list(graph_slice.text(told))[-1]
+    assert "800 more" in text(graph_slice.view(told)).splitlines()[-1]
 
 
 @pytest.mark.parametrize(("node", "stage"), [("rleu_1", None), ("relu_1", "backward")])

@@ -3,7 +3,7 @@
 import argparse
 from typing import get_args
 
-from idbg.cli import exits, output, parsing, sessions
+from idbg.cli import exits, output, parsing, sessions, tables
 from idbg.schema.errors import BadInput
 from idbg.schema.graphs import Stage
 
@@ -30,10 +30,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--stage", choices=get_args(Stage), help="in this graph (inference or forward, else dynamo)")
     parser.add_argument("--frame", metavar="ID", default="", help="of this compiled frame, as 0/0 (the first)")
     sessions.add_run(parser)
+    tables.add_sort(parser)
 
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
-    from idbg.reports import graph_slice
+    from idbg.views import graph_slice
 
     if args.node and args.module:
         raise BadInput("both a node and a module are named", hint="name one of them")
@@ -47,5 +48,5 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
         found = graph_slice.around(done, args.node, args.depth, args.stage, args.frame)
     else:
         found = graph_slice.overview(done)
-    output.report(lambda: found, lambda: "\n".join(graph_slice.text(found)))
+    output.report(lambda: found, lambda: tables.text(graph_slice.view(found), args.sort))
     return exits.DONE

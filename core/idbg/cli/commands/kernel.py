@@ -2,7 +2,7 @@
 
 import argparse
 
-from idbg.cli import exits, output, sessions
+from idbg.cli import exits, output, sessions, tables
 
 HELP = "print a kernel's source from a saved session, or list its kernels"
 EXAMPLES = (
@@ -18,11 +18,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     sessions.add_session(parser)
     parser.add_argument("name", metavar="KERNEL", nargs="?", default="", help="its name, or a launch's handle")
     sessions.add_run(parser)
+    tables.add_sort(parser)
 
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
-    from idbg.reports import kernel_source
+    from idbg.views import kernel_source
 
     found = kernel_source.kernel_source(sessions.run_of(args), args.name)
-    output.report(lambda: found, lambda: "\n".join(kernel_source.text(found)))
+    output.report(
+        lambda: found,
+        lambda: (
+            "\n".join(kernel_source.source_lines(found))
+            if found.kernel is not None
+            else tables.text(kernel_source.view(found), args.sort)
+        ),
+    )
     return exits.DONE

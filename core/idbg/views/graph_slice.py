@@ -1,7 +1,7 @@
-"""Report the part of a graph around a node, or in a module."""
+"""Show the part of a graph around a node, or in a module."""
 
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import msgspec
 
@@ -12,10 +12,13 @@ from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
 from idbg.schema.errors import BadInput
 from idbg.schema.graphs import Graph, GraphId, Node, Part, Stage
 from idbg.schema.runs import Run
-from idbg.schema.violations import SEVERITIES
+from idbg.schema.violations import SEVERITIES, Severity
+from idbg.views.tree import Cell, Column, Row, Section, Table, words
 
 SCHEMA = "idbg.graph/1"
 MOST_NODES = 200  # of a slice, the nearest first
+_NODES = (Column("target", "code", 2, 12), Column("value", "code", 1))
+_GRAPHS = (Column("nodes", "count", 2), Column("violations", "count", 1))
 _PREFERRED: tuple[Stage, ...] = ("inference", "forward", "dynamo")
 
 
@@ -33,7 +36,7 @@ class BrokenRule(msgspec.Struct, frozen=True):
     """A rule that the node breaks."""
 
     rule: str
-    severity: str
+    severity: Severity
     found: str
     wanted: str
 
@@ -113,41 +116,54 @@ def within(run: Run, module: str, stage: Stage | None = None, frame: str = "") -
     return _slice(run, graphs[0], names, {}, module=module)
 
 
-def text(part: GraphSlice) -> Iterator[str]:
-    """A node a line, with what it reads and who reads it."""
+def view(part: GraphSlice) -> Section:
+    """A row a node, below it what it reads, who reads it and the rules that it breaks; or a row a graph."""
     if part.graph is None or not (part.node or part.module):
-        yield from _overview_text(part)
-        return
+        return _overview(part)
     what = f"{counted(part.depth, 'step')} around {part.node}" if part.node else f"module {part.module}"
-    graph = part.graph
-    name = " ".join(filter(None, (graph.frame, graph.stage, graph.part)))
-    yield f"{name}: {what}, {len(part.nodes)} of {counted(graph.nodes, 'node')}"
-    width = max((len(node.name) for node in part.nodes), default=0)
-    for node in part.nodes:
-        sign = MARKS["bar"] if node.name == part.node else " "
-        yield f"{sign} {node.name:{width}}  {node.target}  {node.value}".rstrip()
-        facts = [
-            f"inputs {', '.join(node.inputs)}" if node.inputs else "",
-            f"users {', '.join(node.users)}" if node.users else "",
-        ]
-        facts += [f"kernels {', '.join(node.kernels)}" if node.kernels else "", near_place(node.file, node.line)]
-        if words := f" {MARKS['separator']} ".join(filter(None, facts)):
-            yield f"    {words}"
-        for broken in node.violations:
-            sign = SEVERITY_SIGNS[broken.severity]  # type: ignore[index]
-            yield f"    {sign} {broken.rule}: {broken.found}, wanted {broken.wanted}"
-    if part.left_out:
-        yield f"and {part.left_out:,} more: ask for fewer steps, or for a module"
+    shown = f"{len(part.nodes)} of {counted(part.graph.nodes, 'node')}"
+    left = [Row("left out", words(f"and {part.left_out:,} more: ask for fewer steps, or for a module"))]
+    return Section(
+        "Graph",
+        f"{_name(part.graph)}: {what}, {shown}",
+        len(part.nodes),
+        body=(
+            Table(_NODES, [_node_row(node, chosen=node.name == part.node) for node in part.nodes], "node"),
+            *(left if part.left_out else ()),
+        ),
+    )
 
 
-def _overview_text(part: GraphSlice) -> Iterator[str]:
-    for graph in part.graphs:
-        name = " ".join(filter(None, (graph.frame, graph.stage, graph.part)))
-        yield f"{name:28} {counted(graph.nodes, 'node'):>12}  {counted(graph.violations, 'violation')}"
-    if not part.graphs:
-        yield "this run has no graph"
-    if part.modules:
-        yield "modules: " + ", ".join(f"{name} ({count})" for name, count in part.modules.items())
+def _overview(part: GraphSlice) -> Section:
+    rows = [Row(_name(each), words(_name(each)), (Cell(each.nodes), Cell(each.violations))) for each in part.graphs]
+    named = ", ".join(f"{name} ({count})" for name, count in part.modules.items())
+    modules = [Row("modules", words(f"modules: {named}"))] if named else []
+    summary = "" if rows else "this run has no graph"
+    return Section("Graph", summary, len(rows), body=(Table(_GRAPHS, rows, "graph"), *modules))
+
+
+def _node_row(node: NodeLine, *, chosen: bool) -> Row:
+    facts = [
+        f"inputs {', '.join(node.inputs)}" if node.inputs else "",
+        f"users {', '.join(node.users)}" if node.users else "",
+        f"kernels {', '.join(node.kernels)}" if node.kernels else "",
+        near_place(node.file, node.line),
+    ]
+    below = [f" {MARKS['separator']} ".join(filter(None, facts))]
+    below += [
+        f"{SEVERITY_SIGNS[each.severity]} {each.rule}: {each.found}, wanted {each.wanted}" for each in node.violations
+    ]
+    return Row(
+        node.name,
+        words(f"{MARKS['bar'] if chosen else ' '} {node.name}"),
+        (Cell(node.target), Cell(node.value or None)),
+        [Row((node.name, at), words(f"  {line}")) for at, line in enumerate(below) if line],
+        open="all",
+    )
+
+
+def _name(graph: GraphLine) -> str:
+    return " ".join(filter(None, (graph.frame, graph.stage, graph.part)))
 
 
 def _slice(

@@ -1,17 +1,18 @@
-"""Report the code that the compiler wrote for a kernel, and the nodes that it computes."""
+"""Show the code that the compiler wrote for a kernel, and the nodes that it computes."""
 
 import difflib
 from collections.abc import Iterator
 
 import msgspec
 
-from idbg.format.amounts import counted
 from idbg.schema.code import Kernel
 from idbg.schema.errors import BadInput
 from idbg.schema.graphs import Part
 from idbg.schema.runs import Run
+from idbg.views.tree import Cell, Column, Row, Section, Table, words
 
 SCHEMA = "idbg.kernel/1"
+_KERNELS = (Column("language", rank=2), Column("nodes", "count", 3), Column("computes", rank=1, least=12))
 
 
 class KernelLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,16 +49,25 @@ def kernel_source(run: Run, name: str = "") -> KernelSource:
     return KernelSource(run=run.number, kernels=lines, kernel=_line(found), source=found.source)
 
 
-def text(report: KernelSource) -> Iterator[str]:
-    """The code, under a line that says whose it is; or a line for each kernel."""
-    if report.kernel is None:
-        width = max((len(line.name) for line in report.kernels), default=0)
-        for line in report.kernels:
-            yield f"{line.name:{width}}  {line.language}  {counted(len(line.nodes), 'node')}: {', '.join(line.nodes)}"
-        if not report.kernels:
-            yield "this run has no kernels"
-        return
+def view(report: KernelSource) -> Section:
+    """A row a kernel."""
+    rows = [
+        Row(
+            (each.frame, each.part, each.name),
+            words(each.name),
+            (Cell(each.language), Cell(len(each.nodes)), Cell(", ".join(each.nodes))),
+        )
+        for each in report.kernels
+    ]
+    return Section(
+        "Kernels", "" if rows else "this run has no kernels", len(rows), body=(Table(_KERNELS, rows, "kernel"),)
+    )
+
+
+def source_lines(report: KernelSource) -> Iterator[str]:
+    """The code of the requested kernel, under a line that says whose it is."""
     kernel = report.kernel
+    assert kernel is not None
     yield f"{kernel.name}: {kernel.language}, {kernel.frame} {kernel.part}".rstrip()
     yield f"computes {', '.join(kernel.nodes) or 'nothing that is known'}; launched in the wrapper's {_where(kernel)}"
     yield ""
