@@ -1,7 +1,6 @@
 """Read from earlier sessions how long this program's runs, and the phases of its compiles, took."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import TypeVar
@@ -11,6 +10,7 @@ from msgspec.structs import replace
 from idbg.schema import event_log, events
 from idbg.schema.diff import Comparison
 from idbg.schema.programs import Program, Target
+from idbg.schema.runs import Run
 from idbg.session import files
 from idbg.session.files import LOG
 
@@ -74,17 +74,9 @@ def _changed(log: Path) -> float:
         return 0.0
 
 
-@dataclass
-class _Run:
-    target: Target
-    comparison: Comparison | None
-    phases: dict[str, float] = field(default_factory=dict)
-    seconds: float = 0.0
-
-
-def _runs(log: Path, program: Program) -> Iterator[_Run]:
+def _runs(log: Path, program: Program) -> Iterator[Run]:
     """The whole runs of a program in a session of its own; in another's there are none."""
-    runs: dict[int, _Run] = {}
+    runs: dict[int, Run] = {}
     with open(files.opened(log), "rb") as lines:
         for number, line in enumerate(iter(lambda: lines.readline(_LONGEST), b"")):
             if len(line) == _LONGEST:
@@ -96,12 +88,11 @@ def _runs(log: Path, program: Program) -> Iterator[_Run]:
                 case events.SessionOpened() if number == 0 and not _is_same(event.program, program):
                     return
                 case events.RunStarted() if _is_same(event.program, program):
-                    runs[event.run] = _Run(event.target, event.comparison)
-                case events.PhaseChanged(seconds=float(seconds)) if event.run in runs:
-                    phases = runs[event.run].phases
-                    phases[event.phase] = phases.get(event.phase, 0.0) + seconds
+                    runs[event.run] = Run(event.run, event.program, event.target, event.at, event.comparison)
+                case events.PhaseChanged() if event.run in runs:
+                    runs[event.run].apply(event)
                 case events.RunEnded(failure=None) if event.run in runs:
-                    runs[event.run].seconds = event.seconds
+                    runs[event.run].apply(event)
                     yield runs.pop(event.run)
                 case _:
                     pass

@@ -18,16 +18,21 @@ import torch._inductor.utils
 
 from idbg.engine.compat.builds.scratch import private
 from idbg.engine.compat.hooks import Feature, RaisedForTorch, hooked, trace_records
+from idbg.schema.decisions.inductor import CacheAnswer
+from idbg.schema.decisions.inductor import CacheOutcome as Outcome
 
-_ANSWERS = {"fx_graph_cache_": "fx_graph", "aotautograd_cache_": "aot_autograd"}
+_GraphCache = Literal["fx_graph", "aot_autograd"]
+_PREFIXES: dict[str, _GraphCache] = {"fx_graph_cache_": "fx_graph", "aotautograd_cache_": "aot_autograd"}
+_OUTCOMES: tuple[Outcome, ...] = ("hit", "miss", "bypass")
+_ANSWERS = {prefix + outcome: (cache, outcome) for prefix, cache in _PREFIXES.items() for outcome in _OUTCOMES}
 _DISABLED = '"fx_graph_cache_disabled"'  # the name of an event, at its beginning
 
 
 class GraphCacheAnswer(NamedTuple):
     """The outcome that torch traces for a cache: "hit", "miss", "bypass", or "off" where it was not used."""
 
-    cache: str
-    outcome: str
+    cache: _GraphCache
+    outcome: Outcome
     payload: Mapping[str, Any]
 
 
@@ -41,11 +46,9 @@ def observe_graph_caches(
         if not metadata or not isinstance(payload, str):
             return
         if "artifact" in metadata:
-            name = str(metadata["artifact"].get("name", ""))
-            for prefix, cache in _ANSWERS.items():
-                outcome = name.removeprefix(prefix)
-                if outcome != name and outcome in ("hit", "miss", "bypass"):
-                    answered(GraphCacheAnswer(cache, outcome, json.loads(payload)))
+            known = _ANSWERS.get(str(metadata["artifact"].get("name", "")))
+            if known is not None:
+                answered(GraphCacheAnswer(*known, json.loads(payload)))
         elif _DISABLED in payload[:60]:
             answered(GraphCacheAnswer("fx_graph", "off", {}))
 
@@ -65,22 +68,11 @@ def graph_cache_bypassed(reason: Callable[[], str]) -> AbstractContextManager[No
     return hooked("cache bypass", {"FxGraphCache._check_can_cache": check})
 
 
-class KernelFound(NamedTuple):
-    """A loaded kernel: its cache ("kernel" for C++, "triton", "autotune" for its configurations) and the outcome there.
-    `key`: its key in the cache; `chosen`: the configuration that was found.
-    """
-
-    cache: Literal["kernel", "triton", "autotune"]
-    name: str
-    outcome: Literal["hit", "miss", "off"]
-    key: str = ""
-    reason: str = ""
-    chosen: str = ""
+Loaded = Callable[[CacheAnswer, str], None]
+"""Gets what a cache answered of a loaded kernel, and the configuration that was found with it ("" without one)."""
 
 
-def observe_kernel_caches(
-    feature: Feature, loaded: Callable[[KernelFound], None], since: Callable[[], float]
-) -> AbstractContextManager[None]:
+def observe_kernel_caches(feature: Feature, loaded: Loaded, since: Callable[[], float]) -> AbstractContextManager[None]:
     """While it lasts, `loaded` gets each kernel of a wrapper once all are loaded, and whether it was found or built.
 
     C++: torch's builder looks for the library by the source's hash; a kernel in memory is not looked for. Triton:
@@ -106,12 +98,12 @@ def observe_kernel_caches(
         keys = loads.keys(scope)
         call(compiling, scope)
         for name, key in keys.items():
-            loaded(loads.answer(name, key))
+            loaded(loads.answer(name, key), "")
         for name, value in scope.items():
             if hasattr(value, "autotune_cache_info"):  # a Triton kernel
                 with contextlib.suppress(AttributeError, KeyError, OSError):
-                    for found in _triton(name, value, since()):
-                        loaded(found)
+                    for found, chosen in _triton(name, value, since()):
+                        loaded(found, chosen)
 
     wrappers = {"_worker_compile_cpp": compile_cpp, "AsyncCompile.cpp_pybinding": cpp, "AsyncCompile.wait": wait}
     return hooked(feature, wrappers)
@@ -140,16 +132,16 @@ class _Loads:
         self._loading.clear()
         return {name: keys[id(value)] for name, value in scope.items() if id(value) in keys}
 
-    def answer(self, name: str, key: str) -> KernelFound:
+    def answer(self, name: str, key: str) -> CacheAnswer:
         """Whether the kernel was found."""
         if not key:
-            return KernelFound("kernel", name, "hit", reason="this process had it in memory")
+            return CacheAnswer(cache="kernel", what=name, outcome="hit", reason="this process had it in memory")
         with self._lock:
             there = self._found.get(key)
-        return KernelFound("kernel", name, "hit" if there else "miss", key)
+        return CacheAnswer(cache="kernel", what=name, outcome="hit" if there else "miss", key=key)
 
 
-def _triton(name: str, kernel: Any, since: float) -> Iterator[KernelFound]:
+def _triton(name: str, kernel: Any, since: float) -> Iterator[tuple[CacheAnswer, str]]:
     """Whether Triton's cache had all configurations of this kernel, and the autotuner's cache the fastest of them."""
     from torch._inductor.runtime.cache_dir_utils import triton_cache_dir
 
@@ -159,17 +151,14 @@ def _triton(name: str, kernel: Any, since: float) -> Iterator[KernelFound]:
     if ages and len(ages) == len(hashes):
         new = sum(age >= since for age in ages)
         reason = f"{new} of {len(ages)} configurations are new" if new > 0 and len(ages) > 1 else ""
-        yield KernelFound("triton", name, "miss" if new else "hit", hashes[0], reason)
+        outcome: Outcome = "miss" if new else "hit"
+        yield CacheAnswer(cache="triton", what=name, outcome=outcome, key=hashes[0], reason=reason), ""
     info = kernel.autotune_cache_info or {}
-    match info.get("autotune_cache_state"):
-        case "hit":
-            yield KernelFound("autotune", name, "hit", chosen=_config(info.get("best_config")))
-        case "miss":
-            yield KernelFound("autotune", name, "miss")
-        case "force_disabled":
-            yield KernelFound("autotune", name, "off", reason="force_disable_caches is set, for all of torch's caches")
-        case _:
-            pass  # it has only one configuration
+    outcomes: dict[object, Outcome] = {"hit": "hit", "miss": "miss", "force_disabled": "off"}
+    if (found := outcomes.get(info.get("autotune_cache_state"))) is not None:  # else it has only one configuration
+        why = "force_disable_caches is set, for all of torch's caches" if found == "off" else ""
+        chosen = _config(info.get("best_config")) if found == "hit" else ""
+        yield CacheAnswer(cache="autotune", what=name, outcome=found, reason=why), chosen
 
 
 def _config(config: Any) -> str:

@@ -4,17 +4,18 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import cast
+
+from msgspec.structs import replace
 
 from idbg.analysis.decisions.caches import FOLDER, Key, differences, nearest, parts_of
 from idbg.engine.capture.frame import FrameCapture
 from idbg.engine.capture.run import RunCapture
 from idbg.engine.compat import caches
-from idbg.engine.compat.caches import GraphCacheAnswer, KernelFound
+from idbg.engine.compat.caches import GraphCacheAnswer
 from idbg.engine.compat.tracing import current_frame
 from idbg.engine.decisions.seen_keys import SeenKeys
 from idbg.schema import events
-from idbg.schema.decisions.inductor import Autotuned, CacheAnswer, CacheName, Choice, KeyPart
+from idbg.schema.decisions.inductor import Autotuned, CacheAnswer, Choice, KeyPart
 
 OFF_WHILE_WATCHED = "idbg turns it off while it records: on a hit no graph is lowered, and no rule is checked"
 
@@ -40,7 +41,7 @@ class _Caches:
     seen: SeenKeys = field(default_factory=SeenKeys)
     began: float = field(default_factory=time.time)
     _aot_emitted: set[str] = field(default_factory=set)
-    _kernels: dict[str, list[KernelFound]] = field(default_factory=dict)
+    _kernels: dict[str, list[tuple[CacheAnswer, str]]] = field(default_factory=dict)
 
     def since(self) -> float:
         """When the current compile began."""
@@ -61,33 +62,27 @@ class _Caches:
             self._emit_kernels(frame, with_graph=answer.outcome == "hit")
 
     def _answer(self, frame: FrameCapture, found: GraphCacheAnswer) -> CacheAnswer:
-        payload, part = found.payload, frame.current_part
-        cache = cast("CacheName", found.cache)
+        answer = CacheAnswer(cache=found.cache, outcome=found.outcome, part=frame.current_part)
         match found.outcome:
             case "hit":
-                saved = payload.get("time_saved_ns")
+                saved = found.payload.get("time_saved_ns")
                 key = self._key(frame, found)
                 self._remember(frame, found, key)
-                return CacheAnswer(
-                    cache=cache, outcome="hit", part=part, key=key.key, saved=saved / 1e9 if saved else None
-                )
+                return replace(answer, key=key.key, saved=saved / 1e9 if saved else None)
             case "miss":
-                return self._miss(frame, found)
+                return self._miss(frame, found, answer)
             case "bypass":
-                reason = str(payload.get("cache_bypass_reason") or "torch gives no reason")
-                return CacheAnswer(cache=cache, outcome="bypass", part=part, reason=reason)
+                return replace(answer, reason=str(found.payload.get("cache_bypass_reason") or "torch gives no reason"))
             case _:
-                return CacheAnswer(cache=cache, outcome="off", part=part, reason=caches.why_off())
+                return replace(answer, reason=caches.why_off())
 
-    def _miss(self, frame: FrameCapture, found: GraphCacheAnswer) -> CacheAnswer:
+    def _miss(self, frame: FrameCapture, found: GraphCacheAnswer, answer: CacheAnswer) -> CacheAnswer:
         key = self._key(frame, found)
         near = nearest(key, self.seen.like(key)) if found.cache == "fx_graph" else None
         self._remember(frame, found, key)
         sizes = found.payload.get("cache_status_detailed") == "guard_miss"
-        return CacheAnswer(
-            cache=cast("CacheName", found.cache),
-            outcome="miss",
-            part=frame.current_part,
+        return replace(
+            answer,
             key=key.key,
             reason="it has graphs with this key, but none for these sizes" if sizes else "",
             differs=differences(key, near) if near else (),
@@ -105,34 +100,23 @@ class _Caches:
         parts = (*parts_of(found.payload.get("components") or ()), KeyPart(FOLDER, folder, folder))
         return Key(str(found.payload.get("key", "")), place, "", {part.name: part for part in parts})
 
-    def kernel(self, found: KernelFound) -> None:
+    def kernel(self, answer: CacheAnswer, chosen: str) -> None:
         """A kernel was loaded, before the answer of its graph's cache."""
         if torchs_id := current_frame():
-            self._kernels.setdefault(torchs_id, []).append(found)
+            self._kernels.setdefault(torchs_id, []).append((answer, chosen))
 
     def _emit_kernels(self, frame: FrameCapture, *, with_graph: bool) -> None:
-        for found in self._kernels.pop(current_frame(), ()):
-            outcome, reason = found.outcome, found.reason
-            if with_graph and found.cache == "triton":
-                outcome, reason = "hit", "it came with the graph"
-            self._emit(
-                frame,
-                CacheAnswer(
-                    cache=found.cache,
-                    outcome=outcome,
-                    part=frame.current_part,
-                    key=found.key,
-                    what=found.name,
-                    reason=reason,
-                ),
-            )
-            if found.chosen:
+        for answer, chosen in self._kernels.pop(current_frame(), ()):
+            if with_graph and answer.cache == "triton":
+                answer = replace(answer, outcome="hit", reason="it came with the graph")
+            self._emit(frame, replace(answer, part=frame.current_part))
+            if chosen:
                 tuned = Autotuned(
                     op="configuration",
                     part=frame.current_part,
-                    kernel=found.name,
-                    choices=(Choice(found.chosen),),
-                    chosen=found.chosen,
+                    kernel=answer.what,
+                    choices=(Choice(chosen),),
+                    chosen=chosen,
                     cached=True,
                 )
                 self.capture.emit(events.Autotuning(run=self.capture.run, frame=frame.frame, tuned=tuned))
@@ -141,10 +125,8 @@ class _Caches:
         """Record kernels without an answer of a graph's cache, and store the keys."""
         for torchs_id, found in list(self._kernels.items()):
             frame = self.capture.frame(torchs_id)
-            for each in found:
-                self._emit(
-                    frame, CacheAnswer(cache=each.cache, outcome=each.outcome, what=each.name, reason=each.reason)
-                )
+            for answer, _ in found:
+                self._emit(frame, replace(answer, key=""))
         self._kernels.clear()
         self.seen.save()
 

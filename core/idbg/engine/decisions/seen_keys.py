@@ -7,7 +7,6 @@ at a run's end; what another process writes at the same moment may be lost: then
 import contextlib
 import hashlib
 import os
-import tempfile
 import time
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,6 +18,7 @@ from idbg.analysis.decisions.caches import Key
 from idbg.config import places
 from idbg.format.amounts import day
 from idbg.schema.decisions.inductor import KeyPart
+from idbg.whole_file import write_whole
 
 MOST_KEYS = 200
 MOST_SETS = 20  # of all settings of Inductor, which are the same for most keys; some 60 KB each
@@ -98,7 +98,8 @@ class SeenKeys:
         there = self._read()
         keys = {key: each for key, each in there.keys.items() if key not in self._new.keys} | self._new.keys
         with contextlib.suppress(OSError):
-            _write(self.path, msgspec.json.encode(_bounded(Kept(keys, there.sets | self._new.sets))))
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(self.path, msgspec.json.encode(_bounded(Kept(keys, there.sets | self._new.sets))))
 
 
 def _bounded(kept: Kept) -> Kept:
@@ -108,15 +109,3 @@ def _bounded(kept: Kept) -> Kept:
     return Kept(
         {each.key: each for each in keys if each.settings in sets}, {digest: kept.sets[digest] for digest in sets}
     )
-
-
-def _write(path: Path, text: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, made = tempfile.mkstemp(dir=path.parent, prefix=".keys-")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(text)
-        Path(made).replace(path)
-    except OSError:
-        Path(made).unlink(missing_ok=True)
-        raise

@@ -123,6 +123,9 @@ CacheName = Literal["fx_graph", "aot_autograd", "autotune", "triton", "kernel"]
 """Inductor's of graphs, AOTAutograd's, that of autotuning, Triton's, and that of C++ kernels (by their source)."""
 
 
+CacheOutcome = Literal["hit", "miss", "bypass", "off"]
+
+
 class KeyPart(msgspec.Struct, frozen=True, omit_defaults=True):
     """One part of what a cache's key is made of, by torch's name of it: its hash, and its value where that is short."""
 
@@ -149,7 +152,7 @@ class CacheAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """
 
     cache: CacheName
-    outcome: Literal["hit", "miss", "bypass", "off"]
+    outcome: CacheOutcome
     part: Part = ""
     key: str = ""
     reason: str = ""
