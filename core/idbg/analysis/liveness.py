@@ -27,7 +27,7 @@ from idbg.schema.graphs import Dim, Graph, Node, TensorMeta, hint_of
 _INPUTS = ("placeholder", "get_attr")
 
 # What an op returns, where nothing was recorded: always memory of its first input ...
-_VIEWS = frozenset(
+VIEWS = frozenset(
     (
         *("alias", "as_strided", "chunk", "detach", "diagonal", "expand", "expand_as", "getattr", "lift_fresh"),
         *("movedim", "narrow", "numpy_T", "permute", "select", "slice", "split", "split_with_sizes", "squeeze"),
@@ -217,7 +217,7 @@ def _item(node: Node, source: Node, held: tuple[int, ...], graph: Graph) -> tupl
 def _returns_input(node: Node, source: Node) -> bool:
     name = short_name(node.target)
     in_place = (name.endswith("_") and not name.endswith("__")) or ("True" in node.args and "inplace" in flags(node))
-    if name in _VIEWS or in_place:
+    if name in VIEWS or in_place:
         return True
     if source.tensor is None or node.tensor is None:
         return False

@@ -235,16 +235,6 @@ class Run:
         self.decided.forget(frame)
 
 
-BENCH = (
-    events.BenchStarted
-    | events.BenchTaskStarted
-    | events.BenchStepStarted
-    | events.RowMeasured
-    | events.KernelsTimed
-    | events.BenchEnded
-)
-
-
 @dataclass
 class History:
     """Every run of a session, and the worker that made them; its repros, oldest first; the benchmark rows, and what is
@@ -290,25 +280,18 @@ class History:
         if isinstance(event, REPRO):
             run = self.runs.get(event.run)
             self.repros = with_event(self.repros, event, run.violations if run else ())
-        if isinstance(event, events.RunStarted):
-            self.runs[event.run] = Run(event.run, event.program, event.target, event.at, event.comparison)
-        elif isinstance(event, events.WorkerStarted):
-            known = self.worker.machine if self.worker else None
-            self.worker = replace(event, machine=event.machine or known)
-        elif isinstance(event, events.SwitchesListed):
-            self.switches = event.switches
-        elif isinstance(event, events.Noted):
-            self.missing += [event.text] if event.missing else []
-        elif isinstance(event, BENCH):
-            self._apply_bench(event)
-        elif (run := self.runs.get(getattr(event, "run", 0))) is not None:
-            run.apply(event)
-
-    def _repr_html_(self) -> str | None:
-        return html_of(self)
-
-    def _apply_bench(self, event: SessionEvent) -> None:
         match event:
+            case events.RunStarted():
+                self.runs[event.run] = Run(event.run, event.program, event.target, event.at, event.comparison)
+            case events.RunEvent() if (run := self.runs.get(event.run)) is not None:
+                run.apply(event)
+            case events.WorkerStarted():
+                known = self.worker.machine if self.worker else None
+                self.worker = replace(event, machine=event.machine or known)
+            case events.SwitchesListed():
+                self.switches = event.switches
+            case events.Noted(missing=True):
+                self.missing.append(event.text)
             case events.BenchStarted():
                 self.rows_left, self.measuring_since = event.cases, event.at
             case events.BenchTaskStarted():
@@ -320,8 +303,13 @@ class History:
             case events.RowMeasured():
                 self.rows.append(event.row)
                 self.rows_left -= 1
-            case _:
+            case events.BenchEnded():
                 self.task, self.step, self.rows_left = None, None, 0
+            case _:
+                pass
+
+    def _repr_html_(self) -> str | None:
+        return html_of(self)
 
 
 def _what_was_compared(run: Run) -> str:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+from idbg.analysis.liveness import VIEWS
+from idbg.analysis.ops import short_name
 from idbg.analysis.provenance import Provenance
 from idbg.schema.code import Kernel
 from idbg.schema.decisions.inductor import FusionLog, Refusal, SchedulerOp
@@ -30,13 +32,6 @@ Kind = Literal[
     "cached",  # the scheduler did not run
     "none",  # there is no code of Inductor's
 ]
-_VIEWS = frozenset(
-    {
-        *("aten.view", "aten.permute", "aten.expand", "aten.reshape", "aten.select", "aten.slice", "aten.unsqueeze"),
-        *("aten.squeeze", "aten.as_strided", "aten.alias", "aten.t", "aten.transpose", "aten.detach", "aten.unbind"),
-        *("aten.split", "aten.split_with_sizes", "aten._unsafe_view", "aten.diagonal", "aten.lift_fresh"),
-    }
-)
 
 
 @dataclass(frozen=True)
@@ -268,4 +263,4 @@ def _costs(graph: Graph, name: str) -> bool:
     node = graph.by_name.get(name)
     if node is None or not node.op.startswith("call") or not node.inputs:
         return False
-    return node.target.rpartition(".")[0] not in _VIEWS and node.target != "operator.getitem"
+    return short_name(node.target) not in (*VIEWS, "reshape", "getitem")

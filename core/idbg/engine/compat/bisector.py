@@ -15,7 +15,7 @@ from unittest.mock import patch
 
 from torch.fx import GraphModule
 
-from idbg.engine.compat import tracing
+from idbg.engine.compat import settings, tracing
 from idbg.engine.compat.hooks import hooked
 from idbg.schema.bisection import GRAPHS, Application, BackendParts, Level, Subsystem
 
@@ -218,16 +218,10 @@ def applied_last(level: Level, folder: Path) -> str:
 
 
 def config(name: str) -> Any:
-    """Torch's settings by our name: "inductor", "dynamo", "functorch"."""
-    import torch._dynamo.config
-    import torch._functorch.config
+    """Torch's settings by our name: "inductor", or one of `settings.MODULES`."""
     import torch._inductor.config
 
-    return {
-        "inductor": torch._inductor.config,
-        "dynamo": torch._dynamo.config,
-        "functorch": torch._functorch.config,
-    }[name]
+    return torch._inductor.config if name == "inductor" else settings.MODULES[name]
 
 
 def fuzzer(seed: int) -> Any:

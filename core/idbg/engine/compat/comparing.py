@@ -2,7 +2,7 @@
 
 import logging
 import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -18,11 +18,12 @@ from torch.utils._python_dispatch import _disable_current_modes, is_traceable_wr
 
 if TYPE_CHECKING:
     from torch._inductor.graph import GraphLowering
+    from torch._inductor.ir import Buffer as InductorBuffer
 
 from idbg.engine.compat.fx import op_name, written
 from idbg.engine.compat.hooks import hooked
 from idbg.engine.compat.lowering import Compiled
-from idbg.engine.compat.mutations import TRITON, InductorOperation, changed_by
+from idbg.engine.compat.mutations import TRITON, changed_by
 from idbg.engine.compat.tracing import observed, part_of
 from idbg.schema.graphs import Part
 
@@ -141,7 +142,7 @@ def _inductor_graph(graph: "GraphLowering", module: WrapperModule) -> InductorGr
 
     removed = graph.removed_buffers | graph.inplaced_to_remove
     # a buffer inside of a template has no name
-    buffers = [buffer for buffer in cast("Iterable[_InductorBuffer]", graph.buffers) if buffer.name]
+    buffers = [buffer for buffer in graph.buffers if buffer.name]
     operations = filter(None, (buffer.get_defining_op() for buffer in buffers))
     changed = {name: node for operation in operations for name, node in changed_by(operation)}
     return InductorGraph(
@@ -155,18 +156,7 @@ def _inductor_graph(graph: "GraphLowering", module: WrapperModule) -> InductorGr
     )
 
 
-class _InductorBuffer(Protocol):
-    """A buffer of Inductor's. A `MutationOutput` is the change of another buffer."""
-
-    name: str | None
-
-    def get_name(self) -> str: ...
-    def get_origin_node(self) -> Node | None: ...
-    def get_mutation_names(self) -> Sequence[str]: ...
-    def get_defining_op(self) -> InductorOperation | None: ...
-
-
-def _buffer(buffer: _InductorBuffer, removed: AbstractSet[str], changed: Mapping[str, Node]) -> Buffer:
+def _buffer(buffer: "InductorBuffer", removed: AbstractSet[str], changed: Mapping[str, Node]) -> Buffer:
     """`removed`: buffers inside of one kernel, whose memory may still have a name in the wrapper. `changed`: the nodes
     whose values mutated buffers hold before the mutation.
     """

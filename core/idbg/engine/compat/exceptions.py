@@ -162,10 +162,3 @@ def module_of_backend(name: str) -> str:
     compiler = getattr(compiler, "kwargs", {}).get("fw_compiler") or compiler  # AOTAutograd wraps the backend
     compiler = getattr(compiler, "func", compiler)  # a partial
     return str(getattr(compiler, "__module__", None) or type(compiler).__module__)
-
-
-def generated_code() -> str:
-    """The folder of Inductor's generated code."""
-    from torch._inductor.runtime.cache_dir_utils import cache_dir
-
-    return str(cache_dir())

@@ -1,12 +1,15 @@
 """Find the nodes whose memory an op writes to: custom ops that mutate arguments, Triton kernels of users."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, cast
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch._library.custom_ops import CustomOpDef
 from torch.fx import Node
 from torch.fx.node import map_arg
+
+if TYPE_CHECKING:
+    from torch._inductor.ir import Buffer, Operation
 
 from idbg.engine.compat.fx import is_computed, op_name
 
@@ -14,23 +17,13 @@ TRITON = "triton_kernel_wrapper_mutation"
 """The op of a graph that launches a Triton kernel of the user's own."""
 
 
-class InductorOperation(Protocol):
-    """An op of Inductor's that computes buffers, or mutates others."""
-
-    def get_origins(self) -> Iterable[Node]: ...
-
-
-class _Mutation(Protocol):
-    def get_mutation_names(self) -> Sequence[str]: ...
-
-
-def changed_by(operation: InductorOperation) -> Iterator[tuple[str, Node]]:
+def changed_by(operation: "Operation") -> Iterator[tuple[str, Node]]:
     """Each buffer that an extern op writes to, and the node whose value it holds before.
 
     Inductor may copy the argument to another layout for the op; it notes no node of such a buffer.
     """
     node: Node | None = getattr(operation, "fx_node", None)
-    mutations = cast("list[_Mutation]", getattr(operation, "mutation_outputs", []))
+    mutations = cast("list[Buffer]", getattr(operation, "mutation_outputs", []))
     if node is None or not mutations:
         return
     names = [name for mutation in mutations for name in mutation.get_mutation_names()]

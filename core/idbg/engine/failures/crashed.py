@@ -10,7 +10,7 @@ from pathlib import Path
 from idbg.analysis.crashes import is_wrapper, launch_at
 from idbg.analysis.output_code import part_of
 from idbg.engine.capture.arguments import arguments
-from idbg.engine.compat import exceptions, gpu, kernels
+from idbg.engine.compat import caches, gpu, kernels
 from idbg.engine.failures.owners import chain
 from idbg.schema.faults import CrashSite
 
@@ -35,7 +35,7 @@ def _launch_of(error: BaseException, is_devices: bool) -> CrashSite | None:
     late = is_devices and not _waited_for(error)
     for frame, line in reversed(frames):
         file = frame.f_code.co_filename
-        text = _text(file) if file.startswith(exceptions.generated_code()) else ""
+        text = _text(file) if file.startswith(caches.cache_folder()) else ""
         launch = launch_at(text, line) if is_wrapper(text) else None
         if launch is not None:
             users_file, users_line = kernels.users_line(file, line)

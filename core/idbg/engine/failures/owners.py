@@ -16,7 +16,7 @@ import torch
 
 from idbg import plugins
 from idbg.accelerators.adapter import GROUP
-from idbg.engine.compat import dynamo, exceptions
+from idbg.engine.compat import caches, dynamo, exceptions
 from idbg.schema.errors import exception_text
 
 OURS = str(Path(__file__).resolve().parents[2])
@@ -143,7 +143,7 @@ def _room(
             return ("torch" if package in _OF_TORCH else "library"), package
     if file.startswith(LIBRARIES[-1]):
         return "none", ""
-    return ("generated" if file.startswith(exceptions.generated_code()) else "user"), ""
+    return ("generated" if file.startswith(caches.cache_folder()) else "user"), ""
 
 
 def type_and_message(owner: Owner, links: Sequence[BaseException]) -> tuple[str, str]:
@@ -203,6 +203,6 @@ def own_frames(error: BaseException) -> Iterator[traceback.FrameSummary]:
 
 def is_own(file: str) -> bool:
     """Whether a source file is the program's own: in no library, and not generated."""
-    if file.startswith((OURS, "<", exceptions.generated_code())):
+    if file.startswith((OURS, "<", caches.cache_folder())):
         return False
     return not any(folder in file for folder in LIBRARIES)
