@@ -11,7 +11,7 @@ from idbg.reports.repros_json import ReproReport, repro_report
 from idbg.schema import strict_json
 from idbg.schema.bench import Row
 from idbg.schema.events import KernelsTimed
-from idbg.schema.programs import Machine, Verdict
+from idbg.schema.programs import WORST_FIRST, Machine, Verdict
 from idbg.schema.runs import History, Run
 
 ABOUT, SUFFIXES = "everything, for another program", (".json",)
@@ -106,8 +106,7 @@ def _beside(found: list[Diagnostic], other: SessionData | None) -> BesideReport 
 
 
 def _worst(runs: list[Run]) -> Verdict | None:
-    order: tuple[Verdict, ...] = ("failed", "wrong", "empty", "violations", "waiting", "compiled", "clean")
-    return min((run.verdict for run in runs), key=order.index, default=None)
+    return min((run.verdict for run in runs), key=WORST_FIRST.index, default=None)
 
 
 def _worker(history: History) -> WorkerReport | None:

@@ -18,6 +18,7 @@ from idbg.reports.diagnostics import SIGNS, Diagnostic, changes, last_runs, of_h
 from idbg.reports.documents import SessionData
 from idbg.reports.documents.markdown.text import block, code, folded
 from idbg.reports.text import counts, run_report
+from idbg.schema.programs import WORST_FIRST
 from idbg.schema.runs import Run
 from idbg.views import bench, environment
 
@@ -27,12 +28,6 @@ MOST_FINDINGS = 40  # rows, each kind has its share of them
 MOST_RUNS = 10
 MOST_BESIDE = 10  # that are new, and as many that are gone
 _LEAST_FOLDED = 400  # characters: less of a run tells nothing
-_BADNESS = [
-    *(each for each in VERDICT_SIGNS if each not in ("waiting", "compiled", "clean")),
-    "waiting",
-    "compiled",
-    "clean",
-]  # not known is not clean
 
 
 def render(session: SessionData) -> bytes:
@@ -64,7 +59,7 @@ def _head(session: SessionData, runs: list[Run]) -> str:
     if not runs:
         what = "only benchmarks" if session.history.rows else "nothing"
         return "\n".join([f"### idbg: {what} ran in this session", *([""] if missing else []), *missing])
-    worst = min(runs, key=lambda run: _BADNESS.index(run.looks))
+    worst = min(runs, key=lambda run: WORST_FIRST.index(run.looks))
     lines = [f"### {VERDICT_SIGNS[worst.looks]} idbg: {_verdict(worst)}", ""]
     lines += [f"- {_sentence(run)}" for run in runs[:MOST_RUNS]]
     if len(runs) > MOST_RUNS:
