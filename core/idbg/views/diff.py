@@ -39,7 +39,7 @@ from idbg.views.blame import (
 from idbg.views.criteria import because
 from idbg.views.faults import crash_lines, nan_origin_lines
 from idbg.views.launches import is_bisected, kernels_sentence
-from idbg.views.tensors import LOOKS, against, block_words, decided, metrics, outcome, worst_words
+from idbg.views.tensors import LOOKS, against, block_words, decided, metrics, outcome, worst_parts, worst_words
 from idbg.views.tree import (
     NO_OPTIONS,
     NO_REFS,
@@ -90,6 +90,7 @@ _TENSORS = (
     Column("× eager's", "error", 4),
     Column("decided", "text", 1),
     Column("worst at", "text", 2),
+    Column("computed, wanted", "text", 2),
 )
 _ERRORS = (
     Column("alone", "error", 4),
@@ -354,7 +355,7 @@ def _tensor(key: Hashable, at: int, diff: TensorDiff, error_map: ErrorMap | None
     return Row(
         key,
         words((f"{VERDICT_SIGNS[look]} ", _TONES.get(look, "dim")), (diff.name, "strong"), (f"  {_kind(diff)}", "dim")),
-        (*figures, Cell(decided(diff)), Cell(worst_words(diff))),
+        (*figures, Cell(decided(diff)), *map(Cell, worst_parts(diff))),
         rows=(lambda: tensor_rows(diff, error_map, key)) if at < _FIGURED else (),
         open="all" if unfolded else "text" if not diff.passed or diff.mismatches or remarks.tensor_note(diff) else "",
         opens="fold",

@@ -53,19 +53,30 @@ def decided(diff: TensorDiff) -> str:
 
 def worst_words(diff: TensorDiff) -> str:
     """Where a tensor is worst, and by which values; else what is wrong with it, or that nothing is."""
+    return ": ".join(filter(None, worst_parts(diff)))
+
+
+def worst_parts(diff: TensorDiff) -> tuple[str, str]:
+    """Where a tensor is worst, and by which values; else what is wrong with it, or that nothing is, and ""."""
     if diff.worst is not None and diff.max_abs != 0:
-        return spot(diff.worst)
+        return spot_parts(diff.worst)
     if diff.test and diff.reference and diff.test != diff.reference and diff.failed_by:
-        return f"{diff.test}, wanted {diff.reference}"
-    return remarks.tensor_note(diff) or ("equal" if diff.max_abs == 0 else "" if diff.elements else "no elements")
+        return f"{diff.test}, wanted {diff.reference}", ""
+    known = "equal" if diff.max_abs == 0 else "" if diff.elements else "no elements"
+    return remarks.tensor_note(diff) or known, ""
 
 
 def spot(worst: Worst) -> str:
-    """The place of an element and what it is, with as many digits as tell the two values apart."""
-    place = f"[{', '.join(map(str, worst.index))}]: " if worst.index else ""
-    values = ((spelled(worst.test, digits), spelled(worst.reference, digits)) for digits in (6, 9, 17))
-    test, reference = next((pair for pair in values if pair[0] != pair[1]), (str(worst.test), str(worst.reference)))
-    return f"{place}{test}, wanted {reference}"
+    """The place of an element and what it is."""
+    return ": ".join(filter(None, spot_parts(worst)))
+
+
+def spot_parts(worst: Worst) -> tuple[str, str]:
+    """The place of an element, and what it is, with as many digits as tell the two values apart."""
+    place = f"[{', '.join(map(str, worst.index))}]" if worst.index else ""
+    pairs = ((spelled(worst.test, digits), spelled(worst.reference, digits)) for digits in (6, 9, 17))
+    test, reference = next((pair for pair in pairs if pair[0] != pair[1]), (str(worst.test), str(worst.reference)))
+    return place, f"{test}, wanted {reference}"
 
 
 def spelled(value: Value, digits: int = 6) -> str:

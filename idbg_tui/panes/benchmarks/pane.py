@@ -8,7 +8,7 @@ from idbg.schema.kernel_times import KernelTime
 from idbg.views import kernel_times
 from idbg_tui.messages import BenchRequest, Flash, KernelChosen, SourceRequest
 from idbg_tui.panes.benchmarks import rows as bench_list
-from idbg_tui.panes.searchable import SectionPane
+from idbg_tui.panes.section_pane import SectionPane
 from idbg_tui.state import measurements, queries
 from idbg_tui.state.state import State
 from idbg_tui.widgets.section_list import SectionLines

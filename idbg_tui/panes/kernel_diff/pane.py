@@ -33,7 +33,7 @@ from idbg_tui.messages import (
     SourceRequest,
 )
 from idbg_tui.panes.kernel_diff.rows import ORDERS, Choice, Subject, choose, leading_key, root, subject
-from idbg_tui.panes.searchable import SectionPane
+from idbg_tui.panes.section_pane import SectionPane
 from idbg_tui.state import queries, repro_targets
 from idbg_tui.state.state import State
 from idbg_tui.widgets import sections

@@ -12,7 +12,7 @@ from idbg.schema.session_repros import SessionRepro
 from idbg.views import repros
 from idbg_tui.messages import ActionRequest, CopyRequest, EditorRequest, Flash, ReproRequest, ScriptRequest
 from idbg_tui.panes.repros import scripts
-from idbg_tui.panes.searchable import SectionPane
+from idbg_tui.panes.section_pane import SectionPane
 from idbg_tui.state.state import State
 from idbg_tui.widgets import sections
 from idbg_tui.widgets.section_list import SectionLines

@@ -20,7 +20,7 @@ from idbg.schema.runs import Run
 from idbg.views import compared
 from idbg_tui.messages import DefaultsRequest, Flash, SwitchRequest
 from idbg_tui.panes.prompting import PromptingPane
-from idbg_tui.panes.searchable import SectionPane
+from idbg_tui.panes.section_pane import SectionPane
 from idbg_tui.panes.switches.rows import Item, SwitchLines, SwitchRow, items, words
 from idbg_tui.state import queries
 from idbg_tui.state.state import State

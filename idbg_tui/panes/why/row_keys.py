@@ -3,7 +3,7 @@
 from idbg.schema.code import Kernel
 from idbg.schema.graphs import GraphId, NodeId
 from idbg_tui.messages import ActionRequest, Flash, NodeChosen, PairRequest, TraceRequest
-from idbg_tui.panes.searchable import SectionPane
+from idbg_tui.panes.section_pane import SectionPane
 from idbg_tui.widgets.section_list import SectionLines
 
 

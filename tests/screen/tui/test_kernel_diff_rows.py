@@ -113,7 +113,7 @@ def test_kernels_are_sorted_by_what_has_come_together_and_by_what_each_adds() ->
 
 def test_figures_that_nan_makes_meaningless_are_not_shown() -> None:
     row = drawn(NAN)[0]
-    assert row.split("wanted")[0].split() == ["▾", "✘", "nan", "inf", "0", "-", "by", "nan", "[1,", "2]:", "nan,"]
+    assert row.split("wanted")[0].split() == ["▾", "✘", "nan", "inf", "0", "-", "by", "nan", "[1,", "2]", "nan,"]
     view = "\n".join("".join(text for text, _ in entry.draw(80)) for entry in tensor_lines(NAN, None, Look(80)))
     assert "RMSE" not in view and "worst row" not in view and "the worst is" not in view
     assert "inf: NaN or infinity on one side" in view and "[1, 2]: nan, wanted 0.5" in view

@@ -8,7 +8,7 @@ from textual.pilot import Pilot
 from idbg.views.tree import Cell, Column, Section, Table, words
 from idbg.views.tree import Row as TreeRow
 from idbg_tui.app import IdbgApp
-from idbg_tui.panes.searchable import SectionPane
+from idbg_tui.panes.section_pane import SectionPane
 from idbg_tui.widgets.picker import Picker
 from idbg_tui.widgets.section_rows import Look, Row
 from idbg_tui.widgets.sections import rows as painted

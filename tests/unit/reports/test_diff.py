@@ -102,7 +102,7 @@ def test_the_summary_of_a_pass_is_short_and_says_how_it_was_judged() -> None:
     assert summary(told).splitlines() == [
         "✔ passed   inductor against eager   by tolerance (float64: float8 has none)",
         "1 output, 0 failed",
-        "output                max |d|       RMSE  × eager's  decided  worst at",
+        "output                max |d|       RMSE  × eager's  decided  worst at  computed, wanted",
         "✔ out[1]  f32[4,8]          0          -          -           equal",
     ]
 
