@@ -79,7 +79,7 @@ def _rows(groups: Sequence[Group], look: Look, files: frozenset[str]) -> Iterato
         yield from picture([*lead, [(f" {words}: {counted(len(found), 'decision')}", "dim")]])
         for one in found:
             yield Row(one, _drawn(one, kinds, files), "why")
-            for row in sentences(" " * (kinds + 3) + one.why, look, "dim") if one.why else ():
+            for row in sentences(" " * (kinds + 4) + one.why, look, "dim") if one.why else ():
                 yield replace(row, head=True)
 
 

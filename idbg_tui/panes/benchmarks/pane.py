@@ -27,7 +27,6 @@ class BenchmarksPane(SectionPane):
         ("R", "kernels"),
         ("T", "on what"),
         ("C", "charts"),
-        (";", "sort"),
     )
 
     def __init__(self, *, id: str | None = None) -> None:

@@ -70,7 +70,7 @@ class ReprosPane(SectionPane):
     lines: ReproLines
     HINTS = (
         *(("enter", "read"), ("X", "minify"), ("x", "again"), ("y", "copy path"), ("Y", "copy script")),
-        *(("e", "edit"), (";", "sort"), ("/", "find")),
+        *(("e", "edit"), ("/", "find")),
     )
 
     def __init__(self, *, id: str | None = None) -> None:
