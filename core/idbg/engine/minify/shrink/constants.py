@@ -2,7 +2,7 @@
 
 from idbg.engine.minify.shrink.dry_run import DryRun
 from idbg.engine.minify.shrink.extras import used_alone
-from idbg.engine.minify.shrink.literals import Dropped, droppable, numbers, replaced
+from idbg.engine.minify.shrink.literals import Droppable, droppable, numbers, replaced, without
 from idbg.engine.minify.shrink.parts import Parts, weight_of
 from idbg.engine.minify.shrink.smallest_failure import SmallestFailure, Step
 
@@ -35,11 +35,11 @@ def _steps(smallest: SmallestFailure, parts: Parts) -> list[Step]:
     return [_without(smallest.allows, at, each) for at, each in reversed([*enumerate(found)])]
 
 
-def _candidates(allows: DryRun, parts: Parts) -> list[Dropped]:
+def _candidates(allows: DryRun, parts: Parts) -> list[Droppable]:
     """What may go, in the order of the text. Where it is not known what runs, an argument without a name stays: that
     it meant something else would show too late.
     """
-    found = sorted(droppable(parts.draft.statements), key=lambda each: each.start)
+    found = droppable(parts.draft.statements)
     return found if allows.is_known else [each for each in found if each.is_named]
 
 
@@ -76,14 +76,14 @@ def _with_number(at: int, value: float) -> Step:
     return step
 
 
-def _without(allows: DryRun, at: int, dropped: Dropped) -> Step:
+def _without(allows: DryRun, at: int, dropped: Droppable) -> Step:
     """The n-th of what can be dropped; those before it are found at the same place once it is gone."""
 
     def step(parts: Parts) -> Parts | None:
         found = _candidates(allows, parts)
         if at >= len(found) or found[at].text != dropped.text:
             return None
-        lines = replaced(parts.draft.statements, [(found[at], "")])
+        lines = without(parts.draft.statements, found[at])
         after = parts.changed(lambda each: None, lines)
         return after if after is not None and allows.is_alike(after, parts) else None
 

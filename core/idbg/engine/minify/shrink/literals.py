@@ -28,11 +28,16 @@ class Number(Span):
 
 
 @dataclass(frozen=True)
-class Dropped(Span):
-    """An argument of a call, with its comma. `text`: its name, or its value if it has none."""
+class Droppable:
+    """An argument of a call. `text`: its name, or its value if it has none."""
 
+    node: ast.expr | ast.keyword
     text: str
-    is_named: bool
+
+    @property
+    def is_named(self) -> bool:
+        """Whether it has a keyword."""
+        return isinstance(self.node, ast.keyword)
 
 
 def numbers(lines: Sequence[str]) -> list[Number]:
@@ -94,31 +99,23 @@ def devices(lines: Sequence[str]) -> list[tuple[Span, str]]:
     return found
 
 
-def droppable(lines: Sequence[str]) -> list[Dropped]:
-    """Arguments that a call may do without, from the end of the text to its beginning: those with a keyword, and the
-    last of the others if it is a constant.
+def droppable(lines: Sequence[str]) -> list[Droppable]:
+    """Arguments that a call may do without, in the order of the text: those with a keyword, and the last of the others
+    if it is a constant.
     """
+    found: list[Droppable] = []
+    for call in _nodes(source_of(lines)):
+        if isinstance(call, ast.Call):
+            found += [Droppable(each, each.arg or "**") for each in call.keywords]
+            if len(call.args) > 1 and not call.keywords and _is_constant(call.args[-1]):
+                found.append(Droppable(call.args[-1], ast.unparse(call.args[-1])))
+    return sorted(found, key=lambda each: (each.node.lineno, each.node.col_offset))
+
+
+def without(lines: Sequence[str], dropped: Droppable) -> tuple[str, ...]:
+    """The lines without one of their droppable arguments."""
     source = source_of(lines)
-    found: list[Dropped] = []
-    for call in _nodes(source):
-        if not isinstance(call, ast.Call):
-            continue
-        given: list[ast.expr | ast.keyword] = sorted(
-            [*call.args, *call.keywords], key=lambda node: (node.lineno, node.col_offset)
-        )
-        for at, argument in enumerate(given):
-            is_last = at == len(call.args) - 1 and not call.keywords
-            is_named = isinstance(argument, ast.keyword)
-            if not is_named and not (is_last and at and _is_constant(argument)):
-                continue
-            start, end = _ends(source, argument)
-            if at:
-                start = _ends(source, given[at - 1])[1]
-            elif len(given) > 1:
-                end = _ends(source, given[1])[0]
-            text = (argument.arg or "**") if isinstance(argument, ast.keyword) else ast.unparse(argument)
-            found.append(Dropped(start, end, text, is_named))
-    return sorted(found, key=lambda each: -each.start)
+    return tuple(source.without([dropped.node]).rstrip("\n").split("\n")) if source is not None else tuple(lines)
 
 
 def replaced(lines: Sequence[str], edits: Iterable[tuple[Span, str]]) -> tuple[str, ...]:
