@@ -36,12 +36,14 @@ class SectionKeys(Searching):
         raise NotImplementedError
 
     def action_sort(self) -> None:
-        """Choose the column by which the rows of the cursor's table are sorted."""
-        tables = [row.table for row in (self.lines.chosen, *self.lines.items) if row is not None and row.table]
-        if not tables:
+        """Choose the column by which the rows of the cursor's table are sorted, else of the nearest above or below."""
+        items, cursor = self.lines.items, self.lines.cursor
+        nearest = (*range(min(cursor, len(items) - 1), -1, -1), *range(cursor + 1, len(items)))
+        table = next((row.table for at in nearest if (row := items[at]).table is not None), None)
+        if table is None:
             self.post_message(Flash("no table is here whose rows could be sorted"))
         else:
-            self.app.push_screen(sorting.picker(tables[0], self.look), partial(self._sort, tables[0]))
+            self.app.push_screen(sorting.picker(table, self.look), partial(self._sort, table))
 
     def on_section_lines_head_clicked(self, event: SectionLines.HeadClicked) -> None:
         event.stop()

@@ -117,3 +117,15 @@ async def test_a_click_on_a_head_sorts_and_a_second_one_turns_the_order_round(tm
         shown = texts(app, "kernel_diff")
         y = next(y for y, line in enumerate(shown) if "so far" in line)
         assert "↑so far" in shown[y] and "✘" in shown[y + 6]
+
+
+async def test_below_a_table_the_key_is_about_the_nearest_above(tmp_path: Path) -> None:
+    app = app_of("planted", tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        await pilot.press("5", "G")
+        await settle(pilot)
+        pane = app.body.panes["kernel_diff"]
+        assert isinstance(pane, SectionPane) and pane.lines.chosen is not None and pane.lines.chosen.table is None
+        await choose(pilot, app, "so far")
+        assert [how[0] for how in pane.look.sorts.values()] == ["so far"]
