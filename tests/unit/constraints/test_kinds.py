@@ -29,7 +29,7 @@ class Depth(Constraint, frozen=True, tag="depth"):
 
 
 NOT_A_RULE = "not a rule"
-NO_KINDS = {"base", "checker", "dims", "globs", "graph_facts", "node_signature"}  # what rules are built on
+NO_KINDS = {"base", "checker", "dims", "facts", "globs"}  # what rules are built on
 
 
 @pytest.fixture
