@@ -5,6 +5,7 @@ from dataclasses import replace
 from textual.app import ComposeResult
 
 from idbg.schema.kernel_times import KernelTime
+from idbg.schema.runs import Run
 from idbg.views import kernel_times
 from idbg_tui.messages import BenchRequest, Flash, KernelChosen, SourceRequest
 from idbg_tui.panes.benchmarks import rows as bench_list
@@ -36,6 +37,11 @@ class BenchmarksPane(SectionPane):
 
     def compose(self) -> ComposeResult:
         yield self.lines
+
+    @property
+    def run(self) -> Run | None:
+        """The run that is shown, where its kernels are those that were timed."""
+        return super().run if not self._elsewhere else None
 
     def show(self, state: State) -> None:
         bench = state.measurements
