@@ -195,9 +195,13 @@ def test_errors_of_torch_are_torchs(torchs: ModuleType) -> None:
 
 def test_an_argument_that_torch_names_reaches_a_wrapper_that_names_it_otherwise(torchs: ModuleType) -> None:
     notes: list[str] = []
-    wrappers = {"divide": lambda call, upper, *others: call(upper + 2, *others)}
+    wrappers = {"divide": lambda call, upper, lower: call(upper + 2, lower)}
     with hooks.notes_to(notes.append), hooks.hooked("divide", wrappers):
         assert torchs.divide(a=4, b=2) == torchs.divide(4, b=2) == 3
+    names: list[str] = []
+    wrappers = {"divide": lambda call, *args, **kwargs: names.extend(kwargs) or call(*args, **kwargs)}
+    with hooks.notes_to(notes.append), hooks.hooked("divide", wrappers):
+        assert torchs.divide(4, b=2) == 2 and names == ["b"]
     assert not notes
 
 

@@ -149,10 +149,11 @@ def _install(feature: Feature, wrappers: Mapping[str, Any], stack: ExitStack) ->
 def _guarded(feature: Feature, hook: Hook, original: Function, wrapper: Wrapper) -> Function:
     """What torch calls: `wrapper` around `original`. Errors of `wrapper` itself turn the feature off.
 
-    An argument that the caller names reaches the wrapper at its place: a wrapper may name its parameters otherwise.
+    An argument that torch names comes at its place where the wrapper has a parameter for it, of whatever name.
     """
 
-    names = _positional_names(original)
+    named_places = max(0, len(_positional_names(wrapper)) - 1)  # without the first, which is `call`
+    names = _positional_names(original)[:named_places]
 
     def guarded(*args: Any, **kwargs: Any) -> Any:
         if feature.is_off or feature.is_paused():
