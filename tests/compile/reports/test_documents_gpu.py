@@ -34,7 +34,7 @@ def test_each_format_tells_the_kernels_and_the_comparison_of_a_gpu(
     capsys.readouterr()
     assert cli.main(["list", "--json"]) == 0
     (listed,) = json.loads(capsys.readouterr().out)["sessions"]
-    assert listed["verdict"] == "compiled" and listed["kernels"] > 0
+    assert listed["verdict"] == "clean" and listed["kernels"] > 0
     with Session.open(Path(listed["folder"])) as saved:
         assert saved.history.last is not None
         kernels = [kernel.name for kernel in saved.history.last.kernels if kernel.language == "triton"]
