@@ -1,7 +1,7 @@
 """Every launch of a compiled program compared with its nodes: clean runs have no bad kernel, a planted one is found."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 
@@ -10,7 +10,7 @@ import torch
 import torch._functorch.aot_autograd
 from torch import nn
 from torch._inductor.async_compile import AsyncCompile
-from torch._inductor.codecache import PyCodeCache
+from torch._inductor.codecache import CacheBase, PyCodeCache
 from torch.nn import functional as F
 
 from idbg.accelerators import registry
@@ -22,6 +22,7 @@ from idbg.schema.programs import Program, Target
 from idbg.schema.runs import fold
 from idbg.worker.jobs import Jobs
 from idbg.worker.protocol import Compile
+from tests.harness.fresh_caches import own_caches
 from tests.harness.observed_launches import first_bad, observe, observe_model
 
 Edit = Callable[[str], str]
@@ -214,12 +215,12 @@ def test_a_wrong_write_to_a_buffer_of_the_module_is_found(monkeypatch: pytest.Mo
 
 
 def edited_by_hand(
-    monkeypatch: pytest.MonkeyPatch, program: Callable[..., object], x: torch.Tensor, edit: Edit
+    own: pytest.MonkeyPatch, program: Callable[..., object], x: torch.Tensor, edit: Edit
 ) -> tuple[KernelError, ...]:
-    """What is observed once the file of the wrapper that the program's compile left in the cache has been edited."""
+    """What is observed once the file of the wrapper that the program's compile left in its cache has been edited."""
 
     def observed() -> tuple[KernelError, ...]:
-        monkeypatch.setattr(torch._functorch.aot_autograd, "AOT_COUNTER", count(7000))  # as in a fresh process
+        own.setattr(torch._functorch.aot_autograd, "AOT_COUNTER", count(7000))  # as in a fresh process
         PyCodeCache.cache_clear()
         return observe_model(program, (x,))
 
@@ -228,14 +229,19 @@ def edited_by_hand(
     text = path.read_text()
     assert edit(text) != text
     path.write_text(edit(text))
-    try:
-        return observed()
-    finally:
-        path.write_text(text)
-        PyCodeCache.cache_clear()
+    return observed()
 
 
-def test_a_wrapper_edited_by_hand_is_found(monkeypatch: pytest.MonkeyPatch):
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """Caches whose files nobody else reads."""
+    own_caches(tmp_path, monkeypatch)
+    yield monkeypatch
+    PyCodeCache.cache_clear()
+    CacheBase.get_local_cache_path.cache_clear()
+
+
+def test_a_wrapper_edited_by_hand_is_found(own: pytest.MonkeyPatch):
     def program(x: torch.Tensor) -> torch.Tensor:
         return ((x @ x) * 1.0374).sin() @ x
 
@@ -243,24 +249,24 @@ def test_a_wrapper_edited_by_hand_is_found(monkeypatch: pytest.MonkeyPatch):
         return re.sub(r"^( +)(extern_kernels\.mm\(.*out=(\w+)\))$", r"\1\2\n\1\3.mul_(1.01)", text, count=1, flags=re.M)
 
     torch.manual_seed(0)
-    kernels = edited_by_hand(monkeypatch, program, torch.randn(16, 16), edit)
+    kernels = edited_by_hand(own, program, torch.randn(16, 16), edit)
     assert first_bad(kernels) == 1  # the launch was right, and the next one reads something else
 
 
-def test_an_edited_argument_of_an_extern_call_is_found_at_that_call(monkeypatch: pytest.MonkeyPatch):
+def test_an_edited_argument_of_an_extern_call_is_found_at_that_call(own: pytest.MonkeyPatch):
     def program(x: torch.Tensor) -> torch.Tensor:
         return torch.addmm(x, x, x, alpha=0.5173).sin()
 
     torch.manual_seed(0)
-    kernels = edited_by_hand(monkeypatch, program, torch.randn(16, 16), lambda text: text.replace("0.5173", "0.5174"))
+    kernels = edited_by_hand(own, program, torch.randn(16, 16), lambda text: text.replace("0.5173", "0.5174"))
     assert first_bad(kernels) == 0 and kernels[0].name == "extern_kernels.addmm"
 
 
-def test_an_edited_source_of_a_kernel_is_found(monkeypatch: pytest.MonkeyPatch):
+def test_an_edited_source_of_a_kernel_is_found(own: pytest.MonkeyPatch):
     torch.manual_seed(0)
     x = torch.randn(16, 16)
     kernels = edited_by_hand(
-        monkeypatch, lambda x: (x @ x * 1.0378).cos() @ x, x, lambda text: text.replace("1.0378", "1.0379")
+        own, lambda x: (x @ x * 1.0378).cos() @ x, x, lambda text: text.replace("1.0378", "1.0379")
     )
     assert first_bad(kernels) == 1 and kernels[1].name.startswith("cpp_fused")
 
