@@ -16,6 +16,7 @@ from idbg.engine.kerneldiff.stages.chain import FrameInputs, Stage
 from idbg.engine.kerneldiff.stages.evaluate import computed
 from idbg.engine.kerneldiff.stages.nonfinite import first_nonfinite, first_unlike
 from idbg.reports.diff import summary
+from idbg.views.blame import unknown_stages
 from tests.harness.plants.passes import constant, hooked
 from tests.harness.plants.plant import without_caches
 
@@ -174,3 +175,14 @@ def test_dropout_of_what_dropout_gave_is_in_the_dtype_of_the_graph() -> None:
     x, weight = torch.randn(4, 16), torch.randn(16, 16)
     draws = computed(make_fx(program, tracing_mode="fake")(x, weight), [x, weight]).draws
     assert [draw.split()[1].partition("(")[0] for draw in draws] == ["torch.bfloat16"] * 2
+
+
+def test_stages_above_the_last_are_known_right_in_a_program_with_a_break() -> None:
+    def broken(x: Tensor) -> Tensor:
+        x = x.sin() * 2
+        torch._dynamo.graph_break()
+        return x.cos().softmax(-1)
+
+    report = KernelDiff(broken, torch.randn(4, 8), per_kernel=True).compare()
+    assert report.passed and len({stage.frame for stage in report.stages}) > 1, report.stages
+    assert unknown_stages(report) == []

@@ -327,7 +327,13 @@ def stage_table(
     for rows in tables:
         if any(row.bad for row in rows):
             return rows
-    return tuple(max(rows, key=lambda row: (row.judged, row.error or 0.0)) for rows in zip(*tables, strict=True))
+    worst = [max(rows, key=lambda row: (row.judged, row.error or 0.0)) for rows in zip(*tables, strict=True)]
+    for at in reversed(range(len(worst) - 1)):
+        if (
+            worst[at].reason == _NOT_RUN
+        ):  # in no frame, as what comes of it is right in all: the row below vouches for it
+            worst[at] = replace(worst[at], frame=worst[at + 1].frame)
+    return tuple(worst)
 
 
 def _name(frame: FrameStages) -> str:
