@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 
 from idbg.analysis.decisions.break_report import of_program
 from idbg.analysis.decisions.frames import spoken
@@ -37,11 +37,6 @@ class _Shown:
     run: Run
     options: Options
     failures: Failures
-
-    @cached_property
-    def totals(self) -> dict[str, float]:
-        """Seconds of each frame's guards, each evaluated alone."""
-        return {each.frame: taken(each.guards) or 0.0 for each in self.run.decided.guards.values()}
 
 
 def view(run: Run, options: Options = NO_OPTIONS) -> Section:
@@ -123,7 +118,7 @@ def _group(source: str, ones: Sequence[Guard], each: FrameGuards, shown: _Shown)
         (
             Cell(", ".join(kinds), "dim"),
             Cell(seconds := taken(ones)),
-            _share(seconds, each, shown),
+            _share(seconds, each),
             _place(at.file, at.line),
             _compiled(compiled),
         ),
@@ -142,7 +137,7 @@ def _guard(guard: Guard, each: FrameGuards, shown: _Shown) -> Row:
         (
             Cell(guard.kind, "dim"),
             Cell(guard.seconds),
-            _share(guard.seconds, each, shown),
+            _share(guard.seconds, each),
             _place(guard.file, guard.line),
             _compiled(shown.failures.of(each.frame, guard)),
         ),
@@ -160,10 +155,9 @@ def _place(file: str, line: int) -> Cell:
     return Cell(Place(file, line) if file else "")
 
 
-def _share(seconds: float | None, each: FrameGuards, shown: _Shown) -> Cell:
-    """Of all that the frame's guards take one by one."""
-    total = shown.totals[each.frame]
-    return Cell(seconds / total if seconds and total else None, "dim")
+def _share(seconds: float | None, each: FrameGuards) -> Cell:
+    """Of what one evaluation of all guards of the frame takes."""
+    return Cell(seconds / each.seconds if seconds and each.seconds else None, "dim")
 
 
 def taken(guards: Iterable[Guard]) -> float | None:

@@ -20,8 +20,8 @@ def test_guards_stand_under_what_they_are_about_with_cost_share_and_what_they_ca
     assert "layer_0 0/0  8 guards" in said[1] and "2 µs" in said[1] and "⚠ 1 failed" in said[1]
     assert "all of them take 2 µs; share of a call unknown" in said[2]
     rows, said = [rows[0], rows[1], *rows[3:]], [said[0], said[1], *said[3:]]
-    assert "L['self'].layers[0].weight  4 guards" in said[2] and "50.0 %" in said[2] and "→ 0/1" in said[2]
-    assert "check(L['self'].layers[0].weight, 0)" in said[3] and "12.5 %" in said[3] and "→ 0/1" in said[3]
+    assert "L['self'].layers[0].weight  4 guards" in said[2] and "20.0 %" in said[2] and "→ 0/1" in said[2]
+    assert "check(L['self'].layers[0].weight, 0)" in said[3] and "5.0 %" in said[3] and "→ 0/1" in said[3]
     assert rows[3].file and rows[3].line == 1 and rows[3].inside == (rows[1].fold, rows[2].fold)
     assert "→" not in said[4]
 

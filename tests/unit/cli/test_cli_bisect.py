@@ -90,7 +90,7 @@ def test_a_signal_ends_it_in_order_and_says_what_is_known(
     assert process.stderr is not None
     for _ in range(3):
         process.stderr.readline()
-    while len((tmp_path / "tries").read_text()) < 4:
+    while process.poll() is None and len((tmp_path / "tries").read_text()) < 4:
         time.sleep(0.02)
     process.send_signal(number)
     out, _ = process.communicate(timeout=30)

@@ -20,7 +20,7 @@ from idbg.worker.child import Child
 from idbg.worker.protocol import Compile
 child = Child((sys.executable, sys.argv[1]), doomed=Path(sys.argv[3]))
 child.send(Compile(run=1, program=Program(path=sys.argv[2]), target=Target(), folder="/nowhere"))
-while not any(b"behaving" in line for line in child.lines() or ()):
+while child.process.poll() is None and not any(b"behaving" in line for line in child.lines() or ()):
     time.sleep(0.01)
 time.sleep(0.2)  # it does now what it is to do
 print(child.process.pid, child._scratch, flush=True)
