@@ -29,17 +29,16 @@ def _parsed(wanted: str) -> tuple[str, Direction]:
     return (name, cast("Direction", direction)) if direction in ("up", "down") else (wanted, "")
 
 
-def text(section: Section, wanted: str | None = None, most: int | None = None, *, check: bool = True) -> str:
+def text(
+    section: Section, wanted: str | None = None, most: int | None = None, *, check: bool = True, sides: int = 0
+) -> str:
     """The section within the terminal's width, sorted by --sort. Raises BadInput where it has no such column; without
-    `check` its rows stay as they are then.
+    `check` its rows stay as they are then. `sides`: see `render.text.lines`.
     """
-    from idbg.render import text  # not at the top: a command line is parsed without it
+    from idbg.render.text import lines  # not at the top: a command line is parsed without it
 
     if check:
         check_sort(wanted, sorting_columns(section))
-    return text.text(in_order(section, wanted), most, output.width())
-
-
-def in_order(section: Section, wanted: str | None) -> Section:
-    """The section, sorted by --sort."""
-    return ordered(section, *_parsed(wanted)) if wanted else section
+    if wanted:
+        section = ordered(section, *_parsed(wanted))
+    return "\n".join(lines(section, most, output.width(), sides))

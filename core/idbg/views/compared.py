@@ -35,6 +35,7 @@ _LEAST_SECONDS = 0.05  # a phase that changed by less is noise
 _WORST_FIRST = ("failed", "wrong", "empty", "waiting", "violations", "compiled")
 _MANY = 40  # rows of a kind from which they are folded at first where rows fold
 _OPS = 6  # of a graph
+COLUMNS = ("time of", "before", "after", "change")  # of its table
 _COLUMNS = (Column("before", "seconds", 2), Column("after", "seconds", 2), Column("change", "seconds", 1))
 Both = tuple[Latency, Latency]
 

@@ -99,6 +99,10 @@ _ERRORS = (
     Column("inputs", "error", 2),
     Column("eager", "error", 3),
 )
+_NOUNS = ("stage", "output", "gradient", "kernel launch", "node")
+_HEADS = (column.head for column in (*_STAGES, *_TENSORS, *_ERRORS))
+SORTED_BY = tuple(dict.fromkeys((*_NOUNS, "computes", *_HEADS, *training.HEADS)))
+"""The columns of all tables of a comparison."""
 
 
 def view(run: Run, options: Options = NO_OPTIONS) -> Section:

@@ -1,6 +1,6 @@
 """Show which rules of the accelerator the program breaks: by rule, by the user's line, by the model's module."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from idbg.checking.check import AcceleratorResult, check_own_rules, of_run, unreadable
@@ -42,14 +42,27 @@ def by_rule_only(run: Run) -> Section:
     shown = replace(run, violations=broken)
     own = of_run(shown)
     checked = own.accelerators[0] if own and own.accelerators else None
-    rules = sorted(by_rule(broken), key=lambda rule: SEVERITIES.index(rule.severity))
-    rows = [_rule(rule, checked) for rule in rules]
+    rules = by_rule(broken)
+    table = rule_table(rules, checked)
     since = f", checked after the compile: {run.backend} checks none" if not run.checked else ""
     stopped = ", which stopped the compile" if run.stopped else ""
     of = f"{counted(len(rules), 'rule')} of {run.target.accelerator}"
     summary = f"{violation_words(broken)} of {of}{stopped}{since}"
-    body: tuple[Block, ...] = (Table((_NODES,), rows, "rule"), *_costs(run, checked))
-    return Section(TITLE, summary, len(broken), "error" if rules[0].severity == "reject" else "warning", body)
+    body: tuple[Block, ...] = (table, *_costs(run, checked))
+    rejects = any(rule.severity == "reject" for rule in rules)
+    return Section(TITLE, summary, len(broken), "error" if rejects else "warning", body)
+
+
+def rule_table(
+    broken: Iterable[BrokenRule],
+    checked: AcceleratorResult | None,
+    title: str = "",
+    lines: int | None = None,
+    most: int | None = None,
+) -> Table:
+    """The broken rules, the severest first, at most so many, and so many lines of each; of one line no fixes."""
+    rules = sorted(broken, key=lambda rule: SEVERITIES.index(rule.severity))[:most]
+    return Table((_NODES,), [_rule(rule, checked, lines) for rule in rules], "rule", title)
 
 
 def count(run: Run) -> int:
@@ -78,7 +91,7 @@ def _is_unknown(run: Run) -> bool:
     return not (run.graphs and run.target.has_rules) or run.verdict in ("waiting", "failed")
 
 
-def _rule(rule: BrokenRule, checked: AcceleratorResult | None) -> Row:
+def _rule(rule: BrokenRule, checked: AcceleratorResult | None, most: int | None) -> Row:
     wanted = f"  wanted: {rule.wanted}" if rule.wanted else ""
     return Row(
         key := ("rule", rule.name, rule.severity),
@@ -89,7 +102,7 @@ def _rule(rule: BrokenRule, checked: AcceleratorResult | None) -> Row:
             wanted,
         ),
         (Cell(len(rule.violations)),),
-        rows=lambda: [*_facts(rule, checked, key), *_lines(rule, key)],
+        rows=lambda: [*(() if most == 1 else _facts(rule, checked, key)), *_lines(rule, key, most)],
         open="text",
         opens="fold",
     )
@@ -107,9 +120,10 @@ def _facts(rule: BrokenRule, checked: AcceleratorResult | None, key: object) -> 
         yield Row((key, "source", number), words((source, "dim")))
 
 
-def _lines(rule: BrokenRule, key: object) -> Iterator[Row]:
+def _lines(rule: BrokenRule, key: object, most: int | None) -> Iterator[Row]:
     """A row a line and finding, the user's own lines first."""
-    for line in sorted(rule.lines, key=lambda line: not line.file):
+    lines = sorted(rule.lines, key=lambda line: not line.file)
+    for line in lines[:most]:
         for found, nodes in line.found.items():
             at = (Place(line.file, line.line), "  ") if line.file else (("from no line of yours  ", "dim"),)
             yield Row(
@@ -119,6 +133,8 @@ def _lines(rule: BrokenRule, key: object) -> Iterator[Row]:
                 refs=Refs(nodes=tuple(nodes), file=line.file, line=line.line),
                 opens="node",
             )
+    if more := len(lines) - len(lines[:most]):
+        yield Row((key, "more"), words((f"and {counted(more, 'other line')}", "dim")))
 
 
 def node_names(nodes: Sequence[NodeId]) -> str:

@@ -14,10 +14,10 @@ from idbg.config import switches
 from idbg.format.amounts import elapsed
 from idbg.format.glyphs import MARKS
 from idbg.format.verdicts import verdict_words
-from idbg.reports.switches import flag
 from idbg.schema.programs import OptionValue, Switch
 from idbg.schema.runs import Run
 from idbg.views import compared
+from idbg.views.switches import flag
 from idbg_tui.messages import DefaultsRequest, Flash, SwitchRequest
 from idbg_tui.panes.prompting import PromptingPane
 from idbg_tui.panes.section_pane import SectionPane

@@ -35,6 +35,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["sizes.py", "other", "--with", "mode=lite"], "sizes.py is not a session"),
         (["."], "is not a session"),
         (["saved", "--with", "mode=lite"], "--with needs a program to run"),
+        (["saved", "--sort", "banana"], "the columns are time of, before, after, change"),
     ],
 )
 def test_what_cannot_be_compared_is_one_sentence(argv: list[str], why: str, capsys: pytest.CaptureFixture[str]) -> None:

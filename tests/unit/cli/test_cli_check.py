@@ -147,6 +147,7 @@ def test_text_is_for_people_and_says_where_the_session_is(folder: Path, capfd: p
         (["plain.py", "--accelerator", ""], "there is no accelerator"),
         (["plain.py", "--accelerator", "\udcff.toml"], "is not UTF-8"),
         (["plain.py", "--device", "banana"], "there is no device 'banana'"),
+        (["plain.py", "--sort", "banana"], "the columns are accelerator, verdict, reject"),
     ],
 )
 def test_what_cannot_be_checked_is_said_before_anything_runs(

@@ -6,7 +6,6 @@ import pytest
 
 from idbg import cli
 from idbg.cli.commands import switches as command
-from idbg.reports import switches as report
 from idbg.schema.programs import Switch
 
 EVERY = (
@@ -19,23 +18,38 @@ EVERY = (
 )
 
 
-def test_text_says_how_each_is_given_its_default_and_its_meaning() -> None:
-    assert list(report.text(EVERY)) == [
+def test_text_says_how_each_is_given_its_default_and_its_meaning(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "listed", lambda: EVERY)
+    assert cli.main(["switches"]) == 0
+    assert [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()] == [
+        "4 switches",
+        "",
         "torch.compile",
-        "  --dynamic   the program's, or True, False",
-        "      torch says nothing of it",
-        "  --cold   False, or True",
-        "      torch says nothing of it",
+        "switch default",
+        "--dynamic the program's, or True, False",
+        "--cold False, or True",
         "",
         "generated code",
-        "  --option cpp.simdlen=int|None   None",
-        "      torch says nothing of it",
+        "switch default",
+        "--option cpp.simdlen=int|None None",
         "",
         "Dynamo",
-        "  --setting dynamo.recompile_limit=int   8",
-        "      how many",
-        "      - a",
+        "switch default",
+        "--setting dynamo.recompile_limit=int 8",
+        "how many",
+        "- a",
     ]
+
+
+def test_each_group_is_sorted(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "listed", lambda: EVERY)
+    assert cli.main(["switches", "--sort", "default"]) == 0
+    out = capsys.readouterr().out
+    assert out.index("--cold") < out.index("--dynamic")
+    assert cli.main(["switches", "--sort", "value"]) == 2
+    assert "the columns are switch, default" in capsys.readouterr().err
 
 
 def test_a_word_chooses_and_one_that_nothing_has_is_answered(
@@ -53,4 +67,4 @@ def test_a_word_chooses_and_one_that_nothing_has_is_answered(
 @pytest.mark.slow
 def test_the_worker_tells_them(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["switches", "epilogue_fusion"]) == 0
-    assert "--option epilogue_fusion=bool   True, or False" in capsys.readouterr().out
+    assert "--option epilogue_fusion=bool  True, or False" in capsys.readouterr().out

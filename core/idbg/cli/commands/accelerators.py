@@ -12,12 +12,13 @@ from idbg.accelerators.lint import RuleWarning, warnings
 from idbg.accelerators.model import Accelerator
 from idbg.accelerators.parse import parse
 from idbg.accelerators.registry import rules_for
-from idbg.cli import exits, output
+from idbg.cli import exits, output, tables
 from idbg.constraints import Constraint
 from idbg.format.glyphs import SEVERITY_SIGNS
 from idbg.schema.errors import AcceleratorError, BadInput
 from idbg.schema.programs import Target
 from idbg.schema.violations import SEVERITIES, Severity
+from idbg.views.tree import Cell, Column, Row, Section, Table, words
 
 HELP = "list the accelerators, or show the rules of one"
 ABOUT = """\
@@ -49,6 +50,7 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(name=None)
+    tables.add_sort(parser)
     show = parser.add_subparsers(metavar="show").add_parser(
         "show", help="the rules of one: idbg accelerators show NAME", description="Show the rules of one accelerator."
     )
@@ -60,7 +62,9 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     """Raises AcceleratorError for one that cannot be read."""
     if args.name is None:
         every = list(listed())
-        output.report(lambda: {"schema": SCHEMA, "accelerators": every}, lambda: "\n".join(_list_lines(every)))
+        output.report(
+            lambda: {"schema": SCHEMA, "accelerators": every}, lambda: tables.text(_section(every), args.sort)
+        )
     elif args.toml and args.json:
         raise BadInput("--toml and --json exclude each other", hint="leave one out")
     elif args.toml:
@@ -90,14 +94,21 @@ def listed() -> Iterator[Listed]:
         )
 
 
-def _list_lines(every: list[Listed]) -> Iterator[str]:
+def _section(every: list[Listed]) -> Section:
     shown = [severity for severity in SEVERITIES if any(severity in each.rules for each in every)]
-    left = max(len(each.name) for each in every)
-    yield f"{'':{left}}  {'  '.join(shown)}"
-    for each in every:
-        numbers = "  ".join(f"{each.rules.get(severity, 0) or '':>{len(severity)}}" for severity in shown)
-        text = f"cannot be used: {each.error}" if each.error else each.description
-        yield _wrapped(f"{each.name:{left}}  {numbers}  {text}", len("  ".join(["x" * left, *shown, ""])))
+    columns = (*(Column(severity, "count", 2) for severity in shown), Column("description", least=20))
+    rows = [
+        Row(
+            each.name,
+            words(each.name),
+            (
+                *(Cell(None if each.error else each.rules.get(severity, 0)) for severity in shown),
+                Cell(f"cannot be used: {each.error}" if each.error else each.description),
+            ),
+        )
+        for each in every
+    ]
+    return Section("Accelerators", "", len(every), body=(Table(columns, rows, "accelerator"),))
 
 
 def _show(name: str) -> None:

@@ -110,22 +110,21 @@ def _report(run: Run, types: list[str], sort: str | None, *, as_json: bool) -> N
         found = {name: decisions.as_json(name, run) for name in types}
         output.say_json(json.encode({"schema": SCHEMA, **found}))
         return
-    if is_unusable(run):
-        types, sort = ["summary"], None  # the summary says why
-    if sort:
-        texts = _sorted(run, types, sort)
-    else:
-        texts = {name: "\n".join(decisions.text(name, run)) for name in types}
-    output.say("\n\n".join(f"{name}\n{text}" if len(types) > 1 else text for name, text in texts.items()))
-
-
-def _sorted(run: Run, types: list[str], sort: str) -> dict[str, str]:
-    """The tables of these types, sorted by a column. Raises BadInput where none of them has it."""
-    from idbg.render.text import lines
+    from idbg.render.text import MOST
     from idbg.views.tree import sorting_columns
 
+    if is_unusable(run):
+        types, sort = ["summary"], None  # the summary says why
     sections = {name: decisions.section(name, run) for name in types if name in decisions.VIEWS}
-    if len(sections) < len(types):
+    if sort and len(sections) < len(types):
         raise BadInput("the summary has no rows to sort", hint="name a table: --type time --sort COLUMN")
     tables.check_sort(sort, [column for section in sections.values() for column in sorting_columns(section)])
-    return {name: "\n".join(lines(tables.in_order(section, sort))) for name, section in sections.items()}
+    texts = (
+        tables.text(sections[name], sort, MOST, check=False)
+        if name in sections
+        else "\n".join(decisions.text(name, run))
+        for name in types
+    )
+    output.say(
+        "\n\n".join(f"{name}\n{text}" if len(types) > 1 else text for name, text in zip(types, texts, strict=True))
+    )

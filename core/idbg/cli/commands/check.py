@@ -4,7 +4,7 @@ import argparse
 import logging
 
 from idbg.checking.check import LEVELS, Check, NamedAccelerator, check, named, presets, target
-from idbg.cli import exits, fail_on, output
+from idbg.cli import exits, fail_on, output, tables
 from idbg.cli.commands.run import never_began
 from idbg.config.arguments import add_device, add_program, settle
 from idbg.reports.diagnostics import of_check
@@ -55,14 +55,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "or post_grad (runs Inductor, and takes as long)",
     )
     add_device(parser)
+    tables.add_sort(parser)
     fail_on.add_arguments(parser, fail_on.OF_A_RUN, "a failure does, and that every accelerator rejects it")
     parser.set_defaults(option=[], setting=[], dynamic_sources=[], cold=False)
 
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     from idbg.cli.one_run import run_once
-    from idbg.reports import check_json, check_text
+    from idbg.reports import check_json
+    from idbg.schema.violations import SEVERITIES
 
+    tables.check_sort(args.sort, ("accelerator", "verdict", *SEVERITIES, "waste", "parts", "rule", "nodes"))
     request = settle(args, argv)
     policy = fail_on.requested(args)
     accelerators = _accelerators(args.accelerators)
@@ -71,10 +74,20 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     checked = check(done, args.stage, accelerators, best_first=not args.accelerators)
     output.report(
         lambda: check_json.encode(check_json.check_report(checked)),
-        lambda: "\n".join(check_text.check_report(checked)),
+        lambda: text(checked, args.sort),
     )
     output.session(folder)
     return status(checked, policy)
+
+
+def text(check: Check, sort: str | None = None) -> str:
+    """What the program failed of, as `idbg run` reports it, and what was checked before that."""
+    from idbg.reports.text import run_report
+    from idbg.views import check as view
+
+    failed = run_report(check.run) if check.run.failure is not None else []
+    checked = [tables.text(view.view(check), sort, check=False)] if check.graphs or not failed else []
+    return "\n".join((*failed, *([""] if failed and checked else []), *checked))
 
 
 def status(check: Check, policy: fail_on.Policy) -> int:

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from idbg.cli import exits, output, sessions
+from idbg.cli import exits, output, sessions, tables
 from idbg.cli.commands.run import is_unusable
 from idbg.config import options
 from idbg.config.arguments import add_arguments as add_program_arguments
@@ -71,9 +71,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--latency", action="store_true", help="also measure the time of a call, each in its own process"
     )
     parser.add_argument("--source", action="store_true", help="also show the code of changed kernels, side by side")
+    tables.add_sort(parser)
 
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
+    tables.check_sort(args.sort, compared.COLUMNS)
     session = sessions.saved(args)
     latencies = None
     if session is not None:
@@ -88,7 +90,7 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     for one in (before, after):
         if is_unusable(one) and one.failure is not None:
             raise BadInput(one.failure.message, hint=one.failure.hint)
-    _report(before, after, latencies, source=args.source)
+    _report(before, after, latencies, args)
     return exits.DONE if after.verdict in SUCCESSFUL else exits.FAILED
 
 
@@ -145,12 +147,11 @@ def _latencies(session: "Session", before: Run, after: Run) -> Latencies | None:
     return one.latency_ms, other.latency_ms
 
 
-def _report(before: Run, after: Run, latencies: Latencies | None, *, source: bool) -> None:
-    from idbg.render.text import lines
+def _report(before: Run, after: Run, latencies: Latencies | None, args: argparse.Namespace) -> None:
     from idbg.reports import json
 
-    width = max(30, (shutil.get_terminal_size((160, 24)).columns - 6) // 2) if source else 0
+    sides = max(30, (shutil.get_terminal_size((160, 24)).columns - 6) // 2) if args.source else 0
     output.report(
         lambda: json.encode({"schema": "idbg.compare/1", **compared.as_json(before, after, latencies)}),
-        lambda: "\n".join(lines(compared.view(before, after, latencies), _MAX_ROWS, sides=width)),
+        lambda: tables.text(compared.view(before, after, latencies), args.sort, _MAX_ROWS, check=False, sides=sides),
     )

@@ -19,7 +19,7 @@ from idbg.schema.errors import BadInput, IdbgError
 from idbg.schema.programs import Float64On, Target
 from idbg.schema.runs import Run
 from idbg.views.attribution import launch_named
-from idbg.views.diff import section
+from idbg.views.diff import SORTED_BY, section
 
 if TYPE_CHECKING:
     from idbg.session.session import Session
@@ -53,6 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     how.add_argument(
         "--runs", metavar="N", type=int, default=1, help="run the tested side N times: which outputs vary (1)"
     )
+    tables.add_sort(parser)
     fail_on.add_arguments(parser, fail_on.OF_A_COMPARISON, "a failure and a mismatch do, and always")
 
 
@@ -119,6 +120,7 @@ def _add_searches(how: argparse._ArgumentGroup) -> None:
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     from idbg.cli.one_run import print_run, run_once
 
+    tables.check_sort(args.sort, SORTED_BY)
     comparison = _comparison(args)
     request = settle(args, argv)
     policy = fail_on.requested(args)
@@ -139,7 +141,7 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
         more = "" if comparison.per_kernel else "--per-kernel"
         output.report(
             lambda: diff_report.to_json(diff),
-            lambda: tables.text(section(diff, done.maps, more), most=diff_report.SHOWN),
+            lambda: tables.text(section(diff, done.maps, more), args.sort, diff_report.SHOWN, check=False),
         )
     else:  # it failed before the first side
         print_run(done)

@@ -5,14 +5,13 @@ import queue
 import time
 from difflib import get_close_matches
 
-from idbg.cli import exits, output
+from idbg.cli import exits, output, tables
 from idbg.cli.bar import Activity
-from idbg.reports import json
-from idbg.reports import switches as report
 from idbg.schema import events
 from idbg.schema.errors import BadInput, IdbgError
 from idbg.schema.events import SessionEvent
 from idbg.schema.programs import Switch
+from idbg.views import switches as view
 from idbg.worker.client import Worker
 
 HELP = "list torch's settings that are useful for debugging: type, default, meaning, flag"
@@ -32,10 +31,12 @@ SECONDS = 300.0  # importing torch takes 5 s, and more when its files are not ca
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("word", nargs="?", default="", help="only those whose name or group has this in it")
+    tables.add_sort(parser)
 
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     """Raises BadInput where no switch has the word."""
+    tables.check_sort(args.sort, view.COLUMNS)
     output.bar().show(Activity("importing torch", since=time.monotonic()))
     every = listed()
     output.bar().clear()
@@ -44,7 +45,9 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
         near = get_close_matches(args.word, [each.name for each in every], n=1)
         hint = f"did you mean {near[0]}?" if near else "idbg switches lists them"
         raise BadInput(f"no switch has {args.word!r} in its name", hint=hint)
-    output.report(lambda: json.encode(report.as_json(found)), lambda: "\n".join(report.text(found)))
+    output.report(
+        lambda: {"schema": "idbg.switches/1", "switches": found}, lambda: tables.text(view.view(found), args.sort)
+    )
     return exits.DONE
 
 
