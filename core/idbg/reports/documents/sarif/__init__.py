@@ -7,38 +7,23 @@ import re
 from collections import Counter
 from urllib.parse import quote
 
-import msgspec
-
 import idbg
 from idbg.format.amounts import counted
 from idbg.format.plain_text import one_line, plain
 from idbg.reports.diagnostics import KINDS, Diagnostic, DiagnosticKind, last_runs, of_history
 from idbg.reports.documents import SessionData
 from idbg.reports.documents.sarif import places
-from idbg.reports.documents.sarif.log import (
-    SCHEMA,
-    VERSION,
-    AnalysisRun,
-    AutomationDetails,
-    Configuration,
-    Driver,
-    Invocation,
-    Log,
-    LogicalLocation,
-    Message,
-    Notification,
-    Result,
-    Rule,
-    Tool,
-)
 from idbg.schema import strict_json
 from idbg.schema.graphs import NodeId
 from idbg.schema.runs import Run
 
+Object = places.Object
 ABOUT, SUFFIXES = "results on the lines of a pull request", (".sarif", ".sarif.json")
 MOST_RESULTS = 5_000  # of one analysis: GitHub shows no more
 NODES = 10  # of one result
 _MOST_MISSING = 20  # sentences of what the session lacks
+VERSION = "2.1.0"
+SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 FINGERPRINT = "idbgDiagnostic/v1"
 _ADDRESS = re.compile(r"https?://[A-Za-z0-9._~%/:?#@!$&'()*+,;=-]{1,2000}")
 _MOST_TITLE, _MOST_TEXT = 250, 1_000  # characters: GitHub takes 255 of a rule's name, 1024 of its descriptions
@@ -76,7 +61,7 @@ def render(session: SessionData) -> bytes:
     return strict_json.formatted(log(session), indent=1) + b"\n"
 
 
-def log(session: SessionData) -> Log:
+def log(session: SessionData) -> Object:
     """The session's last run for each target, as one analysis."""
     runs = last_runs(session.history)
     found = of_history(session.history)
@@ -88,21 +73,21 @@ def log(session: SessionData) -> Log:
     results = [
         _result(each, numbers[_rule_id(each)], by_label.get(each.program), root) for each in found[:MOST_RESULTS]
     ]
-    driver = Driver(
-        name="idbg",
-        full_name="idbg, a debugger for torch.compile",
-        semantic_version=idbg.__version__,
-        rules=tuple(_rule(name, rules[name]) for name in ids),
-    )
-    analysis = AnalysisRun(
-        tool=Tool(driver=driver),
-        invocations=(_invocation(runs, found[MOST_RESULTS:], session.history.missing),),
-        original_uri_base_ids={places.ROOT: places.base(root)},
-        automation_details=AutomationDetails(id=_category(runs)),
-        results=tuple(results),
-        column_kind="unicodeCodePoints",
-    )
-    return Log(schema=SCHEMA, version=VERSION, runs=(analysis,))
+    driver = {
+        "name": "idbg",
+        "fullName": "idbg, a debugger for torch.compile",
+        "semanticVersion": idbg.__version__,
+        "rules": [_rule(name, rules[name]) for name in ids],
+    }
+    analysis = {
+        "tool": {"driver": driver},
+        "invocations": [_invocation(runs, found[MOST_RESULTS:], session.history.missing)],
+        "originalUriBaseIds": {places.ROOT: places.base(root)},
+        "automationDetails": {"id": _category(runs)},
+        "results": results,
+        "columnKind": "unicodeCodePoints",
+    }
+    return {"$schema": SCHEMA, "version": VERSION, "runs": [analysis]}
 
 
 def _category(runs: list[Run]) -> str:
@@ -119,7 +104,7 @@ def _rule_id(found: Diagnostic) -> str:
     return one_line("/".join(part for part in parts if part), _MOST_TITLE)
 
 
-def _rule(name: str, found: Diagnostic) -> Rule:
+def _rule(name: str, found: Diagnostic) -> Object:
     title, explained = _ABOUT[found.kind]
     rule = one_line(found.rule, _MOST_TITLE)
     short = f"{title}: {rule}" if found.kind in ("violation", "break") else title
@@ -129,20 +114,17 @@ def _rule(name: str, found: Diagnostic) -> Rule:
     if found.help:
         help_lines.append(f"It rests on {one_line(found.help, _MOST_TEXT)}")
     help_lines.append("idbg open SESSION shows the graph, its nodes and what became of them.")
-    return Rule(
-        id=name,
-        name=_camel(found.kind, rule),
-        short_description=Message(text=one_line(short, _MOST_TEXT)),
-        full_description=Message(text=one_line(explained, _MOST_TEXT)),
-        help=Message(text="\n\n".join(help_lines)),
-        default_configuration=Configuration(level=found.level),
-        help_uri=found.help if _ADDRESS.fullmatch(found.help) else None,
-        properties={
-            "tags": ("torch.compile", found.kind),
-            "precision": "very-high",
-            "problem.severity": _SEVERITY[found.level],
-        },
-    )
+    tags = ("torch.compile", found.kind)
+    return {
+        "id": name,
+        "name": _camel(found.kind, rule),
+        "shortDescription": {"text": one_line(short, _MOST_TEXT)},
+        "fullDescription": {"text": one_line(explained, _MOST_TEXT)},
+        "help": {"text": "\n\n".join(help_lines)},
+        "defaultConfiguration": {"level": found.level},
+        **({"helpUri": found.help} if _ADDRESS.fullmatch(found.help) else {}),
+        "properties": {"tags": tags, "precision": "very-high", "problem.severity": _SEVERITY[found.level]},
+    }
 
 
 _SEVERITY = {"error": "error", "warning": "warning", "note": "recommendation"}
@@ -154,9 +136,9 @@ def _camel(kind: str, rule: str) -> str:
     return "".join(word[:1].upper() + word[1:] for word in words)[:_MOST_TITLE]
 
 
-def _result(found: Diagnostic, rule: int, run: Run | None, root: str) -> Result:
+def _result(found: Diagnostic, rule: int, run: Run | None, root: str) -> Object:
     shown, *elsewhere = places.location(found, run, root)
-    logical = tuple(_logical(node) for node in found.nodes[:NODES])
+    logical = [_logical(node) for node in found.nodes[:NODES]]
     text = plain(found.message[: 4 * _MOST_TEXT]).strip() or found.kind
     if elsewhere:
         text += f" (at {one_line(found.file, _MOST_TITLE)}:{found.line})"
@@ -164,20 +146,20 @@ def _result(found: Diagnostic, rule: int, run: Run | None, root: str) -> Result:
         text += f"\n{plain(found.fix[:_MOST_TEXT])}"
     if found.count > 1 and found.kind != "violation":
         text += f"\nIt happened {found.count:,} times."
-    properties: dict[str, str | tuple[str, ...]] = {"program": one_line(found.program)}
+    properties = {"program": one_line(found.program)}
     if found.accelerator:
         properties |= {"accelerator": one_line(found.accelerator), "severity": found.severity}
-    return Result(
-        rule_id=_rule_id(found),
-        rule_index=rule,
-        level=found.level,
-        message=Message(text=_no_links(text)[: 4 * _MOST_TEXT]),
-        locations=(msgspec.structs.replace(shown, logical_locations=logical),),
-        related_locations=tuple(elsewhere),
-        partial_fingerprints={FINGERPRINT: found.key},
-        occurrence_count=found.count,
-        properties=properties,
-    )
+    return {
+        "ruleId": _rule_id(found),
+        "ruleIndex": rule,
+        "level": found.level,
+        "message": {"text": _no_links(text)[: 4 * _MOST_TEXT]},
+        "locations": [shown | ({"logicalLocations": logical} if logical else {})],
+        **({"relatedLocations": elsewhere} if elsewhere else {}),
+        "partialFingerprints": {FINGERPRINT: found.key},
+        "occurrenceCount": found.count,
+        "properties": properties,
+    }
 
 
 def _no_links(text: str) -> str:
@@ -185,25 +167,25 @@ def _no_links(text: str) -> str:
     return text.replace("](", "] (")
 
 
-def _logical(node: NodeId) -> LogicalLocation:
+def _logical(node: NodeId) -> Object:
     name = one_line(node.name, _MOST_TITLE)
-    return LogicalLocation(name=name, fully_qualified_name=f"{one_line(str(node.graph), 80)}: {name}", kind="object")
+    return {"name": name, "fullyQualifiedName": f"{one_line(str(node.graph), 80)}: {name}", "kind": "object"}
 
 
-def _invocation(runs: list[Run], left_out: list[Diagnostic], missing: list[str]) -> Invocation:
+def _invocation(runs: list[Run], left_out: list[Diagnostic], missing: list[str]) -> Object:
     """Whether there were runs, each came to its end and is here as a whole, and what else is to be known."""
     texts = [one_line(text, _MOST_TEXT) for text in missing[:_MOST_MISSING]]
     texts += [] if runs else ["no program was run: nothing was checked"]
-    notes = [Notification(level="warning", message=Message(text=text)) for text in texts]
     if left_out:
         levels = Counter(each.level for each in left_out)
         words = ", ".join(counted(number, level) for level, number in levels.items())
         text = f"{counted(len(left_out), 'result')} are left out, none worse than those listed: {words}. "
-        notes.append(Notification(level="warning", message=Message(text=text + "The JSON report has all of them.")))
+        texts.append(text + "The JSON report has all of them.")
     unfinished = [run for run in runs if run.verdict == "waiting"]
     for run in unfinished:
-        text = f"run {run.number} of {one_line(run.program.label)} did not come to its end: what it had by then is here"
-        notes.append(Notification(level="warning", message=Message(text=text)))
+        program = one_line(run.program.label)
+        texts.append(f"run {run.number} of {program} did not come to its end: what it had by then is here")
     broken = [run for run in runs if run.failure is not None and run.failure.kind in ("idbg", "worker", "input")]
+    notes = [{"level": "warning", "message": {"text": text}} for text in texts]
     successful = bool(runs) and not (unfinished or broken or missing)
-    return Invocation(execution_successful=successful, tool_execution_notifications=tuple(notes))
+    return {"executionSuccessful": successful, "toolExecutionNotifications": notes}

@@ -9,9 +9,10 @@ from urllib.parse import quote
 
 from idbg.format.plain_text import plain
 from idbg.reports.diagnostics import Diagnostic
-from idbg.reports.documents.sarif.log import ArtifactLocation, Location, Message, PhysicalLocation, Region
 from idbg.schema.runs import Run
 
+Object = dict[str, object]
+"""An object of SARIF; https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html has its keys."""
 ROOT = "%SRCROOT%"
 LONGEST_PATH = 4096  # of Linux: a longer one names no file
 
@@ -32,14 +33,12 @@ def root_of(runs: list[Run]) -> str:
     return next((run.program.cwd for run in runs if isabs(run.program.cwd)), "/")
 
 
-def base(root: str) -> ArtifactLocation:
+def base(root: str) -> Object:
     """What `ROOT` stands for."""
-    return ArtifactLocation(
-        uri=_file_uri(root).rstrip("/") + "/", description=Message(text="the root of the repository")
-    )
+    return {"uri": _file_uri(root).rstrip("/") + "/", "description": {"text": "the root of the repository"}}
 
 
-def location(found: Diagnostic, run: Run | None, root: str) -> tuple[Location, ...]:
+def location(found: Diagnostic, run: Run | None, root: str) -> tuple[Object, ...]:
     """Where to show it; then, where that is not where it is, where it is."""
     file = _absolute(run, found.file) if 0 < len(found.file) <= LONGEST_PATH else ""
     inside = _relative(file, root)
@@ -72,16 +71,16 @@ def _relative(file: str, root: str) -> str:
     return "" if parts[0] in ("", ".", pardir) or {"site-packages", "dist-packages"} & set(parts) else inside
 
 
-def _inside(path: str, line: int) -> Location:
-    place = ArtifactLocation(uri=_quoted(path), uri_base_id=ROOT)
-    return Location(physical_location=PhysicalLocation(artifact_location=place, region=Region(start_line=max(line, 1))))
+def _inside(path: str, line: int) -> Object:
+    return _at({"uri": _quoted(path), "uriBaseId": ROOT}, line)
 
 
-def _outside(file: str, line: int) -> Location:
-    place = PhysicalLocation(
-        artifact_location=ArtifactLocation(uri=_file_uri(file)), region=Region(start_line=max(line, 1))
-    )
-    return Location(id=1, physical_location=place, message=Message(text="where it is"))
+def _outside(file: str, line: int) -> Object:
+    return {"id": 1, **_at({"uri": _file_uri(file)}, line), "message": {"text": "where it is"}}
+
+
+def _at(file: Object, line: int) -> Object:
+    return {"physicalLocation": {"artifactLocation": file, "region": {"startLine": max(line, 1)}}}
 
 
 def _file_uri(path: str) -> str:
