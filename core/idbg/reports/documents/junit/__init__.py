@@ -6,11 +6,12 @@ warning or a note is in its output, so that a rule that only costs something tur
 looked at is skipped, with why. A session that is not whole is an error in a suite of its own.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from math import isfinite
 from typing import NamedTuple
 from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
 
 import idbg
 from idbg.accelerators.parse import parse
@@ -48,10 +49,8 @@ def render(session: SessionData) -> bytes:
     """The file as UTF-8."""
     suites = [_suite(run, session.history, number) for number, run in enumerate(last_runs(session.history))]
     suites += [_lacking(session)] if session.history.missing else []
-    root = ElementTree.Element("testsuites", {"name": one_line(session.name, _MOST_NAME) or "idbg"})
-    for count in ("tests", "failures", "errors"):
-        root.set(count, str(sum(int(suite.get(count, "0")) for suite in suites)))
-    root.extend(suites)
+    counts = {name: sum(int(suite.get(name, "0")) for suite in suites) for name in ("tests", "failures", "errors")}
+    root = _element("testsuites", {"name": one_line(session.name, _MOST_NAME) or "idbg"} | counts, *suites)
     ElementTree.indent(root)
     written: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
     return written + b"\n"
@@ -132,48 +131,54 @@ def _of(found: Iterable[Diagnostic], kind: str) -> tuple[Diagnostic, ...]:
 # XML
 
 
-def _suite(run: Run, history: History, number: int) -> ElementTree.Element:
+def _element(tag: str, attributes: Mapping[str, object], *inside: Element | None, text: str | None = None) -> Element:
+    """An element with those attributes that are known, and what is in it."""
+    element = Element(tag, {name: str(value) for name, value in attributes.items() if value not in (None, "")})
+    element.text = text
+    element.extend(each for each in inside if each is not None)
+    return element
+
+
+def _suite(run: Run, history: History, number: int) -> Element:
     found = cases(run)
-    suite = ElementTree.Element("testsuite", {"name": one_line(_suite_name(run), _MOST_NAME), "id": str(number)})
     failed = [case for case in found if case.errors]
-    counts = {
+    name = f"{run.program.label} on {run.backend}, {rules_words(run.target)}"
+    attributes = {
+        "name": one_line(name, _MOST_NAME),
+        "id": number,
         "tests": len(found),
         "failures": sum(not case.broken for case in failed),
         "errors": sum(case.broken for case in failed),
         "skipped": sum(bool(case.skipped) for case in found),
+        "time": _seconds(found[0]),
+        "timestamp": f"{datetime.fromtimestamp(run.started, UTC):%Y-%m-%dT%H:%M:%S}" if 0 < run.started < 1e11 else "",
     }
-    for name, count in counts.items():
-        suite.set(name, str(count))
-    if found[0].seconds is not None:
-        suite.set("time", f"{found[0].seconds:.3f}")
-    if 0 < run.started < 1e11:
-        suite.set("timestamp", datetime.fromtimestamp(run.started, UTC).strftime("%Y-%m-%dT%H:%M:%S"))
-    suite.append(_properties(run, history))
-    for case in found:
-        suite.append(_case(case, run))
-    for stream in ("stdout", "stderr"):
-        text = "".join(event.text for event in run.output if event.stream == stream)
-        if text:
-            _text(suite, "system-out" if stream == "stdout" else "system-err", _end(text))
-    return suite
+    printed = [_printed(run, stream, tag) for stream, tag in (("stdout", "system-out"), ("stderr", "system-err"))]
+    return _element("testsuite", attributes, _properties(run, history), *(_case(each, run) for each in found), *printed)
 
 
-def _lacking(session: SessionData) -> ElementTree.Element:
+def _printed(run: Run, stream: str, tag: str) -> Element | None:
+    """What a program printed, in characters that XML has: the end of it, where it is long."""
+    text = "".join(event.text for event in run.output if event.stream == stream)
+    kept = plain(text[-MOST_OUTPUT:])
+    long = f"… of {len(text):,} characters the last:\n" if len(text) > MOST_OUTPUT else ""
+    return _element(tag, {}, text=long + kept) if text else None
+
+
+def _seconds(case: Case) -> str:
+    return "" if case.seconds is None else f"{case.seconds:.3f}"
+
+
+def _lacking(session: SessionData) -> Element:
     """What the session lacks may be what was wrong: a suite of its own, and an error."""
     name = one_line(session.name, _MOST_NAME) or "idbg"
-    counts = {"tests": "1", "failures": "0", "errors": "1", "skipped": "0"}
-    suite = ElementTree.Element("testsuite", {"name": name, **counts})
-    case = ElementTree.SubElement(suite, "testcase", {"name": "the session is whole", "classname": name})
     missing = [one_line(text, _MOST_TEXT) for text in session.history.missing[:MOST_FINDINGS]]
-    ElementTree.SubElement(case, "error", {"type": "missing", "message": missing[0]}).text = "\n".join(missing)
-    return suite
+    error = _element("error", {"type": "missing", "message": missing[0]}, text="\n".join(missing))
+    case = _element("testcase", {"name": "the session is whole", "classname": name}, error)
+    return _element("testsuite", {"name": name, "tests": 1, "failures": 0, "errors": 1, "skipped": 0}, case)
 
 
-def _suite_name(run: Run) -> str:
-    return f"{run.program.label} on {run.backend}, {rules_words(run.target)}"
-
-
-def _properties(run: Run, history: History) -> ElementTree.Element:
+def _properties(run: Run, history: History) -> Element:
     known = {
         "verdict": verdict_words(run),
         "program": run.program.label,
@@ -184,31 +189,24 @@ def _properties(run: Run, history: History) -> ElementTree.Element:
         "python": history.worker.python if history.worker else "",
         "idbg": idbg.__version__,
     }
-    properties = ElementTree.Element("properties")
-    for name, value in known.items():
-        if value:
-            ElementTree.SubElement(properties, "property", {"name": name, "value": one_line(value, _MOST_NAME)})
-    return properties
+    named = ({"name": name, "value": one_line(value, _MOST_NAME)} for name, value in known.items() if value)
+    return _element("properties", {}, *(_element("property", each) for each in named))
 
 
-def _case(case: Case, run: Run) -> ElementTree.Element:
-    names = {"name": one_line(case.name, _MOST_NAME), "classname": _class_name(run)}
-    element = ElementTree.Element("testcase", names)
-    if case.seconds is not None:
-        element.set("time", f"{case.seconds:.3f}")
-    if case.skipped:
-        ElementTree.SubElement(element, "skipped", {"message": one_line(case.skipped, _MOST_NAME)})
+def _case(case: Case, run: Run) -> Element:
+    names = {"name": one_line(case.name, _MOST_NAME), "classname": _class_name(run), "time": _seconds(case)}
+    skipped = _element("skipped", {"message": one_line(case.skipped, _MOST_NAME)}) if case.skipped else None
+    failed = None
     if case.errors:
         first = case.errors[0]
         more = f" (and {counted(len(case.errors) - 1, 'other')})" if len(case.errors) > 1 else ""
-        attributes = {"type": one_line(f"{first.kind}: {first.rule}", _MOST_NAME)}
-        attributes["message"] = one_line(first.message, _MOST_TEXT) + more
-        failed = ElementTree.SubElement(element, "error" if case.broken else "failure", attributes)
-        failed.text = "\n".join(_lines(case.errors, run))
+        kind = one_line(f"{first.kind}: {first.rule}", _MOST_NAME)
+        attributes = {"type": kind, "message": one_line(first.message, _MOST_TEXT) + more}
+        tag = "error" if case.broken else "failure"
+        failed = _element(tag, attributes, text="\n".join(_lines(case.errors, run)))
     rest = [each for each in case.found if each.level != "error"]
-    if rest:
-        _text(element, "system-out", "\n".join(_lines(rest, run)))
-    return element
+    noted = _element("system-out", {}, text="\n".join(_lines(rest, run))) if rest else None
+    return _element("testcase", names, skipped, failed, noted)
 
 
 def _class_name(run: Run) -> str:
@@ -230,13 +228,3 @@ def _lines(found: Iterable[Diagnostic], run: Run) -> Iterator[str]:
             yield f"    {one_line(each.fix, _MOST_TEXT)}"
     if len(listed) > MOST_FINDINGS:
         yield f"… and {counted(len(listed) - MOST_FINDINGS, 'other')}"
-
-
-def _text(parent: ElementTree.Element, tag: str, text: str) -> None:
-    ElementTree.SubElement(parent, tag).text = text
-
-
-def _end(text: str) -> str:
-    """What a program printed, in characters that XML has: the end of it, where it is long."""
-    kept = plain(text[-MOST_OUTPUT:])
-    return kept if len(text) <= MOST_OUTPUT else f"… of {len(text):,} characters the last:\n{kept}"
