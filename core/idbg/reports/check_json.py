@@ -12,6 +12,7 @@ from idbg.schema import strict_json
 from idbg.schema.decisions.dynamo import GraphBreak
 from idbg.schema.graphs import Part, Stage
 from idbg.schema.programs import Failure, Program
+from idbg.schema.strict_json import like
 from idbg.schema.violations import Severity
 
 SCHEMA = "idbg.check/1"
@@ -72,19 +73,14 @@ class CheckReport(msgspec.Struct, frozen=True, kw_only=True):
 
 def check_report(check: Check) -> CheckReport:
     """The check as `encode` writes it, with the accelerators in the order of the check."""
-    run = check.run
-    return CheckReport(
-        program=run.program,
-        device=run.target.device,
-        dynamic=run.target.dynamic,
+    return like(
+        CheckReport,
+        check.run,
+        device=check.run.target.device,
+        dynamic=check.run.target.dynamic,
         stage=check.level,
         error=check.failure,
-        seconds=run.seconds,
-        breaks=list(run.breaks),
-        graphs=[
-            CheckedGraphReport(graph.id.frame, graph.id.stage, graph.id.part, len(graph.nodes))
-            for graph in check.graphs
-        ],
+        graphs=[like(CheckedGraphReport, graph.id, nodes=len(graph.nodes)) for graph in check.graphs],
         accelerators=[_accelerator(checked, check) for checked in check.accelerators],
     )
 
@@ -96,10 +92,10 @@ def encode(report: CheckReport, *, indent: int = 2) -> bytes:
 
 def _accelerator(checked: AcceleratorResult, check: Check) -> AcceleratorReport:
     counts = checked.by_severity
-    return AcceleratorReport(
-        name=checked.name,
+    return like(
+        AcceleratorReport,
+        checked,
         description=checked.accelerator.description,
-        verdict=checked.verdict,
         rejects=counts["reject"],
         fallbacks=counts["fallback"],
         pads=counts["pad"],

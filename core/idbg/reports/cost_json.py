@@ -1,10 +1,12 @@
 """Write what padding and falling back cost as JSON."""
 
 import msgspec
+from msgspec import structs
 
 from idbg.analysis.partition import HOST
 from idbg.checking.check import AcceleratorResult
 from idbg.schema.graphs import Part, Stage
+from idbg.schema.strict_json import like
 
 
 class ChangeReport(msgspec.Struct, frozen=True):
@@ -23,7 +25,7 @@ class BoundaryReport(msgspec.Struct, frozen=True, kw_only=True):
     part: Part
     source: int | None
     to: int | None
-    nodes: list[str]
+    nodes: tuple[str, ...]
     bytes: int
     unsized: int
 
@@ -44,12 +46,13 @@ class CostReport(msgspec.Struct, frozen=True, kw_only=True):
 
 def cost_report(checked: AcceleratorResult) -> CostReport:
     """The costs over all graphs that were checked; `best_change` is null where none helps."""
-    waste, best = checked.waste, checked.best_change
+    best = checked.best_change
     partitions, crossing_bytes = checked.cost
-    return CostReport(
-        waste_percent=waste.bytes_percent,
-        wasted_bytes=waste.wasted_bytes,
-        flops_waste_percent=waste.flops_percent,
+    return like(
+        CostReport,
+        checked.waste,
+        waste_percent=checked.waste.bytes_percent,
+        flops_waste_percent=checked.waste.flops_percent,
         partitions=partitions,
         host_nodes=sum(len(each.host) for each in checked.partitions),
         crossings=sum(each.crossings for each in checked.partitions),
@@ -61,15 +64,13 @@ def cost_report(checked: AcceleratorResult) -> CostReport:
 
 def _boundaries(checked: AcceleratorResult) -> list[BoundaryReport]:
     return [
-        BoundaryReport(
-            frame=findings.graph.id.frame,
-            stage=findings.graph.id.stage,
-            part=findings.graph.id.part,
+        like(
+            BoundaryReport,
+            boundary,
+            **structs.asdict(findings.graph.id),
             source=None if boundary.source == HOST else boundary.source,
             to=None if boundary.to == HOST else boundary.to,
-            nodes=list(boundary.nodes),
             bytes=boundary.nbytes,
-            unsized=boundary.unsized,
         )
         for findings, partitions in zip(checked.findings, checked.partitions, strict=True)
         for boundary in partitions.boundaries

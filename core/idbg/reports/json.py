@@ -4,6 +4,7 @@ Every key is always there, so that a reader needs no defaults; values that are n
 """
 
 import msgspec
+from msgspec import structs
 
 from idbg.analysis.liveness import memory_profile
 from idbg.analysis.provenance import Provenance
@@ -11,11 +12,12 @@ from idbg.checking.check import lowered, of_run
 from idbg.format.verdicts import verdict_words
 from idbg.reports.cost_json import CostReport, cost_report
 from idbg.schema import strict_json
-from idbg.schema.code import Kernel
+from idbg.schema.code import KernelCall
 from idbg.schema.decisions.dynamo import GraphBreak
 from idbg.schema.graphs import Dim, Frame, Graph, Node, NodeId, Part, Stage, TensorMeta, hint_of
 from idbg.schema.programs import Failure, Program, Target, Verdict
 from idbg.schema.runs import Numbers, Run
+from idbg.schema.strict_json import like
 from idbg.schema.violations import Violation
 
 SCHEMA = "idbg.run/1"
@@ -52,7 +54,7 @@ class NodeReport(msgspec.Struct, frozen=True, kw_only=True):
     file: str
     line: int
     code: str
-    inputs: list[str]
+    inputs: tuple[str, ...]
     kernels: list[str]
 
 
@@ -65,14 +67,6 @@ class GraphReport(msgspec.Struct, frozen=True):
     code: str
 
 
-class CallReport(msgspec.Struct, frozen=True):
-    """One launch of a kernel: Inductor's handle of it, and its 1-based line in the wrapper."""
-
-    handle: str
-    line: int
-    nodes: list[str]
-
-
 class KernelReport(msgspec.Struct, frozen=True):
     """`stage` is the part it was generated for; `nodes` are names in that part's post_grad graph; `line` and those of
     `calls` are in the wrapper, the text of the frame's `wrappers` for that stage."""
@@ -81,9 +75,9 @@ class KernelReport(msgspec.Struct, frozen=True):
     language: str
     source: str
     stage: Part
-    nodes: list[str]
+    nodes: tuple[str, ...]
     line: int
-    calls: list[CallReport]
+    calls: tuple[KernelCall, ...]
 
 
 class WrapperReport(msgspec.Struct, frozen=True):
@@ -151,7 +145,7 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True):
     phases: dict[str, float]
     frames: list[FrameReport]
     frame_failures: list[FrameFailureReport]
-    backwards_idle: list[str]
+    backwards_idle: tuple[str, ...]
     exit_status: int
     violations: list[ViolationReport]
     breaks: list[GraphBreak]
@@ -165,23 +159,16 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True):
 def run_report(run: Run) -> RunReport:
     """The run as far as it has come; `verdict` is "waiting" while it goes on."""
     own = of_run(run)
-    return RunReport(
+    return like(
+        RunReport,
+        run,
         run=run.number,
-        program=run.program,
-        target=run.target,
-        verdict=run.verdict,
         said=verdict_words(run),
-        numbers=run.numbers,
         error=run.failure,
-        seconds=run.seconds,
-        phases=run.phases,
         frames=_frames(run),
         frame_failures=[FrameFailureReport(failed.frame, failed.failure) for failed in run.frame_failures],
-        backwards_idle=list(run.backwards_idle),
-        exit_status=run.exit_status,
         violations=list(map(violation_report, run.violations)),
-        breaks=list(run.breaks),
-        recompiles=[RecompileReport(event.frame, event.reason) for event in run.recompiles],
+        recompiles=[like(RecompileReport, event) for event in run.recompiles],
         peak_bytes=max((memory_profile(graph).peak_bytes for graph in lowered(run, "aten")), default=None),
         costs=cost_report(own.accelerators[0]) if own and own.accelerators else None,
         output="".join(event.text for event in run.output if event.stream == "stdout"),
@@ -205,13 +192,11 @@ def _frames(run: Run) -> list[FrameReport]:
     for name in [graph.frame for graph in run.graphs] + [frame for frame, _ in run.codes]:
         known.setdefault(name, Frame(name, ""))
     return [
-        FrameReport(
-            id=frame.id,
-            function=frame.function,
-            file=frame.file,
-            line=frame.line,
+        like(
+            FrameReport,
+            frame,
             graphs=[_graph(graph, provenance) for graph in run.graphs.values() if graph.id.frame == frame.id],
-            kernels=[_kernel(kernel) for kernel in run.kernels if kernel.frame == frame.id],
+            kernels=[like(KernelReport, each, stage=each.part) for each in run.kernels if each.frame == frame.id],
             wrappers=[WrapperReport(part, code.text) for (name, part), code in run.codes.items() if name == frame.id],
         )
         for frame in known.values()
@@ -226,34 +211,25 @@ def _graph(graph: Graph, provenance: Provenance) -> GraphReport:
 def _node(node: Node, node_id: NodeId, provenance: Provenance) -> NodeReport:
     tensors = [_tensor(tensor) for tensor in node.tensors]
     first = tensors[0] if tensors else None
-    return NodeReport(
-        name=node.name,
-        op=node.op,
-        target=node.target,
-        args=node.args,
-        role=node.role,
-        dtype=first.dtype if first else None,
-        shape=first.shape if first else None,
-        stride=first.stride if first else None,
-        device=first.device if first else None,
-        hints=first.hints if first else None,
+    return like(
+        NodeReport,
+        node,
+        dtype=first and first.dtype,
+        shape=first and first.shape,
+        stride=first and first.stride,
+        device=first and first.device,
+        hints=first and first.hints,
         tensors=tensors,
-        module=node.module,
-        module_class=node.module_class,
-        file=node.file,
-        line=node.line,
-        code=node.code,
-        inputs=list(node.inputs),
         kernels=list(dict.fromkeys(kernel.name for kernel, _ in provenance.kernels_of(node_id))),
     )
 
 
 def _tensor(tensor: TensorMeta) -> TensorReport:
-    return TensorReport(
-        dtype=tensor.dtype,
+    return like(
+        TensorReport,
+        tensor,
         shape=[_dim(dim) for dim in tensor.shape],
         stride=[_dim(dim) for dim in tensor.stride],
-        device=tensor.device,
         hints=[hint_of(dim) for dim in tensor.shape],
         stride_hints=[hint_of(dim) for dim in tensor.stride],
         bytes=tensor.nbytes,
@@ -264,21 +240,6 @@ def _dim(dim: Dim) -> int | str:
     return dim if isinstance(dim, int) else dim.expr
 
 
-def _kernel(kernel: Kernel) -> KernelReport:
-    calls = [CallReport(call.handle, call.line, list(call.nodes)) for call in kernel.calls]
-    return KernelReport(
-        name=kernel.name,
-        language=kernel.language,
-        source=kernel.source,
-        stage=kernel.part,
-        nodes=list(kernel.nodes),
-        line=kernel.line,
-        calls=calls,
-    )
-
-
 def violation_report(violation: Violation) -> ViolationReport:
     """One violation, with its graph's keys beside its own."""
-    graph = violation.node.graph
-    own = {name: getattr(violation, name) for name in Violation.__struct_fields__ if name != "node"}
-    return ViolationReport(frame=graph.frame, stage=graph.stage, part=graph.part, node=violation.node.name, **own)
+    return like(ViolationReport, violation, **structs.asdict(violation.node.graph), node=violation.node.name)

@@ -9,51 +9,27 @@ import msgspec
 
 from idbg.schema import strict_json
 from idbg.schema.programs import Failure, Program, Target
-from idbg.schema.repros import OtherFailure
+from idbg.schema.repros import Minified, Signature
 from idbg.schema.runs import Run
 from idbg.schema.session_repros import SessionRepro
+from idbg.schema.strict_json import like
 from idbg.schema.violations import Violation
 from idbg.views.repros import result_words, signature_words, sought_words, status_words, tried_words
 
 MINIFY, REPROS = "idbg.minify/1", "idbg.repros/1"
 
 
-class SignatureReport(msgspec.Struct, frozen=True):
+class SignatureReport(Signature, frozen=True, kw_only=True, omit_defaults=False):
     """What makes two failures the same one; `said` in words."""
 
-    kind: str
-    stage: str
-    type: str
-    message: str
-    place: str
     said: str
 
 
-class FoundReport(msgspec.Struct, frozen=True, kw_only=True):
+class FoundReport(Minified, frozen=True, kw_only=True, omit_defaults=False):
     """What a search came to; `said` in one line."""
 
     said: str
     signature: SignatureReport
-    path: str
-    reproduced: bool | None
-    status: int | None
-    printed: str
-    size: int
-    whole: int
-    unit: str
-    lines: int
-    bytes: int
-    minimal: bool
-    guarantee: str
-    calls: int
-    known: int
-    seconds: float
-    failed: int
-    tried: int
-    others: list[OtherFailure]
-    passing: str
-    difference: list[str]
-    note: str
 
 
 class ReproReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,21 +92,15 @@ class ReprosReport(msgspec.Struct, frozen=True, kw_only=True):
 
 def minify_report(run: Run, repro: SessionRepro | None) -> MinifyReport:
     """The report of a search in a run; of None, that nothing fails."""
-    return MinifyReport(
-        schema=MINIFY,
-        program=run.program,
-        target=run.target,
-        verdict=run.verdict,
-        repro=None if repro is None else repro_report(repro),
-    )
+    return like(MinifyReport, run, schema=MINIFY, repro=None if repro is None else repro_report(repro))
 
 
 def repros_report(run: Run, repros: list[SessionRepro], repro: SessionRepro | None = None) -> ReprosReport:
     """The report of a session whose last run this is."""
-    return ReprosReport(
+    return like(
+        ReprosReport,
+        run,
         schema=REPROS,
-        program=run.program,
-        target=run.target,
         violations=[_violation(number, each) for number, each in enumerate(run.violations, 1)],
         repros=[repro_report(each) for each in repros],
         repro=None if repro is None else repro_report(repro),
@@ -140,24 +110,18 @@ def repros_report(run: Run, repros: list[SessionRepro], repro: SessionRepro | No
 def repro_report(repro: SessionRepro) -> ReproReport:
     """One script of a session that is over."""
     node, status = repro.sought.node, status_words(repro, live=False)
-    return ReproReport(
-        run=repro.run,
-        origin=repro.origin,
+    return like(
+        ReproReport,
+        repro,
         what=sought_words(repro.sought),
         rule=repro.sought.rule,
         node=node.name if node else "",
         stage=node.graph.stage if node else "",
         status=status,
         said=tried_words(repro) if repro.ended else status,
-        path=repro.path,
-        reproduced=repro.reproduced,
         exit_status=repro.status,
-        printed=repro.printed,
-        seconds=repro.seconds,
-        at=repro.at,
-        stopped=repro.stopped,
         error=repro.failure,
-        found=_found(repro),
+        found=_found(repro.minified),
     )
 
 
@@ -166,26 +130,13 @@ def encode(report: MinifyReport | ReprosReport) -> bytes:
     return strict_json.formatted(report, indent=2)
 
 
-def _found(repro: SessionRepro) -> FoundReport | None:
-    found = repro.minified
+def _found(found: Minified | None) -> FoundReport | None:
     if found is None:
         return None
-    values = msgspec.structs.asdict(found)
-    signature = SignatureReport(**msgspec.structs.asdict(found.signature), said=signature_words(found.signature))
-    values |= {"signature": signature, "others": list(found.others), "difference": list(found.difference)}
-    return FoundReport(said=result_words(found), **values)
+    signature = like(SignatureReport, found.signature, said=signature_words(found.signature))
+    return like(FoundReport, found, signature=signature, said=result_words(found))
 
 
 def _violation(number: int, violation: Violation) -> NumberedViolation:
-    return NumberedViolation(
-        number=number,
-        rule=violation.rule,
-        severity=violation.severity,
-        stage=violation.node.graph.stage,
-        frame=violation.node.graph.frame,
-        node=violation.node.name,
-        found=violation.found,
-        wanted=violation.wanted,
-        file=violation.file,
-        line=violation.line,
-    )
+    graph, node = violation.node.graph, violation.node.name
+    return like(NumberedViolation, violation, number=number, stage=graph.stage, frame=graph.frame, node=node)

@@ -1,6 +1,7 @@
 """Encode records as JSON that every reader accepts, whatever a program's texts hold."""
 
 import re
+from typing import TypeVar
 
 import msgspec
 
@@ -8,6 +9,7 @@ _OBEYED = re.compile(  # in UTF-8: DEL and C1, marks of direction, ends of line 
     b"\x7f|\xc2[\x80-\x9f]|\xd8\x9c|\xe2\x80[\x8e\x8f\xa8-\xae]|\xe2\x81[\xa6-\xa9]|\xef\xbf[\xbe\xbf]"
 )
 _encoder = msgspec.json.Encoder()
+_Record = TypeVar("_Record", bound=msgspec.Struct)
 
 
 def encode(value: object) -> bytes:
@@ -24,6 +26,12 @@ def encode(value: object) -> bytes:
 def formatted(value: object, *, indent: int = 2) -> bytes:
     """The same for people to read too, and several lines."""
     return msgspec.json.format(encode(value), indent=indent)
+
+
+def like(kind: type[_Record], source: object, /, **own: object) -> _Record:
+    """A record with these fields of its own; the others are the attributes of the same names of `source`."""
+    names = (name for name in kind.__struct_fields__ if name not in own and hasattr(source, name))
+    return kind(**{name: getattr(source, name) for name in names}, **own)
 
 
 def every_key(record: msgspec.Struct) -> dict[str, object]:

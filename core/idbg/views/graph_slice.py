@@ -12,6 +12,7 @@ from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
 from idbg.schema.errors import BadInput
 from idbg.schema.graphs import Graph, GraphId, Node, Part, Stage
 from idbg.schema.runs import Run
+from idbg.schema.strict_json import like
 from idbg.schema.violations import SEVERITIES, Severity
 from idbg.views.tree import Cell, Column, Row, Section, Table, words
 
@@ -187,17 +188,11 @@ def _slice(
         module=module,
         depth=depth,
         nodes=[
-            NodeLine(
-                name=each.name,
-                op=each.op,
-                target=each.target,
+            like(
+                NodeLine,
+                each,
                 value=", ".join(map(str, each.tensors)),
-                inputs=each.inputs,
                 users=list(graph.users.get(each.name, ())),
-                module=each.module,
-                file=each.file,
-                line=each.line,
-                code=each.code,
                 distance=distance.get(each.name),
                 kernels=list(
                     dict.fromkeys(kernel.name for kernel, _ in provenance.kernels_of(graph.node_id(each.name)))
@@ -247,8 +242,7 @@ def _broken(run: Run, graph: GraphId) -> dict[str, list[BrokenRule]]:
     found: dict[str, list[BrokenRule]] = {}
     mine = (violation for violation in run.violations if violation.node.graph == graph)
     for each in sorted(mine, key=lambda each: SEVERITIES.index(each.severity)):
-        rule = BrokenRule(each.rule, each.severity, each.found, each.wanted)
-        found.setdefault(each.node.name, []).append(rule)
+        found.setdefault(each.node.name, []).append(like(BrokenRule, each))
     return found
 
 
@@ -258,5 +252,4 @@ def _lines(run: Run) -> list[GraphLine]:
 
 def _line(run: Run, graph: Graph) -> GraphLine:
     count = sum(violation.node.graph == graph.id for violation in run.violations)
-    key = graph.id
-    return GraphLine(frame=key.frame, stage=key.stage, part=key.part, nodes=len(graph.nodes), violations=count)
+    return like(GraphLine, graph.id, nodes=len(graph.nodes), violations=count)

@@ -9,6 +9,7 @@ from idbg.schema.code import Kernel
 from idbg.schema.errors import BadInput
 from idbg.schema.graphs import Part
 from idbg.schema.runs import Run
+from idbg.schema.strict_json import like
 from idbg.views.tree import Cell, Column, Row, Section, Table, words
 
 SCHEMA = "idbg.kernel/1"
@@ -81,15 +82,7 @@ def _where(kernel: KernelLine) -> str:
 
 
 def _line(kernel: Kernel) -> KernelLine:
-    return KernelLine(
-        name=kernel.name,
-        language=kernel.language,
-        frame=kernel.frame,
-        part=kernel.part,
-        nodes=kernel.nodes,
-        launches=[call.line for call in kernel.calls],
-        lines=kernel.source.count("\n"),
-    )
+    return like(KernelLine, kernel, launches=[call.line for call in kernel.calls], lines=kernel.source.count("\n"))
 
 
 def _named(kernels: list[Kernel], name: str) -> Kernel:

@@ -11,6 +11,7 @@ from idbg.format.verdicts import verdict_words
 from idbg.schema.programs import Verdict
 from idbg.schema.runs import History, Numbers, Run
 from idbg.schema.session_repros import SessionRepro
+from idbg.schema.strict_json import like
 from idbg.schema.summaries import SessionSummary
 from idbg.views.repros import sign, sought_words, status_words
 from idbg.views.tree import Cell, Column, Row, Section, Table, words
@@ -83,38 +84,27 @@ def overview(summary: SessionSummary, history: History) -> Overview:
 
 
 def _run(run: Run) -> RunOverview:
-    return RunOverview(
+    return like(
+        RunOverview,
+        run,
         run=run.number,
-        verdict=run.verdict,
         said=verdict_words(run),
-        numbers=run.numbers,
-        looks=run.looks,
         program=run.program.label,
-        backend=run.backend,
         accelerator=run.target.accelerator,
         device=run.target.device,
         strict=run.target.strict,
         against=run.comparison.reference if run.comparison else "",
-        started=run.started,
         seconds=None if run.ended is None else run.seconds,
         graphs=len(run.graphs),
         kernels=len(run.kernels),
         violations=len(run.violations) if run.checked_rules else None,
         breaks=run.times_broken,
         recompiles=len(run.recompiles),
-        exit_status=run.exit_status,
     )
 
 
 def _repro(repro: SessionRepro, *, live: bool) -> ReproOverview:
-    return ReproOverview(
-        run=repro.run,
-        origin=repro.origin,
-        shows=sought_words(repro.sought),
-        path=repro.path,
-        reproduced=repro.reproduced,
-        status=status_words(repro, live=live),
-    )
+    return like(ReproOverview, repro, shows=sought_words(repro.sought), status=status_words(repro, live=live))
 
 
 _RUNS = (

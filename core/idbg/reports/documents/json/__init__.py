@@ -1,5 +1,7 @@
 """Write a session as JSON. docs/json-schema.md documents it, `schema` has it as a JSON Schema."""
 
+from collections.abc import Sequence
+
 import msgspec
 
 import idbg
@@ -13,6 +15,7 @@ from idbg.schema.bench import Row
 from idbg.schema.events import KernelsTimed
 from idbg.schema.programs import WORST_FIRST, Machine, Verdict
 from idbg.schema.runs import History, Run
+from idbg.schema.strict_json import like
 
 ABOUT, SUFFIXES = "everything, for another program", (".json",)
 SCHEMA = "idbg.session/1"
@@ -24,7 +27,7 @@ class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
 
     torch: str
     python: str
-    devices: list[str]
+    devices: tuple[str, ...]
     machine: Machine | None
 
 
@@ -37,7 +40,7 @@ class SessionRun(of_run.RunReport, frozen=True, kw_only=True):
 
     started: float
     last: bool
-    torch_settings: list[str] | None
+    torch_settings: Sequence[str] | None
     diagnostics: list[Diagnostic]
     diff: msgspec.Raw
     decisions: dict[str, msgspec.Raw]
@@ -110,19 +113,16 @@ def _worst(runs: list[Run]) -> Verdict | None:
 
 
 def _worker(history: History) -> WorkerReport | None:
-    worker = history.worker
-    if worker is None:
-        return None
-    return WorkerReport(torch=worker.torch, python=worker.python, devices=list(worker.devices), machine=worker.machine)
+    return None if history.worker is None else like(WorkerReport, history.worker)
 
 
 def _run(run: Run, *, last: bool) -> SessionRun:
-    report = of_run.run_report(run)
-    return SessionRun(
-        **{name: getattr(report, name) for name in report.__struct_fields__},
+    return like(
+        SessionRun,
+        of_run.run_report(run),
         started=run.started,
         last=last,
-        torch_settings=None if run.torch_settings is None else list(run.torch_settings),
+        torch_settings=run.torch_settings,
         diagnostics=diagnostics(run),
         diff=_json(None if run.diff is None else diff.as_json(run.diff)),
         decisions={name: _json(decisions.as_json(name, run)) for name in DECISIONS},

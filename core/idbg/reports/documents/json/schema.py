@@ -25,6 +25,7 @@ _ADDED: dict[str, dict[str, object]] = {
     "TensorDiff": {"because": {"type": "string"}},
     "Variance": {"deterministic": {"type": "boolean"}},
 }
+_WHOLE = ("FoundReport", "KernelCall", "SignatureReport")  # every key is written, although the record has defaults
 _WORDED = ("NoFloat64", "Remark")  # written as sentences
 # and what it adds at one place alone
 _SOMETIMES: dict[str, dict[str, object]] = {
@@ -43,6 +44,10 @@ def schema() -> Schema:
     """The schema of idbg.session/1: JSON Schema, draft 2020-12."""
     whole = msgspec.json.schema(SessionReport)
     records = {name: _any_number_may_be_null(each) for name, each in whole["$defs"].items()}
+    for name in _WHOLE:
+        record = records[name]
+        assert isinstance(record, dict)
+        record["required"] = list(record["properties"])
     run = _properties(records["SessionRun"])
     run["diff"] = {"anyOf": [{"type": "null"}, {"$ref": f"#/$defs/{_DIFF}DiffReport"}]}
     run["decisions"] = {"type": "object", "properties": {name: {} for name in DECISIONS}, "required": list(DECISIONS)}

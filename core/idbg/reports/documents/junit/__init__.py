@@ -49,8 +49,10 @@ def render(session: SessionData) -> bytes:
     """The file as UTF-8."""
     suites = [_suite(run, session.history, number) for number, run in enumerate(last_runs(session.history))]
     suites += [_lacking(session)] if session.history.missing else []
-    counts = {name: sum(int(suite.get(name, "0")) for suite in suites) for name in ("tests", "failures", "errors")}
-    root = _element("testsuites", {"name": one_line(session.name, _MOST_NAME) or "idbg"} | counts, *suites)
+    counts: dict[str, object] = {
+        name: sum(int(suite.get(name, "0")) for suite in suites) for name in ("tests", "failures", "errors")
+    }
+    root = _element("testsuites", counts | {"name": one_line(session.name, _MOST_NAME) or "idbg"}, *suites)
     ElementTree.indent(root)
     written: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
     return written + b"\n"
