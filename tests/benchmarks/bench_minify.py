@@ -168,8 +168,10 @@ def ours(case: Case, inputs: list[torch.Tensor]) -> Result:
         tried.append(kept)
         return case.fails(cut(case.module, kept))
 
-    suspects = [frozenset(node.name for node in nodes if node.target is CULPRIT)] if case.known else []
-    found = reduce_nodes(flow, fails, suspects=suspects)
+    suspects = [node.name for node in nodes if node.target is CULPRIT]
+    if case.known and fails(frozenset(suspects)):  # as engine/minify/search.py begins
+        flow = Flow({name: tuple(read for read in flow.reads[name] if read in suspects) for name in suspects})
+    found = reduce_nodes(flow, fails)
     result = Result(len(tried), perf_counter() - begun, len(found.kept))
     check_alone(cut(case.module, found.kept), case.fails, recorded.values)
     return result

@@ -2,15 +2,13 @@
 
 import hashlib
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import msgspec
 from msgspec.structs import asdict, replace
@@ -82,8 +80,8 @@ def _same(row: Row) -> tuple[object, ...]:
 
 def kernel_times(case: BenchCase, control: RunControl = DEFAULT_CONTROL) -> Timed | Failed:
     """Measure the time of each of the program's kernels, in one process with an empty cache."""
-    with _empty_cache() as cache:
-        answer = measured(case, "kernels", cache, control)
+    with TemporaryDirectory(prefix="idbg-bench-", ignore_cleanup_errors=True) as cache:
+        answer = measured(case, "kernels", Path(cache), control)
     assert isinstance(answer, Timed | Failed)
     return answer
 
@@ -115,22 +113,13 @@ def _failed(message: str, hint: str) -> Failed:
     return Failed(Failure(kind="worker", message=message, hint=hint))
 
 
-@contextmanager
-def _empty_cache() -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="idbg-bench-"))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
 def _row(case: BenchCase, control: RunControl) -> Row:
     results: dict[Task, TaskResult] = {}
     tasks: tuple[Task, ...] = ("warm",) if case.backend.name == EAGER else ("cold", "warm", "check")
-    with _empty_cache() as cache:
+    with TemporaryDirectory(prefix="idbg-bench-", ignore_cleanup_errors=True) as cache:
         for task in tasks:
             control.on_task(case, task)
-            results[task] = measured(case, task, cache, control)
+            results[task] = measured(case, task, Path(cache), control)
             if isinstance(results[task], Failed):
                 break
     return _row_of(case, results)

@@ -1,6 +1,6 @@
 """Find nodes of a graph that are enough for its failure, of which no single one can be left out.
 
-The suspects are tried first. Otherwise bisection finds the last node that matters, then the first, and the nodes
+Bisection finds the last node that matters, then the first, and the nodes
 between them are tried, or the two alone; further nodes are found one by one. The graph's structure only guides the
 search: a sweep at the end asks whether each node is needed.
 """
@@ -51,12 +51,11 @@ class Flow:
 
 @dataclass(frozen=True)
 class Reduced:
-    """`kept` fails (it was tried, or is the whole). `minimal`: without any single node, and those that need it, it does
-    not. `passing`: the nearest set that was tried and passed; None if none did.
+    """`kept` fails (it was tried, or is the whole); without any single node, and those that need it, it does not.
+    `passing`: the nearest set that was tried and passed; None if none did.
     """
 
     kept: Nodes
-    minimal: bool
     passing: Nodes | None
 
 
@@ -64,7 +63,6 @@ def reduce_nodes(
     flow: Flow,
     fails: Callable[[Nodes], bool],
     *,
-    suspects: Sequence[Nodes] = (),
     better: Callable[[Nodes], None] = lambda kept: None,
     doing: Callable[[str, int], None] = lambda words, calls: None,
     passes: Callable[[Nodes], bool] = lambda kept: True,
@@ -76,13 +74,12 @@ def reduce_nodes(
     expects. `passes`: whether a set that does not fail passes, and does not fail in another way.
     """
     search = _Search(flow, fails, better, doing)
-    search.try_suspects(suspects)
     if len(search.kept) > FEW:
         search.narrow()
     search.sweep()
     held = [kept for kept, failed in search.answers.items() if not failed and kept < search.kept]
     nearest = (kept for kept in sorted(held, key=len, reverse=True) if passes(kept))
-    return Reduced(search.kept, True, next(nearest, None))
+    return Reduced(search.kept, next(nearest, None))
 
 
 class _Search:
@@ -119,12 +116,6 @@ class _Search:
 
     def begin(self, words: str, expected: float) -> None:
         self.words, self.expected = words, math.ceil(expected)
-
-    def try_suspects(self, suspects: Sequence[Nodes]) -> None:
-        for number, suspect in enumerate(suspects):
-            self.begin("the suspected nodes alone", len(suspects) - number + len(suspect))
-            if self.ask(suspect):
-                return
 
     def narrow(self) -> None:
         nodes = self.ordered(self.kept)

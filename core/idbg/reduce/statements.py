@@ -7,26 +7,13 @@ repeated until nothing changes. The result is the file's own text (`sources`).
 import ast
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
 
 from idbg.reduce.ddmin import ddmin, swept
 from idbg.reduce.parts import KINDS
 from idbg.reduce.sources import Change, PythonSource, bound_by_imports, names_read, parsed
-from idbg.reduce.tries import Stopped
 
 Search = Callable[[Sequence[Change], Callable[[Sequence[Change]], bool]], object]
 _PARAGRAPHS = re.compile(r"\n*(?:[^\n]+\n?)+")
-
-
-@dataclass(frozen=True)
-class ReducedSource:
-    """A text that fails. `minimal`: no single statement can be left out, or replaced by `pass` if it is its block's
-    only one; otherwise `why` says what stopped the search.
-    """
-
-    text: str
-    minimal: bool
-    why: str = ""
 
 
 def reduce_source(
@@ -34,22 +21,18 @@ def reduce_source(
     fails: Callable[[str], bool],
     better: Callable[[str], None] = lambda text: None,
     protected: Collection[str] = (),
-    used: Collection[str] = (),
     whole: Collection[str] = (),
-) -> ReducedSource:
-    """The smallest text found that fails. `text` itself is known to fail and is not tried; no candidate is tried twice.
+) -> str:
+    """The smallest text found that fails: no single statement can be left out, or replaced by `pass` if it is its
+    block's only one. `text` itself is known to fail and is not tried; no candidate is tried twice.
 
-    Each candidate can be compiled and contains the pieces `protected`. `used` are names that are needed from outside.
-    Statements in `whole` (as `ast.dump` returns them) are left out completely, or not at all. `better` gets each
-    smaller text that fails. If `fails` raises Stopped, the result is the text so far. Raises SyntaxError if the text
-    itself cannot be parsed.
+    Each candidate can be compiled and contains the pieces `protected`. Statements in `whole` (as `ast.dump` returns
+    them) are left out completely, or not at all. `better` gets each smaller text that fails, so that it is known if an
+    exception of `fails` stops the search. Raises SyntaxError if the text itself cannot be parsed.
     """
     search = _Search(text.replace("\r\n", "\n"), fails, better, protected, whole)
-    try:
-        search.whole(used)
-    except Stopped as stop:
-        return ReducedSource(search.text, False, str(stop))
-    return ReducedSource(search.text, True)
+    search.search()
+    return search.text
 
 
 class _Search:
@@ -66,8 +49,8 @@ class _Search:
         self._fails, self._better, self._protected = fails, better, protected
         self._answers: dict[str, bool] = {text: True}
 
-    def whole(self, used: Collection[str]) -> None:
-        self._fails_with(without_unread(self.text, used))
+    def search(self) -> None:
+        self._fails_with(without_unread(self.text))
         depth = 0
         while depth < len(_levels(PythonSource(self.text).tree)):
             self._level(depth)
@@ -151,12 +134,12 @@ def _inside(node: ast.AST) -> Iterator[ast.stmt]:
             yield from child.body
 
 
-def without_unread(text: str, used: Collection[str] = ()) -> str:
-    """The text without the top-level imports, functions and classes whose names nothing reads, except `used` ones."""
+def without_unread(text: str) -> str:
+    """The text without the top-level imports, functions and classes whose names nothing reads."""
     source = PythonSource(text)
     body = source.tree.body
-    kept = [node for node in body if not (names := _defined(node)) or names & set(used)]
-    read: set[str] = set(used)
+    kept = [node for node in body if not _defined(node)]
+    read: set[str] = set()
     while True:
         read |= {name for node in kept for name in names_read(node)}
         more = [node for node in body if node not in kept and _defined(node) & read]

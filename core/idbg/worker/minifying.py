@@ -1,13 +1,12 @@
 """Do the worker's request for the smallest script that shows a failure."""
 
 import hashlib
-import shutil
 import signal
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import torch
@@ -42,7 +41,7 @@ HANG_SECONDS = 60.0
 
 def minify(request: Minify, jobs: "Jobs") -> Minified:
     """Search for the smallest script; `jobs.emit` gets the progress. If interrupted, the result is that so far."""
-    with _scratch("minify-") as scratch, forks_of(request.program, scratch) as forks:
+    with _scratch("minify-") as folder, forks_of(request.program, scratch := Path(folder)) as forks:
         captured = _captured(request, jobs)
         kind, failed = request.sought.kind, captured.error is not None
 
@@ -84,19 +83,14 @@ def whole_program(captured: CapturedRun, compiled: Compile, folder: Path) -> Pat
 
     Raises ValueError, ProgramError, OutputError.
     """
-    with _scratch("repro-") as scratch, forks_of(compiled.program, scratch) as forks:
+    with _scratch("repro-") as scratch, forks_of(compiled.program, Path(scratch)) as forks:
         pattern = pattern_of(Sought("failure"), captured.error, captured.run)
-        workspace = Workspace(forks, folder, scratch)
+        workspace = Workspace(forks, folder, Path(scratch))
         return user_level.whole_program(compiled.program, compiled.target, pattern, workspace)
 
 
-@contextmanager
-def _scratch(prefix: str) -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix=prefix, dir=private.folder))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+def _scratch(prefix: str) -> TemporaryDirectory[str]:
+    return TemporaryDirectory(prefix=prefix, dir=private.folder, ignore_cleanup_errors=True)
 
 
 def _problem(request: Minify, captured: CapturedRun) -> Problem:

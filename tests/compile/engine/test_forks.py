@@ -13,7 +13,7 @@ from idbg.config.environment import sets_up_torch
 from idbg.engine.minify.forks.client import Forks, verified
 from idbg.engine.minify.forks.outcome import TryResult
 from idbg.engine.minify.forks.processes import Process, process, started_by
-from idbg.engine.minify.running import missed, rate, tries_needed
+from idbg.engine.minify.running import rate, tries_needed
 
 GB = 10**9
 Run = Callable[..., TryResult]
@@ -197,8 +197,8 @@ def test_how_often_it_fails_and_how_often_it_must_be_tried() -> None:
     outcomes = iter([True, False, False, True, False])
     assert rate(lambda: next(outcomes), 5) == (2, 5)
     assert tries_needed(5, 5) == 1
-    assert tries_needed(2, 5) == 6 and missed(2, 5, 6) < 0.05 < missed(2, 5, 5)
-    assert tries_needed(1, 20) == 10 and missed(1, 20, 10) > 0.5
+    assert tries_needed(2, 5) == 6 and (3 / 5) ** 6 < 0.05 < (3 / 5) ** 5
+    assert tries_needed(1, 20) == 10
 
 
 def test_the_warm_process_ends_with_the_one_that_began_it(place: Path) -> None:

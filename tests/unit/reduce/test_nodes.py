@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from idbg.reduce.nodes import Flow, Nodes, Reduced, reduce_nodes
+from idbg.reduce.nodes import Flow, Nodes, reduce_nodes
 
 
 class Counted:
@@ -33,20 +33,6 @@ def names(*places: int) -> Nodes:
 
 def needs(*places: int) -> Counted:
     return Counted(lambda kept: names(*places) <= kept)
-
-
-def test_a_known_culprit_takes_one_question() -> None:
-    oracle = needs(1000)
-    found = reduce_nodes(chain(1934), oracle, suspects=[names(1000)])
-    assert found == Reduced(names(1000), True, None)
-    assert oracle.asked == [names(1000)]
-
-
-def test_who_was_suspected_wrongly_costs_one_question_and_the_next_is_asked() -> None:
-    oracle = needs(1000)
-    found = reduce_nodes(chain(1934), oracle, suspects=[names(3), names(999, 1000)])
-    assert found.kept == names(1000)
-    assert oracle.asked == [names(3), names(999, 1000), names(999), names(1000)]
 
 
 def test_an_unknown_culprit_takes_its_logarithm() -> None:
@@ -85,9 +71,9 @@ def test_the_shortest_way_is_tried_where_much_lies_between() -> None:
 def test_what_cannot_be_an_input_comes_along() -> None:
     flow = Flow({"a": (), "body": (), "b": ("a",), "hop": ("b", "body"), "c": ("hop",)}, frozenset({"body"}))
     oracle = Counted(lambda kept: "hop" in kept)
-    found = reduce_nodes(flow, oracle, suspects=[frozenset({"hop"})])
+    found = reduce_nodes(flow, oracle)
     assert found.kept == {"body", "hop"}
-    assert oracle.asked == [{"body", "hop"}, {"body"}]
+    assert all("body" in asked for asked in oracle.asked if "hop" in asked)
     assert found.passing == {"body"}
 
 

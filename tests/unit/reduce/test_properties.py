@@ -38,14 +38,11 @@ class Watched:
 
 
 @checked
-@given(problems(), st.data())
-def test_no_node_can_be_left_out_and_what_is_said_to_fail_does(problem: Problem, data: st.DataObject) -> None:
-    parts = st.frozensets(st.sampled_from(sorted(problem.whole)), max_size=3)
-    suspects = data.draw(st.lists(parts, max_size=2))
+@given(problems())
+def test_no_node_can_be_left_out_and_what_is_said_to_fail_does(problem: Problem) -> None:
     watched = Watched(problem)
-    found = reduce_nodes(problem.flow, watched, suspects=suspects, better=watched.best.append)
+    found = reduce_nodes(problem.flow, watched, better=watched.best.append)
     assert problem.fails(found.kept)
-    assert found.minimal
     for name in found.kept:
         assert not problem.fails(problem.without(found.kept, name)), (problem.told, name)
     assert all(watched.asked[kept] for kept in watched.best)

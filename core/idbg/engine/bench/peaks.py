@@ -2,7 +2,6 @@
 
 import contextlib
 import hashlib
-import os
 from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
@@ -20,6 +19,7 @@ from idbg.engine.bench.resources import OtherProcesses
 from idbg.engine.compat import gpu
 from idbg.engine.program.machine import processor_name
 from idbg.schema.kernel_times import Peaks
+from idbg.whole_file import write_whole
 
 COPIED = 256 << 20  # bytes
 SHORT = 0.01  # seconds: shorter calls are timed in blocks that take so long
@@ -49,7 +49,9 @@ def peaks(device: torch.device, folder: Path | None = None, tell: Callable[[str]
         tell("the machine's peaks, as measured before")
         return cached
     if measured.copy_bytes_per_s and (measured.others or 0) <= BUSY:  # or too low a peak would stay for good
-        _store(measured, path)
+        with contextlib.suppress(OSError):  # no room, or no permission: it is measured again next time
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, msgspec.json.encode(measured))
     return measured
 
 
@@ -68,14 +70,6 @@ def place(of: Peaks, folder: Path | None = None) -> Path:
     key = "|".join((of.device, of.torch, str(of.threads), of.precision))
     name = hashlib.blake2b(key.encode(), digest_size=8).hexdigest()
     return (folder or places.cache()) / f"peaks-{name}.json"
-
-
-def _store(measured: Peaks, path: Path) -> None:
-    part = path.with_name(f"{path.name}.{os.getpid()}")
-    with contextlib.suppress(OSError):  # no room, or no permission: it is measured again next time
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_bytes(msgspec.json.encode(measured))
-        part.replace(path)
 
 
 def _measured(request: Peaks, device: torch.device) -> Peaks:

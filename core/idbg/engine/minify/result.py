@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 
 from msgspec.structs import replace
 
+from idbg.engine.compat.builds.scratch import move
 from idbg.engine.minify.running import TryRunner
 from idbg.engine.repro.files import SCRIPT, TENSORS, new_folder, writing
 from idbg.reduce.tries import Judged
@@ -61,7 +62,7 @@ class ScriptJudge(ABC, Generic[C]):
             if not (new / TENSORS).exists():
                 (self.folder / TENSORS).unlink(missing_ok=True)
             for file in sorted(new.iterdir(), key=lambda file: file.name == SCRIPT):
-                _move(file, self.folder / file.name)
+                move(file, self.folder / file.name)
         self.best = candidate
 
     def verified(self, minified: Minified) -> Minified:
@@ -102,13 +103,3 @@ def _link(source: str, target: str) -> None:
         os.link(source, target)
     except OSError:
         shutil.copyfile(source, target)
-
-
-def _move(source: Path, target: Path) -> None:
-    """Replace the target atomically, also from another file system."""
-    try:
-        os.replace(source, target)
-    except OSError:
-        beside = target.with_name(f".{target.name}")
-        shutil.copyfile(source, beside)
-        os.replace(beside, target)

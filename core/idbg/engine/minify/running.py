@@ -89,17 +89,12 @@ def rate(run: Callable[[], bool], tries: int) -> tuple[int, int]:
     return sum(run() for _ in range(tries)), tries
 
 
-def tries_needed(failed: int, tried: int, most: int = MOST_TRIES) -> int:
+def tries_needed(failed: int, tried: int) -> int:
     """The number of tries that miss a failure of this rate with a probability below MISSED: one if it always fails; at
-    most `most`.
+    most MOST_TRIES.
     """
     if failed >= tried:
         return 1
     if failed == 0:
-        return most
-    return min(most, math.ceil(math.log(MISSED) / math.log1p(-failed / tried)))
-
-
-def missed(failed: int, tried: int, tries: int) -> float:
-    """The probability that this many tries of a script with this failure rate all pass."""
-    return float((1 - failed / tried) ** tries) if tried else 1.0
+        return MOST_TRIES
+    return min(MOST_TRIES, math.ceil(math.log(MISSED) / math.log1p(-failed / tried)))

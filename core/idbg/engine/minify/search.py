@@ -38,7 +38,8 @@ class GraphSearch(ScriptSearch[Candidate]):
                 self._keep(fixed, 1)
                 self.minimal = True
         elif (begun := self._first()) is not None:
-            self.minimal = self._fewer_nodes(*begun)
+            self._fewer_nodes(*begun)
+            self.minimal = True
         if self.oracle.best is not None:
             shrunk(self.oracle.best, self.fails, self.better, self.say)
 
@@ -102,8 +103,8 @@ class GraphSearch(ScriptSearch[Candidate]):
         self.size = len(graph.nodes)
         return True
 
-    def _fewer_nodes(self, builder: CandidateBuilder, kept: frozenset[str]) -> bool:
-        """Leave out nodes until each is needed; returns whether that was reached."""
+    def _fewer_nodes(self, builder: CandidateBuilder, kept: frozenset[str]) -> None:
+        """Leave out nodes until each is needed."""
         whole = builder.flow
         reads = {
             name: tuple(read for read in whole.reads[name] if read in kept) for name in whole.reads if name in kept
@@ -118,7 +119,6 @@ class GraphSearch(ScriptSearch[Candidate]):
         if reduced.passing:
             lacks = tuple(name for name in reads if name in reduced.kept - reduced.passing)
             self.oracle.nearest(builder.candidate(reduced.passing), lacks)
-        return reduced.minimal
 
     def _outcome(self, builder: CandidateBuilder, nodes: frozenset[str]) -> str:
         """The outcome of these nodes; "other" if no script can hold them."""

@@ -28,7 +28,6 @@ from idbg.engine.repro.definitions import own_lowerings
 from idbg.engine.repro.failed_compile import TORCH_BACKENDS
 from idbg.reduce.sources import parsed
 from idbg.reduce.statements import reduce_source
-from idbg.reduce.tries import Stopped
 from idbg.schema.errors import ProgramError, exception_text
 from idbg.schema.programs import Program, Target
 from idbg.schema.repros import Budget, Minified, OtherFailure, Signature
@@ -133,7 +132,7 @@ class ProgramSearch(ScriptSearch[ProgramCandidate]):
 
     def _reduced(self, begun: ProgramCandidate) -> ProgramCandidate:
         """The candidate with as few statements, and parts of them, as still fail. Raises Stopped."""
-        reduced = reduce_source(
+        text = reduce_source(
             begun.body,
             lambda body: self.fails(self.with_body(begun, body)),
             lambda body: self.better(self.with_body(begun, body)),
@@ -144,9 +143,7 @@ class ProgramSearch(ScriptSearch[ProgramCandidate]):
                 {function.__qualname__.partition(".")[0] for _, function in own_lowerings()},
             ),
         )
-        if not reduced.minimal:
-            raise Stopped(reduced.why)
-        return self.with_body(begun, reduced.text)
+        return self.with_body(begun, text)
 
     def _protected(self, begun: ProgramCandidate) -> list[str]:
         """Pieces of the text that every script must have to show the same failure."""
