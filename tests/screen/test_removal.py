@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from idbg.config import places
-from idbg.config.keeping import Keeping, bytes_of
+from idbg.config.settings import Keeping, bytes_of
 from idbg.schema.errors import OutputError
 from idbg.schema.events import SessionOpened
 from idbg.schema.programs import Program

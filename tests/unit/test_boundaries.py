@@ -55,7 +55,7 @@ def loaded(code: str) -> set[str]:
         "import idbg.session.session, idbg.session.store, idbg.config.settings, idbg.api, idbg.config.arguments",
         "import idbg.constraints, idbg.analysis.provenance, idbg.reports.json, idbg.reports.text",
         # a program sets what it likes before it imports torch
-        "import idbg.worker.main, idbg.engine.minify.forks.alone, idbg.engine.minify.forks.client",
+        "import idbg.worker.main, idbg.engine.program.main_file, idbg.engine.minify.forks.client",
         "from idbg.cli import main; main(['--help'])",
         "from idbg.cli import main; main(['run', '--help'])",
         "from idbg.cli import main; main(['info'])",

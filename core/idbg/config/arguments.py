@@ -1,11 +1,12 @@
 """The program and the target of a command line. Shared by `idbg` and `idbg-tui`."""
 
 import argparse
+import ast
 import difflib
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import NamedTuple
@@ -14,10 +15,60 @@ import msgspec
 
 from idbg import plugins
 from idbg.config import options, places, settings
-from idbg.config.program_names import string_in, top_level_names
 from idbg.config.settings import Settings
 from idbg.schema.errors import BadInput, ProgramError
 from idbg.schema.programs import NO_ACCELERATOR, Program, Target
+
+_OTHER_WAYS = ("globals", "vars", "locals", "exec", "setattr", "eval")
+
+
+def top_level_names(source: bytes) -> list[str] | None:
+    """The names that the module defines, in order; None where only running it shows them, or it is not valid."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    if any(isinstance(node, ast.Name) and node.id in _OTHER_WAYS for node in ast.walk(tree)):
+        return None
+    from_functions = [name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names]
+    names = list(dict.fromkeys([*_names(tree.body), *from_functions]))
+    return None if "*" in names or "__getattr__" in names else names
+
+
+def string_in(source: bytes, name: str) -> str | None:
+    """The string that a file assigns to this name at its top level; "" for no assignment, None for another value."""
+    if name.encode() not in source:
+        return ""
+    try:
+        body = ast.parse(source).body
+    except (SyntaxError, ValueError, RecursionError):  # running it reports the error
+        return ""
+    found: str | None = ""
+    for node in body:
+        targets = (
+            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        )
+        if any(isinstance(each, ast.Name) and each.id == name for each in targets):
+            value = getattr(node, "value", None)
+            found = value.value if isinstance(value, ast.Constant) and isinstance(value.value, str) else None
+    return found
+
+
+def _names(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    """The names that these statements bind, also in an `if` or a `try`, but not in a function or a class."""
+    for node in nodes:
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                yield node.name
+            case ast.Import() | ast.ImportFrom():
+                yield from (alias.asname or alias.name.partition(".")[0] for alias in node.names)
+            case ast.Name(id=name, ctx=ast.Store()) | ast.MatchAs(name=str(name), pattern=None):
+                yield name
+            case ast.Lambda() | ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+                pass
+            case _:
+                yield from _names(ast.iter_child_nodes(node))
+
 
 # the types of `torch.device`; a package of the group torch.backends may add another (npu, mlu)
 DEVICES = ("cpu", "cuda", "xpu", "mps", "meta", "hpu", "mtia", "xla", "ipu", "maia", "vulkan", "lazy", "privateuseone")

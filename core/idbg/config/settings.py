@@ -18,10 +18,42 @@ import msgspec
 
 from idbg import plugins
 from idbg.config import environment, places, settings_file
-from idbg.config.keeping import Keeping, bytes_of
 from idbg.config.settings_file import Written
 from idbg.schema.errors import SettingsError
 from idbg.schema.programs import NO_ACCELERATOR, OUR_BACKENDS, Float64On
+
+UNITS = {"": 1, "b": 1}
+for _power, _letter in enumerate("kmgt", 1):
+    UNITS |= {_letter: 1000**_power, f"{_letter}b": 1000**_power, f"{_letter}ib": 1024**_power}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)")
+
+
+class Keeping(NamedTuple):
+    """Limits; 0: no limit. `sessions`: their number, `days`: their age, `size`: their bytes together, `session_size`:
+    the bytes of one session.
+    """
+
+    sessions: int = 0
+    days: float = 0.0
+    size: int = 0
+    session_size: int = 1 << 30
+
+
+ALL = Keeping()
+"""Keep every session, each with the default size."""
+
+
+def bytes_of(text: int | str) -> int:
+    """Parse a number of bytes: 500000, "500 MB", "2 GiB". Raises ValueError."""
+    if isinstance(text, int):
+        if text < 0:
+            raise ValueError(f"{text} is negative")
+        return text
+    found = _SIZE.fullmatch(text.strip().lower())
+    if found is None or found[2] not in UNITS:
+        raise ValueError(f"{text!r} is no size: write it as 500 MB or 2 GiB")
+    return int(float(found[1]) * UNITS[found[2]])
+
 
 log = logging.getLogger(__name__)
 TRUE, FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")

@@ -7,9 +7,8 @@ from typing import Self
 from msgspec.structs import replace
 
 from idbg.analysis import ops
-from idbg.constraints.base import BadValue, Constraint, Finding
+from idbg.constraints.base import BadValue, Constraint, Finding, first_match, matches
 from idbg.constraints.facts import GraphFacts, NodeSignature
-from idbg.constraints.globs import first_match, matches
 
 # op -> something that computes the same values
 _REWRITES = {

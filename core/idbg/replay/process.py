@@ -16,7 +16,7 @@ from idbg.replay.edit import SIGNS
 from idbg.schema.faults import signal_name
 from idbg.schema.repros import Answer
 
-ALONE = "idbg.engine.minify.forks.alone"
+ALONE = "idbg.engine.program.main_file"
 """Runs a script as `python FILE` would, while its compilers write so that what is killed half-way lands nowhere."""
 SECONDS = 300.0
 KEPT = 20_000  # characters of what a script printed

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from idbg.config.keeping import Keeping
+from idbg.config.settings import Keeping
 from idbg.format.amounts import counted, size
 from idbg.format.plain_text import one_line
 from idbg.schema.errors import OutputError

@@ -12,8 +12,7 @@ from idbg.accelerators.model import Accelerator
 from idbg.accelerators.registry import rules_for
 from idbg.analysis.decisions.times import typical
 from idbg.bench.job import BenchJob
-from idbg.bisect.background import BisectJob
-from idbg.config.keeping import ALL, Keeping
+from idbg.config.settings import ALL, Keeping
 from idbg.schema import events
 from idbg.schema.bench import BenchCase
 from idbg.schema.bisection import Question
@@ -232,6 +231,8 @@ class Session:
 
         Raises BadInput if nothing was run yet.
         """
+        from idbg.bisect.job import BisectJob  # not earlier: the first paint would wait
+
         jobs = self._live()
         run = self.history.runs.get(jobs.runs)
         if run is None:

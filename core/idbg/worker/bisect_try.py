@@ -86,8 +86,7 @@ def _ran(attempt: Try, answer_with: Callable[[Answer], None], beside: Path) -> N
     """Run the program at its level, and answer before the process ends, also if the program ends it."""
     import torch
 
-    from idbg.engine.bisection.levels import at_level, target_at
-    from idbg.engine.bisection.verdicts import answer_of
+    from idbg.engine.bisection import answer_of, at_level, target_at
     from idbg.engine.compat import bisector
     from idbg.worker.jobs import Jobs
 
@@ -155,7 +154,7 @@ def _commanded(attempt: Try, cache: Path) -> Answer:
 
 
 def _drawn(seed: int) -> Answer:
-    from idbg.engine.bisection.option_fuzzer import drawn
+    from idbg.engine.bisection import drawn
 
     return Answer(drawn=drawn(seed))
 

@@ -26,7 +26,9 @@ def case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BenchCase:
 def test_the_steps_of_timing_kernels(case: BenchCase) -> None:
     cpu = torch.device("cpu")
     known = msgspec.structs.replace(peaks.unmeasured(cpu), copy_bytes_per_s=1e10)
-    peaks._store(known, peaks.place(known, places.cache()))
+    place = peaks.place(known, places.cache())
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_bytes(msgspec.json.encode(known))
     told: list[BenchStep] = []
     found = runner.kernel_times(case, RunControl(on_step=told.append))
     assert isinstance(found, Timed), found

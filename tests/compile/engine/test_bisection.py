@@ -6,7 +6,7 @@ import pytest
 
 from idbg.bisect.job import bisected
 from idbg.bisect.options import of_texts
-from idbg.engine.bisection.option_fuzzer import drawn
+from idbg.engine.bisection import drawn
 from idbg.engine.compat import bisector
 from idbg.engine.program.option_types import checked
 from idbg.schema.bisection import PYTHON, Bisected, Question

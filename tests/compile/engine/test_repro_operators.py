@@ -5,7 +5,7 @@ import operator
 
 import pytest
 
-from idbg.engine.repro.operators import statements
+from idbg.engine.repro.source import operator_statements
 
 
 @pytest.mark.parametrize(
@@ -24,12 +24,12 @@ from idbg.engine.repro.operators import statements
     ],
 )
 def test_a_call_is_written_as_its_operator(function: str, arguments: str, lines: list[str]) -> None:
-    assert statements("a", function, arguments) == lines
+    assert operator_statements("a", function, arguments) == lines
 
 
 @pytest.mark.parametrize("call", [("truth", "x"), ("call", "f, x"), ("add", "*x"), ("index", "x")])
 def test_what_has_no_operator_stays_a_call(call: tuple[str, str]) -> None:
-    assert statements("a", *call) is None
+    assert operator_statements("a", *call) is None
 
 
 BINARY = [
@@ -61,5 +61,5 @@ def test_an_operator_gives_what_its_function_gives(function: str) -> None:
     called = getattr(operator, function)
     given = "13, 5" if function in BINARY or (function.startswith("i") and function not in ("invert", "inv")) else "13"
     names: dict[str, object] = {}
-    exec("\n".join(statements("a", function, given) or ()), names)
+    exec("\n".join(operator_statements("a", function, given) or ()), names)
     assert names["a"] == called(*ast.literal_eval(f"({given},)"))

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from idbg import KernelDiff
 from idbg.cli import main
-from idbg.engine.program.training_step import differentiates, failed_to_differentiate
+from idbg.engine.program.load import differentiates, failed_to_differentiate
 from idbg.schema.remarks import NoFloat64
 
 STEP = """

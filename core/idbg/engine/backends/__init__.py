@@ -1,6 +1,6 @@
 """Find a backend by name, and prepare it for torch.compile.
 
-A backend is one file here with one class (`name`, `checks`, `compile`), or a third party's under the entry point
+A backend is one class (`name`, `checks`, `compile`), or a third party's under the entry point
 `idbg.backends`: such a class, or an `idbg.AcceleratorAdapter`. Every backend that torch knows by name works too.
 """
 
@@ -22,11 +22,9 @@ from idbg.constraints import Constraint
 from idbg.engine.backends.adapter import AdapterBackend
 from idbg.engine.backends.aoti import Aoti
 from idbg.engine.backends.base import Backend, Job, TargetBackend
-from idbg.engine.backends.eager import Eager
-from idbg.engine.backends.inductor import Aot, Inductor
 from idbg.engine.backends.mock import Mock
-from idbg.engine.backends.named import NamedBackend
 from idbg.engine.backends.program_backend import is_own, program_backend
+from idbg.engine.backends.torch_backends import Aot, Eager, Inductor, NamedBackend
 from idbg.engine.compat import dynamo
 from idbg.engine.compat.lowering import Compiled
 from idbg.schema.errors import BadInput, exception_text

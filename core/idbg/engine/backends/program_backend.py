@@ -6,7 +6,7 @@ from typing import Any
 from idbg import plugins
 from idbg.accelerators import adapter as adapters
 from idbg.engine.backends.base import PARTS, Job, TargetBackend
-from idbg.engine.backends.inductor import inner_of
+from idbg.engine.backends.torch_backends import inner_of
 from idbg.engine.capture.run import by_itself
 from idbg.engine.compat import backend_calls, dynamo
 from idbg.engine.compat.lowering import Compiled, Compiler

@@ -1,14 +1,16 @@
 """Inductor's wrapper modules and their kernels: observe their loading, and read what a kernel was lowered to."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple, cast
 
 import torch
+from torch import Tensor
 
 from idbg.engine.compat.hooks import hooked
+from idbg.schema.faults import MOST_ALIGNED, LaunchArgument
 
 
 def wrapper_modules() -> Iterator[ModuleType]:
@@ -83,3 +85,31 @@ def limits(device: int) -> dict[str, int]:
         "of_threads": gpu.max_threads_per_multi_processor,
         "of_shared": gpu.shared_memory_per_multiprocessor,
     }
+
+
+def launch_arguments(names: Iterable[str], values: Mapping[str, object]) -> tuple[LaunchArgument, ...]:
+    """The tensors among these names, each once, in order. Their values are not read: that raises on a lost device."""
+    named = ((name, values.get(name)) for name in dict.fromkeys(names))
+    return tuple(launch_argument(name, value) for name, value in named if isinstance(value, Tensor))
+
+
+def launch_argument(name: str, value: Tensor) -> LaunchArgument:
+    """One tensor under this name."""
+    strides = value.stride() if value.layout == torch.strided else ()
+    return LaunchArgument(
+        name,
+        str(value.dtype).removeprefix("torch."),
+        tuple(map(int, value.shape)),
+        tuple(map(int, strides)),
+        str(value.device),
+        alignment(value),
+    )
+
+
+def alignment(value: Tensor) -> int:
+    """The largest power of two, up to MOST_ALIGNED, that divides its address; 0 where it has none."""
+    try:
+        address = value.data_ptr()
+    except RuntimeError:  # it has no storage
+        return 0
+    return min(address & -address, MOST_ALIGNED)

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from idbg.analysis.crashes import is_wrapper, launch_at
 from idbg.analysis.output_code import part_of
-from idbg.engine.capture.arguments import arguments
 from idbg.engine.compat import caches, gpu, kernels
 from idbg.engine.failures.owners import chain
 from idbg.schema.faults import CrashSite
@@ -48,7 +47,7 @@ def _launch_of(error: BaseException, is_devices: bool) -> CrashSite | None:
                 wrapper_line=line,
                 file=users_file,
                 line=users_line,
-                arguments=arguments(launch.names, frame.f_locals),
+                arguments=kernels.launch_arguments(launch.names, frame.f_locals),
                 arguments_of="crash",
                 late=late,
             )

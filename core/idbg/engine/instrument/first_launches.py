@@ -18,7 +18,6 @@ from torch import Tensor
 
 from idbg.analysis.crashes import is_wrapper
 from idbg.analysis.output_code import part_of, read_output_code
-from idbg.engine.capture.arguments import argument
 from idbg.engine.compat import kernels
 from idbg.engine.compat.comparing import WrapperModule
 from idbg.engine.instrument.wrapper_code import Instrumented
@@ -58,7 +57,7 @@ class _FirstCall:
             self.code.rest()
             return
         named = zip(self.names[number], values, strict=True)
-        seen = {name: argument(name, value) for name, value in named if isinstance(value, Tensor)}
+        seen = {name: kernels.launch_argument(name, value) for name, value in named if isinstance(value, Tensor)}
         file, line = kernels.users_line(site.wrapper, site.wrapper_line)
         written = replace(site, arguments=tuple(seen.values()), file=file, line=line)
         with contextlib.suppress(OSError):  # the program closed it

@@ -41,7 +41,7 @@ from idbg.engine.kerneldiff.tensors.compare import relative_rmse
 from idbg.engine.kerneldiff.tensors.float64_device import float64_on, is_narrow, to_float64
 from idbg.engine.kerneldiff.tensors.saved_outputs import SavedOutputs, digest
 from idbg.engine.kerneldiff.tensors.tree import AFTER, Leaves
-from idbg.engine.program.training_step import failed_to_differentiate
+from idbg.engine.program.load import failed_to_differentiate
 from idbg.schema.diff import DiffReport, Float64Elsewhere, Mode, Outcome, SideResult, TensorDiff
 from idbg.schema.errors import BadInput, first_line
 from idbg.schema.programs import Failure

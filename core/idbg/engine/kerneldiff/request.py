@@ -10,8 +10,7 @@ import torch
 from idbg.engine import backends
 from idbg.engine.kerneldiff.tensors.compare import tolerance
 from idbg.engine.kerneldiff.tensors.saved_outputs import SavedOutputs
-from idbg.engine.program.load import Loss, Model
-from idbg.engine.program.training_step import differentiates
+from idbg.engine.program.load import Loss, Model, differentiates
 from idbg.schema.diff import DiffReport, K, Mode
 from idbg.schema.errors import BadInput
 from idbg.schema.programs import Float64On

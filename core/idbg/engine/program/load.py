@@ -4,34 +4,78 @@ A program is a file or module with a function `program()`, or any script that ca
 """
 
 import ast
+import dis
 import importlib
 import importlib.util
 import inspect
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.machinery import ModuleSpec
 from itertools import accumulate
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 
 import torch
 
 from idbg.engine.capture.run import RunCapture, phase
 from idbg.engine.compat import dynamo
 from idbg.engine.compat.torch_types import tree_leaves, tree_map
+from idbg.engine.failures.owners import chain
 from idbg.engine.program.environment import as_main, state_restored
 from idbg.engine.program.main_file import status_of
 from idbg.engine.program.script import run_script
 from idbg.engine.program.target import target_settings
 from idbg.engine.program.torch_compile import BeforeFirst, CompileCalls, torch_compile_replaced
-from idbg.engine.program.training_step import differentiates, failed_to_differentiate
 from idbg.schema import events
-from idbg.schema.errors import ProgramError, spelled
+from idbg.schema.errors import ProgramError, exception_text, spelled
 from idbg.schema.programs import Program, Target
+
+_CALLS = {"LOAD_ATTR", "LOAD_METHOD"}
+_OF_AUTOGRAD = ("torch/autograd/__init__.py", "torch/_tensor.py")
+
+
+def differentiates(model: object) -> bool:
+    """Whether the function itself (or a module's forward) calls `.backward()`. Functions that it calls are not
+    searched: if they differentiate, torch's error shows it (`failed_to_differentiate`).
+    """
+    while isinstance(model, partial):
+        model = model.func
+    call = model.forward if isinstance(model, torch.nn.Module) else model
+    code = getattr(getattr(call, "__func__", call), "__code__", None)
+    return isinstance(code, CodeType) and any(
+        step.opname in _CALLS and step.argval == "backward"
+        for each in _codes(code)
+        for step in dis.get_instructions(each)
+    )
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for const in code.co_consts:
+        if isinstance(const, CodeType):
+            yield from _codes(const)
+
+
+def failed_to_differentiate(error: BaseException | None) -> bool:
+    """Whether torch refused to differentiate because no gradients were recorded: the program itself calls backward."""
+    if error is None:
+        return False
+    return any("does not require grad" in exception_text(link) and _in_autograd(link) for link in chain(error))
+
+
+def _in_autograd(error: BaseException) -> bool:
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename.replace("\\", "/").endswith(_OF_AUTOGRAD):
+            return True
+        trace = trace.tb_next
+    return False
+
 
 Model = Callable[..., object]
 Loss = Callable[..., torch.Tensor]  # of what the model gives: one number

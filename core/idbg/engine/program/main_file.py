@@ -1,12 +1,19 @@
-"""Run a file as `__main__`, and compute the exit status that Python would give it. Imports no torch."""
+"""Run a file as `__main__`, and compute the exit status that Python would give it.
+
+`python -P -m idbg.engine.program.main_file PATHS FILE [ARGUMENTS]` runs it with compilers that leave no half-written
+files if the process is killed; PATHS is a JSON list of folders for modules, after the file's own. Imports no torch: the
+file may set environment variables that torch reads when it is imported.
+"""
 
 import builtins
 import io
+import json
 import os
 import sys
 from importlib.machinery import SourceFileLoader
 from types import ModuleType
 
+from idbg.engine.compat.builds import scratch
 from idbg.schema.errors import spelled
 
 
@@ -37,3 +44,16 @@ def status_of(code: object) -> int:
 
 def words_of(code: object) -> str:
     return code if isinstance(code, str) else spelled(code)
+
+
+def main() -> None:
+    """Run the script of the command line."""
+    paths, script = sys.argv[1:3]
+    scratch.begin()
+    sys.argv = sys.argv[2:]
+    sys.path[:0] = [os.path.dirname(os.path.abspath(script)), *json.loads(paths)]
+    run_file(script)
+
+
+if __name__ == "__main__":
+    main()

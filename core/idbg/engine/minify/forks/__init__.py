@@ -2,5 +2,5 @@
 
 `client`: runs scripts (`Forks.run`, `verified`); `outcome`: the result of a try; `connection`, `attempt`: the client's
 side of the server and of a try; `processes`: the process tree, from /proc. In the other processes: `server` forks;
-`become` and `alone` make a process behave like `python FILE`.
+`become` makes a process behave like `python FILE`.
 """

@@ -28,7 +28,7 @@ from idbg.engine.minify.forks.processes import end_all, process
 
 LARGEST = 1 << 17  # bytes of a message
 ADOPTS = 36  # prctl's PR_SET_CHILD_SUBREAPER: orphans of a script become children of this process
-ALONE = "idbg.engine.minify.forks.alone"
+ALONE = "idbg.engine.program.main_file"
 TIDY_SECONDS = 0.5  # for processes to clean up after SIGTERM
 LOOK_SECONDS = 1.0  # between two checks that the host is alive
 
