@@ -15,11 +15,10 @@ from torch import nn
 from idbg.engine.bench import latency
 from idbg.engine.bench import launches as launches_module
 from idbg.engine.bench.kernels import time_kernels
-from idbg.engine.bench.launches import launches
+from idbg.engine.bench.launches import AROUND, launches
 from idbg.engine.bench.peaks import BUSY, peaks, place, unmeasured
 from idbg.engine.compat import comparing
 from idbg.engine.instrument.wrapper_code import output_code
-from idbg.engine.instrument.wrapper_lines import AROUND
 from idbg.schema.code import OutputCode
 from idbg.schema.errors import BadInput
 from idbg.schema.kernel_times import KernelTimes, Peaks

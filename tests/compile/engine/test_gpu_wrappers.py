@@ -6,10 +6,10 @@ import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from idbg.analysis.output_code import read_output_code
-from idbg.engine.bench.launches import LaunchSite
+from idbg.engine.bench.launches import AROUND, LaunchSite
 from idbg.engine.bench.work import WorkProbe
 from idbg.engine.compat import comparing
-from idbg.engine.instrument.wrapper_lines import AROUND, Launch, routed
+from idbg.engine.instrument.wrapper_lines import Launch, routed
 from idbg.schema.code import Kernel
 
 WRAPPER = """
@@ -46,7 +46,7 @@ def triton_poi_fused_sin_0(in_out_ptr0, in_ptr0, out_ptr1, xnumel, XBLOCK : tl.c
 
 def test_launches_on_a_gpu_are_found_and_made_by_way_of_us():
     code = read_output_code(WRAPPER, frame="0/0", part="", handles={"extern_kernels.mm:1": ["mm"]})
-    module, found = routed(code, first=5)
+    module, found = routed(code, AROUND, first=5)
     assert [(launch.name, launch.handle, launch.nodes) for launch in found] == [
         ("extern_kernels.mm", "extern_kernels.mm:1", ("mm",)),
         ("triton_poi_fused_sin_0", "triton_poi_fused_sin_0:2", ()),
@@ -58,6 +58,11 @@ def test_launches_on_a_gpu_are_found_and_made_by_way_of_us():
     assert f"{AROUND}(5, extern_kernels.mm, arg0_1, {view}, out=buf0)" in text
     assert f"{AROUND}(6, triton_poi_fused_sin_0.run, buf1, 64, stream=stream0)" in text
     assert f"buf2 = {AROUND}(7, torch.ops.aten.sort.stable, buf1, stable=False)" in text
+    before, after = (ast.unparse(routed(code, AROUND, place)[0]) for place in ("before", "after"))
+    run = "triton_poi_fused_sin_0.run"
+    assert f"{AROUND}(1, {run}, buf1, 64, stream0)(buf1, 64, stream=stream0)" in before
+    assert f"{AROUND}(1, {run}(buf1, 64, stream=stream0))" in after
+    assert f"buf2 = {AROUND}(2, torch.ops.aten.sort.stable(buf1, stable=False))" in after
 
 
 def looked_at(*nodes: tuple[str, ...]) -> WorkProbe:

@@ -9,9 +9,10 @@ import torch
 
 from idbg.engine.compat import comparing
 from idbg.engine.instrument.wrapper_code import Instrumented, output_code
-from idbg.engine.instrument.wrapper_lines import AROUND, Launch, routed
+from idbg.engine.instrument.wrapper_lines import Launch, routed
 from idbg.schema.code import Kernel
 
+AROUND = "__idbg_around__"  # what the wrappers call
 Around = Callable[..., object]
 """Called with a launch's number, the function and its arguments in place of the function; gives what it returns."""
 
@@ -50,7 +51,7 @@ class Launches:
             return
         try:
             code = output_code(graph)
-            module, launches = routed(code, len(self.all))
+            module, launches = routed(code, AROUND, first=len(self.all))
         except ValueError as error:
             self.problem = f"a wrapper of Inductor's could not be read: {error}"
             return

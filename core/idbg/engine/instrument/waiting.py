@@ -5,17 +5,11 @@ A device runs asynchronously, and reports an error at a later call.
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from types import ModuleType
-from typing import cast
 
-from idbg.analysis.crashes import is_wrapper
-from idbg.analysis.output_code import part_of, read_output_code
 from idbg.engine.compat import gpu, kernels
-from idbg.engine.compat.comparing import WrapperModule
 from idbg.engine.compat.torch_types import TorchDispatchMode
-from idbg.engine.instrument.wrapper_code import Instrumented
-from idbg.engine.instrument.wrapper_lines import announced
+from idbg.engine.instrument.wrapper_code import Instrumented, instrumented
 
 _WAIT = "__idbg_wait__"
 
@@ -26,13 +20,8 @@ def launches_waited_for() -> Iterator[None]:
     changed: list[Instrumented] = []
 
     def loaded(module: ModuleType) -> None:
-        text = Path(module.__file__ or "").read_text(errors="replace")
-        if is_wrapper(text) and callable(getattr(module, "call", None)):
-            try:
-                code, _ = announced(read_output_code(text, frame="", part=part_of(text)), _WAIT, after=True)
-            except ValueError:  # of an unknown form: it runs unchanged
-                return
-            changed.append(Instrumented(cast("WrapperModule", module), code, _WAIT))
+        if (found := instrumented(module, _WAIT, "after")) is not None:
+            changed.append(found[0])
             changed[-1].start({_WAIT: wait_for_launch})
 
     try:
@@ -50,9 +39,10 @@ def ops_waited_for() -> Iterator[None]:
         yield
 
 
-def wait_for_launch(_: int) -> None:
+def wait_for_launch(_: int, result: object) -> object:
     """Wait until the device has done the launch that was just made; raises what the device does."""
     gpu.wait()
+    return result
 
 
 def wait_for_op() -> None:

@@ -7,13 +7,15 @@ import ast
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, ModuleType
 from typing import cast
 
-from idbg.analysis.output_code import read_output_code
+from idbg.analysis.output_code import part_of, read_output_code
 from idbg.engine.capture.run import current
 from idbg.engine.compat import comparing, tracing
+from idbg.engine.instrument.wrapper_lines import Launch, Place, routed
 from idbg.schema.code import OutputCode
+from idbg.schema.graphs import Part
 
 Hooks = Mapping[str, Callable[..., object]]
 """The functions that the changed code calls, by name."""
@@ -25,6 +27,20 @@ def output_code(graph: comparing.InductorGraph) -> OutputCode:
     name = capture.frame(frame).frame if capture else frame
     text = Path(graph.module.__file__).read_text()
     return read_output_code(text, frame=name, part=graph.part, handles=graph.handles)
+
+
+def instrumented(module: ModuleType, hook: str, place: Place) -> tuple["Instrumented", Part, list[Launch]] | None:
+    """A loaded module with a call of `hook` at each launch (see `wrapper_lines.routed`), the graph's part, and the
+    launches; None for a module that is no wrapper, or of an unknown form.
+    """
+    try:
+        text = Path(module.__file__ or "").read_text(errors="replace")
+        if not (part := part_of(text)) or not callable(getattr(module, "call", None)):
+            return None
+        changed, launches = routed(read_output_code(text, frame="", part=part), hook, place)
+    except (OSError, ValueError):
+        return None
+    return Instrumented(cast("comparing.WrapperModule", module), changed, hook), part, launches
 
 
 @dataclass(frozen=True)

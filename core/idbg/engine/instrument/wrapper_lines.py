@@ -8,16 +8,17 @@ writes it. Extern calls return theirs (`buf2 = extern_kernels.convolution(...)`,
 import ast
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Protocol, cast
+from dataclasses import dataclass, field, replace
+from typing import Literal, Protocol, cast
 
 from idbg.schema.code import KernelCall, OutputCode
 
 ENTER, AFTER = "__idbg_enter__", "__idbg_after__"  # what the instrumented code calls
 BEFORE, LEAVE = "__idbg_before__", "__idbg_leave__"  # and on request, before launches and the return
 RETURNED = "__idbg_returned__"  # with all that `call` is about to return
-AROUND = "__idbg_around__"  # what `routed` code calls
 
+Place = Literal["around", "before", "after"]
+"""Where `routed` code calls a hook."""
 NO_CALL = "the output code has no Python function `call`"
 _VIEW = re.compile(r"reinterpret_tensor|alloc_from_pool|as_strided")
 _LAUNCH = re.compile(r"(extern_kernels|torch\.ops|aten|inductor_ops|_quantized|cpp_\w+|triton_\w+)\b.*|.*\.run")
@@ -30,7 +31,7 @@ class Launch:
 
     `text` is the call as Python, `names` are the wrapper's local names in it, the arguments of BEFORE. `present`: for
     each buffer that it reads, the name of its memory there. `fresh`: names without a value yet, `assigned`: those of
-    its result.
+    its result. `arguments`: as Python, keyword arguments last; only `routed` gives them.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Launch:
     present: tuple[str, ...] = ()
     fresh: tuple[str, ...] = ()
     assigned: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -93,10 +95,12 @@ def read_wrapper(
     return reader.wrapper
 
 
-def routed(code: OutputCode, first: int = 0) -> tuple[ast.Module, list[Launch]]:
-    """The wrapper's functions, those of branches and loops too, with each launch made by way of
-    `AROUND(number, function, *arguments)`; and the launches in the order of their numbers, which begin at `first`. What
-    they read is not found out.
+def routed(code: OutputCode, hook: str, place: Place = "around", first: int = 0) -> tuple[ast.Module, list[Launch]]:
+    """The wrapper's functions, those of branches and loops too, with a call of `hook` at each launch; and the launches
+    in the order of their numbers, which begin at `first`. What they read is not found out.
+
+    "around": `hook(number, function, *arguments)` takes the place of the launch; "before": of its function, which it
+    returns, with all arguments by position; "after": `hook(number, result)` returns the result.
 
     Raises ValueError where there is no function `call`.
     """
@@ -105,64 +109,20 @@ def routed(code: OutputCode, first: int = 0) -> tuple[ast.Module, list[Launch]]:
     if not any(function.name == "call" for function in functions):
         raise ValueError(NO_CALL)
     launches: list[Launch] = []
-    for statement in sorted(_calls(functions), key=lambda statement: statement.lineno):
-        if (launch := _launch(statement, listed)) is not None:
-            value = statement.value
-            value.args = [ast.Constant(first + len(launches)), value.func, *value.args]
-            value.func = ast.Name(AROUND, ast.Load())
-            launches.append(launch)
-    return ast.fix_missing_locations(ast.Module(list[ast.stmt](functions), [])), launches
-
-
-@dataclass(frozen=True)
-class Announced:
-    """A launch, and its arguments as in the wrapper, keyword arguments last."""
-
-    launch: Launch
-    arguments: tuple[str, ...]
-
-
-def announced(code: OutputCode, hook: str, *, after: bool = False) -> tuple[ast.Module, list[Announced]]:
-    """The wrapper's functions, with `hook(number, *arguments)` before each launch, or `hook(number)` after it, on its
-    line; and the launches in the order of their numbers. What they read is not found out.
-
-    Raises ValueError where there is no function `call`.
-    """
-    functions = [node for node in ast.walk(ast.parse(code.text)) if isinstance(node, ast.FunctionDef)]
-    if not any(function.name == "call" for function in functions):
-        raise ValueError(NO_CALL)
-    announcer = _Announcer(_listed(code), hook, after)
-    changed = [cast("ast.stmt", announcer.visit(function)) for function in functions]
-    return ast.fix_missing_locations(ast.Module(changed, [])), announcer.launches
-
-
-class _Announcer(ast.NodeTransformer):
-    """Adds a call of the hook beside each launch; a function inside of another one is visited twice."""
-
-    def __init__(self, listed: Mapping[int, tuple[str, KernelCall]], hook: str, after: bool) -> None:
-        self.listed, self.hook, self.after = listed, hook, after
-        self.launches: list[Announced] = []
-        self.visited: set[ast.stmt] = set()
-
-    def visit_Assign(self, statement: ast.Assign) -> ast.stmt | list[ast.stmt]:
-        return self.announced(statement)
-
-    def visit_Expr(self, statement: ast.Expr) -> ast.stmt | list[ast.stmt]:
-        return self.announced(statement)
-
-    def announced(self, statement: ast.Assign | ast.Expr) -> ast.stmt | list[ast.stmt]:
-        value = statement.value
-        launch = _launch(cast("_CallStatement", statement), self.listed) if isinstance(value, ast.Call) else None
-        if launch is None or statement in self.visited:
-            return statement
-        assert isinstance(value, ast.Call)
-        self.visited.add(statement)
+    for statement in sorted(dict.fromkeys(_calls(functions)), key=lambda statement: statement.lineno):
+        if (launch := _launch(statement, listed)) is None:
+            continue
+        value, called, number = statement.value, ast.Name(hook, ast.Load()), ast.Constant(first + len(launches))
         given = [*value.args, *(keyword.value for keyword in value.keywords)]
-        number = ast.Constant(len(self.launches))
-        self.launches.append(Announced(launch, tuple(map(ast.unparse, given))))
-        if self.after:
-            return [statement, _hook(self.hook, [number], statement)]
-        return [_hook(self.hook, [number, *given], statement), statement]
+        launches.append(replace(launch, arguments=tuple(map(ast.unparse, given))))
+        match place:
+            case "around":
+                value.func, value.args = called, [number, value.func, *value.args]
+            case "before":
+                value.func = ast.copy_location(ast.Call(called, [number, value.func, *given], []), value)
+            case "after":
+                statement.value = ast.copy_location(ast.Call(called, [number, value], []), value)
+    return ast.fix_missing_locations(ast.Module(list[ast.stmt](functions), [])), launches
 
 
 class _CallStatement(Protocol):
