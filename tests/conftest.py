@@ -2,16 +2,20 @@
 
 import gc
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from tests.harness import compiled_once
 from tests.harness import warm as warm_processes
 
 QUICK = pytest.StashKey[bool]()
+COMPILED = pytest.StashKey[str]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -24,9 +28,19 @@ def pytest_configure(config: pytest.Config) -> None:
     sys.dont_write_bytecode = False
     if "PYTEST_XDIST_WORKER" in os.environ:
         os.environ.setdefault("OMP_NUM_THREADS", "1")
+    if compiled_once.FOLDER not in os.environ:  # else the processes of pytest-xdist share one
+        config.stash[COMPILED] = tempfile.mkdtemp(prefix="compiled-once-")
+        compiled_once.begin(config.stash[COMPILED])
     warm_processes.server.environ = dict(os.environ)
     config.stash[QUICK] = getattr(config, "workerinput", {}).get("quick", wants_quick(config))
     gc.set_threshold(20_000, 20, 50)  # garbage of what is imported, or of a test's end, can wait: see below
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """The process that created the folder of compiled files removes it."""
+    if folder := config.stash.get(COMPILED, ""):
+        shutil.rmtree(folder, ignore_errors=True)
+        del os.environ[compiled_once.FOLDER]
 
 
 def wants_quick(config: pytest.Config) -> bool:
@@ -90,3 +104,9 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 def warm(monkeypatch: pytest.MonkeyPatch) -> None:
     """What this test starts with this Python has imported torch already, where it would import it as it is here."""
     monkeypatch.setattr(subprocess, "Popen", warm_processes.WarmPopen)
+
+
+@pytest.fixture
+def compiles_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """g++ runs as ever in this test, which is about compiling: killed, torn, failing or timed builds."""
+    monkeypatch.delenv(compiled_once.FOLDER)

@@ -11,6 +11,8 @@ import pytest
 
 from idbg.engine.kerneldiff.tensors import native, native_build
 
+pytestmark = pytest.mark.usefixtures("compiles_anew")
+
 SLOW_COMPILER = """#!/bin/sh
 echo $$ >> "$TOLD"
 sleep "$SLOW" & wait

@@ -16,6 +16,8 @@ from idbg.engine.compat.builds.scratch import is_torn
 from idbg.engine.minify.forks.client import Forks
 from idbg.engine.minify.forks.processes import Process, process, started_by
 
+pytestmark = pytest.mark.usefixtures("compiles_anew")
+
 GB = 10**9
 ON_TWO_THREADS = """
 import os

@@ -13,6 +13,8 @@ from idbg.schema.events import PhaseChanged
 from idbg.schema.programs import Program, Target
 from idbg.session.session import Session
 
+pytestmark = pytest.mark.usefixtures("compiles_anew")
+
 SCRIPT = str(Path(__file__).parents[2] / "harness" / "small_builds.py")
 # A compiler whose linker is stopped at the worst moment: its output is there, and empty. It leaves only to SIGKILL.
 STOPPED = """#!/bin/sh

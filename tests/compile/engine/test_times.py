@@ -19,6 +19,8 @@ from idbg.views.time import explained
 from idbg.worker.jobs import Jobs
 from idbg.worker.protocol import Compile
 
+pytestmark = pytest.mark.usefixtures("compiles_anew")
+
 Compiled = Callable[..., tuple[Run, list[events.SessionEvent]]]
 
 

@@ -1,0 +1,114 @@
+"""Compile what another test of this run has compiled by copying its result: `g++` of the tests, first on PATH.
+
+Most tests have caches of their own, and so check the processor's instructions anew (10 calls, 11 s of a processor), and
+compile kernels that others have compiled. Two commands are the same where they differ only in the folders of their
+files. Failures, and what prints a warning, run each time. The fixture `compiles_anew` turns it off for one test.
+"""
+
+import fcntl
+import hashlib
+import os
+import signal
+import sys
+from contextlib import suppress
+
+FOLDER = "COMPILED_ONCE"  # in the environment: the results of this run; unset, g++ runs as ever
+PYTHON = "COMPILED_ONCE_PYTHON"
+READ = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "GCC_EXEC_PREFIX", "COMPILER_PATH")
+# Their result is on stdout, or more than one file
+OTHERS = ("-E", "-M", "-save-temps", "--coverage", "-fprofile", "-gsplit", "-v", "--version", "-print", "-dump", "@")
+DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG
+LINKED = ".gch"  # 150 MB, and nobody writes into it
+
+
+def begin(folder: str) -> None:
+    """From now on this process, and what it starts, compile each thing once."""
+    os.environ["PATH"] = os.path.join(os.path.dirname(os.path.abspath(__file__)), "compilers:") + os.environ["PATH"]
+    os.environ.update({FOLDER: folder, PYTHON: sys.executable})
+
+
+def next_on_path(ours: str) -> str:
+    """The compiler that would run without us."""
+    here = os.path.realpath(os.path.dirname(ours))
+    folders = [folder for folder in os.get_exec_path() if folder and os.path.realpath(folder) != here]
+    paths = [os.path.join(folder, os.path.basename(ours)) for folder in folders]
+    return next((path for path in paths if os.access(path, os.X_OK)), "/usr/bin/g++")
+
+
+def key_of(compiler: str, words: list[str]) -> str:
+    """What the result depends on, without the folders of files. Empty where it may depend on more."""
+    if words.count("-o") != 1 or words[-1] == "-o" or any(word.startswith(OTHERS) for word in words):
+        return ""
+    out = words.index("-o") + 1
+    status = os.stat(compiler)
+    key = hashlib.sha256(repr((compiler, status.st_size, status.st_mtime_ns)).encode())
+    key.update(repr([os.environ.get(name) for name in READ]).encode())
+    for at, word in enumerate(words):
+        is_input = at != out and not word.startswith("-") and os.path.isfile(word)
+        key.update(repr(os.path.basename(word) if is_input or at == out else word).encode())
+        if is_input:
+            with open(word, "rb") as file:
+                content = file.read()
+            if b'#include "' in content or b".incbin" in content:
+                return ""
+            key.update(hashlib.sha256(content).digest())
+    return key.hexdigest()
+
+
+def run(compiler: str, words: list[str]) -> tuple[int, bytes]:
+    """How it ended, and what it printed as errors, which are passed on. It ends with this process."""
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        import ctypes
+
+        ctypes.CDLL(None).prctl(DIES_WITH_PARENT, signal.SIGKILL)
+        os.dup2(writing, 2)
+        os.execv(compiler, [compiler, *words])
+    os.close(writing)
+    errors = b""
+    while part := os.read(reading, 1 << 16):
+        errors += part
+        os.write(2, part)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), errors
+
+
+def put(source: str, place: str, link: bool) -> None:
+    """The same file at another place, in one step."""
+    beside = f"{place}.{os.getpid()}"
+    try:
+        with suppress(OSError):
+            if link:
+                os.link(source, beside)
+        if not os.path.exists(beside):
+            with open(source, "rb") as file, open(beside, "wb") as made:
+                made.write(file.read())
+            os.chmod(beside, os.stat(source).st_mode)
+        os.rename(beside, place)
+    finally:
+        with suppress(OSError):
+            os.unlink(beside)
+
+
+def main(ours: str, words: list[str]) -> int:
+    compiler, folder = next_on_path(ours), os.environ.get(FOLDER, "")
+    key = key_of(compiler, words) if folder and os.path.isdir(folder) else ""
+    if not key:
+        os.execv(compiler, [compiler, *words])
+    place = words[words.index("-o") + 1]
+    stored, link = os.path.join(folder, key), place.endswith(LINKED)
+    with open(f"{stored}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if os.path.exists(stored):
+            put(stored, place, link)
+            return 0
+        code, errors = run(compiler, words)
+        if code == 0 and not errors:
+            put(place, stored, link)
+    if code < 0:
+        os.kill(os.getpid(), -code)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2:]))

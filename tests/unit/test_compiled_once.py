@@ -1,0 +1,79 @@
+"""The tests' g++ compiles the same source with the same options once, wherever the files are."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.harness import compiled_once
+
+LOGGED = '#!/bin/sh\necho "$*" >>{log}\nexec {compiler} "$@"\n'
+SOURCE = 'extern "C" int number() { return 42; }\n'
+
+
+@pytest.fixture
+def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The command of each g++ that runs, a line each."""
+    here = os.path.dirname(compiled_once.__file__)
+    path = [folder for folder in os.get_exec_path() if not folder.startswith(here)]
+    compiler = shutil.which("g++", path=os.pathsep.join(path))
+    if compiler is None:
+        pytest.skip("there is no g++")
+    for folder in ("bin", "compiled"):
+        (tmp_path / folder).mkdir()
+    logged = tmp_path / "bin" / "g++"
+    logged.write_text(LOGGED.format(log=tmp_path / "log", compiler=compiler))
+    logged.chmod(0o755)
+    monkeypatch.setenv("PATH", os.pathsep.join([f"{here}/compilers", str(logged.parent), *path]))
+    monkeypatch.setenv(compiled_once.FOLDER, str(tmp_path / "compiled"))
+    (tmp_path / "log").touch()
+    return tmp_path / "log"
+
+
+def compiled(folder: Path, source: str = SOURCE, *options: str) -> subprocess.CompletedProcess[str]:
+    folder.mkdir(exist_ok=True)
+    (folder / "it.cpp").write_text(source)
+    command = ["g++", str(folder / "it.cpp"), "-shared", "-fPIC", *options, "-o", str(folder / "it.so")]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def test_the_same_source_is_compiled_once_for_all_folders(log: Path, tmp_path: Path) -> None:
+    assert compiled(tmp_path / "a").returncode == compiled(tmp_path / "b").returncode == 0
+    assert len(log.read_text().splitlines()) == 1
+    assert (tmp_path / "b" / "it.so").read_bytes() == (tmp_path / "a" / "it.so").read_bytes()
+    assert os.access(tmp_path / "b" / "it.so", os.X_OK)
+    (tmp_path / "b" / "it.so").write_bytes(b"")  # as tests of torn files do
+    compiled(tmp_path / "c")
+    assert (tmp_path / "c" / "it.so").read_bytes() == (tmp_path / "a" / "it.so").read_bytes()
+
+
+def test_other_options_or_another_source_are_compiled(log: Path, tmp_path: Path) -> None:
+    compiled(tmp_path / "a")
+    compiled(tmp_path / "a", SOURCE, "-O2")
+    compiled(tmp_path / "a", SOURCE.replace("42", "43"))
+    assert len(log.read_text().splitlines()) == 3
+
+
+def test_a_source_with_a_header_beside_it_is_compiled_each_time(log: Path, tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "own.h").write_text(SOURCE)
+    for _ in range(2):
+        assert compiled(tmp_path / "a", '#include "own.h"\n').returncode == 0
+    assert len(log.read_text().splitlines()) == 2
+
+
+def test_failures_and_warnings_are_printed_each_time(log: Path, tmp_path: Path) -> None:
+    for _ in range(2):
+        failed = compiled(tmp_path / "a", "int number( {}\n")
+        assert failed.returncode == 1 and "expected" in failed.stderr
+        warned = compiled(tmp_path / "a", "int number() {}\n", "-Wall")
+        assert warned.returncode == 0 and "no return" in warned.stderr
+    assert len(log.read_text().splitlines()) == 4
+
+
+def test_a_test_can_turn_it_off(log: Path, compiles_anew: None, tmp_path: Path) -> None:
+    for _ in range(2):
+        compiled(tmp_path / "a")
+    assert len(log.read_text().splitlines()) == 2
