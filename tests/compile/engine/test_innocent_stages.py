@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch._higher_order_ops import while_loop
 from torch.fx import Graph, GraphModule
 from torch.fx.experimental.proxy_tensor import make_fx
 
@@ -186,3 +187,19 @@ def test_stages_above_the_last_are_known_right_in_a_program_with_a_break() -> No
     report = KernelDiff(broken, torch.randn(4, 8), per_kernel=True).compare()
     assert report.passed and len({stage.frame for stage in report.stages}) > 1, report.stages
     assert unknown_stages(report) == []
+
+
+def counted_loop(x: Tensor) -> Tensor:
+    return while_loop(lambda i, x: i < 4, lambda i, x: (i + 1, x.sin() + 0.1 * i), (torch.tensor(0), x.clone()))[1] * 2
+
+
+def sizes_by_values(x: Tensor) -> Tensor:
+    y = x[x > 0]
+    return y.exp().sum() + y.shape[0]
+
+
+@pytest.mark.parametrize("program", [counted_loop, sizes_by_values])
+def test_a_program_that_makes_sizes_of_its_own_is_judged_at_every_stage(program: Callable[[Tensor], Tensor]) -> None:
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        report = KernelDiff(program, (values(24),), per_kernel=True).compare()
+    assert report.verdict == "passed" and unknown_stages(report) == []

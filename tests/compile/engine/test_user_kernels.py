@@ -64,6 +64,27 @@ def test_every_launch_of_a_program_with_ops_that_change_their_arguments_is_judge
     }
 
 
+@torch.library.custom_op("idbg_user_kernels::count", mutates_args=("into",))
+def count(into: Tensor, x: Tensor) -> Tensor:
+    into.add_(x.sum(0))
+    return x - x.mean()
+
+
+@count.register_fake
+def _(into: Tensor, x: Tensor) -> Tensor:
+    return torch.empty_like(x)
+
+
+def test_what_an_op_returns_is_not_taken_for_the_input_that_it_writes_to():
+    def counted(into: Tensor, x: Tensor) -> Tensor:
+        return count(into, x.sin()).relu() + into
+
+    kernels = observe_model(counted, (torch.zeros(5), torch.randn(6, 5)))
+    assert all(kernel.observed for kernel in kernels)
+    written = {output.buffer: output.node for output in kernels[1].outputs}
+    assert written == {"buf1": "count_default", "arg1_1": "arg1_1"}
+
+
 def test_an_op_is_held_against_the_reference_that_the_user_gives():
     WRONG[0] = 0.25
 

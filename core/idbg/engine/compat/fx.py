@@ -61,6 +61,12 @@ def written(target: object) -> tuple[int, ...]:
     return tuple(at for at, argument in arguments if argument.alias_info is not None and argument.alias_info.is_write)
 
 
+def returns_written(target: object) -> bool:
+    """Whether an op's value is the argument that it writes to, as that of `add_` is; a custom op's is another tensor."""
+    returned = target._schema.returns[:1] if isinstance(target, torch._ops.OpOverload) else []
+    return any(value.alias_info is not None and value.alias_info.is_write for value in returned)
+
+
 @dataclass(frozen=True)
 class Argument:
     """The argument of a Dynamo placeholder. `is_number`: a Python number that torch passes as a tensor."""

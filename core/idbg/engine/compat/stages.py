@@ -12,6 +12,7 @@ from typing import Any, Protocol, cast
 
 import torch
 from torch.fx import GraphModule
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from idbg.engine.compat import fx
 from idbg.engine.compat.hooks import Wrapper, hooked
@@ -175,10 +176,15 @@ def traced(gm: GraphModule, inputs: Sequence[object], decompositions: Mapping[ob
         partition_fn=joint,
         decompositions=dict(decompositions),
         keep_inference_input_mutations=True,
+        ignore_shape_env=True,  # the inputs' own sizes: it is for what the graph makes, as `nonzero` and loops do
     )
+    made = torch._guards.TracingContext(torch._subclasses.FakeTensorMode(shape_env=ShapeEnv()))
+    copied = copy_of(gm)
+    for node in copied.graph.nodes:
+        node.meta.pop("unbacked_bindings", None)  # symbols of the program's own compile
     try:
-        with torch._functorch.config.patch(enable_autograd_cache=False):
-            compiler(copy_of(gm), list(inputs))
+        with torch._functorch.config.patch(enable_autograd_cache=False), torch._guards.tracing(made):
+            compiler(copied, list(inputs))
     except _Stopped:
         pass
     if not results:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.fx import Node
 
-from idbg.engine.compat import comparing
+from idbg.engine.compat import comparing, fx
 from idbg.engine.instrument.wrapper_lines import Wrapper
 from idbg.engine.kerneldiff.kernels.values import NotComputable, ReferenceValue
 
@@ -52,7 +52,7 @@ def node_buffers(graph: comparing.InductorGraph, wrapper: Wrapper, changed: Chan
         node = buffers[name].node if name in buffers else (changes or ("",))[-1]
         whole = wrapper.bases.get(name, "")
         if node in nodes:
-            if name not in buffers and not _gives_tensor(nodes[node]):
+            if name not in buffers and not fx.returns_written(nodes[node].target):
                 node = list(nodes)[graph.inputs.index(name)]
             if name in buffers and changes and node not in changes and len(points) > 1:  # before it is changed
                 found.setdefault(points[0], []).append(NodeBuffer(name, node))
@@ -60,10 +60,6 @@ def node_buffers(graph: comparing.InductorGraph, wrapper: Wrapper, changed: Chan
         elif whole in buffers and buffers[whole].node in nodes and whole in wrapper.points[points[-1]].names:
             found.setdefault(points[-1], []).append(NodeBuffer(name, buffers[whole].node, whole=whole))
     return found
-
-
-def _gives_tensor(node: Node) -> bool:
-    return isinstance(node.meta.get("val"), Tensor)
 
 
 def fitted(reference: ReferenceValue, value: Tensor, whole: Tensor | None) -> ReferenceValue:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from torch import Tensor
 from torch.fx import GraphModule, Node
 
-from idbg.engine.compat import comparing
+from idbg.engine.compat import comparing, fx
 from idbg.engine.kerneldiff.float64.rounding import PerturbedRounding
 from idbg.engine.kerneldiff.kernels.values import (
     AS_OWN,
@@ -189,7 +189,8 @@ class LaunchReferences:
 
 
 def _known_with(state: NodeState) -> Iterable[Node]:
-    """The nodes whose values are known with this one: a node that changes it in place has the same value."""
+    """The nodes whose values are known with this one: a node that changes it in place may have the same value."""
     yield state.node
-    if state.changes and next(iter(state.changes[-1].args), None) is state.node:
-        yield state.changes[-1]
+    last = state.changes[-1] if state.changes else None
+    if last is not None and fx.returns_written(last.target) and next(iter(last.args), None) is state.node:
+        yield last

@@ -171,7 +171,7 @@ def result_key(values: StageValues, inputs: FrameInputs, at: int | str) -> Key |
         return (part, value.name) if isinstance(value, Node) else None
     for key, node in values.nodes.items():
         target = node.args[0] if node.op == "call_function" and node.args else None
-        if isinstance(target, Node) and target.name == at and comparing.changes_arguments(node.target):
+        if isinstance(target, Node) and target.name == at and fx.returns_written(node.target):
             source = node.args[1] if len(node.args) > 1 else None
             is_copy = fx.op_name(node.target) == "copy_"
             return (key[0], source.name) if is_copy and isinstance(source, Node) else key
