@@ -62,7 +62,7 @@ def written(target: object) -> tuple[int, ...]:
 
 
 def returns_written(target: object) -> bool:
-    """Whether an op's value is the argument that it writes to, as that of `add_` is; a custom op's is another tensor."""
+    """Whether an op's value is the argument that it writes to, as that of `add_` is; a custom op's is another."""
     returned = target._schema.returns[:1] if isinstance(target, torch._ops.OpOverload) else []
     return any(value.alias_info is not None and value.alias_info.is_write for value in returned)
 
