@@ -260,6 +260,20 @@ def test_definitions_of_nothing_are_empty() -> None:
     assert Slice().sources() == []
 
 
+def test_a_name_of_a_module_whose_names_are_all_imported_travels_too(helpers: Path) -> None:
+    (helpers / "starred.py").write_text(
+        "from math import *\nfrom helpers import *\n\ndef f(x):\n    return scaled(floor(x)) + len([x])\n"
+    )
+    cut = Slice()
+    assert cut.name(str(helpers / "starred.py"), "f")
+    assert cut.imports == {"from math import floor", "import math"}
+    assert [source.partition("\n")[0] for source in cut.sources()] == [
+        "SCALE = math.floor(3.5)",
+        "def scaled(x):",
+        "def f(x):",
+    ]
+
+
 def test_a_wrapper_that_inductor_generated_replaces_nothing_of_torchs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

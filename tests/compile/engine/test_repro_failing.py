@@ -129,6 +129,11 @@ OF_TRITON = "at 3:37:\ndef k(x):\n    tl.store(x, tl.foo(x))\n                ^\
         ("Constraints violated (L['x'].size()[0])!", "Constraints violated"),
         ("/a.cpp:1:2: error: ‘tmp0’ was not declared", "was not declared"),
         ("'c3f9ab12d0'", ""),
+        (
+            "/a.cpp:1:2: error: no match for ‘V<float>::rsqrt2(const float&)’",
+            "no match for 'V<float>::rsqrt2(const float&)'",
+        ),
+        ("/a.cpp:1:2: error: no match for ‘V<float, 2>::at(tmp3)’", "no match for"),
     ],
 )
 def test_a_name_that_is_missing_tells_one_failure_from_another(message: str, piece: str) -> None:

@@ -71,10 +71,11 @@ def _split(line: str, *, all_quoted: bool) -> list[str]:
 
 
 def _is_quoted_name(text: str, *, all_quoted: bool) -> bool:
-    """Whether it is a name in quotes that stays the same; of a compiler's, also a type or a phrase without numbers."""
+    """Whether it is a name in quotes that stays the same; of a compiler's, also a type or a phrase of such names."""
     if not re.fullmatch(_QUOTED, text):
         return False
     name = text[1:-1]
     if _NAME.fullmatch(name) and len(name) <= _LONGEST_NAME:
         return not any(_RENAMED.fullmatch(part) for part in re.split(r"\.|::", name))
-    return all_quoted and not re.search(r"\d|/", name)
+    varies = "/" in name or any(word[0].isdigit() or _RENAMED.fullmatch(word) for word in re.findall(r"\w+", name))
+    return all_quoted and not varies

@@ -91,7 +91,21 @@ class Slice:
                 self._import(file, statement.node, name)
             else:
                 self._take(file, at)
-        return bool(found)
+        return bool(found) or self._of_all_names(file, name)
+
+    def _of_all_names(self, file: str, name: str) -> bool:
+        """Take what binds the name by `from MODULE import *`; False where nothing does."""
+        nodes = (each.node for each in statements(file))
+        for node in (node for node in nodes if isinstance(node, ast.ImportFrom) and node.names[0].name == "*"):
+            module = "." * node.level + (node.module or "")
+            home = file_of(module, file)
+            if home is not None and is_own(home):
+                if self.name(home, name):
+                    return True
+            elif hasattr(sys.modules.get(module), name):
+                self.imports.add(f"from {module} import {name}")
+                return True
+        return False
 
     def op(self, file: str, op: str) -> bool:
         """Take what defines, implements or lowers a custom op ("my::op") in the file; False where nothing does."""
