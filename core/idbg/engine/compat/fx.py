@@ -104,7 +104,8 @@ def transforms_undone() -> Iterator[None]:
     try:
         yield
     finally:
-        functorch.pop_dynamic_layer_stack_and_undo_to_depth(depth)
+        while functorch.get_dynamic_layer_stack_depth() > depth:  # pop_..._to_depth raises on torch 2.11
+            functorch.pop_dynamic_layer_stack()
 
 
 def leaves_autocast(node: Node) -> bool:
