@@ -1,6 +1,6 @@
 """Sentences that the footer shows once, after an event."""
 
-from idbg.format import file_names
+from idbg.format import attributions, file_names
 from idbg.format.amounts import counted
 from idbg.format.failures import headline, with_hint
 from idbg.schema import events
@@ -34,11 +34,14 @@ def of_event(event: SessionEvent) -> Flashed | None:
         case events.MinifyEnded():
             return _minified(event)
         case events.OwnerJudged(owner=owner):
-            return f"{owner.sentence}; a script of it is tried", "error" if owner.kind in _ACCUSING else "info"
+            return (
+                f"{attributions.sentence(owner)}; a script of it is tried",
+                "error" if owner.kind in _ACCUSING else "info",
+            )
         case events.OwnerEnded(failure=Failure() as failure):
             return with_hint(failure), "error"
         case events.OwnerEnded(owner=KernelAttribution() as owner):
-            return script_sentence(owner) or owner.sentence, "info"
+            return script_sentence(owner) or attributions.sentence(owner), "info"
         case events.KernelLowered(failure=Failure() as failure):
             return with_hint(failure), "error"
         case events.BenchEnded():

@@ -17,6 +17,7 @@ import torchvision
 
 from idbg import KernelDiff
 from idbg.engine.kerneldiff.kernel_attribution.script import launch_script
+from idbg.format.attributions import sentence
 from idbg.schema.errors import OutputError
 
 LIMIT = 2.0  # seconds
@@ -42,7 +43,7 @@ def main() -> int:
         for launch, kernel in enumerate(report.kernels):
             start = time.perf_counter()
             found = comparison.owner(report, launch)
-            took.append((time.perf_counter() - start, kernel.name, found.verdict.sentence))
+            took.append((time.perf_counter() - start, kernel.name, sentence(found.verdict)))
             kinds[found.verdict.kind] += 1
             start = time.perf_counter()
             try:
@@ -57,8 +58,8 @@ def main() -> int:
         f"the verdict, a launch: median {statistics.median(seconds):.2f} s, slowest {slowest[0]:.2f} s ({slowest[1]})"
     )
     print(f"kinds: {dict(kinds)}; {scripts} scripts, {written / max(1, scripts):.2f} s each to write")
-    for _, name, sentence in [each for each in took if "nobody's" not in each[2]][:12]:
-        print(f"  {name}: {sentence}")
+    for _, name, words in [each for each in took if "nobody's" not in each[2]][:12]:
+        print(f"  {name}: {words}")
     return 0 if slowest[0] <= LIMIT else 1
 
 

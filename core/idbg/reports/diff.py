@@ -11,9 +11,11 @@ from math import isfinite
 import msgspec
 from msgspec.structs import asdict
 
+from idbg.format import attributions
 from idbg.render.text import text
 from idbg.reports import notebook
 from idbg.schema import strict_json
+from idbg.schema.attribution import KernelAttribution
 from idbg.schema.diff import (
     LARGEST,
     DiffReport,
@@ -107,6 +109,8 @@ def _sentences(record: msgspec.Struct) -> dict[str, JsonValue]:
             return {"deterministic": record.deterministic}
         case TensorDiff():
             return {"note": remarks.tensor_note(record), "because": because(record)}
+        case KernelAttribution():
+            return {"sentence": attributions.sentence(record)}
         case FormDiff():
             return {"said": remarks.form_sentence(record)}
         case _:

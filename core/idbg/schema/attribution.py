@@ -83,14 +83,57 @@ AttributionKind = Literal[
     "precision",  # alone it is as far off as its nodes in eager, and that is far
     "graph",  # alone it computes its nodes, and a stage above made those wrong
     "nobody",  # alone and in the run it is right
-    "unjudged",  # not known: the sentence says why
+    "unjudged",  # not known: `findings` say why
 ]
+
+
+FindingKind = Literal[
+    "step of a node",  # it computes a step of `node`, and was judged with `launch`, which completes it
+    "unknown",  # `detail` says why
+    "wrong alone",  # called alone, in `buffer`, which holds `node`
+    "leftover",  # ... by what was in its memory before
+    "race",  # ... and other at each call
+    "some calls right",  # so many, as "2 of 4"
+    "or of a step",  # `launch` wrote `buffer`, which holds no node's value
+    "right alone",
+    "read as left",  # `buffer` was no longer as `launch` left it
+    "read as given",  # ... as the graph was called with it
+    "written, read",  # `buffer` was no longer as it left it when `launch` read it
+    "written, returned",
+    "by the wrapper",  # which changed it between the lines of `detail`
+    "by reuse",  # by `launch`, to whose `buffer` the wrapper gave its memory: `detail` is the line
+    "by sharing",
+    "out of bounds",
+    "other in the run",  # it left something else in `buffer`
+    "reads wrong",  # results of `launch`, which is bad
+    "called with wrong",  # its graph was, as `launch` in an earlier graph is bad
+    "wrong graph",  # since the stage `detail`
+    "wrong graph at",  # ... at `node`
+    "eager as far",
+    "gathered",  # the error of what came before, which eager has too
+    "not again",
+    "right in the run",
+]
+
+
+class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One thing that an attribution rests on: names and relative errors, as its kind has them."""
+
+    kind: FindingKind
+    launch: str = ""  # another one, with its line
+    buffer: str = ""
+    node: str = ""
+    detail: str = ""
+    error: float | None = None
+    eager_error: float | None = None
 
 
 class KernelAttribution(msgspec.Struct, frozen=True, kw_only=True):
     """The cause of a launch's error: it was called `calls` times alone, on copies of what it was called with.
 
-    `launch` indexes the report's `kernels`, and so does `cause`: the launch that did it, where one is known. Errors
+    `findings` are what that rests on (`format.attributions` makes the sentence; `sentence` has it in older sessions
+    alone), and `label` is how it names the launch. `launch` indexes the report's `kernels`, and so does `cause`: the
+    launch that did it, where one is known. Errors
     are relative RMSEs of its worst buffer against its post-grad nodes in float64 on the CPU: `error` of the kernel
     alone, `eager_error` of the nodes in eager on its device, `run_error` of what it left in the run. `script` is the
     path of a script that shows it without idbg, "" while there is none: `no_script` says why. It was run once in a
@@ -102,7 +145,9 @@ class KernelAttribution(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     handle: str = ""
     kind: AttributionKind
-    sentence: str
+    sentence: str = ""
+    label: str = ""
+    findings: tuple[Finding, ...] = ()
     buffer: str = ""
     node: str = ""
     error: float | None = None

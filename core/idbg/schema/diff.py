@@ -377,7 +377,7 @@ class DiffReport(msgspec.Struct, frozen=True, kw_only=True):
     owners: tuple[KernelAttribution, ...] = ()  # of the launches that were attributed, in the order of `kernels`
     steps: TrainingSteps | None = None  # None where no training was requested
     float64_elsewhere: Float64Elsewhere | None = None
-    not_comparable: str = ""
+    not_comparable: Remark | str = ""
 
     @property
     def culprit(self) -> KernelError | None:

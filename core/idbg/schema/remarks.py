@@ -14,6 +14,7 @@ RemarkKind = Literal[
     "not observed",  # the kernels: `detail`
     "nothing bisected",
     "nothing returned",
+    "other draws",  # `subject` draws other random numbers than eager, as Dynamo's graphs do
     "partly observed",  # some kernels: `detail`
     "repeated",  # the output `subject` is the output `detail` again
     "search failed",  # `subject` cannot compile a part of the graph: `detail`

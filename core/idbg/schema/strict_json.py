@@ -34,6 +34,11 @@ def like(kind: type[_Record], source: object, /, **own: object) -> _Record:
     return kind(**{name: getattr(source, name) for name in names}, **own)
 
 
+def picked(source: object, names: str) -> dict[str, object]:
+    """The attributes of these names, as a dict."""
+    return {name: getattr(source, name) for name in names.split()}
+
+
 def every_key(record: msgspec.Struct) -> dict[str, object]:
     """The record as a dict of its encoded keys, also those that have their defaults, and so of the records in it."""
     return {field.encode_name: _every_key(getattr(record, field.name)) for field in msgspec.structs.fields(record)}

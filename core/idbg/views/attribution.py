@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from difflib import get_close_matches
 
-from idbg.format import file_names
+from idbg.format import attributions, file_names
 from idbg.schema.attribution import AttributionKind, KernelAttribution
 from idbg.schema.diff import DiffReport
 from idbg.schema.errors import BadInput
@@ -31,7 +31,7 @@ LOOKS: dict[AttributionKind, Verdict] = {
 
 def owner_lines(owner: KernelAttribution) -> Iterator[str]:
     """The verdict, then what there is to run."""
-    yield f"{SIGNS[owner.kind]} {owner.sentence}"
+    yield f"{SIGNS[owner.kind]} {attributions.sentence(owner)}"
     if sentence := script_sentence(owner):
         yield sentence
 

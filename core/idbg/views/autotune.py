@@ -11,6 +11,7 @@ from idbg.schema.decisions.decided import Decision
 from idbg.schema.decisions.inductor import Autotuned, Choice
 from idbg.schema.graphs import GraphId, NodeId, Part
 from idbg.schema.runs import Run
+from idbg.schema.strict_json import picked
 from idbg.views.frame_graphs import nodes_of
 from idbg.views.tree import NO_OPTIONS, Cell, Column, Options, Refs, Row, Section, Table, words
 
@@ -131,16 +132,7 @@ def _candidates(each: Tuned, key: tuple[str, int]) -> Iterator[Row]:
 
 def as_json(run: Run) -> object:
     """Each choice, whole, with its sentence, and the kernels that it is about."""
-    return [
-        {
-            "frame": row.frame,
-            **to_builtins(row.tuned),
-            "words": row.words,
-            "margin": row.margin,
-            "kernels": list(row.kernels),
-        }
-        for row in choices(run)
-    ]
+    return [{**to_builtins(row.tuned), **picked(row, "frame words margin kernels")} for row in choices(run)]
 
 
 def about(run: Run) -> Iterable[Decision]:

@@ -10,6 +10,7 @@ from idbg.format.glyphs import MARKS, VERDICT_SIGNS
 from idbg.format.plain_text import uncoloured
 from idbg.schema import programs
 from idbg.schema.bench import EAGER, Direction, Latency, Row, SpeedChange
+from idbg.schema.strict_json import picked
 from idbg.views import bench_charts, tree
 from idbg.views.tree import Cell, Chart, Column, Section, Table, Tone, Verdict, words
 
@@ -317,11 +318,8 @@ def as_json(
         "rows": list(rows),
         "changes": [
             {
-                "program": change.now.program,
-                "backend": change.now.backend,
-                "direction": change.direction,
-                "ratio": change.ratio,
-                "p": change.p,
+                **picked(change.now, "program backend"),
+                **picked(change, "direction ratio p"),
                 "before_ms": change.before.latency_ms and change.before.latency_ms.median,
                 "now_ms": change.now.latency_ms and change.now.latency_ms.median,
                 "before_at": change.before.at,

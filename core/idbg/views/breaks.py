@@ -13,6 +13,7 @@ from idbg.schema.decisions.decided import Decision
 from idbg.schema.graphs import GraphId
 from idbg.schema.repros import Sought
 from idbg.schema.runs import Run
+from idbg.schema.strict_json import picked
 from idbg.views import advice, stacks
 from idbg.views.frame_graphs import FrameGraphs
 from idbg.views.tree import NO_OPTIONS, Cell, Column, Options, Place, Refs, Row, Section, Table, Tone, words
@@ -123,22 +124,10 @@ def as_json(run: Run) -> object:
     """Each line that breaks graphs, with all that is known of it."""
     return [
         {
-            "file": place.file,
-            "line": place.line,
-            "count": place.count,
-            "words": place.words,
-            "ways": place.ways,
-            "reason": place.first.reason,
-            "kind": place.first.kind,
-            "explanation": place.first.explanation,
-            "hints": place.first.hints,
-            "page": place.first.page,
-            "seconds": place.seconds,
-            "frames": place.frames,
+            **picked(place, "file line count words ways seconds frames"),
+            **picked(place.first, "reason kind explanation hints page"),
             "sides": [vars(side) for side in place.sides],
-            "suggestions": [
-                {"words": each.words, "code": each.code, "settings": each.settings} for each in suggestions(place.first)
-            ],
+            "suggestions": [picked(each, "words code settings") for each in suggestions(place.first)],
             "stack": to_builtins(of_program(place.first.stack)),
         }
         for place in places(run)

@@ -12,6 +12,7 @@ from idbg.schema.decisions.decided import Decision
 from idbg.schema.decisions.inductor import CudaGraph
 from idbg.schema.graphs import GraphId, NodeId, Part
 from idbg.schema.runs import Run
+from idbg.schema.strict_json import picked
 from idbg.views.frame_graphs import nodes_of
 from idbg.views.tree import NO_OPTIONS, Options, Place, Refs, Row, Section, Tone, words
 
@@ -124,10 +125,7 @@ def _row(run: Run, each: Outcome, number: int) -> Row:
 
 def as_json(run: Run) -> object:
     """Each decision, whole, with its sentence."""
-    return [
-        {"frame": row.frame, **to_builtins(row.graph), "words": row.words, "why": row.why, "to_do": row.to_do}
-        for row in outcomes(run)
-    ]
+    return [{**to_builtins(row.graph), **picked(row, "frame words why to_do")} for row in outcomes(run)]
 
 
 def about(run: Run) -> Iterable[Decision]:

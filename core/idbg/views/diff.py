@@ -214,7 +214,7 @@ def _sentences(report: DiffReport, to_ask: str) -> Iterator[Row]:
 def nothing_lines(report: DiffReport) -> Iterator[str]:
     """A sentence where the verdict stands without a number behind it, or there is none."""
     if report.not_comparable:
-        yield from paragraph("", report.not_comparable)
+        yield from paragraph("", remarks.sentence(report.not_comparable))
     if is_empty(report):
         yield "neither side gave a tensor or a floating number: let the program return what is to be compared"
     elif report.verdict == "passed" and not any(diff.elements for diff in tensors(report)):

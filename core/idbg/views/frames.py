@@ -17,6 +17,7 @@ from idbg.schema.decisions.decided import Decision
 from idbg.schema.decisions.dynamo import Skip
 from idbg.schema.events import FrameFailed
 from idbg.schema.runs import Run
+from idbg.schema.strict_json import picked
 from idbg.views import stacks
 from idbg.views.frame_graphs import FrameGraphs
 from idbg.views.recompiles import again_words
@@ -264,24 +265,14 @@ def as_json(run: Run) -> object:
     return {
         "frames": [
             {
+                **picked(
+                    row, "depth function file line why seconds attempts restarts ops guards breaks graphs kernels"
+                ),
                 "frame": row.ids[0],
                 "parent": run.frames[row.ids[0]].parent,
-                "depth": row.depth,
-                "function": row.function,
                 "after_line": row.resumed or None,
-                "file": row.file,
-                "line": row.line,
                 "end": row.end or None,
-                "why": row.why,
                 "stack": to_builtins(of_program(run.decided.results[row.ids[0]].stack)) if row.end else [],
-                "seconds": row.seconds,
-                "attempts": row.attempts,
-                "restarts": row.restarts,
-                "ops": row.ops,
-                "guards": row.guards,
-                "breaks": row.breaks,
-                "graphs": row.graphs,
-                "kernels": row.kernels,
                 "cache_hits": row.hits,
                 "cache_asked": row.lookups,
             }

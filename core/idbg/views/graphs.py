@@ -7,6 +7,7 @@ from idbg.analysis.ops import short_name
 from idbg.format.amounts import counted
 from idbg.schema.graphs import Graph, Node
 from idbg.schema.runs import Run
+from idbg.schema.strict_json import picked
 from idbg.views.frame_graphs import compile_words
 from idbg.views.tree import NO_OPTIONS, Cell, Column, Options, Refs, Row, Section, Table, words
 
@@ -57,13 +58,7 @@ def _graph(graph: Graph) -> Row:
 def as_json(run: Run) -> object:
     """Each graph: its frame, stage and part, how many nodes, and how many of each op."""
     return [
-        {
-            "frame": graph.id.frame,
-            "stage": graph.id.stage,
-            "part": graph.id.part,
-            "nodes": len(graph.nodes),
-            "ops": dict(_ops(graph).most_common()),
-        }
+        {**picked(graph.id, "frame stage part"), "nodes": len(graph.nodes), "ops": dict(_ops(graph).most_common())}
         for graph in run.graphs.values()
     ]
 

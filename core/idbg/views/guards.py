@@ -14,6 +14,7 @@ from idbg.schema.decisions.decided import Decision
 from idbg.schema.decisions.dynamo import FrameGuards, Guard
 from idbg.schema.graphs import Frame
 from idbg.schema.runs import Run
+from idbg.schema.strict_json import picked
 from idbg.views.tree import NO_OPTIONS, Cell, Column, Options, Place, Refs, Row, Section, Table, words
 
 TITLE = "Guards"
@@ -192,24 +193,16 @@ def as_json(run: Run) -> object:
 def _frame_json(run: Run, guards: FrameGuards, failures: Failures) -> dict[str, object]:
     of_call = share(run, guards)
     return {
-        "frame": guards.frame,
-        "seconds": guards.seconds,
+        **picked(guards, "frame seconds left_out dropped"),
         "cold_seconds": guards.cold,
         "call_seconds": of_call.call if of_call else None,
         "call_is_first": of_call.first if of_call else None,
         "share_of_call": of_call.part if of_call else None,
         "asked": guards.requested,
-        "left_out": guards.left_out,
-        "dropped": guards.dropped,
         "guards": [
             {
-                "kind": guard.kind,
-                "source": guard.source,
-                "code": guard.code,
-                "file": guard.file,
-                "line": guard.line,
+                **picked(guard, "kind source code file line seconds"),
                 "stack": of_program(guard.stack),
-                "seconds": guard.seconds,
                 "caused": failures.of(guards.frame, guard),
             }
             for guard in guards.guards

@@ -17,6 +17,7 @@ from idbg.schema.decisions.dynamo import FailedGuard
 from idbg.schema.events import Recompiled
 from idbg.schema.repros import Sought
 from idbg.schema.runs import Run
+from idbg.schema.strict_json import picked
 from idbg.views import advice, stacks
 from idbg.views.tree import NO_OPTIONS, Cell, Column, Options, Place, Refs, Row, Section, Table, Words, words
 
@@ -160,15 +161,11 @@ def as_json(run: Run) -> object:
     return {
         "functions": [
             {
-                "function": timeline.function,
-                "file": timeline.file,
-                "line": timeline.line,
+                **picked(timeline, "function file line"),
                 "limit": vars(timeline.limit) if timeline.limit else None,
                 "compiles": [
                     {
-                        "frame": row.frame,
-                        "reason": row.reason,
-                        "refused": row.refused,
+                        **picked(row, "frame reason refused"),
                         "seconds": row.result.seconds if row.result else None,
                         "entries": row.result.entries if row.result else None,
                         "failed": to_builtins(row.failed),

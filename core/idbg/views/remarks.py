@@ -15,6 +15,8 @@ _REMARKS: dict[RemarkKind, str] = {
     "nothing bisected": "bisecting named no node: of the forward's values alone, those that nodes return, none is "
     "wrong beyond rounding. It does not see gradients, what is written in place, or a few wrong integers of many",
     "nothing returned": "the program returned nothing that could be compared",
+    "other draws": "the compiled program draws other random numbers than eager (Dynamo's graphs, run with nothing "
+    "compiled, draw them too, and give what {subject} gives; eager gives something else from another seed)",
     "partly observed": "some kernels could not be observed: {detail}",
     "repeated": "{subject} is {detail} again: it is compared once",
     "search failed": "the search failed: {subject} cannot compile a part of the graph: {detail}",

@@ -13,6 +13,7 @@ from idbg.schema.code import Kernel
 from idbg.schema.decisions.inductor import Span
 from idbg.schema.graphs import Frame
 from idbg.schema.runs import Run
+from idbg.schema.strict_json import picked
 from idbg.views.earlier_times import HEATS, LEAST, USES, Name, compared, named, past, total_before, typical
 from idbg.views.time_help import helps
 from idbg.views.tree import (
@@ -325,17 +326,14 @@ def as_json(run: Run) -> object:
         "dominating": [
             line for row in dominating(run, timings) for line in (row.text, *(each.text for each in row.below))
         ],
-        "spent": [{"use": each.use, "seconds": each.seconds, "share": each.share} for each in spent],
+        "spent": [picked(each, "use seconds share") for each in spent],
         "by_name": times.by_name(timings),
         "builds": [
             {"kernel": each.span.what, "compiler": each.span.name, "seconds": each.seconds, "ended": not each.lasts}
             for each in times.builds(timings)
         ],
         "phases": run.phases,
-        "spans": [
-            {"span": each.span, "depth": each.depth, "own": each.own, "seconds": each.seconds, "ended": not each.lasts}
-            for each in timings
-        ],
+        "spans": [{**picked(each, "span depth own seconds"), "ended": not each.lasts} for each in timings],
     }
 
 

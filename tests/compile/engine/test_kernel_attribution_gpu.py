@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from idbg.engine.kerneldiff.kernel_attribution.script import launch_script
+from idbg.format.attributions import sentence
 from tests.harness.owned import Owned, edited
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")]
@@ -40,11 +41,11 @@ def test_a_wrong_triton_kernel_is_the_compilers_and_its_script_shows_it(dtype: t
     with edited(lambda text: text.replace("1.0492", "1.5492")) as changed:
         owned = Owned(chain, inputs)
         owner = owned.owner()
-        assert changed and owner.kind == "compiler" and "softmax" in owner.name, owner.sentence
+        assert changed and owner.kind == "compiler" and "softmax" in owner.name, sentence(owner)
         status, printed = tried(owned, owner.launch, tmp_path)
         assert status == 1 and "WRONG: " in printed, printed
         behind = owned.owner(len(owned.report.kernels) - 1)
-        assert (behind.kind, behind.cause) == ("before", owner.launch), behind.sentence
+        assert (behind.kind, behind.cause) == ("before", owner.launch), sentence(behind)
 
 
 def test_of_a_clean_program_every_launch_is_nobodys_and_so_say_the_scripts(tmp_path: Path):
@@ -58,7 +59,7 @@ def test_of_a_clean_program_every_launch_is_nobodys_and_so_say_the_scripts(tmp_p
         if not kernel.observed:
             continue
         names.add(kernel.name.partition("_")[0])
-        assert owner.kind == "nobody", owner.sentence
+        assert owner.kind == "nobody", sentence(owner)
         status, printed = tried(owned, at, tmp_path)
         assert status == 0 and "right: " in printed, printed
     assert {"triton", "extern"} <= names
@@ -74,8 +75,8 @@ def test_a_buffer_that_was_reused_too_early_names_who_wrote_over_it():
 
     with edited(reuse) as changed:
         owner = Owned(program, (torch.randn(64, 64, device="cuda"),)).owner()
-    assert changed and owner.kind == "before" and owner.cause == 1, owner.sentence
-    assert "buf1 was given its memory too early" in owner.sentence
+    assert changed and owner.kind == "before" and owner.cause == 1, sentence(owner)
+    assert "buf1 was given its memory too early" in sentence(owner)
 
 
 def test_a_lost_tail_depends_on_what_was_in_its_memory():
@@ -85,8 +86,8 @@ def test_a_lost_tail_depends_on_what_was_in_its_memory():
     with edited(edit) as changed:
         owned = Owned(lambda x: x.sin() * 1.0495 + 2, (torch.randn(333, 333, device="cuda"),))
         owner = owned.owner(0)
-    assert changed and owner.kind == "compiler", owner.sentence
-    assert "what was in its memory before" in owner.sentence
+    assert changed and owner.kind == "compiler", sentence(owner)
+    assert "what was in its memory before" in sentence(owner)
 
 
 def test_a_wrong_extern_call_and_a_wrong_kernel_of_the_backward(tmp_path: Path):
@@ -100,7 +101,7 @@ def test_a_wrong_extern_call_and_a_wrong_kernel_of_the_backward(tmp_path: Path):
     with edited(edit) as changed:
         owned = Owned(program, (x,), loss=lambda out: out.square().sum())
         owner = owned.owner()
-        assert changed and (owner.kind, owner.name) == ("compiler", "extern_kernels.addmm"), owner.sentence
+        assert changed and (owner.kind, owner.name) == ("compiler", "extern_kernels.addmm"), sentence(owner)
         status, printed = tried(owned, owner.launch, tmp_path)
         assert status == 1 and "WRONG: " in printed, printed
         late = [at for at, kernel in enumerate(owned.report.kernels) if kernel.part == "backward" and kernel.observed]

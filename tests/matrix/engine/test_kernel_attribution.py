@@ -13,6 +13,7 @@ from torch.nn import functional as F
 
 from idbg.engine.kerneldiff.kernel_attribution.node_source import node_source
 from idbg.engine.kerneldiff.kernel_attribution.script import launch_script
+from idbg.format.attributions import sentence
 from tests.harness.owned import Owned, edited
 
 pytestmark = pytest.mark.slow
@@ -38,7 +39,7 @@ def test_of_a_clean_program_every_launch_is_nobodys():
     owned = Owned(chain, square())
     for at in range(len(owned.report.kernels)):
         owner = owned.owner(at)
-        assert (owner.kind, owner.launch, owner.calls) == ("nobody", at, 4), owner.sentence
+        assert (owner.kind, owner.launch, owner.calls) == ("nobody", at, 4), sentence(owner)
         assert owner.error is not None and owner.error < 1e-6 and owner.eager_error is not None
 
 
@@ -49,10 +50,10 @@ def test_a_wrong_kernel_is_the_compilers_and_a_launch_behind_it_names_it():
         owner, bad = owned.owner(), owned.report.first_bad_kernel
         assert owner.kind == "compiler" and owner.launch == bad and "softmax" in owner.name
         assert owner.error is not None and owner.eager_error is not None and owner.error > 1e3 * owner.eager_error
-        assert owner.sentence.startswith("the compiler's: called alone on its own inputs cpp_fused")
+        assert sentence(owner).startswith("the compiler's: called alone on its own inputs cpp_fused")
         behind = owned.owner(len(owned.report.kernels) - 1)
     assert (behind.kind, behind.cause) == ("before", bad)
-    assert "what it reads is already wrong" in behind.sentence
+    assert "what it reads is already wrong" in sentence(behind)
 
 
 def two(x: Tensor) -> Tensor:
@@ -67,12 +68,12 @@ def test_a_buffer_that_was_reused_too_early_names_who_wrote_over_it_and_the_line
     with edited(reuse) as changed:
         owned = Owned(two, (torch.randn(32, 32),))
         owner = owned.owner()
-        assert changed and owner.name.startswith("cpp_fused"), owner.sentence
+        assert changed and owner.name.startswith("cpp_fused"), sentence(owner)
         assert owner.kind == "before" and owner.cause == 1
-        assert "buf0, which it reads, was no longer as extern_kernels.mm:1" in owner.sentence
-        assert "buf1 was given its memory too early (buf1 = buf0  # reuse)" in owner.sentence
+        assert "buf0, which it reads, was no longer as extern_kernels.mm:1" in sentence(owner)
+        assert "buf1 was given its memory too early (buf1 = buf0  # reuse)" in sentence(owner)
         written = owned.owner(0)
-    assert written.kind == "before" and "buf0, which it wrote, was no longer as it left it" in written.sentence
+    assert written.kind == "before" and "buf0, which it wrote, was no longer as it left it" in sentence(written)
 
 
 def test_what_the_wrapper_itself_changes_is_said_with_its_lines():
@@ -82,7 +83,7 @@ def test_what_the_wrapper_itself_changes_is_said_with_its_lines():
     with edited(spoil) as changed:
         owner = Owned(two, (torch.randn(32, 32),)).owner()
     assert changed and owner.kind == "before" and owner.cause is None
-    assert "the wrapper itself changed it, between line" in owner.sentence
+    assert "the wrapper itself changed it, between line" in sentence(owner)
 
 
 def test_a_launch_that_writes_outside_of_its_memory_is_found_by_looking_after_each():
@@ -96,8 +97,8 @@ def test_a_launch_that_writes_outside_of_its_memory_is_found_by_looking_after_ea
 
     with edited(beyond) as changed:
         owner = Owned(two, (torch.randn(32, 32),)).owner()
-    assert changed and owner.kind == "before", owner.sentence
-    assert "buf0, which it reads" in owner.sentence
+    assert changed and owner.kind == "before", sentence(owner)
+    assert "buf0, which it reads" in sentence(owner)
 
 
 def test_what_eager_loses_too_is_the_precisions():
@@ -105,7 +106,7 @@ def test_what_eager_loses_too_is_the_precisions():
         return ((x + 4096.3) - 4096.3) * 1.0395
 
     owner = Owned(program, (torch.randn(64, 64),)).owner(0)
-    assert owner.kind == "precision", owner.sentence
+    assert owner.kind == "precision", sentence(owner)
     assert owner.error == pytest.approx(owner.eager_error, rel=0.5) and owner.error is not None and owner.error > 1e-5
 
 
@@ -118,7 +119,7 @@ def test_a_kernel_that_computes_a_wrong_graph_is_the_graphs():
         owned = Owned(lambda x: (x * 1.0396).sin(), (torch.randn(64, 64),))
         owner = owned.owner(0)
     assert owned.report.verdict == "failed" and owned.report.first_wrong_stage is not None
-    assert owner.kind == "graph" and "wrong since post-grad" in owner.sentence, owner.sentence
+    assert owner.kind == "graph" and "wrong since post-grad" in sentence(owner), sentence(owner)
 
 
 def test_what_is_not_the_same_each_time_is_said():
@@ -129,8 +130,8 @@ def test_what_is_not_the_same_each_time_is_said():
 
     with edited(edit) as changed:
         owner = Owned(lambda x: (x * 1.0388).sin() + 3, (torch.randn(64, 64),)).owner(0)
-    assert changed and owner.kind == "compiler", owner.sentence
-    assert "the same call gives something else each time" in owner.sentence
+    assert changed and owner.kind == "compiler", sentence(owner)
+    assert "the same call gives something else each time" in sentence(owner)
 
 
 def test_parts_of_a_concatenation_are_called_alone_and_so_are_their_scripts(tmp_path: Path):
@@ -141,12 +142,12 @@ def test_parts_of_a_concatenation_are_called_alone_and_so_are_their_scripts(tmp_
     with edited(lambda text: text.replace("1.0387", "1.1387")):
         owned = Owned(program, (torch.randn(16, 16),))
         owner = owned.owner()
-        assert owner.kind == "compiler" and owner.name.startswith("cpp_fused"), owner.sentence
+        assert owner.kind == "compiler" and owner.name.startswith("cpp_fused"), sentence(owner)
         script = launch_script(owned.comparison.owner(owned.report, owner.launch), tmp_path)
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False)
     assert done.returncode == 1 and "WRONG: " in done.stdout, done.stdout + done.stderr
     first = owned.owner(owned.place("cpp_fused"))
-    assert first.kind in ("nobody", "compiler") and first.calls == 4, first.sentence
+    assert first.kind in ("nobody", "compiler") and first.calls == 4, sentence(first)
 
 
 def test_a_sum_in_parts_says_which_other_launch_it_may_be():
@@ -156,7 +157,7 @@ def test_a_sum_in_parts_says_which_other_launch_it_may_be():
     with edited(edit) as changed:
         owned = Owned(lambda x: (x * 1.0386).sum(), (torch.rand(700, 900),))
         told = [owned.owner(at) for at in range(len(owned.report.kernels))]
-    assert changed and any(owner.kind == "compiler" for owner in told), [owner.sentence for owner in told]
+    assert changed and any(owner.kind == "compiler" for owner in told), [sentence(owner) for owner in told]
 
 
 def test_extern_calls_are_replayed_and_a_wrong_argument_is_the_compilers():
@@ -167,9 +168,9 @@ def test_extern_calls_are_replayed_and_a_wrong_argument_is_the_compilers():
     with edited(lambda text: text.replace("0.5193", "0.5293")):
         owned = Owned(program, inputs)
         owner = owned.owner()
-        assert (owner.kind, owner.name) == ("compiler", "extern_kernels.addmm"), owner.sentence
+        assert (owner.kind, owner.name) == ("compiler", "extern_kernels.addmm"), sentence(owner)
         others = [owned.owner(name) for name in ("sort", "extern_kernels.convolution")]
-    assert {other.kind for other in others} == {"nobody"}, [each.sentence for each in others]
+    assert {other.kind for other in others} == {"nobody"}, [sentence(each) for each in others]
     assert [other.name for other in others] == ["torch.ops.aten.sort.stable", "extern_kernels.convolution"]
 
 
@@ -182,10 +183,10 @@ def test_a_kernel_that_writes_in_place_and_one_of_the_backward():
     with edited(lambda text: text.replace("0.0793", "0.0893")):
         owned = Owned(model, (torch.randn(4, 4, 8, 8),), loss=loss)
         owner = owned.owner()
-        assert owner.kind == "compiler" and owner.node.startswith("copy_"), owner.sentence
+        assert owner.kind == "compiler" and owner.node.startswith("copy_"), sentence(owner)
         for at, kernel in enumerate(owned.report.kernels):
             if kernel.part == "backward" and kernel.observed:
-                assert owned.owner(at).kind == "nobody", owned.owner(at).sentence
+                assert owned.owner(at).kind == "nobody", sentence(owned.owner(at))
 
 
 def test_a_wrong_kernel_of_the_backward_with_symbolic_sizes():
@@ -198,7 +199,7 @@ def test_a_wrong_kernel_of_the_backward_with_symbolic_sizes():
     with edited(edit) as changed:
         owned = Owned(program, (torch.randn(24, 12, requires_grad=True),), loss=loss, dynamic=True)
         owner = owned.owner()
-    assert changed and owner.kind == "compiler", owner.sentence
+    assert changed and owner.kind == "compiler", sentence(owner)
     assert owned.report.kernels[owner.launch].part == "backward"
 
 
@@ -210,8 +211,8 @@ def test_rows_that_nobody_writes_depend_on_what_was_there():
 
     with edited(edit) as changed:
         owner = Owned(lambda x: (x * 1.0398).sin() + 3, (torch.randn(64, 65),)).owner(0)
-    assert changed and owner.kind == "compiler", owner.sentence
-    assert "what it gives depends on what was in its memory before" in owner.sentence
+    assert changed and owner.kind == "compiler", sentence(owner)
+    assert "what it gives depends on what was in its memory before" in sentence(owner)
 
 
 def test_what_was_compiled_is_compiled_again_where_torch_has_forgotten_it():
@@ -224,7 +225,7 @@ def test_a_launch_that_draws_random_numbers_is_not_judged():
     owned = Owned(lambda x: F.dropout(x, 0.5, True) * 1.0391, (torch.randn(16, 16),))
     at = next(at for at, kernel in enumerate(owned.report.kernels) if not kernel.observed)
     owner = owned.owner(at)
-    assert owner.kind == "unjudged" and owner.error is None and "not known" in owner.sentence
+    assert owner.kind == "unjudged" and owner.error is None and "not known" in sentence(owner)
 
 
 def test_a_script_registers_the_ops_that_are_inductors_own() -> None:

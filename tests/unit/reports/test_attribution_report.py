@@ -1,11 +1,14 @@
 """How whose an error is reads, and which launch a name means."""
 
 import json
+from typing import get_args
 
 import pytest
+from msgspec.structs import replace
 
+from idbg.format.attributions import sentence
 from idbg.reports.diff import summary, to_json
-from idbg.schema.attribution import AttributionKind, KernelAttribution
+from idbg.schema.attribution import AttributionKind, Finding, FindingKind, KernelAttribution
 from idbg.schema.diff import DiffReport, KernelError
 from idbg.schema.errors import BadInput
 from idbg.views.attribution import launch_named, script_sentence
@@ -85,3 +88,22 @@ def test_why_there_is_no_script_is_said():
     assert script_sentence(OWNER) == ""
     owner = KernelAttribution(launch=0, name="k", kind="nobody", sentence="", no_script="it calls my::op")
     assert script_sentence(owner) == "no script: it calls my::op"
+
+
+def test_the_sentence_is_made_of_the_findings_and_one_of_an_older_session_stays():
+    wrong = Finding("wrong alone", buffer="buf0", node="mm", error=0.5, eager_error=1e-7)
+    owner = KernelAttribution(
+        launch=0, name="k", kind="compiler", label="k (line 3)", findings=(wrong, Finding("race"))
+    )
+    figures = "its relative error against float64 is 0.5, eager's 1e-07"
+    assert sentence(owner) == (
+        f"the compiler's: called alone on its own inputs k (line 3) is wrong: {figures}, in buf0 (mm)"
+        "; the same call gives something else each time, as a race does"
+    )
+    step = Finding("step of a node", launch="k2", node="softmax")
+    assert sentence(replace(owner, findings=(step, wrong))).startswith(
+        "it computes a step of softmax, judged with k2: the compiler's: called alone"
+    )
+    assert sentence(OWNER) == "the compiler's: it is wrong"
+    every = {kind: sentence(replace(owner, findings=(Finding(kind, detail="d"),))) for kind in get_args(FindingKind)}
+    assert not any("{" in text for text in every.values())

@@ -31,6 +31,7 @@ from idbg.engine.repro.files import new_folder, write
 from idbg.engine.repro.layout import quotable
 from idbg.engine.repro.source import name_of
 from idbg.engine.repro.values import kept_as
+from idbg.format import attributions
 from idbg.format.file_names import near_place
 
 _ALIGNED = 64  # bytes: what torch's allocators give at least, and vectorised kernels may count on
@@ -102,7 +103,7 @@ def _script(found: AttributionResult, plan: LaunchPlan, tensors: "_StoredTensors
     own = {*launch.names, *plan.constants, *_BUILTIN, launch.name}
     devices = sorted({device for device in tensors.devices.values() if not device.startswith("cpu")})
     return _TEMPLATES.get_template("repro.py.jinja").render(
-        title=quotable(_wrapped(found.verdict.sentence)),
+        title=quotable(_wrapped(attributions.sentence(found.verdict))),
         source=quotable(near_place(found.error.file, found.error.line)),
         versions=f"idbg {__version__} with torch {torch.__version__}",
         around=around(plan.watch.code.text, needed - own | ({"async_compile"} if definition else set())),

@@ -1,6 +1,6 @@
 """Decide what causes a launch's error, from its isolated calls, its value in the run, and its nodes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
@@ -10,8 +10,7 @@ from idbg.engine.kerneldiff.kernel_attribution.plan import LaunchPlan
 from idbg.engine.kerneldiff.kernel_attribution.recorder import RETURN, Overwritten
 from idbg.engine.kerneldiff.kernel_attribution.replay import CALLS
 from idbg.engine.kerneldiff.tensors.allowance import epsilon
-from idbg.format.amounts import figure
-from idbg.schema.attribution import AttributionKind, KernelAttribution, StageError
+from idbg.schema.attribution import AttributionKind, Finding, FindingKind, KernelAttribution, StageError
 from idbg.schema.diff import LARGEST, DiffReport, KernelError, launch_name
 
 _FAR = 64  # ulps: an error that a user may ask about; rounding of one op or a few is below
@@ -61,11 +60,8 @@ class Evidence:
 def attribute(evidence: Evidence, seconds: float | None = None) -> KernelAttribution:
     """The verdict, without a script yet."""
     worst = evidence.worst
-    kind, sentence, other = _decided(evidence, worst)
-    error = evidence.error
-    verdict = KernelAttribution(
-        launch=evidence.launch, name=error.name, handle=error.handle, kind=kind, sentence=sentence, cause=other
-    )
+    kind, findings, other = _decided(evidence, worst)
+    verdict = _verdict(evidence.report, evidence.launch, kind, findings, other)
     if worst is None:
         return verdict
     return replace(
@@ -82,104 +78,105 @@ def attribute(evidence: Evidence, seconds: float | None = None) -> KernelAttribu
 
 def unjudged(report: DiffReport, launch: int, why: str) -> KernelAttribution:
     """The verdict of a launch that could not be attributed."""
+    return _verdict(report, launch, "unjudged", [Finding("unknown", detail=why)])
+
+
+def _verdict(
+    report: DiffReport, launch: int, kind: AttributionKind, findings: list[Finding], cause: int | None = None
+) -> KernelAttribution:
     error = report.kernels[launch]
-    sentence = _unknown(launch_name(error, report.kernels), why)
-    return KernelAttribution(launch=launch, name=error.name, handle=error.handle, kind="unjudged", sentence=sentence)
+    return KernelAttribution(
+        launch=launch,
+        name=error.name,
+        handle=error.handle,
+        kind=kind,
+        label=launch_name(error, report.kernels),
+        findings=tuple(findings),
+        cause=cause,
+    )
 
 
-def _unknown(name: str, why: str) -> str:
-    return f"whose error {name} has is not known: {why}"
-
-
-Decided = tuple[AttributionKind, str, int | None]
+Decided = tuple[AttributionKind, list[Finding], int | None]
+Found = tuple[list[Finding], int | None]
 
 
 def _decided(evidence: Evidence, worst: IsolatedResult | None) -> Decided:
     error = evidence.error
-    name = launch_name(error, evidence.kernels)
     if worst is None:
         why = next(iter(evidence.reasons), error.reason or "none of its buffers holds a node's value")
-        return "unjudged", _unknown(name, why), None
+        return "unjudged", [Finding("unknown", detail=why)], None
     if worst.bad:
-        return "compiler", _compilers(name, worst) + _of_a_step(evidence), None
-    alone = f"alone, on what it was called with, {name} is right ({_figures(worst)})"
-    for before in (_changed(evidence), _run_differs(evidence, worst), _earlier(evidence)):
+        return "compiler", [*_compilers(worst), *_of_a_step(evidence)], None
+    alone = _with_figures("right alone", worst)
+    for before in (_changed(evidence), _run_differs(worst), _earlier(evidence)):
         if before is not None:
-            what, other = before
-            return "before", f"what came before: {alone}, but {what}", other
+            findings, other = before
+            return "before", [alone, *findings], other
     if (stage := evidence.wrong_graph) is not None:
-        at = f": `{stage.node}`" if stage.node else ""
-        return "graph", f"the graph's: {alone}; its graph is wrong since {stage.stage.replace('_', '-')}{at}", None
-    if (sentence := _imprecise(error, worst)) is not None:
-        return "precision", f"the precision's: {alone}, and {sentence}", None
+        kind: FindingKind = "wrong graph at" if stage.node else "wrong graph"
+        return "graph", [alone, Finding(kind, node=stage.node, detail=stage.stage.replace("_", "-"))], None
+    if (imprecise := _imprecise(error, worst)) is not None:
+        return "precision", [alone, imprecise], None
     if error.bad:
-        again = f"{alone}, and it was right as the program ran again: what the comparison saw has not come again"
-        return "unjudged", _unknown(name, again), None
-    return "nobody", f"nobody's: {alone}, and right in the run", None
+        return "unjudged", [alone, Finding("not again")], None
+    return "nobody", [alone, Finding("right in the run")], None
 
 
-def _figures(one: IsolatedResult) -> str:
-    worst = one.worst
-    return f"its relative error against float64 is {figure(worst.error.rmse)}, eager's {figure(worst.eager.rmse)}"
+def _with_figures(kind: FindingKind, one: IsolatedResult) -> Finding:
+    own, eager = (min(each.rmse, LARGEST) for each in (one.worst.error, one.worst.eager))  # JSON has no infinity
+    return Finding(kind, buffer=one.buffer.name, node=one.buffer.node, error=own, eager_error=eager)
 
 
-def _compilers(name: str, worst: IsolatedResult) -> str:
-    where = f"{worst.buffer.name} ({worst.buffer.node})"
-    wrong = f"called alone on its own inputs {name} is wrong: {_figures(worst)}, in {where}"
+def _compilers(worst: IsolatedResult) -> Iterator[Finding]:
+    yield _with_figures("wrong alone", worst)
     if worst.leftover:
-        return (
-            f"the compiler's: {wrong}; what it gives depends on what was in its memory before: it leaves some of it "
-            "unwritten, or reads what nobody wrote"
-        )
-    if worst.varies:
-        right = sum(call.excess <= 1 for call in worst.calls)
-        often = f"; {right} of {len(worst.calls)} calls were right" if right else ""
-        return f"the compiler's: {wrong}; the same call gives something else each time, as a race does{often}"
-    return f"the compiler's: {wrong}"
+        yield Finding("leftover")
+    elif worst.varies:
+        yield Finding("race")
+        if right := sum(call.excess <= 1 for call in worst.calls):
+            yield Finding("some calls right", detail=f"{right} of {len(worst.calls)}")
 
 
-def _of_a_step(evidence: Evidence) -> str:
-    """Names another launch that may be the cause: one that wrote an intermediate value that cannot be judged alone."""
-    for name, by in evidence.plan.steps.items():
-        return (
-            f"; or that of {_launch(evidence, by)}: it wrote {name}, a step inside of a node, and the two are one here"
-        )
-    return ""
+def _of_a_step(evidence: Evidence) -> Iterator[Finding]:
+    """Another launch that may be the cause: one that wrote an intermediate value that cannot be judged alone."""
+    for name, by in list(evidence.plan.steps.items())[:1]:
+        yield Finding("or of a step", launch=_launch(evidence, by), buffer=name)
 
 
-def _changed(evidence: Evidence) -> tuple[str, int | None] | None:
+def _changed(evidence: Evidence) -> Found | None:
     """A buffer that it reads or wrote was overwritten."""
     if not evidence.overwritten:
         return None
     one = evidence.overwritten[0]
-    launches = evidence.plan.wrapper.launches
-    made = f"as {_launch(evidence, one.writer)} left it" if one.writer >= 0 else "as the graph was given it"
-    if one.writer == evidence.plan.number:
-        reader = "the graph returned it" if one.reader == RETURN else f"{_launch(evidence, one.reader)} read it"
-        what = f"{one.name}, which it wrote, was no longer as it left it when {reader}"
+    if one.writer != evidence.plan.number:
+        left = one.writer >= 0
+        by = _launch(evidence, one.writer) if left else ""
+        what = Finding("read as left" if left else "read as given", launch=by, buffer=one.name)
+    elif one.reader == RETURN:
+        what = Finding("written, returned", buffer=one.name)
     else:
-        what = f"{one.name}, which it reads, was no longer {made}"
+        what = Finding("written, read", launch=_launch(evidence, one.reader), buffer=one.name)
     if one.by is None:
+        launches = evidence.plan.wrapper.launches
         line = launches[one.after].line if one.after >= 0 else evidence.plan.wrapper.function.lineno
         end = "the return" if one.until == RETURN else f"line {launches[one.until].line}"
-        return f"{what}: the wrapper itself changed it, between line {line} and {end}", None
-    by = _launch(evidence, one.by)
-    how = f"wrote over it: {_why_shared(evidence, one)}" if one.shares else "wrote outside of its own memory, over it"
-    return f"{what}: {by} {how}", evidence.at.get(one.by)
+        return [what, Finding("by the wrapper", detail=f"{line} and {end}")], None
+    return [what, _overwriting(evidence, one, one.by)], evidence.at.get(one.by)
 
 
-def _why_shared(evidence: Evidence, one: Overwritten) -> str:
-    """The line of the wrapper that gave a launch memory that was still in use."""
-    assert one.by is not None
-    wrapper = evidence.plan.wrapper
-    for name in wrapper.launches[one.by].names:
+def _overwriting(evidence: Evidence, one: Overwritten, by: int) -> Finding:
+    """How a launch came to write there: the line of the wrapper that gave it memory that was still in use."""
+    launch, wrapper = _launch(evidence, by), evidence.plan.wrapper
+    if not one.shares:
+        return Finding("out of bounds", launch=launch)
+    for name in wrapper.launches[by].names:
         base, seen = wrapper.bases.get(name, ""), {name}
         while base and base not in seen:
             if base == one.name or base == wrapper.bases.get(one.name):
-                return f"{name} was given its memory too early ({name} = {base}  # reuse)"
+                return Finding("by reuse", launch=launch, buffer=name, detail=f"{name} = {base}")
             seen.add(base)
             base = wrapper.bases.get(base, "")
-    return "its arguments share memory with it"
+    return Finding("by sharing", launch=launch)
 
 
 def _launch(evidence: Evidence, number: int) -> str:
@@ -189,17 +186,13 @@ def _launch(evidence: Evidence, number: int) -> str:
     return f"{name} (line {launch.line})"
 
 
-def _run_differs(evidence: Evidence, worst: IsolatedResult) -> tuple[str, int | None] | None:
+def _run_differs(worst: IsolatedResult) -> Found | None:
     if worst.run.excess <= 1:
         return None
-    return (
-        f"in the run it left something else in {worst.buffer.name} (relative error {figure(worst.run.error.rmse)}): "
-        "another launch was still running, or its memory is in use elsewhere",
-        None,
-    )
+    return [Finding("other in the run", buffer=worst.buffer.name, error=min(worst.run.error.rmse, LARGEST))], None
 
 
-def _earlier(evidence: Evidence) -> tuple[str, int | None] | None:
+def _earlier(evidence: Evidence) -> Found | None:
     """An earlier launch is wrong, and this launch reads its results."""
     plan, kernels = evidence.plan, evidence.kernels
     waiting, seen = [plan.number], set[int]()
@@ -212,27 +205,21 @@ def _earlier(evidence: Evidence) -> tuple[str, int | None] | None:
     own = [evidence.at[number] for number in sorted(seen - {plan.number}) if number in evidence.at]
     other = next((at for at in own if kernels[at].bad), None)
     if other is not None:
-        return f"what it reads is already wrong: {launch_name(kernels[other], kernels)} before it is bad", other
+        return [Finding("reads wrong", launch=launch_name(kernels[other], kernels))], other
     parts = {(kernel.frame, kernel.part): at for at, kernel in reversed(list(enumerate(kernels)))}
     first = parts[evidence.error.frame, evidence.error.part]
     far = evidence.error.error or 0.0
     other = next((at for at in range(first) if kernels[at].bad), None)
     if other is None or far <= 2 * (evidence.worst.worst.error.rmse if evidence.worst else 0.0):
         return None
-    return (
-        f"what its graph was called with is already wrong: {launch_name(kernels[other], kernels)} before it is bad",
-        other,
-    )
+    return [Finding("called with wrong", launch=launch_name(kernels[other], kernels))], other
 
 
-def _imprecise(error: KernelError, worst: IsolatedResult) -> str | None:
+def _imprecise(error: KernelError, worst: IsolatedResult) -> Finding | None:
     """Eager's error is as large, and it is large."""
     far = _FAR * epsilon(worst.reference.own.dtype)
     if worst.worst.error.rmse > far:
-        return "eager's own is as far: what its nodes compute loses that much in this dtype"
+        return Finding("eager as far")
     if error.error is not None and error.eager_error is not None and far < error.error <= 3 * error.eager_error:
-        return (
-            f"what had gathered by then (relative error {figure(error.error)}) eager's has too "
-            f"({figure(error.eager_error)})"
-        )
+        return Finding("gathered", error=error.error, eager_error=error.eager_error)
     return None

@@ -21,6 +21,7 @@ from idbg.engine.kerneldiff.tensors.compare import compare_tensors, relative_rms
 from idbg.engine.kerneldiff.tensors.float64_device import is_narrow
 from idbg.engine.kerneldiff.tensors.tree import Leaves
 from idbg.schema.diff import DiffReport, TensorDiff
+from idbg.schema.remarks import Remark
 
 # Further apart than this in relative RMSE, eager and float64 may not have drawn the same numbers: it is looked into.
 # Rounding in bfloat16 through a deep model was seen to come to 0.37 (mobilenet_v2 under autocast). Nothing is lost
@@ -29,10 +30,6 @@ _OTHER_NUMBERS = 0.5
 _BOTH = 2.0  # times what is allowed and eager's own error: of two runs whose random numbers are not eager's
 _ULPS, _SHARE = 16.0, 0.01  # apart by less, or by less of what the test is off, a seed explains nothing
 _BY_NUMBERS: Final = frozenset({"tolerance", "rmse", "maximum", "row", "column", "tile", "exact"})
-_WHY: Final = (
-    "the compiled program draws other random numbers than eager (Dynamo's graphs, run with nothing compiled, "
-    "draw them too, and give what {test} gives; eager gives something else from another seed)"
-)
 NOTE: Final = "not comparable: of other random numbers than eager's"
 RESEEDED: Final = "eager, from another seed"
 
@@ -80,7 +77,7 @@ class RandomDrawCheck:
         return replace(
             report,
             verdict="waiting",
-            not_comparable=_WHY.format(test=report.test),
+            not_comparable=Remark("other draws", report.test),
             outputs=_without_verdict(report.outputs),
             gradients=_without_verdict(report.gradients),
         )

@@ -20,6 +20,7 @@ _ADDED: dict[str, dict[str, object]] = {
         "schema": {"const": "idbg.diff/1"},
         "blame": {"type": "string"},
         "float64": {"type": "string"},
+        "not_comparable": {"type": "string"},
         "notes": {"type": "array", "items": {"type": "string"}},
     },
     "TensorDiff": {"because": {"type": "string"}},

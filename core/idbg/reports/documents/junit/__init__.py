@@ -22,6 +22,7 @@ from idbg.reports.diagnostics import Diagnostic, diagnostics, last_runs, stable_
 from idbg.reports.documents import SessionData
 from idbg.schema.errors import AcceleratorError
 from idbg.schema.runs import History, Run
+from idbg.views import remarks
 
 ABOUT, SUFFIXES = "test cases for a CI", (".xml", ".junit")
 MOST_FINDINGS = 100  # findings of a case
@@ -88,7 +89,7 @@ def _numbers(run: Run, found: list[Diagnostic]) -> Case:
     name = f"numbers agree with {run.diff.reference}'s"
     different = (*_of(found, "mismatch"), *_of(found, "change"))
     known = run.diff.verdict in ("passed", "failed")
-    missing = run.diff.not_comparable or "the comparison did not come to its end"
+    missing = remarks.sentence(run.diff.not_comparable) or "the comparison did not come to its end"
     return Case(name, different, "" if known or different else missing)
 
 
