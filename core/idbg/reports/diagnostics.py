@@ -26,7 +26,7 @@ from idbg.schema.graphs import NodeId
 from idbg.schema.programs import Failure
 from idbg.schema.runs import History, Run
 from idbg.schema.violations import SEVERITIES, Severity, Violation
-from idbg.views import recompiles, steps
+from idbg.views import recompiles, remarks, steps
 from idbg.views.blame import blame_sentence, blamed_line
 from idbg.views.criteria import because
 
@@ -228,7 +228,7 @@ def _changes(run: Run) -> Iterator[Diagnostic]:
 
 
 def _why(tensor: TensorDiff) -> str:
-    return because(tensor) or tensor.note or ", ".join(tensor.failed_by) or "it failed"
+    return because(tensor) or remarks.tensor_note(tensor) or ", ".join(tensor.failed_by) or "it failed"
 
 
 def _breaks(run: Run) -> Iterator[Diagnostic]:

@@ -8,8 +8,9 @@ from idbg.reports.baseline import line
 from idbg.reports.diagnostics import diagnostics
 from idbg.schema import events
 from idbg.schema.attribution import Maker
+from idbg.schema.diff import DiffReport, FormDiff, TensorDiff
 from idbg.schema.graphs import Frame
-from idbg.schema.programs import Failure
+from idbg.schema.programs import Failure, Program, Target
 from idbg.schema.runs import Run, fold
 from idbg.views.blame import blamed_line
 from tests.harness.recorded import log
@@ -110,3 +111,12 @@ def test_a_mismatch_of_which_no_node_is_known_stands_where_its_function_begins()
     at = {each.message.split()[1]: (each.file, each.line) for each in diagnostics(run) if each.kind == "mismatch"}
     assert at["third:"] == (run.program.path, 0), "two functions could be it: a guess is no line"
     assert line(next(each for each in diagnostics(run) if "third:" in each.message)).startswith(f"{run.program.path}: ")
+
+
+def test_an_output_that_fails_by_its_form_says_how_it_differs() -> None:
+    run = Run(1, Program("m.py"), Target(), 0.0, ended="wrong")
+    form = FormDiff("stride", failed=True, side="eager", reference="(8, 1)", test="(1, 4)")
+    output = TensorDiff(name="out", passed=False, failed_by=("layout",), form=(form,))
+    run.diff = DiffReport(test="inductor", reference="eager", verdict="failed", mode="float64", outputs=(output,))
+    [found] = [each for each in diagnostics(run) if each.kind == "mismatch"]
+    assert found.message.endswith("differs from eager's: its strides are (1, 4), in eager (8, 1)")
