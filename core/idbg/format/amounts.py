@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections.abc import Iterable
 
 from idbg.schema.decisions.dynamo import LEAST_SECONDS
 
@@ -33,6 +34,12 @@ def and_unsized(count: int, unsized: int) -> str:
     if not unsized:
         return size(count)
     return f"{size(count)} and {unsized:,} of unknown size" if count else "size not known"
+
+
+def few(names: Iterable[str], most: int, more: str = ", +{:,}", joint: str = ", ") -> str:
+    """The first names, and how many more there are: "add, mul, +4"."""
+    listed = list(names)
+    return joint.join(listed[:most]) + (more.format(len(listed) - most) if len(listed) > most else "")
 
 
 def counted(number: int, noun: str) -> str:

@@ -20,6 +20,7 @@ from idbg.analysis.decisions.recompiles import place_of as guard_place
 from idbg.analysis.decisions.recompiles import timelines
 from idbg.checking.check import Check
 from idbg.format import failures
+from idbg.format.amounts import few
 from idbg.format.file_names import short
 from idbg.schema.diff import TensorDiff
 from idbg.schema.graphs import NodeId
@@ -123,13 +124,14 @@ def of_violations(run: Run, violations: Iterable[Violation], accelerator: str) -
     for group in alike.values():
         first = group[0]
         nodes = tuple(each.node for each in group)
+        names = few(dict.fromkeys(node.name for node in nodes), NODES)
         yield _keyed(
             run,
             Diagnostic(
                 kind="violation",
                 level=_LEVELS[first.severity],
                 rule=first.rule,
-                message=f"{first.found}, wanted {first.wanted} ({_named(nodes)})",
+                message=f"{first.found}, wanted {first.wanted} ({names})",
                 program=run.program.label,
                 file=first.file,
                 line=first.line,
@@ -311,11 +313,6 @@ def _worst_first(found: list[Diagnostic]) -> list[Diagnostic]:
         nth = seen[each.key]
         unique.append(each if nth == 1 else msgspec.structs.replace(each, key=f"{each.key}.{nth}"))
     return sorted(unique, key=badness)
-
-
-def _named(nodes: tuple[NodeId, ...]) -> str:
-    names = list(dict.fromkeys(node.name for node in nodes))
-    return ", ".join(names[:NODES]) + (f", +{len(names) - NODES}" if len(names) > NODES else "")
 
 
 def badness(found: Diagnostic) -> tuple[int, int, int, int]:

@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from idbg.format.amounts import NOT_MEASURED, duration
+from idbg.format.amounts import NOT_MEASURED, duration, few
 from idbg.schema import strict_json
 from idbg.schema.bench import EAGER, Latency, Row
 from idbg.schema.events import KernelsTimed
@@ -67,8 +67,7 @@ class Chart(msgspec.Struct, frozen=True):
         far = [
             f"{one.name} {value_words(one.high, self.unit)}" for one in self.figures if (one.high or 0.0) > self.reach
         ]
-        more = f" and {len(far) - _NAMED} more" if len(far) > _NAMED else ""
-        return f"p95 beyond the chart: {', '.join(far[:_NAMED])}{more}" if far else ""
+        return f"p95 beyond the chart: {few(far, _NAMED, ' and {:,} more')}" if far else ""
 
 
 # ---------------------------------------------------------------- what they show

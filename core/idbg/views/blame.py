@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
-from idbg.format.amounts import counted, share
+from idbg.format.amounts import counted, few, share
 from idbg.format.file_names import near_place
 from idbg.schema.attribution import Maker, StageError, StageName
 from idbg.schema.diff import DiffReport, FailedBy, KernelError, launch_name
@@ -142,8 +142,7 @@ def _since_kernel(kernel: KernelError, wrong_stages: Sequence[StageError], repor
 def _other_frames(wrong_stages: Sequence[StageError], report: DiffReport) -> Iterator[str]:
     others = [f"{one.frame} since {stage_name(one, report, whole=True)}" for one in wrong_stages]
     if others:
-        more = f", and {len(others) - NAMES_SHOWN} more" if len(others) > NAMES_SHOWN else ""
-        yield f"wrong too: frame {', '.join(others[:NAMES_SHOWN])}{more}"
+        yield f"wrong too: frame {few(others, NAMES_SHOWN, ', and {:,} more')}"
 
 
 def _of_kernels(report: DiffReport, place: Place) -> str:
@@ -355,6 +354,4 @@ def _in(place: str) -> str:
 
 
 def _names(stages: Sequence[StageError], report: DiffReport) -> str:
-    names = list(dict.fromkeys(stage_name(stage, report) for stage in stages))
-    more = f", +{len(names) - NAMES_SHOWN}" if len(names) > NAMES_SHOWN else ""
-    return f"{', '.join(names[:NAMES_SHOWN])}{more}"
+    return few(dict.fromkeys(stage_name(stage, report) for stage in stages), NAMES_SHOWN)

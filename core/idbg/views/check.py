@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from idbg.checking.check import FIXABLE, AcceleratorResult, Check, Treatment
-from idbg.format.amounts import counted, elapsed, size
+from idbg.format.amounts import counted, elapsed, few, size
 from idbg.format.glyphs import SEVERITY_SIGNS, VERDICT_SIGNS
 from idbg.schema.violations import SEVERITIES, Severity
 from idbg.views.broken_rules import by_rule
@@ -119,8 +119,6 @@ def _detail(checked: AcceleratorResult, *, alone: bool) -> Iterator[Block]:
 def _needed(checked: AcceleratorResult, *, alone: bool) -> Iterator[str]:
     if checked.verdict == "accept":
         return
-    needed = checked.relaxations(checked.verdict)
-    shown = needed if alone else needed[:RULES_OF_MANY]
-    more = [counted(len(needed) - len(shown), "change") + " more"] if len(needed) > len(shown) else []
-    changes = [f"{each.rule.name}: {each.words}" for each in shown] + more
-    yield f"{_WITHOUT[checked.verdict]}: {'; '.join(changes)}"
+    changes = [f"{each.rule.name}: {each.words}" for each in checked.relaxations(checked.verdict)]
+    shown = few(changes, len(changes) if alone else RULES_OF_MANY, "; and {:,} more", "; ")
+    yield f"{_WITHOUT[checked.verdict]}: {shown}"

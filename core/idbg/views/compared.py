@@ -10,7 +10,7 @@ from typing import NamedTuple
 from idbg.analysis.decisions.compared import Compared, GraphChange, NumberChange, Tally, Times, compared
 from idbg.analysis.decisions.kernels_matched import How, KernelChange
 from idbg.analysis.decisions.side_by_side import side_by_side
-from idbg.format.amounts import NOTHING, counted, duration, figure
+from idbg.format.amounts import NOTHING, counted, duration, few, figure
 from idbg.format.verdicts import verdict_words
 from idbg.schema import programs
 from idbg.schema.bench import LEAST_CHANGE, Latency
@@ -209,8 +209,7 @@ def _graph(change: GraphChange) -> Row:
         text = f"only {'after' if change.before is None else 'before'}"
     else:
         ops = [f"{op} {before} → {after}" for op, before, after in change.ops]
-        more = f", and {len(ops) - _OPS} more" if len(ops) > _OPS else ""
-        text = f"{change.before} → {counted(change.after, 'node')}: {', '.join(ops[:_OPS])}{more}"
+        text = f"{change.before} → {counted(change.after, 'node')}: {few(ops, _OPS, ', and {:,} more')}"
     return Row(("graph", change.frame, change.stage, change.part), words(f"{name}: {text}"))
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from math import inf
 
-from idbg.format.amounts import NOT_MEASURED, counted, elapsed, figure
+from idbg.format.amounts import NOT_MEASURED, counted, elapsed, few, figure
 from idbg.format.failures import lowering_words
 from idbg.format.file_names import near_place
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
@@ -472,9 +472,8 @@ def _unseen(report: DiffReport) -> Iterator[Row]:
     groups = sorted(by_reason.items(), key=lambda group: -len(group[1]))
     rows = []
     for reason, names in groups:
-        different = list(dict.fromkeys(names))
-        more = f", +{len(different) - _NAMES}" if len(different) > _NAMES else ""
-        rows.append(Row(("unseen", reason), words(f"{len(names):,} × {', '.join(different[:_NAMES])}{more}: {reason}")))
+        different = few(dict.fromkeys(names), _NAMES)
+        rows.append(Row(("unseen", reason), words(f"{len(names):,} × {different}: {reason}")))
     if rows:
         yield Row("unseen", words("not observed:"), rows=rows, open="all")
 
@@ -493,7 +492,7 @@ def _launch(at: int, one: KernelError, report: DiffReport, first: int) -> Row:
         ("launch", at),
         words((f"{sign} ", tone), (name, "strong" if culprit else tone), (f"  {reason}" if reason else "", "dim")),
         (
-            Cell(", ".join(names[:4]) + (f", +{len(names) - 4}" if len(names) > 4 else "")),
+            Cell(few(names, 4)),
             *(_error(error, tone) for error in errors[first:]),
             Cell(Place(one.file, one.line) if one.file else ""),
         ),

@@ -7,7 +7,7 @@ from functools import cached_property, lru_cache, partial
 
 from idbg.analysis.decisions.fusion import Answer, Fusion, Subject, from_cache, fusion_of, fusions, why_not
 from idbg.analysis.decisions.kernel_facts import Buffer, KernelFacts, kernel_facts
-from idbg.format.amounts import and_unsized, counted
+from idbg.format.amounts import and_unsized, counted, few
 from idbg.format.glyphs import SEVERITY_SIGNS
 from idbg.schema.code import Kernel
 from idbg.schema.decisions.decided import Decision
@@ -518,6 +518,4 @@ def _traffic(buffers: tuple[Buffer, ...]) -> str:
 
 
 def _few(names: Iterable[str], joint: str = ", ") -> str:
-    listed = list(names)
-    more = f" and {len(listed) - _NAMES:,} more" if len(listed) > _NAMES else ""
-    return joint.join(listed[:_NAMES]) + more
+    return few(names, _NAMES, " and {:,} more", joint)

@@ -6,7 +6,7 @@ from functools import partial
 from typing import NamedTuple
 
 from idbg.analysis.decisions.partitioner import Held, Partition, partition
-from idbg.format.amounts import counted, size
+from idbg.format.amounts import counted, few, size
 from idbg.format.file_names import near_place
 from idbg.format.glyphs import MARKS
 from idbg.schema.decisions.decided import Decision
@@ -266,7 +266,7 @@ def _of_pass(run: Run, frame: str, phase: PhaseRun, each: PassRun) -> Iterator[D
         if not nodes:
             continue
         olds = dict.fromkeys(old for name in names for old in of.get(name, ()))
-        why = f"in the place of {_few(olds)}" if verb == "made" and olds else ""
+        why = f"in the place of {few(olds, _NAMES, ' and {:,} more')}" if verb == "made" and olds else ""
         words = f"{verb} by the {_PHASES[phase.phase]} pass {each.name}"
         yield Decision(kind="pass", words=words, why=why, frame=frame, file=place[0], line=place[1], nodes=nodes)
 
@@ -300,12 +300,6 @@ def _of_partition(run: Run, cut: Partition) -> Iterator[Decision]:
 def _nodes(nodes: tuple[int, int]) -> str:
     before, after = nodes
     return f"{before:,}" if before == after else f"{before:,} {MARKS['arrow']} {after:,}"
-
-
-def _few(names: Iterable[str]) -> str:
-    listed = list(names)
-    more = f" and {len(listed) - _NAMES:,} more" if len(listed) > _NAMES else ""
-    return ", ".join(listed[:_NAMES]) + more
 
 
 def _of_part(part: Part) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from idbg.checking.check import AcceleratorResult, check_own_rules, of_run, unreadable
-from idbg.format.amounts import counted
+from idbg.format.amounts import counted, few
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
 from idbg.format.verdicts import violation_words
 from idbg.schema.graphs import NodeId
@@ -139,10 +139,8 @@ def _lines(rule: BrokenRule, key: object, most: int | None) -> Iterator[Row]:
 
 def node_names(nodes: Sequence[NodeId]) -> str:
     """The first few, how many more there are, and of which stages: "add, mul, relu, +4 (dynamo)"."""
-    names = list(dict.fromkeys(node.name for node in nodes))
     stages = dict.fromkeys(node.graph.stage for node in nodes)
-    more = f", +{len(names) - NAMES:,}" if len(names) > NAMES else ""
-    return f"{', '.join(names[:NAMES])}{more} ({', '.join(stages)})"
+    return f"{few(dict.fromkeys(node.name for node in nodes), NAMES)} ({', '.join(stages)})"
 
 
 def _part(part: BrokenPart, kind: str) -> Row:

@@ -14,6 +14,7 @@ from typing import Protocol, cast
 
 from msgspec.structs import replace
 
+from idbg.format.amounts import few
 from idbg.schema.errors import BadInput, OutputError
 from idbg.schema.runs import History
 from idbg.whole_file import write_whole
@@ -89,4 +90,4 @@ def together(sessions: Sequence[SessionData]) -> SessionData:
         whole.kernels = whole.kernels or session.history.kernels
         whole.switches = whole.switches or session.history.switches
     names = [session.name for session in sessions]
-    return SessionData(", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else ""), whole)
+    return SessionData(few(names, 3, " and {:,} more"), whole)

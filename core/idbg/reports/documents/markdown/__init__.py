@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 import idbg
-from idbg.format.amounts import counted, elapsed
+from idbg.format.amounts import counted, elapsed, few
 from idbg.format.file_names import short
 from idbg.format.glyphs import VERDICT_SIGNS
 from idbg.format.verdicts import verdict_words
@@ -49,8 +49,8 @@ def render(session: SessionData) -> bytes:
             continue
         parts.append(folded(title, block(text, most=room)))
     if left_out:
-        more = f"; and {len(left_out) - 3} more" if len(left_out) > 3 else ""
-        parts.append(f"Left out, as a comment takes {MOST:,} characters: {'; '.join(left_out[:3])}{more}.")
+        named = few(left_out, 3, "; and {:,} more", "; ")
+        parts.append(f"Left out, as a comment takes {MOST:,} characters: {named}.")
     return ("\n\n".join(parts) + "\n").encode()
 
 
