@@ -10,7 +10,7 @@ from idbg.format.glyphs import VERDICT_SIGNS
 from idbg.format.verdicts import verdict_words
 from idbg.reports import json as json_report
 from idbg.reports import text
-from idbg.schema import events
+from idbg.schema import events, strict_json
 from idbg.schema.diff import Comparison, DiffReport, SideResult, TensorDiff
 from idbg.schema.graphs import Graph, GraphId, NodeId
 from idbg.schema.programs import Failure, Program, Target
@@ -80,7 +80,7 @@ def test_a_run_has_the_verdict_of_its_worst_stage(name: str) -> None:
 @pytest.mark.parametrize("name", RUNS)
 def test_the_reports_say_the_same_verdict(name: str) -> None:
     run, word, said, _ = RUNS[name]
-    assert json.loads(json_report.encode(json_report.run_report(run)))["verdict"] == word
+    assert json.loads(strict_json.formatted(json_report.run_report(run)))["verdict"] == word
     first = text.run_report(run)[0]
     assert first.startswith(VERDICT_SIGNS[run.looks])
     assert said in first or run.ended is None
@@ -107,7 +107,8 @@ def test_that_only_the_later_run_was_compared_is_no_change() -> None:
 
 def test_json_says_of_each_run_what_is_known_of_its_numbers() -> None:
     known = {
-        name: json.loads(json_report.encode(json_report.run_report(run)))["numbers"] for name, (run, *_) in RUNS.items()
+        name: json.loads(strict_json.formatted(json_report.run_report(run)))["numbers"]
+        for name, (run, *_) in RUNS.items()
     }
     answered = {name: numbers for name, numbers in known.items() if numbers != "not compared"}
     assert answered == {

@@ -94,7 +94,7 @@ def print_run(run: Run) -> None:
     """Print the report of a run: the text, or the JSON with --json."""
     from idbg.reports import json, text
 
-    output.report(lambda: json.encode(json.run_report(run)), lambda: "\n".join(text.run_report(run)))
+    output.report(lambda: json.run_report(run), lambda: "\n".join(text.run_report(run)))
 
 
 def _stop(session: Session, progress: Progress) -> None:

@@ -147,13 +147,10 @@ def say(text: str) -> None:
 
 
 def say_json(value: object) -> None:
-    """Write JSON to stdout: text or bytes that are JSON already, or what msgspec can encode."""
-    encoded = value.encode() if isinstance(value, str) else value
-    if not isinstance(encoded, bytes):
-        from idbg.schema import strict_json
+    """Write what msgspec can encode as JSON to stdout."""
+    from idbg.schema import strict_json
 
-        encoded = strict_json.formatted(value)
-    say_bytes(encoded)
+    say_bytes(strict_json.formatted(value))
 
 
 def say_bytes(content: bytes) -> None:

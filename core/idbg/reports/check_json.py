@@ -8,7 +8,6 @@ import msgspec
 from idbg.checking.check import FIXABLE, AcceleratorResult, Check, Treatment
 from idbg.reports.cost_json import CostReport, cost_report
 from idbg.reports.json import ViolationReport, violation_report
-from idbg.schema import strict_json
 from idbg.schema.decisions.dynamo import GraphBreak
 from idbg.schema.graphs import Part, Stage
 from idbg.schema.programs import Failure, Program
@@ -83,11 +82,6 @@ def check_report(check: Check) -> CheckReport:
         graphs=[like(CheckedGraphReport, graph.id, nodes=len(graph.nodes)) for graph in check.graphs],
         accelerators=[_accelerator(checked, check) for checked in check.accelerators],
     )
-
-
-def encode(report: CheckReport, *, indent: int = 2) -> bytes:
-    """Strict JSON: a float that is not finite is null."""
-    return strict_json.formatted(report, indent=indent)
 
 
 def _accelerator(checked: AcceleratorResult, check: Check) -> AcceleratorReport:

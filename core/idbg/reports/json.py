@@ -11,7 +11,6 @@ from idbg.analysis.provenance import Provenance
 from idbg.checking.check import lowered, of_run
 from idbg.format.verdicts import verdict_words
 from idbg.reports.cost_json import CostReport, cost_report
-from idbg.schema import strict_json
 from idbg.schema.code import KernelCall
 from idbg.schema.decisions.dynamo import GraphBreak
 from idbg.schema.graphs import Dim, Frame, Graph, Node, NodeId, Part, Stage, TensorMeta, hint_of
@@ -174,16 +173,6 @@ def run_report(run: Run) -> RunReport:
         output="".join(event.text for event in run.output if event.stream == "stdout"),
         stderr="".join(event.text for event in run.output if event.stream == "stderr"),
     )
-
-
-def encode(report: object, *, indent: int = 2) -> bytes:
-    """Strict JSON: a float that is not finite is null."""
-    return strict_json.formatted(report, indent=indent)
-
-
-def decode(text: bytes) -> RunReport:
-    """A report again, from what `encode` wrote. Raises msgspec.DecodeError if it is none."""
-    return msgspec.json.decode(text, type=RunReport)
 
 
 def _frames(run: Run) -> list[FrameReport]:

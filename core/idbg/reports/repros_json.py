@@ -7,7 +7,6 @@ from typing import Literal
 
 import msgspec
 
-from idbg.schema import strict_json
 from idbg.schema.programs import Failure, Program, Target
 from idbg.schema.repros import Minified, Signature
 from idbg.schema.runs import Run
@@ -123,11 +122,6 @@ def repro_report(repro: SessionRepro) -> ReproReport:
         error=repro.failure,
         found=_found(repro.minified),
     )
-
-
-def encode(report: MinifyReport | ReprosReport) -> bytes:
-    """Strict JSON: a float that is not finite is null."""
-    return strict_json.formatted(report, indent=2)
 
 
 def _found(found: Minified | None) -> FoundReport | None:

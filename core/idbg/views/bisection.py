@@ -162,6 +162,6 @@ def _around(part: SuspectPart) -> Iterator[str]:
         yield from list(difflib.unified_diff(before, after, "before", "after", lineterm="", n=len(before)))
 
 
-def to_json(found: Bisected) -> bytes:
-    """The answer as JSON: `schema` first, then the keys of `Bisected`."""
-    return strict_json.formatted({"schema": SCHEMA, **strict_json.every_key(found), "sentence": answer_sentence(found)})
+def as_json(found: Bisected) -> dict[str, object]:
+    """The record with every key, and the answer as a sentence."""
+    return {"schema": SCHEMA, **strict_json.every_key(found), "sentence": answer_sentence(found)}

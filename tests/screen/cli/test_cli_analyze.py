@@ -45,7 +45,7 @@ def a_run(recording: str = "mlp_train") -> Run:
 def test_each_type_tells_a_run_that_was_recorded_as_lines_and_as_json(name: str) -> None:
     run = a_run()
     assert all(isinstance(line, str) for line in decisions.text(name, run))
-    from idbg.reports.json import encode
+    from idbg.schema.strict_json import encode
 
     json.loads(encode(decisions.as_json(name, run)))
 

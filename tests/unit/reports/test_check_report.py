@@ -15,7 +15,7 @@ from idbg.constraints import check as check_graph
 from idbg.render.text import lines as text_lines
 from idbg.reports import check_json
 from idbg.reports.json import run_report
-from idbg.schema import event_log
+from idbg.schema import event_log, strict_json
 from idbg.schema.errors import AcceleratorError
 from idbg.schema.graphs import Graph, GraphId, Node, TensorMeta
 from idbg.schema.programs import Failure, Program, Target
@@ -190,7 +190,7 @@ def encoded(found: Check) -> dict[str, object]:
     def refuse(constant: str) -> None:
         raise AssertionError(f"not strict JSON: {constant}")
 
-    return json.loads(check_json.encode(check_json.check_report(found)), parse_constant=refuse)  # type: ignore[no-any-return]
+    return json.loads(strict_json.formatted(check_json.check_report(found)), parse_constant=refuse)  # type: ignore[no-any-return]
 
 
 def test_the_keys_of_the_issue_are_all_there() -> None:

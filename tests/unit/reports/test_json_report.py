@@ -5,6 +5,7 @@ import re
 from math import inf, nan
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from idbg.reports import json as report
@@ -79,11 +80,11 @@ def encoded(run: Run) -> dict[str, object]:
     def refuse(constant: str) -> None:
         raise AssertionError(f"not strict JSON: {constant}")
 
-    return json.loads(report.encode(report.run_report(run)), parse_constant=refuse)  # type: ignore[no-any-return]
+    return json.loads(strict_json.formatted(report.run_report(run)), parse_constant=refuse)  # type: ignore[no-any-return]
 
 
 def test_the_keys_of_the_issue_are_all_there() -> None:
-    told = json.loads(report.encode(report.run_report(finished())))
+    told = json.loads(strict_json.formatted(report.run_report(finished())))
     assert {"schema", "program", "target", "verdict", "error", "frames", "violations", "output"} <= set(told)
     (frame,) = told["frames"]
     assert {"function", "file", "line", "graphs", "kernels"} <= set(frame)
@@ -96,7 +97,7 @@ def test_the_keys_of_the_issue_are_all_there() -> None:
 
 
 def test_the_report_says_what_the_run_says() -> None:
-    told = json.loads(report.encode(report.run_report(finished())))
+    told = json.loads(strict_json.formatted(report.run_report(finished())))
     frame, node = told["frames"][0], told["frames"][0]["graphs"][0]["nodes"][0]
     assert (told["schema"], told["verdict"], told["run"]) == ("idbg.run/1", "violations", 3)
     assert (told["program"]["path"], told["program"]["argv"]) == ("m.py", ["--fast"])
@@ -109,7 +110,7 @@ def test_the_report_says_what_the_run_says() -> None:
 
 
 def test_a_symbolic_size_is_a_string_and_its_hint_stands_beside_it() -> None:
-    node = json.loads(report.encode(report.run_report(finished())))["frames"][0]["graphs"][0]["nodes"][0]
+    node = json.loads(strict_json.formatted(report.run_report(finished())))["frames"][0]["graphs"][0]["nodes"][0]
     assert node["shape"] == ["s0", 8] and node["hints"] == [10, 8]
 
 
@@ -131,7 +132,7 @@ def test_a_report_is_read_again_as_it_was() -> None:
     run = finished()
     run.target = Target()
     told = report.run_report(run)
-    assert report.decode(report.encode(told)) == told
+    assert msgspec.json.decode(strict_json.formatted(told), type=report.RunReport) == told
 
 
 def test_the_document_names_every_key() -> None:

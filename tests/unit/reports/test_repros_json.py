@@ -35,9 +35,9 @@ def encoded(which: str) -> dict[str, object]:
         1, 5.0, "minified", Sought("violation", NODE, "alignment"), ended=6.0, failure=failure, minified=FOUND
     )
     if which == "idbg.minify/1":
-        return json.loads(repros_json.encode(repros_json.minify_report(broken_run(), repro)))  # type: ignore[no-any-return]
+        return json.loads(strict_json.formatted(repros_json.minify_report(broken_run(), repro)))  # type: ignore[no-any-return]
     if which == "idbg.repros/1":
-        return json.loads(repros_json.encode(repros_json.repros_report(broken_run(), [repro], repro)))  # type: ignore[no-any-return]
+        return json.loads(strict_json.formatted(repros_json.repros_report(broken_run(), [repro], repro)))  # type: ignore[no-any-return]
     told = replays.as_json([Replayed(script="/s/repro.py", variant=Variant("backend", "eager"), answer="gone")])
     return json.loads(strict_json.formatted(told))  # type: ignore[no-any-return]
 
@@ -65,4 +65,4 @@ def test_the_document_names_every_key(schema: str) -> None:
 
 def test_a_search_that_has_nothing_has_the_same_keys() -> None:
     empty = repros_json.minify_report(broken_run(), None)
-    assert json.loads(repros_json.encode(empty)).keys() == encoded("idbg.minify/1").keys()
+    assert json.loads(strict_json.formatted(empty)).keys() == encoded("idbg.minify/1").keys()

@@ -7,13 +7,13 @@ import pytest
 
 from idbg.render.text import lines, text
 from idbg.reports import chrome_trace
-from idbg.reports.json import encode
 from idbg.schema import events
 from idbg.schema.decisions.inductor import Span
 from idbg.schema.errors import OutputError
 from idbg.schema.graphs import Frame, Graph, GraphId, Node
 from idbg.schema.programs import Program, Target
 from idbg.schema.runs import Run
+from idbg.schema.strict_json import encode
 from idbg.views import earlier_times, time
 
 COMPILE = Span(id=2, name="frame compile", began=101.0, seconds=18.0, parent=1, frame="0/0")

@@ -94,21 +94,18 @@ def status(run: Run, policy: fail_on.Policy) -> int:
 
 def _report_pair(run: Run, one: str, other: str) -> None:
     """Raises BadInput where the run has no such node or kernel."""
-    from idbg.reports import json
     from idbg.views import fusion
 
     output.report(
-        lambda: json.encode({"schema": SCHEMA, "pair": fusion.pair_json(run, one, other)}),
+        lambda: {"schema": SCHEMA, "pair": fusion.pair_json(run, one, other)},
         lambda: "\n".join(fusion.pair_lines(run, one, other)),
     )
 
 
 def _report(run: Run, types: list[str], sort: str | None, *, as_json: bool) -> None:
     if as_json:
-        from idbg.reports import json
-
         found = {name: decisions.as_json(name, run) for name in types}
-        output.say_json(json.encode({"schema": SCHEMA, **found}))
+        output.say_json({"schema": SCHEMA, **found})
         return
     from idbg.render.text import MOST
     from idbg.views.tree import sorting_columns

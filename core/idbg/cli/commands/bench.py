@@ -264,9 +264,7 @@ def _report(
         return "\n\n".join([*parts, tables.text(view.view(rows, changes), args.sort, check=False)])
 
     output.report(
-        lambda: strict_json.formatted(
-            view.as_json(rows, changes or (), notes, [_kernels_as_json(*timed) for timed in kernels])
-        ),
+        lambda: view.as_json(rows, changes or (), notes, [_kernels_as_json(*timed) for timed in kernels]),
         text,
     )
     if args.csv:

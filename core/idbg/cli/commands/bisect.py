@@ -84,7 +84,7 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     stop: list[int] = []
     with call_on_signal(stop.append):  # the current try ends, and everything is cleaned up
         found = bisected(question, _show_try, lambda: bool(stop))
-    output.report(lambda: view.to_json(found), lambda: view.summary(found))
+    output.report(lambda: view.as_json(found), lambda: view.summary(found))
     if stop:
         return exits.SIGNALLED + stop[0]
     return exits.FAILED if found.part or found.options or found.commit else exits.DONE

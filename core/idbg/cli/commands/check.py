@@ -73,7 +73,7 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     done, folder = run_once(request._replace(target=aim))
     checked = check(done, args.stage, accelerators, best_first=not args.accelerators)
     output.report(
-        lambda: check_json.encode(check_json.check_report(checked)),
+        lambda: check_json.check_report(checked),
         lambda: text(checked, args.sort),
     )
     output.session(folder)

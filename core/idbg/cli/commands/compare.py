@@ -148,10 +148,8 @@ def _latencies(session: "Session", before: Run, after: Run) -> Latencies | None:
 
 
 def _report(before: Run, after: Run, latencies: Latencies | None, args: argparse.Namespace) -> None:
-    from idbg.reports import json
-
     sides = max(30, (shutil.get_terminal_size((160, 24)).columns - 6) // 2) if args.source else 0
     output.report(
-        lambda: json.encode({"schema": "idbg.compare/1", **compared.as_json(before, after, latencies)}),
+        lambda: {"schema": "idbg.compare/1", **compared.as_json(before, after, latencies)},
         lambda: tables.text(compared.view(before, after, latencies), args.sort, _MAX_ROWS, check=False, sides=sides),
     )

@@ -140,7 +140,7 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     if done.failure is None or diff.sides or args.json:
         more = "" if comparison.per_kernel else "--per-kernel"
         output.report(
-            lambda: diff_report.to_json(diff),
+            lambda: diff_report.as_json(diff),
             lambda: tables.text(section(diff, done.maps, more), args.sort, diff_report.SHOWN, check=False),
         )
     else:  # it failed before the first side

@@ -122,7 +122,7 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
             stopped = wait_for_search(session)
         found = Searched(done, session.history.repros[-1] if sought is not None else None, stopped)
     output.report(
-        lambda: repros_json.encode(repros_json.minify_report(found.run, found.repro)),
+        lambda: repros_json.minify_report(found.run, found.repro),
         lambda: "\n".join(_lines(found)),
     )
     output.session(session.folder)

@@ -12,7 +12,6 @@ from idbg.cli.signals import Stopped, raise_on_signal
 from idbg.config import places
 from idbg.replay.process import SECONDS
 from idbg.replay.replay import parsed_options, read, replays, scripts
-from idbg.schema import strict_json
 from idbg.schema.errors import BadInput
 from idbg.schema.repros import Replayed, Variant
 from idbg.views import replays as view
@@ -96,9 +95,7 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
                 steps.next()
         except Stopped as signalled:  # the results so far are reported
             stopped = signalled.status
-    output.report(
-        lambda: strict_json.formatted(view.as_json(done)), lambda: tables.text(view.view(done), args.sort, check=False)
-    )
+    output.report(lambda: view.as_json(done), lambda: tables.text(view.view(done), args.sort, check=False))
     return stopped or status(done)
 
 

@@ -155,7 +155,7 @@ def _report(
             return f"run again, {done.program.label} does not break {before.rule} at {before.node.name} any more"
         return nothing_fails(done)
 
-    output.report(lambda: repros_json.encode(repros_json.repros_report(done, kept, repro)), text)
+    output.report(lambda: repros_json.repros_report(done, kept, repro), text)
 
 
 def nothing_fails(done: Run) -> str:

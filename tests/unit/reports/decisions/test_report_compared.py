@@ -3,13 +3,13 @@
 import json
 
 from idbg.render.text import lines as text_lines
-from idbg.reports.json import encode
 from idbg.schema import events
 from idbg.schema.bench import Latency
 from idbg.schema.decisions.dynamo import GraphBreak
 from idbg.schema.decisions.inductor import Span
 from idbg.schema.programs import Failure
 from idbg.schema.runs import Run
+from idbg.schema.strict_json import encode
 from idbg.views import compared
 from tests.harness.two_runs import run
 
