@@ -121,11 +121,13 @@ def test_other_roundings_are_of_the_size_of_roundings_and_move_nothing_else():
         count += 1
         F.batch_norm(x.view(-1, 4), statistics, torch.ones(4), training=True)
         low = x.bfloat16() * 1
+        infinite = [torch.full((64,), -torch.inf, dtype=each) * 1 for each in (torch.float32, torch.bfloat16)]
     assert 0 < (product - x * 1.1).abs().max() <= 2.0**-22 * x.abs().max()
     assert torch.equal(view.view(-1), x) and torch.equal(copy, x) and torch.equal(whole, torch.arange(4))
     assert (count - 1).abs().max() < 1e-6
     assert statistics.abs().max() > 1e-4, "a batch norm writes its statistics where it always does"
     assert 0.03 < (low != x.bfloat16()).double().mean() < 0.1
+    assert all(each.isneginf().all() for each in infinite)
 
 
 def test_how_many_numbers_are_added_up():

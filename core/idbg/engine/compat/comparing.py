@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
 import torch
@@ -15,6 +16,7 @@ import torch._subclasses.fake_tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import GraphModule, Node
 from torch.utils._python_dispatch import _disable_current_modes, is_traceable_wrapper_subclass
+from torch.utils._pytree import tree_map_only
 
 if TYPE_CHECKING:
     from torch._inductor.graph import GraphLowering
@@ -34,9 +36,27 @@ def dense_kernel(op: object) -> Compiled | None:
     """The kernel of a higher-order op (cond, flex_attention) for plain tensors; None where torch has none."""
     if not isinstance(op, torch._ops.HigherOrderOperator):
         return None
-    if op_name(op) == "cond":  # torch's compiles both branches
+    name = op_name(op)
+    if name == "cond":  # torch's compiles both branches
         return _branch_taken
-    return op.py_kernels.get(torch._C.DispatchKey.CompositeExplicitAutograd)
+    kernel = op.py_kernels.get(torch._C.DispatchKey.CompositeExplicitAutograd)
+    return partial(_with_vectorized_graphs, kernel) if kernel and name.startswith("flex_attention") else kernel
+
+
+def _with_vectorized_graphs(kernel: Compiled, *args: object, **kwargs: object) -> object:
+    """Call the kernel, which maps graphs over all scores, with graphs for which torch does not loop over elements."""
+    args, kwargs = tree_map_only(GraphModule, _vectorized, (args, kwargs))
+    return kernel(*args, **kwargs)
+
+
+def _vectorized(gm: GraphModule) -> GraphModule:
+    """The graph with casts by an op that has a batching rule: Inductor's has none."""
+    graph = torch.fx.Graph()
+    graph.output(graph.graph_copy(gm.graph, {}))
+    for node in graph.find_nodes(op="call_function", target=torch.ops.prims.convert_element_type.default):
+        value, dtype = node.args
+        node.target, node.args, node.kwargs = torch.ops.aten._to_copy.default, (value,), {"dtype": dtype}
+    return GraphModule(gm, graph)
 
 
 def _branch_taken(chosen: torch.Tensor, true: Compiled, false: Compiled, operands: Sequence[object]) -> object:

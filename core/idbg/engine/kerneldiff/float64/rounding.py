@@ -13,6 +13,7 @@ from idbg.engine.kerneldiff.float64.op_mode import Args, Kwargs, OpMode
 from idbg.engine.kerneldiff.float64.undeclared_writes import ReadOnlyArguments
 
 SAMPLES = 3  # runs that measure how far rounding moves a value
+MOST_OPS = 20_000  # in one run for one launch, each 50 to 100 us of Python: an op that loops may take millions
 _MOST_ADDED = 4096  # whose plain sum is 64 times as far off as its last rounding; no kernel adds up more one by one
 # Ops that round nothing
 _MOVE: Final = frozenset(
@@ -26,6 +27,10 @@ _TF32_EPS: Final = 2.0**-10
 _REDUCES: Final = getattr(torch.Tag, "reduction", None)
 
 
+class TooManyOps(RuntimeError):
+    """A run with perturbed roundings takes more ops than it may."""
+
+
 class PerturbedRounding(OpMode):
     """Changes the results of ops in their last digit, by random numbers from `seed`.
 
@@ -36,18 +41,22 @@ class PerturbedRounding(OpMode):
     ulp of that; `tf32` collects the settings that allow it.
     """
 
-    def __init__(self, seed: int, times: float = 1.0, *, one_by_one: bool = False) -> None:
+    def __init__(self, seed: int, times: float = 1.0, *, one_by_one: bool = False, most_ops: float = math.inf) -> None:
         """`one_by_one`: sums also have the error of adding one number after another and rounding each sum, as
-        Inductor's batch norms of channels-last images do.
+        Inductor's batch norms of channels-last images do. After `most_ops` ops it raises TooManyOps.
         """
         super().__init__()
         self.seed = seed
         self.times = times
         self.one_by_one = one_by_one
+        self.most_ops = most_ops
         self.tf32: set[str] = set()
         self._generators: dict[torch.device, torch.Generator] = {}
 
     def run(self, func: OpOverload, args: Args, kwargs: Kwargs) -> object:
+        self.most_ops -= 1
+        if self.most_ops < 0:
+            raise TooManyOps("resampling its rounding takes too many ops")
         if func.is_view or fx.op_name(func) in _MOVE or not any(map(_is_rounded, tree_leaves(args))):
             return func(*args, **kwargs)
         amount, originals = 1.0, tree_leaves((args, kwargs))
@@ -83,9 +92,11 @@ class PerturbedRounding(OpMode):
         generator, eps = self._generators[value.device], torch.finfo(value.dtype).eps
         if eps > 1e-6:
             drawn = torch.randint(max(2, round(32 / self.times)), value.shape, device=value.device, generator=generator)
-            return value + value * ((drawn == 0).to(value.dtype) - (drawn == 1).to(value.dtype)) * eps
-        drawn = torch.rand(value.shape, device=value.device, generator=generator)
-        return value + value * (2 * drawn - 1) * (eps / 2 * amount * self.times)
+            moved = value * ((drawn == 0).to(value.dtype) - (drawn == 1).to(value.dtype)) * eps
+        else:
+            drawn = torch.rand(value.shape, device=value.device, generator=generator)
+            moved = value * (2 * drawn - 1) * (eps / 2 * amount * self.times)
+        return value + moved.nan_to_num_(0, 0, 0)  # infinity has no last digit
 
 
 def _tf32_setting(func: OpOverload, args: tuple[object, ...]) -> str:

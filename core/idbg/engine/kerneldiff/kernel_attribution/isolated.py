@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.fx import GraphModule, Node
 
 from idbg.engine.compat import comparing, fx
-from idbg.engine.kerneldiff.float64.rounding import SAMPLES, PerturbedRounding
+from idbg.engine.kerneldiff.float64.rounding import MOST_OPS, SAMPLES, PerturbedRounding
 from idbg.engine.kerneldiff.kernel_attribution.memory import same_bits
 from idbg.engine.kerneldiff.kernel_attribution.plan import LaunchPlan, placeholders
 from idbg.engine.kerneldiff.kernel_attribution.recorder import RecordedLaunch
@@ -96,7 +96,7 @@ class _NodeReferences:
     def resampled(self, buffer: NodeBuffer, times: float) -> Iterator[Tensor]:
         """Eager's values with its rounding errors perturbed, `times` as much."""
         for seed in range(SAMPLES if times == 1 else 2 * SAMPLES):
-            with PerturbedRounding(seed, times):
+            with PerturbedRounding(seed, times, most_ops=MOST_OPS):
                 other = _evaluate(self.plan.nodes, self.inputs, exact=False)[buffer.node].own.cpu()
             yield self._fitted(buffer, ReferenceValue(other, other)).own
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.fx import GraphModule, Node
 
 from idbg.engine.compat import comparing, fx
-from idbg.engine.kerneldiff.float64.rounding import PerturbedRounding
+from idbg.engine.kerneldiff.float64.rounding import MOST_OPS, PerturbedRounding
 from idbg.engine.kerneldiff.kernels.values import (
     AS_OWN,
     NotComputable,
@@ -97,7 +97,7 @@ class LaunchReferences:
 
     def resampled(self, state: NodeState, seed: int, times: float) -> Tensor:
         """Eager's value with its rounding errors perturbed, `times` as much. Raises NotComputable."""
-        with PerturbedRounding(seed, times, one_by_one=True):
+        with PerturbedRounding(seed, times, one_by_one=True, most_ops=MOST_OPS):
             own = self._computed(state, exact=False).own
         if not isinstance(own, Tensor):
             raise NotComputable("its node's value is not a tensor")

@@ -7,6 +7,7 @@ to float64 where an op needs it, and dropped right after.
 import math
 import operator
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
@@ -18,6 +19,7 @@ from torch.fx.node import map_aggregate, map_arg
 from idbg.engine.compat import comparing, fx, mutations
 from idbg.engine.compat.torch_types import OpOverload
 from idbg.engine.kerneldiff.float64 import attention
+from idbg.engine.kerneldiff.float64.mode import Float64, NotInFloat64
 from idbg.engine.kerneldiff.kernels.philox import drawn
 from idbg.engine.kerneldiff.kernels.user_reference import reference_of
 from idbg.engine.kerneldiff.tensors.float64_device import float64_device, on_float64_device
@@ -83,9 +85,13 @@ def _own(node: Node, known: Known) -> Any:
     args, kwargs = _arguments(node, {source: known[source].own for source in node.all_input_nodes})
     if _copies(node):
         return _as_copied(args)
-    function = reference_of(node) or cast("Callable[..., object]", node.target)
-    result = _returned(node, args, function(*args, **kwargs))
+    result = _returned(node, args, _function(node)(*args, **kwargs))
     return _blank(result) if is_uninitialized(node) else result
+
+
+def _function(node: Node) -> Callable[..., object]:
+    target = cast("Callable[..., object]", node.target)
+    return reference_of(node) or comparing.dense_kernel(target) or target
 
 
 def _exact(node: Node, known: Known) -> Any:
@@ -94,18 +100,20 @@ def _exact(node: Node, known: Known) -> Any:
         return _as_copied(args)
     if node.target is operator.getitem:
         return operator.getitem(*args)
-    users, name = reference_of(node), fx.op_name(node.target)
-    function = users or cast("Callable[..., object]", node.target)
-    by_bits = name.rpartition("::")[2] in _BY_BITS
-    if users is None and (by_bits or not isinstance(node.target, OpOverload)):
+    function, users = _function(node), reference_of(node)
+    by_bits = fx.op_name(node.target).rpartition("::")[2] in _BY_BITS
+    runs_graphs = comparing.dense_kernel(node.target) is not None and not comparing.changes_arguments(node.target)
+    if users is None and (by_bits or not (runs_graphs or isinstance(node.target, OpOverload))):
         return _in_own_dtypes(function, args, kwargs, node, known)
     try:
         wide_args, wide_kwargs = _map((args, kwargs), _instead)
         if attention.is_fused(node.target):  # cuDNN's takes float64, and returns what it has not written
             return attention.in_plain_math(node.target, wide_args, wide_kwargs)
-        result = _map(_returned(node, wide_args, function(*wide_args, **wide_kwargs)), widened)
+        with Float64() if runs_graphs else nullcontext():  # its graphs convert to the program's dtypes
+            result = function(*wide_args, **wide_kwargs)
+        result = _map(_returned(node, wide_args, result), widened)
         return _blank(result) if is_uninitialized(node) else result
-    except (RuntimeError, NotImplementedError):  # no such kernel for float64
+    except (RuntimeError, NotImplementedError, NotInFloat64):  # no such kernel for float64
         return _in_own_dtypes(function, args, kwargs, node, known)
 
 

@@ -366,7 +366,11 @@ class _PointComparison:
                 other = self.references.launches.resampled(state, seed, times)
                 yield cast("Tensor", fitted(ReferenceValue(other, other), value, whole).own)
 
-        judged = judge_launch(value, from_launch, resample, k=self.watch.k, steps=self.steps)
+        try:
+            judged = judge_launch(value, from_launch, resample, k=self.watch.k, steps=self.steps)
+        except NotComputable as reason:
+            self.result.reasons.append(f"it is not judged: {reason}")
+            return BufferResult(each, None, error, eager)
         return _result(each, judged, from_launch, value, error, eager)
 
 
