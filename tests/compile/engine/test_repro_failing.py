@@ -104,6 +104,27 @@ def test_a_message_is_told_by_what_stays_of_it() -> None:
     assert len(shortened("\n".join(map(str, range(99))))) < 15
 
 
+FAULT = """
+import os
+def faulty(graph):
+    raise RuntimeError("CUDA error: " + os.environ.get("FAULT", "an illegal memory access was encountered"))
+torch._inductor.config.post_grad_custom_post_pass = faulty
+torch.compile(lambda x: x.sin())(torch.ones(4))
+"""
+
+
+@pytest.mark.slow
+def test_a_memory_fault_is_the_same_by_whatever_name_cuda_gives_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch._inductor.config, "post_grad_custom_post_pass", None)
+    script = Bench(tmp_path, FAULT, backend="inductor").script()
+    for words, expected in (("operation not supported on global/shared address space", 1), ("out of memory", 2)):
+        monkeypatch.setenv("FAULT", words)
+        status, out = run(script)
+        assert status == expected, out
+
+
 OF_TRITON = "at 3:37:\ndef k(x):\n    tl.store(x, tl.foo(x))\n                ^\n"
 
 
@@ -122,6 +143,7 @@ OF_TRITON = "at 3:37:\ndef k(x):\n    tl.store(x, tl.foo(x))\n                ^\
             """AttributeError("module 'tl' has no attribute 'foo'\"""",
         ),
         ("/a.cpp:1:2: error: no member ‘foo’ in ‘class Vec<float>’", "no member 'foo' in 'class Vec<float>'"),
+        ("CUDA error: misaligned address\nCUDA kernel errors might be", "an illegal memory access was encountered"),
         # names that torch chooses, or a search changes
         ("no kernel for 'buf0'", "no kernel for"),
         ("'arg0_1' has no value", "has no value"),

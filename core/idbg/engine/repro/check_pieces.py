@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from idbg.engine.repro.draft import Draft
+from idbg.engine.repro.error_message import MEMORY_FAULT, MEMORY_FAULTS
+from idbg.engine.repro.layout import laid_out
 
 
 @dataclass(frozen=True)
@@ -15,6 +17,7 @@ class CheckCode:
     ending: Sequence[str] = ("    sys.exit(main())",)
 
 
+_WHERE = "  # CUDA names a wrong address by where it falls"
 _OTHER = (
     "except Exception as error:",
     "    traceback.print_exc()",
@@ -37,9 +40,18 @@ def toml_of(draft: Draft) -> list[str]:
     return ['RULES = """', *text.splitlines(), '"""']
 
 
-def message_of(error: str) -> str:
-    """The message of a `link` as Python; a C++ compiler's with plain quotes, as some locales have them."""
-    return "str(link).translate({0x2018: 39, 0x2019: 39})" if error == "CppCompileError" else "str(link)"
+def says(error: str, piece: str, sought: str) -> str:
+    """Whether a `link` has the message, as Python: `sought` with its text, a C++ compiler's with plain quotes, as some
+    locales have them; of a memory fault, any name.
+    """
+    if piece == MEMORY_FAULT:
+        return "any(fault in str(link) for fault in FAULTS)"
+    return sought.format("str(link).translate({0x2018: 39, 0x2019: 39})" if error == "CppCompileError" else "str(link)")
+
+
+def faults_of(piece: str) -> list[str]:
+    """The names of a memory fault as a constant."""
+    return laid_out(f"FAULTS = {MEMORY_FAULTS!r}", note=_WHERE) if piece == MEMORY_FAULT else []
 
 
 def under(modes: Sequence[str], lines: Sequence[str]) -> list[str]:

@@ -1,6 +1,16 @@
 """Write the check of a script: the code that recognizes its failure, for each kind."""
 
-from idbg.engine.repro.check_pieces import CheckCode, called, compiled, guarded, indented, message_of, toml_of, under
+from idbg.engine.repro.check_pieces import (
+    CheckCode,
+    called,
+    compiled,
+    faults_of,
+    guarded,
+    indented,
+    says,
+    toml_of,
+    under,
+)
 from idbg.engine.repro.draft import MARK, Breaks, Dies, Differs, Draft, FailsCommand, Hangs, Raises
 from idbg.engine.repro.layout import quoted
 from idbg.engine.repro.value_check import of_values, of_what_runs
@@ -24,14 +34,15 @@ def lines_of(draft: Draft) -> CheckCode:
 
 def _raises(draft: Draft, check: Raises) -> CheckCode:
     names, values = ["ERROR", "MESSAGE"], [check.error, check.fragment]
-    same = [f"    if any(MESSAGE in {message_of(check.error)} for link in links if type(link).__name__ == ERROR):"]
+    has_message = says(check.error, check.fragment, "MESSAGE in {}")
+    same = [f"    if any({has_message} for link in links if type(link).__name__ == ERROR):"]
     if not check.fragment and check.function:
         names, values = ["ERROR", "FUNCTION"], [check.error, check.function]
         same = [
             "    stacks = [traceback.extract_tb(link.__traceback__) for link in links if type(link).__name__ == ERROR]",
             "    if any(frame.name == FUNCTION for stack in stacks for frame in stack[-1:]):",
         ]
-    constants = [*toml_of(draft), f"{', '.join(names)} = {', '.join(map(quoted, values))}"]
+    constants = [*toml_of(draft), f"{', '.join(names)} = {', '.join(map(quoted, values))}", *faults_of(check.fragment)]
     main = [
         "def main():",
         "    try:",

@@ -25,6 +25,9 @@ _TARGET = re.compile(r"\s*(target: \S+)$")
 _ADVICE = re.compile(
     r"CUDA kernel errors might be async|For debugging consider passing|Compile with `TORCH_USE_|Search for `cuda"
 )
+# CUDA names one wrong address by where it falls, which differs from process to process
+MEMORY_FAULT = "an illegal memory access was encountered"
+MEMORY_FAULTS = (MEMORY_FAULT, "misaligned address", "operation not supported on global/shared address space")
 _PLAIN_QUOTES = {ord("‘"): "'", ord("’"): "'"}
 
 
@@ -42,6 +45,8 @@ def fragment(message: list[str]) -> str:
     """The longest piece of a message that is the same wherever it fails, of its first line where that has one; "" if
     there is none to speak of. A C++ compiler's quotes are plain ones in it, as some locales have them.
     """
+    if message and any(fault in message[0] for fault in MEMORY_FAULTS):
+        return MEMORY_FAULT
     if len(message) > 1 and ":" not in message[0] and (target := _TARGET.match(message[1])):
         return target[1]  # "missing lowering", and below it of which op
     for lines in (message[:1], message[1:3]):

@@ -16,7 +16,7 @@ import torch
 
 from idbg import __version__
 from idbg.engine.minify.user_level.failure_pattern import FailurePattern
-from idbg.engine.repro.check_pieces import message_of
+from idbg.engine.repro.check_pieces import faults_of, says
 from idbg.engine.repro.layout import laid_out, quotable
 from idbg.reduce.sources import Edit, PythonSource
 from idbg.schema.programs import Program, Target
@@ -159,11 +159,13 @@ def _constants(pattern: FailurePattern, candidate: ProgramCandidate) -> list[str
         *laid_out(f"ERROR = {pattern.error!r}"),
         *(laid_out(f"LINE = {pattern.line!r}") if pattern.line else []),
         *laid_out(f"MESSAGE = {pattern.pieces!r}"),
+        *faults_of("".join(pattern.pieces)),
     ]
 
 
 def _judge(pattern: FailurePattern) -> list[str]:
     named = "type(link).__name__ == ERROR and " if pattern.error else ""
+    has_message = says(pattern.error, "".join(pattern.pieces), "all(piece in {} for piece in MESSAGE)")
     return [
         "",
         "def ended_by(kind, error, trace):",
@@ -172,7 +174,7 @@ def _judge(pattern: FailurePattern) -> list[str]:
         '    print("".join(lines), file=sys.stderr)',
         "    while link := links[-1].__cause__ or links[-1].__context__:",
         "        links.append(link)",
-        f"    same = any({named}all(piece in {message_of(pattern.error)} for piece in MESSAGE) for link in links)",
+        f"    same = any({named}{has_message} for link in links)",
         '    if same and LINE in "".join(lines):' if pattern.line else "    if same:",
         *laid_out(f'print("REPRODUCED", {_reproduced(pattern)})', 2),
         "        sys.exit(1)",
