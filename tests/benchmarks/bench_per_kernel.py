@@ -1,10 +1,12 @@
 """How long does `idbg diff --per-kernel` of a program take, beside the same program that torch alone compiles and runs?
 
 Run: python tests/benchmarks/bench_per_kernel.py [LAYERS]. A GPT of 6 layers in training, forward and backward, on CUDA
-where there is a GPU. Each is a process of its own, its imports included: with torch's caches empty, then once more. The
-bound is 20 s on an H200 for the one with caches empty.
+where there is a GPU. Each is a process of its own, its imports included: with torch's caches empty, then once more,
+after one that reads torch's files from the disk. The bound is 20 s on an H200 for the one with caches empty. Below it
+stands when each step of the comparison began, by its events.
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -66,6 +68,20 @@ def seconds(command: list[str], folder: Path, caches: Path) -> float:
     return time.perf_counter() - began
 
 
+def steps(sessions: Path, began: float) -> str:
+    """When the events of the newest session came, in seconds from `began`."""
+    newest = max(sessions.rglob("events.jsonl"), key=lambda file: file.stat().st_mtime)
+    named = {"session_opened", "worker_started", "side_started", "side_ended", "compared", "run_ended"}
+    first = {"frame_started", "graph_captured", "code_captured"}
+    found = []
+    for event in map(json.loads, newest.read_text().splitlines()):
+        if event["type"] in named | first:
+            first.discard(event["type"])
+            name = event.get("side", "") if isinstance(event.get("side"), str) else ""
+            found.append(f"{event['type']} {name}".strip() + f" {event['at'] - began:.1f}")
+    return ", ".join(found)
+
+
 def main() -> None:
     """Print each beside torch alone."""
     layers = int(sys.argv[1]) if sys.argv[1:] else 6
@@ -76,12 +92,14 @@ def main() -> None:
         (folder / "plain.py").write_text(text + PLAIN)
         compared = [sys.executable, "-m", "idbg", "diff", "gpt.py", "--per-kernel", "--output", "sessions"]
         plain = [sys.executable, "plain.py"]
+        seconds(plain, folder, folder / "first")
         for caches in ("empty", "filled"):
-            alone, all_of_it = (
-                seconds(each, folder, folder / f"caches-{at}") for at, each in enumerate((plain, compared))
-            )
+            alone = seconds(plain, folder, folder / "caches-0")
+            began = time.time()
+            all_of_it = seconds(compared, folder, folder / "caches-1")
             print(f"caches {caches}: torch alone {alone:.1f} s, idbg diff --per-kernel {all_of_it:.1f} s, ", end="")
             print(f"{all_of_it / alone:.2f} times; {all_of_it - alone:.1f} s more")
+            print(f"    {steps(folder / 'sessions', began)}", flush=True)
 
 
 if __name__ == "__main__":
