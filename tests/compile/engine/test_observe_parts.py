@@ -154,6 +154,33 @@ def test_references_are_kept_in_float64_and_dropped_after_use():
     assert "cos" in names
 
 
+def branch(x: torch.Tensor) -> torch.Tensor:
+    return torch.cond(x.sum() > 0, lambda x: (x.sin(),), lambda x: (x.cos(),), (x,))[0]
+
+
+def loop(x: torch.Tensor) -> torch.Tensor:
+    from torch._higher_order_ops.while_loop import while_loop
+
+    start = torch.zeros((), dtype=torch.int64)
+    return while_loop(lambda count, x: count < 3, lambda count, x: (count + 1, x * 1.1), (start, x))[1]
+
+
+def running(x: torch.Tensor) -> torch.Tensor:
+    from torch._higher_order_ops.scan import scan
+
+    return scan(lambda last, x: ((last + x).clone(), last * x), x[0], x)[1]
+
+
+@pytest.mark.parametrize("function", [branch, loop, running])
+def test_graphs_inside_of_an_op_are_computed_in_float64(function: Callable[..., object]) -> None:
+    x = torch.rand(4, 5).bfloat16()
+    gm = traced(function, x)
+    (result,) = gm.graph.output_node().all_input_nodes
+    reference = References(gm, [x], {result.name: 1}).value(result.name)
+    assert reference.own.dtype == torch.bfloat16 and torch.equal(reference.own, gm(x))
+    torch.testing.assert_close(reference.exact, function(x.double()), rtol=1e-12, atol=0)
+
+
 def test_attention_without_dropout_is_compared_and_its_generators_state_is_not():
     def attention(q: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         result = torch.ops.aten._scaled_dot_product_flash_attention(q, q, q)

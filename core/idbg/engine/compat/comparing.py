@@ -39,6 +39,8 @@ def dense_kernel(op: object) -> Compiled | None:
     name = op_name(op)
     if name == "cond":  # torch's compiles both branches
         return _branch_taken
+    if name == "scan":  # torch's refuses to run below a mode
+        return _scanned
     kernel = op.py_kernels.get(torch._C.DispatchKey.CompositeExplicitAutograd)
     return partial(_with_vectorized_graphs, kernel) if kernel and name.startswith("flex_attention") else kernel
 
@@ -61,6 +63,13 @@ def _vectorized(gm: GraphModule) -> GraphModule:
 
 def _branch_taken(chosen: torch.Tensor, true: Compiled, false: Compiled, operands: Sequence[object]) -> object:
     return true(*operands) if chosen else false(*operands)
+
+
+def _scanned(combine: Compiled, init: object, values: object, others: object = (), *_: object) -> object:
+    from torch._higher_order_ops.scan import generic_scan
+
+    scan = cast("Compiled", generic_scan)
+    return scan(combine, init, values, additional_inputs=others)
 
 
 def decomposition(op: object) -> Compiled | None:

@@ -32,6 +32,7 @@ _WIDE = {torch.complex64: torch.complex128, torch.complex32: torch.complex128}
 # the program's own dtype is part of what these compute
 _BY_BITS = {"view.dtype", "view_of_dtype", "bitcast", "nextafter", "frexp"}
 _UNINITIALIZED = {"empty", "empty_strided", "empty_like", "new_empty", "new_empty_strided", "empty_permuted"}
+_RAISED = (RuntimeError, TypeError, ValueError, NotImplementedError, LookupError, AttributeError, AssertionError)
 _CASTS = ("prims::convert_element_type", "_to_copy", "to")
 
 _map = cast("Callable[[object, Callable[[Any], object]], Any]", map_aggregate)
@@ -76,7 +77,7 @@ def computed(gm: GraphModule, node: Node, known: Known, *, exact: bool = True) -
         if not exact or _adds_nothing(node, own, known):
             return ReferenceValue(AS_OWN, own)
         return ReferenceValue(_exact(node, known), own)
-    except (RuntimeError, TypeError, ValueError, NotImplementedError, LookupError, AttributeError) as error:
+    except _RAISED as error:
         reason = (exception_text(error).strip() or type(error).__name__).splitlines()[0]
         raise NotComputable(f"{node.name} cannot be computed by itself: {reason}") from error
 
@@ -113,7 +114,7 @@ def _exact(node: Node, known: Known) -> Any:
             result = function(*wide_args, **wide_kwargs)
         result = _map(_returned(node, wide_args, result), widened)
         return _blank(result) if is_uninitialized(node) else result
-    except (RuntimeError, NotImplementedError, NotInFloat64):  # no such kernel for float64
+    except (*_RAISED, NotInFloat64):  # no such kernel for float64
         return _in_own_dtypes(function, args, kwargs, node, known)
 
 
