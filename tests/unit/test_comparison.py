@@ -10,7 +10,8 @@ import pytest
 from idbg.reports.diff import summary
 from idbg.schema import event_log, events
 from idbg.schema.diff import LARGEST, Comparison, DiffReport, ErrorMap, KernelError, SideResult, sayable
-from idbg.schema.programs import Target
+from idbg.schema.programs import Program, Target
+from idbg.schema.runs import fold
 from tests.harness.fake_sessions import Open, fake_sessions
 
 
@@ -34,6 +35,16 @@ def test_a_side_that_hangs_is_stopped_and_the_other_is_kept(opened: Open, how: s
     assert [side.name for side in run.diff.sides] == ["eager", "inductor"]
     assert run.diff.sides[0] == SideResult("eager", 0.5)
     assert run.diff.sides[1].failure == run.failure
+
+
+def test_what_fails_after_the_report_is_the_programs_and_no_sides() -> None:
+    report = DiffReport(test="mine", reference="eager", verdict="passed", mode="float64")
+    told: list[events.SessionEvent] = [
+        events.RunStarted(run=1, program=Program("x.py"), target=Target()),
+        events.SideStarted(run=1, side="stages"),
+    ]
+    assert fold(told).runs[1].side == "stages"
+    assert fold([*told, events.Compared(run=1, report=report)]).runs[1].side == ""
 
 
 def test_a_cancel_is_not_taken_for_a_side_that_hangs(opened: Open) -> None:

@@ -194,6 +194,7 @@ class Run:
                 self.sides.append(event.side)
             case events.Compared():
                 self.diff = event.report
+                self.side = ""  # a report comes between sides, and after the searches that follow them
             case events.OwnerJudged() | events.OwnerEnded():
                 if self.diff is not None and event.owner is not None:
                     self.diff = self.diff.with_owner(event.owner)

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.fx import GraphModule
 from torch.nn import functional as F
 
+from idbg import KernelDiff
 from idbg.engine.kerneldiff.float64.copies import float64_copies
 from idbg.engine.kerneldiff.float64.mode import Float64, NotInFloat64, float64_failure
 from idbg.engine.kerneldiff.sides.run import Side, eager_draws, run_compiled, run_eager, run_float64
@@ -202,6 +204,21 @@ def test_a_side_that_raises_keeps_its_reason_and_the_state() -> None:
     assert side.values is None and side.result.failure is not None and side.result.seconds is not None
     assert (side.result.failure.kind, side.result.failure.message) == ("user", "not today")
     assert side.result.failure.file == __file__ and torch.equal(x, torch.ones(2))
+
+
+def test_what_a_compiled_program_alone_raises_as_it_runs_is_not_the_programs_own() -> None:
+    def backend(gm: GraphModule, inputs: object) -> Callable[..., object]:
+        return lambda *given: torch.ops.aten.mm(given[0], torch.ones(2, 2))
+
+    def fails(x: Tensor) -> Tensor:
+        return x.view(int(x.sum().isfinite()) + 7)
+
+    report = KernelDiff(torch.sin, torch.randn(3, 4), test=backend).compare()
+    failure = report.sides[1].failure
+    assert failure is not None and failure.kind == "backend"
+    assert failure.hint == "the compiled program alone raises this: eager runs to its end"
+    both = [side.failure for side in KernelDiff(fails, torch.randn(3, 4), test="eager").compare().sides]
+    assert [failure and failure.kind for failure in both] == ["user", "user"]
 
 
 def test_runs_of_a_side_that_differ_are_counted() -> None:

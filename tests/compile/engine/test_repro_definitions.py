@@ -3,6 +3,7 @@
 import importlib.util
 import runpy
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -181,6 +182,17 @@ def test_a_module_that_cannot_be_cut_is_imported_and_the_script_says_so(helpers:
     made = definitions_for(Needed(frozenset({"travels_named::twice"})), [str(helpers / "ops.py")])
     assert made.sources[0] == f"sys.path.insert(0, {str(helpers)!r})\nimport helpers  # noqa: E402"
     assert made.notes == (f"helpers is imported from {helpers}: its source could not be cut out.",)
+
+
+def test_a_function_travels_with_the_names_that_it_closes_over() -> None:
+    def checker(banned: set[str]) -> Callable[[str], bool]:
+        def check(name: str) -> bool:
+            return name in banned
+
+        return check
+
+    made = definitions_for(Needed(objects=(checker({"aten.sub.Tensor"}),)))
+    assert made.sources[0] == "banned = {'aten.sub.Tensor'}" and made.sources[1].startswith("def check(name")
 
 
 def test_what_cannot_be_carried_is_named_with_the_reason(tmp_path: Path) -> None:

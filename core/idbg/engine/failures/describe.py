@@ -16,7 +16,17 @@ from idbg.engine.capture.outcomes import EAGER_HINT
 from idbg.engine.capture.run import RunCapture
 from idbg.engine.compat import exceptions, fx, gpu
 from idbg.engine.failures.crashed import crash_of
-from idbg.engine.failures.owners import OURS, Owner, chain, home_of, is_own, own_frames, owner_of, type_and_message
+from idbg.engine.failures.owners import (
+    OURS,
+    BackendHome,
+    Owner,
+    chain,
+    home_of,
+    is_own,
+    own_frames,
+    owner_of,
+    type_and_message,
+)
 from idbg.format.limits import memory_limit
 from idbg.schema import events
 from idbg.schema.errors import ConstraintViolation, IdbgError, exception_text, spelled
@@ -36,6 +46,16 @@ _KEPT = 20_000  # characters of a traceback: enough for any that a person reads
 def failure_of(error: BaseException, program: Program, backend: str = "") -> Failure:
     """The failure of a run with `backend`, as a record. The traceback of a user's exception has no frames of idbg."""
     return with_site(_failure_of(error, program, backend), crash_of(error))
+
+
+def of_compiled_alone(failure: Failure, error: BaseException, *, is_own_backend: bool) -> Failure:
+    """The failure of a compiled program where eager ran to its end: what ran, and was not compiling, is not the
+    program's own.
+    """
+    if failure.kind != "user" or owner_of(error, BackendHome()).compiling:
+        return failure
+    hint = "the compiled program alone raises this: eager runs to its end"
+    return replace(failure, kind="backend" if is_own_backend else "torch", hint=hint)
 
 
 def _failure_of(error: BaseException, program: Program, backend: str) -> Failure:

@@ -192,6 +192,8 @@ class ComparisonRun:
                 side = self._run(backend, runs)
             if not self.sides and side.error is not None and not (self.request.backward or self.request.loss):
                 side = self._forward_alone(backend, side)
+            if self.sides and self.request.reference == "eager" and self.sides[0].values is not None:
+                side = side.beside_eager(is_own_backend=callable(backend))
         self.sides.append(side)
         so_far = self._report(self._outcome((), final=False))
         if len(self.sides) == 1:  # the other may take the process with it

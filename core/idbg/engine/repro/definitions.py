@@ -313,7 +313,7 @@ class _Carrier:
             self._inner(value)
         elif inspect.ismodule(value):
             self._slice.imports.add(f"import {value.__name__} as {name}")
-        elif isinstance(value, _PLAIN):
+        elif isinstance(value, _PLAIN) or _is_literal(value):
             self._nested.setdefault(name, f"{name} = {quoted(value) if isinstance(value, str) else repr(value)}")
         elif value is not function:
             what = f"a {type(value).__name__} of the function around it"

@@ -6,12 +6,13 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import msgspec
 import torch
 from torch import Tensor
 
 from idbg.engine.compat import comparing, dynamo, gpu
 from idbg.engine.failures import fallbacks
-from idbg.engine.failures.describe import failure_of
+from idbg.engine.failures.describe import failure_of, of_compiled_alone
 from idbg.engine.kerneldiff.float64.copies import float64_copies
 from idbg.engine.kerneldiff.float64.draws import Draws, generator_position, recorded_draws
 from idbg.engine.kerneldiff.float64.mode import Float64
@@ -71,6 +72,14 @@ class Side:
     def leaves(self) -> Leaves:
         """Outputs and gradients, by name; empty where the side failed."""
         return self.values.leaves if self.values else {}
+
+    def beside_eager(self, *, is_own_backend: bool) -> "Side":
+        """This compiled side, beside one of eager that ran to its end: a failure is not the program's own."""
+        failure = self.result.failure
+        if failure is None or self.error is None:
+            return self
+        alone = of_compiled_alone(failure, self.error, is_own_backend=is_own_backend)
+        return replace(self, result=msgspec.structs.replace(self.result, failure=alone))
 
     def notes(self) -> Iterator[Remark]:
         """Notes for the report, of the reference side."""
