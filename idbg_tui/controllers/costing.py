@@ -6,12 +6,13 @@ from functools import partial
 
 from textual.timer import Timer
 
+from idbg.checking.rule_costs import CostAnswer, CostQuestion, cost_answers
 from idbg.constraints import Findings
 from idbg_tui.controllers.context import Actions, Context
 from idbg_tui.controllers.listings import Listings
 from idbg_tui.state import queries
 from idbg_tui.state.cost_thread import CostThread
-from idbg_tui.state.costs import AT_ONCE, CostAnswer, CostQuestion, cost_answers
+from idbg_tui.state.costs import AT_ONCE
 from idbg_tui.widgets.listing import Listing
 
 REST = 0.4  # seconds without another change, after which a large graph is counted

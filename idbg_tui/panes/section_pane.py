@@ -142,6 +142,8 @@ class SectionPane(SearchablePane, SectionKeys):
         elif row.enter == "kernel" and row.kernel is not None:
             self.post_message(KernelChosen(*row.kernel))
             self.post_message(SourceRequest())
+        elif row.enter == "partitions":
+            self.post_message(ActionRequest("partitions"))
         elif row.fold is not None:
             self.action_fold()
         else:

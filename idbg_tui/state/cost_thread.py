@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from threading import Lock, Thread
 
+from idbg.checking.rule_costs import CostAnswer, CostQuestion, cost_answers
 from idbg.constraints import Findings
-from idbg_tui.state.costs import CostAnswer, CostQuestion, cost_answers
 
 
 class CostThread:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from idbg.accelerators.parse import parse
 from idbg.analysis.liveness import MemoryProfile
 from idbg.checking.check import ONLY_PRINTED
+from idbg.checking.rule_costs import CostQuestion, RuleCosts, pads
 from idbg.constraints import Findings
 from idbg.schema.code import Kernel, KernelCall
 from idbg.schema.diff import KernelError
@@ -16,8 +17,9 @@ from idbg.schema.kernel_times import KernelTime, KernelTimes
 from idbg.schema.programs import NO_ACCELERATOR, SUCCESSFUL
 from idbg.schema.runs import Run
 from idbg.schema.violations import Severity, Violation
+from idbg.views.node import Launch, NodeContext
+from idbg.views.rule_findings import Checked
 from idbg_tui.state import stages
-from idbg_tui.state.costs import CostQuestion, RuleCosts, pads
 from idbg_tui.state.rule_checks import totals
 from idbg_tui.state.state import State
 
@@ -159,6 +161,42 @@ def _computed_by(state: State, kernel: Kernel) -> frozenset[str]:
     return frozenset(names | {node.name for node in computed if node.graph == graph_id})
 
 
+_MOST = 5_000  # nodes of a module whose kernels are looked up: each key press waits for it
+
+
+def about_node(state: State) -> NodeContext | None:
+    """What is known around the selected node; None where none is selected."""
+    graph, node, run, heading = state.graph, state.node, state.shown, state.heading
+    if graph is None or node is None or run is None:
+        return None
+    findings = state.checks.findings(graph)
+    inside = graph.nodes[heading.first : heading.last][:_MOST] if heading is not None else ()
+    within = {
+        (kernel.frame, kernel.part, kernel.name, call.line): (kernel, call)
+        for each in inside
+        for kernel, call in (state.provenance.kernels_of(graph.node_id(each.name)) if state.provenance else ())
+    }
+    compared = compared_run(state)
+    return NodeContext(
+        graph,
+        node,
+        run,
+        findings,
+        state.provenance,
+        heading,
+        [_launch(state, *each) for each in launches_of_node(state)],
+        [_launch(state, *each) for each in within.values()],
+        stages_of_frame(state),
+        state.costs.of_rules(findings),
+        state.costs.profile(graph),
+        compared.diff if compared is run else None,
+    )
+
+
+def _launch(state: State, kernel: Kernel, call: KernelCall) -> Launch:
+    return Launch(kernel, call, time_of(state, kernel, call), error_of(state, kernel, call))
+
+
 # ---------------------------------------------------------------- the run whose graphs are shown
 
 
@@ -265,6 +303,19 @@ def peak(state: State) -> tuple[Graph, MemoryProfile] | None:
     graphs = level(state)
     known = [(graph, profile) for graph in graphs if (profile := state.costs.profile(graph)) is not None]
     return max(known, key=lambda one: one[1].peak_bytes) if known and len(known) == len(graphs) else None
+
+
+def checked(state: State) -> list[Checked]:
+    """What the rules find in each graph of the shown level, with what is known of its memory and costs."""
+    return [
+        Checked(
+            found := state.checks.findings(graph),
+            state.checks.change(graph),
+            state.costs.of_rules(found),
+            state.costs.profile(graph),
+        )
+        for graph in level(state)
+    ]
 
 
 def rule_costs(state: State) -> list[tuple[Findings, RuleCosts]] | None:

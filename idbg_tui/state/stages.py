@@ -45,12 +45,6 @@ def nearest(run: Run, graph: GraphId) -> Iterator[Graph]:
     yield from (other for other in others if other.id not in same and other.id.frame != graph.frame)
 
 
-def name_of(graph: GraphId) -> str:
-    """A stage as it reads in a sentence: "inference", "post-grad backward"."""
-    part = " backward" if graph.stage == "post_grad" and graph.part == "backward" else ""
-    return STAGE_NAMES[graph.stage] + part
-
-
 def names_of(graphs: Iterable[Graph]) -> str:
     """The stages of a level, each once: "forward + backward"."""
     stages = {graph.id.stage for graph in graphs}

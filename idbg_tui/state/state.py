@@ -8,6 +8,7 @@ from idbg.accelerators.parse import parse
 from idbg.analysis.liveness import MemoryProfile
 from idbg.analysis.outline import ModuleHeading
 from idbg.analysis.provenance import Provenance
+from idbg.checking.rule_costs import CostAnswer
 from idbg.constraints import Findings
 from idbg.schema import events
 from idbg.schema.code import Kernel, KernelCall
@@ -20,7 +21,7 @@ from idbg.schema.programs import Program, Target
 from idbg.schema.repros import MinifyProgress
 from idbg.schema.runs import History, Run
 from idbg_tui.state import stages
-from idbg_tui.state.costs import CostAnswer, KnownCosts
+from idbg_tui.state.costs import KnownCosts
 from idbg_tui.state.jumps import JumpList, Relation, Walker
 from idbg_tui.state.lookups import LaunchIndex, SourceFiles
 from idbg_tui.state.measurements import Measurements, PastMeasurements

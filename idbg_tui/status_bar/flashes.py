@@ -9,8 +9,9 @@ from idbg.schema.events import SessionEvent
 from idbg.schema.programs import Failure
 from idbg.views.attribution import script_sentence
 from idbg.views.blame import blame_sentence, where_to_ask
+from idbg.views.frame_graphs import graph_words
 from idbg.views.repros import brief_words
-from idbg_tui.state import queries, stages
+from idbg_tui.state import queries
 from idbg_tui.state.state import State
 from idbg_tui.widgets.lines import cut
 
@@ -107,7 +108,7 @@ def in_other_graph(state: State) -> Flashed | None:
         return None
     frame = "" if other.id.frame == state.graph_id.frame else f" of frame {other.id.frame}"
     count = len(state.checks.findings(other))
-    return f"no violation here, {count:,} in {stages.name_of(other.id)}{frame}: v goes there", "info"
+    return f"no violation here, {count:,} in {graph_words(other.id)}{frame}: v goes there", "info"
 
 
 def arrived(state: State) -> str:
@@ -116,7 +117,7 @@ def arrived(state: State) -> str:
     if graph is None:
         return ""
     frame = f" of frame {graph.id.frame}" if len(queries.frames(state)) > 1 else ""
-    return f"{stages.name_of(graph.id)}{frame}: {counted(len(state.checks.findings(graph)), 'violation')}"
+    return f"{graph_words(graph.id)}{frame}: {counted(len(state.checks.findings(graph)), 'violation')}"
 
 
 def _repro(event: events.ReproEnded) -> Flashed:

@@ -13,6 +13,7 @@ from idbg.format.verdicts import verdict_words
 from idbg.schema.programs import SUCCESSFUL
 from idbg.schema.runs import Run
 from idbg.views.blame import blamed_stage
+from idbg.views.frame_graphs import graph_words
 from idbg_tui.state import queries, stages
 from idbg_tui.state.state import State
 from idbg_tui.widgets.bars import BarPart
@@ -109,7 +110,7 @@ def _figures(state: State, *, peak: bool = True) -> Iterator[BarPart]:
         yield f"{dot}{words}", "$text-warning"
     graph, profile = (queries.peak(state) if peak else None) or (None, None)
     if graph is not None and profile is not None and profile.peak_bytes:
-        where = f" ({stages.name_of(graph.id)})" if len(queries.level(state)) > 1 else ""
+        where = f" ({graph_words(graph.id)})" if len(queries.level(state)) > 1 else ""
         yield f"{dot}peak {'at least ' if profile.unsized else ''}{size(profile.peak_bytes)}{where}", style
     if "fallback" in queries.counts(state):
         yield f"{dot}{_partitions(state)}", style

@@ -12,9 +12,9 @@ from idbg.schema.runs import Run
 from idbg.views.tree import Direction, Sides, Suggestion, Table
 from idbg_tui.widgets.lines import StyledRow, clip
 
-Enter = Literal["", "fold", "edit", "node", "kernel", "sides", "zoom", "why"]
-"""What enter does on a row: (un)folds it, opens its line, goes to its node or kernel, shows its sides, zooms in, or
-goes to the decision that is its key in the pane Why."""
+Enter = Literal["", "fold", "edit", "node", "kernel", "sides", "partitions", "zoom", "why"]
+"""What enter does on a row: (un)folds it, opens its line, goes to its node or kernel, shows its sides, lists the
+partitions, zooms in, or goes to the decision that is its key in the pane Why."""
 
 INDENT = 2
 """Cells by which a row is indented below the one that it is folded under."""

@@ -1,6 +1,8 @@
 """Draw a section as the rows of a list: its words, columns, folds and code for the width there is."""
 
+import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from itertools import accumulate
 
@@ -13,7 +15,7 @@ from idbg.render.cells import GAP, Layout, is_number, layout, texts
 from idbg.views import tree
 from idbg.views.tree import Item, Place, Section, Table
 from idbg_tui.widgets.cutting import distinct
-from idbg_tui.widgets.lines import StyledRow, cut, fit
+from idbg_tui.widgets.lines import StyledRow, clip, cut, fit
 from idbg_tui.widgets.section_rows import INDENT, Look, Row, Rows, clipped, fixed, sign, table_key, text_rows, wrapped
 
 _LEAST = 34
@@ -21,6 +23,19 @@ _LEAST = 34
 _MOST_MEASURED = 1000  # rows
 _SIGNS = 4  # cells before a name: of the fold and of the row's own sign
 _TRY = "  t tries it"
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """While many rows are made: so many new objects make the collector look through all that there is."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
 
 Charted = Callable[[tree.Chart, Look], Sequence[Row]]
 """Draws a chart as rows."""
@@ -77,6 +92,8 @@ def searched(row: tree.Row, look: Look) -> str:
 
 def _least(table: Table) -> int:
     """Cells that its words have at least: as many as they need, where that is less."""
+    if table.least:
+        return table.least
     widest = max((cell_len(row.text) for row in table.rows[:_MOST_MEASURED]), default=0)
     return min(widest + 4, _LEAST)
 
@@ -179,12 +196,30 @@ def _wrapped(
     if cell_len(text) + len(end) <= room:
         yield refers(row.key, fixed([(indent, ""), *words, (end, "accent")]))
         return
+    if row.hangs:
+        yield from _hanging(row, words, indent, room, refers)
+        return
     tone = next((tone for part, tone in words if part.strip()), "")
     lines = wrapped(text, room - len(end) - 2)
     for number, line in enumerate(lines):
         last = end if number == len(lines) - 1 else ""
         start = indent + "  " * bool(number)
         yield refers(row.key if number == 0 else (row.key, number), fixed([(start + line, tone), (last, "accent")]))
+
+
+def _hanging(
+    row: tree.Row, words: list[tuple[str, str]], indent: str, room: int, refers: Callable[..., Row]
+) -> Iterator[Row]:
+    """A label, and beside it the text on as many lines as it takes."""
+    label, (name, tone), *more = words
+    text = "".join(part for part, _ in words[1:])
+    last = more[-1][1] if more else tone
+    for number, line in enumerate(wrapped(text, room - cell_len(label[0]))):
+        if number:
+            yield refers((row.key, number), fixed([(indent + " " * cell_len(label[0]), ""), (line, last)]))
+        else:
+            named = name if line.startswith(name) else line
+            yield refers(row.key, fixed([(indent, ""), label, (named, tone), (line.removeprefix(named), last)]))
 
 
 def _refers(row: tree.Row, item: Item) -> Callable[..., Row]:
@@ -229,10 +264,13 @@ def _drawn(
     sorted_by: str = "",
     arrow: str = "",
 ) -> StyledRow:
-    """The words, cut at their end, and the cells of the shown columns, each with its look. With `names` the words begin
-    with a name, which is shortened as `names` has it, else in its middle. An `arrow` is before the head `sorted_by`.
+    """The words, cut at their end, and the cells of the shown columns, each with its look; over the first columns that
+    are empty in this row the words go on. With `names` the words begin with a name, which is shortened as `names` has
+    it, else in its middle. An `arrow` is before the head `sorted_by`.
     """
-    room = width - sum(shown.widths[at] + GAP for at in shown.shown)
+    empty = next((at for at, (text, _) in enumerate(cells) if text), len(cells))
+    columns, cells = shown.shown[empty:], cells[empty:]
+    room = width - sum(shown.widths[at] + GAP for at in columns)
     if names is not None:
         at = _name_at(words)
         name, tone = words[at]
@@ -241,9 +279,10 @@ def _drawn(
         words = [*words[:at], (short, tone), *words[at + 1 :]]
     lead = clipped(words, room)
     drawn = [*lead, (" " * (room - sum(cell_len(text) for text, _ in lead)), "")]
-    for at, (text, style) in zip(shown.shown, cells, strict=True):
-        wide = shown.widths[at]
-        text = f"{text:>{wide}}" if is_number(table.columns[at].kind) else fit(text, wide, MARKS["ellipsis"])
+    for at, (text, style) in zip(columns, cells, strict=True):
+        wide, kind = shown.widths[at], table.columns[at].kind
+        text = clip(text, wide) if kind == "names" else text
+        text = f"{text:>{wide}}" if is_number(kind) else fit(text, wide, MARKS["ellipsis"])
         gap = " " * GAP
         if sorted_by and table.columns[at].head == sorted_by:
             gap, text = gap[1:], f"{arrow + text.lstrip():{'>' if text.startswith(' ') else ''}{wide + 1}}"

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from idbg.checking.rule_costs import cost_answers
 from idbg.config.settings import Settings
 from idbg.schema import event_log, events
 from idbg.schema.events import SessionEvent
@@ -11,7 +12,7 @@ from idbg.schema.graphs import Graph, GraphId, Node, TensorMeta
 from idbg.session.session import Session
 from idbg_tui.app import IdbgApp
 from idbg_tui.state import queries
-from idbg_tui.state.costs import AT_ONCE, cost_answers
+from idbg_tui.state.costs import AT_ONCE
 from idbg_tui.state.state import State
 from tests.harness.screen import ReadyApp
 

@@ -42,7 +42,7 @@ _WIDTHS: dict[Kind, int] = {
     "moment": 16,
     "bar": _BAR,
 }
-_WIDEST: dict[Kind, int] = {"place": 32, "text": 40, "code": 40, "count": 12}
+_WIDEST: dict[Kind, int] = {"place": 32, "text": 40, "names": 40, "code": 40, "count": 12}
 
 
 def is_number(kind: Kind) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from idbg.analysis.decisions.frames import spoken
+from idbg.format.verdicts import STAGE_NAMES
 from idbg.schema.graphs import GraphId, NodeId, Part
 from idbg.schema.runs import Run
 from idbg.views.tree import Place, Span, Words, words
@@ -22,6 +23,12 @@ def nodes_of(run: Run, frame: str, part: Part, names: Iterable[str]) -> tuple[No
     graph = GraphId(frame, "post_grad", part)
     known = run.graphs[graph].by_name if graph in run.graphs else {}
     return tuple(NodeId(graph, name) for name in names if name in known)
+
+
+def graph_words(graph: GraphId) -> str:
+    """A stage as it reads in a sentence: "inference", "post-grad backward"."""
+    part = " backward" if graph.stage == "post_grad" and graph.part == "backward" else ""
+    return STAGE_NAMES[graph.stage] + part
 
 
 class FrameGraphs:

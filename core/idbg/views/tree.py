@@ -18,7 +18,19 @@ Tone = Literal[
     "", "strong", "dim", "accent", "reject", "fallback", "pad", "tile", "slow", "unknown", "clean"
 ]  # each painter has a look for it
 Kind = Literal[
-    "text", "seconds", "evaluation", "bytes", "count", "share", "ratio", "error", "moment", "place", "code", "bar"
+    "text",
+    "names",
+    "seconds",
+    "evaluation",
+    "bytes",
+    "count",
+    "share",
+    "ratio",
+    "error",
+    "moment",
+    "place",
+    "code",
+    "bar",
 ]
 Verdict = Literal["ok", "warning", "error", "unknown"]
 Unfolded = Literal["", "text", "screen", "all"]
@@ -78,8 +90,9 @@ class Refs(Struct, frozen=True):
 
 
 NO_REFS = Refs()
-Opens = Literal["", "fold", "edit", "node", "kernel", "sides"]
-"""What enter does on a row: (un)folds it, opens its line in an editor, goes to its node or kernel, shows its sides."""
+Opens = Literal["", "fold", "edit", "node", "kernel", "sides", "partitions"]
+"""What enter does on a row: (un)folds it, opens its line in an editor, goes to its node or kernel, shows its sides,
+lists the partitions of the graph."""
 
 
 class Sides(Struct, frozen=True):
@@ -109,7 +122,8 @@ class Row(Struct, frozen=True):
 
     `rows` are folded below it, unless `open`; a function makes them when they are unfolded. `code` stands below the
     words, and `charts` below that. `repro` is what a script can be written of, `suggestion` what can be tried,
-    `sides` what can be compared.
+    `sides` what can be compared. Where it goes on below its first line, it does so after as many cells as its first
+    word takes if it `hangs`.
     """
 
     key: Hashable
@@ -125,6 +139,7 @@ class Row(Struct, frozen=True):
     copied: str = ""
     sides: Sides | None = None
     charts: tuple[Chart, ...] = ()
+    hangs: bool = False
 
     @property
     def folds(self) -> bool:
@@ -144,7 +159,8 @@ class Row(Struct, frozen=True):
 
 class Table(Struct, frozen=True):
     """Rows that share columns; `noun` is what one row is: "function". `title` stands above the heads. `names`: each row
-    begins with a name, which stays distinct where it is shortened.
+    begins with a name, which stays distinct where it is shortened. The words have `least` cells before a column gives
+    way; 0 is as many as suit most tables.
     """
 
     columns: tuple[Column, ...]
@@ -152,6 +168,7 @@ class Table(Struct, frozen=True):
     noun: str = "row"
     title: str = ""
     names: bool = False
+    least: int = 0
 
 
 Block = Row | Table | Chart
@@ -263,7 +280,7 @@ def _limited(rows: Sequence[Row], most: int) -> list[Row]:
 
 Direction = Literal["", "up", "down"]
 """How rows are sorted: ""  as suits the column, texts upwards and numbers from the largest down."""
-_TEXTS = ("text", "place", "code")
+_TEXTS = ("text", "names", "place", "code")
 _SIGNS = re.compile(r"^\W+")  # before a row's words: they do not count where rows are sorted
 
 

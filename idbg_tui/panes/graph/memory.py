@@ -10,10 +10,11 @@ from idbg.format.amounts import and_unsized, counted, size
 from idbg.format.glyphs import LEVELS
 from idbg.schema.graphs import Graph, Node
 from idbg.views import tree
+from idbg.views.frame_graphs import graph_words
 from idbg.views.tree import Cell, Column, Refs, Section, Table, words
 from idbg_tui.panes.graph.columns import op_of, shape_of
 from idbg_tui.panes.graph.title import list_title
-from idbg_tui.state import queries, stages
+from idbg_tui.state import queries
 from idbg_tui.state.sentences import why_no_graph
 from idbg_tui.state.state import State
 from idbg_tui.widgets import sections
@@ -44,7 +45,7 @@ def rows(state: State, look: Look) -> list[Row]:
         return list(sentences(f"no tensor of this graph takes memory that is known{unsized}", look, "dim"))
     lines = [*_over_time(profile, look.width), *sentences(_summary(graph, profile), look)]
     for other, peak in _larger_peak(state, graph, profile):
-        where = f"{stages.name_of(other.id)} needs more: {size(peak.peak_bytes)} at {peak.peak_at}; enter goes there"
+        where = f"{graph_words(other.id)} needs more: {size(peak.peak_bytes)} at {peak.peak_at}; enter goes there"
         node = other.node_id(peak.peak_at)
         lines += (replace(row, nodes=(node,)) for row in sentences(where, look, "accent"))
     alive = sections.rows(Section("", "", body=(_table(graph, profile),)), look)

@@ -4,14 +4,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from idbg.analysis.partition import HOST, Boundary, Partitions
+from idbg.checking.rule_costs import RuleCosts
 from idbg.constraints import Findings
 from idbg.format.amounts import and_unsized, counted
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
 from idbg.schema.graphs import Graph
 from idbg.views.cost_words import NO_CHANGE, change_words, partition_words
+from idbg.views.frame_graphs import graph_words
 from idbg_tui.panes.graph.title import list_title
-from idbg_tui.state import queries, stages
-from idbg_tui.state.costs import RuleCosts
+from idbg_tui.state import queries
 from idbg_tui.state.sentences import why_no_graph
 from idbg_tui.state.state import State
 from idbg_tui.widgets.lines import StyledRow, clip, cut, fit
@@ -120,7 +121,7 @@ def _others(state: State, graph: Graph, look: Look) -> Iterator[Row]:
         other, now = findings.graph, rule_costs.partitions
         if other is graph or now is None or not now.host:
             continue
-        where = f"{stages.name_of(other.id)} of frame {other.id.frame}: {partition_words([now])}; enter goes there"
+        where = f"{graph_words(other.id)} of frame {other.id.frame}: {partition_words([now])}; enter goes there"
         first = other.node_id(now.host[0])
         yield from sentences("", look)
         yield from (replace(row, nodes=(first,)) for row in sentences(where, look, "accent"))

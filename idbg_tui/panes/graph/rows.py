@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from idbg.analysis.outline import Outline, outline
+from idbg.checking.rule_costs import RuleCosts
+from idbg.checking.tally import Tally
 from idbg.constraints import Findings
 from idbg.format.glyphs import MARKS
 from idbg.schema.code import Kernel, KernelCall
@@ -23,9 +25,7 @@ from idbg_tui.panes.graph.columns import (
     op_of,
     side_mark,
 )
-from idbg_tui.panes.graph.tally import Tally
 from idbg_tui.state import queries
-from idbg_tui.state.costs import RuleCosts
 from idbg_tui.state.state import State
 from idbg_tui.widgets.lines import Lines, StyledRow
 

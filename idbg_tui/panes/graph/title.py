@@ -8,7 +8,8 @@ from idbg.format.failures import headline
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
 from idbg.schema.graphs import Graph, GraphId
 from idbg.schema.programs import Failure
-from idbg_tui.state import queries, stages
+from idbg.views.frame_graphs import graph_words
+from idbg_tui.state import queries
 from idbg_tui.state.sentences import why_no_graph
 from idbg_tui.state.state import State
 
@@ -28,7 +29,7 @@ def titles(state: State, label: str, filtered: str) -> Iterator[Content]:
 
 def list_title(words: str, state: State) -> str:
     """The title of a list about the shown graph, which names its stage."""
-    return words + (f" {MARKS['rule']} {stages.name_of(state.graph.id)}" if state.graph else "")
+    return words + (f" {MARKS['rule']} {graph_words(state.graph.id)}" if state.graph else "")
 
 
 def _title(state: State, graph: Graph, label: str, filtered: str, *, between: str, terse: bool = False) -> Content:

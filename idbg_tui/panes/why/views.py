@@ -1,6 +1,5 @@
 """List the views of the pane "Why", each one or several sections of `idbg.views`, and their rows."""
 
-import gc
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
@@ -44,13 +43,8 @@ def listed(name: ViewName, run: Run, look: Look) -> Sequence[Row]:
     """The rows of a view, of what is looked for those that have it and what they are under; none where the summaries
     of its sections are all there is.
     """
-    collecting = gc.isenabled()
-    gc.disable()  # so many new objects make it look through all that there is
-    try:
+    with sections.collector_paused():
         return _listed(name, run, look)
-    finally:
-        if collecting:
-            gc.enable()
 
 
 def _listed(name: ViewName, run: Run, look: Look) -> Sequence[Row]:

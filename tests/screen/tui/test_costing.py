@@ -5,11 +5,12 @@ import threading
 from idbg.accelerators.parse import parse
 from idbg.analysis.liveness import MemoryProfile, memory_profile
 from idbg.analysis.partition import HOST
+from idbg.checking.rule_costs import CostAnswer, CostQuestion, RuleCosts, cost_answers
 from idbg.constraints import Checker, Findings
 from idbg.schema import events
 from idbg_tui.state import queries
 from idbg_tui.state.cost_thread import CostThread
-from idbg_tui.state.costs import CostAnswer, CostQuestion, KnownCosts, RuleCosts, cost_answers
+from idbg_tui.state.costs import KnownCosts
 from tests.harness.recorded import big, chain, count, state_of, under
 from tests.harness.rule_texts import FALL, PAD, PEAK
 

@@ -12,11 +12,11 @@ from idbg.schema.graphs import Graph
 from idbg.schema.programs import Failure, Program, Target
 from idbg_tui.messages import EditorRequest
 from idbg_tui.panes.log.pane import LogPane
-from idbg_tui.panes.node import facts
 from idbg_tui.state import queries
 from idbg_tui.state.state import State
 from idbg_tui.terminal import suspend
 from idbg_tui.widgets.lines import Lines
+from tests.harness.node_facts import facts
 from tests.harness.pane_host import Host
 from tests.harness.recorded import app_of, chain, state_of
 from tests.harness.screen import bar, settle, until
@@ -56,7 +56,7 @@ def test_a_node_of_a_package_is_not_said_to_be_of_the_program_of_that_name() -> 
     assert graph is not None
     node = next(node for node in graph.nodes if node.file.endswith("torchvision/models/resnet.py"))
     state.choose(graph.node_id(node.name))
-    told = next(fact.text for fact in facts.facts(state) if fact.label == "from")
+    told = next(fact.text for fact in facts(state) if fact.label == "from")
     assert told.startswith(f"torchvision/…/resnet.py:{node.line}")
 
 
@@ -71,7 +71,7 @@ def test_two_files_of_the_users_with_one_name_are_told_apart_at_the_node() -> No
             events.GraphCaptured(run=1, graph=Graph(chain(2).id, (one, other))),
         ]
     )
-    told = next(fact.text for fact in facts.facts(state) if fact.label == "from")
+    told = next(fact.text for fact in facts(state) if fact.label == "from")
     assert told.startswith("x/model.py:1")
 
 

@@ -20,11 +20,11 @@ from idbg.schema.diff import (
 from idbg.schema.programs import Failure
 from idbg.views.tensors import spot
 from idbg_tui.app import IdbgApp
-from idbg_tui.panes.node import facts
 from idbg_tui.state import queries
 from idbg_tui.widgets.listing import Listing
 from tests.harness.compared import report, row_of
 from tests.harness.compared import texts as listed_texts
+from tests.harness.node_facts import facts
 from tests.harness.recorded import app_of, state_of
 from tests.harness.screen import SMALL, WIDE, bar, settle, texts
 
@@ -211,7 +211,7 @@ def test_the_graph_and_the_node_tell_the_error_of_their_kernel() -> None:
     from idbg.schema.graphs import NodeId
 
     assert state.choose(NodeId(bad.graph, bad.node))
-    told = [fact.text for fact in facts.facts(state) if fact.label == "error"]
+    told = [fact.text for fact in facts(state) if fact.label == "error"]
     assert any(text.startswith(column_figure(bad.error)) for text in told)
 
 

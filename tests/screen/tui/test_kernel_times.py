@@ -14,12 +14,12 @@ from idbg.views import bench_charts, kernel_times
 from idbg.views.kernel_times import doubts
 from idbg_tui.messages import LowerRequest
 from idbg_tui.panes.benchmarks import rows
-from idbg_tui.panes.node import facts
 from idbg_tui.panes.source.pane import Caption, SourcePane
 from idbg_tui.panes.source.sheets import make
 from idbg_tui.state import queries
 from idbg_tui.state.state import State
 from idbg_tui.widgets.section_rows import Look
+from tests.harness.node_facts import facts
 from tests.harness.pane_host import Host, follow_choices, make_state, write_model
 
 TIME = KernelTime(
@@ -83,7 +83,7 @@ def test_the_node_and_the_graph_tell_the_time(state: State) -> None:
     timed(state, times_of(SMALL, mine))
     assert queries.time_of(state, kernel, call) == mine
     words = "12.5 µs, 31 % of a call; memory-bound: 80 % of a copy's bandwidth"
-    assert [fact.text for fact in facts.facts(state) if fact.label == "time"] == [words]
+    assert [fact.text for fact in facts(state) if fact.label == "time"] == [words]
     assert make("kernel", state).caption.startswith(words)
     assert [kernel_times.short_time(of) for of in ([], [TIME], [TIME, TIME])] == ["", "12.5µs", "25µs"]
     timed(state, times_of(mine), backend="another")

@@ -10,12 +10,12 @@ from idbg.schema.code import Kernel, KernelCall
 from idbg.schema.kernel_times import KernelTime, KernelTimes, Peaks
 from idbg.views import kernel_times
 from idbg_tui.app import IdbgApp
-from idbg_tui.panes.node import facts
 from idbg_tui.panes.source import sheets
 from idbg_tui.state import navigation, queries
 from idbg_tui.state.state import State
 from idbg_tui.widgets.section_rows import Look
 from tests.harness.compared import row_of
+from tests.harness.node_facts import facts
 from tests.harness.recorded import app_of, state_of
 from tests.harness.screen import settle, until
 
@@ -100,8 +100,9 @@ def test_a_kernel_fact_of_a_node_leads_to_the_launch_that_computes_it() -> None:
     state = state_of("attention")
     _, call = next((kernel, call) for kernel, call in launches(state) if call is not kernel.calls[0] and call.nodes)
     assert state.provenance is not None
-    told = [fact for fact in facts.facts(state) if fact.kernel is not None]
-    assert all(fact.call in fact.kernel.calls for fact in told if fact.kernel)
+    assert state.selected is not None and queries.launches_of_node(state)
+    opened = [fact.row.key for fact in facts(state) if fact.row.opens == "kernel"]
+    assert opened == [("launch", call.handle, call.line) for _, call in queries.launches_of_node(state)]
     assert call.nodes
 
 

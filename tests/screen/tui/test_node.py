@@ -8,12 +8,13 @@ from idbg.analysis.outline import ModuleHeading
 from idbg.schema.events import GraphCaptured, RulesEdited, RunStarted
 from idbg.schema.graphs import Graph, Node, Sym, TensorMeta
 from idbg.schema.programs import Program, Target
+from idbg.views import node as view
 from idbg_tui.messages import CopyRequest, EditorRequest, KernelChosen, NodeChosen
-from idbg_tui.panes.node.facts import facts, value_of
 from idbg_tui.panes.node.pane import NodePane
 from idbg_tui.state import queries
 from idbg_tui.state.state import State
 from idbg_tui.widgets.lines import Lines
+from tests.harness.node_facts import facts
 from tests.harness.pane_host import DYNAMO, INFERENCE, POST_GRAD, Host, follow_choices, make_state, write_model
 from tests.harness.recorded import under
 from tests.harness.rule_texts import FALL, PAD
@@ -36,9 +37,9 @@ def told(state: State) -> dict[str, list[str]]:
     """Label -> its lines."""
     found: dict[str, list[str]] = {}
     label = ""
-    for fact in facts(state):
-        label = fact.label or label
-        found.setdefault(label, []).append(fact.text)
+    for own, text, _ in facts(state):
+        label = own or label
+        found.setdefault(label, []).append(text)
     return found
 
 
@@ -71,14 +72,14 @@ def test_a_module_is_shown_with_what_its_nodes_come_to_until_a_node_is_chosen(st
     last = len(graph.nodes)
     state.choose(graph.node_id("mm"), heading=ModuleHeading("layer", "layer", "Block", 0, 0, last, -1))
     first, *others = facts(state)
-    assert (first.label, first.text) == ("module", f"layer · Block · {last} nodes")
+    assert first[:2] == ("module", f"layer · Block · {last} nodes")
     pads = sum(len(state.checks.findings(graph).broken_at(index)) for index in range(last))
-    assert others[0].label == "◇ pad" and others[0].text == f"{pads} violations in the module"
+    assert others[0][:2] == ("◇ pad", f"{pads} violations in the module")
     launched = {call.line for kernel in state.shown.kernels for call in kernel.calls}
-    assert others[1].text == f"{len(state.shown.kernels)} kernels · {len(launched)} launches"
-    assert others[2].text.startswith("mm: ")
+    assert others[1][1] == f"{len(state.shown.kernels)} kernels · {len(launched)} launches"
+    assert others[2][1].startswith("mm: ")
     state.choose(graph.node_id("mm"))
-    assert facts(state)[0].label == "op"
+    assert facts(state)[0][0] == "op"
 
 
 def test_a_symbolic_size_has_its_hint_and_range(state: State) -> None:
@@ -89,7 +90,8 @@ def test_a_symbolic_size_has_its_hint_and_range(state: State) -> None:
 
 
 def test_a_size_without_a_hint_gives_no_bytes() -> None:
-    assert value_of(TensorMeta("float32", (Sym("u0"),), (1,), "cpu")) == "f32[u0]  size not known  stride 1  cpu"
+    unknown = TensorMeta("float32", (Sym("u0"),), (1,), "cpu")
+    assert view.value_words(unknown) == "f32[u0]  size not known  stride 1  cpu"
 
 
 def test_a_node_without_tensors_and_users_says_so(state: State) -> None:
@@ -129,11 +131,13 @@ async def test_a_recheck_keeps_the_cursor_and_another_node_starts_at_its_top(sta
     async with app.run_test(size=(70, 8)) as pilot:
         await pilot.pause()
         await pilot.press("j", "j", "j")
+        on = pane.lines.chosen
+        assert on is not None and pane.lines.cursor == 3
         state.apply([RulesEdited(text=STRICTER, origin="editor")])
         pane.show(state)
         await pilot.pause()
         lines = pane.query_one(Lines)
-        assert lines.cursor == 3
+        assert pane.lines.chosen is not None and pane.lines.chosen.key == on.key and lines.cursor > 3
         assert "◇" in pane.heading().plain
         state.choose(state.shown.graphs[INFERENCE].node_id("relu"))
         pane.show(state)
@@ -144,7 +148,7 @@ async def test_a_recheck_keeps_the_cursor_and_another_node_starts_at_its_top(sta
 async def test_a_long_text_is_wrapped_and_lost_nowhere(state: State) -> None:
     pane = NodePane()
     app = Host(pane, state)
-    async with app.run_test(size=(34, 30)) as pilot:
+    async with app.run_test(size=(36, 30)) as pilot:
         await pilot.pause()
         lines = pane.query_one(Lines)
         shown = "".join(lines.render_line(y).text[12:].rstrip() + " " for y in range(lines.row_count))
@@ -157,15 +161,15 @@ async def test_without_a_node_the_pane_says_what_would_fill_it() -> None:
     async with app.run_test(size=(80, 8)) as pilot:
         await pilot.pause()
         assert "no node is selected" in pane.query_one(Lines).render_line(0).text
-        await pilot.press("enter", "j", "y")
-        assert app.posted == []
+        await pilot.press("j", "y")
+        assert app.of(CopyRequest) == [] and app.of(NodeChosen) == []
 
 
 async def test_y_copies_the_fact_under_the_cursor_and_Y_all_of_them(state: State) -> None:
     app = await pressed(state, "y", "Y")
     one, everything = (message.text for message in app.of(CopyRequest))
     assert one == "aten.mm.default · call_function · 0/0 inference"
-    assert everything.startswith("op         aten.mm.default") and len(everything.split("\n")) > 4
+    assert everything.lstrip().startswith("op         aten.mm.default") and len(everything.split("\n")) > 4
 
 
 async def test_a_text_is_found_in_the_facts(state: State) -> None:
@@ -208,8 +212,8 @@ def test_a_node_tells_its_partition_and_what_crosses() -> None:
 def test_enter_on_what_crosses_goes_to_it() -> None:
     state = under("resnet", FALL)
     assert state.graph is not None and state.choose(state.graph.node_id("relu"))
-    crossing = next(fact for fact in facts(state) if fact.label == "crosses")
-    assert crossing.node == state.graph.node_id("add_1")
+    crossing = next(row for label, _, row in facts(state) if label == "crosses")
+    assert crossing.refs.nodes == (state.graph.node_id("add_1"),) and crossing.opens == "node"
 
 
 def test_a_node_tells_the_memory_in_use_while_it_runs_and_where_the_peak_is() -> None:
@@ -229,10 +233,10 @@ def test_memory_that_was_not_counted_is_not_told(state: State) -> None:
 def test_the_severest_violation_is_told_first_and_a_source_with_its_version(state: State) -> None:
     reject = '[[rules]]\nkind = "dtype"\nallowed = ["int8"]\nsource = "https://x.example/d"\nversion = "SDK 2.1"\n'
     state.apply([RulesEdited(text=STRICTER + reject, origin="editor")])
-    found = [fact for fact in facts(state) if fact.label[:1] in ("✘", "◇")]
-    assert [fact.style for fact in found] == ["reject", "pad"]
-    source = next(fact for fact in facts(state) if fact.text.startswith("source"))
-    assert source.text == "source https://x.example/d  SDK 2.1" and source.copied == "https://x.example/d"
+    found = facts(state)
+    assert [label for label, _, _ in found if label[:1] in ("✘", "◇")] == ["✘ reject", "◇ pad"]
+    text, source = next((text, row) for _, text, row in found if text.startswith("source"))
+    assert text == "source https://x.example/d  SDK 2.1" and source.copied == "https://x.example/d"
 
 
 def test_a_node_whose_value_torch_did_not_keep_says_so() -> None:

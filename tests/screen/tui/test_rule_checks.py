@@ -1,8 +1,8 @@
 """Is what an edit changed known, also for the graph that a recompile brings?"""
 
 from idbg.accelerators.parse import parse
+from idbg.checking.tally import Tally
 from idbg.constraints import Constraint
-from idbg_tui.panes.graph.tally import Tally
 from idbg_tui.state.costs import AT_ONCE
 from idbg_tui.state.rule_checks import RuleChecks, first_broken, totals
 from tests.harness.recorded import chain

@@ -2,8 +2,9 @@
 
 from idbg.checking import costs
 from idbg.schema import events
+from idbg.views import rule_findings
 from idbg.views.cost_words import NO_CHANGE
-from idbg_tui.panes.violations.costs import costs_by_rule
+from idbg.views.tree import Row, Table
 from idbg_tui.state import queries
 from idbg_tui.state.state import State
 from tests.harness.recorded import state_of, under
@@ -11,7 +12,17 @@ from tests.harness.rule_texts import FALL, PAD, PEAK
 
 
 def said(state: State) -> dict[str, list[str]]:
-    return {rule: [cost.text for cost in found] for rule, found in costs_by_rule(state).items()}
+    found: dict[str, list[str]] = {}
+    for row in cost_rows(state):
+        found.setdefault(row.key[1], []).append(row.text.removeprefix("→ "))  # type: ignore[index]
+    return found
+
+
+def cost_rows(state: State) -> list[Row]:
+    """The rows of `rule_findings` about costs."""
+    (table,) = rule_findings.view(queries.checked(state), fixed=False).body
+    assert isinstance(table, Table)
+    return [row for rule in table.rows for row in rule.below if row.key[0] == "cost"]  # type: ignore[index]
 
 
 def test_a_pad_rule_says_what_it_adds_to_bytes_and_flops() -> None:
@@ -63,9 +74,10 @@ def test_until_it_is_counted_no_number_is_said() -> None:
 
 def test_the_peak_is_named_where_it_is_the_largest() -> None:
     state = under("mlp_train", PEAK)
-    ((cost,),) = costs_by_rule(state).values()
-    assert cost.node is not None and cost.node.graph.stage == "backward"
-    assert f"the peak is at {cost.node.name} in backward: " in cost.text and "M lists them" in cost.text
+    (cost,) = cost_rows(state)
+    (node,) = cost.refs.nodes
+    assert node.graph.stage == "backward"
+    assert f"the peak is at {node.name} in backward: " in cost.text and "M lists them" in cost.text
 
 
 def test_what_only_the_graphs_inputs_break_cuts_nothing() -> None:

@@ -15,7 +15,6 @@ from idbg.schema.graphs import NodeId
 from idbg_tui.app import IdbgApp
 from idbg_tui.controllers.routes import MessageRoutes
 from idbg_tui.panes.kernel_diff.pane import DiffLines, KernelDiffPane
-from idbg_tui.panes.node import facts
 from idbg_tui.status_bar import flashes
 from idbg_tui.widgets.listing import Listing
 from tests.harness.blamed import (
@@ -30,6 +29,7 @@ from tests.harness.blamed import (
 )
 from tests.harness.compared import row_of, rows, subjects
 from tests.harness.compared import texts as listed_texts
+from tests.harness.node_facts import facts
 from tests.harness.screen import SMALL, WIDE, bar, settle, texts, until
 
 SENTENCE = (
@@ -97,14 +97,14 @@ async def test_the_node_says_that_it_is_the_first_bad_one_and_what_made_it(tmp_p
     async with opened(tmp_path, recorded_by_a_pass()) as (app, _, _):
         assert RECORDED.graph is not None and RECORDED.above_graph is not None
         app.state.choose(NodeId(RECORDED.graph, "mul_1"))
-        told = {fact.label: fact for fact in facts.facts(app.state)}
+        told = {fact.label: fact for fact in facts(app.state)}
         assert told["wrong"].text == "since post-grad; the graph's worst output is off by 0.0003"
-        made = next(fact for fact in facts.facts(app.state) if fact.text.startswith("made by"))
-        assert (made.file, made.line) == ("tests/plant.py", 9)
+        made = next(fact for fact in facts(app.state) if fact.text.startswith("made by"))
+        assert (made.row.refs.file, made.row.refs.line) == ("tests/plant.py", 9)
         app.state.choose(NodeId(RECORDED.above_graph, "mul_1"))
-        told = {fact.label: fact for fact in facts.facts(app.state)}
+        told = {fact.label: fact for fact in facts(app.state)}
         assert told["wrong"].text == "in post-grad: mul_1 stands for it"
-        assert told["wrong"].node == NodeId(RECORDED.graph, "mul_1")
+        assert told["wrong"].row.refs.nodes == (NodeId(RECORDED.graph, "mul_1"),)
 
 
 async def test_a_node_that_is_in_no_shown_graph_leads_to_the_one_above(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from idbg.schema.graphs import Graph, GraphId, Part, Stage
 from idbg.schema.programs import Program, Target
 from idbg.schema.runs import Run
+from idbg.views.frame_graphs import graph_words
 from idbg_tui.state import stages
 from tests.harness.recorded import chain
 
@@ -30,4 +31,4 @@ def test_the_same_level_comes_first_and_then_the_same_frame() -> None:
 def test_a_level_is_named_by_its_stages() -> None:
     assert stages.names_of(stages.level(RUN, of("1/0", "forward"))) == "forward + backward"
     assert stages.names_of(stages.level(RUN, of("1/0", "dynamo"))) == "dynamo"
-    assert stages.name_of(of("0/0", "post_grad", "backward")) == "post-grad backward"
+    assert graph_words(of("0/0", "post_grad", "backward")) == "post-grad backward"

@@ -5,12 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from idbg.checking.rule_costs import CostAnswer, CostQuestion
+from idbg.checking.rule_costs import cost_answers as answers_of
 from idbg.schema import events
 from idbg.schema.graphs import Graph, GraphId, Node, TensorMeta
 from idbg.schema.programs import Program, Target
 from idbg_tui.panes.graph import memory, partitions
-from idbg_tui.state import costs, queries
-from idbg_tui.state.costs import AT_ONCE, CostAnswer, CostQuestion
+from idbg_tui.state import queries
+from idbg_tui.state.costs import AT_ONCE
 from idbg_tui.state.state import State
 from idbg_tui.widgets.listing import Listing
 from idbg_tui.widgets.search import SearchLine
@@ -216,7 +218,7 @@ async def test_several_large_graphs_are_counted_once_each(tmp_path: Path, monkey
 
     def cost_answers(question: CostQuestion) -> Iterator[CostAnswer]:
         asked.append(question.findings.graph.id)
-        return costs.cost_answers(question)
+        return answers_of(question)
 
     monkeypatch.setattr("idbg_tui.state.cost_thread.cost_answers", cost_answers)
     app = app_of("resnet", tmp_path)

@@ -1,8 +1,9 @@
-"""Are violations grouped by rule and by the user's line, severest first, with what is new and what is gone?"""
+"""Violations are grouped by rule and by the user's line, the severest first, with what is new and what is gone."""
 
 from idbg.accelerators.parse import parse
-from idbg_tui.panes.violations.pane import ViolationLines
-from idbg_tui.panes.violations.rows import MOST, CodeLine, Gone, Rest, RuleHeading, violation_list
+from idbg.views import rule_findings
+from idbg.views.rule_findings import MOST, Checked
+from idbg.views.tree import Row, Section, Table
 from idbg_tui.state import queries
 from idbg_tui.state.rule_checks import RuleChecks
 from tests.harness.recorded import chain, state_of
@@ -11,66 +12,83 @@ RELU = '[[rules]]\nkind = "unsupported_ops"\ndeny = ["relu"]\n'
 PAD = '[[rules]]\nkind = "alignment"\nmultiple = 16\nseverity = "pad"\n'
 
 
-def checked(*texts: str, count: int = 4) -> RuleChecks:
-    checks = RuleChecks()
+def listed(*texts: str, count: int = 4) -> Section:
+    """What is listed of a chain after each of the rules was in force."""
+    graph, checks = chain(count), RuleChecks()
     for text in texts:
         checks.set_rules(parse(text).rules)
-    return checks
+        checks.findings(graph)
+    return rule_findings.view([Checked(checks.findings(graph), checks.change(graph))])
+
+
+def rules_of(section: Section) -> list[Row]:
+    return [row for block in section.body if isinstance(block, Table) for row in block.rows]
+
+
+def lines_of(rule: Row) -> list[Row]:
+    return [row for row in rule.below if row.key[0] == "line"]  # type: ignore[index]
+
+
+def gone_of(section: Section) -> list[str]:
+    return [block.text for block in section.body if isinstance(block, Row)]
 
 
 def test_the_severest_rule_comes_first_whatever_its_place_in_the_file() -> None:
-    graph, checks = chain(4), checked(PAD + RELU)
-    items = violation_list([(checks.findings(graph), checks.change(graph))])
-    assert [item.rule.name for item in items if isinstance(item, RuleHeading)] == ["unsupported_ops", "alignment"]
+    found = listed(PAD + RELU)
+    assert [rule.key for rule in rules_of(found)] == [("rule", "unsupported_ops"), ("rule", "alignment")]
+    assert (found.count, found.verdict) == (8, "error")
 
 
 def test_nodes_of_one_line_are_one_row() -> None:
-    state = state_of("resnet")
-    items = violation_list(
-        [(state.checks.findings(graph), state.checks.change(graph)) for graph in queries.level(state)]
-    )
-    lines = [item for item in items if isinstance(item, CodeLine) and item.rule.name == "unsupported_ops"]
-    assert sum(len(line.nodes) for line in lines) == 20
-    assert len({(line.file, line.line) for line in lines}) == len(lines) < 20
+    (rule,) = rules_of(rule_findings.view(queries.checked(state_of("resnet"))))
+    lines = lines_of(rule)
+    assert sum(len(line.refs.nodes) for line in lines) == 20
+    assert len({(line.refs.file, line.refs.line) for line in lines}) == len(lines) < 20
 
 
-def test_the_heading_says_what_all_its_lines_share_and_a_line_the_rest() -> None:
-    graph, checks = chain(4), checked(RELU)
-    heading, *lines = violation_list([(checks.findings(graph), checks.change(graph))])
-    assert isinstance(heading, RuleHeading) and "relu is denied" in heading.text
-    assert all(isinstance(line, CodeLine) and line.text == "" and line.code for line in lines)
+def test_the_heading_says_what_all_its_lines_share_and_a_line_its_code() -> None:
+    (rule,) = rules_of(listed(RELU))
+    assert "relu is denied" in rule.text
+    assert lines_of(rule)[0].text == "model.py:1  x = relu(x)  # 0"
+
+
+def test_bytes_that_a_fix_adds_have_a_column_of_their_own() -> None:
+    section = listed(PAD)
+    (rule,) = rules_of(section)
+    (table,) = section.body
+    assert isinstance(table, Table) and [column.head for column in table.columns] == [
+        "which nodes",
+        "adds bytes",
+        "nodes",
+    ]
+    assert [cell.value for cell in lines_of(rule)[0].cells] == ["relu_0", "+700 %", 1]
+    assert "bytes" not in lines_of(rule)[0].text
 
 
 def test_what_appeared_is_new_and_what_went_is_listed_as_gone() -> None:
-    graph, checks = chain(4), checked(PAD, RELU)
-    checks.findings(graph)
-    items = violation_list([(checks.findings(graph), checks.change(graph))])
-    new = [item for item in items if isinstance(item, CodeLine)]
-    gone = [item for item in items if isinstance(item, Gone)]
-    assert new and all(line.new for line in new)
-    assert [(item.rule.name, item.count) for item in gone] == [("alignment", 4)]
-    assert items[-1] is gone[0] and gone[0].places == ("model.py:1", "model.py:2", "model.py:3", "model.py:4")
+    section = listed(PAD, RELU)
+    (rule,) = rules_of(section)
+    assert "+4 new" in rule.text and all(line.text.startswith("● ") for line in lines_of(rule))
+    (gone,) = gone_of(section)
+    assert "gone: 4 alignment" in gone and gone.endswith("model.py:1, model.py:2, model.py:3 +1")
 
 
 def test_a_rule_that_everything_breaks_is_cut_and_says_so() -> None:
-    graph, checks = chain(MOST + 500), checked(RELU)
-    items = violation_list([(checks.findings(graph), checks.change(graph))])
-    rest = items[-1]
-    assert isinstance(rest, Rest) and rest.count == 500
-    assert isinstance(items[0], RuleHeading) and items[0].count == MOST + 500
+    (rule,) = rules_of(listed(RELU, count=MOST + 500))
+    assert rule.below[-1].text == "and 500 more nodes: v walks through them"
+    assert rule.cells[-1].value == MOST + 500
 
 
 def test_keys_stay_the_same_over_a_check_and_are_unique() -> None:
     state = state_of("attention")
-    found = [(state.checks.findings(graph), state.checks.change(graph)) for graph in queries.level(state)]
-    first, second = ([ViolationLines().key(item) for item in violation_list(found)] for _ in range(2))
+    first, second = (
+        [row.key for rule in rules_of(rule_findings.view(queries.checked(state))) for row in (rule, *rule.below)]
+        for _ in range(2)
+    )
     assert first == second
     assert len(set(first)) == len(first)
 
 
-def test_of_thousands_that_went_the_first_places_are_told() -> None:
-    graph, checks = chain(MOST + 500), checked(RELU, PAD.replace("16", "4"))
-    checks.findings(graph)
-    items = violation_list([(checks.findings(graph), checks.change(graph))])
-    (gone,) = items
-    assert isinstance(gone, Gone) and gone.count == MOST + 500 and not gone.all_places and len(gone.places) == MOST
+def test_of_thousands_that_went_the_first_places_are_named() -> None:
+    (gone,) = gone_of(listed(RELU, PAD.replace("16", "4"), count=MOST + 500))
+    assert f"gone: {MOST + 500:,} unsupported_ops" in gone and gone.endswith("model.py:3 and others")

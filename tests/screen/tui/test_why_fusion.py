@@ -11,13 +11,13 @@ from idbg.schema.graphs import GraphId
 from idbg.schema.runs import Run, fold
 from idbg.views import fusion as report
 from idbg_tui.app import IdbgApp
-from idbg_tui.panes.node.facts import facts
 from idbg_tui.panes.why import views
 from idbg_tui.panes.why.pane import WhyPane
 from idbg_tui.panes.why.views import text_of
 from idbg_tui.widgets.listing import Listing
 from idbg_tui.widgets.picker import Picker
 from idbg_tui.widgets.section_rows import Look
+from tests.harness.node_facts import facts
 from tests.harness.recorded import app_of, log, state_of
 from tests.harness.screen import SMALL, WIDE, bar, settle, until
 
