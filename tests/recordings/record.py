@@ -4,7 +4,8 @@ Each is the event log of a real session: an example, compiled by the `aot` backe
 of programs beside this file: `planted` (a kernel is wrong) and `wrong_pass` (a pass is) were compared stage by stage
 and kernel by kernel too, and `benched` is `planted`, checked by mock and measured on four backends: one is wrong, one
 is not installed. Of `minified` scripts were searched for, which `minified.json` holds. `breaking` breaks, and compiles
-again; `switched` was compiled twice, with other switches. Paths are cut to what is the same on every machine.
+again; `switched` was compiled twice, with other switches; `unruled` is its program without an accelerator, and in
+`agreed` it was compared and its numbers agree. Paths are cut to what is the same on every machine.
 `mlp_train_cuda` was recorded on an H200 with torch 2.11 and triton 3.6.
 """
 
@@ -12,8 +13,8 @@ import json
 import os
 import platform
 import sys
-import sysconfig
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -22,13 +23,17 @@ from idbg.bench.plan import cases
 from idbg.config.arguments import parse_program
 from idbg.schema.bench import BenchBackend, BenchCase
 from idbg.schema.diff import Comparison
-from idbg.schema.programs import Target
+from idbg.schema.programs import NO_ACCELERATOR, Target
 from idbg.schema.repros import Budget, Sought
 from idbg.session.session import Session
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-NAMES = ("mlp_train", "resnet", "attention", "planted", "wrong_pass", "benched", "minified", "breaking", "switched")
+NAMES = (
+    *("mlp_train", "resnet", "attention", "planted", "wrong_pass", "benched", "minified", "breaking", "switched"),
+    *("unruled", "agreed"),
+)
+_BESIDE = {"benched": "planted", "unruled": "switched", "agreed": "switched"}  # recordings of the program of another
 MEASURED = ("eager", "inductor", "mock", "tvm")
 RUNS = 30
 RULES = """name = "npu"
@@ -46,11 +51,13 @@ max_bytes = 2400
 def record(name: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = f"{folder}/cache"
-        compared, benched = name in ("planted", "wrong_pass"), name == "benched"
-        beside = "planted" if benched else name if compared or name in ("minified", "breaking", "switched") else ""
+        compared, benched = name in ("planted", "wrong_pass", "agreed"), name == "benched"
+        beside = _BESIDE.get(name, name if compared or name in ("minified", "breaking", "switched") else "")
         file = f"tests/recordings/{beside}.py" if beside else f"examples/{name}.py"
         program = parse_program(file, module=False, argv=(), cwd=str(ROOT))
         target = Target("mock" if benched or name == "minified" else "aot")
+        if name == "unruled":
+            target = replace(target, accelerator=NO_ACCELERATOR)
         with Session(program, target, output=Path(folder)) as session:
             session.start()
             session.run(comparison=Comparison(per_kernel=True, runs=2) if compared else None)
@@ -68,13 +75,20 @@ def record(name: str) -> None:
                 minify(session)
             text = (session.folder / "events.jsonl").read_text()
         host = f'"host":"{platform.node()}"', '"host":"here"'
-        paths = (sysconfig.get_paths()["purelib"], "site-packages"), (f"{ROOT}/", ""), (str(ROOT), ".")
+        paths = (packages(), "site-packages"), (f"{ROOT}/", ""), (str(ROOT), ".")
         cuts = [(str(session.folder), name), *paths, host]
         (HERE / f"{name}.jsonl").write_text(cut(text, cuts))
         scripts = sorted(session.folder.glob("repros/**/*.py"))
         if scripts:
             kept = {str(script.relative_to(session.folder)): cut(script.read_text(), cuts) for script in scripts}
             (HERE / f"{name}.json").write_text(json.dumps(kept, indent=1))
+
+
+def packages() -> str:
+    """The folder of torch, which is another's where an environment builds on a second one."""
+    spec = find_spec("torch")
+    assert spec is not None and spec.origin is not None
+    return str(Path(spec.origin).parents[1])
 
 
 def cut(text: str, cuts: list[tuple[str, str]]) -> str:
