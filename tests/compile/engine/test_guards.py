@@ -104,10 +104,9 @@ def test_guards_stand_on_their_own_graph() -> None:
 def test_costs_are_measured_and_their_share_of_a_call() -> None:
     run = heard(_called)
     told = run.decided.guards["0/1"]
-    # the shortest of some rounds, whatever the load; what these bounds hold is the unit
-    assert told.seconds is not None and told.cold is not None and 1e-7 < told.seconds < min(told.cold, 1e-3)
+    assert told.seconds is not None and told.cold is not None and 0 < told.seconds < told.cold
     tensors = [guard.seconds for guard in told.guards if guard.kind == "TENSOR_MATCH"]
-    assert len(tensors) == 4 and all(seconds and 1e-8 <= seconds < 1e-4 for seconds in tensors)
+    assert len(tensors) == 4 and all(seconds and 0 < seconds < told.cold for seconds in tensors)
     assert all(guard.seconds is None for guard in told.guards if guard.kind == "NO_TENSOR_ALIASING")
     often, once = share(run, told), share(run, run.decided.guards["0/0"])
     assert often is not None and not often.first and 0 < often.part < 1

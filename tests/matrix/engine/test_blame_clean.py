@@ -35,7 +35,10 @@ def test_nothing_is_blamed_in_an_example(name: str) -> None:
     torch.manual_seed(0)
     spec.loader.exec_module(module)
     model, inputs, *loss = module.program()
-    nothing_is_blamed(KernelDiff(model, inputs, loss=loss[0] if loss else None, per_kernel=True).compare())
+    report = KernelDiff(model, inputs, loss=loss[0] if loss else None, per_kernel=True).compare()
+    nothing_is_blamed(report)
+    assert report.mode == "float64" and not report.float64_missing
+    assert bool(report.gradients) == bool(loss)
 
 
 def made(name: str) -> tuple[torch.nn.Module, Any]:
@@ -47,7 +50,11 @@ def made(name: str) -> tuple[torch.nn.Module, Any]:
 @pytest.mark.parametrize("name", ALL)
 def test_nothing_is_blamed_in_a_model(name: str) -> None:
     model, inputs = made(name)
-    nothing_is_blamed(KernelDiff(model.eval(), inputs, per_kernel=True).compare())
+    report = KernelDiff(model.eval(), inputs, per_kernel=True).compare()
+    nothing_is_blamed(report)
+    if name in diff_models.MODELS:
+        assert report.mode == "float64" and not report.float64_missing
+        assert report.outputs and all(diff.baseline for diff in report.outputs)
 
 
 @pytest.mark.parametrize("name", ["mixtral", "efficientnet"])
