@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from idbg.bisect.commits import CommitSearch
 from idbg.bisect.compiler import CompilerSearch
 from idbg.bisect.options import FuzzSearch, OptionSearch
-from idbg.bisect.process import Processes
-from idbg.bisect.tries import BisectTries, Progress, RunTry
+from idbg.bisect.tries import BisectTries, Processes, Progress, RunTry
 from idbg.reduce.tries import Stopped
 from idbg.schema import events
 from idbg.schema.bisection import Bisected, Question, Tried, Try

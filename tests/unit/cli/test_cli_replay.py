@@ -13,7 +13,7 @@ import pytest
 
 import idbg.cli
 from idbg import cli
-from idbg.replay.process import read
+from idbg.replay.replay import read_answer
 
 PATH = os.pathsep.join([str(Path(idbg.cli.__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
 SIGN = "import sys\nSIGN = 'REPRODUCED'\n"
@@ -98,7 +98,7 @@ def test_an_answer_is_what_the_script_was_seen_to_do(
     ],
 )
 def test_nothing_is_the_same_that_did_not_say_so(status: int | None, printed: str, answer: str) -> None:
-    assert read(status, printed)[0] == answer
+    assert read_answer(status, printed)[0] == answer
 
 
 def test_a_folder_of_repros_is_a_table_and_one_that_is_the_same_decides(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,8 +10,7 @@ from idbg.cli import exits, output, parsing, tables
 from idbg.cli.progress import Steps
 from idbg.cli.signals import Stopped, raise_on_signal
 from idbg.config import places
-from idbg.replay.process import SECONDS
-from idbg.replay.replay import parsed_options, read, replays, scripts
+from idbg.replay.replay import SECONDS, parsed_options, read, replays, scripts
 from idbg.schema.errors import BadInput
 from idbg.schema.repros import Replayed, Variant
 from idbg.views import replays as view

@@ -1,4 +1,8 @@
-"""Describe an exception for the user: its message, a hint, the line of the program, a traceback."""
+"""Describe an exception for the user: its message, a hint, the line of the program, a traceback, the kernel's launch.
+
+A kernel that raises (an index out of bounds, an integer divided by zero, a device's error) does so at the wrapper's
+line that launches it. A device reports errors late, at a later call.
+"""
 
 import errno
 import os
@@ -9,13 +13,13 @@ from types import TracebackType
 
 from msgspec.structs import replace
 
-from idbg.analysis.crashes import with_site
+from idbg.analysis.crashes import is_wrapper, launch_at, with_site
+from idbg.analysis.output_code import part_of
 from idbg.config import places
 from idbg.engine.capture.fx import user_line
 from idbg.engine.capture.outcomes import EAGER_HINT
 from idbg.engine.capture.run import RunCapture
-from idbg.engine.compat import exceptions, fx, gpu
-from idbg.engine.failures.crashed import crash_of
+from idbg.engine.compat import caches, exceptions, fx, gpu, kernels
 from idbg.engine.failures.owners import (
     OURS,
     BackendHome,
@@ -30,7 +34,11 @@ from idbg.engine.failures.owners import (
 from idbg.format.limits import memory_limit
 from idbg.schema import events
 from idbg.schema.errors import ConstraintViolation, IdbgError, exception_text, spelled
+from idbg.schema.faults import CrashSite
 from idbg.schema.programs import Failure, LoweredNode, Program
+
+WAITS = ("wait_for_launch", "wait_for_op")
+"""Our functions that wait for the device (instrument/waiting.py): their errors are not late."""
 
 _NO_CUDA = (
     "Torch not compiled with CUDA enabled",
@@ -41,6 +49,56 @@ _NO_CUDA = (
 _BY_BACKEND = re.compile(r"^backend='.*?' raised:\s*", re.DOTALL)
 _REFUSALS = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT)
 _KEPT = 20_000  # characters of a traceback: enough for any that a person reads
+
+
+def crash_of(error: BaseException) -> CrashSite | None:
+    """The launch that raised it, with its arguments; None if no launch did. A device's error may be of any earlier
+    launch.
+    """
+    links = chain(error)
+    is_devices = any(map(gpu.is_device_error, links))
+    for link in reversed(links):  # code that restores state after a device's error raises it again
+        if (site := _launch_of(link, is_devices)) is not None:
+            return site
+    return CrashSite(cause=type(links[-1]).__name__, late=not any(map(_waited_for, links))) if is_devices else None
+
+
+def _launch_of(error: BaseException, is_devices: bool) -> CrashSite | None:
+    frames = list(traceback.walk_tb(error.__traceback__))
+    late = is_devices and not _waited_for(error)
+    for frame, line in reversed(frames):
+        file = frame.f_code.co_filename
+        text = _text(file) if file.startswith(caches.cache_folder()) else ""
+        launch = launch_at(text, line) if is_wrapper(text) else None
+        if launch is not None:
+            users_file, users_line = kernels.users_line(file, line)
+            return CrashSite(
+                cause=type(error).__name__,
+                kernel=launch.kernel,
+                handle=launch.handle,
+                part=part_of(text),
+                wrapper=file,
+                wrapper_line=line,
+                file=users_file,
+                line=users_line,
+                arguments=kernels.launch_arguments(launch.names, frame.f_locals),
+                arguments_of="crash",
+                late=late,
+            )
+    return None
+
+
+def _waited_for(error: BaseException) -> bool:
+    return gpu.is_waited_for() or any(
+        frame.f_code.co_name in WAITS for frame, _ in traceback.walk_tb(error.__traceback__)
+    )
+
+
+def _text(file: str) -> str:
+    try:
+        return Path(file).read_text(errors="replace")
+    except OSError:
+        return ""
 
 
 def failure_of(error: BaseException, program: Program, backend: str = "") -> Failure:
@@ -214,9 +272,8 @@ def _place(error: BaseException, owner: Owner) -> tuple[str, int]:
     """The user's line: the innermost frame outside of libraries, of the traced code, or else of the stack."""
     traced = [frame for frame in owner.place if is_own(frame.filename)]
     fake = list(own_frames(owner.error)) if traced and owner.whose == "user" else []  # the program's fake of an op
-    links = chain(
-        error
-    )  # code that restores state after a device's error raises it again, without a line of the program
+    # code that restores state after a device's error raises it again, without a line of the program
+    links = chain(error)
     of_device = links if any(map(gpu.is_device_error, links)) else []
     before = [frame for link in of_device for frame in own_frames(link)]
     for frames in (fake, traced, own_frames(owner.error), own_frames(error), owner.place, before):

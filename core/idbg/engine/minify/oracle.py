@@ -10,8 +10,7 @@ from msgspec.structs import replace
 
 from idbg.engine.minify.forks.outcome import TryResult
 from idbg.engine.minify.problem import Problem
-from idbg.engine.minify.result import ScriptJudge
-from idbg.engine.minify.running import TryRunner
+from idbg.engine.minify.running import ScriptJudge, TryRunner
 from idbg.engine.repro.draft import Candidate, Check, Dies, Hangs
 from idbg.engine.repro.files import new_folder, save, write
 from idbg.engine.repro.script import render

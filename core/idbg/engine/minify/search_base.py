@@ -6,8 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar, Generic, Literal, Protocol, TypeVar
 
-from idbg.engine.minify.result import ScriptJudge
-from idbg.engine.minify.running import rate, tries_needed
+from idbg.engine.minify.running import ScriptJudge, rate, tries_needed
 from idbg.reduce.tries import Stopped, Tries
 from idbg.schema.errors import OutputError, exception_text
 from idbg.schema.repros import Budget, Minified, MinifyProgress, OtherFailure, Signature

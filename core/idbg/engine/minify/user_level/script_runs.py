@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from idbg.engine.minify.forks.client import Forks
-from idbg.engine.minify.result import ScriptJudge
-from idbg.engine.minify.running import TryRunner
+from idbg.engine.minify.running import ScriptJudge, TryRunner
 from idbg.engine.minify.user_level.failure_pattern import FailurePattern
 from idbg.engine.minify.user_level.script import ProgramCandidate, command_script, environment_of, render
 from idbg.engine.repro.files import SCRIPT, TENSORS, writing
