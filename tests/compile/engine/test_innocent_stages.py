@@ -203,3 +203,15 @@ def test_a_program_that_makes_sizes_of_its_own_is_judged_at_every_stage(program:
     with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
         report = KernelDiff(program, (values(24),), per_kernel=True).compare()
     assert report.verdict == "passed" and unknown_stages(report) == []
+
+
+def test_a_stage_is_unknown_if_it_is_unknown_in_one_frame() -> None:
+    def broken(x: Tensor) -> Tensor:
+        x = x.sin() * 2
+        torch._dynamo.graph_break()
+        return (x.view(torch.int32) >> 31) + x
+
+    report = KernelDiff(broken, torch.randn(4, 8), per_kernel=True).compare()
+    last = next(stage for stage in report.stages if stage.stage == "post_grad")
+    assert report.passed and last in unknown_stages(report), report.stages
+    assert "another dtype" in last.reason

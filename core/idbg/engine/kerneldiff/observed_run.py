@@ -52,8 +52,9 @@ class ObservedRun:
         """
         if not self.frames:
             return ()
-        rows = stage_table(self.frames, node_errors=not failed, nonfinite=nonfinite)
         below = self._kernels_row(kernels)
+        bad_launch = below.frame if below.bad else ""
+        rows = stage_table(self.frames, bad_launch=bad_launch, node_errors=not failed, nonfinite=nonfinite)
         if failed and not nonfinite and not below.bad and not any(row.bad for row in rows):
             below = self._lost(below)
             rows = rows if below.bad else stage_table(self.frames, share=LITTLE)

@@ -315,25 +315,39 @@ def _trace(bad: FirstBad) -> str:
 
 
 def stage_table(
-    frames: Sequence[FrameStages], *, share: float = 1.0, node_errors: bool = False, nonfinite: bool = False
+    frames: Sequence[FrameStages],
+    *,
+    bad_launch: str = "",
+    share: float = 1.0,
+    node_errors: bool = False,
+    nonfinite: bool = False,
 ) -> tuple[StageError, ...]:
     """A row for each stage above the kernels: those of the first frame with a bad one, else each stage's worst.
 
-    `share`: the share of the rounding that is allowed. `node_errors`: also measure the error of the first bad node.
-    `nonfinite`: if no stage is wrong in float64, one that makes NaN or an infinity in the program's own dtypes is bad.
+    `bad_launch`: the frame of a bad launch, whose rows they are if no stage is bad. `share`: the share of the rounding
+    that is allowed. `node_errors`: also measure the error of the first bad node. `nonfinite`: if no stage is wrong in
+    float64, one that makes NaN or an infinity in the program's own dtypes is bad.
     """
     tables = [_Frame(frame, share, _name(frame), node_errors).judged(nonfinite=nonfinite) for frame in frames]
     forget()
     for rows in tables:
         if any(row.bad for row in rows):
             return rows
-    worst = [max(rows, key=lambda row: (row.judged, row.error or 0.0)) for rows in zip(*tables, strict=True)]
-    for at in reversed(range(len(worst) - 1)):
-        if (
-            worst[at].reason == _NOT_RUN
-        ):  # in no frame, as what comes of it is right in all: the row below vouches for it
-            worst[at] = replace(worst[at], frame=worst[at + 1].frame)
-    return tuple(worst)
+    of_launch = [rows for rows in tables if rows[0].frame == bad_launch]
+    ranked = (_unknown_first(rows) for rows in of_launch or tables)
+    worst = [max(each, key=lambda ranked: ranked[:3]) for each in zip(*ranked, strict=True)]
+    rows = [row for *_, row in worst]
+    for at in reversed(range(len(rows) - 1)):
+        unknown, judged, _, row = worst[at]
+        if not unknown and not judged:  # right in all frames, as what comes of it: the row below vouches for it
+            rows[at] = replace(row, frame=rows[at + 1].frame)
+    return tuple(rows)
+
+
+def _unknown_first(rows: Sequence[StageError]) -> Iterator[tuple[bool, bool, float, StageError]]:
+    """A frame's rows with what ranks them: nothing is known of those below the last judged one."""
+    last = max((at for at, row in enumerate(rows) if row.judged), default=-1)
+    return ((at > last, row.judged, row.error or 0.0, row) for at, row in enumerate(rows))
 
 
 def _name(frame: FrameStages) -> str:
