@@ -20,6 +20,7 @@ from typing import NoReturn
 PATIENCE = 10  # seconds
 TICK = 1.0
 _LEAVE = 3  # ticks that the loop has to leave after a signal
+_WRITE = 0.5  # seconds; a terminal that nobody reads takes nothing, and a write to it does not return
 
 _MOUSE_OFF = "\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l"
 _MOUSE_ON = "\x1b[?1000h\x1b[?1003h\x1b[?1015h\x1b[?1006h"
@@ -54,6 +55,7 @@ class ScreenWatchdog:
         self._away = threading.Event()  # the terminal is an editor's
         self._ended = threading.Event()
         self._guard: subprocess.Popen[bytes] | None = None
+        self._writer = threading.Thread()
 
     # ------------------------------------------------------------- on the loop's thread
 
@@ -143,15 +145,22 @@ class ScreenWatchdog:
 
     def _leave(self) -> NoReturn:
         """Whoever asks: nothing of the loop's can be waited for."""
-        self._write(RESTORE)
         termios.tcsetattr(self.terminal, termios.TCSANOW, self._before)
-        os.write(self.screen, f"idbg-tui: ended; it did not answer for {self._silent} s{_where()}\n".encode())
+        self._write(f"{RESTORE}idbg-tui: ended; it did not answer for {self._silent} s{_where()}\n")
         self._dismiss_guard()
         os._exit(128 + (self._signal or signal.SIGINT))
 
     def _write(self, text: str) -> None:
-        with contextlib.suppress(OSError):  # the terminal is gone
-            os.write(self.screen, text.encode())
+        """Write it, if the terminal takes it soon, and took what was written before."""
+
+        def write() -> None:
+            with contextlib.suppress(OSError):  # the terminal is gone
+                os.write(self.screen, text.encode())
+
+        if not self._writer.is_alive():
+            self._writer = threading.Thread(target=write, name="idbg-terminal", daemon=True)
+            self._writer.start()
+            self._writer.join(_WRITE)
 
 
 def _where() -> str:

@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[3]
 SCRIPT = """
 import os, subprocess, sys, time
 from pathlib import Path
+from threading import Thread
 from idbg.session.session import Session
 from idbg.config.settings import Settings
 from idbg_tui.terminal import watchdog
@@ -55,6 +56,15 @@ def edit():
         print("EDITING", flush=True)
         time.sleep(2)
         watchdog.PATIENCE = LONG
+
+def flood():
+    app.set_interval(0.01, app.refresh)
+    Thread(target=wait_until_full).start()
+
+def wait_until_full():
+    while app.watchdog._silent < 5:
+        time.sleep(0.05)
+    Path(sys.argv[1], "full").touch()
 
 def painted():
     # the screen hangs once all of it is there
@@ -160,3 +170,19 @@ def test_an_editor_may_take_its_time(hung: Hung) -> None:
     assert b"has not answered" not in terminal.raw
     terminal.press("q")
     assert terminal.wait() == 0
+
+
+def test_sigterm_ends_a_screen_whose_terminal_nobody_reads(hung: Hung, tmp_path: Path) -> None:
+    terminal = hung("flood")
+    terminal.until("7 Log")
+    wait_for((tmp_path / "full").exists)  # read no more
+    os.kill(terminal.pid, signal.SIGTERM)
+    wait_for(lambda: os.waitid(os.P_PID, terminal.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None)
+    assert terminal.wait() == 128 + signal.SIGTERM
+
+
+def wait_for(done: Callable[[], bool], seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while not done() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert done()
