@@ -163,12 +163,18 @@ class IdbgApp(MessageRoutes, App[None]):
         if self.session.live:
             self.session.start()
         await self.body.fill(loading.first_panes())
+        self.body.panes["graph"].show(self.state)
+        self.call_after_refresh(self._show_beside)
+
+    def _show_beside(self) -> None:
+        """Show the other panes, now that the graph's rows are painted: of a large one, what they look up takes long."""
         self.show()
         self.call_after_refresh(self._make_hidden)
 
     async def _make_hidden(self) -> None:
         """Make the panes that are not seen at first, and let the keys go to all of them."""
         await self.body.fill(loading.other_panes())
+        self.bars.flash_findings()
         self.ready = True
         self.show()
         if not gc.isenabled():  # as `main` began: modules stay, and later collections need not look at them
@@ -216,7 +222,6 @@ class IdbgApp(MessageRoutes, App[None]):
         }
         self.bars.start()
         self.screen_change_signal.subscribe(self, lambda _: self.bars.show())  # other keys work in what is over it
-        self.bars.flash_findings()
 
     def close_session(self) -> None:
         """Close the session, if there is one by now."""

@@ -48,9 +48,11 @@ class Provenance:
             return []
         names = [node.name]
         for step in path:
-            names = _onward(names, index.steps[step])
-        order = index.order(graph)
-        return [NodeId(graph, name) for name in sorted(names, key=lambda name: order.get(name, len(order)))]
+            names = _onward(names, index.onward(step))
+        if len(names) > 1:
+            order = index.order(graph)
+            names.sort(key=lambda name: order.get(name, len(order)))
+        return [NodeId(graph, name) for name in names]
 
     def nodes_at(self, file: str, line: int) -> list[NodeId]:
         """The nodes of every graph that come from this line of the user's, graph by graph."""
@@ -71,18 +73,26 @@ class _Index:
         self._run = run
         self._orders: dict[GraphId, dict[str, int]] = {}
         self._paths: dict[_Step, list[_Step] | None] = {}
+        self._onward: dict[_Step, _Onward] = {}
 
     @cached_property
-    def steps(self) -> dict[_Step, _Onward]:
-        """(from, to) -> its steps, for every pair of graphs that links join, in both directions."""
-        steps: dict[_Step, _Onward] = {}
-        for links in self._run.links:
-            down = steps.setdefault((links.above, links.below), {})
-            up = steps.setdefault((links.below, links.above), {})
-            for above, below in links.pairs:
-                down.setdefault(above, []).append(below)
-                up.setdefault(below, []).append(above)
-        return steps
+    def steps(self) -> list[_Step]:
+        """(from, to) for every pair of graphs that links join, in both directions."""
+        joined = [(links.above, links.below) for links in self._run.links]
+        return list(dict.fromkeys(step for above, below in joined for step in ((above, below), (below, above))))
+
+    def onward(self, step: _Step) -> _Onward:
+        """The names that each node leads to, from one graph to the next."""
+        if step not in self._onward:
+            onward = self._onward[step] = {}
+            for links in self._run.links:
+                if step == (links.above, links.below):
+                    for above, below in links.pairs:
+                        onward.setdefault(above, []).append(below)
+                elif step == (links.below, links.above):
+                    for above, below in links.pairs:
+                        onward.setdefault(below, []).append(above)
+        return self._onward[step]
 
     @cached_property
     def below_of(self) -> dict[GraphId, list[GraphId]]:
@@ -127,7 +137,7 @@ class _Index:
                 lowest.append((graph, names))
                 continue
             for lower in self.below_of.get(graph, ()):
-                if reached := _onward(names, self.steps[graph, lower]):
+                if reached := _onward(names, self.onward((graph, lower))):
                     waiting.append((lower, reached))
         return lowest
 

@@ -22,13 +22,17 @@ Result = tuple[Constraint, Found]
 
 
 class Checker:
-    """One graph's index. Build it once; `check` it as often as the rules change."""
+    """One graph and its index. Make it once; `check` it as often as the rules change."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.index = Signatures(graph)
         self.facts = GraphFacts(graph)
         self._last: list[Result] = []
+
+    @cached_property
+    def index(self) -> Signatures:
+        """The graph's signatures, found when a rule first asks: without a rule nothing is indexed."""
+        return Signatures(self.graph)
 
     def check(self, rules: Iterable[Constraint]) -> "Findings":
         """What the enabled rules find. A rule that is the same as in the last check is not evaluated again."""
@@ -134,6 +138,8 @@ class Findings:
 
     def broken_at(self, index: int) -> tuple[Breach, ...]:
         """The (rule, finding) pairs of one node, by its index in the graph."""
+        if not self._broken:
+            return ()
         alike, alone = self._checker.places_of(index)
         return self._broken.get(alike, ()) + self._broken.get(alone, ())
 

@@ -125,7 +125,7 @@ def _event(number: int, line: bytes, *, room: int) -> SessionEvent | None:
         raise _Unreadable(f"line {number} is longer than {size(LINE_LIMIT)}")
     if len(line) > room:
         raise _Unreadable("it is longer than what is read at once")
-    if not line.strip():
+    if line.isspace():
         return None
     try:
         event = event_log.decode(line)
@@ -197,7 +197,8 @@ def impossible(event: SessionEvent) -> str:
     graph = event.graph
     if any(not -_MOST_ELEMENTS < (tensor.numel or 0) < _MOST_ELEMENTS for tensor in _tensors(graph)):
         return f"a tensor of the {graph.id} graph has 2**63 elements or more"
-    unlike = next((node for node in graph.nodes if not _agree(node)), None)
+    stored = (node for node in graph.nodes if node.storages or node.storage_bytes)
+    unlike = next((node for node in stored if not _agree(node)), None)
     if unlike is not None:
         return f"the node {unlike.name!r} of the {graph.id} graph has not one storage for each of its tensors"
     return ""

@@ -134,6 +134,17 @@ def test_a_hundred_thousand_nodes_are_walked_without_a_search() -> None:
     assert lines_run(walk)[1] < 200 * 1_000  # a search through the pairs would run 100,000 for each
 
 
+def test_only_the_links_on_the_way_of_a_node_are_walked() -> None:
+    run = trained()
+    names = [f"n{index}_1" for index in range(10_000)]
+    run.links.append(Links(OTHER, GraphId("1/0", "joint"), tuple((name, name) for name in names)))
+
+    def look() -> None:
+        assert [node.name for node in Provenance(run).counterparts(NodeId(DYNAMO, "linear_1"), FORWARD)]
+
+    assert lines_run(look)[1] < 1_000
+
+
 @pytest.mark.parametrize("recording", RECORDINGS, ids=lambda path: path.stem)
 def test_in_a_real_compile_most_post_grad_calls_have_a_kernel_and_go_back_to_the_users_graph(recording: Path) -> None:
     with recording.open("rb") as log:

@@ -13,6 +13,7 @@ from idbg.constraints.alignment import Alignment
 from idbg.constraints.dtype import Dtype
 from idbg.constraints.unsupported_ops import UnsupportedOps
 from idbg.schema.graphs import Graph, GraphId, Node, TensorMeta
+from tests.harness.work import lines_run
 
 ID = GraphId("0/0", "forward")
 
@@ -183,3 +184,14 @@ def test_findings_of_equal_graphs_are_equal_after_a_round_trip() -> None:
     again = msgspec.json.decode(msgspec.json.encode(REPEATED), type=Graph)
     rules = Accelerator(rules=(Alignment(multiple=16),))
     assert check(again, rules) == check(REPEATED, rules)
+
+
+def test_without_a_rule_nothing_is_indexed() -> None:
+    nodes = graph(*(call(f"sin_{at}", "aten.sin.default", 10, line=at) for at in range(1_000)))
+    checker = Checker(nodes)
+
+    def look() -> None:
+        found = checker.check(())
+        assert (len(found), found.broken_nodes(), found.worst_at(999), found.broken_at(999)) == (0, [], None, ())
+
+    assert lines_run(look)[1] < 100
