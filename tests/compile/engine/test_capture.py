@@ -303,9 +303,12 @@ f(torch.ones(3))
 torch.compile(torch.sin)(torch.ones(3))
 torch._inductor.config.epilogue_fusion = False
 torch.compile(torch.exp)(torch.ones(3))
+torch.compile(torch.cos, options={"max_fusion_size": 7})(torch.ones(3))
 """
-    found = compiled(text, backend="aot", cold=False)
+    found = compiled(text, backend="inductor", cold=False)
     read = [event for event in found.told if isinstance(event, events.SettingsRead)]  # type: ignore[attr-defined]
     limit, fusion = "torch._dynamo.config.recompile_limit = 5", "torch._inductor.config.epilogue_fusion = False"
-    assert [(limit in each.settings, fusion in each.settings) for each in read] == [(True, False), (True, True)]
-    assert found.torch_settings == (limit, fusion)
+    own = "torch.compile(options={'max_fusion_size': 7})"
+    known = [tuple(line in each.settings for line in (limit, fusion, own)) for each in read]
+    assert known == [(True, False, False), (True, True, False), (True, True, True)]
+    assert found.torch_settings == (limit, fusion, own)

@@ -178,7 +178,7 @@ class TargetBackend:
             frame,
         )
         compiling = capture.compiles[frame.frame] = Compiling(self.options, self.arguments)
-        capture.settings_read()
+        capture.settings_read(compiling)
         try:
             with tracing.observed(), caches.graph_cache_bypassed(lambda: registrations.outside_the_key(is_own)):
                 with phase(capture, OWN_WORK):

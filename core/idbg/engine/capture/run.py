@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import cast
 
 import torch
 from msgspec.structs import replace
@@ -68,6 +69,13 @@ class Compiling:
     objects: tuple[tuple[str, object], ...] = field(default_factory=registrations.set_to_objects)
     patches: tuple[tuple[str, object], ...] | None = None
     error: BaseException | None = None
+
+    def own_options(self) -> Iterator[str]:
+        """The options of this torch.compile as a line of Python, functions by their names."""
+        options = {**cast("Mapping[str, object]", self.arguments.get("options") or {}), **self.options}
+        if options:
+            values = (f"{name!r}: {getattr(value, '__qualname__', repr(value))}" for name, value in options.items())
+            yield f"torch.compile(options={{{', '.join(values)}}})"
 
     def fail(self, error: BaseException) -> None:
         """The compile failed with this error; the first one counts."""
@@ -192,9 +200,11 @@ class RunCapture:
         self._ended.add(self.named(frame))
         self.measured(self.named(frame), measured)
 
-    def settings_read(self) -> None:
-        """Report torch's settings that are not at their defaults, if they changed since the last report."""
-        found = tuple(repros.settings())
+    def settings_read(self, compiling: Compiling) -> None:
+        """Report torch's settings that are not at their defaults, with a torch.compile's own options, if they changed
+        since the last report.
+        """
+        found = (*repros.settings(), *compiling.own_options())
         if found != self._settings:
             self._settings = found
             self.emit(events.SettingsRead(run=self.run, settings=found))
