@@ -336,12 +336,12 @@ def stage_table(
     of_launch = [rows for rows in tables if rows[0].frame == bad_launch]
     ranked = (_unknown_first(rows) for rows in of_launch or tables)
     worst = [max(each, key=lambda ranked: ranked[:3]) for each in zip(*ranked, strict=True)]
-    rows = [row for *_, row in worst]
-    for at in reversed(range(len(rows) - 1)):
+    merged = [row for *_, row in worst]
+    for at in reversed(range(len(merged) - 1)):
         unknown, judged, _, row = worst[at]
         if not unknown and not judged:  # right in all frames, as what comes of it: the row below vouches for it
-            rows[at] = replace(row, frame=rows[at + 1].frame)
-    return tuple(rows)
+            merged[at] = replace(row, frame=merged[at + 1].frame)
+    return tuple(merged)
 
 
 def _unknown_first(rows: Sequence[StageError]) -> Iterator[tuple[bool, bool, float, StageError]]:
