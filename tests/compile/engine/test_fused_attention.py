@@ -91,6 +91,8 @@ def cases() -> Iterator[Any]:
 
 @pytest.mark.parametrize(("kind", "causal", "masked", "others"), list(cases()))
 def test_a_gpus_fused_attention_is_what_attention_is(kind: str, causal: bool, masked: bool, others: int) -> None:
+    if kind == "efficient" and others == 2 and torch.__version__.startswith("2.11"):
+        pytest.skip("torch 2.11's efficient attention has no shared heads: its meta function says so")
     tensors = [each.double().requires_grad_() for each in drawn(10, 10, 4, others)]
     bias = torch.randn(2, 4, 10, 10, dtype=torch.float64, requires_grad=True) if masked else None
     query, key, value = tensors
