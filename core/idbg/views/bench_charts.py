@@ -75,15 +75,17 @@ class Chart(msgspec.Struct, frozen=True):
 
 def latency(rows: Iterable[Row]) -> Chart:
     """A bar in milliseconds for each row, with the spread of its samples."""
-    bars = [Figure(row.backend, *_spread(row.latency_ms)) for row in rows]
-    title = "Latency: the median, and between which nine of ten samples lie"
+    found = list(rows)
+    bars = [Figure(row.backend, *_spread(row.latency_ms)) for row in found]
+    title = f"Latency: the median, and between which nine of ten samples lie{_caveats(found)}"
     return Chart("latency", title, "ms", tuple(bars), "nothing was measured yet")
 
 
 def speedup(rows: Iterable[Row]) -> Chart:
     """A bar for each row but eager's, which has none over itself."""
-    bars = [Figure(row.backend, row.speedup) for row in rows if row.backend != EAGER]
-    title = "Speed-up: eager's median latency over the backend's"
+    found = list(rows)
+    bars = [Figure(row.backend, row.speedup) for row in found if row.backend != EAGER]
+    title = f"Speed-up: eager's median latency over the backend's{_caveats(found)}"
     return Chart("speed-up", title, "x", tuple(bars), "only eager was measured, or nothing")
 
 
@@ -166,6 +168,10 @@ def _spread(latency: Latency | None) -> tuple[float | None, float | None, float 
         return None, None, None
     low = quantiles(latency.samples, n=20, method="inclusive")[0] if len(latency.samples) > 1 else latency.median
     return latency.median, low, latency.p95
+
+
+def _caveats(rows: Iterable[Row]) -> str:
+    return "".join(f"; {row.backend}: {', '.join(row.caveats)}" for row in rows if row.caveats)
 
 
 def _line(row: Row, hosts: bool) -> str:

@@ -62,7 +62,7 @@ async def test_the_numbers_of_a_chart_are_one_key_away_and_are_copied(
         await pilot.press("C", "f")
         await pilot.pause()
         table = listed(app)
-        assert table[2].split() == ["measured", "median", "ms", "p5", "p95"]
+        assert ["measured", "median", "ms", "p5", "p95"] in [row.split() for row in table]
         assert any(row.split()[:2] == ["inductor", "0.059758"] for row in table)
         assert any(row.split()[:3] == ["tvm", "not", "measured"] for row in table)
         copied: list[str] = []

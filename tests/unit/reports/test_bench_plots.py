@@ -48,6 +48,13 @@ def test_eager_is_neither_compiled_nor_sped_up() -> None:
     assert not bench_charts.speedup([EAGER]).figures
 
 
+def test_a_chart_of_latencies_says_which_are_doubtful() -> None:
+    busy = "other processes used 73 % of the processors"
+    rows = [row("eager", 4.0, caveats=(busy, "noisy")), row(speedup=2.0)]
+    for chart in (bench_charts.latency(rows), bench_charts.speedup(rows)):
+        assert chart.title.endswith(f"; eager: {busy}, noisy")
+
+
 def test_the_longest_phase_is_first() -> None:
     assert [one.name for one in bench_charts.phases({"dynamo": 0.5, "codegen": 2.0}, "run 3").figures] == [
         "codegen",
