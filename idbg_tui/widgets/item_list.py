@@ -8,6 +8,7 @@ from textual.binding import Binding, BindingType
 from idbg_tui.widgets.lines import Lines, StyledRow, clip
 from idbg_tui.widgets.notices import CopyRequest
 from idbg_tui.widgets.search import SEARCH_KEYS, Finder, SearchRequest
+from idbg_tui.widgets.section_rows import wrapped
 
 Item = TypeVar("Item")
 
@@ -78,14 +79,19 @@ class ItemList(Lines, Generic[Item]):
 
     @property
     def row_count(self) -> int:
-        return len(self.items) or 1
+        return len(self.items) or len(self._why_empty)
+
+    @property
+    def _why_empty(self) -> list[str]:
+        """The sentence `empty` on as many rows as it takes."""
+        return wrapped(self.empty, self.line_width - 2)
 
     def stops(self, index: int) -> bool:
         return not self.items or not self.is_head(self.items[index])
 
     def row(self, index: int, width: int) -> StyledRow:
         if not self.items:
-            return [(clip(f" {self.empty}", width), "dim")]
+            return [(clip(f" {self._why_empty[index]}", width), "dim")]
         pieces = self.draw(self.items[index], width)
         return self._lit(pieces) if self._finder else pieces
 

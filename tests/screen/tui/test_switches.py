@@ -109,6 +109,16 @@ async def test_a_saved_session_says_that_nothing_is_compiled(tmp_path: Path) -> 
         assert "read from disk" in bar(app, "footer")
 
 
+async def test_on_a_small_screen_the_sentence_of_a_saved_session_is_whole(tmp_path: Path) -> None:
+    app = app_of("mlp_train", tmp_path)
+    async with app.run_test(size=SMALL) as pilot:
+        await settle(pilot)
+        await pilot.press("minus")
+        await settle(pilot)
+        shown = " ".join(" ".join(texts(app, "switches")).split())
+        assert app.query_one(SwitchesPane).switches.empty in shown
+
+
 async def test_what_is_found_is_explained_and_edited() -> None:
     app, session = living()
     async with app.run_test(size=WIDE) as pilot:
