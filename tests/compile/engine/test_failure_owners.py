@@ -47,6 +47,12 @@ def prints(x: torch.Tensor) -> torch.Tensor:
     return x + 1
 
 
+def branches(x: torch.Tensor) -> torch.Tensor:
+    if x.sum() > 0:
+        return x.cos()
+    return x
+
+
 class OwnError(Exception):
     pass
 
@@ -104,9 +110,11 @@ def test_what_the_program_raises_as_it_is_traced_has_the_message_that_eager_give
     assert failure.line == line_of(model, 1)
 
 
-def test_what_torch_cannot_trace_is_torchs() -> None:
-    failure = raised(eager(prints, fullgraph=True), torch.ones(3))
+@pytest.mark.parametrize("function", [prints, branches])
+def test_what_torch_cannot_trace_is_torchs_at_the_line_that_it_refused(function: Callable[..., object]) -> None:
+    failure = raised(eager(function, fullgraph=True), torch.ones(3))
     assert (failure.kind, failure.type) == ("torch", "Unsupported")
+    assert (failure.file, failure.line) == (HERE, line_of(function, 1))
 
 
 def test_a_fake_that_refuses_what_the_op_takes_is_torchs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -112,6 +112,11 @@ def traced_stack(error: BaseException) -> tuple[traceback.FrameSummary, ...]:
     return tuple(getattr(error, "real_stack", None) or ())
 
 
+def refused_stack(error: BaseException) -> tuple[traceback.FrameSummary, ...]:
+    """The program's frames at which Dynamo was as it refused to trace on; () for another exception."""
+    return traced_stack(error) if isinstance(error, torch._dynamo.exc.Unsupported) else ()
+
+
 def is_raised_in_traced_code(error: BaseException) -> bool:
     """Whether it represents an exception that the program raises in traced code."""
     return isinstance(error, torch._dynamo.exc.ObservedException)

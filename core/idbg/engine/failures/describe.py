@@ -270,10 +270,11 @@ def _without_ours(trace: TracebackType | None) -> TracebackType | None:
 
 def _place(error: BaseException, owner: Owner) -> tuple[str, int]:
     """The user's line: the innermost frame outside of libraries, of the traced code, or else of the stack."""
-    traced = [frame for frame in owner.place if is_own(frame.filename)]
+    links = chain(error)
+    refused = next(filter(None, map(exceptions.refused_stack, links)), ()) if owner.whose == "torch" else ()
+    traced = [frame for frame in owner.place or refused if is_own(frame.filename)]
     fake = list(own_frames(owner.error)) if traced and owner.whose == "user" else []  # the program's fake of an op
     # code that restores state after a device's error raises it again, without a line of the program
-    links = chain(error)
     of_device = links if any(map(gpu.is_device_error, links)) else []
     before = [frame for link in of_device for frame in own_frames(link)]
     for frames in (fake, traced, own_frames(owner.error), own_frames(error), owner.place, before):
