@@ -17,6 +17,7 @@ _WHAT = {
     "cancelled": "cancelled",
     "idbg": "failed",
 }
+CALLED_BACK = "code of yours that the compiler calls raised {type}"
 _INPUT = {
     "ProgramError": "the program cannot be used",
     "AcceleratorError": "the accelerator cannot be used",
@@ -48,7 +49,8 @@ class Headline:
 
 def headline(failure: Failure) -> Headline:
     """What to say of a failure where there is one line for it; the log tells the rest."""
-    what = _WHAT.get(failure.kind, "").format(type=failure.type or "an exception")
+    raised = CALLED_BACK if failure.called_back else _WHAT.get(failure.kind, "")
+    what = raised.format(type=failure.type or "an exception")
     if failure.kind == "input":
         what = _INPUT.get(failure.type, "this cannot be used")
     return Headline(what, "" if failure.kind == "cancelled" else _cause(failure), _place(failure))

@@ -99,7 +99,8 @@ class LoweredNode(msgspec.Struct, frozen=True):
 class Failure(msgspec.Struct, frozen=True):
     """Why something did not work. `kind` says whose it is; `traceback` is kept only where it is the user's own code or
     torch's; `repro` is the path of a script that was written to show it again; `crash` says where it was, if a
-    process or a kernel crashed; `lowering` is the node that was being lowered, if one was.
+    process or a kernel crashed; `lowering` is the node that was being lowered, if one was. `called_back`: the user's
+    code that raised it was called by the compiler (a backend, a lowering, a pass, a fake kernel).
     """
 
     kind: Literal["user", "torch", "backend", "constraints", "worker", "cancelled", "input", "idbg"]
@@ -112,6 +113,7 @@ class Failure(msgspec.Struct, frozen=True):
     repro: str = ""
     crash: CrashSite | None = None
     lowering: LoweredNode | None = None
+    called_back: bool = False
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -129,7 +129,8 @@ def test_a_fake_that_refuses_what_the_op_takes_is_torchs(monkeypatch: pytest.Mon
             return "torch", ""  # as if this file were torch's
 
         library._register_fake("twice", _refusing)
-        assert raised(eager(model), torch.ones(3)).kind == "user", "a fake of the program's own"
+        own = raised(eager(model), torch.ones(3))
+        assert own.kind == "user" and own.called_back, "a fake of the program's own"
         monkeypatch.setattr(owners, "_room", refuses)
         assert raised(eager(model), torch.ones(3)).kind == "torch"
 
@@ -144,6 +145,7 @@ def test_a_backend_of_the_programs_own_is_the_programs() -> None:
 
     failure = raised(torch.compile(lambda x: x + 1, backend=backend), torch.ones(3))
     assert (failure.kind, failure.type, failure.line) == ("user", "KeyError", line_of(backend, 1))
+    assert failure.called_back and not raised(eager(raises), torch.ones(3)).called_back
 
 
 PACKAGE = """

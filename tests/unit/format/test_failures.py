@@ -31,6 +31,11 @@ def test_the_first_line_that_says_something_is_the_cause_and_the_place_is_said_o
     assert str(headline(failure)) == "the program raised SyntaxError: bad (m.py:3)"
 
 
+def test_an_error_of_code_that_the_compiler_calls_is_not_told_as_the_programs_own() -> None:
+    failure = Failure(kind="user", type="ValueError", message="odd", file="/x/m.py", line=3, called_back=True)
+    assert str(headline(failure)) == "code of yours that the compiler calls raised ValueError: odd (m.py:3)"
+
+
 @pytest.mark.parametrize(
     ("type", "what"),
     [

@@ -31,6 +31,7 @@ from idbg.engine.failures.owners import (
     owner_of,
     type_and_message,
 )
+from idbg.format.failures import CALLED_BACK
 from idbg.format.limits import memory_limit
 from idbg.schema import events
 from idbg.schema.errors import ConstraintViolation, IdbgError, exception_text, spelled
@@ -148,6 +149,7 @@ def _failure_of(error: BaseException, program: Program, backend: str) -> Failure
         file=file,
         line=line,
         lowering=_lowering(links),
+        called_back=owner.called_back,
     )
 
 
@@ -195,6 +197,7 @@ def _in_traced_code(owner: Owner, links: list[BaseException]) -> Failure:
         traceback=f"Traceback (most recent call last), in code that torch traced:\n{frames}{kind}: {message}\n",
         file=file,
         line=line,
+        called_back=owner.called_back,
     )
 
 
@@ -219,7 +222,7 @@ def _hint(owner: Owner, message: str, backend: str) -> str:
     if any(text in message for text in _NO_CUDA):
         return "this machine has no usable CUDA GPU: run it where there is one, or with --device cpu"
     if owner.called_back:
-        return "code of yours that the compiler calls raised this: a repro shows it with the graph that it was given"
+        return f"{CALLED_BACK.format(type='this')}: a repro shows it with the graph that it was given"
     fix = "the program itself raised this: fix it, then run it again"
     is_of_memory = isinstance(owner.error, MemoryError) or "allocate memory" in message
     return "; ".join(filter(None, (fix, memory_limit() if is_of_memory else "")))
