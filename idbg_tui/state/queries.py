@@ -277,7 +277,7 @@ def is_clean(state: State) -> bool:
     run = state.run
     if run is None or not level(state) or state.accelerator is None or counts(state):
         return False
-    if state.history.deciding_run is not run:
+    if state.history.deciding_run is not run or state.history.wrong_rows:
         return False
     fine = run.verdict in ("clean", "compiled") or (
         run.verdict == "violations" and run.failure is None and has_other_rules(state, run)

@@ -9,9 +9,9 @@ from idbg.format import file_names
 from idbg.format.amounts import counted, elapsed, size
 from idbg.format.failures import headline
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
-from idbg.format.verdicts import verdict_words
+from idbg.format.verdicts import session_words, verdict_words
 from idbg.schema.programs import SUCCESSFUL
-from idbg.schema.runs import Run
+from idbg.schema.runs import History, Run
 from idbg.views.blame import blamed_stage
 from idbg.views.frame_graphs import graph_words
 from idbg_tui.state import queries, stages
@@ -167,12 +167,11 @@ def _standing(state: State, brevity: int) -> list[BarPart]:
 
 
 def _of_rules(state: State, run: Run, brevity: int) -> list[BarPart]:
-    """How the run ended; where an earlier run's numbers are wrong still, that; where the rules were edited since, whose
-    verdict it is.
+    """How the run ended; where numbers of an earlier run or of a benchmark are wrong still, that; where the rules were
+    edited since, whose verdict it is.
     """
-    telling = state.history.deciding_run
-    if telling is not None and telling is not run:
-        return _still_wrong(telling, run, brevity)
+    if state.history.deciding_run is not run or state.history.wrong_rows:
+        return _still_wrong(state.history, run, brevity)
     pieces = _ended(run, brevity)
     if run.verdict not in SUCCESSFUL or not run.checked or not queries.has_other_rules(state, run):
         return pieces
@@ -182,14 +181,15 @@ def _of_rules(state: State, run: Run, brevity: int) -> list[BarPart]:
     return [(lead, "$foreground 75%"), *((text, "$foreground 75%") for text, _ in pieces)]
 
 
-def _still_wrong(wrong: Run, run: Run, brevity: int) -> list[BarPart]:
+def _still_wrong(history: History, run: Run, brevity: int) -> list[BarPart]:
     """Nobody has compared again what was wrong: the latest run's own verdict comes after it."""
-    sign, style = VERDICT_SIGNS[wrong.looks], Lines.LOOKS[VERDICT_LOOKS[wrong.looks]]
+    sign, style = VERDICT_SIGNS[history.looks], Lines.LOOKS[VERDICT_LOOKS[history.looks]]
+    words = session_words(history)
     if brevity == len(_STANDING) - 1:
-        return [(f"{sign} run {wrong.number}: {wrong.verdict}", style)]
+        return [(f"{sign} {words.partition(':')[0]}: {history.verdict}", style)]
     compared = "" if run.compared else ", not compared"
     since = f" {MARKS['separator']} run {run.number}: {verdict_words(run)}{compared}"
-    return [(f"{sign} run {wrong.number}: {verdict_words(wrong)}", style), (since, "")]
+    return [(f"{sign} {words}", style), (since, "")]
 
 
 def _ended(run: Run, brevity: int) -> list[BarPart]:

@@ -8,16 +8,20 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from msgspec.structs import replace
 
 from idbg import cli
 from idbg.config import places
+from idbg.format.glyphs import VERDICT_SIGNS
 from idbg.format.verdicts import session_words, verdict_words
 from idbg.mcp.command import Done
 from idbg.mcp.tools import decisions, sessions, violations
 from idbg.reports.diagnostics import last_runs, of_history
 from idbg.reports.fail_kinds import KINDS, OF_A_RUN
+from idbg.schema import events
 from idbg.schema.runs import History, Run, fold
 from idbg.schema.violations import SEVERITIES
+from idbg_tui.state import queries
 from idbg_tui.status_bar.header import header
 from tests.harness import recorded
 from tests.harness.sessions import session_of
@@ -63,7 +67,7 @@ def test_the_verdict_is_the_same_everywhere(name: str, output: Path, command: Co
     history = fold(recorded.log(name))
     run, last = deciding(history), history.last
     assert last is not None
-    same = (run.verdict, run.looks, session_words(history))
+    same = (history.verdict, history.looks, session_words(history))
 
     listing = in_json(command, "list")
     (listed,) = listing["sessions"]
@@ -71,11 +75,12 @@ def test_the_verdict_is_the_same_everywhere(name: str, output: Path, command: Co
     assert (listed["verdict"], listed["looks"], listed["said"]) == same
     assert (shown["session"]["verdict"], shown["session"]["looks"], shown["session"]["said"]) == same
     (found,) = sessions.summarize(sessions.Arguments(), Done((), listing, 0, "")).facts["sessions"]  # type: ignore[misc]
-    assert (found["verdict"], found["said"]) == (run.verdict, same[2])
-    assert in_json(command, "list", "--verdict", run.verdict)["sessions"] == [listed]
+    assert (found["verdict"], found["said"]) == (history.verdict, same[2])
+    assert in_json(command, "list", "--verdict", history.verdict)["sessions"] == [listed]
     for text in (command("list")[1], command("show", "last")[1]):
         assert same[2] in text
-    assert verdict_words(run) in "".join(text for text, _ in header(recorded.state_of(name), 400)[1])
+    in_header = "".join(text for text, _ in header(recorded.state_of(name), 400)[1])
+    assert f"{VERDICT_SIGNS[history.looks]} {same[2]}" in in_header and verdict_words(run) in in_header
 
     each = [(one.number, one.verdict, verdict_words(one), one.numbers) for one in history.runs.values()]
     assert [(one["run"], one["verdict"], one["said"], one["numbers"]) for one in shown["runs"]] == each
@@ -95,6 +100,16 @@ def test_the_verdict_is_the_same_everywhere(name: str, output: Path, command: Co
     for form in ("html", "markdown", "text"):
         document = command("report", str(folder), "--format", form)[1]
         assert all(verdict_words(one) in document for one in last_runs(history)), form
+
+
+def test_wrong_numbers_of_a_benchmark_are_the_sessions_until_it_is_repeated() -> None:
+    history = fold(recorded.log("benched"))
+    assert (history.verdict, history.looks) == ("wrong", "wrong")
+    assert session_words(history) == "benchmark: inductor with wrong numbers"
+    assert not queries.is_clean(recorded.state_of("benched"))
+    (wrong,) = history.wrong_rows
+    history.apply(events.RowMeasured(row=replace(wrong, diff="passed", at=wrong.at + 1)))
+    assert history.verdict == deciding(history).verdict == "compiled"
 
 
 def _suites(command: Command, folder: Path) -> list[ElementTree.Element]:

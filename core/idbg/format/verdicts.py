@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from idbg.format.amounts import counted
+from idbg.format.amounts import counted, few
 from idbg.schema.graphs import Stage
 from idbg.schema.programs import Target
 from idbg.schema.runs import History, Run
@@ -19,6 +19,7 @@ STAGE_NAMES: dict[Stage, str] = {
     "post_grad": "post-grad",
 }
 """Every stage as a sentence names it, in the order in which they come."""
+_NAMED = 3  # backends
 
 
 def verdict_words(run: Run) -> str:
@@ -57,7 +58,11 @@ def violation_words(violations: Iterable[Violation]) -> str:
 
 
 def session_words(history: History) -> str:
-    """What came of the session: its last run's verdict, or that of an earlier run whose numbers are wrong still."""
+    """What came of the session: the numbers that a benchmark found wrong, its last run's verdict, or that of an earlier
+    run whose numbers are wrong still.
+    """
+    if wrong := history.wrong_rows:
+        return f"benchmark: {few(dict.fromkeys(row.backend for row in wrong), _NAMED)} with wrong numbers"
     run = history.deciding_run
     if run is None:
         return "no run"

@@ -12,7 +12,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from idbg.schema import events
-from idbg.schema.bench import Rows
+from idbg.schema.bench import Row, Rows
 from idbg.schema.bisection import Bisected
 from idbg.schema.code import Kernel, Lowered, OutputCode
 from idbg.schema.decisions.decided import Decided
@@ -260,8 +260,25 @@ class History:
         return self.runs[max(self.runs)] if self.runs else None
 
     @property
+    def verdict(self) -> Verdict:
+        """The session's: that of its deciding run, or "wrong" where a benchmark says so and that run is no worse."""
+        return "wrong" if self.wrong_rows else self.deciding_run.verdict if self.deciding_run else "waiting"
+
+    @property
+    def looks(self) -> Verdict:
+        """The verdict whose sign and colour the session is shown with."""
+        return "wrong" if self.wrong_rows else self.deciding_run.looks if self.deciding_run else "waiting"
+
+    @property
+    def wrong_rows(self) -> list[Row]:
+        """The measurements that decide: their numbers are wrong, none was repeated since, and no run says worse."""
+        if self.deciding_run is not None and self.deciding_run.verdict in ("failed", "wrong"):
+            return []
+        return [row for row in {row.key: row for row in self.rows}.values() if row.diff == "failed"]
+
+    @property
     def deciding_run(self) -> Run | None:
-        """The run whose verdict is the session's: the last, or a worse one whose numbers are wrong still.
+        """The run whose verdict is the worst that stands: the last, or a worse one whose numbers are wrong still.
 
         Wrong numbers stay wrong until the same program, for the same target, was compared again.
         """

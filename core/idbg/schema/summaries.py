@@ -7,7 +7,7 @@ from idbg.schema.programs import Verdict
 
 class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
     """A session as a list of them shows it. Target and counts are those of its last run, as on the screen; the verdict
-    too, but for numbers that an earlier run had wrong, and nobody has compared again (`History.deciding_run`).
+    too, but for wrong numbers of an earlier run or a benchmark, which nobody has compared again (`History.verdict`).
 
     `folder` is absolute and `name` its last part; `program` is as the user names it; `started` is in seconds since the
     epoch, `seconds` lie between its first event and its last. `live`: a process has it open now; `ended`: none has, and

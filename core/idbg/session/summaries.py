@@ -99,8 +99,8 @@ def summary(folder: Path, opened: "SessionOpened", history: "History", last: flo
         runs=len(history.runs),
         damaged=history.missing[0] if history.missing else "",
     )
-    run, telling = history.last, history.deciding_run
-    if run is None or telling is None:
+    run = history.last
+    if run is None:
         return facts
     return replace(
         facts,
@@ -108,8 +108,8 @@ def summary(folder: Path, opened: "SessionOpened", history: "History", last: flo
         backend=run.backend,
         accelerator=run.target.accelerator,
         device=run.target.device,
-        verdict=telling.verdict,
-        looks=telling.looks,
+        verdict=history.verdict,
+        looks=history.looks,
         result=session_words(history),
         graphs=len(run.graphs),
         kernels=len(run.kernels),

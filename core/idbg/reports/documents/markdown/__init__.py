@@ -10,7 +10,7 @@ import idbg
 from idbg.format.amounts import counted, elapsed, few
 from idbg.format.file_names import short
 from idbg.format.glyphs import VERDICT_SIGNS
-from idbg.format.verdicts import verdict_words
+from idbg.format.verdicts import session_words, verdict_words
 from idbg.render.text import text as as_text
 from idbg.reports import diff, top_findings
 from idbg.reports.commands import command
@@ -60,7 +60,10 @@ def _head(session: SessionData, runs: list[Run]) -> str:
         what = "only benchmarks" if session.history.rows else "nothing"
         return "\n".join([f"### idbg: {what} ran in this session", *([""] if missing else []), *missing])
     worst = min(runs, key=lambda run: WORST_FIRST.index(run.looks))
-    lines = [f"### {VERDICT_SIGNS[worst.looks]} idbg: {_verdict(worst)}", ""]
+    looks, words = worst.looks, verdict_words(worst)
+    if session.history.wrong_rows and looks not in ("failed", "wrong"):
+        looks, words = session.history.looks, session_words(session.history)
+    lines = [f"### {VERDICT_SIGNS[looks]} idbg: {_inert(words)}", ""]
     lines += [f"- {_sentence(run)}" for run in runs[:MOST_RUNS]]
     if len(runs) > MOST_RUNS:
         lines.append(f"- and {counted(len(runs) - MOST_RUNS, 'run')} more")
@@ -75,12 +78,11 @@ def _sentence(run: Run) -> str:
     known += [elapsed(run.seconds)] if run.ended is not None else []
     rules = f"accelerator {code(target.accelerator)} ({mode})" if target.has_rules else "no accelerator"
     what = f"{code(run.program.label)} on {code(run.backend)}, {rules}"
-    return f"{what}: **{_verdict(run)}**; {', '.join(known)}"
+    return f"{what}: **{_inert(verdict_words(run))}**; {', '.join(known)}"
 
 
-def _verdict(run: Run) -> str:
-    """In words of ours; they may name a side of a comparison, which is a backend of others."""
-    words = verdict_words(run)
+def _inert(words: str) -> str:
+    """A verdict in words of ours; they may name a side of a comparison, which is a backend of others."""
     return words if re.fullmatch(r"[\w ,:.()-]{1,100}", words) else code(words, 100)
 
 
