@@ -12,7 +12,7 @@ from torch._functorch.partitioners import min_cut_rematerialization_partition
 
 from idbg import cli
 from idbg.engine.program.load import registers
-from idbg.engine.repro.definitions import named
+from idbg.engine.repro.definitions import Needed, definitions_for, named
 from idbg.schema.programs import Program, Target
 
 OWN = """
@@ -136,6 +136,18 @@ def test_a_target_of_a_session_that_has_no_such_field_was_compiled_by_its_backen
 
 def a_compiler(gm: object, inputs: object, level: int = 0) -> object:
     return gm
+
+
+OF_A_LAMBDA = aot_autograd(fw_compiler=lambda gm, inputs: a_compiler(gm, inputs, level=3))
+
+
+def test_a_backend_that_is_made_of_a_lambda_comes_along_with_its_own_statement() -> None:
+    assert named(OF_A_LAMBDA) == "OF_A_LAMBDA"
+    sources = definitions_for(Needed(objects=(OF_A_LAMBDA,))).sources
+    assert any(each.startswith("OF_A_LAMBDA = aot_autograd(") for each in sources)
+    assert any(each.startswith("def a_compiler(") for each in sources)
+    with pytest.raises(ValueError, match=r"a lambda of .* has no name"):
+        named(aot_autograd(fw_compiler=lambda gm, inputs: gm))
 
 
 def test_a_backend_that_a_library_makes_is_spelled_as_the_call_that_makes_it() -> None:

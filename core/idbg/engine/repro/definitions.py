@@ -12,6 +12,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import FunctionType
 
 from torch.fx import GraphModule
 
@@ -104,12 +105,21 @@ def own_lowerings() -> Iterator[tuple[registrations.TableEntry, registrations.Fu
 def _parts(backend: object) -> Iterator[object]:
     """A backend of the program's; of one that a library's function makes, that call and the parts of its arguments."""
     made = registrations.made_by(backend)
-    if made is None:
+    if made is None or _nameless_part(backend) is not None:
         yield backend
         return
     yield made
     for each in (*made.args, *made.kwargs.values()):
         yield from _parts(each) if callable(each) else ()
+
+
+def _nameless_part(backend: object) -> FunctionType | None:
+    """A lambda in the call that makes a backend, if their module has a name for the backend and none for the lambda."""
+    made = registrations.made_by(backend)
+    for part in (part for each in (*made.args, *made.kwargs.values()) for part in _parts(each)) if made else ():
+        if isinstance(part, FunctionType) and part.__name__ == "<lambda>" and not _global_name(part, part.__globals__):
+            return part if _global_name(backend, part.__globals__) else None
+    return None
 
 
 def files_of(capture: RunCapture) -> list[str]:
@@ -153,6 +163,8 @@ def named(value: object) -> str:
     """
     if isinstance(value, _PLAIN):
         return quoted(value) if isinstance(value, str) else repr(value)
+    if (part := _nameless_part(value)) is not None:
+        return str(_global_name(value, part.__globals__))
     if (made := registrations.made_by(value)) is not None:
         args = [*map(named, made.args), *(f"{key}={named(each)}" for key, each in made.kwargs.items())]
         return f"{made.module}.{made.function}({', '.join(args)})"
@@ -264,7 +276,7 @@ class _Carrier:
         if expression.startswith("with_values("):
             root = type(value).__name__
             self._nested["with_values"] = _WITH_VALUES
-        file = _file(value if inspect.isfunction(value) else type(value))
+        file = _home(value)
         if not self._slice.name(file, root):
             raise ValueError(f"{root} cannot be carried: {file} does not define it at its top")
         self._slice.registering(file, root)
@@ -358,6 +370,11 @@ def _file(value: object) -> str:
     return methods[0].__code__.co_filename if methods else ""
 
 
+def _home(value: object) -> str:
+    """The file that names a function or an object, or defines its class."""
+    return _file(value if inspect.isfunction(value) else _nameless_part(value) or type(value))
+
+
 def _is_users(value: object) -> bool:
-    file = _file(value if inspect.isfunction(value) else type(value))
+    file = _home(value)
     return bool(file) and is_own(file)
