@@ -139,6 +139,29 @@ def _refusing(x: torch.Tensor) -> torch.Tensor:
     raise RuntimeError("this fake is wrong")
 
 
+def turned(x: torch.Tensor) -> torch.Tensor:
+    return x.t().contiguous().t()
+
+
+def _lying(x: torch.Tensor) -> torch.Tensor:
+    return torch.empty_like(x)
+
+
+@pytest.mark.parametrize("by", ["a library", "custom_op"])
+def test_a_fake_kernel_with_other_strides_than_its_op_is_where_it_fails(by: str) -> None:
+    with torch.library._scoped_library("idbg_owners", "DEF") as library:
+        if by == "custom_op":
+            torch.library.custom_op("idbg_owners::turned", turned, mutates_args=()).register_fake(_lying)
+        else:
+            library.define("turned(Tensor x) -> Tensor")
+            library.impl("turned", turned, "CPU")
+            torch.library.register_fake("idbg_owners::turned", _lying, lib=library)
+        failure = raised(torch.compile(lambda x: torch.ops.idbg_owners.turned(x)), torch.ones(3, 5))
+    assert (failure.kind, failure.type, failure.called_back) == ("user", "AssertionError", True)
+    assert (failure.file, failure.line) == (HERE, line_of(_lying, 0))
+    assert failure.hint.startswith("the fake kernel of idbg_owners::turned describes another result")
+
+
 def test_a_backend_of_the_programs_own_is_the_programs() -> None:
     def backend(gm: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> object:
         raise KeyError("mine")

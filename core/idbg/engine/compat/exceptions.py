@@ -20,6 +20,7 @@ from idbg.engine.compat.fx import concrete
 
 _TRACERS = ("_get_fake_value_impl", "get_fake_value")  # of torch._dynamo.utils: they run an op on fake tensors
 _MAX_BYTES = 1 << 28  # of real tensors made to try an op
+_OTHER_RESULT = re.compile(r"^Error in op: torch\.ops\.(\w+)\.(\w+)\.\w+$", re.MULTILINE)
 _UNHANDLED = "Observed exception"
 _RAISED = re.compile(r"Developer debug context: raised exception (\w+)\((.*?)\)\s*(?:\n\n For more|\Z)", re.DOTALL)
 _LITERAL = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^()]*"""
@@ -105,6 +106,14 @@ def _real(value: object) -> object:
     real = torch.empty_strided(shape, stride, dtype=value.dtype, device=value.device)
     real.zero_()
     return real.requires_grad_() if value.requires_grad and value.is_leaf else real
+
+
+def op_with_other_result(error: BaseException) -> str:
+    """The op ("my::op") that returned another shape or stride than its fake kernel, which is why compiled code raised
+    this; "" for another exception.
+    """
+    found = _OTHER_RESULT.search(str(error)) if isinstance(error, AssertionError) else None
+    return f"{found[1]}::{found[2]}" if found else ""
 
 
 def traced_stack(error: BaseException) -> tuple[traceback.FrameSummary, ...]:

@@ -56,6 +56,25 @@ def functions_of_op(op: str) -> dict[str, Function]:
 
 
 @dataclass(frozen=True)
+class FakeKernel:
+    """The fake kernel of an op ("my::op"), and where it is defined."""
+
+    op: str
+    file: str
+    line: int
+
+
+def fake_kernel(op: str, is_theirs: Callable[[str], bool]) -> FakeKernel | None:
+    """The fake kernel that one of these files registered for this op; None without one."""
+    from torch._library.simple_registry import singleton
+
+    entry = singleton.get(op)
+    registered = getattr(getattr(entry, "fake_impl", None), "kernel", None)
+    function = part_of(functions_of_op(op).get("fake") or getattr(registered, "func", None), is_theirs)
+    return FakeKernel(op, function.__code__.co_filename, function.__code__.co_firstlineno) if function else None
+
+
+@dataclass(frozen=True)
 class Made:
     """A call that creates an object of a library's class again: a function of a module, and its arguments."""
 

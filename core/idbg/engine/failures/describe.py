@@ -111,7 +111,7 @@ def of_compiled_alone(failure: Failure, error: BaseException, *, is_own_backend:
     """The failure of a compiled program where eager ran to its end: what ran, and was not compiling, is not the
     program's own.
     """
-    if failure.kind != "user" or owner_of(error, BackendHome()).compiling:
+    if failure.kind != "user" or failure.called_back or owner_of(error, BackendHome()).compiling:
         return failure
     hint = "the compiled program alone raises this: eager runs to its end"
     return replace(failure, kind="backend" if is_own_backend else "torch", hint=hint)
@@ -221,6 +221,9 @@ def _hint(owner: Owner, message: str, backend: str) -> str:
         return f"{whose} raised this: a repro shows it alone, if Dynamo had a graph"
     if any(text in message for text in _NO_CUDA):
         return "this machine has no usable CUDA GPU: run it where there is one, or with --device cpu"
+    if owner.wrong_fake is not None:
+        fake = f"the fake kernel of {owner.wrong_fake.op} describes another result than the op returns"
+        return f"{fake}: torch.library.opcheck tests both"
     if owner.called_back:
         return f"{CALLED_BACK.format(type='this')}: a repro shows it with the graph that it was given"
     fix = "the program itself raised this: fix it, then run it again"
@@ -275,6 +278,8 @@ def _place(error: BaseException, owner: Owner) -> tuple[str, int]:
     """The user's line: the innermost frame outside of libraries, of the traced code, or else of the stack."""
     links = chain(error)
     refused = next(filter(None, map(exceptions.refused_stack, links)), ()) if owner.whose == "torch" else ()
+    if owner.wrong_fake is not None:
+        return owner.wrong_fake.file, owner.wrong_fake.line
     traced = [frame for frame in owner.place or refused if is_own(frame.filename)]
     fake = list(own_frames(owner.error)) if traced and owner.whose == "user" else []  # the program's fake of an op
     # code that restores state after a device's error raises it again, without a line of the program

@@ -16,7 +16,7 @@ import torch
 
 from idbg import plugins
 from idbg.accelerators.adapter import GROUP
-from idbg.engine.compat import caches, dynamo, exceptions
+from idbg.engine.compat import caches, dynamo, exceptions, registrations
 from idbg.schema.errors import exception_text
 
 OURS = str(Path(__file__).resolve().parents[2])
@@ -44,7 +44,8 @@ class Owner:
     """The owner of an exception. `error` is the one to show, and `place` the program's stack in Dynamo.
 
     `package` and `folders` are the backend's, empty for a backend of the program; `compiling`: it was raised during a
-    compile. `called_back`: by code of the user's that the compiler calls (a lowering, a pass, a fake kernel).
+    compile. `called_back`: by code of the user's that the compiler calls (a lowering, a pass, a fake kernel);
+    `wrong_fake`: of such a fake kernel, whose op returned something else.
     """
 
     whose: Whose
@@ -54,6 +55,7 @@ class Owner:
     folders: tuple[str, ...] = ()
     compiling: bool = False
     called_back: bool = False
+    wrong_fake: registrations.FakeKernel | None = None
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,8 @@ def _owner(
         below = bool(compiling) and number > compiling[0]
         if kind == "backend" or (kind == "library" and home.backend and below):
             return Owner("backend", links[-1], package=package, folders=home.folders)
+        if kind == "generated" and not compiling and (fake := _wrong_fake(links[-1])) is not None:
+            return Owner("user", links[-1], called_back=True, wrong_fake=fake)
         if kind == "generated" and not compiling:
             return Owner("user" if _INDEX in exception_text(links[-1]) else "torch", error)
         if kind in ("user", "library"):
@@ -125,6 +129,11 @@ def _owner(
                 return Owner("user", links[-1], called_back=kind == "user")
             return Owner("torch" if compiling or is_torch else "user", error)
     return Owner("torch" if compiling or is_torch else "user", error)
+
+
+def _wrong_fake(error: BaseException) -> registrations.FakeKernel | None:
+    op = exceptions.op_with_other_result(error)
+    return registrations.fake_kernel(op, is_own) if op else None
 
 
 def _room(
