@@ -4,7 +4,7 @@ import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, islice
 
 from msgspec import structs
 from rich.cells import cell_len
@@ -14,8 +14,8 @@ from idbg.format.glyphs import MARKS, plain
 from idbg.render.cells import GAP, Layout, is_number, layout, texts
 from idbg.views import tree
 from idbg.views.tree import Item, Place, Section, Table
-from idbg_tui.widgets.cutting import distinct
-from idbg_tui.widgets.lines import StyledRow, clip, cut, fit
+from idbg_tui.widgets.cutting import distinct, first_names
+from idbg_tui.widgets.lines import StyledRow, cut, fit
 from idbg_tui.widgets.section_rows import INDENT, Look, Row, Rows, clipped, fixed, sign, table_key, text_rows, wrapped
 
 _LEAST = 34
@@ -48,13 +48,15 @@ def rows(section: Section, look: Look, chart: Charted | None = None) -> Rows:
     place = partial(_place, look)
     made = Rows()
     layouts: dict[int, Layout] = {}
+    aligned: dict[int, int] = {}
     names: dict[int, dict[str, str]] = {}
     leads = bool(found) and found[0].table is not None and not found[0].table.title
     if not leads and section.body and section.summary:
         made.add_all(text_rows(section.summary, look, key="summary"))
     for number, item in enumerate(found):
         if item.table is not None and id(item.table) not in layouts:
-            layouts[id(item.table)] = layout(item.table, found, look.width, _least(item.table), place)
+            least, aligned[id(item.table)] = _measured(item.table, found, place)
+            layouts[id(item.table)] = layout(item.table, found, look.width, least, place)
             names[id(item.table)] = _distinct_names(item.table, layouts[id(item.table)].words - _SIGNS)
         shown = layouts.get(id(item.table))
         if item.row is None:
@@ -68,7 +70,8 @@ def rows(section: Section, look: Look, chart: Charted | None = None) -> Rows:
         elif item.row.cells and not item.row.code:
             # most rows of a large table are never seen
             shortened = names.get(id(item.table), {})
-            made.add_later(item.row.key, partial(_first, item, item.row, look, shown, place, shortened))
+            at = aligned.get(id(item.table), 0)
+            made.add_later(item.row.key, partial(_first, item, item.row, look, shown, place, shortened, at))
         elif item.row.words or not item.row.charts:
             made.add_all(_listed(item, item.row, look, shown, place))
         if item.row is not None and chart is not None:
@@ -90,12 +93,28 @@ def searched(row: tree.Row, look: Look) -> str:
     return "".join((*parts, "\n", row.code)) if row.code else "".join(parts)
 
 
-def _least(table: Table) -> int:
-    """Cells that its words have at least: as many as they need, where that is less."""
-    if table.least:
-        return table.least
-    widest = max((cell_len(row.text) for row in table.rows[:_MOST_MEASURED]), default=0)
-    return min(widest + 4, _LEAST)
+def _measured(table: Table, items: Sequence[Item], place: Callable[[Place], str]) -> tuple[int, int]:
+    """Cells that its words have at least: as many as they need, where that is less. Cells before the last word of a
+    row, where that is aligned.
+    """
+    if not table.least:
+        widest = max((cell_len(row.text) for row in table.rows[:_MOST_MEASURED]), default=0)
+        return min(widest + 4, _LEAST), 0
+    of_table = ((item.depth, item.row) for item in items if item.table is table and item.row is not None)
+    listed = ((depth, _pieces(row, place)) for depth, row in of_table if _is_aligned(row))
+    measured = [
+        (INDENT * depth + 3, _width(words[:-1]), _width(words[-1:])) for depth, words in islice(listed, _MOST_MEASURED)
+    ]
+    at = max((before for _, before, _ in measured), default=0)
+    return min(max((indent + at + last for indent, _, last in measured), default=0), table.least), at
+
+
+def _is_aligned(row: tree.Row) -> bool:
+    return bool(row.cells) and bool(row.cells[0].value)
+
+
+def _width(words: StyledRow) -> int:
+    return sum(cell_len(text) for text, _ in words)
 
 
 def _distinct_names(table: Table, width: int) -> dict[str, str]:
@@ -122,8 +141,9 @@ def _first(
     shown: Layout | None,
     place: Callable[[Place], str],
     names: Mapping[str, str],
+    aligned: int,
 ) -> Row:
-    return next(_listed(item, row, look, shown, place, names))
+    return next(_listed(item, row, look, shown, place, names, aligned))
 
 
 def _place(look: Look, place: Place) -> str:
@@ -165,9 +185,14 @@ def _listed(
     shown: Layout | None,
     place: Callable[[Place], str],
     names: Mapping[str, str] = {},
+    aligned: int = 0,
 ) -> Iterator[Row]:
-    """The row, on as many lines as its words take where it has no cells; below it its code."""
+    """The row, on as many lines as its words take where it has no cells; below it its code. Of a row with a first cell
+    the last word begins after `aligned` cells.
+    """
     words = _pieces(row, place)
+    if aligned and _is_aligned(row):
+        words.insert(-1, (" " * (aligned - _width(words[:-1])), ""))
     indent = " " * (1 + INDENT * item.depth)
     refers = _refers(row, item)
     if row.cells or row.folds:
@@ -191,7 +216,7 @@ def _wrapped(
     row: tree.Row, words: list[tuple[str, str]], indent: str, look: Look, refers: Callable[..., Row]
 ) -> Iterator[Row]:
     end = _TRY if row.suggestion is not None else ""
-    room = look.width - len(indent) - 1
+    room = look.width - len(indent) - (not row.hangs)
     text = "".join(part for part, _ in words)
     if cell_len(text) + len(end) <= room:
         yield refers(row.key, fixed([(indent, ""), *words, (end, "accent")]))
@@ -281,7 +306,7 @@ def _drawn(
     drawn = [*lead, (" " * (room - sum(cell_len(text) for text, _ in lead)), "")]
     for at, (text, style) in zip(columns, cells, strict=True):
         wide, kind = shown.widths[at], table.columns[at].kind
-        text = clip(text, wide) if kind == "names" else text
+        text = first_names(text, wide) if kind == "names" else text
         text = f"{text:>{wide}}" if is_number(kind) else fit(text, wide, MARKS["ellipsis"])
         gap = " " * GAP
         if sorted_by and table.columns[at].head == sorted_by:

@@ -27,9 +27,10 @@ MOST = 2000
 _NAMES = 24  # nodes of a line that are named
 _PLACES = 3  # lines that are named of what an edit fixed
 _LEAST = 64  # cells of a line's place and code, before names of nodes give way
-_NODES, _ADDS = Column("which nodes", "names", 1, 11), Column("adds bytes", "text", 2, 10)
+_FIGURES = 100  # and of its place and finding, which has figures
+_NODES, _ADDS = Column("which nodes", "names", 1, 13), Column("adds bytes", "text", 2, 10)
 _COUNT = Column("nodes", "count", 3, 5)
-_BYTES = re.compile(r": (\+[^;]* %) bytes$")  # the end of what fixes an alignment
+_BYTES = re.compile(r": (?:(\+[^;]* %)|over ([\d,]+) times the) bytes$")  # the end of what fixes an alignment
 
 
 class Checked(NamedTuple):
@@ -83,6 +84,7 @@ def view(checks: Sequence[Checked], *, fixed: bool = True) -> Section:
                 rules[group.rule.name].appeared += group.count
     broken = sorted(rules.values(), key=lambda each: SEVERITIES.index(each.rule.severity))
     adds = any(_BYTES.search(group.finding.fix) for each in broken for _, group in each.groups)
+    least = _FIGURES if any(len({group.finding for _, group in each.groups}) > 1 for each in broken) else _LEAST
     columns = (_NODES, *((_ADDS,) if adds else ()), _COUNT)
     of_severity: set[str] = set()
     rows = []
@@ -98,14 +100,14 @@ def view(checks: Sequence[Checked], *, fixed: bool = True) -> Section:
         summary,
         count,
         "ok" if worst is None else "error" if worst == "reject" else "warning",
-        (*([Table(columns, rows, "rule", least=_LEAST)] if rows else ()), *(_fixed(checks) if fixed else ())),
+        (*([Table(columns, rows, "rule", least=least)] if rows else ()), *(_fixed(checks) if fixed else ())),
     )
 
 
 def _rule(broken: _Broken, checks: Sequence[Checked], *, adds: bool, first: bool) -> Row:
     rule, kinds = broken.rule, {group.finding for _, group in broken.groups}
     shared = Finding(*(_only({getattr(kind, part) for kind in kinds}) for part in ("found", "wanted", "fix")))
-    graph, group = broken.groups[0]
+    lines = list(_lines(broken, shared, adds=adds))
     new = f"  +{broken.appeared:,} new" if broken.appeared else ""
     return Row(
         ("rule", rule.name),
@@ -116,10 +118,10 @@ def _rule(broken: _Broken, checks: Sequence[Checked], *, adds: bool, first: bool
             f"  {_heading(shared, len(kinds))}",
         ),
         (Cell(""), *([Cell("")] if adds else []), Cell(broken.count)),
-        rows=[*_costs(rule, checks, first=first), *_lines(broken, shared, adds=adds)],
+        rows=[*_costs(rule, checks, first=first), *lines],
         open="all",
-        opens="fold",
-        repro=Sought("violation", node=graph.node_id(graph.nodes[group.nodes[0]].name), rule=rule.name),
+        opens="node",
+        repro=lines[0].repro,
     )
 
 
@@ -170,7 +172,7 @@ def _line(broken: _Broken, shared: Finding, file: str, number: int, line: _Line,
         "" if shared.wanted else finding.wanted,
         "" if shared.fix else fix,
     )
-    others = f" (and {len(line.nodes) - 1} more)" if len(line.nodes) > 1 else ""
+    others = f" +{len(line.nodes) - 1}" if len(line.nodes) > 1 else ""
     is_new = any(each.found in broken.new for each in line.nodes)
     place = Place(file, number) if file else ("no line" if line.computed else "inputs", "")
     return Row(
@@ -181,14 +183,19 @@ def _line(broken: _Broken, shared: Finding, file: str, number: int, line: _Line,
             (f"  {_sentence(own) or line.code}{others}", "dim"),
         ),
         (
-            Cell(", ".join(node.name for node in nodes[:_NAMES]), "dim"),
-            *([Cell(cost[1] if cost else "")] if adds else []),
+            Cell(", ".join(node.name for node in nodes[:_NAMES])),
+            *([Cell(_bytes(cost) if cost else "")] if adds else []),
             Cell(len(nodes)),
         ),
         refs=Refs(nodes=nodes, file=file, line=number),
         opens="node",
         repro=Sought("violation", node=nodes[0], rule=broken.rule.name),
     )
+
+
+def _bytes(cost: re.Match[str]) -> str:
+    """What padding adds: "+28 %", "> 1,000x"."""
+    return cost[1] or f"> {cost[2]}x"
 
 
 def _fixed(checks: Sequence[Checked]) -> Iterator[Row]:

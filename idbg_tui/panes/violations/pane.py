@@ -8,6 +8,7 @@ from textual.timer import Timer
 from idbg.format.failures import headline
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
 from idbg.schema.graphs import NodeId
+from idbg.schema.repros import Sought
 from idbg.views import rule_findings, tree
 from idbg.views.tree import Section
 from idbg_tui.panes.section_pane import SectionPane
@@ -27,7 +28,7 @@ class ViolationsPane(SectionPane):
     LABEL = "Violations"
     TIGHT = "Viol"
     HINTS = (
-        *(("enter", "go to node"), ("x", "repro"), ("X", "minify"), (";", "sort"), ("f", "fold all")),
+        *(("enter", "go to node"), ("x", "repro"), ("X", "minify"), (";", "sort")),
         *(("/", "find"), ("y", "copy")),
     )
 
@@ -46,15 +47,17 @@ class ViolationsPane(SectionPane):
 
     def show(self, state: State) -> None:
         """List what the rules in force find at the shown stage, in every frame."""
-        self._follow(state)
+        followed = self._follow(state)
         level, versions = queries.level(state), state.versions
         of_run = versions.graphs, state.running, state.beginning
         seen = (tuple(map(id, level)), versions.rules, versions.costs, *of_run, state.accelerator)
         if seen == self._seen or not self.is_mounted:
             return
         self._state, self._seen, self._rules = state, seen, versions.rules
+        key = self.lines.chosen.key if self.lines.chosen is not None else None
         self._list(state)
-        self._go_to(state.selected)
+        if followed or self.lines.chosen is None or self.lines.chosen.key != key:
+            self._go_to(state.selected)
         total = sum(queries.counts(state).values())
         self.mark = f"{total:,}" if total else _none(state)
 
@@ -86,13 +89,15 @@ class ViolationsPane(SectionPane):
 
     # ---------------------------------------------------------------- the selected node
 
-    def _follow(self, state: State) -> None:
-        """Put the cursor on the row of the node that was selected elsewhere."""
-        if state.selected != self._selected:
-            self._selected = state.selected
-            self._go_to(state.selected)
-            if state.node is not None:
-                self.lines.mark_selected(state.selected, state.node.file, state.node.line)
+    def _follow(self, state: State) -> bool:
+        """Put the cursor on the row of the node that was selected elsewhere, if another one was."""
+        if state.selected == self._selected:
+            return False
+        self._selected = state.selected
+        self._go_to(state.selected)
+        if state.node is not None:
+            self.lines.mark_selected(state.selected, state.node.file, state.node.line)
+        return True
 
     def _go_to(self, node: NodeId | None) -> None:
         """The row under the cursor stays if the node is in it; else the first that has it, if any."""
@@ -102,6 +107,14 @@ class ViolationsPane(SectionPane):
         key = next((row.key for row in self._of_nodes if node in row.refs.nodes), None)
         if (at := place_of(self.lines.items, key)) is not None:
             self.lines.place_cursor(at)
+
+    def open_row(self, row: Row) -> None:
+        """A rule's row goes to its first node, although the cursor on it selects none."""
+        match row:
+            case Row(key=("rule", _), sought=Sought(node=NodeId() as node)):
+                super().open_row(replace(row, nodes=(node,)))
+            case _:
+                super().open_row(row)
 
     def moved_to(self, row: Row) -> None:
         self._forget_gone()

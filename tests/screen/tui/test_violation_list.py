@@ -65,6 +65,16 @@ def test_bytes_that_a_fix_adds_have_a_column_of_their_own() -> None:
     assert "bytes" not in lines_of(rule)[0].text
 
 
+def test_bytes_that_no_percentage_can_express_are_in_the_column_too() -> None:
+    (rule,) = rules_of(listed(PAD.replace("16", "1024")))
+    assert [cell.value for cell in lines_of(rule)[0].cells] == ["relu_0", "> 1,000x", 1]
+
+
+def test_x_on_a_rule_is_about_its_first_row() -> None:
+    (rule,) = rules_of(rule_findings.view(queries.checked(state_of("resnet"))))
+    assert rule.repro is not None and rule.repro == lines_of(rule)[0].repro
+
+
 def test_what_appeared_is_new_and_what_went_is_listed_as_gone() -> None:
     section = listed(PAD, RELU)
     (rule,) = rules_of(section)

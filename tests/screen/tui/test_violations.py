@@ -8,6 +8,7 @@ import pytest
 from idbg.schema.graphs import NodeId
 from idbg_tui.panes.violations.pane import ViolationsPane
 from idbg_tui.state import queries
+from idbg_tui.widgets.cutting import first_names
 from idbg_tui.widgets.listing import Listing
 from idbg_tui.widgets.section_list import SectionLines
 from tests.harness.recorded import app_of
@@ -150,7 +151,8 @@ async def test_what_padding_adds_stays_whole_where_the_list_is_narrow(tmp_path: 
         await until(pilot, lambda: bool(rows_of(lines, "cost")))
         shown = ["".join(text for text, _ in lines.row(row, 78)) for row in rows_of(lines, "line")]
         assert all(len(row) <= 78 for row in shown)
-        assert sum(re.search(r" \+[\d,.]+ % +\d+$", row) is not None for row in shown) > 3
+        assert all(re.search(r" (\+[\d,.]+ %|> 1,000x) +\d+$", row) is not None for row in shown)
+        assert len({row.index("dim 0") for row in shown}) == 1  # also of the nodes without a line
 
 
 async def test_a_wide_list_names_all_that_it_has_room_for(tmp_path: Path) -> None:
@@ -165,6 +167,69 @@ async def test_a_wide_list_names_all_that_it_has_room_for(tmp_path: Path) -> Non
         wide = "".join(text for text, _ in lines.row(row, lines.line_width))
         assert len(nodes) > 4 and all(node.name in wide for node in nodes)
         assert "self.conv1(x)" in wide and wide.endswith(f" {len(nodes)}")
+
+
+async def test_a_narrow_list_names_a_node_whole_and_aligns_the_code(tmp_path: Path) -> None:
+    app = app_of("resnet", tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        lines = app.query_one(ViolationsPane).lines
+        await pilot.press("4")
+        await settle(pilot)
+        rows = rows_of(lines, "line")
+        shown = ["".join(text for text, _ in lines.row(row, lines.line_width)) for row in rows]
+        starts = ["out", "out", "identity", "x"]  # of the code
+        firsts = [lines.items[row].nodes[0].name for row in rows]
+        assert len(rows) == 4 and all(f"  {name} " in text for name, text in zip(firsts, shown, strict=True))
+        assert len({text.index(" = self.") - len(code) for text, code in zip(shown, starts, strict=True)}) == 1
+
+
+def test_of_a_list_of_names_the_first_that_fit_are_shown_whole() -> None:
+    names = "convolution_1, convolution_3, convolution_5"
+    assert first_names(names, 43) == names
+    assert first_names(names, 42) == "convolution_1, convolution_3, …"
+    assert first_names(names, 16) == "convolution_1, …"
+    assert first_names(names, 13) == "convolution_1"
+    assert first_names(names, 11) == "convo…ion_1"  # its end differs from others
+
+
+async def test_enter_on_a_rule_goes_to_its_first_node_and_h_folds_it(tmp_path: Path) -> None:
+    app = app_of("resnet", tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        lines = app.query_one(ViolationsPane).lines
+        await pilot.press("4", "G")
+        await settle(pilot)
+        last = app.state.selected
+        await pilot.press("g", "enter")
+        await settle(pilot)
+        rule = lines.items[rows_of(lines, "rule")[0]]
+        assert rule.is_open and rule.sought is not None
+        assert app.state.selected == rule.sought.node != last
+        assert lines.cursor == rows_of(lines, "line")[0]
+        await pilot.press("g", "h")
+        await settle(pilot)
+        assert not rows_of(lines, "line") and rows_of(lines, "rule")
+
+
+@pytest.mark.parametrize("steps", [(), ("j", "j")], ids=["rule", "line"])
+async def test_the_cursor_stays_on_its_row_while_a_rule_is_edited_and_the_counts_change(
+    steps: tuple[str, ...], tmp_path: Path
+) -> None:
+    app = app_of("resnet", tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        app.session.edit_rules(PAD)
+        lines = app.query_one(ViolationsPane).lines
+        await until(pilot, lambda: lines.items[rows_of(lines, "rule")[0]].key == ("rule", "alignment"))
+        await pilot.press("4", "g", *steps)
+        await settle(pilot)
+        key, before = lines.items[lines.cursor].key, texts(app, "violations")
+        app.session.edit_rules(DENY + PAD.replace("64", "32"))
+        await until(pilot, lambda: len(rows_of(lines, "rule")) == 2)
+        await settle(pilot)
+        assert lines.items[lines.cursor].key == key
+        assert texts(app, "violations") != before
 
 
 async def test_rules_are_sorted_and_folded_by_keys(tmp_path: Path) -> None:
