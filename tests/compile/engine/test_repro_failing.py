@@ -117,8 +117,8 @@ torch.compile(lambda x: x.sin())(torch.ones(4))
 def test_a_memory_fault_is_the_same_by_whatever_name_cuda_gives_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(torch._inductor.config, "post_grad_custom_post_pass", None)
-    script = Bench(tmp_path, FAULT, backend="inductor").script()
+    with torch._inductor.config.patch(post_grad_custom_post_pass=None):
+        script = Bench(tmp_path, FAULT, backend="inductor").script()
     for words, expected in (("operation not supported on global/shared address space", 1), ("out of memory", 2)):
         monkeypatch.setenv("FAULT", words)
         status, out = run(script)
