@@ -90,7 +90,7 @@ def summary_json(run: Run) -> dict[str, object]:
         "recompiles": len(run.recompiles),
         "skips": len(run.decided.skips),
         "guards": sum(len(each.guards) for each in run.decided.guards.values()),
-        "violations": len(run.violations) if run.checked_rules else None,
+        "violations": run.violation_count,
     }
 
 

@@ -127,6 +127,11 @@ class Run:
         return self.checked and self.target.has_rules
 
     @property
+    def violation_count(self) -> int | None:
+        """How many violations there are; None where no rule was checked while it compiled."""
+        return len(self.violations) if self.checked_rules else None
+
+    @property
     def stopped(self) -> bool:
         """Whether strict rules stopped the compile."""
         return self.failure is not None and self.failure.kind == "constraints"

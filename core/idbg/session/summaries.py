@@ -113,7 +113,7 @@ def summary(folder: Path, opened: "SessionOpened", history: "History", last: flo
         result=session_words(history),
         graphs=len(run.graphs),
         kernels=len(run.kernels),
-        violations=len(run.violations) if run.checked_rules else None,
+        violations=run.violation_count,
         breaks=run.times_broken,
     )
 

@@ -17,7 +17,7 @@ class View(Protocol):
     def view(self, run: Run, options: Options = NO_OPTIONS) -> Section:
         """The section about this run."""
 
-    def count(self, run: Run) -> int:
+    def count(self, run: Run) -> int | None:
         """The section's count, found without the section."""
 
     def as_json(self, run: Run) -> object:

@@ -97,7 +97,7 @@ def _run(run: Run) -> RunOverview:
         seconds=None if run.ended is None else run.seconds,
         graphs=len(run.graphs),
         kernels=len(run.kernels),
-        violations=len(run.violations) if run.checked_rules else None,
+        violations=run.violation_count,
         breaks=run.times_broken,
         recompiles=len(run.recompiles),
     )

@@ -181,7 +181,7 @@ class Section(Struct, frozen=True):
 
     title: str
     summary: str
-    count: int = 0
+    count: int | None = 0  # None: not known
     verdict: Verdict = "ok"
     body: tuple[Block, ...] = ()
 

@@ -38,7 +38,7 @@ def by_rule_only(run: Run) -> Section:
     """The broken rules, as a run's report has them."""
     broken, without = _known(run)
     if not broken:
-        return Section(TITLE, without, verdict="unknown" if _is_unknown(run) else "ok")
+        return Section(TITLE, without, count(run), "unknown" if _is_unknown(run) else "ok")
     shown = replace(run, violations=broken)
     own = of_run(shown)
     checked = own.accelerators[0] if own and own.accelerators else None
@@ -65,9 +65,9 @@ def rule_table(
     return Table((_NODES,), [_rule(rule, checked, lines) for rule in rules], "rule", title)
 
 
-def count(run: Run) -> int:
-    """Nodes that break a rule, once for each rule and graph."""
-    return len(run.violations)
+def count(run: Run) -> int | None:
+    """Nodes that break a rule, once for each rule and graph; None where no rule was checked."""
+    return run.violation_count
 
 
 def _known(run: Run) -> tuple[list[Violation], str]:

@@ -66,7 +66,7 @@ def _listed(name: ViewName, run: Run, look: Look) -> Sequence[Row]:
 
 def count(name: ViewName, run: Run) -> int:
     """The count beside the view's name."""
-    return views.view(PARTS.get(name, (name,))[0]).count(run)
+    return views.view(PARTS.get(name, (name,))[0]).count(run) or 0
 
 
 def empty(name: ViewName, run: Run | None) -> str:
