@@ -11,10 +11,8 @@ from idbg.analysis.sizes import spelled_dim
 from idbg.constraints.base import BadValue, Finding
 from idbg.constraints.dims import DimsRule
 from idbg.constraints.facts import GraphFacts, NodeSignature
-from idbg.format.amounts import percentage
 from idbg.schema.graphs import Dim, Role, TensorMeta, hint_of
 
-_HOPELESS = 1000
 _LEADING = re.compile(r"(\d+)\*[a-zA-Z]\w*")
 
 
@@ -55,7 +53,7 @@ class Alignment(DimsRule, frozen=True, tag="alignment"):
         wanted = f"a multiple of {multiple}"
         if self.unit == "bytes":
             wanted += f" ({self.multiple} bytes of {tensor.dtype})"
-        yield Finding(found, wanted, self._fix(tensor, role, [place for place, _ in bad]))
+        yield Finding(found, wanted, *self._fix(tensor, role, [place for place, _ in bad]))
 
     def padded(self, tensor: TensorMeta, role: Role) -> tuple[int, ...] | None:
         """Each size that the rule is about rounded up to the next multiple; None where one has no hint."""
@@ -77,14 +75,15 @@ class Alignment(DimsRule, frozen=True, tag="alignment"):
                     common = gcd(common, _factor(dim) * item)
         return replace(self, multiple=_largest_divisor(common, self.multiple))
 
-    def _fix(self, tensor: TensorMeta, role: Role, places: list[int]) -> str:
+    def _fix(self, tensor: TensorMeta, role: Role, places: list[int]) -> tuple[str, float | None]:
+        """What to do, and the bytes that it adds."""
         padded = self.padded(tensor, role)
         if padded is None:
-            return "give the size a bound: pad to a fixed size before this point"
+            return "give the size a bound: pad to a fixed size before this point", None
         pads = [(place, padded[place]) for place in places if padded[place] != hint_of(tensor.shape[place])]
         if not pads:
-            return "give it one size, or one that is always a multiple: its hint is, others of its range are not"
-        return _pad(pads) + _cost(tensor, padded)
+            return "give it one size, or one that is always a multiple: its hint is, others of its range are not", None
+        return _pad(pads), _added(tensor, padded)
 
     def _elements(self, tensor: TensorMeta) -> int:
         """The multiple in elements of this tensor."""
@@ -137,9 +136,7 @@ def _innermost(tensor: TensorMeta) -> int:
     return dense[-1] if dense else last
 
 
-def _cost(tensor: TensorMeta, padded: tuple[int, ...]) -> str:
-    """ ": +60 % bytes", where the tensor has any."""
+def _added(tensor: TensorMeta, padded: tuple[int, ...]) -> float | None:
+    """The bytes that padding adds, as a share of the tensor's, if it has any."""
     before = tensor.numel
-    if before and prod(padded) > before * _HOPELESS:
-        return f": over {_HOPELESS:,} times the bytes"
-    return f": +{percentage((prod(padded) - before) * 100 / before)} bytes" if before else ""
+    return (prod(padded) - before) / before if before else None

@@ -10,6 +10,7 @@ import msgspec
 
 from idbg.analysis import ops
 from idbg.constraints.facts import GraphFacts, NodeSignature
+from idbg.format.amounts import percentage
 from idbg.schema.graphs import Role, Stage, TensorMeta
 from idbg.schema.violations import Severity
 
@@ -63,11 +64,31 @@ _SCOPE_OF: dict[Role, Scope] = {
 
 
 class Finding(msgspec.Struct, frozen=True, gc=False):
-    """Why one node breaks one rule. Reads as: dim 0 is 10 (found); wanted a multiple of 16; fix: pad to 16."""
+    """Why one node breaks one rule. Reads as: dim 0 is 10 (found); wanted a multiple of 16; fix: pad to 16.
+
+    `adds`: the bytes that the fix adds, as a share of the tensor's. `hint`: what the rule's author advises.
+    """
 
     found: str
     wanted: str
     fix: str = ""
+    adds: float | None = None
+    hint: str = ""
+
+    @property
+    def advice(self) -> str:
+        """All that can be done: "pad to 16: +60 % bytes; use the other kernel"."""
+        return "; ".join(part for part in (self.fix + added_bytes(self.adds), self.hint) if part)
+
+
+_HOPELESS = 1000  # times the bytes
+
+
+def added_bytes(share: float | None) -> str:
+    """ ": +60 % bytes"; nothing where it is not known."""
+    if share is None:
+        return ""
+    return f": over {_HOPELESS:,} times the bytes" if share >= _HOPELESS else f": +{percentage(100 * share)} bytes"
 
 
 class BadValue(ValueError):

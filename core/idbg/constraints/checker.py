@@ -220,8 +220,8 @@ class Findings:
 
 
 def _with_hint(finding: Finding, hint: str) -> Finding:
-    """The finding with its author's hint behind ours."""
-    return replace(finding, fix=f"{finding.fix}; {hint}" if finding.fix else hint) if hint else finding
+    """The finding with its author's hint."""
+    return replace(finding, hint=hint) if hint else finding
 
 
 def _keys(results: list[Result]) -> set[tuple[str, int, str]]:
@@ -242,7 +242,7 @@ def _violation(graph: Graph, node: Node, rule: Constraint, finding: Finding) -> 
         node=graph.node_id(node.name),
         found=finding.found,
         wanted=finding.wanted,
-        fix=finding.fix,
+        fix=finding.advice,
         source=rule.source,
         file=node.file,
         line=node.line,

@@ -1,7 +1,7 @@
 """Write the cause of a launch's error as a sentence."""
 
 from idbg.format.amounts import figure
-from idbg.schema.attribution import AttributionKind, Finding, FindingKind, KernelAttribution
+from idbg.schema.attribution import AttributionFinding, AttributionFindingKind, AttributionKind, KernelAttribution
 
 _CAUSES: dict[AttributionKind, str] = {
     "compiler": "the compiler's: ",
@@ -11,7 +11,7 @@ _CAUSES: dict[AttributionKind, str] = {
     "nobody": "nobody's: ",
     "unjudged": "whose error {label} has is not known: ",
 }
-_FINDINGS: dict[FindingKind, str] = {
+_FINDINGS: dict[AttributionFindingKind, str] = {
     "step of a node": "it computes a step of {node}, judged with {launch}: ",
     "unknown": "{detail}",
     "wrong alone": "called alone on its own inputs {label} is wrong: {figures}, in {buffer} ({node})",
@@ -52,7 +52,7 @@ def sentence(found: KernelAttribution) -> str:
     return "".join((*(_words(each, found) for each in before), cause, *(_words(each, found) for each in rest)))
 
 
-def _words(finding: Finding, found: KernelAttribution) -> str:
+def _words(finding: AttributionFinding, found: KernelAttribution) -> str:
     error, eager = figure(finding.error), figure(finding.eager_error)
     return _FINDINGS[finding.kind].format(
         label=found.label,

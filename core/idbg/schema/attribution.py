@@ -87,7 +87,7 @@ AttributionKind = Literal[
 ]
 
 
-FindingKind = Literal[
+AttributionFindingKind = Literal[
     "step of a node",  # it computes a step of `node`, and was judged with `launch`, which completes it
     "unknown",  # `detail` says why
     "wrong alone",  # called alone, in `buffer`, which holds `node`
@@ -116,10 +116,10 @@ FindingKind = Literal[
 ]
 
 
-class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
+class AttributionFinding(msgspec.Struct, frozen=True, omit_defaults=True):
     """One thing that an attribution rests on: names and relative errors, as its kind has them."""
 
-    kind: FindingKind
+    kind: AttributionFindingKind
     launch: str = ""  # another one, with its line
     buffer: str = ""
     node: str = ""
@@ -133,12 +133,11 @@ class KernelAttribution(msgspec.Struct, frozen=True, kw_only=True):
 
     `findings` are what that rests on (`format.attributions` makes the sentence; `sentence` has it in older sessions
     alone), and `label` is how it names the launch. `launch` indexes the report's `kernels`, and so does `cause`: the
-    launch that did it, where one is known. Errors
-    are relative RMSEs of its worst buffer against its post-grad nodes in float64 on the CPU: `error` of the kernel
-    alone, `eager_error` of the nodes in eager on its device, `run_error` of what it left in the run. `script` is the
-    path of a script that shows it without idbg, "" while there is none: `no_script` says why. It was run once in a
-    fresh process: `status` is how that ended (1: the kernel is wrong, 0: it is not), None where it was not, and
-    `printed` its output. `seconds`: from the end of the run to the verdict.
+    launch that did it, where one is known. Errors are relative RMSEs of its worst buffer against its post-grad nodes in
+    float64 on the CPU: `error` of the kernel alone, `eager_error` of the nodes in eager on its device, `run_error` of
+    what it left in the run. `script` is the path of a script that shows it without idbg, "" while there is none:
+    `no_script` says why. It was run once in a fresh process: `status` is how that ended (1: the kernel is wrong, 0: it
+    is not), None where it was not, and `printed` its output. `seconds`: from the end of the run to the verdict.
     """
 
     launch: int
@@ -147,7 +146,7 @@ class KernelAttribution(msgspec.Struct, frozen=True, kw_only=True):
     kind: AttributionKind
     sentence: str = ""
     label: str = ""
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[AttributionFinding, ...] = ()
     buffer: str = ""
     node: str = ""
     error: float | None = None

@@ -166,8 +166,8 @@ def _violations(about: NodeContext) -> Iterator[Row]:
     for rule, finding in sorted(broken, key=lambda each: SEVERITIES.index(each[0].severity)):
         text = f"{rule.name}: {finding.found}; wanted {finding.wanted}"
         yield _fact(f"{SEVERITY_SIGNS[rule.severity]} {rule.severity}", text, rule.severity)
-        if finding.fix:
-            yield _fact("", f"{MARKS['arrow']} {finding.fix}")
+        if finding.advice:
+            yield _fact("", f"{MARKS['arrow']} {finding.advice}")
         if rule.source:
             yield _fact("", f"source {rule.source}  {rule.version}".rstrip(), "dim", copied=rule.source)
         elif rule.version:

@@ -1,12 +1,13 @@
 """Show what the rules in force find in the graphs of one level: each rule, its cost, the lines that break it."""
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import islice
 from operator import add
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from idbg.analysis.liveness import MemoryProfile
 from idbg.checking.costs import Waste
@@ -27,10 +28,10 @@ MOST = 2000
 _NAMES = 24  # nodes of a line that are named
 _PLACES = 3  # lines that are named of what an edit fixed
 _LEAST = 64  # cells of a line's place and code, before names of nodes give way
+_PARTS = ("found", "wanted", "fix", "hint")
 _FIGURES = 100  # and of its place and finding, which has figures
-_NODES, _ADDS = Column("which nodes", "names", 1, 13), Column("adds bytes", "text", 2, 10)
-_COUNT = Column("nodes", "count", 3, 5)
-_BYTES = re.compile(r": (?:(\+[^;]* %)|over ([\d,]+) times the) bytes$")  # the end of what fixes an alignment
+_NODES, _ADDS = Column("which nodes", "names", 1, 13), Column("adds bytes", "share", 2, 10)
+_COUNT = Column("count", "count", 3, 5)
 
 
 class Checked(NamedTuple):
@@ -83,7 +84,7 @@ def view(checks: Sequence[Checked], *, fixed: bool = True) -> Section:
                 rules[group.rule.name].new.add(group.finding.found)
                 rules[group.rule.name].appeared += group.count
     broken = sorted(rules.values(), key=lambda each: SEVERITIES.index(each.rule.severity))
-    adds = any(_BYTES.search(group.finding.fix) for each in broken for _, group in each.groups)
+    adds = any(group.finding.adds is not None for each in broken for _, group in each.groups)
     least = _FIGURES if any(len({group.finding for _, group in each.groups}) > 1 for each in broken) else _LEAST
     columns = (_NODES, *((_ADDS,) if adds else ()), _COUNT)
     of_severity: set[str] = set()
@@ -106,7 +107,8 @@ def view(checks: Sequence[Checked], *, fixed: bool = True) -> Section:
 
 def _rule(broken: _Broken, checks: Sequence[Checked], *, adds: bool, first: bool) -> Row:
     rule, kinds = broken.rule, {group.finding for _, group in broken.groups}
-    shared = Finding(*(_only({getattr(kind, part) for kind in kinds}) for part in ("found", "wanted", "fix")))
+    found, wanted, fix, hint = (_only({getattr(kind, part) for kind in kinds}) for part in _PARTS)
+    shared = Finding(found, wanted, fix, hint=hint)
     lines = list(_lines(broken, shared, adds=adds))
     new = f"  +{broken.appeared:,} new" if broken.appeared else ""
     return Row(
@@ -132,13 +134,14 @@ def _only(values: set[str]) -> str:
 def _heading(shared: Finding, kinds: int) -> str:
     """What all findings of a rule share."""
     found = shared.found if kinds == 1 else f"{kinds} different findings"
-    return _sentence(Finding(found, shared.wanted, shared.fix))
+    return _sentence(replace(shared, found=found))
 
 
 def _sentence(finding: Finding) -> str:
     wanted = f"wanted {finding.wanted}" if finding.wanted else ""
     text = ", ".join(part for part in (finding.found, wanted) if part)
-    return text + (f" {MARKS['arrow']} {finding.fix}" if finding.fix else "")
+    fix = "; ".join(part for part in (finding.fix, finding.hint) if part)
+    return text + (f" {MARKS['arrow']} {fix}" if fix else "")
 
 
 # ---------------------------------------------------------------- lines
@@ -165,13 +168,7 @@ def _lines(broken: _Broken, shared: Finding, *, adds: bool) -> Iterator[Row]:
 def _line(broken: _Broken, shared: Finding, file: str, number: int, line: _Line, *, adds: bool) -> Row:
     finding = max(line.nodes, key=lambda each: len(line.nodes[each]))
     nodes = tuple(dict.fromkeys(node for nodes in line.nodes.values() for node in nodes))
-    cost = _BYTES.search(finding.fix)
-    fix = finding.fix[: cost.start()] if cost else finding.fix
-    own = Finding(
-        "" if shared.found else finding.found,
-        "" if shared.wanted else finding.wanted,
-        "" if shared.fix else fix,
-    )
+    own = replace(finding, **{part: "" for part in _PARTS if getattr(shared, part)})
     others = f" +{len(line.nodes) - 1}" if len(line.nodes) > 1 else ""
     is_new = any(each.found in broken.new for each in line.nodes)
     place = Place(file, number) if file else ("no line" if line.computed else "inputs", "")
@@ -184,18 +181,13 @@ def _line(broken: _Broken, shared: Finding, file: str, number: int, line: _Line,
         ),
         (
             Cell(", ".join(node.name for node in nodes[:_NAMES])),
-            *([Cell(_bytes(cost) if cost else "")] if adds else []),
-            Cell(len(nodes)),
+            *([Cell("" if finding.adds is None else finding.adds)] if adds else []),
+            Cell(sum(map(len, line.nodes.values()))),
         ),
         refs=Refs(nodes=nodes, file=file, line=number),
         opens="node",
         repro=Sought("violation", node=nodes[0], rule=broken.rule.name),
     )
-
-
-def _bytes(cost: re.Match[str]) -> str:
-    """What padding adds: "+28 %", "> 1,000x"."""
-    return cost[1] or f"> {cost[2]}x"
 
 
 def _fixed(checks: Sequence[Checked]) -> Iterator[Row]:

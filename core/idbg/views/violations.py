@@ -18,7 +18,7 @@ TITLE = "Violations"
 NAMES = 3
 """Nodes of a finding that are named in its row."""
 _FIXES = 3
-_NODES = Column("nodes", "count", 2)
+_COUNT = Column("count", "count", 2)
 
 
 def view(run: Run, options: Options = NO_OPTIONS) -> Section:
@@ -26,11 +26,11 @@ def view(run: Run, options: Options = NO_OPTIONS) -> Section:
     rules = by_rule_only(run)
     if not run.violations:
         return rules
-    lines = Table((_NODES,), [_part(part, "line") for part in by_line(run)], "line")
+    lines = Table((_COUNT,), [_part(part, "line") for part in by_line(run)], "line")
     modules = by_module(run)
     body: tuple[Block, ...] = (*rules.body, lines)
     if len(modules) > 1 or modules[0].name:
-        body = (*body, Table((_NODES,), [_part(part, "module") for part in modules], "module"))
+        body = (*body, Table((_COUNT,), [_part(part, "module") for part in modules], "module"))
     return Section(rules.title, rules.summary, rules.count, rules.verdict, body)
 
 
@@ -62,7 +62,7 @@ def rule_table(
 ) -> Table:
     """The broken rules, the severest first, at most so many, and so many lines of each; of one line no fixes."""
     rules = sorted(broken, key=lambda rule: SEVERITIES.index(rule.severity))[:most]
-    return Table((_NODES,), [_rule(rule, checked, lines) for rule in rules], "rule", title)
+    return Table((_COUNT,), [_rule(rule, checked, lines) for rule in rules], "rule", title)
 
 
 def count(run: Run) -> int | None:

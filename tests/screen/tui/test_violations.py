@@ -151,7 +151,7 @@ async def test_what_padding_adds_stays_whole_where_the_list_is_narrow(tmp_path: 
         await until(pilot, lambda: bool(rows_of(lines, "cost")))
         shown = ["".join(text for text, _ in lines.row(row, 78)) for row in rows_of(lines, "line")]
         assert all(len(row) <= 78 for row in shown)
-        assert all(re.search(r" (\+[\d,.]+ %|> 1,000x) +\d+$", row) is not None for row in shown)
+        assert all(re.search(r" [\d,.]+ % +\d+$", row) is not None for row in shown)
         assert len({row.index("dim 0") for row in shown}) == 1  # also of the nodes without a line
 
 
@@ -244,7 +244,7 @@ async def test_rules_are_sorted_and_folded_by_keys(tmp_path: Path) -> None:
             return [lines.items[row].key[1] for row in rows_of(lines, "rule")]  # type: ignore[index]
 
         assert rules() == ["unsupported_ops", "alignment"]
-        await pilot.press("4", "semicolon", *"nodes", "enter")
+        await pilot.press("4", "semicolon", *"count", "enter")
         await until(pilot, lambda: rules() == ["alignment", "unsupported_ops"])
         await pilot.press("f")
         await until(pilot, lambda: not rows_of(lines, "line") and len(rows_of(lines, "rule")) == 2)

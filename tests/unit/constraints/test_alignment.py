@@ -25,13 +25,17 @@ def found(rule: Alignment, *shapes: tuple[Dim, ...]) -> list[str]:
 
 def test_a_size_that_is_no_multiple_is_named_with_its_dimension_and_the_padded_size() -> None:
     (finding,) = Alignment(multiple=16).check(node((10,)))
-    assert (finding.found, finding.wanted, finding.fix) == ("dim 0 is 10", "a multiple of 16", "pad to 16: +60 % bytes")
+    assert (finding.found, finding.wanted, finding.advice) == (
+        "dim 0 is 10",
+        "a multiple of 16",
+        "pad to 16: +60 % bytes",
+    )
 
 
 def test_all_bad_dimensions_of_a_tensor_are_one_finding() -> None:
     (finding,) = Alignment(multiple=8).check(node((10, 16, 3)))
     assert finding.found == "dim 0 is 10, dim 2 is 3"
-    assert finding.fix == "pad dim 0 to 16, dim 2 to 8: +327 % bytes"
+    assert finding.advice == "pad dim 0 to 16, dim 2 to 8: +327 % bytes"
 
 
 @pytest.mark.parametrize("shape", [(16, 16), (), (0, 8), (32, 0)])
@@ -59,7 +63,7 @@ def test_only_the_named_dimensions_are_checked(dims: object, expected: list[str]
 
 def test_a_symbolic_size_is_checked_at_its_hint_and_says_so() -> None:
     (finding,) = Alignment(multiple=16).check(node((Sym("s0", hint=10), 16)))
-    assert (finding.found, finding.fix) == ("dim 0 is s0 (hint 10)", "pad to 16: +60 % bytes")
+    assert (finding.found, finding.advice) == ("dim 0 is s0 (hint 10)", "pad to 16: +60 % bytes")
     assert found(Alignment(multiple=16), (Sym("s0", hint=32),)) == []
 
 

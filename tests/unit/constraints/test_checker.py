@@ -164,12 +164,12 @@ def test_checking_a_graph_says_what_asking_each_node_alone_says() -> None:
     text = edit.set_first(text, "dtype", "allowed", ["bfloat16"])
     rules = parse(edit.set_first(text, "unsupported_ops", "deny", ["sin"])).rules
     alone = [
-        (node.name, rule.name, finding)
+        (node.name, rule.name, finding.found, finding.wanted, finding.advice)
         for node in REPEATED.nodes[:-1]
         for rule in rules
         for finding in rule.check(node)  # type: ignore[arg-type]  # it has all that these rules read
     ]
-    together = [(v.node.name, v.rule, Finding(v.found, v.wanted, v.fix)) for v in check(REPEATED, parse(text))]
+    together = [(v.node.name, v.rule, v.found, v.wanted, v.fix) for v in check(REPEATED, parse(text))]
     assert [each for each in alone if each[1] != "unsupported_ops"] == [
         each for each in together if each[1] != "unsupported_ops"
     ]

@@ -40,7 +40,7 @@ def reads(target: str, *operands: TensorMeta | Operand, args: str = "") -> NodeS
 
 
 def found(rule: Constraint, node: NodeSignature) -> list[str]:
-    return [f"{finding.found} | {finding.wanted} | {finding.fix}" for finding in rule.check(node)]
+    return [f"{finding.found} | {finding.wanted} | {finding.advice}" for finding in rule.check(node)]
 
 
 # ---------------------------------------------------------------- which dimensions

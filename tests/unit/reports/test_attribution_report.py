@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from idbg.format.attributions import sentence
 from idbg.reports.diff import summary, to_json
-from idbg.schema.attribution import AttributionKind, Finding, FindingKind, KernelAttribution
+from idbg.schema.attribution import AttributionFinding, AttributionFindingKind, AttributionKind, KernelAttribution
 from idbg.schema.diff import DiffReport, KernelError
 from idbg.schema.errors import BadInput
 from idbg.views.attribution import launch_named, script_sentence
@@ -91,19 +91,22 @@ def test_why_there_is_no_script_is_said():
 
 
 def test_the_sentence_is_made_of_the_findings_and_one_of_an_older_session_stays():
-    wrong = Finding("wrong alone", buffer="buf0", node="mm", error=0.5, eager_error=1e-7)
+    wrong = AttributionFinding("wrong alone", buffer="buf0", node="mm", error=0.5, eager_error=1e-7)
     owner = KernelAttribution(
-        launch=0, name="k", kind="compiler", label="k (line 3)", findings=(wrong, Finding("race"))
+        launch=0, name="k", kind="compiler", label="k (line 3)", findings=(wrong, AttributionFinding("race"))
     )
     figures = "its relative error against float64 is 0.5, eager's 1e-07"
     assert sentence(owner) == (
         f"the compiler's: called alone on its own inputs k (line 3) is wrong: {figures}, in buf0 (mm)"
         "; the same call gives something else each time, as a race does"
     )
-    step = Finding("step of a node", launch="k2", node="softmax")
+    step = AttributionFinding("step of a node", launch="k2", node="softmax")
     assert sentence(replace(owner, findings=(step, wrong))).startswith(
         "it computes a step of softmax, judged with k2: the compiler's: called alone"
     )
     assert sentence(OWNER) == "the compiler's: it is wrong"
-    every = {kind: sentence(replace(owner, findings=(Finding(kind, detail="d"),))) for kind in get_args(FindingKind)}
+    every = {
+        kind: sentence(replace(owner, findings=(AttributionFinding(kind, detail="d"),)))
+        for kind in get_args(AttributionFindingKind)
+    }
     assert not any("{" in text for text in every.values())

@@ -65,7 +65,7 @@ def test_violations_are_told_by_rule_and_the_users_line() -> None:
     assert said.splitlines() == [
         "⚠ 4 violations (dynamo 1, forward 3)   m.py   aot · no device yet · mock (warn)   2.0 s",
         "",
-        "4 violations (dynamo 1, forward 3) of 2 rules of mock  nodes",
+        "4 violations (dynamo 1, forward 3) of 2 rules of mock  count",
         "✘ alignment  reject  wanted: a multiple of 16              3",
         "  → pad to 16",
         "  m.py:3  dim 0 is 3  a, b (forward, dynamo)               3",

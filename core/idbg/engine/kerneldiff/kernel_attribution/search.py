@@ -23,7 +23,7 @@ from idbg.engine.kerneldiff.kernels.watch import Watch
 from idbg.engine.kerneldiff.request import ComparisonRequest
 from idbg.engine.kerneldiff.sides.run import Call, Side, run_side
 from idbg.engine.kerneldiff.sides.subject import Subject
-from idbg.schema.attribution import Finding, KernelAttribution
+from idbg.schema.attribution import AttributionFinding, KernelAttribution
 from idbg.schema.diff import DiffReport, KernelError
 from idbg.schema.errors import BadInput
 
@@ -83,7 +83,7 @@ class AttributionSearch:
         last, output = chain
         finding = self.find(report, self.observed.observation.launches.index((watch, last)))
         error = report.kernels[launch]
-        step = Finding("step of a node", launch=finding.error.name, node=output.buffer.node)
+        step = AttributionFinding("step of a node", launch=finding.error.name, node=output.buffer.node)
         findings = (step, *finding.verdict.findings)
         verdict = replace(finding.verdict, launch=launch, name=error.name, handle=error.handle, findings=findings)
         return dataclasses.replace(finding, verdict=verdict)

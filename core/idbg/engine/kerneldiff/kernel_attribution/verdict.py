@@ -10,7 +10,13 @@ from idbg.engine.kerneldiff.kernel_attribution.plan import LaunchPlan
 from idbg.engine.kerneldiff.kernel_attribution.recorder import RETURN, Overwritten
 from idbg.engine.kerneldiff.kernel_attribution.replay import CALLS
 from idbg.engine.kerneldiff.tensors.allowance import epsilon
-from idbg.schema.attribution import AttributionKind, Finding, FindingKind, KernelAttribution, StageError
+from idbg.schema.attribution import (
+    AttributionFinding,
+    AttributionFindingKind,
+    AttributionKind,
+    KernelAttribution,
+    StageError,
+)
 from idbg.schema.diff import LARGEST, DiffReport, KernelError, launch_name
 
 _FAR = 64  # ulps: an error that a user may ask about; rounding of one op or a few is below
@@ -78,11 +84,11 @@ def attribute(evidence: Evidence, seconds: float | None = None) -> KernelAttribu
 
 def unjudged(report: DiffReport, launch: int, why: str) -> KernelAttribution:
     """The verdict of a launch that could not be attributed."""
-    return _verdict(report, launch, "unjudged", [Finding("unknown", detail=why)])
+    return _verdict(report, launch, "unjudged", [AttributionFinding("unknown", detail=why)])
 
 
 def _verdict(
-    report: DiffReport, launch: int, kind: AttributionKind, findings: list[Finding], cause: int | None = None
+    report: DiffReport, launch: int, kind: AttributionKind, findings: list[AttributionFinding], cause: int | None = None
 ) -> KernelAttribution:
     error = report.kernels[launch]
     return KernelAttribution(
@@ -96,15 +102,15 @@ def _verdict(
     )
 
 
-Decided = tuple[AttributionKind, list[Finding], int | None]
-Found = tuple[list[Finding], int | None]
+Decided = tuple[AttributionKind, list[AttributionFinding], int | None]
+Found = tuple[list[AttributionFinding], int | None]
 
 
 def _decided(evidence: Evidence, worst: IsolatedResult | None) -> Decided:
     error = evidence.error
     if worst is None:
         why = next(iter(evidence.reasons), error.reason or "none of its buffers holds a node's value")
-        return "unjudged", [Finding("unknown", detail=why)], None
+        return "unjudged", [AttributionFinding("unknown", detail=why)], None
     if worst.bad:
         return "compiler", [*_compilers(worst), *_of_a_step(evidence)], None
     alone = _with_figures("right alone", worst)
@@ -113,34 +119,34 @@ def _decided(evidence: Evidence, worst: IsolatedResult | None) -> Decided:
             findings, other = before
             return "before", [alone, *findings], other
     if (stage := evidence.wrong_graph) is not None:
-        kind: FindingKind = "wrong graph at" if stage.node else "wrong graph"
-        return "graph", [alone, Finding(kind, node=stage.node, detail=stage.stage.replace("_", "-"))], None
+        kind: AttributionFindingKind = "wrong graph at" if stage.node else "wrong graph"
+        return "graph", [alone, AttributionFinding(kind, node=stage.node, detail=stage.stage.replace("_", "-"))], None
     if (imprecise := _imprecise(error, worst)) is not None:
         return "precision", [alone, imprecise], None
     if error.bad:
-        return "unjudged", [alone, Finding("not again")], None
-    return "nobody", [alone, Finding("right in the run")], None
+        return "unjudged", [alone, AttributionFinding("not again")], None
+    return "nobody", [alone, AttributionFinding("right in the run")], None
 
 
-def _with_figures(kind: FindingKind, one: IsolatedResult) -> Finding:
+def _with_figures(kind: AttributionFindingKind, one: IsolatedResult) -> AttributionFinding:
     own, eager = (min(each.rmse, LARGEST) for each in (one.worst.error, one.worst.eager))  # JSON has no infinity
-    return Finding(kind, buffer=one.buffer.name, node=one.buffer.node, error=own, eager_error=eager)
+    return AttributionFinding(kind, buffer=one.buffer.name, node=one.buffer.node, error=own, eager_error=eager)
 
 
-def _compilers(worst: IsolatedResult) -> Iterator[Finding]:
+def _compilers(worst: IsolatedResult) -> Iterator[AttributionFinding]:
     yield _with_figures("wrong alone", worst)
     if worst.leftover:
-        yield Finding("leftover")
+        yield AttributionFinding("leftover")
     elif worst.varies:
-        yield Finding("race")
+        yield AttributionFinding("race")
         if right := sum(call.excess <= 1 for call in worst.calls):
-            yield Finding("some calls right", detail=f"{right} of {len(worst.calls)}")
+            yield AttributionFinding("some calls right", detail=f"{right} of {len(worst.calls)}")
 
 
-def _of_a_step(evidence: Evidence) -> Iterator[Finding]:
+def _of_a_step(evidence: Evidence) -> Iterator[AttributionFinding]:
     """Another launch that may be the cause: one that wrote an intermediate value that cannot be judged alone."""
     for name, by in list(evidence.plan.steps.items())[:1]:
-        yield Finding("or of a step", launch=_launch(evidence, by), buffer=name)
+        yield AttributionFinding("or of a step", launch=_launch(evidence, by), buffer=name)
 
 
 def _changed(evidence: Evidence) -> Found | None:
@@ -151,32 +157,32 @@ def _changed(evidence: Evidence) -> Found | None:
     if one.writer != evidence.plan.number:
         left = one.writer >= 0
         by = _launch(evidence, one.writer) if left else ""
-        what = Finding("read as left" if left else "read as given", launch=by, buffer=one.name)
+        what = AttributionFinding("read as left" if left else "read as given", launch=by, buffer=one.name)
     elif one.reader == RETURN:
-        what = Finding("written, returned", buffer=one.name)
+        what = AttributionFinding("written, returned", buffer=one.name)
     else:
-        what = Finding("written, read", launch=_launch(evidence, one.reader), buffer=one.name)
+        what = AttributionFinding("written, read", launch=_launch(evidence, one.reader), buffer=one.name)
     if one.by is None:
         launches = evidence.plan.wrapper.launches
         line = launches[one.after].line if one.after >= 0 else evidence.plan.wrapper.function.lineno
         end = "the return" if one.until == RETURN else f"line {launches[one.until].line}"
-        return [what, Finding("by the wrapper", detail=f"{line} and {end}")], None
+        return [what, AttributionFinding("by the wrapper", detail=f"{line} and {end}")], None
     return [what, _overwriting(evidence, one, one.by)], evidence.at.get(one.by)
 
 
-def _overwriting(evidence: Evidence, one: Overwritten, by: int) -> Finding:
+def _overwriting(evidence: Evidence, one: Overwritten, by: int) -> AttributionFinding:
     """How a launch came to write there: the line of the wrapper that gave it memory that was still in use."""
     launch, wrapper = _launch(evidence, by), evidence.plan.wrapper
     if not one.shares:
-        return Finding("out of bounds", launch=launch)
+        return AttributionFinding("out of bounds", launch=launch)
     for name in wrapper.launches[by].names:
         base, seen = wrapper.bases.get(name, ""), {name}
         while base and base not in seen:
             if base == one.name or base == wrapper.bases.get(one.name):
-                return Finding("by reuse", launch=launch, buffer=name, detail=f"{name} = {base}")
+                return AttributionFinding("by reuse", launch=launch, buffer=name, detail=f"{name} = {base}")
             seen.add(base)
             base = wrapper.bases.get(base, "")
-    return Finding("by sharing", launch=launch)
+    return AttributionFinding("by sharing", launch=launch)
 
 
 def _launch(evidence: Evidence, number: int) -> str:
@@ -189,7 +195,9 @@ def _launch(evidence: Evidence, number: int) -> str:
 def _run_differs(worst: IsolatedResult) -> Found | None:
     if worst.run.excess <= 1:
         return None
-    return [Finding("other in the run", buffer=worst.buffer.name, error=min(worst.run.error.rmse, LARGEST))], None
+    return [
+        AttributionFinding("other in the run", buffer=worst.buffer.name, error=min(worst.run.error.rmse, LARGEST))
+    ], None
 
 
 def _earlier(evidence: Evidence) -> Found | None:
@@ -205,21 +213,21 @@ def _earlier(evidence: Evidence) -> Found | None:
     own = [evidence.at[number] for number in sorted(seen - {plan.number}) if number in evidence.at]
     other = next((at for at in own if kernels[at].bad), None)
     if other is not None:
-        return [Finding("reads wrong", launch=launch_name(kernels[other], kernels))], other
+        return [AttributionFinding("reads wrong", launch=launch_name(kernels[other], kernels))], other
     parts = {(kernel.frame, kernel.part): at for at, kernel in reversed(list(enumerate(kernels)))}
     first = parts[evidence.error.frame, evidence.error.part]
     far = evidence.error.error or 0.0
     other = next((at for at in range(first) if kernels[at].bad), None)
     if other is None or far <= 2 * (evidence.worst.worst.error.rmse if evidence.worst else 0.0):
         return None
-    return [Finding("called with wrong", launch=launch_name(kernels[other], kernels))], other
+    return [AttributionFinding("called with wrong", launch=launch_name(kernels[other], kernels))], other
 
 
-def _imprecise(error: KernelError, worst: IsolatedResult) -> Finding | None:
+def _imprecise(error: KernelError, worst: IsolatedResult) -> AttributionFinding | None:
     """Eager's error is as large, and it is large."""
     far = _FAR * epsilon(worst.reference.own.dtype)
     if worst.worst.error.rmse > far:
-        return Finding("eager as far")
+        return AttributionFinding("eager as far")
     if error.error is not None and error.eager_error is not None and far < error.error <= 3 * error.eager_error:
-        return Finding("gathered", error=error.error, eager_error=error.eager_error)
+        return AttributionFinding("gathered", error=error.error, eager_error=error.eager_error)
     return None
