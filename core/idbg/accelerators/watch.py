@@ -41,9 +41,9 @@ class RulesFile:
             self._thread.start()
 
     def stop(self) -> None:
-        """Look no more, and wait for the thread to end. Idempotent."""
+        """Look no more, and wait for the thread to end. Idempotent, also where a signal came in `start`."""
         self._stop.set()
-        if self._thread is not None and self._thread is not threading.current_thread():
+        if self._thread is not None and self._thread is not threading.current_thread() and self._thread.is_alive():
             self._thread.join()
 
     def _watch(self) -> None:

@@ -31,7 +31,7 @@ class OwnProcesses(ABC):
 
     def join(self) -> None:
         """Wait for the end, if it was started."""
-        if self._thread.ident is not None and threading.current_thread() is not self._thread:
+        if self._thread.is_alive() and threading.current_thread() is not self._thread:
             self._thread.join()
 
     @abstractmethod

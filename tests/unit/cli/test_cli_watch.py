@@ -18,6 +18,7 @@ import pytest
 
 import idbg.cli.one_run
 from idbg import cli
+from idbg.accelerators.watch import RulesFile
 from idbg.cli import watching
 from idbg.cli.one_run import open_session
 from idbg.cli.watching import Checked, Watch, headline, lines, report_of, screen
@@ -264,6 +265,18 @@ def test_a_signal_ends_it_at_any_moment_and_leaves_no_worker(
         process.wait(20)
     assert process.returncode == 128 + number
     assert not _alive(str(folder))
+
+
+def test_a_signal_while_the_watching_thread_starts_leaves_it_closable(monkeypatch: pytest.MonkeyPatch) -> None:
+    watching = RulesFile(lambda path, text: None, lambda path, text, error: None)
+
+    def interrupted(thread: threading.Thread) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        watching.start()
+    watching.stop()
 
 
 def _alive(marker: str) -> list[str]:
