@@ -11,6 +11,7 @@ from idbg.render.text import lines
 from idbg.schema.decisions.dynamo import GuardedGraph, GuardReport, Recompile
 from idbg.schema.graphs import GraphId
 from idbg.schema.runs import Run
+from idbg.views import breaks
 from idbg.views import guards as guards_view
 
 P = ParamSpec("P")
@@ -54,7 +55,7 @@ def _lines(name: str, run: Run, again: Sequence[Recompile]) -> Iterator[str]:
     counts = (graphs, "graph"), (run.times_broken, "graph break"), (len(again), "recompile")
     yield f"{name}: {', '.join(counted(number, noun) for number, noun in counts)}"
     for each in run.breaks:
-        yield f"graph break at {near_place(each.file, each.line) or 'an unknown line'}: {each.reason}"
+        yield breaks.sentence(each)
     for recompile in again:
         yield f"{recompile.frame} was compiled again: {recompile.reason}"
     for skip in (each for each in run.decided.skips if not is_torchs(each.file)):

@@ -8,8 +8,10 @@ from msgspec import to_builtins
 from idbg.analysis.decisions.break_report import of_program
 from idbg.analysis.decisions.breaks import WAYS, BreakPlace, Sides, places, suggestions
 from idbg.format.amounts import and_unsized, counted, seconds
+from idbg.format.file_names import near_place
 from idbg.format.glyphs import SEVERITY_SIGNS
 from idbg.schema.decisions.decided import Decision
+from idbg.schema.decisions.dynamo import GraphBreak
 from idbg.schema.graphs import GraphId
 from idbg.schema.repros import Sought
 from idbg.schema.runs import Run
@@ -40,6 +42,12 @@ def view(run: Run, options: Options = NO_OPTIONS) -> Section:
 def count(run: Run) -> int:
     """How often a graph broke: a line can break several."""
     return run.times_broken
+
+
+def sentence(one: GraphBreak) -> str:
+    """Where the graph breaks, and the first line of torch's reason."""
+    reason = one.reason.strip().partition("\n")[0]
+    return f"graph break at {near_place(one.file, one.line) or 'an unknown line'}: {reason}"
 
 
 def _break(one: BreakPlace, graphs: FrameGraphs) -> Row:

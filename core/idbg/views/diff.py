@@ -3,6 +3,8 @@
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from math import inf
 
+from msgspec.structs import replace
+
 from idbg.format.amounts import NOT_MEASURED, counted, elapsed, few, figure
 from idbg.format.failures import lowering_words
 from idbg.format.file_names import near_place
@@ -36,6 +38,7 @@ from idbg.views.blame import (
     unknown_stages,
     where_to_ask,
 )
+from idbg.views.breaks import sentence
 from idbg.views.criteria import because
 from idbg.views.faults import crash_lines, nan_origin_lines
 from idbg.views.launches import is_bisected, kernels_sentence
@@ -105,12 +108,18 @@ SORTED_BY = tuple(dict.fromkeys((*_NOUNS, "computes", *_HEADS, *training.HEADS))
 """The columns of all tables of a comparison."""
 
 
-def view(run: Run, options: Options = NO_OPTIONS) -> Section:
-    """The verdict, where the numbers go wrong, the stages, outputs and launches, then NaN, training and notes."""
+def view(run: Run, options: Options = NO_OPTIONS, to_ask: str = "") -> Section:
+    """The verdict, where the numbers go wrong, the stages, outputs and launches, then NaN, training and notes; where
+    nothing was compiled, the graph breaks. `to_ask`: see `section`.
+    """
     report = run.diff
     if report is None:
         return Section(TITLE, _no_report(run), verdict="unknown")
-    return section(report, run.maps)
+    made = section(report, run.maps, to_ask)
+    if report.verdict != "empty":
+        return made
+    broken = [Row(("break", at), words((sentence(one), "fallback"))) for at, one in enumerate(run.breaks)]
+    return replace(made, body=(*broken, *made.body))
 
 
 def count(run: Run) -> int:

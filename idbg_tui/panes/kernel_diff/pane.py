@@ -126,7 +126,7 @@ class KernelDiffPane(SectionPane):
         report, query = compared.diff, self.look.query
         look = replace(self.look, width=self.lines.room - 1, files=queries.source_files(state))
         searched = not state.live or compared.comparison is None or compared.comparison.per_kernel
-        section = diff.section(report, compared.maps, "" if searched or report.stages or report.kernels else "D")
+        section = diff.view(compared, to_ask="" if searched or report.stages or report.kernels else "D")
         found = pattern(query)
         every = _listed(section)
         section = choose(section, report, self._choice, lambda row: found is None or _has(row, found, look))

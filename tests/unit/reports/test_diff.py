@@ -8,12 +8,15 @@ from typing import Any
 
 import msgspec
 
+from idbg.render.text import text
 from idbg.reports.diff import SHOWN, summary, to_json
+from idbg.schema import events
 from idbg.schema.diff import Baseline, Block, Counts, DiffReport, KernelError, SideResult, TensorDiff, Variance, Worst
 from idbg.schema.graphs import GraphId, TensorMeta
 from idbg.schema.programs import Failure
 from idbg.schema.steps import TrainingSteps
-from idbg.views.diff import LINE_LENGTH
+from idbg.views.diff import LINE_LENGTH, view
+from tests.harness.framed import PRINT, run_of
 
 META = TensorMeta("float32", (4, 8), (8, 1), "cpu")
 BAD = TensorDiff(
@@ -173,6 +176,14 @@ def test_that_nothing_was_compared_is_no_silent_pass() -> None:
     empty = msgspec.structs.replace(GOOD, elements=0)
     assert "only shapes and dtypes were compared" in summary(report(verdict="passed", outputs=(empty,)))
     assert "only shapes" not in summary(report(verdict="passed", outputs=(empty, GOOD)))
+
+
+def test_where_nothing_was_compiled_the_graph_break_that_is_why_is_named() -> None:
+    run = run_of(events.GraphBroke(run=1, graph_break=PRINT))
+    run.diff = report(verdict="empty", outputs=(GOOD,))
+    assert "graph break at /home/me/m.py:5: Failed to trace builtin operator" in text(view(run), SHOWN)
+    run.diff = report(verdict="passed", outputs=(GOOD,))
+    assert "graph break" not in text(view(run), SHOWN)
 
 
 def unseen(name: str, reason: str = "its graph was not called") -> KernelError:

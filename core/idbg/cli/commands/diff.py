@@ -19,7 +19,7 @@ from idbg.schema.errors import BadInput, IdbgError
 from idbg.schema.programs import Float64On, Target
 from idbg.schema.runs import Run
 from idbg.views.attribution import launch_named
-from idbg.views.diff import SORTED_BY, section
+from idbg.views.diff import SORTED_BY, view
 
 if TYPE_CHECKING:
     from idbg.session.session import Session
@@ -141,7 +141,7 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
         more = "" if comparison.per_kernel else "--per-kernel"
         output.report(
             lambda: diff_report.as_json(diff),
-            lambda: tables.text(section(diff, done.maps, more), args.sort, diff_report.SHOWN, check=False),
+            lambda: tables.text(view(done, to_ask=more), args.sort, diff_report.SHOWN, check=False),
         )
     else:  # it failed before the first side
         print_run(done)

@@ -46,5 +46,5 @@ def _parts(runs: list[Run]) -> Iterator[Markup]:
 
 def comparison(run: Run, to_ask: str) -> Markup:
     """The section of one run; `to_ask` finds out where it goes wrong, if it did not."""
-    made = diff.view(run) if run.diff is None else diff.section(run.diff, run.maps, f"`{to_ask}`")
+    made = diff.view(run, to_ask=f"`{to_ask}`")
     return html.section(made, run, "", _DRAWINGS, _MOST)
