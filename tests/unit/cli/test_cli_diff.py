@@ -30,9 +30,11 @@ def double(x):
 class Half(torch.nn.Module):
     def forward(self, x):
         return {"half": x / 2}
-compiled, half = torch.compile(double), torch.compile(Half())
+compiled, half, own, forward = torch.compile(double), torch.compile(Half()), Half(), torch.compile(Half().forward)
+own.compile()
 for _ in range(2):
     print(compiled(torch.ones(4)).sum().item(), half(x=torch.ones(4))["half"].sum().item())
+    own(torch.ones(4)), forward(torch.ones(4))
 """
 NO_TENSOR = """
 import torch
@@ -114,7 +116,10 @@ def test_each_function_of_a_script_is_compared_at_its_first_call(
     assert diff(folder, SCRIPT, "--json") == 0
     captured = capsys.readouterr()
     outputs = json.loads(captured.out)["outputs"]
-    assert [one["name"] for one in outputs] == ["double: out", 'Half: out["half"]']
+    assert [one["name"] for one in outputs] == [
+        "double: out",
+        *(f'{name}: out["half"]' for name in ("Half", "Half 2", "Half 3")),
+    ]
     assert captured.err.count("8.0 2.0") == 2, "the script itself runs on, and prints what it prints"
 
 

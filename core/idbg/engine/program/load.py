@@ -348,9 +348,17 @@ def _called(compiled: Model, workload: Workload) -> object:
 def _before_first(compare: Compare) -> BeforeFirst:
     def hold(model: Model, args: tuple[object, ...], kwargs: dict[str, object], own: Mapping[str, object]) -> None:
         workload = Workload(model, args, kwargs, grad=torch.is_grad_enabled())
-        compare(workload, getattr(model, "__name__", type(model).__name__), own)
+        compare(workload, _name(model), own)
 
     return hold
+
+
+def _name(model: Model) -> str:
+    """What users call it: a module by its class, also where they call `module.compile()` or compile its `forward`."""
+    owner, name = getattr(model, "__self__", None), getattr(model, "__name__", type(model).__name__)
+    if not isinstance(owner, torch.nn.Module):
+        return name
+    return type(owner).__name__ + ("" if name in ("_call_impl", "forward") else f".{name}")
 
 
 def _ended_itself(what: str, code: object) -> ProgramError:
