@@ -369,6 +369,7 @@ class DiffReport(msgspec.Struct, frozen=True, kw_only=True):
     kernels: tuple[KernelError, ...] = ()
     first_bad_kernel: int | None = None
     stages: tuple[StageError, ...] = ()  # in the order in which they are made; empty where none was requested
+    stages_of: str = ""  # whose the stages are, of the functions that a script compiles; "" of a program that is one
     sides: tuple[SideResult, ...] = ()
     variance: tuple[Variance, ...] = ()
     notes: tuple[Remark | str, ...] = ()

@@ -310,7 +310,8 @@ def _stages(report: DiffReport) -> Iterator[Block]:
     wrong, unjudged = sum(cells.standing in ("first_wrong", "wrong") for cells in listed), len(unknown_stages(report))
     counts = (f", {wrong:,} wrong" if wrong else "") + (f", {unjudged:,} not judged" if unjudged else "")
     meaning = "relative RMSE of the worst output, to float64 and to the stage before"
-    yield Row("stages", words((counted(len(rows), "stage") + counts, "strong"), (f"   {meaning}", "dim")))
+    whose = f" of {report.stages_of}" if report.stages_of else ""
+    yield Row("stages", words((counted(len(rows), "stage") + whose + counts, "strong"), (f"   {meaning}", "dim")))
     yield Table(_STAGES, rows, "stage")
 
 

@@ -130,10 +130,12 @@ class RunComparison:
             self.emit(events.SideEnded(run=self.run, side=side))
         self._ended = len(report.sides)
         if report.outputs or report.gradients:  # a side may yet hang, or take this process with it
-            self._tell([*self.reports, self._named(report)])
+            self._tell([*self.reports, self._named(report)], ended=not self._prefix)
 
-    def _tell(self, reports: list[DiffReport]) -> None:
+    def _tell(self, reports: list[DiffReport], ended: bool = True) -> None:
         merged = _merged(reports)
+        if not ended and merged.verdict in ("passed", "empty"):  # the script may yet compile other functions
+            merged = replace(merged, verdict="waiting")
         kernels = tuple(_in_runs_code(merged.kernels, self.codes))
         report = sayable(replace(merged, kernels=kernels, births=_births_in_runs_code(merged, kernels)))
         if report != self._emitted:
@@ -154,7 +156,8 @@ class RunComparison:
             Remark("first calls"),
             *([Remark("all outputs")] if self.comparisons[-1].backward else []),
         )
-        return replace(report, outputs=outputs, gradients=gradients, notes=notes)
+        stages_of = self._prefix.removesuffix(": ")
+        return replace(report, outputs=outputs, gradients=gradients, stages_of=stages_of, notes=notes)
 
     def _unique(self, name: str) -> str:
         """The function's name, numbered from its second comparison on: of another one, or with gradients."""
@@ -222,6 +225,7 @@ def _merged(reports: list[DiffReport]) -> DiffReport:
         gradients=tuple(chain.from_iterable(report.gradients for report in reports)),
         kernels=kernels,
         stages=located.stages,
+        stages_of=located.stages_of,
         first_bad_kernel=next((place for place, kernel in enumerate(kernels) if kernel.bad), None),
         sides=tuple(chain.from_iterable(report.sides for report in reports)),
         births=_all_births(reports),

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from idbg import cli
+from idbg.schema import events
+from idbg.session.reading import load
 
 pytestmark = pytest.mark.usefixtures("warm")
 
@@ -121,6 +123,9 @@ def test_each_function_of_a_script_is_compared_at_its_first_call(
         *(f'{name}: out["half"]' for name in ("Half", "Half 2", "Half 3")),
     ]
     assert captured.err.count("8.0 2.0") == 2, "the script itself runs on, and prints what it prints"
+    (session,) = (folder / "debug_artifacts").iterdir()
+    *before, last = [event.report.verdict for event in load(session) if isinstance(event, events.Compared)]
+    assert set(before) == {"waiting"} and last == "passed", "what the script compiles later is not known before its end"
 
 
 @pytest.mark.slow
