@@ -19,7 +19,8 @@ def lines(section: Section, most: int | None = MOST, width: int | None = None, s
     """The summary; then each row that is unfolded at first, and below it its code, and its sides in columns of so many
     cells (0: not at all). Tables are `width` cells wide at most; None: as wide as they are.
     """
-    found = list(items(section, lambda row: row.open in ("text", "all"), most))
+    every = items(section, lambda row: row.open in ("text", "all"), most)
+    found = [item for item in every if item.row is None or item.row.open != "label"]
     layouts: dict[int, Layout] = {}
     if not (found and found[0].table is not None and not found[0].table.title) and section.summary:
         yield section.summary

@@ -153,7 +153,10 @@ def _row(row: Row, changes: Sequence[SpeedChange] | None, *, everything: bool) -
         below.append(_note(row, len(below), "not measured before", "dim", MARKS["arrow"]))
     if everything:
         figures = tree.Row(
-            (key(row), "figures"), words(("every figure, and where it was measured", "dim")), rows=_facts(row)
+            (key(row), "figures"),
+            words(("every figure, and where it was measured", "dim")),
+            rows=_facts(row),
+            open="label",
         )
         below.append(figures)
     milliseconds = (latency.median, latency.std, latency.p95) if latency else (None, None, None)

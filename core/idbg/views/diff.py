@@ -57,6 +57,7 @@ from idbg.views.tree import (
     Section,
     Table,
     Tone,
+    Unfolded,
     Verdict,
     words,
 )
@@ -233,8 +234,11 @@ def nothing_lines(report: DiffReport) -> Iterator[str]:
 def _failures(report: DiffReport) -> Iterator[Row]:
     """Which side failed, and why; why it did not come to its end."""
     failures = [(side.name, f"{side.name} failed", side.failure) for side in report.sides if side.failure]
-    if report.failure and report.failure not in [failure for _, _, failure in failures]:
+    same = [failure for _, _, failure in failures if report.failure and failure.message == report.failure.message]
+    if report.failure and not same:
         failures.append(("", "it did not come to its end", report.failure))
+    elif report.failure and report.failure.file:  # the script's own call fails as the side did, and has the user's line
+        failures = [(name, what, report.failure if failure in same else failure) for name, what, failure in failures]
     for name, what, failure in failures:
         first, *others = _failure(what, failure)
         below = [Row(("failure", name, at), words(line)) for at, line in enumerate(others)]
@@ -356,14 +360,21 @@ def _tensors(noun: str, diffs: Sequence[TensorDiff], maps: Mapping[str, ErrorMap
     counts += [pending if unjudged == len(diffs) else f"{unjudged} {pending}"] if unjudged else []
     yield Row(f"{noun}s", words((f"{counted(len(diffs), noun)}, {', '.join(counts)}", "strong")))
     ordered = sorted(enumerate(diffs), key=lambda each: (not each[1].failed, each[1].passed))
+    same = unjudged == len(diffs)  # the line above says why
     rows = [
-        _tensor((noun, place), at, diff, maps.get(diff.name), unfolded=diff.failed and at == 0 and noun == "output")
+        _tensor((noun, place), at, diff, maps.get(diff.name), "" if same else _unfolded(noun, at, diff))
         for at, (place, diff) in enumerate(ordered)
     ]
     yield Table(_TENSORS, rows, noun, names=True)
 
 
-def _tensor(key: Hashable, at: int, diff: TensorDiff, error_map: ErrorMap | None, *, unfolded: bool) -> Row:
+def _unfolded(noun: str, at: int, diff: TensorDiff) -> Unfolded:
+    if diff.failed and at == 0 and noun == "output":
+        return "all"
+    return "text" if not diff.passed or diff.mismatches or remarks.tensor_note(diff) else ""
+
+
+def _tensor(key: Hashable, at: int, diff: TensorDiff, error_map: ErrorMap | None, unfolded: Unfolded) -> Row:
     look = LOOKS[outcome(diff)]
     figures = map(_error, (diff.max_abs, diff.rmse, against(diff)))
     return Row(
@@ -371,7 +382,7 @@ def _tensor(key: Hashable, at: int, diff: TensorDiff, error_map: ErrorMap | None
         words((f"{VERDICT_SIGNS[look]} ", _TONES.get(look, "dim")), (diff.name, "strong"), (f"  {_kind(diff)}", "dim")),
         (*figures, Cell(decided(diff)), *map(Cell, worst_parts(diff))),
         rows=(lambda: tensor_rows(diff, error_map, key)) if at < _FIGURED else (),
-        open="all" if unfolded else "text" if not diff.passed or diff.mismatches or remarks.tensor_note(diff) else "",
+        open=unfolded,
         opens="fold",
     )
 
@@ -404,7 +415,7 @@ def tensor_rows(diff: TensorDiff, error_map: ErrorMap | None = None, key: Hashab
         yield Row((key, "map"), words((f"The map of its errors: {error_maps.EQUAL}", "dim")))
     figures = (*metrics(diff), *((f"worst {block.kind}", block_words(block)) for block in blocks))
     rows = [_figure((key, "figure", at), *each) for at, each in enumerate(figures)]
-    yield Row((key, "figures"), words("every figure"), rows=rows, opens="fold")
+    yield Row((key, "figures"), words("every figure"), rows=rows, open="label", opens="fold")
 
 
 def _figure(key: Hashable, label: str, text: str) -> Row:

@@ -33,7 +33,7 @@ Kind = Literal[
     "bar",
 ]
 Verdict = Literal["ok", "warning", "error", "unknown"]
-Unfolded = Literal["", "text", "screen", "all"]
+Unfolded = Literal["", "text", "screen", "all", "label"]
 """Where the rows below a row are listed at first: nowhere, in outputs that cannot unfold them, in those that can fold
 them, everywhere."""
 
@@ -120,7 +120,8 @@ class Chart(Struct, frozen=True):
 class Row(Struct, frozen=True):
     """One row. `key` identifies it, also in the next version of the section: the cursor and folds stay.
 
-    `rows` are folded below it, unless `open`; a function makes them when they are unfolded. `code` stands below the
+    `rows` are folded below it, unless `open`; a function makes them when they are unfolded. The words of a "label" name
+    what is folded, and nothing else: text, in which nothing can be unfolded, leaves it out. `code` stands below the
     words, and `charts` below that. `repro` is what a script can be written of, `suggestion` what can be tried,
     `sides` what can be compared. Where it goes on below its first line, it does so after as many cells as its first
     word takes if it `hangs`.

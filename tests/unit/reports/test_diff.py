@@ -167,6 +167,17 @@ def test_what_ended_the_run_beside_its_sides_is_told_once() -> None:
     )
     sides += (SideResult("inductor", failure=failure),)  # type: ignore[assignment]
     assert summary(report(verdict="error", sides=sides, failure=failure)).count("SIGSEGV") == 1
+    placed = msgspec.structs.replace(failure, file="model.py", line=7)
+    assert "inductor failed: the worker was killed by SIGSEGV (model.py:7)\n" in summary(
+        report(verdict="error", sides=sides, failure=placed, outputs=(GOOD,))
+    )
+
+
+def test_where_no_tensor_was_compared_the_reason_stands_once_and_nothing_names_a_fold() -> None:
+    pending = msgspec.structs.replace(GOOD, passed=False, failed_by=(), note="not compared: inductor failed")
+    assert "every figure" not in summary(report(outputs=(BAD,))) and "every figure" not in summary(
+        report(verdict="error", outputs=(pending, pending))
+    )
 
 
 def test_that_nothing_was_compared_is_no_silent_pass() -> None:
