@@ -15,6 +15,7 @@ from idbg.schema.remarks import Remark
 from idbg.worker.jobs import Jobs
 from idbg.worker.protocol import Compile
 
+AOT, EAGER = Target("aot_eager"), Comparison()
 TWO_SIDES = """
 import torch
 def program():
@@ -36,6 +37,14 @@ def slope(x):
     return torch.autograd.grad(x.square().sum(), x)[0]
 slope(torch.ones(3, requires_grad=True))
 """
+FOR_INFERENCE = """
+import torch
+def inference(graph, inputs):
+    return lambda *values: tuple(value.detach() for value in graph(*values))
+torch.manual_seed(0)
+layer = torch.compile(torch.nn.Linear(4, 3), backend=inference)
+layer(torch.ones(2, 4))
+"""
 LEAVES = """
 import sys, torch
 def program():
@@ -45,11 +54,13 @@ def program():
 """
 
 
-def told(folder: Path, text: str, **asked: object) -> tuple[list[SessionEvent], events.RunEnded]:
+def told(
+    folder: Path, text: str, comparison: Comparison = EAGER, target: Target = AOT
+) -> tuple[list[SessionEvent], events.RunEnded]:
     path = folder / "model.py"
     path.write_text(text)
     found: list[SessionEvent] = []
-    request = Compile(1, Program(str(path)), Target("aot_eager"), str(folder), Comparison(**asked))  # type: ignore[arg-type]
+    request = Compile(1, Program(str(path)), target, str(folder), comparison)
     return found, Jobs(found.append).compile(request)
 
 
@@ -102,9 +113,9 @@ def test_a_side_that_exits_has_failed(tmp_path: Path) -> None:
     assert failure is not None and failure.message == "it ended itself with sys.exit(4)"
 
 
-@pytest.mark.parametrize("asked", [{}, {"rtol": 1e-3, "atol": 0.0}])
-def test_nothing_is_told_twice(tmp_path: Path, asked: dict[str, float]) -> None:
-    found, _ = told(tmp_path, TWO_SIDES, **asked)
+@pytest.mark.parametrize("comparison", [EAGER, Comparison(rtol=1e-3, atol=0.0)])
+def test_nothing_is_told_twice(tmp_path: Path, comparison: Comparison) -> None:
+    found, _ = told(tmp_path, TWO_SIDES, comparison)
     all_told = reports(found)
     assert all(one != other for one, other in pairwise(all_told))
 
@@ -127,3 +138,15 @@ def test_a_kernels_launch_is_at_its_line_in_the_runs_own_code(tmp_path: Path) ->
         assert (one.handle, one.wrapper_line) in [
             (call.handle, call.line) for kernel in listed for call in kernel.calls
         ]
+
+
+def test_a_backend_for_inference_is_compared_by_its_forward_unless_gradients_are_requested(tmp_path: Path) -> None:
+    own = Target("aot_eager", own_backend=True)
+    found, _ = told(tmp_path, FOR_INFERENCE, target=own)
+    report = reports(found)[-1]
+    assert report.verdict == "passed" and report.gradients == ()
+    assert [diff.name for diff in report.outputs] == ["Linear: out"]
+    assert Remark("forward alone", report.test, "no output requires a gradient") in report.notes
+    found, _ = told(tmp_path, FOR_INFERENCE, Comparison(backward=True), own)
+    report = reports(found)[-1]
+    assert report.verdict == "error" and "nothing to differentiate" in summary(report)

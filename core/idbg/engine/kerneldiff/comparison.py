@@ -87,6 +87,8 @@ class ComparisonRun:
         reference = self._side(self.request.reference)
         lost = reference.values is None and gpu.is_lost()
         test = self._not_run(reference) if lost else self._side(self.request.test, self.request.runs)
+        if isinstance(test.error, NothingToDifferentiate) and self._may_leave_backward:
+            return self._without_gradients(test.error)
         self.notes += reference.notes()
         if lost or (test.values is None and gpu.is_lost()):
             self.float64_missing = NoFloat64("device")
@@ -190,7 +192,7 @@ class ComparisonRun:
             if not (self.sides or self.subject.grad or self.backward) and failed_to_differentiate(side.error):
                 self.subject.grad = True  # a whole training step, whose own backward needs recorded gradients
                 side = self._run(backend, runs)
-            if not self.sides and side.error is not None and not (self.request.backward or self.request.loss):
+            if not self.sides and side.error is not None and self._may_leave_backward:
                 side = self._forward_alone(backend, side)
             if self.sides and self.request.reference == "eager" and self.sides[0].values is not None:
                 side = side.beside_eager(is_own_backend=callable(backend))
@@ -206,7 +208,7 @@ class ComparisonRun:
 
     def _forward_alone(self, backend: Backend, side: Side) -> Side:
         """Runs the reference without its optional backward, if that made it fail."""
-        if not self.backward or gpu.is_lost():
+        if gpu.is_lost():
             return side
         self.backward = False
         forward = self._run(backend, 1)
@@ -214,6 +216,18 @@ class ComparisonRun:
             why = first_line(cast("BaseException", side.error))
             self.notes.append(Remark("forward alone", name_of(backend), why))
         return forward
+
+    @property
+    def _may_leave_backward(self) -> bool:
+        """Whether nobody asked for gradients: they are compared where the program's own call recorded them."""
+        return self.backward and not (self.request.backward or self.request.loss)
+
+    def _without_gradients(self, error: NothingToDifferentiate) -> DiffReport:
+        """The comparison of the forward alone, as in inference: the compiled side records no gradients."""
+        self.notes.append(Remark("forward alone", name_of(self.request.test), error.message.partition(": ")[2]))
+        self.backward = self.subject.grad = False
+        self.sides.clear()
+        return self._run_sides()
 
     def _not_run(self, reference: Side) -> Side:
         """The test side, which cannot run after the reference made the device fail."""
