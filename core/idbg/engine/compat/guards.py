@@ -315,11 +315,8 @@ class _Watch:
     """Time checks, without the cost of the call from Python."""
 
     def __init__(self) -> None:
-        bare = cpp.RootGuardManager()
-        self.call_of_root = min(_timed(cast("Check", bare.check), {}, _CALLS) for _ in range(_ROUNDS))
-        root, cheapest = _cheapest()
-        self.call_of_check = min(_timed(cheapest, None, _CALLS) for _ in range(_ROUNDS))
-        del root  # not earlier: it owns the check
+        self.bare = cpp.RootGuardManager()
+        self.owner, self.cheapest = _cheapest()
 
     def of_check(self, check: Check, value: object) -> float | None:
         """Seconds of one call, the minimum of a few; None where the check fails or cannot be called alone."""
@@ -330,15 +327,14 @@ class _Watch:
                 return None
         except (TypeError, RuntimeError):  # some take arguments that only C++ can pass
             return None
-        seconds = min(_timed(check, value, _CALLS) for _ in range(_ROUNDS)) - self.call_of_check
+        seconds = _beyond(self.cheapest, None, check, value)
         return seconds if seconds >= LEAST_SECONDS else 0.0
 
     def of_all(self, root: cpp.RootGuardManager, values: Mapping[str, object]) -> float | None:
         """Seconds of one evaluation of a frame's guards; None where one fails."""
         if not root.check(values):
             return None
-        check = cast("Check", root.check)
-        return max(min(_timed(check, values, _CALLS) for _ in range(_ROUNDS)) - self.call_of_root, 0.0)
+        return max(_beyond(cast("Check", self.bare.check), {}, cast("Check", root.check), values), 0.0)
 
 
 def _cheapest() -> tuple[cpp.RootGuardManager, Check]:
@@ -351,11 +347,20 @@ def _cheapest() -> tuple[cpp.RootGuardManager, Check]:
     return root, cast("Check", root.get_leaf_guards()[0])
 
 
-def _timed(check: Check, value: object, count: int) -> float:
+def _beyond(call: Check, nothing: object, check: Check, value: object) -> float:
+    """Seconds that a check takes beyond a call. Both are timed in turn: on a processor that became faster after the
+    call was timed, a check seemed to take less than nothing.
+    """
+    rounds = [(_timed(call, nothing), _timed(check, value)) for _ in range(_ROUNDS)]
+    calls, checks = map(min, zip(*rounds, strict=True))
+    return checks - calls
+
+
+def _timed(check: Check, value: object) -> float:
     began = time.perf_counter()
-    for _ in range(count):
+    for _ in range(_CALLS):
         check(value)
-    return (time.perf_counter() - began) / count
+    return (time.perf_counter() - began) / _CALLS
 
 
 @dataclass(frozen=True)
