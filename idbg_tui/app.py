@@ -163,6 +163,8 @@ class IdbgApp(MessageRoutes, App[None]):
         if self.session.live:
             self.session.start()
         await self.body.fill(loading.first_panes())
+        if not self.body.is_attached:  # the user has left
+            return
         self.body.panes["graph"].show(self.state)
         self.call_after_refresh(self._show_beside)
 
@@ -174,6 +176,8 @@ class IdbgApp(MessageRoutes, App[None]):
     async def _make_hidden(self) -> None:
         """Make the panes that are not seen at first, and let the keys go to all of them."""
         await self.body.fill(loading.other_panes())
+        if not self.body.is_attached:  # the user has left
+            return
         self.bars.flash_findings()
         self.ready = True
         self.show()

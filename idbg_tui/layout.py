@@ -207,6 +207,8 @@ class Body(Vertical):
         self.settle()
         with self.app.batch_update():
             for frame, pane in zip(frames, panes, strict=True):
+                if not self.is_attached:  # the user has left: nothing can be mounted any more
+                    return
                 if frame.is_attached and isinstance(frame.parent, Widget):
                     await frame.parent.mount(pane, before=frame)
                     await frame.remove()

@@ -87,7 +87,7 @@ def test_a_saved_session_opens_without_torch(start: Open, tmp_path: Path):
     if maps.exists():
         assert "libtorch" not in maps.read_text()
     terminal.press("q")
-    assert terminal.wait() == 0
+    assert terminal.wait() == 0, terminal.text
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
@@ -110,4 +110,4 @@ def test_a_small_terminal_shows_one_pane_and_a_line_of_all(start: Open):
     terminal.settle(0.5, 3)
     if terminal.status is None:
         terminal.press("q")
-    assert terminal.wait() == 0
+    assert terminal.wait() == 0, terminal.text

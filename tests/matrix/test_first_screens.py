@@ -52,7 +52,7 @@ def test_a_session_is_chosen_among_the_last_ones_and_opened(start: Open, tmp_pat
     terminal.until("saved", 20)
     assert "Graph" in terminal.text
     terminal.press("q")
-    assert terminal.wait() == 0
+    assert terminal.wait() == 0, terminal.text
     assert terminal.raw.count(LEFT_ALTERNATE_SCREEN) == 2  # of the welcome screen, and of the session's
 
 
@@ -60,7 +60,7 @@ def test_the_welcome_screen_is_left_with_a_key_or_a_signal_and_needs_only_ascii(
     terminal = start("open", IDBG_ASCII="1")
     assert terminal.until("Take the tour", 20).isascii() and "none in sessions yet" in terminal.text
     terminal.press("esc")
-    assert terminal.wait() == 0
+    assert terminal.wait() == 0, terminal.text
     terminal = start("open")
     terminal.until("Take the tour", 20)
     os.kill(terminal.pid, 15)
@@ -81,5 +81,5 @@ def test_the_tour_is_walked_to_its_end_on_the_real_model(start: Open, tmp_path: 
     terminal.press("1", "v", "x")
     assert "a script that shows it" in terminal.until("Tour 11 of 11", 120)
     terminal.press("q")
-    assert terminal.wait() == 0
+    assert terminal.wait() == 0, terminal.text
     assert len(list((tmp_path / "sessions").glob("tour-*/repros/*/repro.py"))) == 1

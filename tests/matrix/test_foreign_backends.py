@@ -135,4 +135,4 @@ def test_the_screen_shows_the_graph_and_what_the_comparison_found(
     else:
         terminal.until(lambda text: "passed" in text and f"{backend} against eager" in text, 120)
     terminal.press("q")
-    assert terminal.wait() == 0
+    assert terminal.wait() == 0, terminal.text

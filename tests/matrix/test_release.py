@@ -178,7 +178,7 @@ def test_the_screen_opens_a_session_in_an_empty_environment(empty: Path, session
         terminal.press("7")
         terminal.until("Log")
         terminal.press("q")
-        assert terminal.wait() == 0
+        assert terminal.wait() == 0, terminal.text
     finally:
         terminal.close()
 

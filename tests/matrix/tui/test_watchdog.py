@@ -159,7 +159,7 @@ def test_a_screen_that_answers_again_is_as_it_was(hung: Hung, tmp_path: Path) ->
     terminal.press("esc")
     terminal.until(lambda screen: "Keys" not in screen)
     terminal.press("q")
-    assert terminal.wait() == 0
+    assert terminal.wait() == 0, terminal.text
     assert LEFT_ALTERNATE_SCREEN in terminal.raw
 
 
@@ -169,7 +169,7 @@ def test_an_editor_may_take_its_time(hung: Hung) -> None:
     terminal.until("saved")
     assert b"has not answered" not in terminal.raw
     terminal.press("q")
-    assert terminal.wait() == 0
+    assert terminal.wait() == 0, terminal.text
 
 
 def test_sigterm_ends_a_screen_whose_terminal_nobody_reads(hung: Hung, tmp_path: Path) -> None:

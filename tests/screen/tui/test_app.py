@@ -233,6 +233,22 @@ async def test_a_key_that_comes_before_its_pane_is_there_goes_to_it(
         await until(pilot, lambda: app.focused is not None and app.focused in app.body.panes["log"].children)
 
 
+@pytest.mark.parametrize("panes", ["first_panes", "other_panes"])
+async def test_leaving_while_the_panes_are_made_is_no_failure(
+    panes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app, made = app_of("resnet", tmp_path), getattr(loading, panes)
+
+    def left() -> list[Pane]:
+        app.exit()
+        return made()
+
+    monkeypatch.setattr(loading, panes, left)
+    async with app.run_test(size=WIDE):
+        pass
+    assert not app.return_code
+
+
 def test_frames_have_the_names_of_their_panes() -> None:
     frames, panes = loading.placeholders(), [*loading.first_panes(), *loading.other_panes()]
     names = [[(pane.ID, pane.LABEL, pane.SHORT, pane.TIGHT) for pane in some] for some in (frames, panes)]
