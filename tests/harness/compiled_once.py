@@ -2,7 +2,8 @@
 
 Most tests have caches of their own, and so check the processor's instructions anew (10 calls, 11 s of a processor), and
 compile kernels that others have compiled. Two commands are the same where they differ only in the folders of their
-files. Failures, and what prints a warning, run each time. The fixture `compiles_anew` turns it off for one test.
+files. Warnings are printed again, with the names of these files: since 2.15, torch's own headers cause some in each
+kernel. What fails runs each time. The fixture `compiles_anew` turns it off for one test.
 """
 
 import fcntl
@@ -15,8 +16,8 @@ from contextlib import suppress
 FOLDER = "COMPILED_ONCE"  # in the environment: the results of this run; unset, g++ runs as ever
 PYTHON = "COMPILED_ONCE_PYTHON"
 READ = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "GCC_EXEC_PREFIX", "COMPILER_PATH")
-# Their result is on stdout, or more than one file
-OTHERS = ("-E", "-M", "-save-temps", "--coverage", "-fprofile", "-gsplit", "-v", "--version", "-print", "-dump", "@")
+# Their result is on stdout, names the folders of files, or is more than one file
+OTHERS = ("-M", "-save-temps", "--coverage", "-fprofile", "-gsplit", "-v", "--version", "-print", "-dump", "@")
 DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 LINKED = ".gch"  # 150 MB, and nobody writes into it
 
@@ -39,6 +40,8 @@ def key_of(compiler: str, words: list[str]) -> str:
     """What the result depends on, without the folders of files. Empty where it may depend on more."""
     if words.count("-o") != 1 or words[-1] == "-o" or any(word.startswith(OTHERS) for word in words):
         return ""
+    if "-E" in words and "-P" not in words:
+        return ""
     out = words.index("-o") + 1
     status = os.stat(compiler)
     key = hashlib.sha256(repr((compiler, status.st_size, status.st_mtime_ns)).encode())
@@ -53,6 +56,19 @@ def key_of(compiler: str, words: list[str]) -> str:
                 return ""
             key.update(hashlib.sha256(content).digest())
     return key.hexdigest()
+
+
+def files_of(words: list[str]) -> list[bytes]:
+    """What the command names as files, in its order."""
+    out = words.index("-o") + 1
+    return [os.fsencode(word) for at, word in enumerate(words) if at == out or os.path.isfile(word)]
+
+
+def with_files(errors: bytes, old: list[bytes], new: list[bytes]) -> bytes:
+    """What the compiler printed, with other names of its files."""
+    for before, after in zip(old, new):
+        errors = errors.replace(before, after)
+    return errors
 
 
 def run(compiler: str, words: list[str]) -> tuple[int, bytes]:
@@ -97,13 +113,19 @@ def main(ours: str, words: list[str]) -> int:
         os.execv(compiler, [compiler, *words])
     place = words[words.index("-o") + 1]
     stored, link = os.path.join(folder, key), place.endswith(LINKED)
+    names = files_of(words)
+    marks = [b"\0%d\0" % number for number in range(len(names))]
     with open(f"{stored}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if os.path.exists(stored):
             put(stored, place, link)
+            with open(f"{stored}.errors", "rb") as file:
+                os.write(2, with_files(file.read(), marks, names))
             return 0
         code, errors = run(compiler, words)
-        if code == 0 and not errors:
+        if code == 0:
+            with open(f"{stored}.errors", "wb") as made:
+                made.write(with_files(errors, names, marks))
             put(place, stored, link)
     if code < 0:
         os.kill(os.getpid(), -code)

@@ -64,13 +64,28 @@ def test_a_source_with_a_header_beside_it_is_compiled_each_time(log: Path, tmp_p
     assert len(log.read_text().splitlines()) == 2
 
 
-def test_failures_and_warnings_are_printed_each_time(log: Path, tmp_path: Path) -> None:
+def test_a_failure_is_compiled_each_time(log: Path, tmp_path: Path) -> None:
     for _ in range(2):
         failed = compiled(tmp_path / "a", "int number( {}\n")
         assert failed.returncode == 1 and "expected" in failed.stderr
-        warned = compiled(tmp_path / "a", "int number() {}\n", "-Wall")
-        assert warned.returncode == 0 and "no return" in warned.stderr
-    assert len(log.read_text().splitlines()) == 4
+    assert len(log.read_text().splitlines()) == 2
+
+
+def test_warnings_are_printed_each_time_with_the_files_of_the_command(log: Path, tmp_path: Path) -> None:
+    first, second = (compiled(tmp_path / name, "int number() {}\n", "-Wall") for name in ("first", "second"))
+    assert first.returncode == second.returncode == 0 and "no return" in first.stderr
+    assert second.stderr == first.stderr.replace(str(tmp_path / "first"), str(tmp_path / "second"))
+    assert len(log.read_text().splitlines()) == 1
+
+
+def test_preprocessed_text_is_shared_where_it_names_no_folder(log: Path, tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        assert compiled(tmp_path / folder, SOURCE, "-E", "-P").returncode == 0
+    assert len(log.read_text().splitlines()) == 1
+    assert (tmp_path / "b" / "it.so").read_text() == SOURCE
+    for folder in ("a", "b"):
+        assert compiled(tmp_path / folder, SOURCE, "-E").returncode == 0
+        assert str(tmp_path / folder) in (tmp_path / folder / "it.so").read_text()
 
 
 def test_a_test_can_turn_it_off(log: Path, compiles_anew: None, tmp_path: Path) -> None:
