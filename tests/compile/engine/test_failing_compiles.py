@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness import warm
 from tests.harness.failing_compiles import FAILING
 
 FAST = {  # one for each way that code is carried
@@ -21,7 +22,11 @@ REFUSED = [name for name, case in FAILING.items() if case.refuses]
 
 
 def ran(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    environ = os.environ | {"PYTHONPATH": str(ROOT), "TORCHINDUCTOR_CACHE_DIR": str(folder / "caches")}
+    environ = os.environ | {
+        "PYTHONPATH": str(ROOT),
+        "TORCHINDUCTOR_CACHE_DIR": str(folder / "caches"),
+        warm.CHILDREN: "1",
+    }
     return subprocess.run(
         [sys.executable, *command], cwd=folder, env=environ, capture_output=True, text=True, timeout=300
     )
