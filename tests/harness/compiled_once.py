@@ -66,7 +66,7 @@ def files_of(words: list[str]) -> list[bytes]:
 
 def with_files(errors: bytes, old: list[bytes], new: list[bytes]) -> bytes:
     """What the compiler printed, with other names of its files."""
-    for before, after in zip(old, new):
+    for before, after in zip(old, new, strict=True):
         errors = errors.replace(before, after)
     return errors
 

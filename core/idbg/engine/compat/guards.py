@@ -352,8 +352,7 @@ def _beyond(call: Check, nothing: object, check: Check, value: object) -> float:
     call was timed, a check seemed to take less than nothing.
     """
     rounds = [(_timed(call, nothing), _timed(check, value)) for _ in range(_ROUNDS)]
-    calls, checks = map(min, zip(*rounds, strict=True))
-    return checks - calls
+    return min(of_check for _, of_check in rounds) - min(of_call for of_call, _ in rounds)
 
 
 def _timed(check: Check, value: object) -> float:
