@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import to_builtins
 
-from idbg.analysis.decisions.break_report import of_program
 from idbg.analysis.decisions.breaks import WAYS, BreakPlace, Sides, places, suggestions
 from idbg.format.amounts import and_unsized, counted, seconds
 from idbg.format.file_names import near_place
@@ -136,7 +135,7 @@ def as_json(run: Run) -> object:
             **picked(place.first, "reason kind explanation hints page"),
             "sides": [vars(side) for side in place.sides],
             "suggestions": [picked(each, "words code settings") for each in suggestions(place.first)],
-            "stack": to_builtins(of_program(place.first.stack)),
+            "stack": to_builtins(place.first.stack),
         }
         for place in places(run)
     ]

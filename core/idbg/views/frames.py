@@ -7,7 +7,7 @@ from functools import partial
 
 from msgspec import to_builtins
 
-from idbg.analysis.decisions.break_report import of_program, whose
+from idbg.analysis.decisions.break_report import whose
 from idbg.analysis.decisions.frames import FrameRow, rows, spoken_name
 from idbg.format.amounts import counted
 from idbg.format.failures import headline as failure_headline
@@ -272,7 +272,7 @@ def as_json(run: Run) -> object:
                 "parent": run.frames[row.ids[0]].parent,
                 "after_line": row.resumed or None,
                 "end": row.end or None,
-                "stack": to_builtins(of_program(run.decided.results[row.ids[0]].stack)) if row.end else [],
+                "stack": to_builtins(run.decided.results[row.ids[0]].stack) if row.end else [],
                 "cache_hits": row.hits,
                 "cache_asked": row.lookups,
             }

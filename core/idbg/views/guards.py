@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from idbg.analysis.decisions.break_report import of_program
 from idbg.analysis.decisions.frames import spoken
 from idbg.analysis.decisions.guards import Failures, by_source, share
 from idbg.format import amounts
@@ -202,7 +201,7 @@ def _frame_json(run: Run, guards: FrameGuards, failures: Failures) -> dict[str, 
         "guards": [
             {
                 **picked(guard, "kind source code file line seconds"),
-                "stack": of_program(guard.stack),
+                "stack": guard.stack,
                 "caused": failures.of(guards.frame, guard),
             }
             for guard in guards.guards

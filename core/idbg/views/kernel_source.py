@@ -17,14 +17,14 @@ _KERNELS = (Column("language", rank=2), Column("nodes", "count", 3), Column("com
 
 
 class KernelLine(msgspec.Struct, frozen=True, kw_only=True):
-    """One kernel; `nodes` are names in the post-grad graph of its part; `launches` are lines of the wrapper."""
+    """One kernel; `nodes` are names in the post-grad graph of its part; `wrapper_lines` are those that launch it."""
 
     name: str
     language: str
     frame: str
     part: Part
     nodes: tuple[str, ...]
-    launches: list[int]
+    wrapper_lines: list[int]
     lines: int
 
 
@@ -76,13 +76,13 @@ def source_lines(report: KernelSource) -> Iterator[str]:
 
 
 def _where(kernel: KernelLine) -> str:
-    if not kernel.launches:
+    if not kernel.wrapper_lines:
         return "code, at no known line"
-    return f"line{'s' if len(kernel.launches) > 1 else ''} {', '.join(map(str, kernel.launches))}"
+    return f"line{'s' if len(kernel.wrapper_lines) > 1 else ''} {', '.join(map(str, kernel.wrapper_lines))}"
 
 
 def _line(kernel: Kernel) -> KernelLine:
-    return like(KernelLine, kernel, launches=[call.line for call in kernel.calls], lines=kernel.source.count("\n"))
+    return like(KernelLine, kernel, wrapper_lines=[call.line for call in kernel.calls], lines=kernel.source.count("\n"))
 
 
 def _named(kernels: list[Kernel], name: str) -> Kernel:

@@ -21,6 +21,9 @@ Failed to trace builtin operator
  For more details about this graph break, please visit: https://meta-pytorch.github.io/gb/gb0059.html
 
 User code traceback:
+  File "<string>", line 1, in <module>
+  File "/x/idbg/worker/main.py", line 109, in main
+    _run(request, jobs, pipe.emit)
   File "/a/m.py", line 20, in f
     z = inner(x)
         ^^^^^^^^

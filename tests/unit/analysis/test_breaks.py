@@ -89,3 +89,5 @@ def test_a_stack_begins_with_the_program() -> None:
     theirs, torchs = StackLine("/home/me/model.py", 3, "f", ""), StackLine("/e/site-packages/torch/nn.py", 4, "g", "")
     assert of_program((ours, runpy, theirs, torchs)) == (theirs, torchs)
     assert of_program((ours, torchs)) == (ours, torchs) and of_program(()) == ()
+    command = StackLine("<string>", 1, "<module>", "")
+    assert of_program((command, ours, theirs)) == (theirs,) and of_program((command, ours)) == (command, ours)

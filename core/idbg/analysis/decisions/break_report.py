@@ -34,9 +34,11 @@ def whose(file: str) -> Whose:
 def of_program(stack: Stack) -> Stack:
     """The stack from the first of the user's lines on: what started the program stands above it. All of one that has
     none of theirs.
+
+    The outermost "<string>" is the command that started the worker.
     """
-    first = next((place for place, line in enumerate(stack) if whose(line.file) == "user"), 0)
-    return stack[first:]
+    theirs = (at for at, line in enumerate(stack) if whose(line.file) == "user" and (at or line.file != "<string>"))
+    return stack[next(theirs, 0) :]
 
 
 def own(stack: Stack) -> StackLine | None:
@@ -126,7 +128,7 @@ def stack_of_error(text: str) -> Stack:
 
 
 def read_stack(text: str) -> Stack:
-    """The lines of a printed Python stack; marks below the code are left out."""
+    """The program's lines of a printed Python stack; marks below the code are left out."""
     lines = text.splitlines()
     stack: list[StackLine] = []
     for at, line in enumerate(lines):
@@ -135,7 +137,7 @@ def read_stack(text: str) -> Stack:
         following = lines[at + 1] if at + 1 < len(lines) else ""
         code = following.strip() if following.startswith("    ") else ""
         stack.append(StackLine(found[1], int(found[2]), found[3], code))
-    return tuple(stack)
+    return of_program(tuple(stack))
 
 
 def _outdented(text: str) -> str:

@@ -22,6 +22,7 @@ from torch._C._dynamo import guards as cpp
 from torch._dynamo.guards import CheckFunctionManager, GuardBuilder
 from torch._guards import Guard as DynamoGuard
 
+from idbg.analysis.decisions.break_report import of_program
 from idbg.engine.compat import stages, tracing
 from idbg.engine.compat.hooks import Feature, hooked
 from idbg.schema.decisions.dynamo import LEAST_SECONDS, FrameGuards, Guard, LeftOut, Stack, StackLine
@@ -229,7 +230,7 @@ class _Reader:
             )
             for each in guard.user_stack
         )
-        stack = self.stacks.setdefault(stack, stack)
+        stack = self.stacks.setdefault(stack, of_program(stack))
         self.stack_of[id(guard)] = stack
         return stack
 

@@ -38,7 +38,6 @@ def summarize(arguments: Arguments, done: Done) -> tools.Result:
         kernels = done.report.get("kernels") or []
         rows = [{key: each.get(key) for key in ("name", "language", "frame", "part", "nodes")} for each in kernels]
         return tools.Result(counted(len(rows), "kernel"), {"kernels": rows})
-    kernel = {("wrapper_lines" if key == "launches" else key): value for key, value in kernel.items()}
     lines = str(done.report.get("source", "")).splitlines()
     if lines and arguments.first_line > len(lines):
         raise BadInput(
