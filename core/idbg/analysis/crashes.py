@@ -20,6 +20,7 @@ _THREAD = re.compile(r"^(Current thread|Thread) 0x", re.MULTILINE)
 _FRAME = re.compile(r'^  File "(.+)", line (\d+),? in (.+)$', re.MULTILINE)
 _KERNELS = r"extern_kernels|torch\.ops|aten|inductor_ops|_quantized|cpp_\w+|triton_\w+"
 _LAUNCHED = re.compile(rf"(?:[\w, ]+ = )?((?:{_KERNELS})[\w.]*)\(")
+_CHECKS = "assert_"  # assert_size_stride, assert_tensor_metadata, assert_alignment
 _COMMENTED = re.compile(r"\[Provenance debug handles\]\s*(\S+:\d+)")
 _NEAR = 8  # lines above a launch within which its comment stands
 # which nodes of a kernel to look at first, by the message of the crash
@@ -95,6 +96,20 @@ def launch_at(text: str, line: int) -> LaunchLine | None:
     above = "\n".join(lines[max(line - 1 - _NEAR, 0) : line - 1])
     handles = [handle for handle in _COMMENTED.findall(above) if handle.rpartition(":")[0] in match[1]]
     return LaunchLine(kernel, handles[-1] if handles else "", tuple(_names(lines, line)))
+
+
+def launch_checked_at(text: str, line: int) -> int:
+    """The line of the launch whose result is checked at a line of a wrapper; the line itself where it checks none."""
+    lines = text.splitlines()
+    if not 0 < line <= len(lines) or not lines[line - 1].lstrip().startswith(_CHECKS):
+        return line
+    for above in range(line - 1, 0, -1):
+        text = lines[above - 1].strip()
+        if text.startswith("def "):
+            break  # it checks an argument
+        if _LAUNCHED.match(text):
+            return above
+    return line
 
 
 def _names(lines: Sequence[str], line: int) -> list[str]:

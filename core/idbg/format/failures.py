@@ -11,6 +11,7 @@ from idbg.schema.programs import Failure, LoweredNode
 _WHAT = {
     "user": "the program raised {type}",
     "torch": "torch could not compile it",
+    "launch": "the compiled code raised {type}",
     "backend": "the backend failed",
     "constraints": "stopped by the rules",
     "worker": "the worker died",
@@ -49,7 +50,8 @@ class Headline:
 
 def headline(failure: Failure) -> Headline:
     """What to say of a failure where there is one line for it; the log tells the rest."""
-    raised = CALLED_BACK if failure.called_back else _WHAT.get(failure.kind, "")
+    kind = "launch" if failure.kind == "torch" and failure.crash is not None else failure.kind
+    raised = CALLED_BACK if failure.called_back else _WHAT.get(kind, "")
     what = raised.format(type=failure.type or "an exception")
     if failure.kind == "input":
         what = _INPUT.get(failure.type, "this cannot be used")

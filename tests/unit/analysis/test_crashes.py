@@ -2,7 +2,7 @@
 
 import pytest
 
-from idbg.analysis.crashes import LaunchLine, Place, is_wrapper, launch_at, stack_of, users_place
+from idbg.analysis.crashes import LaunchLine, Place, is_wrapper, launch_at, launch_checked_at, stack_of, users_place
 
 OTHER = """\
 Thread 0x00007f735e0536c0 (most recent call first):
@@ -67,3 +67,12 @@ def test_the_users_place_is_the_innermost_line_of_no_library() -> None:
 def test_a_line_of_a_wrapper_says_what_it_launches(line: int, launch: LaunchLine | None) -> None:
     assert is_wrapper(WRAPPER) and not is_wrapper("import torch\n")
     assert launch_at(WRAPPER, line) == launch
+
+
+def test_a_check_of_a_result_is_of_the_launch_above_it_and_one_of_an_argument_of_none() -> None:
+    text = WRAPPER.replace("        buf0 =", "        assert_size_stride(arg0_1, (2, 3), (3, 1))\n        buf0 =")
+    text = text.replace(
+        "        triton", "        assert_tensor_metadata(buf1, (2, 3), (1, 2), torch.float32, 'op')\n        triton"
+    )
+    assert launch_checked_at(text, 11) == 9 and launch_checked_at(text, 4) == 4
+    assert launch_checked_at(text, 5) == 5 and launch_checked_at(text, 99) == 99

@@ -3,6 +3,7 @@
 import pytest
 
 from idbg.format.failures import headline
+from idbg.schema.faults import CrashSite
 from idbg.schema.programs import Failure
 
 FAKE = """RuntimeError when making fake tensor call
@@ -34,6 +35,10 @@ def test_the_first_line_that_says_something_is_the_cause_and_the_place_is_said_o
 def test_an_error_of_code_that_the_compiler_calls_is_not_told_as_the_programs_own() -> None:
     failure = Failure(kind="user", type="ValueError", message="odd", file="/x/m.py", line=3, called_back=True)
     assert str(headline(failure)) == "code of yours that the compiler calls raised ValueError: odd (m.py:3)"
+    launched = Failure(
+        kind="torch", type="AssertionError", message="other strides", crash=CrashSite(cause="AssertionError")
+    )
+    assert str(headline(launched)) == "the compiled code raised AssertionError: other strides"
 
 
 @pytest.mark.parametrize(

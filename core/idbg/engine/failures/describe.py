@@ -13,7 +13,7 @@ from types import TracebackType
 
 from msgspec.structs import replace
 
-from idbg.analysis.crashes import is_wrapper, launch_at, with_site
+from idbg.analysis.crashes import is_wrapper, launch_at, launch_checked_at, with_site
 from idbg.analysis.output_code import part_of
 from idbg.config import places
 from idbg.engine.capture.fx import user_line
@@ -70,6 +70,7 @@ def _launch_of(error: BaseException, is_devices: bool) -> CrashSite | None:
     for frame, line in reversed(frames):
         file = frame.f_code.co_filename
         text = _text(file) if file.startswith(caches.cache_folder()) else ""
+        line = launch_checked_at(text, line)
         launch = launch_at(text, line) if is_wrapper(text) else None
         if launch is not None:
             users_file, users_line = kernels.users_line(file, line)
