@@ -186,5 +186,6 @@ def with_site(failure: Failure, site: CrashSite | None) -> Failure:
     """The failure with where it was: its place is the user's line, if that is known."""
     if site is None:
         return failure
-    here = (site.file, site.line) if site.file else (failure.file, failure.line)
+    of_launch = site.file and not failure.called_back  # a fake kernel of the user's is wrong at its own line
+    here = (site.file, site.line) if of_launch else (failure.file, failure.line)
     return replace(failure, crash=site, file=here[0], line=here[1])

@@ -11,7 +11,7 @@ from idbg.schema.programs import Failure, LoweredNode
 _WHAT = {
     "user": "the program raised {type}",
     "torch": "torch could not compile it",
-    "launch": "the compiled code raised {type}",
+    "launch": "the compiled code failed",
     "backend": "the backend failed",
     "constraints": "stopped by the rules",
     "worker": "the worker died",

@@ -38,7 +38,7 @@ def test_an_error_of_code_that_the_compiler_calls_is_not_told_as_the_programs_ow
     launched = Failure(
         kind="torch", type="AssertionError", message="other strides", crash=CrashSite(cause="AssertionError")
     )
-    assert str(headline(launched)) == "the compiled code raised AssertionError: other strides"
+    assert str(headline(launched)) == "the compiled code failed: AssertionError: other strides"
 
 
 @pytest.mark.parametrize(
