@@ -49,7 +49,7 @@ def _headers(state: State) -> Iterator[Ends]:
     steps: list[tuple[list[BarPart], int]] = [([path, target], 0), ([file, target], 0)]
     if state.run is not None and (state.run.failure or state.run.cause) is not None:
         steps += [([file, rules], 0), ([file], 0)]  # why it failed matters more than what it was compiled for
-    steps += [([file, target], 1), ([file, target], last), ([file, rules], last)]
+    steps += [*(([file, target], brevity) for brevity in range(1, last + 1)), ([file, rules], last)]
     for shown, brevity in steps:
         yield [name, *shown, *severities, *figures], _standing(state, brevity)
     for shown in ([file, rules], [file]):
@@ -150,7 +150,7 @@ def _device_seen(state: State) -> str:
     return next((node.tensor.device for node in nodes if node.tensor and node.tensor.device), "")
 
 
-_STANDING = ("whole", "without times", "verdict only")
+_STANDING = ("whole", "without times", "without kernels", "verdict only")
 """How much is shown of the latest run; the index is the `brevity` of `_standing`."""
 
 
@@ -215,6 +215,8 @@ def _ended(run: Run, brevity: int) -> list[BarPart]:
         where = f" since {stage}"
     pieces = [(f"{sign} {verdict_words(run)}{where}", style)]
     dot = f" {MARKS['separator']} "
+    if brevity == _STANDING.index("without kernels"):
+        return pieces
     if run.codes:
         pieces.append((f"{dot}{counted(len(run.kernels), 'kernel')}", ""))
     elif run.graphs:

@@ -242,3 +242,13 @@ def test_violations_have_their_number_at_every_width(width: int) -> None:
     state = state_of("resnet")
     assert state.run is not None
     assert f"⚠ {len(state.run.violations)} violations" in words(header(state, width)[1])
+
+
+def test_a_narrow_header_says_in_which_graphs_the_violations_are_before_it_counts_kernels() -> None:
+    """The count of the run beside that of the shown graph is a riddle without it."""
+    state = state_of("resnet")
+    wide, right = header(state, 160)
+    enough = words(wide) + "  " + words(right).partition(" · ")[0]
+    assert "(dynamo" in enough
+    said = words(header(state, len(enough))[1])
+    assert "(dynamo" in said and "kernel" not in said
