@@ -3,8 +3,6 @@
 from collections.abc import Iterable, Sequence
 from itertools import takewhile
 
-from rich.cells import cell_len
-
 from idbg.format.glyphs import MARKS
 from idbg_tui.widgets.lines import cut
 
@@ -34,19 +32,6 @@ def distinct(names: Sequence[str], width: int) -> dict[str, str]:
         first, last = _alike(long), _alike([name[::-1] for name in long])
         shown |= {name: _around(name, first, len(name) - last, width) for name in long}
     return shown
-
-
-def first_names(text: str, width: int) -> str:
-    """As many of the names, parted by commas, as `width` cells hold; a first one too long is cut in its middle."""
-    if cell_len(text) <= width:
-        return text
-    shown, *others = text.split(", ")
-    more = f", {MARKS['ellipsis']}"
-    for name in others:
-        if cell_len(f"{shown}, {name}{more}") > width:
-            break
-        shown += f", {name}"
-    return shown + more if cell_len(shown + more) <= width else cut(shown, width)
 
 
 def _alike(names: Iterable[str]) -> int:

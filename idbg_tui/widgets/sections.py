@@ -11,10 +11,10 @@ from rich.cells import cell_len
 
 from idbg.format import file_names
 from idbg.format.glyphs import MARKS, plain
-from idbg.render.cells import GAP, Layout, is_number, layout, texts
+from idbg.render.cells import GAP, Layout, first_names, is_number, layout, texts
 from idbg.views import tree
 from idbg.views.tree import Item, Place, Section, Table
-from idbg_tui.widgets.cutting import distinct, first_names
+from idbg_tui.widgets.cutting import distinct
 from idbg_tui.widgets.lines import StyledRow, cut, fit
 from idbg_tui.widgets.section_rows import INDENT, Look, Row, Rows, clipped, fixed, sign, table_key, text_rows, wrapped
 

@@ -12,7 +12,7 @@ from idbg.analysis import ops
 from idbg.constraints.facts import GraphFacts, NodeSignature
 from idbg.format.amounts import percentage
 from idbg.schema.graphs import Role, Stage, TensorMeta
-from idbg.schema.violations import Severity
+from idbg.schema.violations import Severity, Violation
 
 
 def matches(signature: NodeSignature, globs: tuple[str, ...]) -> bool:
@@ -75,16 +75,21 @@ class Finding(msgspec.Struct, frozen=True, gc=False):
     adds: float | None = None
     hint: str = ""
 
+    @classmethod
+    def of(cls, violation: Violation) -> Self:
+        """What was found of one node."""
+        return cls(violation.found, violation.wanted, violation.fix, violation.adds, violation.hint)
+
     @property
     def advice(self) -> str:
         """All that can be done: "pad to 16: +60 % bytes; use the other kernel"."""
-        return "; ".join(part for part in (self.fix + added_bytes(self.adds), self.hint) if part)
+        return "; ".join(part for part in (self.fix + _added_bytes(self.adds), self.hint) if part)
 
 
 _HOPELESS = 1000  # times the bytes
 
 
-def added_bytes(share: float | None) -> str:
+def _added_bytes(share: float | None) -> str:
     """ ": +60 % bytes"; nothing where it is not known."""
     if share is None:
         return ""

@@ -27,6 +27,14 @@ def cut(text: str, width: int) -> str:
     return beginning(text, room - back) + mark + beginning(text[::-1], back)[::-1]
 
 
+def clip(text: str, width: int) -> str:
+    """A sentence in at most `width` cells: its beginning, which matters most."""
+    if cells(text) <= width:
+        return text
+    mark = MARKS["ellipsis"]
+    return beginning(text, width - len(mark)) + mark[: max(width, 0)]
+
+
 def beginning(text: str, width: int) -> str:
     """As much of the text as `width` cells hold."""
     taken, used = 0, 0

@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from idbg.format.amounts import NOTHING, column_figure, column_share, column_size, evaluation, moment, seconds
-from idbg.format.glyphs import LEVELS
+from idbg.format.glyphs import LEVELS, MARKS
 from idbg.format.tables import cells as width_of
+from idbg.format.tables import cut
 from idbg.views.tree import Cell, Column, Item, Kind, Place, Table, Value
 
 GAP = 2
@@ -42,7 +43,9 @@ _WIDTHS: dict[Kind, int] = {
     "moment": 16,
     "bar": _BAR,
 }
-_WIDEST: dict[Kind, int] = {"place": 32, "text": 40, "names": 40, "code": 40, "count": 12}
+NAMES = 40
+"""Cells of names, where nothing limits them."""
+_WIDEST: dict[Kind, int] = {"place": 32, "text": 40, "names": NAMES, "code": 40, "count": 12}
 
 
 def is_number(kind: Kind) -> bool:
@@ -94,7 +97,21 @@ def _width(at: int, column: Column, table: Table, items: Iterable[Item], place: 
             break
         if item.table is table and item.row is not None and at < len(item.row.cells):
             widest = max(widest, width_of(written(item.row.cells[at].value, column.kind, place)))
-    return widest if room is None or column.least else min(widest, _WIDEST[column.kind])
+    may_be_wide = (room is None and column.kind != "names") or (room is not None and column.least)
+    return widest if may_be_wide else min(widest, _WIDEST[column.kind])
+
+
+def first_names(text: str, width: int) -> str:
+    """As many of the names, parted by commas, as `width` cells hold; a first one too long is cut in its middle."""
+    if width_of(text) <= width:
+        return text
+    shown, *others = text.split(", ")
+    more = f", {MARKS['ellipsis']}"
+    for name in others:
+        if width_of(f"{shown}, {name}{more}") > width:
+            break
+        shown += f", {name}"
+    return shown + more if width_of(shown + more) <= width else cut(shown, width)
 
 
 def texts(cells: Sequence[Cell], table: Table, shown: Iterable[int], place: Written) -> list[str]:

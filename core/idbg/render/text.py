@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from idbg.format.file_names import near_place
 from idbg.format.tables import cells as width_of
-from idbg.format.tables import cut
-from idbg.render.cells import GAP, Layout, is_number, layout, texts
+from idbg.format.tables import clip, cut
+from idbg.render.cells import GAP, Layout, first_names, is_number, layout, texts
 from idbg.views.tree import Item, Place, Row, Section, Sides, Table, items
 
 MOST = 50  # rows of one list: the JSON report has all
@@ -62,7 +62,7 @@ def _layout(table: Table, found: list[Item], summary: str, width: int | None) ->
     least = max([*widths, width_of(table.noun)], default=0)
     if width is None:
         return layout(table, mine, None, min(max(least, len(summary)), _WORDS), _place)
-    columns = layout(table, mine, width, min(least, _LEAST), _place)
+    columns = layout(table, mine, width, min(least, table.least or _LEAST), _place)
     return replace(columns, words=min(max(least, len(summary)), columns.words))
 
 
@@ -80,15 +80,21 @@ def _line(item: Item, row: Row, shown: Layout | None, width: int | None) -> str:
     words = " " * _INDENT * item.depth + _words(row)
     if shown is None or item.table is None or not row.cells:
         return words.rstrip()
-    words = cut(words, shown.words) if width is not None else words
-    return _joined(words, texts(row.cells, item.table, shown.shown, _place), item.table, shown)
+    cells = texts(row.cells, item.table, shown.shown, _place)
+    if width is not None:
+        filled = next((at for at, cell in enumerate(cells) if cell), 0)  # words go on over the empty columns before it
+        room = shown.words + sum(wide + GAP for wide in (shown.widths[at] for at in shown.shown[:filled]))
+        words = clip(words, room) if item.table.least else cut(words, room)
+        cells, shown = cells[filled:], Layout(shown.shown[filled:], shown.widths, room)
+    return _joined(words, cells, item.table, shown)
 
 
 def _joined(words: str, cells: list[str], table: Table, shown: Layout) -> str:
     parts = [words + " " * (shown.words - width_of(words))]
     for at, cell in zip(shown.shown, cells, strict=True):
         number, wide = is_number(table.columns[at].kind), shown.widths[at]
-        cell = cell if number else cut(cell, wide)
+        if not number:
+            cell = (first_names if table.columns[at].kind == "names" else cut)(cell, wide)
         space = " " * (wide - width_of(cell))
         parts.append(space + cell if number else cell + space)
     return (" " * GAP).join(parts).rstrip()

@@ -19,6 +19,7 @@ from idbg.analysis.decisions.recompile_advice import advice_on
 from idbg.analysis.decisions.recompiles import place_of as guard_place
 from idbg.analysis.decisions.recompiles import timelines
 from idbg.checking.check import Check
+from idbg.constraints import Finding
 from idbg.format import failures
 from idbg.format.amounts import few
 from idbg.format.file_names import short
@@ -135,7 +136,7 @@ def of_violations(run: Run, violations: Iterable[Violation], accelerator: str) -
                 program=run.program.label,
                 file=first.file,
                 line=first.line,
-                fix=first.fix,
+                fix=Finding.of(first).advice,
                 help=first.source,
                 severity=first.severity,
                 accelerator=accelerator,

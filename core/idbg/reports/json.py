@@ -110,6 +110,8 @@ class ViolationReport(msgspec.Struct, frozen=True, kw_only=True):
     found: str
     wanted: str
     fix: str
+    adds: float | None
+    hint: str
     source: str
     file: str
     line: int

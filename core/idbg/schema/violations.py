@@ -13,7 +13,11 @@ SEVERITIES: tuple[Severity, ...] = ("reject", "fallback", "pad", "tile", "slow",
 
 
 class Violation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One rule broken by one node. `found` and `wanted` are short and read as: dim 0 is 10; wanted a multiple of 16."""
+    """One rule broken by one node. `found` and `wanted` are short and read as: dim 0 is 10; wanted a multiple of 16.
+
+    `adds`: the bytes that the fix adds, as a share of the tensor's; `hint`: what the rule's author advises. In sessions
+    of earlier versions `fix` has both in words.
+    """
 
     rule: str
     severity: Severity
@@ -24,6 +28,8 @@ class Violation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     source: str = ""
     file: str = ""
     line: int = 0
+    adds: float | None = None
+    hint: str = ""
 
     def __str__(self) -> str:
         place = f" ({self.file}:{self.line})" if self.file else ""

@@ -6,10 +6,10 @@ from idbg.checking.check import FIXABLE, AcceleratorResult, Check, Treatment
 from idbg.format.amounts import counted, elapsed, few, size
 from idbg.format.glyphs import SEVERITY_SIGNS, VERDICT_SIGNS
 from idbg.schema.violations import SEVERITIES, Severity
-from idbg.views.broken_rules import by_rule
+from idbg.views.broken_rules import by_rule, rule_table
 from idbg.views.cost_words import cost_lines
 from idbg.views.tree import Block, Cell, Column, Place, Row, Section, Table, Tone, Verdict, words
-from idbg.views.violations import rule_table
+from idbg.views.violations import notes
 
 TITLE = "Check"
 RULES_OF_MANY = 3  # shown of each accelerator in a list
@@ -103,12 +103,13 @@ def _unchecked(check: Check) -> Iterator[Row]:
 
 def _detail(checked: AcceleratorResult, *, alone: bool) -> Iterator[Block]:
     """Which rules one accelerator finds broken at which lines, at what cost, and what it would take."""
+    graphs = {findings.graph.id: findings.graph for findings in checked.findings}
     found = by_rule(violation for findings in checked.findings for violation in findings.violations())
     broken = [rule for rule in found if alone or rule.severity in FIXABLE]
     if alone:  # the summary has the answer
-        yield rule_table(broken, checked, "broken rules", LINES_OF_ONE)
+        yield rule_table(broken, graphs, notes(checked), "broken rules", LINES_OF_ONE)
     else:
-        yield rule_table(broken, checked, _answer(checked), 1, RULES_OF_MANY)
+        yield rule_table(broken[:RULES_OF_MANY], graphs, title=_answer(checked), most=1)
     if not alone and len(broken) > RULES_OF_MANY:
         more = f"and {counted(len(broken) - RULES_OF_MANY, 'rule')} more (--accelerator {checked.name} alone lists all)"
         yield Row(("rules", checked.name), words((more, "dim")))

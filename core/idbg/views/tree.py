@@ -161,7 +161,8 @@ class Row(Struct, frozen=True):
 class Table(Struct, frozen=True):
     """Rows that share columns; `noun` is what one row is: "function". `title` stands above the heads. `names`: each row
     begins with a name, which stays distinct where it is shortened. Columns give way until the words have as many cells
-    as they need, at most `least`; 0 is as many as suit most tables. With `least` the last words of rows are aligned.
+    as they need, at most `least`; 0 is as many as suit most tables. With `least` rows are sentences: they are cut at
+    their end, and their last words are aligned.
     """
 
     columns: tuple[Column, ...]

@@ -1,23 +1,22 @@
 """Show which rules of the accelerator the program breaks: by rule, by the user's line, by the model's module."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import chain
+from typing import Literal
 
 from idbg.checking.check import AcceleratorResult, check_own_rules, of_run, unreadable
-from idbg.format.amounts import counted, few
-from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
+from idbg.format.amounts import counted
+from idbg.format.glyphs import SEVERITY_SIGNS
 from idbg.format.verdicts import violation_words
-from idbg.schema.graphs import NodeId
 from idbg.schema.runs import Run
-from idbg.schema.violations import SEVERITIES, Violation
-from idbg.views.broken_rules import BrokenPart, BrokenRule, by_line, by_module, by_rule
+from idbg.schema.violations import SEVERITIES, Severity, Violation
+from idbg.views.broken_rules import BrokenRule, by_rule, rule_table
 from idbg.views.cost_words import cost_lines, rule_cost
-from idbg.views.tree import NO_OPTIONS, Block, Cell, Column, Options, Place, Refs, Row, Section, Table, Words, words
+from idbg.views.tree import NO_OPTIONS, NO_REFS, Block, Cell, Column, Options, Place, Refs, Row, Section, Table, words
 
 TITLE = "Violations"
-NAMES = 3
-"""Nodes of a finding that are named in its row."""
-_FIXES = 3
 _COUNT = Column("count", "count", 2)
 
 
@@ -26,11 +25,9 @@ def view(run: Run, options: Options = NO_OPTIONS) -> Section:
     rules = by_rule_only(run)
     if not run.violations:
         return rules
-    lines = Table((_COUNT,), [_part(part, "line") for part in by_line(run)], "line")
-    modules = by_module(run)
-    body: tuple[Block, ...] = (*rules.body, lines)
-    if len(modules) > 1 or modules[0].name:
-        body = (*body, Table((_COUNT,), [_part(part, "module") for part in modules], "module"))
+    modules = _parts(run, "module")
+    named = len(modules.rows) > 1 or modules.rows[0].key != ("module", "")
+    body: tuple[Block, ...] = (*rules.body, _parts(run, "line"), *([modules] if named else []))
     return Section(rules.title, rules.summary, rules.count, rules.verdict, body)
 
 
@@ -43,7 +40,7 @@ def by_rule_only(run: Run) -> Section:
     own = of_run(shown)
     checked = own.accelerators[0] if own and own.accelerators else None
     rules = by_rule(broken)
-    table = rule_table(rules, checked)
+    table = rule_table(rules, run.graphs, notes(checked))
     since = f", checked after the compile: {run.backend} checks none" if not run.checked else ""
     stopped = ", which stopped the compile" if run.stopped else ""
     of = f"{counted(len(rules), 'rule')} of {run.target.accelerator}"
@@ -51,18 +48,6 @@ def by_rule_only(run: Run) -> Section:
     body: tuple[Block, ...] = (table, *_costs(run, checked))
     rejects = any(rule.severity == "reject" for rule in rules)
     return Section(TITLE, summary, len(broken), "error" if rejects else "warning", body)
-
-
-def rule_table(
-    broken: Iterable[BrokenRule],
-    checked: AcceleratorResult | None,
-    title: str = "",
-    lines: int | None = None,
-    most: int | None = None,
-) -> Table:
-    """The broken rules, the severest first, at most so many, and so many lines of each; of one line no fixes."""
-    rules = sorted(broken, key=lambda rule: SEVERITIES.index(rule.severity))[:most]
-    return Table((_COUNT,), [_rule(rule, checked, lines) for rule in rules], "rule", title)
 
 
 def count(run: Run) -> int | None:
@@ -91,70 +76,50 @@ def _is_unknown(run: Run) -> bool:
     return not (run.graphs and run.target.has_rules) or run.verdict in ("waiting", "failed")
 
 
-def _rule(rule: BrokenRule, checked: AcceleratorResult | None, most: int | None) -> Row:
-    wanted = f"  wanted: {rule.wanted}" if rule.wanted else ""
-    return Row(
-        key := ("rule", rule.name, rule.severity),
-        words(
-            (f"{SEVERITY_SIGNS[rule.severity]} ", rule.severity),
-            (rule.name, "strong"),
-            (f"  {rule.severity}", "dim"),
-            wanted,
-        ),
-        (Cell(len(rule.violations)),),
-        rows=lambda: [*(() if most == 1 else _facts(rule, checked, key)), *_lines(rule, key, most)],
-        open="text",
-        opens="fold",
-    )
+def notes(checked: AcceleratorResult | None) -> Callable[[BrokenRule], Iterator[Row]]:
+    """What breaking a rule costs, as if it were the only one, and what the rule rests on."""
+
+    def of_rule(rule: BrokenRule) -> Iterator[Row]:
+        if checked and (cost := rule_cost(checked, rule.name)):
+            yield Row(("cost", *rule.key), words(cost))
+        for source in dict.fromkeys(violation.source for violation in rule.violations if violation.source):
+            yield Row(("source", *rule.key, source), words((source, "dim")))
+
+    return of_rule
 
 
-def _facts(rule: BrokenRule, checked: AcceleratorResult | None, key: object) -> Iterator[Row]:
-    """What to do, what it costs as if it were the only rule, what the rule rests on."""
-    for number, fix in enumerate(rule.fixes[:_FIXES]):
-        yield Row((key, "fix", number), words((f"{MARKS['arrow']} {fix}", "strong")))
-    if len(rule.fixes) > _FIXES:
-        yield Row((key, "fixes"), words((f"{counted(len(rule.fixes) - _FIXES, 'other fix')}", "dim")))
-    if checked and (cost := rule_cost(checked, rule.name)):
-        yield Row((key, "cost"), words(cost))
-    for number, source in enumerate(rule.sources):
-        yield Row((key, "source", number), words((source, "dim")))
+def _parts(run: Run, kind: Literal["line", "module"]) -> Table:
+    """The user's lines, or the model's modules, and how often each breaks which rules, the worst first."""
+    broken: dict[tuple[str, int] | str, Counter[tuple[Severity, str]]] = {}
+    texts: dict[tuple[str, int] | str, str] = {}
+    for violation in run.violations:
+        graph = run.graphs.get(violation.node.graph)
+        node = graph.by_name.get(violation.node.name) if graph else None
+        by_line, by_module = (violation.file, violation.line), node.module if node else ""
+        part = by_line if kind == "line" else by_module
+        broken.setdefault(part, Counter())[violation.severity, violation.rule] += 1
+        if node and not texts.get(part):
+            texts[part] = node.code.strip() if kind == "line" else node.module_class
+
+    def weight(part: tuple[str, int] | str) -> tuple[int, int]:
+        return min(SEVERITIES.index(severity) for severity, _ in broken[part]), -broken[part].total()
+
+    rows = [_part(kind, part, broken[part], texts.get(part, "")) for part in sorted(broken, key=weight)]
+    return Table((_COUNT,), rows, kind)
 
 
-def _lines(rule: BrokenRule, key: object, most: int | None) -> Iterator[Row]:
-    """A row a line and finding, the user's own lines first."""
-    lines = sorted(rule.lines, key=lambda line: not line.file)
-    for line in lines[:most]:
-        for found, nodes in line.found.items():
-            at = (Place(line.file, line.line), "  ") if line.file else (("from no line of yours  ", "dim"),)
-            yield Row(
-                (key, line.file, line.line, found),
-                words(*at, found, (f"  {node_names(nodes)}", "dim")),
-                (Cell(len(nodes)),),
-                refs=Refs(nodes=tuple(nodes), file=line.file, line=line.line),
-                opens="node",
-            )
-    if more := len(lines) - len(lines[:most]):
-        yield Row((key, "more"), words((f"and {counted(more, 'other line')}", "dim")))
-
-
-def node_names(nodes: Sequence[NodeId]) -> str:
-    """The first few, how many more there are, and of which stages: "add, mul, relu, +4 (dynamo)"."""
-    stages = dict.fromkeys(node.graph.stage for node in nodes)
-    return f"{few(dict.fromkeys(node.name for node in nodes), NAMES)} ({', '.join(stages)})"
-
-
-def _part(part: BrokenPart, kind: str) -> Row:
-    """A line of the user's or a module of the model, and how often it breaks which rules."""
-    name: Words = words(part.name or f"of no {kind}")
-    if kind == "line":
-        name = words(Place(part.file, part.line)) if part.file else words(("from no line of yours", "dim"))
+def _part(kind: str, part: tuple[str, int] | str, broken: Counter[tuple[Severity, str]], text: str) -> Row:
+    place = Place(*part) if isinstance(part, tuple) and part[0] else None
+    name = part if isinstance(part, str) else ""
+    nowhere = "no line" if kind == "line" else "no module"
+    by_weight = sorted(broken.items(), key=lambda each: (SEVERITIES.index(each[0][0]), -each[1]))
     rules = [
         words((f"{SEVERITY_SIGNS[severity]} {rule}", severity), (f" x{times:,}" if times > 1 else "", "dim"), "  ")
-        for rule, severity, times in part.by_weight
+        for (severity, rule), times in by_weight
     ]
-    shown = (*name, *words("  "), *(piece for rule in rules for piece in rule), *words((part.what, "dim")))
-    refs = Refs(file=part.file, line=part.line)
-    return Row((kind, part.name, part.file, part.line), shown, (Cell(part.count),), refs=refs, opens="edit")
+    shown = (*words(place or name or (nowhere, "dim"), "  "), *chain.from_iterable(rules), *words((text, "dim")))
+    refs = Refs(file=place.file, line=place.line) if place else NO_REFS
+    return Row((kind, part), shown, (Cell(broken.total()),), refs=refs, opens="edit")
 
 
 def _costs(run: Run, checked: AcceleratorResult | None) -> Iterator[Row]:

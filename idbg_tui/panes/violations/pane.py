@@ -111,7 +111,7 @@ class ViolationsPane(SectionPane):
     def open_row(self, row: Row) -> None:
         """A rule's row goes to its first node, although the cursor on it selects none."""
         match row:
-            case Row(key=("rule", _), sought=Sought(node=NodeId() as node)):
+            case Row(key=("rule", *_), sought=Sought(node=NodeId() as node)):
                 super().open_row(replace(row, nodes=(node,)))
             case _:
                 super().open_row(row)

@@ -108,7 +108,7 @@ def test_rows_are_sorted_by_the_column_that_is_named(
     session = folder / "session"
     session.mkdir()
     shutil.copy(RECORDINGS / "resnet.jsonl", session / "events.jsonl")
-    assert cli.main(["analyze", str(session), "--type", "constraints", "--sort", f"nodes:{direction}"]) == 0
+    assert cli.main(["analyze", str(session), "--type", "constraints", "--sort", f"count:{direction}"]) == 0
     _, _, modules = capsys.readouterr().out.partition("\nmodule")
     counts = [int(line.split()[-1]) for line in modules.splitlines()[1:] if line.split()[-1:][0].isdigit()]
     assert len(set(counts)) > 1 and counts == sorted(counts, reverse=direction == "down")

@@ -1,7 +1,9 @@
 """Violations are grouped by rule and by the user's line, the severest first, with what is new and what is gone."""
 
+from dataclasses import replace
+
 from idbg.accelerators.parse import parse
-from idbg.views import rule_findings
+from idbg.views import rule_findings, violations
 from idbg.views.rule_findings import MOST, Checked
 from idbg.views.tree import Row, Section, Table
 from idbg_tui.state import queries
@@ -59,9 +61,10 @@ def test_bytes_that_a_fix_adds_have_a_column_of_their_own() -> None:
     assert isinstance(table, Table) and [column.head for column in table.columns] == [
         "which nodes",
         "adds bytes",
+        "severity",
         "count",
     ]
-    assert [cell.value for cell in lines_of(rule)[0].cells] == ["relu_0", 7.0, 1]
+    assert [cell.value for cell in lines_of(rule)[0].cells] == ["relu_0", 7.0, "", 1]
     assert "bytes" not in lines_of(rule)[0].text
 
 
@@ -106,3 +109,25 @@ def test_keys_stay_the_same_over_a_check_and_are_unique() -> None:
 def test_of_thousands_that_went_the_first_places_are_named() -> None:
     (gone,) = gone_of(listed(RELU, PAD.replace("16", "4"), count=MOST + 500))
     assert f"gone: {MOST + 500:,} unsupported_ops" in gone and gone.endswith("model.py:3 and others")
+
+
+def test_the_rows_of_a_rule_are_the_same_in_the_pane_and_in_a_report() -> None:
+    """They were grouped twice, in another order and with other columns."""
+    state = state_of("resnet")
+    run = state.shown
+    assert run is not None
+    of_stage = [each for each in run.violations if each.node.graph.stage == "inference"]
+    live, reported = rule_findings.view(queries.checked(state)), violations.view(replace(run, violations=of_stage))
+    tables = [next(block for block in made.body if isinstance(block, Table)) for made in (live, reported)]
+    of_live, of_report = ([(row, *lines_of(row)) for row in table.rows] for table in tables)
+    assert tables[0].columns == tables[1].columns
+    assert [[(row.text, row.cells, row.refs) for row in rule] for rule in of_live] == [
+        [(row.text, row.cells, row.refs) for row in rule] for rule in of_report
+    ]
+
+
+def test_each_of_several_findings_of_a_line_has_a_row_below_it() -> None:
+    (rule,) = rules_of(rule_findings.view(queries.checked(state_of("attention"))))
+    line = lines_of(rule)[0]
+    assert line.text.endswith(" +1") and [row.cells[-1].value for row in line.below] == [3, 1]
+    assert line.cells[-1].value == 4

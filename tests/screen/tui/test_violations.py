@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from idbg.render.cells import first_names
 from idbg.schema.graphs import NodeId
 from idbg_tui.panes.violations.pane import ViolationsPane
 from idbg_tui.state import queries
-from idbg_tui.widgets.cutting import first_names
 from idbg_tui.widgets.listing import Listing
 from idbg_tui.widgets.section_list import SectionLines
 from tests.harness.recorded import app_of

@@ -169,7 +169,7 @@ def test_checking_a_graph_says_what_asking_each_node_alone_says() -> None:
         for rule in rules
         for finding in rule.check(node)  # type: ignore[arg-type]  # it has all that these rules read
     ]
-    together = [(v.node.name, v.rule, v.found, v.wanted, v.fix) for v in check(REPEATED, parse(text))]
+    together = [(v.node.name, v.rule, v.found, v.wanted, Finding.of(v).advice) for v in check(REPEATED, parse(text))]
     assert [each for each in alone if each[1] != "unsupported_ops"] == [
         each for each in together if each[1] != "unsupported_ops"
     ]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from idbg.constraints import Constraint, check
+from idbg.constraints import Constraint, Finding, check
 from idbg.constraints.dtype import Dtype
 from idbg.constraints.rank import Rank
 from idbg.constraints.unsupported_ops import UnsupportedOps
@@ -83,7 +83,7 @@ def test_a_rule_about_calls_can_be_kept_to_outputs() -> None:
 
 def test_the_authors_hint_stands_behind_ours() -> None:
     violation = check(mlp(), Rules(Rank(max=1, fix="see page 3")))[0]
-    assert violation.fix.endswith("; see page 3")
+    assert Finding.of(violation).advice.endswith("; see page 3")
 
 
 @pytest.mark.parametrize(

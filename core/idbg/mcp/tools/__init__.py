@@ -92,11 +92,14 @@ def page(items: list[Any], start: int, count: int) -> tuple[list[Any], str]:
     return some, f"{end:,} of {len(items):,} shown: skip={end} has the next" if end < len(items) else ""
 
 
+_OF_A_GROUP = ("rule", "severity", "file", "line", "found", "wanted", "fix", "adds", "hint")
+
+
 def grouped(violations: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """One entry per rule, line and finding, the most frequent first, with the number and the names of its nodes."""
     alike: dict[tuple[object, ...], dict[str, Any]] = {}
     for each in violations:
-        shown = {name: each.get(name) for name in ("rule", "severity", "file", "line", "found", "wanted", "fix")}
+        shown = {name: each[name] for name in _OF_A_GROUP if each.get(name) not in (None, "")}
         group = alike.setdefault(tuple(shown.values()), {**shown, "count": 0, "nodes": []})
         node = each.get("node", "")
         group["count"] += 1

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from idbg.format.file_names import place as place_name
-from idbg.render.cells import is_number, written
+from idbg.render.cells import NAMES, first_names, is_number, written
 from idbg.render.html import links
 from idbg.render.html.templating import fill
 from idbg.schema.runs import Run
@@ -56,6 +56,7 @@ class Painter:
             text: str = written(cell.value, column.kind, lambda place: place_name(place.file, place.line))
             if column.kind == "bar" and isinstance(cell.value, float):
                 text = _BAR.format(f"{100 * cell.value:.2f}%", cell.tone)
+            text = first_names(text, NAMES) if column.kind == "names" else text
             yield text, is_number(column.kind), cell.tone, _sorted_by(cell.value), self.link(cell.value)
 
     def link(self, value: Value) -> str:

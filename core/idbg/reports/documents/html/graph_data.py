@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from idbg.analysis.provenance import Provenance
+from idbg.constraints import Finding
 from idbg.format import file_names
 from idbg.format.shown import clean, short
 from idbg.render.html import links
@@ -215,7 +216,7 @@ class _RunData:
         violations: dict[str, list[list[int]]] = {}
         for each in self._run.violations:
             if each.node.graph == graph.id and each.node.name in place:
-                words = (each.severity, each.rule, f"{each.found}, wanted {each.wanted}", each.fix)
+                words = (each.severity, each.rule, f"{each.found}, wanted {each.wanted}", Finding.of(each).advice)
                 violations.setdefault(str(place[each.node.name]), []).append(
                     self._texts.column(short(word, 400) for word in words)
                 )
