@@ -21,6 +21,7 @@ PATIENCE = 10  # seconds
 TICK = 1.0
 _LEAVE = 3  # ticks that the loop has to leave after a signal
 _WRITE = 0.5  # seconds; a terminal that nobody reads takes nothing, and a write to it does not return
+_LAST = 3.0  # seconds: as we leave, on a busy machine
 
 _MOUSE_OFF = "\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l"
 _MOUSE_ON = "\x1b[?1000h\x1b[?1003h\x1b[?1015h\x1b[?1006h"
@@ -146,21 +147,25 @@ class ScreenWatchdog:
     def _leave(self) -> NoReturn:
         """Whoever asks: nothing of the loop's can be waited for."""
         termios.tcsetattr(self.terminal, termios.TCSANOW, self._before)
-        self._write(f"{RESTORE}idbg-tui: ended; it did not answer for {self._silent} s{_where()}\n")
-        self._dismiss_guard()
+        if self._writer.is_alive():
+            self._writer.join(_LAST)
+        if self._write(f"{RESTORE}idbg-tui: ended; it did not answer for {self._silent} s{_where()}\n", _LAST):
+            self._dismiss_guard()  # else it restores the terminal after us
         os._exit(128 + (self._signal or signal.SIGINT))
 
-    def _write(self, text: str) -> None:
-        """Write it, if the terminal takes it soon, and took what was written before."""
+    def _write(self, text: str, seconds: float = _WRITE) -> bool:
+        """Write it, if the terminal took what was written before. Whether it took this within `seconds`."""
 
         def write() -> None:
             with contextlib.suppress(OSError):  # the terminal is gone
                 os.write(self.screen, text.encode())
 
-        if not self._writer.is_alive():
-            self._writer = threading.Thread(target=write, name="idbg-terminal", daemon=True)
-            self._writer.start()
-            self._writer.join(_WRITE)
+        if self._writer.is_alive():
+            return False
+        self._writer = threading.Thread(target=write, name="idbg-terminal", daemon=True)
+        self._writer.start()
+        self._writer.join(seconds)
+        return not self._writer.is_alive()
 
 
 def _where() -> str:

@@ -31,7 +31,7 @@ def fake_sessions(output: Path, usual: Target) -> Iterator[Open]:
             session.close()
 
 
-def until(holds: Callable[[], object], seconds: float = 10) -> None:
+def until(holds: Callable[[], object], seconds: float = 60) -> None:
     """Wait for what comes when another process lets it."""
     deadline = time.monotonic() + seconds
     while not holds():

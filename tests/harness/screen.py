@@ -16,7 +16,7 @@ from idbg_tui.panes.switches.pane import SwitchesPane
 
 WIDE, SMALL = (160, 45), (80, 24)
 SOON, OFTEN = 0.2, 0.06  # seconds: what is put off for longer, and what repeats more seldom, is not waited for
-LONGEST = 10.0  # seconds
+LONGEST = 30.0  # seconds
 
 
 def texts(app: IdbgApp, pane: PaneId) -> list[str]:
@@ -72,11 +72,10 @@ def _is_due(timer: Timer) -> bool:
 
 
 async def until(pilot: Pilot[None], holds: Callable[[], bool]) -> None:
-    """Wait for what comes when the machine lets it, a few seconds at most."""
+    """Wait for what comes when the machine lets it."""
     await opened(pilot)
-    for _ in range(200):
-        if holds():
-            break
-        await pilot.pause(0.03)
+    deadline = monotonic() + LONGEST
+    while not holds() and monotonic() < deadline:
+        await pilot.pause(0.02)
     assert holds()
     await pilot.pause()

@@ -88,7 +88,7 @@ class Terminal:
             assert time.monotonic() < deadline, f"{seen!r} was not seen in {seconds} s; the screen:\n{self.text}"
         return self.text
 
-    def wait(self, seconds: float = 10.0) -> int:
+    def wait(self, seconds: float = 60.0) -> int:
         """The program's exit status."""
         deadline = time.monotonic() + seconds
         while self.status is None:

@@ -44,7 +44,7 @@ def rejects(screen: str) -> int:
 
 def test_resnet_from_first_paint_to_repro(start: Open, tmp_path: Path):
     terminal = start("examples/resnet.py")
-    terminal.until("1 Graph", 10)
+    terminal.until("1 Graph")
     terminal.until(lambda screen: rejects(screen) == 20 and "kernels" in screen, 300)
 
     terminal.press("v")
@@ -82,7 +82,7 @@ def test_a_saved_session_opens_without_torch(start: Open, tmp_path: Path):
     )  # fmt: skip
     (saved,) = (tmp_path / "made").iterdir()
     terminal = start(str(saved))
-    terminal.until("layer_norm", 20)
+    terminal.until("layer_norm")
     maps = Path(f"/proc/{terminal.pid}/maps")
     if maps.exists():
         assert "libtorch" not in maps.read_text()
@@ -93,10 +93,10 @@ def test_a_saved_session_opens_without_torch(start: Open, tmp_path: Path):
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_restores_the_terminal_and_leaves_no_process(start: Open, number: signal.Signals):
     terminal = start("examples/plain_script.py", "--backend", "eager")
-    terminal.until("1 Graph", 10)
+    terminal.until("1 Graph")
     terminal.settle(0.5, 3)
     os.kill(terminal.pid, number)
-    terminal.wait(15)
+    terminal.wait()
     assert LEFT_ALTERNATE_SCREEN in terminal.raw
 
 

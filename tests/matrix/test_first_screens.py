@@ -44,12 +44,12 @@ def test_a_session_is_chosen_among_the_last_ones_and_opened(start: Open, tmp_pat
     (tmp_path / "sessions" / "torn-1" / "events.jsonl").write_bytes(b"".join(begun[:4]) + b"not an event\n" + begun[5])
 
     terminal = start("open")
-    terminal.until("3 in sessions", 20)
+    terminal.until("3 in sessions")
     assert "damaged" in terminal.until("Take the tour") and "resnet.py" in terminal.text
     terminal.press("resnet violations")
     terminal.until(" 1 of 3 sessions")
     terminal.press("enter")
-    terminal.until("saved", 20)
+    terminal.until("saved")
     assert "Graph" in terminal.text
     terminal.press("q")
     assert terminal.wait() == 0, terminal.text
@@ -58,11 +58,11 @@ def test_a_session_is_chosen_among_the_last_ones_and_opened(start: Open, tmp_pat
 
 def test_the_welcome_screen_is_left_with_a_key_or_a_signal_and_needs_only_ascii(start: Open) -> None:
     terminal = start("open", IDBG_ASCII="1")
-    assert terminal.until("Take the tour", 20).isascii() and "none in sessions yet" in terminal.text
+    assert terminal.until("Take the tour").isascii() and "none in sessions yet" in terminal.text
     terminal.press("esc")
     assert terminal.wait() == 0, terminal.text
     terminal = start("open")
-    terminal.until("Take the tour", 20)
+    terminal.until("Take the tour")
     os.kill(terminal.pid, 15)
     assert terminal.wait() == 128 + 15 and LEFT_ALTERNATE_SCREEN in terminal.raw
 
@@ -72,12 +72,12 @@ def test_the_tour_is_walked_to_its_end_on_the_real_model(start: Open, tmp_path: 
     terminal.until(lambda text: "Tour 2 of 11" in text and "Press u." in text, 120)
     for keys, step in ((["u"], 3), (["v"], 4), (["3"], 5), (["8", *["down"] * 4, " "], 6), ([" "], 7), (["2"], 8)):
         terminal.press(*keys)
-        terminal.until(f"Tour {step} of 11", 20)
+        terminal.until(f"Tour {step} of 11")
         assert [letter for letter in terminal.text if not letter.isascii()] == []
     terminal.press("d")
     terminal.until("Tour 9 of 11", 120)
     terminal.press("0")
-    terminal.until("Tour 10 of 11", 20)
+    terminal.until("Tour 10 of 11")
     terminal.press("1", "v", "x")
     assert "a script that shows it" in terminal.until("Tour 11 of 11", 120)
     terminal.press("q")

@@ -173,8 +173,8 @@ def test_the_screen_opens_a_session_in_an_empty_environment(empty: Path, session
     environ = {"PYTHONPATH": "", "HOME": str(tmp_path)}
     terminal = Terminal([str(empty / "idbg-tui"), str(session)], cwd=tmp_path, env=environ)
     try:
-        terminal.until("1 Graph", 20)
-        terminal.until(lambda screen: re.search(r"saved", screen.splitlines()[0]) is not None, 20)
+        terminal.until("1 Graph")
+        terminal.until(lambda screen: re.search(r"saved", screen.splitlines()[0]) is not None)
         terminal.press("7")
         terminal.until("Log")
         terminal.press("q")

@@ -40,7 +40,7 @@ def test_a_run_for_the_same_target_that_goes_on_is_the_run(opened: Open) -> None
     session = opened("print")
     assert session.run(comparison=Comparison()) == 1
     assert session.run(asked=False) == 1
-    assert session.wait(20)
+    assert session.wait(60)
     assert ends(session) == {1: (True, "clean")}
 
 
@@ -53,7 +53,7 @@ def test_new_rules_wait_for_a_comparison_and_the_last_of_them_is_run(opened: Ope
         session.edit_rules(RULES.replace("16", multiple))
         last = session.run(asked=False)
     assert set(ends(session)) == {1}
-    assert session.wait(20)
+    assert session.wait(60)
     assert session.history.runs[1].failure is not None
     assert "took longer than 0.5 s" in session.history.runs[1].failure.message, "it was not cancelled"
     assert set(ends(session)) == {1, last} and ends(session)[last] == (False, "clean")
@@ -67,7 +67,7 @@ def test_a_comparison_that_waits_is_not_dropped(opened: Open) -> None:
     compared = session.run(replace(session.target, strict=True), Comparison())
     session.edit_rules(RULES)
     last = session.run(asked=False)
-    assert session.wait(20)
+    assert session.wait(60)
     assert ends(session) == {1: (False, "cancelled"), compared: (True, "clean"), last: (False, "clean")}
 
 
@@ -79,7 +79,7 @@ def test_a_measurement_goes_on_and_the_run_comes_after_it(opened: Open, monkeypa
     session = opened("print")
     session.bench([])
     session.run(asked=False)
-    assert session.wait(20)
+    assert session.wait(60)
     told = [event for event in session.events if isinstance(event, events.BenchEnded | events.RunStarted)]
     assert isinstance(told[0], events.BenchEnded) and told[0].failure is None
     assert isinstance(told[1], events.RunStarted)
@@ -90,7 +90,7 @@ def test_a_run_that_is_asked_for_takes_the_place_of_a_comparison(opened: Open) -
     session.run(comparison=Comparison(seconds=30))
     session.program = Program(path="print")
     session.run()
-    assert session.wait(20)
+    assert session.wait(60)
     assert ends(session) == {1: (True, "cancelled"), 2: (False, "clean")}
 
 

@@ -141,7 +141,7 @@ def test_what_goes_is_gone_when_another_begins(output: Path) -> None:
     os.utime(output / "new" / "events.jsonl")
     thread = removal.begin(output, Keeping(sessions=1))
     assert thread is not None
-    thread.join(20)
+    thread.join(60)
     assert sorted(path.name for path in output.iterdir()) == ["new", "noted"]
     assert removal.begin(output, Keeping()) is None
 

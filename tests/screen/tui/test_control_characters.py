@@ -49,7 +49,7 @@ def test_no_pane_writes_what_the_terminal_would_obey(tmp_path: Path) -> None:
     env = {"PYTHONPATH": os.pathsep.join(sys.path)}
     terminal = Terminal([sys.executable, "-m", "idbg_tui", str(tmp_path)], cwd=tmp_path, env=env)
     try:
-        terminal.until("Graph", 30)
+        terminal.until("Graph")
         terminal.press("j", "3", "2", "l", "l", "4", "7", "8", "1", "M", "esc", "?", "esc", "/", "a", "enter")
         assert "TITLE" in terminal.text
         for obeyed in (TITLE, ASKS, COPIES, "\x9b", TURNS):

@@ -108,10 +108,10 @@ def test_a_thread_answers_the_last_questions() -> None:
     counter = CostThread(tell)
     counter.start([first])
     counter.start([last])
-    assert done.wait(20)
+    assert done.wait(60)
     done.clear()
     counter.start([CostQuestion(last.findings, {})])  # after it was idle, too
-    assert done.wait(20)
+    assert done.wait(60)
     assert not any(isinstance(one, RuleCosts) and one.complete for findings, one in told if findings is first.findings)
 
 

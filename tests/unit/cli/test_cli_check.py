@@ -190,7 +190,7 @@ def test_ctrl_c_ends_it_with_no_report() -> None:
     while "hello" not in process.stderr.readline():
         pass
     process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=10)
+    out, _ = process.communicate(timeout=60)
     assert (process.returncode, json.loads(out)["schema"]) == (130, "idbg.error/1")
 
 
@@ -210,7 +210,7 @@ def test_a_reader_that_leaves_is_no_error() -> None:
     process.stdout.close()
     with process.stderr:
         errors = process.stderr.read()
-    assert process.wait(10) == 141
+    assert process.wait(60) == 141
     assert "Traceback" not in errors and "BrokenPipe" not in errors
 
 

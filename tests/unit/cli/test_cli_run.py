@@ -168,7 +168,7 @@ def test_strict_and_warn_exclude_each_other(folder: Path) -> None:
 def test_a_signal_cancels_the_run_and_leaves_no_process(folder: Path, number: signal.Signals, status: int) -> None:
     process = started(folder, "sleep")
     process.send_signal(number)
-    out, _ = process.communicate(timeout=10)
+    out, _ = process.communicate(timeout=60)
     assert process.returncode == status
     assert (json.loads(out)["schema"], json.loads(out)["status"]) == ("idbg.error/1", status)
     assert not left_behind(folder)
@@ -180,7 +180,7 @@ def test_a_second_ctrl_c_kills_what_does_not_stop(folder: Path) -> None:
     time.sleep(0.3)
     assert process.poll() is None
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=10)
+    process.communicate(timeout=60)
     assert process.returncode == 130
     assert not left_behind(folder)
 
@@ -191,7 +191,7 @@ def test_a_reader_that_leaves_is_no_error(folder: Path) -> None:
     process.stdout.close()
     with process.stderr:
         errors = process.stderr.read()
-    assert process.wait(10) == 141
+    assert process.wait(60) == 141
     assert "Traceback" not in errors and "BrokenPipe" not in errors
 
 

@@ -30,6 +30,7 @@ from idbg.schema.runs import fold
 from idbg.session import program_files
 from idbg.session.reading import load
 from idbg.session.session import Session
+from tests.harness.fake_sessions import until
 from tests.harness.hostile import TEXT, hostile
 
 ROOT = Path(__file__).parents[3]
@@ -51,6 +52,7 @@ for line in requests:
     how = Path(request.program.cwd, request.program.path).read_text()
     try:
         if "hang" in how:
+            Path(request.program.cwd, "hangs").touch()
             time.sleep(60)
         run = Run(request.run, request.program, request.target, 0.0)
         with open({str(ROOT / "tests/recordings/mlp_train.jsonl")!r}, "rb") as log:
@@ -192,7 +194,11 @@ def test_a_file_that_is_gone_is_waited_for() -> None:
 def test_an_edit_while_it_compiles_begins_anew() -> None:
     def edit() -> None:
         Path("model.py").write_text("hang\n")
-        threading.Timer(0.5, write("model.py", "x = 3\n")).start()
+        threading.Thread(target=edit_again).start()
+
+    def edit_again() -> None:
+        until(Path("hangs").exists)
+        renamed("model.py", "x = 3\n")()
 
     checks, _, happened = watched(edit)
     assert checks[1].run.verdict == "violations"
@@ -257,12 +263,12 @@ def test_a_signal_ends_it_at_any_moment_and_leaves_no_worker(
     """
     command = [sys.executable, "-c", textwrap.dedent(script)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=folder) as process:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while not any(isinstance(event, moment) for event in _events(folder)):
             assert time.monotonic() < deadline
             time.sleep(0.02)
         process.send_signal(number)
-        process.wait(20)
+        process.wait(60)
     assert process.returncode == 128 + number
     assert not _alive(str(folder))
 

@@ -29,7 +29,7 @@ class Host:
     def until(self, *kinds: type) -> SessionEvent:
         """Wait for an event of one of these kinds."""
         while True:
-            event = self._queue.get(timeout=20)
+            event = self._queue.get(timeout=60)
             self.said.append(event)
             if isinstance(event, kinds):
                 return event
@@ -69,7 +69,7 @@ def alive(pid: int) -> bool:
 
 
 def gone(pid: int) -> bool:
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while alive(pid) and time.monotonic() < deadline:
         time.sleep(0.01)
     return not alive(pid)
@@ -150,7 +150,7 @@ def test_a_run_that_still_prints_when_its_cancel_ends_leaves_the_worker_working(
             time.sleep(0.3)  # so that what it prints and its end are read in one go
 
     def until(kind: type) -> SessionEvent:
-        while not isinstance(event := heard.get(timeout=20), kind):
+        while not isinstance(event := heard.get(timeout=60), kind):
             pass
         return event
 

@@ -28,7 +28,7 @@ time.sleep(60)
 """
 
 
-def ended(pid: int, seconds: float = 8.0) -> bool:
+def ended(pid: int, seconds: float = 60.0) -> bool:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         try:
@@ -54,7 +54,7 @@ def test_a_host_that_is_killed_leaves_no_worker_and_no_folder(how: str, tmp_path
     host.wait()
     host.stdout.close()
     assert ended(int(pid))
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while (os.path.isdir(folder) or cache.exists()) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not os.path.exists(folder)
