@@ -14,6 +14,17 @@ from tests.harness.warm import COLD
 
 # torch holds the globals of a function that it compiled for ever: a module lets Python's end be seen
 COMPILES = "import torch\nmodel = torch.nn.Linear(3, 3)\ntorch.compile(model, backend='eager')(torch.ones(3))\n"
+# What these scripts need of torch in plain Python, which takes seconds to import the whole
+STAND_IN = """\
+class nn:
+    Linear = lambda *sizes: None
+
+def compile(model, backend):
+    return lambda x: x
+
+def ones(size):
+    pass
+"""
 SURROUNDINGS = """\
 import os, sys
 print(sys.stdin.read())
@@ -55,8 +66,10 @@ def late():
 LAST = "sys.stdout.flush()\nthreading.Thread(target=late).start()\n"
 
 
-def both(folder: Path, text: str, *arguments: str) -> tuple[tuple[int, str], tuple[int, str], dict[str, Any]]:
-    """(exit status, stdout) of plain Python, of `idbg run`, and the latter's report."""
+def both(folder: Path, text: str, *, whole: bool = False) -> tuple[tuple[int, str], tuple[int, str], dict[str, Any]]:
+    """(exit status, stdout) of plain Python, of `idbg run`, and the latter's report. `whole`: plain Python imports
+    torch, and no stand-in.
+    """
     script = folder / "script.py"
     script.write_text(text)
     # unbuffered: from a buffer, Python loses what is printed as its last objects go; a run of ours does not
@@ -68,8 +81,12 @@ def both(folder: Path, text: str, *arguments: str) -> tuple[tuple[int, str], tup
             command, input=given, text=True, capture_output=True, cwd=folder, env=environ | variables, timeout=300
         )
 
-    plain = run(str(script), *arguments, **COLD)
-    ours = run("-m", "idbg", "run", str(script), "--backend", "eager", "--json", "--", *arguments)
+    stand_in = folder / "torch.py"
+    if not whole:
+        stand_in.write_text(STAND_IN)
+    plain = run(str(script), **COLD)
+    stand_in.unlink(missing_ok=True)
+    ours = run("-m", "idbg", "run", str(script), "--backend", "eager", "--json")
     assert ours.stdout, ours.stderr
     report = json.loads(ours.stdout)
     return (plain.returncode, plain.stdout), (ours.returncode, report["output"]), report
@@ -84,7 +101,7 @@ def test_a_script_ends_as_with_plain_python(tmp_path: Path, end: str, status: in
     if end:
         request.getfixturevalue("warm")
     text = SURROUNDINGS + ENDS + COMPILES + LAST + end
-    plain, ours, report = both(tmp_path, text)
+    plain, ours, report = both(tmp_path, text, whole=not end)
     assert ours == plain
     assert ours[0] == status
     assert (report["verdict"], report["error"], report["exit_status"]) == ("compiled", None, status)
@@ -93,7 +110,7 @@ def test_a_script_ends_as_with_plain_python(tmp_path: Path, end: str, status: in
 
 
 @pytest.mark.slow
-def test_exit_handlers_run_also_when_the_script_raises(tmp_path: Path):
+def test_exit_handlers_run_also_when_the_script_raises(tmp_path: Path, warm: None):
     plain, ours, report = both(tmp_path, "import sys\n" + ENDS + COMPILES + LAST + "raise KeyError('mine')")
     assert ours == plain
     assert ours[0] == 1
@@ -128,7 +145,7 @@ def test_a_script_that_closes_what_is_not_its_own_runs_to_its_end(tmp_path: Path
 
 
 @pytest.mark.slow
-def test_output_that_cannot_be_written_is_the_end_that_python_gives_it(tmp_path: Path) -> None:
+def test_output_that_cannot_be_written_is_the_end_that_python_gives_it(tmp_path: Path, warm: None) -> None:
     plain, ours, report = both(tmp_path, FULL)
     assert plain[0] == ours[0] == 120
     assert "could not be written: [Errno 28]" in report["stderr"]
@@ -136,5 +153,5 @@ def test_output_that_cannot_be_written_is_the_end_that_python_gives_it(tmp_path:
 
 @pytest.mark.slow
 def test_neither_our_flags_nor_our_threads_are_seen(tmp_path: Path):
-    plain, ours, _ = both(tmp_path, SEEN + COMPILES + SEEN)
+    plain, ours, _ = both(tmp_path, SEEN + COMPILES + SEEN, whole=True)
     assert ours == plain and "False 1 ['MainThread']" in plain[1]
