@@ -23,7 +23,6 @@ from idbg.views.time import explained
 from idbg.worker.jobs import Jobs
 from idbg.worker.protocol import Compile
 
-pytestmark = pytest.mark.usefixtures("compiles_anew")
 
 Compiled = Callable[..., tuple[Run, list[events.SessionEvent]]]
 
@@ -100,7 +99,7 @@ def of_processors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "time_ns", lambda: int(computed() * 1e9))
 
 
-@pytest.mark.usefixtures("of_processors")
+@pytest.mark.usefixtures("of_processors", "compiles_anew")
 def test_a_cold_and_a_warm_compile_are_told_from_each_other_and_explained(compiled: Compiled):
     text = small()
     cold, _ = compiled(text)
