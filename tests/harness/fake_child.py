@@ -20,6 +20,7 @@ from idbg.schema.repros import Minified, MinifyProgress, OtherFailure, Signature
 from idbg.schema.violations import Violation
 from idbg.worker import protocol
 
+IGNORING = ("ignore SIGINT", "hang for good")  # SIGINT
 FAILURES = {
     "fail": Failure(kind="user", type="ValueError", message="the program raised"),
     "no backend": Failure(kind="input", type="BadInput", message="there is no backend 'x'"),
@@ -67,7 +68,7 @@ def main() -> None:
             continue
         failure = FAILURES.get(how)
         try:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+            signal.signal(signal.SIGINT, signal.SIG_IGN if how in IGNORING else signal.default_int_handler)
             say(events.PhaseChanged(run=request.run, phase="behaving"))
             if how == "print":
                 say(events.GraphCaptured(run=request.run, graph=Graph(VIOLATION.node.graph, ())))
@@ -138,13 +139,10 @@ def behave(how: str, out: int) -> None:
             for number in range(300):
                 print(number, flush=True)
                 time.sleep(0.003)
-        case "sleep" | "clean up" | "hang":
+        case "sleep" | "clean up" | "hang" | "ignore SIGINT" | "hang for good":
             time.sleep(60)
         case "hold the GIL":
             ctypes.PyDLL(None).sleep(60)
-        case "ignore SIGINT" | "hang for good":
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-            time.sleep(60)
         case "segfault":
             print("last words", flush=True)
             os.kill(os.getpid(), signal.SIGSEGV)

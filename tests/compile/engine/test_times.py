@@ -23,7 +23,6 @@ from idbg.views.time import explained
 from idbg.worker.jobs import Jobs
 from idbg.worker.protocol import Compile
 
-
 Compiled = Callable[..., tuple[Run, list[events.SessionEvent]]]
 
 

@@ -121,7 +121,7 @@ def test_an_interrupted_suite_keeps_its_rows_and_goes_on(folder: Path, capsys: p
         told += process.stderr.readline()
     time.sleep(1)
     process.send_signal(signal.SIGINT)
-    _, rest = process.communicate(timeout=30)
+    _, rest = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "1 of 2 rows are kept; --resume continues" in rest
     assert not _running("slow.py")

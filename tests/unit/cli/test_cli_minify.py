@@ -163,7 +163,7 @@ def stopped(program: str, signals: int) -> tuple[int, str, str]:
     for _ in range(signals):
         time.sleep(0.3)
         process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=60)
     return process.returncode, out, err
 
 

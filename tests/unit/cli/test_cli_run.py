@@ -51,7 +51,6 @@ def started(folder: Path, how: str) -> subprocess.Popen[str]:
     assert process.stderr is not None
     while "behaving" not in process.stderr.readline():
         pass
-    time.sleep(0.1)
     return process
 
 

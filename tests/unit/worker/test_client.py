@@ -130,7 +130,6 @@ def test_a_run_that_ignores_the_cancel_is_killed_after_the_grace_and_the_worker_
     host = Host(grace=0.2)
     host.worker.submit(job("ignore SIGINT"))
     host.until(events.PhaseChanged)
-    time.sleep(0.1)
     host.worker.cancel()
     ended = host.until(events.RunEnded)
     assert isinstance(ended, events.RunEnded) and ended.failure is not None
@@ -169,7 +168,6 @@ def test_a_second_cancel_kills_at_once() -> None:
     host = Host(grace=60)
     host.worker.submit(job("ignore SIGINT"))
     host.until(events.PhaseChanged)
-    time.sleep(0.1)
     host.worker.cancel()
     host.worker.cancel()
     assert host.until(events.RunEnded)
