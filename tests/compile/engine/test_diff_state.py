@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from idbg.engine.kerneldiff.api import ModelDiff
 from idbg.engine.kerneldiff.sides.run import run_eager
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.program.load import Workload
@@ -86,6 +87,57 @@ def test_what_a_function_appends_to_outside_is_put_back() -> None:
 
     run(model, torch.ones(2))
     assert not CALLS and SEEN == {"calls": 0}
+
+
+class Layer:
+    def __init__(self) -> None:
+        self.started = False
+
+    def update(self, keys: Tensor) -> Tensor:
+        """Tensors are replaced, as transformers' DynamicCache does."""
+        self.keys = torch.cat([self.keys, keys]) if self.started else keys
+        self.started = True
+        return self.keys
+
+
+class Cache:
+    def __init__(self) -> None:
+        self.layers: list[Layer] = []
+
+    def update(self, keys: Tensor) -> Tensor:
+        if not self.layers:
+            self.layers.append(Layer())
+        return self.layers[0].update(keys)
+
+
+class Caching(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.own = Cache()
+
+    def forward(self, x: Tensor, cache: Cache) -> Tensor:
+        return self.own.update(x).sum() + cache.update(x).sum()
+
+
+@pytest.mark.parametrize("is_new", [False, True])
+def test_a_cache_among_the_arguments_or_of_a_module_is_put_back(is_new: bool) -> None:
+    model, cache = Caching(), Cache()
+    if not is_new:
+        model(torch.ones(2), cache)
+    before = [vars(held.layers[0]).copy() if held.layers else None for held in (model.own, cache)]
+    run(model, torch.ones(2), cache)
+    after = [vars(held.layers[0]).copy() if held.layers else None for held in (model.own, cache)]
+    assert [each and (each["started"], id(each["keys"])) for each in after] == [
+        each and (each["started"], id(each["keys"])) for each in before
+    ]
+
+
+def test_the_sides_of_a_comparison_begin_with_the_same_cache() -> None:
+    model, cache = Caching().eval(), Cache()
+    model(torch.ones(2), cache)
+    report = ModelDiff(model, (torch.ones(2), cache), test="aot_eager", per_kernel=True).begin().run()
+    assert report.verdict == "passed", report
+    assert cache.layers[0].keys.shape == (2,) and cache.layers[0].keys.dtype == torch.float32
 
 
 def test_a_buffer_to_which_what_needs_a_gradient_was_added_is_put_back() -> None:

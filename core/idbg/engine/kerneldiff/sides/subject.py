@@ -21,7 +21,7 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from idbg.engine.compat import comparing
 from idbg.engine.kerneldiff.float64.copies import has_no_memory
-from idbg.engine.kerneldiff.tensors.tree import leaves, mapped
+from idbg.engine.kerneldiff.tensors.tree import OPAQUE, leaves, mapped
 from idbg.engine.kerneldiff.tensors.wrapped import equal, parts
 from idbg.engine.program.environment import state_restored
 from idbg.engine.program.load import Model, Workload
@@ -36,6 +36,8 @@ Counter = GradScaler | LRScheduler
 COUNTERS = (GradScaler, LRScheduler)
 
 _STATEFUL = (Module, Tensor, Optimizer, *COUNTERS)
+_NESTED = 5  # how deep containers are looked for: a cache, its dict, its list of layers, a layer, its dict
+_MOST = 10_000  # members: a list that holds a set of data is not searched
 _PLAIN = (bool, int, float, str, type(None))
 
 
@@ -305,12 +307,36 @@ class Subject:
         return deepcopy(vars(counter), {id(each): each for each in own})
 
     def containers(self) -> Iterator[Container]:
-        """The attribute dicts of modules, and lists, dicts and sets that functions and modules hold."""
+        """The attribute dicts of modules; the lists, dicts and sets that functions, modules and arguments hold; and the
+        attribute dicts of other objects among these, such as a cache of keys and values.
+        """
         inner = chain.from_iterable(module.modules() for module in self._modules.values())
         modules = {id(each): each for each in inner}.values()
         yield from (vars(module) for module in modules)
         values = chain(self._state.values(), *(vars(module).values() for module in modules))
-        yield from {id(each): each for each in values if type(each) in CONTAINERS}.values()
+        yield from _containers_in([*values, *self.args, *self.kwargs.values()])
+
+
+def _containers_in(values: Iterable[object]) -> Iterator[Container]:
+    """The containers among these values and their members, each once, and the attribute dicts of objects among them."""
+    seen: set[int] = set()
+    waiting = list(values)
+    for _ in range(_NESTED):
+        waiting, reached = [], waiting
+        for value in reached:
+            if id(value) in seen or isinstance(value, (*OPAQUE, *_STATEFUL)) or _is_of_torch(value):
+                continue
+            seen.add(id(value))
+            own: Any = value if type(value) in CONTAINERS else getattr(value, "__dict__", None)
+            if type(own) in CONTAINERS:
+                yield own
+            members = value if isinstance(value, tuple) else own or ()
+            if len(members) <= _MOST:
+                waiting += members.values() if isinstance(members, dict) else members
+
+
+def _is_of_torch(value: object) -> bool:
+    return type(value).__module__.partition(".")[0] == "torch"
 
 
 def _kept(tensor: Tensor) -> Tensor:

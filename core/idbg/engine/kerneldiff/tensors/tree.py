@@ -18,7 +18,7 @@ Children = list[tuple[str, object]]
 
 AFTER = " (after)"  # what the name of a tensor ends with that a run wrote to
 
-_OPAQUE = (torch.Tensor, torch.nn.Module, str, bytes, type, ModuleType, FunctionType, MethodType)
+OPAQUE = (torch.Tensor, torch.nn.Module, str, bytes, type, ModuleType, FunctionType, MethodType)
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def _children(value: object) -> Children | None:
     """The steps to a container's members; None for a leaf."""
     if isinstance(value, torch.Tensor) and value.is_nested:
         return _numbered(value.unbind())
-    if isinstance(value, _OPAQUE) or value is None:
+    if isinstance(value, OPAQUE) or value is None:
         return None
     if dataclasses.is_dataclass(value):
         fields = [(field.name, getattr(value, field.name, None)) for field in dataclasses.fields(value)]
