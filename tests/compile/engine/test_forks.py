@@ -139,6 +139,17 @@ def test_closed_files_and_forked_children_do_not_confuse_it(run: Run) -> None:
     assert (told.status, told.printed) == (0, "parent\n")  # None, had its child been waited for
 
 
+def test_a_script_ends_without_undoing_torchs_operators_but_undoes_its_own(forked: Run) -> None:
+    text = """
+import weakref
+from torch.library import Library, _del_library
+own = Library("own", "DEF")
+of_libraries = [each for each in weakref.finalize._registry if each.peek()[1] is _del_library]
+print(sum(each.atexit for each in of_libraries), len(of_libraries) > 100)
+"""
+    assert forked(text).printed == "1 True\n"
+
+
 def test_a_script_that_sets_up_torch_has_a_python_of_its_own(forked: Run, tmp_path: Path) -> None:
     before, after = tmp_path / "before.py", tmp_path / "after.py"
     before.write_text("import os\nos.environ['TORCH_LOGS'] = 'x'\nimport torch\n")

@@ -7,6 +7,7 @@ import contextlib
 import ctypes
 import importlib
 import os
+import weakref
 from pathlib import Path
 
 IMPORTED = (
@@ -48,7 +49,7 @@ def warm_up() -> None:
                 importlib.import_module(name)
         import torch
 
-        steps = [_backends, _keys]
+        steps = [_backends, _keys, _operators]
         if torch.cuda.device_count():
             steps.append(_triton)
         elif not torch.accelerator.is_available():
@@ -88,6 +89,15 @@ def _keys() -> None:
 
     codecache.torch_key()
     codecache.triton_key()
+
+
+def _operators() -> None:
+    """Processes end without a word to torch's own libraries of operators: that was half of an empty script's time."""
+    from torch.library import _del_library
+
+    for each in [*weakref.finalize._registry]:  # type: ignore[attr-defined]
+        if (called := each.peek()) is not None and called[1] is _del_library:
+            each.atexit = False
 
 
 def _system() -> None:
