@@ -6,10 +6,10 @@ in every pane, so that none that edits or deletes is harmless elsewhere (tests/s
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from textual.binding import Binding, BindingType
 
+from idbg.format.spelling import did_you_mean
 from idbg.schema.errors import SettingsError
 
 
@@ -140,7 +140,6 @@ def in_force(overrides: Mapping[str, str]) -> dict[str, str]:
     known = {key.name: key.keys for key in KEYS}
     for name in overrides:
         if name not in known:
-            near = get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(known)}"
+            hint = did_you_mean(name, known, f"there are: {', '.join(known)}")
             raise SettingsError(f"[keys] {name}: there is no such action", hint=hint)
     return known | dict(overrides)

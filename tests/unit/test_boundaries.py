@@ -95,7 +95,7 @@ FIRST_FRAME = {
     "idbg": "plugins",
     "idbg.cli": "color exits manual parsing screen sessions streams verbs",
     "idbg.config": "arguments command_line environment examples options places settings settings_file",
-    "idbg.format": "glyphs plain_text",
+    "idbg.format": "glyphs plain_text spelling",
     "idbg.schema": "errors faults graphs programs violations",
     "idbg.session": "files",
     "idbg_tui": "__main__ app keymap layout theming",

@@ -1,7 +1,6 @@
 """Warn of rules that are valid, but have no effect or cannot be intended."""
 
 from collections.abc import Iterator
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from itertools import combinations, islice
@@ -12,6 +11,7 @@ from idbg.accelerators import toml_text
 from idbg.accelerators.parse import parse
 from idbg.analysis import ops
 from idbg.constraints import Constraint
+from idbg.format.spelling import did_you_mean
 from idbg.schema.violations import Severity
 
 _MOST_GLOBS = 10
@@ -51,9 +51,9 @@ def _dead_globs(rules: tuple[Constraint, ...], text: str) -> Iterator[RuleWarnin
         if not matches_an_op(glob)
     )
     for number, key, glob in islice(dead, _MOST_GLOBS):
-        near = get_close_matches(ops.short_name(glob), op_names(), n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        yield RuleWarning(_line_of(text, number, key, glob), f'no op of torch matches "{glob}"{hint}')
+        near = did_you_mean(ops.short_name(glob), op_names())
+        said = "; ".join(filter(None, (f'no op of torch matches "{glob}"', near)))
+        yield RuleWarning(_line_of(text, number, key, glob), said)
 
 
 def matches_an_op(glob: str) -> bool:

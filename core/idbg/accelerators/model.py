@@ -6,7 +6,6 @@ a class in `idbg.constraints`; and, for a mock backend that computes as the hard
 """
 
 import math
-from difflib import get_close_matches
 from typing import Literal
 
 import msgspec
@@ -14,6 +13,7 @@ import msgspec
 from idbg.constraints import Constraint
 from idbg.constraints.base import BadValue
 from idbg.constraints.dtype import dtype_name
+from idbg.format.spelling import did_you_mean
 from idbg.schema.graphs import DTYPE_OF_SHORT
 
 # compute -> what may accumulate it: each holds every value that compute holds; the first is the default
@@ -99,8 +99,8 @@ def _format(key: str, spelling: str) -> str:
         return dtype_name(plain)
     except BadValue:
         short = [name for name, full in DTYPE_OF_SHORT.items() if full in ACCUMULATES]
-        near = get_close_matches(plain, [*ACCUMULATES, *_ALIASES, *short], n=1)
-        hint = f'did you mean "{near[0]}"?' if near else f"there are: {', '.join(ACCUMULATES)}"
+        there = f"there are: {', '.join(ACCUMULATES)}"
+        hint = did_you_mean(plain, (*ACCUMULATES, *_ALIASES, *short), there, form='"{}"'.format)
         raise BadValue(key, f'{key} is "{spelling}", which is no number format', hint=hint) from None
 
 

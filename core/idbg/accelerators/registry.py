@@ -7,7 +7,6 @@ path, or an Accelerator. Both front ends load this: it imports no torch.
 import os
 import stat
 from collections.abc import Mapping
-from difflib import get_close_matches
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -19,6 +18,7 @@ from idbg.accelerators.parse import LARGEST, parse, too_large, unparse
 from idbg.accelerators.tables import LARGEST_NUMBER
 from idbg.config import places
 from idbg.config.settings import default_accelerator
+from idbg.format.spelling import did_you_mean
 from idbg.schema.errors import AcceleratorError, SettingsError
 from idbg.schema.programs import NO_ACCELERATOR, Target
 
@@ -41,11 +41,10 @@ def find(name_or_path: str) -> tuple[str, str]:
         return _read(PRESETS / f"{name_or_path}.toml")
     if name_or_path in plugins.names("idbg.accelerators"):
         return _plugged(name_or_path)
-    near = get_close_matches(name_or_path, names(), n=1)
-    hint = f"did you mean {near[0]}? " if near else ""
+    near = did_you_mean(name_or_path, names())
     raise AcceleratorError(
         f'there is no accelerator "{name_or_path}"',
-        hint=f"{hint}There are: {', '.join(names())}; or give the path of a .toml file",
+        hint=f"{near} There are: {', '.join(names())}; or give the path of a .toml file".lstrip(),
     )
 
 

@@ -6,12 +6,12 @@ A table's `line` gives the 1-based line of one of its keys, and of its header fo
 import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Literal, TypeVar, get_args, get_origin
 
 import msgspec
 
 from idbg.constraints import BadValue
+from idbg.format.spelling import did_you_mean
 from idbg.schema.errors import AcceleratorError
 
 LARGEST_NUMBER = 2**63 - 1  # sizes are 64-bit numbers
@@ -105,6 +105,4 @@ def literal_choices(annotation: object) -> list[str]:
 
 def unknown(message: str, given: str, known: Sequence[str], line: int) -> AcceleratorError:
     """The error of a word that is none of those known: it names the nearest, or all."""
-    near = get_close_matches(given, known, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(known)}"
-    return AcceleratorError(message, hint=hint, line=line)
+    return AcceleratorError(message, hint=did_you_mean(given, known, f"there are: {', '.join(known)}"), line=line)

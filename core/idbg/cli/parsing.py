@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NoReturn
 
 from idbg.cli import color, manual, verbs
+from idbg.format.spelling import did_you_mean
 
 DEFAULTS = {"json": False, "verbose": 0, "quiet": False, "color": "auto"}
 
@@ -60,9 +61,9 @@ class Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: object) -> None:
         if action.choices is None or value in action.choices:
             return
-        near = difflib.get_close_matches(str(value), [str(each) for each in action.choices], 1)
-        known = ", ".join(map(str, action.choices))
-        hint = f"did you mean {near[0]}? (choose from: {known})" if near else f"choose from: {known}"
+        near = did_you_mean(str(value), map(str, action.choices))
+        choose = f"choose from: {', '.join(map(str, action.choices))}"
+        hint = f"{near} ({choose})" if near else choose
         raise argparse.ArgumentError(action, f"invalid choice {value!r}; {hint}")
 
     def _get_value(self, action: argparse.Action, arg_string: str) -> object:
@@ -217,8 +218,7 @@ def _version(_: Parser) -> str:
 def unknown(name: str) -> UsageProblem:
     if name.partition(":")[0].endswith(".py"):
         return UsageProblem(f"there is no command {name!r}", f"did you mean idbg run {name}?")
-    near = difflib.get_close_matches(name, verbs.names(), 1, 0.5)
-    hint = f"did you mean idbg {near[0]}?" if near else "idbg --help lists them"
+    hint = did_you_mean(name, verbs.names(), "idbg --help lists them", form="idbg {}".format, cutoff=0.5)
     return UsageProblem(f"there is no command {name!r}", hint)
 
 

@@ -1,9 +1,9 @@
 """Find the violation or the node of a run that the command line names."""
 
 import argparse
-from difflib import get_close_matches
 
 from idbg.format.amounts import counted
+from idbg.format.spelling import did_you_mean
 from idbg.schema.errors import BadInput
 from idbg.schema.graphs import NodeId
 from idbg.schema.runs import Run
@@ -45,8 +45,7 @@ def node(run: Run, name: str) -> NodeId:
             if is_at(found := NodeId(graph.id, each.name), name):
                 return found
     names = [each.name for graph in run.graphs.values() for each in graph.nodes]
-    near = get_close_matches(name.rpartition(":")[2], dict.fromkeys(names), 1)
-    hint = f"did you mean {near[0]}?" if near else "idbg-tui shows the graphs and their nodes"
+    hint = did_you_mean(name.rpartition(":")[2], names, "idbg-tui shows the graphs and their nodes")
     raise BadInput(f"no graph of the run has a node {name!r}", hint=hint)
 
 
@@ -66,8 +65,7 @@ def _numbered(run: Run, number: int) -> Violation:
 def _none(run: Run, rule: str, node: str) -> BadInput:
     rules = list(dict.fromkeys(each.rule for each in run.violations))
     if rule and rule not in rules:
-        near = get_close_matches(rule, rules, 1)
-        hint = f"did you mean {near[0]}?" if near else f"it breaks {', '.join(rules)}"
+        hint = did_you_mean(rule, rules, f"it breaks {', '.join(rules)}")
         return BadInput(f"the run breaks no rule called {rule!r}", hint=hint)
     broken = f" {rule}" if rule else " any rule"
     nodes = dict.fromkeys(each.node.name for each in run.violations if rule in ("", each.rule))

@@ -2,7 +2,6 @@
 
 import argparse
 import ast
-import difflib
 import os
 import re
 import sys
@@ -16,6 +15,7 @@ import msgspec
 from idbg import plugins
 from idbg.config import options, places, settings
 from idbg.config.settings import Settings
+from idbg.format.spelling import did_you_mean
 from idbg.schema.errors import BadInput, ProgramError
 from idbg.schema.programs import NO_ACCELERATOR, Program, Target
 
@@ -277,8 +277,7 @@ def check_device(name: str) -> None:
     is_known = not name or kind in DEVICES or plugins.names("torch.backends")
     if is_known and (not colon or index.isdecimal()):
         return
-    near = difflib.get_close_matches(kind, DEVICES, 1)
-    hint = f"did you mean {near[0]}?" if near and kind not in DEVICES else "for example cpu, cuda, cuda:1 or xpu"
+    hint = did_you_mean(kind, () if kind in DEVICES else DEVICES, "for example cpu, cuda, cuda:1 or xpu")
     raise BadInput(f"there is no device {name!r}", hint=hint)
 
 
@@ -319,9 +318,8 @@ def _check_name(file: Path, path: str, name: str) -> None:
     defined = top_level_names(file.read_bytes())
     if defined is None or name in defined:
         return
-    near = difflib.get_close_matches(name, defined, 1)
     there = ", ".join([known for known in defined if not known.startswith("_")][:8])
-    hint = f"did you mean {near[0]}?" if near else f"it has {there}" if there else "it defines nothing"
+    hint = did_you_mean(name, defined, f"it has {there}" if there else "it defines nothing")
     raise ProgramError(f"{path} defines no {name!r}", hint=hint)
 
 
@@ -345,5 +343,4 @@ def _nearest(path: Path) -> str:
         names = [entry.name for entry in path.parent.iterdir() if entry.suffix == ".py"]
     except OSError:
         return f"there is no folder {path.parent}"
-    near = difflib.get_close_matches(path.stem, [name.removesuffix(".py") for name in names], 1)
-    return f"did you mean {near[0]}.py?" if near else ""
+    return did_you_mean(path.stem, [name.removesuffix(".py") for name in names], form="{}.py".format)

@@ -6,7 +6,6 @@ them. `MOCK_STRICT` is read here; `MOCK_ALIGNMENT` and `MOCK_MAX_MEMORY` change 
 (`idbg.accelerators.registry`).
 """
 
-import difflib
 import logging
 import os
 import re
@@ -19,6 +18,7 @@ import msgspec
 from idbg import plugins
 from idbg.config import environment, places, settings_file
 from idbg.config.settings_file import Written
+from idbg.format.spelling import did_you_mean
 from idbg.schema.errors import SettingsError
 from idbg.schema.programs import NO_ACCELERATOR, OUR_BACKENDS, Float64On
 
@@ -308,8 +308,7 @@ def _warn_of_unknown(environ: Mapping[str, str]) -> None:
             and variable not in {*known, *_warned}
         ):
             _warned.add(variable)
-            near = difflib.get_close_matches(variable, known, 1)
-            hint = f"did you mean {near[0]}?" if near else "idbg config lists the settings"
+            hint = did_you_mean(variable, known, "idbg config lists the settings")
             log.warning("%s has no effect: %s", variable, hint)
 
 
@@ -332,8 +331,7 @@ def _check(written: Written) -> None:
     known = Settings.__struct_fields__
     for key in written.values:
         if key not in known:
-            near = difflib.get_close_matches(key, known, 1)
-            hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(known)}"
+            hint = did_you_mean(key, known, f"there are: {', '.join(known)}")
             raise SettingsError(f"{written.place(key)}: there is no setting {key!r}", hint=hint)
     try:
         msgspec.convert(written.values, Settings)

@@ -5,13 +5,13 @@ other name is an option of the backend.
 """
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 from typing import Literal, get_args
 
 import msgspec
 from msgspec.structs import replace
 
 from idbg.config import options
+from idbg.format.spelling import did_you_mean
 from idbg.schema.errors import BadInput
 from idbg.schema.programs import Float64On, OptionValue, Switch, Target
 
@@ -78,8 +78,7 @@ def value_named(target: Target, name: str) -> OptionValue:
 def _with_field(target: Target, name: str, value: OptionValue) -> Target:
     known = _YES_NO.get(name)
     if known is not None and not any(value is each or (isinstance(each, str) and value == each) for each in known):
-        near = get_close_matches(str(value), [str(each) for each in known], n=1)
-        hint = f"did you mean {near[0]}?" if near else f"it is one of {', '.join(map(str, known))}"
+        hint = did_you_mean(str(value), map(str, known), f"it is one of {', '.join(map(str, known))}")
         raise BadInput(f"{name} cannot be {value!r}", hint=hint)
     if known is None and not isinstance(value, str):
         raise BadInput(f"{name} cannot be {value!r}", hint="write a name")
@@ -146,8 +145,7 @@ def parse_value(switch: Switch, text: str) -> OptionValue:
     if isinstance(value, str) and kinds == ("list",):
         value = [each.strip() for each in value.split(",") if each.strip()]
     if switch.choices and value not in switch.choices:
-        near = get_close_matches(text, map(str, switch.choices), n=1)
-        can = f"did you mean {near[0]}?" if near else f"it can be {spelled_all(switch.choices)}"
+        can = did_you_mean(text, map(str, switch.choices), f"it can be {spelled_all(switch.choices)}")
         raise BadInput(f"{switch.name} cannot be {text or 'nothing'}", hint=can)
     known = [_KINDS[kind] for kind in kinds if kind in _KINDS]
     is_other = isinstance(value, bool) and "bool" not in kinds

@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Iterator
-from difflib import get_close_matches
 
 from idbg.constraints.base import BadValue, TensorRule
+from idbg.format.spelling import did_you_mean
 from idbg.schema.graphs import Dim, Role, TensorMeta
 
 _NAMED = {"batch": 0, "channels": 1, "height": -2, "width": -1}
@@ -26,8 +26,8 @@ class DimsRule(TensorRule, frozen=True, kw_only=True):
         """`dims` is one of its words, or a list of positions and of names that there are."""
         if isinstance(self.dims, str):
             if self.dims != "all" and not _LAST.fullmatch(self.dims):
-                near = get_close_matches(self.dims, ("all", "last", *_NAMED), n=1)
-                hint = f'did you mean "{near[0]}"? ' if near else ""
+                near = did_you_mean(self.dims, ("all", "last", *_NAMED), form='"{}"'.format)
+                hint = f"{near} ".lstrip()
                 hint += 'It must be "all", "last", "last 2", or a list such as [0, -1, "channels"]'
                 raise BadValue("dims", f'dims is "{self.dims:.40}"', hint=hint)
             return

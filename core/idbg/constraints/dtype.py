@@ -1,6 +1,5 @@
 """Find tensors with a dtype that the hardware does not support."""
 
-import difflib
 from collections.abc import Iterator, Sequence
 from typing import Self
 
@@ -8,6 +7,7 @@ import msgspec
 
 from idbg.constraints.base import BadValue, Constraint, Finding, TensorRule
 from idbg.constraints.facts import GraphFacts, NodeSignature
+from idbg.format.spelling import did_you_mean
 from idbg.schema.graphs import DTYPE_OF_SHORT, DTYPES, Role, TensorMeta
 
 # torch's own second names of dtypes
@@ -49,8 +49,7 @@ def dtype_name(spelling: object) -> str:
     name = _ALIASES.get(name, DTYPE_OF_SHORT.get(name, name))
     if name in DTYPES:
         return name
-    near = difflib.get_close_matches(name, [*DTYPES, *DTYPE_OF_SHORT], n=1)
-    hint = f'did you mean "{near[0]}"?' if near else "dtypes are " + ", ".join(DTYPES)
+    hint = did_you_mean(name, (*DTYPES, *DTYPE_OF_SHORT), "dtypes are " + ", ".join(DTYPES), form='"{}"'.format)
     raise BadValue("allowed", f'there is no dtype "{given}"', hint=hint)
 
 

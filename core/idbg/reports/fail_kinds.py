@@ -4,8 +4,8 @@ Read with every command line: it imports next to nothing.
 """
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
+from idbg.format.spelling import did_you_mean
 from idbg.schema.errors import BadInput
 from idbg.schema.violations import SEVERITIES
 
@@ -31,8 +31,7 @@ def findings_of(names: Iterable[str]) -> frozenset[str]:
     found: set[str] = set()
     for name in names:
         if name not in KINDS:
-            near = get_close_matches(name, KINDS, 1)
-            hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(KINDS)}"
+            hint = did_you_mean(name, KINDS, f"there are: {', '.join(KINDS)}")
             raise BadInput(f"there is nothing called {name!r} to fail on", hint=hint)
         found.update(KINDS[name][1])
     return frozenset(found)

@@ -4,7 +4,6 @@ A cache file holds the summaries; a changed size or time of a log invalidates it
 session's own `summary.json` is read, and its log if that summary is out of date.
 """
 
-import difflib
 import hashlib
 import os
 from pathlib import Path
@@ -13,6 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from idbg.config import places
+from idbg.format.spelling import did_you_mean
 from idbg.schema.errors import OutputError
 from idbg.schema.summaries import SessionSummary
 from idbg.session import files, summaries
@@ -154,7 +154,5 @@ def named(text: str, output: Path) -> Path | None:
 
 def _there(text: str, output: Path) -> str:
     names = [each.name for each in sessions(output)]
-    near = difflib.get_close_matches(Path(text).name, names, 1)
-    if near:
-        return f"did you mean {near[0]}?"
-    return f"idbg list names those in {output}" if names else f"there is none in {output} either"
+    there = f"idbg list names those in {output}" if names else f"there is none in {output} either"
+    return did_you_mean(Path(text).name, names, there)

@@ -1,9 +1,9 @@
 """Describe the attribution of a kernel's error, and what its script shows."""
 
 from collections.abc import Iterator
-from difflib import get_close_matches
 
 from idbg.format import attributions, file_names
+from idbg.format.spelling import did_you_mean
 from idbg.schema.attribution import AttributionKind, KernelAttribution
 from idbg.schema.diff import DiffReport
 from idbg.schema.errors import BadInput
@@ -69,6 +69,7 @@ def launch_named(report: DiffReport, name: str) -> int:
     if found:
         return next((at for at in found if report.kernels[at].bad), found[0])
     names = list(dict.fromkeys(report.kernels[at].name for at in kernels))
-    near = get_close_matches(name, names, 1) or [each for each in names if name in each][:1]
-    hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(names[:8])}{', ...' * (len(names) > 8)}"
+    having = [each for each in names if name in each]
+    there = f"there are: {', '.join(names[:8])}{', ...' * (len(names) > 8)}"
+    hint = did_you_mean(name, having or names, there, cutoff=0 if having else 0.6)
     raise BadInput(f"no kernel of the comparison is called {name!r}", hint=hint)

@@ -1,6 +1,5 @@
 """Show the part of a graph around a node, or in a module."""
 
-import difflib
 from collections.abc import Iterable
 
 import msgspec
@@ -9,6 +8,7 @@ from idbg.analysis.provenance import Provenance
 from idbg.format.amounts import counted
 from idbg.format.file_names import near_place
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
+from idbg.format.spelling import did_you_mean
 from idbg.schema.errors import BadInput
 from idbg.schema.graphs import Graph, GraphId, Node, Part, Stage
 from idbg.schema.runs import Run
@@ -229,8 +229,7 @@ def _graph(run: Run, stage: Stage | None, frame: str, name: str) -> Graph:
 
 
 def _near(name: str, there: Iterable[str]) -> str:
-    near = difflib.get_close_matches(name, list(dict.fromkeys(there)), 3, cutoff=0.4)
-    return f"did you mean {' or '.join(near)}?" if near else "without a name, its graphs and modules are listed"
+    return did_you_mean(name, there, "without a name, its graphs and modules are listed", most=3, cutoff=0.4)
 
 
 def _is_in(node: Node, module: str) -> bool:

@@ -1,10 +1,10 @@
 """Show the code that the compiler wrote for a kernel, and the nodes that it computes."""
 
-import difflib
 from collections.abc import Iterator
 
 import msgspec
 
+from idbg.format.spelling import did_you_mean
 from idbg.schema.code import Kernel
 from idbg.schema.errors import BadInput
 from idbg.schema.graphs import Part
@@ -93,7 +93,7 @@ def _named(kernels: list[Kernel], name: str) -> Kernel:
     if len(having) == 1:
         return having[0]
     names = list(dict.fromkeys(kernel.name for kernel in having or kernels))
-    near = names[:5] if having else difflib.get_close_matches(name, names, 3, cutoff=0.3)
     what = f"{len(names)} kernels have {name!r} in their name" if having else f"there is no kernel {name!r}"
-    hint = f"did you mean {' or '.join(near)}?" if near else "without a name, the kernels are listed"
+    listed = "without a name, the kernels are listed"
+    hint = did_you_mean(name, names, listed, most=5 if having else 3, cutoff=0 if having else 0.3)
     raise BadInput(what, hint=hint if names else "nothing of this run was compiled to kernels")

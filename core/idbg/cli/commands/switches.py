@@ -3,10 +3,10 @@
 import argparse
 import queue
 import time
-from difflib import get_close_matches
 
 from idbg.cli import exits, output, tables
 from idbg.cli.bar import Activity
+from idbg.format.spelling import did_you_mean
 from idbg.schema import events
 from idbg.schema.errors import BadInput, IdbgError
 from idbg.schema.events import SessionEvent
@@ -42,8 +42,7 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     output.bar().clear()
     found = tuple(each for each in every if args.word in each.name or args.word in each.group)
     if not found:
-        near = get_close_matches(args.word, [each.name for each in every], n=1)
-        hint = f"did you mean {near[0]}?" if near else "idbg switches lists them"
+        hint = did_you_mean(args.word, [each.name for each in every], "idbg switches lists them")
         raise BadInput(f"no switch has {args.word!r} in its name", hint=hint)
     output.report(
         lambda: {"schema": "idbg.switches/1", "switches": found}, lambda: tables.text(view.view(found), args.sort)

@@ -1,12 +1,12 @@
 """Check values of Inductor's options and of torch's settings against their types."""
 
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from types import NoneType, UnionType
 from typing import Literal, Union, cast, get_args, get_origin
 
 from idbg.config.options import INDUCTOR
 from idbg.engine.compat import settings
+from idbg.format.spelling import did_you_mean
 from idbg.schema.errors import BadInput
 from idbg.schema.programs import OptionValue
 
@@ -21,8 +21,7 @@ def checked(options: Mapping[str, OptionValue]) -> dict[str, OptionValue]:
 def _checked(name: str, value: OptionValue) -> OptionValue:
     known = settings.options()
     if name not in known:
-        near = get_close_matches(name, known, n=1)
-        hint = f"did you mean {near[0]}?" if near else "torch._inductor.list_options() names them all"
+        hint = did_you_mean(name, known, "torch._inductor.list_options() names them all")
         raise BadInput(f"Inductor has no option {name!r}", hint=hint)
     kind = settings.option_type(name)
     fitted = _fitted(value, kind)
@@ -55,8 +54,8 @@ def _nearest_setting(name: str, known: set[str]) -> str:
         option = own if word == INDUCTOR and own else name
         return f"Inductor's are options: --option {option}=VALUE"
     bare = {each.partition(".")[2]: each for each in sorted(known, reverse=True)}
-    near = get_close_matches(name, known, n=1) or [bare[each] for each in get_close_matches(own or name, bare, n=1)]
-    return f"did you mean {near[0]}?" if near else f"their names begin with {', '.join(settings.MODULES)} and a dot"
+    begin = f"their names begin with {', '.join(settings.MODULES)} and a dot"
+    return did_you_mean(name, known) or did_you_mean(own or name, bare, begin, form=bare.__getitem__)
 
 
 def _fitted(value: OptionValue, kind: object) -> object:

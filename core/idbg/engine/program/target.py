@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from difflib import get_close_matches
 
 import torch
 from msgspec.structs import replace
@@ -11,6 +10,7 @@ from idbg.config.options import INDUCTOR, family, nested
 from idbg.engine.backends import Backend, takes_options
 from idbg.engine.compat import caches, settings
 from idbg.engine.program.option_types import checked, checked_settings
+from idbg.format.spelling import did_you_mean
 from idbg.schema.errors import BadInput
 from idbg.schema.programs import OptionValue, Target
 
@@ -63,8 +63,7 @@ def conditions_of(target: Target) -> tuple[Target, str]:
 
 def _check_word(what: str, name: str, known: tuple[str, ...]) -> None:
     if name and name not in known:
-        near = get_close_matches(name, known, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"it is one of {', '.join(known)}"
+        hint = did_you_mean(name, known, f"it is one of {', '.join(known)}")
         raise BadInput(f"torch has no {what} {name!r}", hint=hint)
 
 
