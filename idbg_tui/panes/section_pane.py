@@ -1,6 +1,6 @@
 """The base of panes of sections: their rows know what they refer to."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from functools import partial
 from typing import ClassVar
 
@@ -27,7 +27,7 @@ from idbg_tui.widgets.lines import Lines
 from idbg_tui.widgets.listing import Reading
 from idbg_tui.widgets.section_keys import SectionKeys
 from idbg_tui.widgets.section_list import SectionLines
-from idbg_tui.widgets.section_rows import Look, Row
+from idbg_tui.widgets.section_rows import Look, Row, place_of
 
 
 class SectionPane(SearchablePane, SectionKeys):
@@ -51,6 +51,7 @@ class SectionPane(SearchablePane, SectionKeys):
         self.view: str = ""
         """Of several views of one pane the shown one: each is looked at in its own way."""
         self._looks: dict[str, Look] = {}
+        self._left: dict[str, Hashable] = {}  # the key of the row that the cursor was on
         self._state: State | None = None
 
     # ---------------------------------------------------------------- what a subclass defines
@@ -77,6 +78,16 @@ class SectionPane(SearchablePane, SectionKeys):
         self.lay()
         if words:
             self.post_message(Flash(words))
+
+    def turn_to(self, view: str) -> None:
+        """Show another view, at the row that it was left at."""
+        if self.lines.chosen is not None:
+            self._left[self.view] = self.lines.chosen.key
+        self.view = view
+        self.lines.show_rows((), "")
+        self.lay()
+        if (place := place_of(self.lines.items, self._left.get(view))) is not None:
+            self.lines.place_cursor(place)
 
     # ---------------------------------------------------------------- what rows refer to
 

@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 from idbg.format import file_names
 from idbg.format.glyphs import MARKS, plain
-from idbg.render.cells import GAP, Layout, first_names, is_number, layout, texts
+from idbg.render.cells import GAP, Layout, is_number, layout, shortened, texts
 from idbg.views import tree
 from idbg.views.tree import Item, Place, Section, Table
 from idbg_tui.widgets.cutting import distinct
@@ -306,8 +306,7 @@ def _drawn(
     drawn = [*lead, (" " * (room - sum(cell_len(text) for text, _ in lead)), "")]
     for at, (text, style) in zip(columns, cells, strict=True):
         wide, kind = shown.widths[at], table.columns[at].kind
-        text = first_names(text, wide) if kind == "names" else text
-        text = f"{text:>{wide}}" if is_number(kind) else fit(text, wide, MARKS["ellipsis"])
+        text = f"{text:>{wide}}" if is_number(kind) else fit(shortened(text, kind, wide), wide)
         gap = " " * GAP
         if sorted_by and table.columns[at].head == sorted_by:
             gap, text = gap[1:], f"{arrow + text.lstrip():{'>' if text.startswith(' ') else ''}{wide + 1}}"

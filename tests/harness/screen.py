@@ -12,7 +12,6 @@ from textual.timer import Timer
 
 from idbg_tui.app import IdbgApp
 from idbg_tui.panes.base import PaneId
-from idbg_tui.panes.switches.pane import SwitchesPane
 
 WIDE, SMALL = (160, 45), (80, 24)
 SOON, OFTEN = 0.2, 0.06  # seconds: what is put off for longer, and what repeats more seldom, is not waited for
@@ -22,7 +21,7 @@ LONGEST = 30.0  # seconds
 def texts(app: IdbgApp, pane: PaneId) -> list[str]:
     """What the rows of a pane say, those that can be seen."""
     shown = app.body.panes[pane]
-    lines = shown.shown_widget() if isinstance(shown, SwitchesPane) else shown.lines  # type: ignore[attr-defined]
+    lines = shown.lines  # type: ignore[attr-defined]
     return [lines.line(y).text.rstrip() for y in range(lines.size.height)]
 
 

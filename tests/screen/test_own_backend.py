@@ -9,9 +9,9 @@ from idbg.reports.documents import SessionData
 from idbg.reports.documents.html.sections import environment
 from idbg.schema import events
 from idbg.schema.runs import Run, fold
+from idbg.views import compared
 from idbg.views import environment as environment_view
 from idbg_tui.panes.log.event_lines import event_lines
-from idbg_tui.panes.switches import pane as switches
 from tests.harness.recorded import log
 
 CALLED = events.BackendsCalled(run=1, backends=("mine",))
@@ -35,7 +35,7 @@ def run() -> Run:
 
 def test_the_environment_and_the_switches_of_a_page_name_it(run: Run) -> None:
     assert dict(environment_view.settings(run))["backend"] == "mine"
-    assert switches._run_words(run).startswith("mine, ")
+    assert compared.run_words(run).startswith("mine, ")
 
 
 def test_the_log_says_which_backend_compiled() -> None:

@@ -23,7 +23,6 @@ from idbg.schema.violations import Violation
 from idbg.session import index
 from idbg.views import compared
 from idbg.views.session_overview import overview, view
-from idbg_tui.panes.switches.pane import _run_words
 from idbg_tui.state.state import State
 from idbg_tui.status_bar.header import header
 
@@ -122,7 +121,7 @@ def test_what_was_not_compared_is_no_better_than_wrong_numbers() -> None:
     verdict, said = compared.outcome(before, after)
     assert verdict == "unknown"
     assert said == "not comparable: before 1 of 1 tensor wrong, after no rule broken, numbers not compared"
-    assert _run_words(after).endswith("combo_kernels=True: no rule broken, 1.0 s")
+    assert compared.run_words(after).endswith("combo_kernels=True: no rule broken, 1.0 s")
     right = history(run(2, FLIPPED, "passed"))
     assert compared.outcome(right.runs[1], right.runs[2]) == ("ok", "better: before 1 of 1 tensor wrong, after clean")
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from idbg.format.amounts import NOTHING, column_figure, column_share, column_size, evaluation, moment, seconds
 from idbg.format.glyphs import LEVELS, MARKS
 from idbg.format.tables import cells as width_of
-from idbg.format.tables import cut
+from idbg.format.tables import clip, cut
 from idbg.views.tree import Cell, Column, Item, Kind, Place, Table, Value
 
 GAP = 2
@@ -45,7 +45,7 @@ _WIDTHS: dict[Kind, int] = {
 }
 NAMES = 40
 """Cells of names, where nothing limits them."""
-_WIDEST: dict[Kind, int] = {"place": 32, "text": 40, "names": NAMES, "code": 40, "count": 12}
+_WIDEST: dict[Kind, int] = {"place": 32, "text": 40, "sentence": 40, "names": NAMES, "code": 40, "count": 12}
 
 
 def is_number(kind: Kind) -> bool:
@@ -81,7 +81,11 @@ def layout(table: Table, items: Iterable[Item], width: int | None, least: int, p
     def left() -> int:
         return width - sum(widths[at] + GAP for at in shown)
 
-    while left() < least and (spare := [at for at in reversed(shown) if not table.columns[at].least]):
+    def elastic() -> int:
+        """By how much sentences can be cut."""
+        return sum(widths[at] - table.columns[at].least for at in shown if table.columns[at].kind == "sentence")
+
+    while left() + elastic() < least and (spare := [at for at in reversed(shown) if not table.columns[at].least]):
         shown.remove(min(spare, key=lambda at: table.columns[at].rank))
     while left() < least and (able := [at for at in shown if widths[at] > table.columns[at].least > 0]):
         widths[max(able, key=lambda at: widths[at])] -= 1
@@ -112,6 +116,11 @@ def first_names(text: str, width: int) -> str:
             break
         shown += f", {name}"
     return shown + more if width_of(shown + more) <= width else cut(shown, width)
+
+
+def shortened(text: str, kind: Kind, width: int) -> str:
+    """A cell's text in at most `width` cells, as suits its kind."""
+    return {"names": first_names, "sentence": clip}.get(kind, cut)(text, width)
 
 
 def texts(cells: Sequence[Cell], table: Table, shown: Iterable[int], place: Written) -> list[str]:

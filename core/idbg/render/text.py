@@ -6,7 +6,7 @@ from dataclasses import replace
 from idbg.format.file_names import near_place
 from idbg.format.tables import cells as width_of
 from idbg.format.tables import clip, cut
-from idbg.render.cells import GAP, Layout, first_names, is_number, layout, texts
+from idbg.render.cells import GAP, Layout, is_number, layout, shortened, texts
 from idbg.views.tree import Item, Place, Row, Section, Sides, Table, items
 
 MOST = 50  # rows of one list: the JSON report has all
@@ -93,8 +93,7 @@ def _joined(words: str, cells: list[str], table: Table, shown: Layout) -> str:
     parts = [words + " " * (shown.words - width_of(words))]
     for at, cell in zip(shown.shown, cells, strict=True):
         number, wide = is_number(table.columns[at].kind), shown.widths[at]
-        if not number:
-            cell = (first_names if table.columns[at].kind == "names" else cut)(cell, wide)
+        cell = cell if number else shortened(cell, table.columns[at].kind, wide)
         space = " " * (wide - width_of(cell))
         parts.append(space + cell if number else cell + space)
     return (" " * GAP).join(parts).rstrip()

@@ -10,7 +10,8 @@ from typing import NamedTuple
 from idbg.analysis.decisions.compared import Compared, GraphChange, NumberChange, Tally, Times, compared
 from idbg.analysis.decisions.kernels_matched import How, KernelChange
 from idbg.analysis.decisions.side_by_side import side_by_side
-from idbg.format.amounts import NOTHING, counted, duration, few, figure
+from idbg.config.switches import spelled
+from idbg.format.amounts import NOTHING, counted, duration, elapsed, few, figure
 from idbg.format.verdicts import verdict_words
 from idbg.schema import programs
 from idbg.schema.bench import LEAST_CHANGE, Latency
@@ -364,3 +365,12 @@ def _kernel_json(change: KernelChange) -> dict[str, object]:
         "nodes": [sum(len(kernel.nodes) for kernel in kernels) for kernels in (change.before, change.after)],
         "diff": "\n".join(lines) if change.before and change.after and change.how != "same" else "",
     }
+
+
+def run_words(run: Run) -> str:
+    """What tells a run from the others: what it was made with, and what came of it."""
+    target = run.target
+    own = [f"{name}={spelled(value)}" for name, value in {**target.options, **target.settings}.items()]
+    own += [f"{name} {value}" for name in ("mode", "stance") if (value := getattr(target, name))]
+    own += ["cold"] if target.cold else []
+    return f"{run.backend}, {', '.join(own) or 'torch defaults'}: {verdict_words(run)}, {elapsed(run.seconds)}"

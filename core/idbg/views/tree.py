@@ -19,6 +19,7 @@ Tone = Literal[
 ]  # each painter has a look for it
 Kind = Literal[
     "text",
+    "sentence",
     "names",
     "seconds",
     "evaluation",
@@ -282,7 +283,7 @@ def _limited(rows: Sequence[Row], most: int) -> list[Row]:
 
 Direction = Literal["", "up", "down"]
 """How rows are sorted: ""  as suits the column, texts upwards and numbers from the largest down."""
-_TEXTS = ("text", "names", "place", "code")
+_TEXTS = ("text", "sentence", "names", "place", "code")
 _SIGNS = re.compile(r"^\W+")  # before a row's words: they do not count where rows are sorted
 
 
@@ -315,16 +316,22 @@ def ordered_table(table: Table, name: str, direction: Direction = "") -> Table:
         return _SIGNS.sub("", row.text) if at is None else row.cells[at].value if at < len(row.cells) else None
 
     descending = (direction or usual_direction(table, name)) == "down"
-    known = [row for row in table.rows if value(row) not in (None, "")]
-    unknown = [row for row in table.rows if value(row) in (None, "")]
+    if all(row.folds and not row.cells for row in table.rows):  # each is the heading of a group
+        groups = [structs.replace(row, rows=_in_order(row.below, value, descending)) for row in table.rows]
+        return structs.replace(table, rows=groups)
+    return structs.replace(table, rows=_in_order(table.rows, value, descending))
+
+
+def _in_order(rows: Sequence[Row], value: Callable[[Row], Value], descending: bool) -> list[Row]:
+    known = [row for row in rows if value(row) not in (None, "")]
+    unknown = [row for row in rows if value(row) in (None, "")]
     numbers = [row for row in known if isinstance(value(row), int | float)]
     texts = [row for row in known if not isinstance(value(row), int | float)]
-    rows = [
+    return [
         *sorted(numbers, key=value, reverse=descending),  # type: ignore[arg-type]  # all are numbers
         *sorted(texts, key=lambda row: _text_of(value(row)), reverse=descending),
         *unknown,
     ]
-    return structs.replace(table, rows=rows)
 
 
 def _text_of(value: Value) -> str:

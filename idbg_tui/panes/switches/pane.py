@@ -11,37 +11,25 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from idbg.config import switches
-from idbg.format.amounts import elapsed
 from idbg.format.glyphs import MARKS
-from idbg.format.verdicts import verdict_words
 from idbg.schema.programs import OptionValue, Switch
 from idbg.schema.runs import Run
 from idbg.views import compared
-from idbg.views.switches import flag
+from idbg.views import switches as view
 from idbg_tui.messages import DefaultsRequest, Flash, SwitchRequest
 from idbg_tui.panes.prompting import PromptingPane
 from idbg_tui.panes.section_pane import SectionPane
-from idbg_tui.panes.switches.rows import Item, SwitchLines, SwitchRow, items, words
 from idbg_tui.state import queries
 from idbg_tui.state.state import State
 from idbg_tui.widgets import sections
-from idbg_tui.widgets.item_list import ItemList
-from idbg_tui.widgets.lines import Lines
 from idbg_tui.widgets.picker import Picker
 from idbg_tui.widgets.prompt import Prompt
 from idbg_tui.widgets.section_list import SectionLines
+from idbg_tui.widgets.section_rows import Row, place_of
 
+_COMPARED = "compared"  # of the two views; the other is ""
 _MOST = 5  # rows that describe the switch under the cursor
 _FEW = 12  # rows of the pane from which they are shown
-
-
-class ComparedLines(SectionLines):
-    """The rows of a comparison; what is looked for is found among all of them."""
-
-    ALL = "the comparison"
-
-    def find(self, text: str, start: int) -> int:
-        return ItemList.find(self, text, start)
 
 
 class SwitchesPane(PromptingPane, SectionPane):
@@ -72,27 +60,25 @@ class SwitchesPane(PromptingPane, SectionPane):
     """
 
     def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(ComparedLines(self.lay), id=id)
-        self.switches = SwitchLines()
-        self.comparing = False  # which of the two is shown
+        super().__init__(SectionLines(self.lay, "all of this list"), id=id)
         self._views = Static(id="views")
         self._chosen_runs: tuple[int, int] | None = None  # by hand; None: the last two
         self._meaning = Static(id="meaning", markup=False)
         self._seen: tuple[object, ...] = ()
-        self._only_changed = False
 
     def compose(self) -> ComposeResult:
         yield self._views
-        yield self.switches
         yield self.lines
         yield self._meaning
         yield Prompt()
 
-    def on_mount(self) -> None:
-        self.lines.display = False
+    @property
+    def comparing(self) -> bool:
+        """Whether the comparison is shown, not the switches."""
+        return self.view == _COMPARED
 
     def shown_widget(self) -> Widget:
-        return self.lines if self.comparing else self.switches
+        return self.lines
 
     # ---------------------------------------------------------------- showing
 
@@ -101,20 +87,8 @@ class SwitchesPane(PromptingPane, SectionPane):
         seen = state.history.switches, state.target, state.live, state.versions.run
         if not self.is_mounted or seen == self._seen:
             return
-        before, self._state, self._seen = self._seen, state, seen
-        if before[:3] != seen[:3]:
-            self._lay()
+        self._state, self._seen = state, seen
         self.lay()
-
-    def _lay(self) -> None:
-        state = self._state
-        if state is None:
-            return
-        every = self._switches(state)
-        changed = sum(switches.is_changed(each, state.target) for each in every)
-        self.mark = f"{changed}" if changed else ""
-        self.switches.show_items(items(every, state.target, only_changed=self._only_changed), self._why_empty(state))
-        self._explain()
 
     @property
     def _pair(self) -> tuple[Run, Run] | None:
@@ -126,18 +100,27 @@ class SwitchesPane(PromptingPane, SectionPane):
         return (runs[-2], runs[-1]) if len(runs) > 1 else None
 
     def lay(self) -> None:
-        """Compare the runs, if that is shown; and name the two views."""
-        pair = self._pair
-        runs = f"run {pair[0].number} and run {pair[1].number}" if pair is not None else "two runs"
-        names = ("switches", runs)
+        """List the switches, or what the runs differ in; and name the two views."""
+        state, pair = self._state, self._pair
+        names = ("switches", f"run {pair[0].number} and run {pair[1].number}" if pair is not None else "two runs")
         shown = [f"[{name}]" if (place == 1) is self.comparing else f" {name} " for place, name in enumerate(names)]
         styles = ["bold $primary" if (place == 1) is self.comparing else "$foreground 60%" for place in (0, 1)]
         self._views.update(Content.assemble(*((f"{name} ", style) for name, style in zip(shown, styles, strict=True))))
-        if self._state is None or not self.comparing:
+        if state is None:
             return
-        look = replace(self.look, width=self.lines.room - 1, files=queries.source_files(self._state))
-        rows = sections.rows(compared.view(*pair), look) if pair is not None else ()
-        self.lines.show_rows(rows, compared.NO_PAIR)
+        look = replace(self.look, width=self.lines.room - 1, files=queries.source_files(state))
+        every = self._switches(state)
+        section = view.of_target(every, state.target, only_changed=self._looks.get("", look).hiding)
+        self.mark = f"{section.count}" if section.count else ""
+        if self.comparing:
+            self.lines.show_rows(sections.rows(compared.view(*pair), look) if pair else (), compared.NO_PAIR)
+        else:
+            begins = not self.lines.items
+            self.lines.show_rows(sections.rows(section, look), self._why_empty(state))
+            if begins and every:  # on a switch, not on the name of its group
+                key = "switch", every[0].place, every[0].name
+                self.lines.place_cursor(place_of(self.lines.items, key) or 0)
+        self._explain()
 
     def _switches(self, state: State) -> list[Switch]:
         every = state.history.switches
@@ -155,34 +138,21 @@ class SwitchesPane(PromptingPane, SectionPane):
         )
 
     def _explain(self) -> None:
-        """Say of the switch under the cursor what torch says, how it is given, and what it can be."""
-        row = self._chosen
-        wanted = row is not None and self.size.height >= _FEW and not self.comparing
-        lines = self._description(row) if row is not None and wanted else []
+        """Show of the switch under the cursor how it is set, what it can be, and what torch says of it."""
+        switch = self._chosen if self.size.height >= _FEW else None
+        texts = (view.facts(switch), " ".join(switch.meaning.split())) if switch is not None else ()
+        width, dots = max(self.size.width - 2, 20), f" {MARKS['ellipsis']}"
+        most = (2, _MOST - 2)
+        wrapped = (
+            textwrap.wrap(text, width, max_lines=of, placeholder=dots) for text, of in zip(texts, most, strict=False)
+        )
+        lines = [line for each in wrapped for line in each]
         self._meaning.display = bool(lines)
         self._meaning.update("\n".join(lines))
 
-    def _description(self, row: SwitchRow) -> list[str]:
-        switch, width = row.switch, max(self.size.width - 2, 20)
-        facts = [flag(switch), f"torch's default: {words(switch, switch.default)}"]
-        if switch.choices and switch.type != "bool":
-            facts.append(f"it can be {switches.spelled_all(switch.choices)}")
-        if switch.group == switches.UNLISTED:
-            facts = [f"given to this session as it began; ^x takes {switch.name} away"]
-        meaning = " ".join(switch.meaning.split())
-        description = (
-            textwrap.wrap(meaning, width, max_lines=_MOST - 2, placeholder=f" {MARKS['ellipsis']}") if meaning else []
-        )
-        return [
-            *textwrap.wrap("   ".join(facts), width, max_lines=2, placeholder=f" {MARKS['ellipsis']}"),
-            *description,
-        ]
-
-    def on_lines_moved(self, event: Lines.Moved) -> None:
-        if not self.comparing:
-            event.stop()
-            event.prevent_default()
-            self._explain()
+    def moved_to(self, row: Row) -> None:
+        self._explain()
+        super().moved_to(row)
 
     def on_resize(self) -> None:
         self._explain()
@@ -195,11 +165,8 @@ class SwitchesPane(PromptingPane, SectionPane):
 
     def show_view(self, *, comparing: bool) -> None:
         """Show what two runs differ in, or the switches."""
-        self.comparing = comparing
-        self.switches.display, self.lines.display = not comparing, comparing
-        self._explain()
-        self.lay()
-        self.shown_widget().focus()
+        self.turn_to(_COMPARED if comparing else "")
+        self.lines.focus()
 
     def action_pick_runs(self) -> None:
         """Choose the run before, then the one after."""
@@ -207,7 +174,7 @@ class SwitchesPane(PromptingPane, SectionPane):
         if len(runs) < 2:
             self.post_message(Flash(compared.NO_PAIR))
             return
-        listed = [(f"run {run.number}", _run_words(run)) for run in runs]
+        listed = [(f"run {run.number}", compared.run_words(run)) for run in runs]
 
         def take_first(first: str | None) -> None:
             if first is None:
@@ -230,21 +197,21 @@ class SwitchesPane(PromptingPane, SectionPane):
         else:
             super().action_close()
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Only the comparison has rows that fold, sort, and refer to something."""
-        return self.comparing or action not in ("close", "unfold", "fold_all", "sort", "edit", "try", "repro")
-
     # ---------------------------------------------------------------- keys
 
     @property
-    def _chosen(self) -> SwitchRow | None:
-        item: Item | None = self.switches.chosen if not self.comparing else None
-        return item if isinstance(item, SwitchRow) else None
+    def _chosen(self) -> Switch | None:
+        """The switch under the cursor."""
+        match self.lines.chosen:
+            case Row(key=("switch", place, name)) if self._state is not None:
+                every = self._switches(self._state)
+                return next((each for each in every if (each.place, each.name) == (place, name)), None)
+        return None
 
-    def on_lines_opened(self, event: Lines.Opened) -> None:
-        if not self.comparing:
-            event.stop()
-            event.prevent_default()
+    def open_row(self, row: Row) -> None:
+        if self._chosen is None:
+            super().open_row(row)
+        else:
             self._change_switch(flip=False)
 
     def action_flip(self) -> None:
@@ -255,59 +222,52 @@ class SwitchesPane(PromptingPane, SectionPane):
             self._change_switch(flip=True)
 
     def _change_switch(self, *, flip: bool) -> None:
-        row = self._chosen
-        if row is None:
-            self.post_message(Flash(self.switches.empty or "this row is no switch"))
-        elif row.switch.group == switches.UNLISTED:
-            self.post_message(Flash(f"{row.switch.name} is none of the listed switches: ^x takes it away"))
-        elif row.switch.type == "bool" and flip:
-            self.post_message(SwitchRequest(row.switch, flip=True))
-        elif row.switch.choices or row.switch.type == "bool":
-            self._pick(row)
+        switch = self._chosen
+        if switch is None:
+            self.post_message(Flash(self.lines.empty or "this row is no switch"))
+        elif switch.group == switches.UNLISTED:
+            self.post_message(Flash(f"{switch.name} is none of the listed switches: ^x takes it away"))
+        elif switch.type == "bool" and flip:
+            self.post_message(SwitchRequest(switch, flip=True))
+        elif switch.choices or switch.type == "bool":
+            self._pick(switch)
         else:
-            self._type(row)
+            self._type(switch)
 
-    def _pick(self, row: SwitchRow) -> None:
-        switch = row.switch
-        values: dict[str, OptionValue] = {words(switch, choice): choice for choice in switch.choices or (True, False)}
+    def _value(self, switch: Switch) -> OptionValue:
+        return switches.value_of(switch, self._state.target) if self._state is not None else switch.default
+
+    def _pick(self, switch: Switch) -> None:
+        every = switch.choices or (True, False)
+        values: dict[str, OptionValue] = {view.value_words(switch, choice): choice for choice in every}
         listed = [(name, "torch's default" if value == switch.default else "") for name, value in values.items()]
 
         def take(name: str | None) -> None:
             if name is not None:
                 self.post_message(SwitchRequest(switch, values[name]))
 
-        self.app.push_screen(Picker(switch.name, listed, words(switch, row.value)), take)
+        self.app.push_screen(Picker(switch.name, listed, view.value_words(switch, self._value(switch))), take)
 
-    def _type(self, row: SwitchRow) -> None:
-        switch = row.switch
-
+    def _type(self, switch: Switch) -> None:
         def take(text: str) -> None:
             self.post_message(SwitchRequest(switch, switches.parse_value(switch, text)))
 
-        value = ",".join(map(str, row.value)) if isinstance(row.value, list) else switches.spelled(row.value)
-        self.prompt(f"{switch.name}, {switch.type}; torch's default is {words(switch, switch.default)}", value, take)
+        now = self._value(switch)
+        value = ",".join(map(str, now)) if isinstance(now, list) else switches.spelled(now)
+        default = view.value_words(switch, switch.default)
+        self.prompt(f"{switch.name}, {switch.type}; torch's default is {default}", value, take)
 
     def action_remove(self) -> None:
         """Let torch have this switch as it has it by itself."""
-        row = self._chosen
-        if row is None or not row.changed:
+        switch = self._chosen
+        if switch is None or self._state is None or not switches.is_changed(switch, self._state.target):
             self.post_message(Flash("this switch has torch's default"))
         else:
-            self.post_message(SwitchRequest(row.switch, row.switch.default))
+            self.post_message(SwitchRequest(switch, switch.default))
 
     def action_undo_all(self) -> None:
         self.post_message(DefaultsRequest())
 
     def action_hide(self) -> None:
         """List only what was changed, or all."""
-        self._only_changed = not self._only_changed
-        self._lay()
-
-
-def _run_words(run: Run) -> str:
-    """What tells a run from the others: what it was made with, and what came of it."""
-    target = run.target
-    own = [f"{name}={switches.spelled(value)}" for name, value in {**target.options, **target.settings}.items()]
-    own += [f"{name} {value}" for name in ("mode", "stance") if (value := getattr(target, name))]
-    own += ["cold"] if target.cold else []
-    return f"{run.backend}, {', '.join(own) or 'torch defaults'}: {verdict_words(run)}, {elapsed(run.seconds)}"
+        self.relist(replace(self.look, hiding=not self.look.hiding))

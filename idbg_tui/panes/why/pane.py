@@ -71,7 +71,6 @@ class WhyPane(RowKeys):
         self.view: ViewName = VIEWS[0]
         self._names = ViewLine()
         self._seen: tuple[object, ...] = ()
-        self._keys: dict[ViewName, object] = {}  # of the row that the cursor was on
         self._ticking = False
 
     def compose(self) -> ComposeResult:
@@ -153,17 +152,10 @@ class WhyPane(RowKeys):
 
     def choose_view(self, view: ViewName) -> None:
         """Show another view, at the row that it was left at."""
-        if self.lines.chosen is not None:
-            self._keys[self.view] = self.lines.chosen.key
-        self.view = view
         own = VIEW_HINTS.get(view, ())
         self.HINTS = (_HINTS[0], *own, *(hint for hint in _HINTS[1:] if hint[0] not in dict(own)))
-        self.lines.show_rows((), "")
-        self.lay()
+        self.turn_to(view)
         self.post_message(HintsChanged())
-        key = self._keys.get(view)
-        if (place := place_of(self.lines.items, key)) is not None:
-            self.lines.place_cursor(place)
 
     def action_view(self, step: int) -> None:
         self.choose_view(VIEWS[(VIEWS.index(self.view) + step) % len(VIEWS)])

@@ -93,8 +93,13 @@ async def test_brackets_go_there_and_enter_on_a_kernel_shows_both_sources(
         count = len(pane.lines.items)
         await pilot.press("h")
         assert len(pane.lines.items) < count
-        await pilot.press("l", "left_square_bracket")
-        assert len(pane.lines.items) == count and not pane.comparing and app.focused is pane.switches
+        await pilot.press("l")
+        assert len(pane.lines.items) == count
+        at = pane.lines.cursor
+        await pilot.press("left_square_bracket")
+        assert not pane.comparing and app.focused is pane.lines
+        await pilot.press("right_square_bracket")
+        assert pane.lines.cursor == at, "each view has a cursor of its own"
 
 
 async def test_any_two_runs_can_be_picked(tmp_path: Path) -> None:
@@ -130,7 +135,7 @@ async def test_when_the_run_with_other_switches_has_ended_what_changed_is_said(m
         session.emit(events.RunEnded(run=session.runs, verdict="clean", seconds=3.0))
         await settle(pilot)
         runs = session.runs
-        await pilot.press("j", "space")
+        await pilot.press("j", "j", "space")
         await until(pilot, lambda: session.runs > runs)
         session.emit(events.RunEnded(run=session.runs, verdict="failed", seconds=2.0))
         await until(pilot, lambda: "kernels: none in either run" in bar(app, "footer"))

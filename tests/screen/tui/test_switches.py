@@ -9,6 +9,7 @@ from idbg_tui.controllers import switching
 from idbg_tui.panes.switches.pane import SwitchesPane
 from idbg_tui.widgets.picker import Picker
 from idbg_tui.widgets.prompt import Prompt
+from idbg_tui.widgets.section_list import SectionLines
 from tests.harness.flipped import open_switches
 from tests.harness.live import living
 from tests.harness.recorded import app_of
@@ -21,8 +22,9 @@ async def test_minus_lists_them_by_group_with_value_type_and_meaning() -> None:
         async with app.run_test(size=size) as pilot:
             pane = await open_switches(pilot, app, session)
             rows = [row.split() for row in texts(app, "switches") if row.strip()]
-            assert rows[:2] == [
-                ["torch.compile"],
+            assert rows[:3] == [
+                ["switch", "value", "type", "meaning"],
+                ["▾", "torch.compile"],
                 ["mode", "the", "program's", "str", "torch", "says", "nothing", "of", "it"],
             ]
             assert ["max_autotune", "False", "bool", "try", "them", "all"] in rows
@@ -36,7 +38,7 @@ async def test_flips_in_a_row_are_one_compile_and_each_is_marked(monkeypatch: py
     async with app.run_test(size=WIDE) as pilot:
         pane = await open_switches(pilot, app, session)
         runs = session.runs
-        await pilot.press("j", "space", "j", "space")
+        await pilot.press("j", "j", "space", "j", "j", "space")
         await until(pilot, lambda: session.runs > runs)
         await settle(pilot)
         assert session.target.options == {"max_autotune": True, "epilogue_fusion": False}
@@ -52,7 +54,7 @@ async def test_enter_flips_nothing_but_asks_which_value(monkeypatch: pytest.Monk
     monkeypatch.setattr(switching, "RECOMPILE", 60.0)
     async with app.run_test(size=WIDE) as pilot:
         pane = await open_switches(pilot, app, session)
-        await pilot.press("j", "enter")
+        await pilot.press("j", "j", "enter")
         await settle(pilot)
         assert isinstance(app.screen, Picker) and pane.mark == ""
         await pilot.press(*"true", "enter")
@@ -91,12 +93,12 @@ async def test_u_puts_one_back_and_U_all_of_them_also_what_is_in_no_list() -> No
         pane = await open_switches(pilot, app, session)
         assert pane.mark == "3" and "trace.enabled" in "\n".join(texts(app, "switches"))
         await pilot.press("H")
-        assert len([row for row in texts(app, "switches") if row.strip()]) == 6
-        await pilot.press("g", "ctrl+x")
+        assert len([row for row in texts(app, "switches") if row.strip()]) == 7  # with heads
+        await pilot.press("g", "j", "ctrl+x")
         await until(pilot, lambda: session.target.options == {"max_autotune": True})
         await pilot.press("Z")
         await until(pilot, lambda: not session.target.options and not session.target.mode)
-        assert "every switch has torch's default" in pane.switches.empty
+        assert "every switch has torch's default" in pane.lines.empty
 
 
 async def test_a_saved_session_says_that_nothing_is_compiled(tmp_path: Path) -> None:
@@ -105,7 +107,7 @@ async def test_a_saved_session_says_that_nothing_is_compiled(tmp_path: Path) -> 
         await settle(pilot)
         await pilot.press("minus", "Z")
         await settle(pilot)
-        assert "does not say which switches torch has" in app.query_one(SwitchesPane).switches.empty
+        assert "does not say which switches torch has" in app.query_one(SwitchesPane).lines.empty
         assert "read from disk" in bar(app, "footer")
 
 
@@ -116,7 +118,7 @@ async def test_on_a_small_screen_the_sentence_of_a_saved_session_is_whole(tmp_pa
         await pilot.press("minus")
         await settle(pilot)
         shown = " ".join(" ".join(texts(app, "switches")).split())
-        assert app.query_one(SwitchesPane).switches.empty in shown
+        assert app.query_one(SwitchesPane).lines.empty in shown
 
 
 async def test_what_is_found_is_explained_and_edited() -> None:
@@ -132,3 +134,18 @@ async def test_what_is_found_is_explained_and_edited() -> None:
         await pilot.press("enter")
         await settle(pilot)
         assert "dynamo.recompile_limit" in str(pane.query_one(Prompt).query("Static").first().render())
+
+
+async def test_switches_are_sorted_within_their_groups_and_groups_fold() -> None:
+    app, session = living()
+    async with app.run_test(size=WIDE) as pilot:
+        pane = await open_switches(pilot, app, session)
+        pane.lines.post_message(
+            SectionLines.HeadClicked(next(row.table for row in pane.lines.items if row.table), "switch")
+        )
+        await settle(pilot)
+        groups = [row.key for row in pane.lines.items if row.fold is not None]
+        assert groups == [("group", name) for name in ("torch.compile", "autotuning", "fusion", "Dynamo")]
+        count = len(pane.lines.items)
+        await pilot.press("h", "h")
+        assert len(pane.lines.items) == count - 1
