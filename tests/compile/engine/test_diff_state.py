@@ -11,6 +11,7 @@ from idbg.engine.kerneldiff.sides.run import run_eager
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.program.load import Workload
 
+COUNT = torch.zeros(1)
 CALLS: list[int] = []
 SEEN: dict[str, int] = {"calls": 0}
 
@@ -87,6 +88,25 @@ def test_what_a_function_appends_to_outside_is_put_back() -> None:
 
     run(model, torch.ones(2))
     assert not CALLS and SEEN == {"calls": 0}
+
+
+def note(x: Tensor) -> None:
+    CALLS.append(1)
+    COUNT.add_(x.numel())
+
+
+def test_what_a_module_changes_outside_of_it_is_put_back() -> None:
+    class Counting(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return self.counted(x)
+
+        def counted(self, x: Tensor) -> Tensor:
+            SEEN["calls"] += 1
+            note(x)
+            return x * SEEN["calls"]
+
+    run(nn.Sequential(nn.Tanh(), Counting()), torch.ones(2))
+    assert not CALLS and SEEN == {"calls": 0} and COUNT.item() == 0
 
 
 class Layer:

@@ -20,6 +20,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from idbg.engine.compat import comparing
+from idbg.engine.failures.owners import is_own
 from idbg.engine.kerneldiff.float64.copies import has_no_memory
 from idbg.engine.kerneldiff.tensors.tree import OPAQUE, leaves, mapped
 from idbg.engine.kerneldiff.tensors.wrapped import equal, parts
@@ -105,7 +106,9 @@ def _reached(function: object) -> Iterator[tuple[str, object]]:
             continue
         seen.add(id(value))
         yield name, value
-        if not isinstance(value, (Module, Tensor)):
+        if isinstance(value, Module):
+            waiting += [("", method) for method in _own_methods(value)]
+        elif not isinstance(value, Tensor):
             waiting += [(joined(name, step), inner) for step, inner in _holds(value, function)]
 
 
@@ -125,6 +128,14 @@ def _holds(value: object, root: object) -> Iterable[tuple[str, object]]:
         return [(f"[{key!r}]", each) for key, each in value.items() if isinstance(each, _STATEFUL)]
     own = getattr(value, "__dict__", {}) if value is getattr(root, "__self__", root) else {}
     return [("__dict__", own), *own.items()]
+
+
+def _own_methods(module: Module) -> Iterator[FunctionType]:
+    """The methods of the program's own classes among the module's and those in it: they reach variables outside."""
+    classes = dict.fromkeys(chain.from_iterable(type(each).__mro__ for each in module.modules()))
+    for method in chain.from_iterable(vars(each).values() for each in classes):
+        if isinstance(method, FunctionType) and is_own(method.__code__.co_filename):
+            yield method
 
 
 def _is_torchs(function: FunctionType) -> bool:
