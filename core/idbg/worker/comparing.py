@@ -12,13 +12,14 @@ from msgspec.structs import replace
 from torch import Tensor
 
 from idbg.engine.backends import TargetBackend
+from idbg.engine.capture.run import comparing_now
 from idbg.engine.kerneldiff.api import ModelDiff
 from idbg.engine.kerneldiff.comparison import ComparisonRun
 from idbg.engine.kerneldiff.kernel_attribution.search import AttributionResult
 from idbg.engine.kerneldiff.tensors.error_map import error_map
 from idbg.engine.kerneldiff.tensors.saved_outputs import load_outputs, save_outputs
 from idbg.engine.program.load import Workload
-from idbg.engine.program.torch_compile import original_torch_compile
+from idbg.engine.program.torch_compile import CurrentBackend, original_torch_compile
 from idbg.schema import events
 from idbg.schema.attribution import KernelAttribution
 from idbg.schema.code import OutputCode
@@ -55,11 +56,11 @@ class RunComparison:
     _ended: int = 0
     _emitted: DiffReport | None = None
 
-    def __call__(self, workload: Workload, name: str, own: Mapping[str, object]) -> None:
+    def __call__(self, workload: Workload, name: str, own: CurrentBackend | None) -> None:
         """Compare; of a script's functions each output is called by the function's `name` too.
 
-        `own` are the arguments of the script's torch.compile, if they name a backend of its own: that side is tested,
-        if nobody chose another.
+        `own` is what the script's torch.compile was given as its backend. If that names one of the script's, that side
+        is tested, if nobody chose another.
         """
         request, reference = self.request, self.request.reference
         self._ended, self._prefix = 0, f"{self._unique(name)}: " if name else ""
@@ -71,7 +72,8 @@ class RunComparison:
             backward=request.backward,
             backward_if_recorded=bool(name) and workload.grad,
             reference=load_outputs(Path(reference), self._prefix) if os.path.isabs(reference) else reference,
-            test=self.backend_for(own),
+            test=self.backend_for(own.arguments).with_options(own.options) if own else self.backend_for({}),
+            compiled=workload.compiled,
             atol=request.atol,
             rtol=request.rtol,
             k=request.k,
@@ -88,7 +90,7 @@ class RunComparison:
             on_result=self._so_far,
         ).begin()
         self.comparisons.append(comparison)
-        with original_torch_compile():
+        with original_torch_compile(), comparing_now():
             report = comparison.run()
         self.digests.append(comparison.digest)
         self.pairs |= {self._prefix + key: pair for key, pair in comparison.pairs.items()}

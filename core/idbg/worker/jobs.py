@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from idbg.accelerators.parse import parse
 from idbg.engine import backends
+from idbg.engine.capture.repeats import repeats_left_out
 from idbg.engine.capture.run import RunCapture, capturing
 from idbg.engine.compat import gpu
 from idbg.engine.compat.builds.scratch import private
@@ -170,6 +171,7 @@ class Jobs:
             with (
                 capturing(capture),
                 record_all(capture),
+                repeats_left_out(capture) if request.comparison is not None else nullcontext(),
                 _launches_noted(),
                 fallbacks.fallback_messages(target.backend) as fallen_back,
             ):

@@ -5,7 +5,7 @@ with eager.
 import dataclasses
 import os
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import cast
 
 import torch
@@ -31,7 +31,7 @@ from idbg.engine.kerneldiff.api import ModelDiff
 from idbg.engine.program.load import Model, Programs, Workload
 from idbg.engine.program.machine import processor_name
 from idbg.engine.program.target import check_device, conditions_of, options_of
-from idbg.engine.program.torch_compile import original_torch_compile
+from idbg.engine.program.torch_compile import CurrentBackend, original_torch_compile
 from idbg.format.amounts import counted
 from idbg.schema.bench import (
     CALLS,
@@ -69,7 +69,7 @@ def answer(case: BenchCase, task: Task, tell: ReportStep = ignore_step) -> TaskR
     results: list[TaskResult] = []
     before = resources.resident()
 
-    def use(workload: Workload, _: str, __: Mapping[str, object]) -> None:
+    def use(workload: Workload, _: str, __: CurrentBackend | None) -> None:
         with original_torch_compile():
             sized = _sized(workload, case)
             name = case.backend.name

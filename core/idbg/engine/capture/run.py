@@ -4,6 +4,7 @@ Every compile, wherever in the program it starts, finds its session by `current`
 """
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -38,6 +39,8 @@ PHASES = frozenset(
     }
 )
 """The timed parts that a header and a progress line show."""
+Code = tuple[str, str, int]
+"""A code object by its name, file and first line: after a reset what follows a graph break is a new object."""
 OWN_WORK = "idbg"
 """The phase of idbg's own work in a compile: converting graphs to records, and checking rules."""
 
@@ -90,6 +93,8 @@ class RunCapture:
         self.run = run
         self.emit = emit
         self.is_paused = False  # while something else compiles: see `uncaptured`
+        self.is_comparing = False  # while the program's own compiled function is compared
+        self.compared: Counter[Code] = Counter()  # compiles in there, until the program's own call is over
         self.accelerator = accelerator
         self.frames: dict[str, FrameCapture] = {}
         self.violations: list[Violation] = []
@@ -122,6 +127,10 @@ class RunCapture:
     def feature(self, name: str) -> Feature:
         """A feature of compat.hook_table that records this run: its hooks pause while the run is paused."""
         return Feature(name, note=self.note, is_paused=lambda: self.is_paused)
+
+    def unpaused(self, name: str) -> Feature:
+        """The same, whose hooks do not pause."""
+        return Feature(name, note=self.note)
 
     def named(self, frame: str) -> str:
         """The frame's name in the session, by torch's compile id."""
@@ -169,9 +178,11 @@ class RunCapture:
             number = 2 + sum(known.startswith(f"{frame.id}#") for known in self.frames)
             name = f"{frame.id}#{number}"
             self._ids[frame.id] = name
+        code = frame.id.rpartition("/")[0]
+        is_known = any(known.rpartition("/")[0] == code for known in self._ids)  # else only a comparison compiled it
         self.frame(frame.id)
         failed = tuple(self.failed_guards.pop(frame.id, ()))
-        if reason := self.outcomes.started(frame):
+        if (reason := self.outcomes.started(frame)) and is_known:
             self.emit(events.Recompiled(run=self.run, frame=name, reason=reason, failed=failed))
         self._started[name] = Frame(name, frame.function, frame.file, frame.line, self.parent())
         self.emit(events.FrameStarted(run=self.run, frame=self._started[name]))
@@ -286,18 +297,37 @@ def capturing(capture: RunCapture) -> Iterator[RunCapture]:
 
 
 @contextmanager
-def uncaptured() -> Iterator[None]:
-    """Compiles in here are not part of the current run, and are not recorded."""
+def uncaptured(*, lowers: bool = False) -> Iterator[None]:
+    """Compiles in here are not part of the current run, and are not recorded. `lowers`: they are lowered as the run's,
+    or refused.
+    """
     global _current
     before = _current
     if before is None:
         yield
         return
-    _current, before.is_paused = RunCapture(0, lambda event: None, None), True
+    instead = RunCapture(0, lambda event: None, before.accelerator if lowers else None)
+    instead.lower = before.lower if lowers else None
+    _current, before.is_paused = instead, True
     try:
         yield
     finally:
         _current, before.is_paused = before, False
+
+
+@contextmanager
+def comparing_now() -> Iterator[None]:
+    """While it lasts, the current run compares: what is compiled in here is compiled for the first time."""
+    if _current is None:
+        yield
+        return
+    capture = _current
+    capture.compared.clear()
+    capture.is_comparing = True
+    try:
+        yield
+    finally:
+        capture.is_comparing = False
 
 
 @contextmanager

@@ -32,6 +32,7 @@ FEATURES = {
     "pass graphs": "graphs before and after each phase of passes",
     "pass phases": "phases of passes",
     "patterns": "patterns of the pattern matcher",
+    "repeated compiles": "compiles that repeat a compared one",
     "skipped frames": "skipped frames",
     "skipped frames by result": "skipped frames",
     "suppressed errors": "suppressed errors of compiles",
@@ -66,10 +67,11 @@ _PHASES = "_recursive_pre_grad_passes _recursive_joint_graph_passes _recursive_p
 
 # module -> names of functions -> features that wrap them
 _TABLE: dict[str, dict[str, str]] = {
+    "torch._dynamo": {"reset": "repeated compiles"},
     "torch._dynamo.output_graph": {"OutputGraph.call_user_compiler": "backend calls"},
     "torch._dynamo.convert_frame": {
         "CatchErrorsWrapper._handle_skip": "skipped frames",
-        "CatchErrorsWrapper.__call__": "skipped frames by result, visited code",
+        "CatchErrorsWrapper.__call__": "skipped frames by result, visited code, repeated compiles",
         "format_error_msg": "suppressed errors",
     },
     "torch._dynamo.guards": {

@@ -26,6 +26,7 @@ from idbg.engine.kerneldiff.sides.nan_origin import SEARCHED, eager_nan_origins
 from idbg.engine.kerneldiff.sides.random_draws import RandomDrawCheck, may_differ_in_draws, with_proven_fault
 from idbg.engine.kerneldiff.sides.resampling import Resampling
 from idbg.engine.kerneldiff.sides.run import (
+    Call,
     NothingToDifferentiate,
     Side,
     SideValues,
@@ -246,22 +247,33 @@ class ComparisonRun:
         if backend == "eager" and not self.sides:
             with ops_waited_for() if self.request.sync else nullcontext():
                 return run_eager(self.subject, backward=self.backward)
-        compile = self._compiler(backend)
-        capture = uncaptured() if not self.sides else nullcontext()  # a session records its test side alone
-        kept = self._compiled if self.sides else None
-        compile = kept.compiling(compile) if kept else compile
-        with comparing.inductor_set(self.request.options), capture:
-            side = run_compiled(
-                name_of(backend),
-                self.subject,
-                compile,
-                backward=self.backward,
-                runs=runs,
-                within=kept.captured if kept else nullcontext,
-            )
+        own = self.request.compiled
+        if own is not None and self.sides and not self.subject.input_gradients:
+            side = self._run_compiled(backend, runs, lambda _: own)
+            if side.graphs != 0 or side.values is None:
+                return side
+            # it compiles nothing, or is made of what the program compiled before: a compile of its own tells
+        # a session records its test side alone, and where the program itself compiles that, only what it compiles
+        with uncaptured() if own is not None or not self.sides else nullcontext():
+            side = self._run_compiled(backend, runs)
         if side.values is not None and side.graphs == 0:
             self.notes.append(Remark("no graph", name_of(backend)))
         return side
+
+    def _run_compiled(self, backend: Backend, runs: int, own: Callable[[Call], Call] | None = None) -> Side:
+        """The model compiled for the backend, or as the program's `own` compile returns it."""
+        compile = own or self._compiler(backend)
+        kept = self._compiled if self.sides else None
+        with comparing.inductor_set(self.request.options):
+            return run_compiled(
+                name_of(backend),
+                self.subject,
+                kept.compiling(compile) if kept else compile,
+                backward=self.backward,
+                runs=runs,
+                within=kept.captured if kept else nullcontext,
+                fresh=own is None,
+            )
 
     def _of_session(self, saved: SavedOutputs) -> Side:
         """The outputs that another session saved, as a side; a failed one if that session had other inputs."""

@@ -35,6 +35,7 @@ class ComparisonRequest:
     grad: bool = False
     reference: Backend | SavedOutputs = "eager"
     test: Backend = "inductor"
+    compiled: Model | None = None  # what the program itself compiled for that backend
     atol: float | None = None
     rtol: float | None = None
     tolerances: Mapping[str, tuple[float, float]] | None = None

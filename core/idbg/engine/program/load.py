@@ -30,7 +30,13 @@ from idbg.engine.program.environment import as_main, state_restored
 from idbg.engine.program.main_file import status_of
 from idbg.engine.program.script import run_script
 from idbg.engine.program.target import target_settings
-from idbg.engine.program.torch_compile import BeforeFirst, CompileCalls, torch_compile_replaced
+from idbg.engine.program.torch_compile import (
+    BeforeFirst,
+    CompileCalls,
+    CurrentBackend,
+    FirstCall,
+    torch_compile_replaced,
+)
 from idbg.schema import events
 from idbg.schema.errors import ProgramError, exception_text, spelled
 from idbg.schema.programs import Program, Target
@@ -85,7 +91,7 @@ Loss = Callable[..., torch.Tensor]  # of what the model gives: one number
 class Workload:
     """What `program()` returned: a callable, its arguments, and a loss if there is a backward to compile.
 
-    `grad`: it runs with gradients recorded even without a loss.
+    `grad`: it runs with gradients recorded even without a loss. `compiled`: what the program itself compiled it to.
     """
 
     model: Model
@@ -93,11 +99,12 @@ class Workload:
     kwargs: Mapping[str, object] = field(default_factory=dict)
     loss: Loss | None = None
     grad: bool = False
+    compiled: Model | None = None
 
 
-Compare = Callable[[Workload, str, Mapping[str, object]], None]
+Compare = Callable[[Workload, str, CurrentBackend | None], None]
 """Compares a workload with a reference. Also takes the name of the function that the program itself compiles, and the
-arguments of its torch.compile if they name a backend of its own.
+backend that its torch.compile was given.
 """
 
 
@@ -140,7 +147,7 @@ class Programs:
                 with phase(capture, "program"):
                     workload = self._load(program, target.device)
                 with phase(capture, "run"):
-                    compare(workload, "", {}) if compare else _run(workload, target)
+                    compare(workload, "", None) if compare else _run(workload, target)
             else:
                 self._program, self._workload = program, None
                 code = run_script(program, capture)
@@ -346,9 +353,9 @@ def _called(compiled: Model, workload: Workload) -> object:
 
 
 def _before_first(compare: Compare) -> BeforeFirst:
-    def hold(model: Model, args: tuple[object, ...], kwargs: dict[str, object], own: Mapping[str, object]) -> None:
-        workload = Workload(model, args, kwargs, grad=torch.is_grad_enabled())
-        compare(workload, _name(model), own)
+    def hold(call: FirstCall) -> None:
+        workload = Workload(call.model, call.args, call.kwargs, grad=torch.is_grad_enabled(), compiled=call.compiled)
+        compare(workload, _name(call.model), call.backend)
 
     return hold
 

@@ -13,7 +13,7 @@ from idbg import plugins
 from idbg.accelerators import adapter as adapters
 from idbg.config.options import INDUCTOR, family
 from idbg.engine import backends
-from idbg.engine.capture.run import current
+from idbg.engine.capture.run import Lower, current
 from idbg.engine.compat import dynamo, settings
 from idbg.engine.compat.lowering import Compiled
 from idbg.engine.program.target import Reapply
@@ -50,18 +50,34 @@ class CurrentBackend:
 
     def __init__(self, options: dict[str, object], arguments: Mapping[str, object]) -> None:
         self.options, self.arguments = options, arguments
+        self._lower: Lower | None = None  # of the last run
 
     def __call__(self, gm: GraphModule, inputs: list[object], **_: object) -> Compiled:
-        capture = current()
-        return capture.lower(gm, inputs, self.options, self.arguments) if capture and capture.lower else gm.forward
+        if (capture := current()) is None:  # after its run: an attribution calls what the program compiled again
+            lower = self._lower
+        else:
+            lower = capture.lower
+            self._lower = lower or self._lower
+        return lower(gm, inputs, self.options, self.arguments) if lower else gm.forward
 
 
 _TORCH_COMPILE = torch.compile
 _CHECKED = ("backend", "mode", "options", "dynamic")  # what torch.compile looks at before anything is called
 _GUARD_FILTER = "guard_filter_fn"
-# what is called before the first call, with and without gradients, of what the program compiled: (model, args, kwargs,
-# and the arguments of its torch.compile, where they name a backend of its own)
-BeforeFirst = Callable[[Compiled, tuple[object, ...], dict[str, object], Mapping[str, object]], None]
+
+
+@dataclass(frozen=True)
+class FirstCall:
+    """The first call, with or without gradients, of what the program `compiled`, by `backend`, of `model`."""
+
+    model: Compiled
+    compiled: Compiled
+    backend: CurrentBackend
+    args: tuple[object, ...]
+    kwargs: dict[str, object]
+
+
+BeforeFirst = Callable[[FirstCall], None]
 
 
 @contextmanager
@@ -103,7 +119,7 @@ def torch_compile_replaced(
         key = repr((sorted(options.items()), sorted(own.items()), id(backend) if own else 0))
         chosen = made.setdefault(key, CurrentBackend(options, own))
         compiled = compiled_by(model, backend=chosen, dynamic=dynamic, **kwargs)
-        return _announced(compiled, model, own, before_first) if before_first else compiled
+        return _announced(compiled, model, chosen, before_first) if before_first else compiled
 
     torch.compile = compile_for_target  # type: ignore[assignment]
     try:
@@ -161,22 +177,37 @@ def _of_target(target: Target, dynamic: bool | None) -> dict[str, object]:
     return settings.mode_options(mode or None, dynamic) | target.options
 
 
-def _announced(compiled: Compiled, model: Compiled, own: Mapping[str, object], before_first: BeforeFirst) -> Compiled:
+def _announced(compiled: Compiled, model: Compiled, backend: CurrentBackend, before_first: BeforeFirst) -> Compiled:
     """`compiled`, with its first calls with and without gradients announced before they are made."""
     announced: set[bool] = set()
+    announcing = False
 
     def tell(args: tuple[object, ...], kwargs: dict[str, object]) -> None:
-        if torch.is_grad_enabled() not in announced:
-            announced.add(torch.is_grad_enabled())
-            before_first(model, args, kwargs, own)
+        nonlocal announcing
+        if announcing or torch.is_grad_enabled() in announced:
+            return
+        announced.add(torch.is_grad_enabled())
+        announcing = True
+        try:
+            before_first(FirstCall(model, compiled, backend, args, kwargs))
+        finally:
+            announcing = False
+
+    def called(*_: object) -> None:
+        if (capture := current()) is not None and not announcing:
+            capture.compared.clear()
 
     if isinstance(compiled, torch.nn.Module):
         compiled.register_forward_pre_hook(lambda _, args, kwargs: tell(args, kwargs), with_kwargs=True)
+        compiled.register_forward_hook(called, always_call=True)
         return compiled
 
     @functools.wraps(compiled)
     def function(*args: object, **kwargs: object) -> object:
         tell(args, kwargs)
-        return compiled(*args, **kwargs)
+        try:
+            return compiled(*args, **kwargs)
+        finally:
+            called()
 
     return function

@@ -118,9 +118,13 @@ def run_compiled(
     backward: bool = False,
     runs: int = 1,
     within: Callable[[], AbstractContextManager[None]] = nullcontext,
+    fresh: bool = True,
 ) -> Side:
-    """The model as `compile(model)` returns it, from its first call on; each of the runs is `within` this context."""
-    torch.compiler.reset()  # no code that an earlier compile left behind
+    """The model as `compile(model)` returns it, from its first call on; each of the runs is `within` this context.
+    `fresh`: without any code that an earlier compile left behind.
+    """
+    if fresh:
+        torch.compiler.reset()
     before = comparing.graphs_compiled()
     compiled: list[Call] = []
 

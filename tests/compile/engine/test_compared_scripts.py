@@ -1,0 +1,190 @@
+"""A script that calls torch.compile has, compared, the frames, breaks, kernels and violations that its run has."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from idbg.schema.diff import Comparison
+from idbg.schema.programs import Program, Target
+from idbg.schema.runs import Run
+from idbg.worker.jobs import Jobs
+from idbg.worker.protocol import Compile
+
+HEAD = "import torch\nfrom torch import nn\n\ntorch.manual_seed(0)\n"
+INFERENCE = """
+net = nn.Sequential(nn.Linear(7, 5), nn.GELU(), nn.Linear(5, 3))
+compiled = torch.compile(net)
+with torch.no_grad():
+    for _ in range(2):
+        compiled(torch.randn(3, 7))
+"""
+TRAINING = """
+net = nn.Sequential(nn.Linear(7, 5), nn.BatchNorm1d(5), nn.ReLU(), nn.Linear(5, 3))
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+compiled = torch.compile(net)
+for _ in range(2):
+    optimizer.zero_grad()
+    compiled(torch.randn(4, 7)).square().mean().backward()
+    optimizer.step()
+"""
+BREAK = """
+counts = []
+
+@torch.compile
+def f(x):
+    x = x.sin() * 2
+    counts.append(float(x.sum()))
+    print("broken")
+    return x.cos() + 1
+
+f(torch.randn(5, 3))
+f(torch.randn(5, 3))
+"""
+TWO = """
+@torch.compile
+def f(x):
+    x.add_(1)
+    return x.sin() + 1
+
+@torch.compile
+def g(x):
+    return (x * 3).relu()
+
+for _ in range(3):
+    g(f(torch.randn(5, 3)))
+"""
+SHAPES = """
+@torch.compile
+def f(x):
+    return (x.sin() + 1).sum(0)
+
+for size in (5, 5, 9, 11):
+    f(torch.randn(size, 3))
+"""
+METHOD = """
+net = nn.Sequential(nn.Linear(7, 5), nn.GELU())
+net.compile()
+net(torch.randn(3, 7)).sum().backward()
+net(torch.randn(3, 7))
+"""
+OPTIONS = """
+f = torch.compile(lambda x: (x.sin() + 1).sum(0), options={"max_fusion_size": 1}, dynamic=True)
+f(torch.randn(5, 3))
+f(torch.randn(6, 3))
+"""
+LAYERS = """
+layers = [nn.Linear(4, 4) for _ in range(3)]
+for layer in layers:
+    layer.compile()
+x = torch.randn(2, 4)
+for _ in range(2):
+    for layer in layers:
+        x = layer(x)
+"""
+BOTH_MODES = """
+net = nn.Sequential(nn.Linear(7, 5), nn.ReLU())
+compiled = torch.compile(net)
+with torch.no_grad():
+    compiled(torch.randn(3, 7))
+compiled(torch.randn(3, 7)).sum().backward()
+with torch.no_grad():
+    compiled(torch.randn(3, 7))
+"""
+SCRIPTS = {
+    "inference": INFERENCE,
+    "training": TRAINING,
+    "break": BREAK,
+    "two functions": TWO,
+    "shapes": SHAPES,
+    "method": METHOD,
+    "options": OPTIONS,
+    "layers": LAYERS,
+    "both modes": BOTH_MODES,
+}
+
+
+REFUSED = """
+@torch.compile
+def f(x):
+    return torch.linalg.inv(x.relu()).sin()
+
+f(torch.eye(3))
+"""
+CAUGHT = """
+@torch.compile
+def f(x):
+    return (x.relu() + 1).sin()
+
+try:
+    f(torch.ones(3))
+except Exception:
+    print("refused")
+"""
+DENIED = '[[rules]]\nkind = "unsupported_ops"\ndeny = ["relu", "cos"]\nseverity = "%s"\n'
+
+
+def counted(text: str, backend: str, folder: Path, comparison: Comparison | None, *, reject: bool = False) -> Run:
+    """The run of a script, alone or compared."""
+    path = folder / "script.py"
+    path.write_text(HEAD + text)
+    target = Target(backend, rules=DENIED % ("reject" if reject else "slow"), strict=reject)
+    jobs = Jobs(lambda event: None)
+    jobs.compile(Compile(1, Program(str(path)), target, str(folder), comparison))
+    assert jobs.run is not None
+    return jobs.run
+
+
+def counts(run: Run) -> dict[str, object]:
+    """What a reader counts in a run."""
+    return {
+        "frames": Counter((frame.function, frame.line) for frame in run.frames.values()),
+        "graphs": Counter((graph.id.stage, graph.id.part, len(graph.nodes)) for graph in run.graphs.values()),
+        "kernels": Counter((part, len(code.kernels)) for (_, part), code in run.codes.items()),
+        "rules": Counter(violation.rule for violation in run.violations),
+        "breaks": [each.reason for each in run.breaks],
+        "same breaks": len(run.decided.breaks_again),
+        "recompiles": len(run.recompiles),
+        "failed frames": [each.failure.type for each in run.frame_failures],
+        "failure": run.failure and run.failure.type,
+    }
+
+
+QUICK = [("training", "mock"), ("break", "mock"), ("two functions", "aot_eager"), ("shapes", "mock")]
+
+
+@pytest.mark.parametrize(
+    ("name", "backend"),
+    [
+        pytest.param(name, backend, id=f"{name}, {backend}", marks=() if (name, backend) in QUICK else pytest.mark.slow)
+        for name in SCRIPTS
+        for backend in ("mock", "aot_eager", "inductor", "aot")
+        if backend in ("mock", "inductor") or name in ("training", "two functions")
+    ],
+)
+def test_compared_script_has_what_its_run_has(name: str, backend: str, tmp_path: Path) -> None:
+    alone = counted(SCRIPTS[name], backend, tmp_path, None)
+    assert alone.failure is None and alone.graphs
+    for comparison in (Comparison(), Comparison(per_kernel=True)):
+        compared = counted(SCRIPTS[name], backend, tmp_path, comparison)
+        assert counts(compared) == counts(alone)
+        assert compared.diff is not None and compared.numbers == "agree"
+
+
+@pytest.mark.parametrize("text", [REFUSED, CAUGHT], ids=["raised", "caught"])
+def test_what_strict_rules_refuse_is_counted_once(text: str, tmp_path: Path) -> None:
+    alone = counted(text, "mock", tmp_path, None, reject=True)
+    assert alone.violations
+    assert counts(counted(text, "mock", tmp_path, Comparison(), reject=True)) == counts(alone)
+
+
+def test_gradients_that_only_the_comparison_wants_are_not_of_the_run(tmp_path: Path) -> None:
+    alone = counted(INFERENCE, "mock", tmp_path, None)
+    compared = counted(INFERENCE, "mock", tmp_path, Comparison(backward=True))
+    assert counts(compared) == counts(alone)
+
+
+def test_script_is_compared_with_the_options_that_it_compiles_with(tmp_path: Path) -> None:
+    compared = counted(OPTIONS, "inductor", tmp_path, Comparison())
+    assert compared.torch_settings is not None
+    assert any("max_fusion_size" in each for each in compared.torch_settings)
