@@ -98,7 +98,7 @@ def _measured(table: Table, items: Sequence[Item], place: Callable[[Place], str]
     row, where that is aligned.
     """
     if not table.least:
-        widest = max((cell_len(row.text) for row in table.rows[:_MOST_MEASURED]), default=0)
+        widest = max(map(cell_len, (table.noun, *(row.text for row in table.rows[:_MOST_MEASURED]))))
         return min(widest + 4, _LEAST), 0
     of_table = ((item.depth, item.row) for item in items if item.table is table and item.row is not None)
     listed = ((depth, _pieces(row, place)) for depth, row in of_table if _is_aligned(row))

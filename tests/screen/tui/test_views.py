@@ -1,6 +1,6 @@
 """Do the views of the peak and of the partitions tell what is so, fit, and lead to nodes?"""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -16,13 +16,13 @@ from idbg_tui.state.costs import AT_ONCE
 from idbg_tui.state.state import State
 from idbg_tui.widgets.listing import Listing
 from idbg_tui.widgets.search import SearchLine
-from idbg_tui.widgets.section_rows import Look, Row
+from idbg_tui.widgets.section_rows import Look, Row, table_key
 from tests.harness.recorded import app_of, big, chain, count, under
 from tests.harness.rule_texts import FALL, PAD
 from tests.harness.screen import SMALL, WIDE, bar, settle, until
 
 
-def texts(entries: list[Row], width: int) -> list[str]:
+def texts(entries: Sequence[Row], width: int) -> list[str]:
     return ["".join(text for text, _ in entry.draw(width)).rstrip() for entry in entries]
 
 
@@ -62,11 +62,22 @@ def test_partitions_are_told_with_their_boundaries_and_the_best_change_at_the_to
     found = partitions.rows(state, Look(120))
     rows = texts(found, 120)
     assert rows[1] == " → allowing 'relu is denied' (no relu): nothing falls back"
-    parts = [row for row in rows if row.lstrip("● ").startswith(("p", "host")) and " nodes" in row]
+    assert rows[3].split() == ["partition", "nodes", "values", "crosses", "which"]
+    parts = [row for row in rows[4:] if row.lstrip("▾● ").startswith(("p", "host"))]
     assert len(parts) == now.count + 1
     assert parts[0].endswith(f"{now.parts[0][0]} to {now.parts[0][-1]}")
-    assert sum(" from " in row and " value" in row for row in rows) == sum(one.to >= 0 for one in now.boundaries)
-    assert sum(row.startswith(" ●") for row in rows) == 1  # the selected node's
+    assert sum(" from " in row for row in rows) == sum(one.to >= 0 for one in now.boundaries)
+    assert sum("● " in row for row in rows) == 1  # the selected node's
+
+
+def test_partitions_are_sorted_by_what_crosses_each_with_its_boundaries() -> None:
+    found = partitions.rows(under("resnet", FALL), Look(76))
+    table = next(row.table for row in found if row.head)
+    assert table is not None
+    look = Look(76, sorts={table_key(table): ("nodes", "down")})
+    sorted_rows = texts(partitions.rows(under("resnet", FALL), look), 76)
+    assert " p7 " in sorted_rows[5] and " 31 " in sorted_rows[5] and " MiB " in sorted_rows[5]
+    assert " from host " in sorted_rows[6] and sorted_rows[4].startswith("   partition")
 
 
 def test_where_nothing_falls_back_the_view_says_so_and_what_would() -> None:
