@@ -18,7 +18,7 @@ from idbg.mcp.command import Done
 from idbg.mcp.tools import decisions, sessions, violations
 from idbg.reports.diagnostics import last_runs, of_history
 from idbg.reports.fail_kinds import KINDS, OF_A_RUN
-from idbg.schema import events
+from idbg.schema import event_log, events
 from idbg.schema.runs import History, Run, fold
 from idbg.schema.violations import SEVERITIES
 from idbg_tui.state import queries
@@ -108,8 +108,25 @@ def test_wrong_numbers_of_a_benchmark_are_the_sessions_until_it_is_repeated() ->
     assert session_words(history) == "benchmark: inductor with wrong numbers"
     assert not queries.is_clean(recorded.state_of("benched"))
     (wrong,) = history.wrong_rows
+    (found,) = [each for each in of_history(history) if each.rule == "benchmark"]
+    assert found.kind == "mismatch" and found.level == "error" and "inductor" in found.message
     history.apply(events.RowMeasured(row=replace(wrong, diff="passed", at=wrong.at + 1)))
     assert history.verdict == deciding(history).verdict == "compiled"
+    assert not any(each.rule == "benchmark" for each in of_history(history))
+
+
+def test_a_benchmark_without_a_run_is_no_empty_session(output: Path, command: Command) -> None:
+    log = [each for each in recorded.log("benched") if not isinstance(each, events.RunEvent)]
+    folder = output / "rows"
+    folder.mkdir(parents=True)
+    (folder / "events.jsonl").write_bytes(b"".join(event_log.encode(each) + b"\n" for each in log))
+    (listed,) = in_json(command, "list")["sessions"]
+    assert (listed["verdict"], listed["said"], listed["runs"]) == ("wrong", "benchmark: inductor with wrong numbers", 0)
+    (suite,) = _suites(command, folder)
+    assert suite.get("failures") == "1"
+    (result,) = json.loads(command("report", str(folder), "--format", "sarif")[1])["runs"][0]["results"]
+    assert "inductor" in result["message"]["text"]
+    assert "benchmark: inductor with wrong numbers" in command("report", str(folder), "--format", "markdown")[1]
 
 
 def _suites(command: Command, folder: Path) -> list[ElementTree.Element]:
@@ -165,7 +182,8 @@ def test_every_report_has_the_same_findings(name: str, output: Path, command: Co
     assert [each["level"] for each in analysis["results"]] == [each.level for each in found]
     report = json.loads(command("report", str(folder), "--format", "json")[1])
     in_runs = {each["key"] for run in report["runs"] if run["last"] for each in run["diagnostics"]}
-    assert in_runs == set(by_key)
+    of_rows = {each["key"] for each in report["diagnostics"] if each["rule"] == "benchmark"}
+    assert in_runs | of_rows == set(by_key) == {each["key"] for each in report["diagnostics"]}
     failed = sum(
         child.tag in ("failure", "error")
         for suite in _suites(command, folder)

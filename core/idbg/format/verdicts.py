@@ -7,7 +7,7 @@ from idbg.format.amounts import counted, few
 from idbg.schema.graphs import Stage
 from idbg.schema.programs import Target
 from idbg.schema.runs import History, Run
-from idbg.schema.summaries import SessionSummary
+from idbg.schema.summaries import NO_RUN, SessionSummary
 from idbg.schema.violations import Violation
 
 STAGE_NAMES: dict[Stage, str] = {
@@ -65,14 +65,14 @@ def session_words(history: History) -> str:
         return f"benchmark: {few(dict.fromkeys(row.backend for row in wrong), _NAMED)} with wrong numbers"
     run = history.deciding_run
     if run is None:
-        return "no run"
+        return f"benchmark: {counted(len(history.rows), 'row')}" if history.rows else NO_RUN
     return verdict_words(run) if run is history.last else f"run {run.number}: {verdict_words(run)}"
 
 
 def summary_words(session: SessionSummary) -> str:
     """What came of a session in a list, and what is to be known before it is believed."""
-    if not session.runs:
-        return "damaged" if session.damaged else "live" if session.live else "no run"
+    if session.result == NO_RUN:
+        return "damaged" if session.damaged else "live" if session.live else NO_RUN
     if session.damaged:
         return f"{session.result}; damaged"
     if session.live:

@@ -23,6 +23,7 @@ from idbg.constraints import Finding
 from idbg.format import failures
 from idbg.format.amounts import few
 from idbg.format.file_names import short
+from idbg.schema.bench import Row, set_to
 from idbg.schema.diff import TensorDiff
 from idbg.schema.graphs import NodeId
 from idbg.schema.programs import Failure
@@ -81,9 +82,30 @@ def diagnostics(run: Run) -> list[Diagnostic]:
 
 
 def of_history(history: History) -> list[Diagnostic]:
-    """All of a session's `last_runs`, each once, the worst first."""
+    """All of a session's `last_runs` and of its benchmark, each once, the worst first."""
     by_key = {found.key: found for run in last_runs(history) for found in diagnostics(run)}
+    by_key |= {found.key: found for found in of_benchmark(history)}
     return sorted(by_key.values(), key=badness)
+
+
+def of_benchmark(history: History) -> list[Diagnostic]:
+    """One for each benchmark row whose wrong numbers are the session's verdict."""
+    return [_of_row(row) for row in history.wrong_rows]
+
+
+def _of_row(row: Row) -> Diagnostic:
+    where = [row.device, row.dtype, f"batch {row.batch}" if row.batch else "", set_to(row)]
+    conditions = f" ({', '.join(filter(None, where))})" if any(where) else ""
+    why = f": {row.diff_note}" if row.diff_note else ""
+    return Diagnostic(
+        kind="mismatch",
+        level="error",
+        rule="benchmark",
+        message=f"the numbers of {row.backend}{conditions} differ from eager's{why}",
+        program=row.program,
+        file=row.file if row.file.endswith(".py") else "",
+        key=_key("mismatch", "benchmark", row.program, row.backend, *where),
+    )
 
 
 def changes(now: Sequence[Diagnostic], before: Sequence[Diagnostic]) -> tuple[list[Diagnostic], list[Diagnostic]]:
@@ -286,8 +308,12 @@ def _keyed(run: Run, found: Diagnostic, *same: str) -> Diagnostic:
     """With a key of its kind, rule, program and file, and of what else stays the same while the program does."""
     parts = [found.kind, found.rule, _stable_program(run), stable_file(run, found.file), *same]
     kept = [part if found.kind == "violation" else _PASSING.sub("#", part) for part in parts]
-    digest = hashlib.sha256("\0".join(kept).encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    return msgspec.structs.replace(found, key=f"{found.kind}-{digest}")
+    return msgspec.structs.replace(found, key=_key(*kept))
+
+
+def _key(kind: str, *same: str) -> str:
+    digest = hashlib.sha256("\0".join((kind, *same)).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return f"{kind}-{digest}"
 
 
 def stable_file(run: Run, file: str) -> str:

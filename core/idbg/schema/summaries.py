@@ -4,6 +4,9 @@ import msgspec
 
 from idbg.schema.programs import Verdict
 
+NO_RUN = "no run"
+"""The result of a session in which nothing ran, and nothing was measured."""
+
 
 class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
     """A session as a list of them shows it. Target and counts are those of its last run, as on the screen; the verdict
@@ -30,7 +33,7 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
     runs: int = 0
     verdict: Verdict = "waiting"
     looks: Verdict = "waiting"
-    result: str = msgspec.field(default="no run", name="said")
+    result: str = msgspec.field(default=NO_RUN, name="said")
     graphs: int = 0
     kernels: int = 0
     violations: int | None = 0

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 NAME = "summary.json"
 _MOST = 64 << 10  # bytes
-_FORMAT = 3  # 2: what was wrong stays a session's verdict; 3: "compiled"
+_FORMAT = 4  # 2: what was wrong stays a session's verdict; 3: "compiled"; 4: a benchmark without a run
 
 
 class _Kept(msgspec.Struct, frozen=True):
@@ -97,6 +97,9 @@ def summary(folder: Path, opened: "SessionOpened", history: "History", last: flo
         seconds=max(0.0, last - opened.at),
         ended=not history.missing and all(run.ended is not None for run in history.runs.values()),
         runs=len(history.runs),
+        verdict=history.verdict,
+        looks=history.looks,
+        result=session_words(history),
         damaged=history.missing[0] if history.missing else "",
     )
     run = history.last
@@ -108,9 +111,6 @@ def summary(folder: Path, opened: "SessionOpened", history: "History", last: flo
         backend=run.backend,
         accelerator=run.target.accelerator,
         device=run.target.device,
-        verdict=history.verdict,
-        looks=history.looks,
-        result=session_words(history),
         graphs=len(run.graphs),
         kernels=len(run.kernels),
         violations=run.violation_count,

@@ -88,7 +88,7 @@ def test_of_very_many_runs_the_details_are_left_out_and_named() -> None:
 def test_a_session_without_runs_says_so() -> None:
     assert rendered(History()).startswith("### idbg: nothing ran in this session")
     benched = History(rows=fold(log("benched")).rows)
-    assert rendered(benched).startswith("### idbg: only benchmarks ran in this session")
+    assert rendered(benched).startswith("### idbg: benchmark: inductor with wrong numbers")
 
 
 @pytest.mark.parametrize("text", [TEXT, LONG], ids=["breaking out", "long"])

@@ -18,7 +18,7 @@ from idbg.accelerators.parse import parse
 from idbg.format.amounts import counted
 from idbg.format.plain_text import one_line, plain
 from idbg.format.verdicts import rules_words, verdict_words
-from idbg.reports.diagnostics import Diagnostic, diagnostics, last_runs, stable_file
+from idbg.reports.diagnostics import Diagnostic, diagnostics, last_runs, of_benchmark, stable_file
 from idbg.reports.documents import SessionData
 from idbg.schema.errors import AcceleratorError
 from idbg.schema.runs import History, Run
@@ -49,6 +49,7 @@ class Case(NamedTuple):
 def render(session: SessionData) -> bytes:
     """The file as UTF-8."""
     suites = [_suite(run, session.history, number) for number, run in enumerate(last_runs(session.history))]
+    suites += [_benchmark(session)] if session.history.rows else []
     suites += [_lacking(session)] if session.history.missing else []
     counts: dict[str, object] = {
         name: sum(int(suite.get(name, "0")) for suite in suites) for name in ("tests", "failures", "errors")
@@ -170,6 +171,20 @@ def _printed(run: Run, stream: str, tag: str) -> Element | None:
 
 def _seconds(case: Case) -> str:
     return "" if case.seconds is None else f"{case.seconds:.3f}"
+
+
+def _benchmark(session: SessionData) -> Element:
+    """What the benchmark found wrong: a suite of its own, with one case for all of its numbers."""
+    wrong = of_benchmark(session.history)
+    name = f"benchmark of {one_line(session.name, _MOST_NAME) or 'idbg'}"
+    checked = any(row.diff in ("passed", "failed") for row in session.history.rows)
+    text = "\n".join(one_line(each.message, _MOST_TEXT) for each in wrong[:MOST_FINDINGS])
+    failed = _element("failure", {"type": "mismatch: benchmark", "message": text.partition("\n")[0]}, text=text)
+    skipped = _element("skipped", {"message": "the numbers of no row were compared"})
+    inside = failed if wrong else None if checked else skipped
+    case = _element("testcase", {"name": "numbers agree with eager's", "classname": name}, inside)
+    counts = {"tests": 1, "failures": int(bool(wrong)), "errors": 0, "skipped": int(inside is skipped)}
+    return _element("testsuite", {"name": name, **counts}, case)
 
 
 def _lacking(session: SessionData) -> Element:
