@@ -381,7 +381,8 @@ def net(x):
         NET + "torch.compile(net, backend='no_such_backend')(torch.randn(3, 17))\n", raises="InvalidBackend"
     ),
     "the model raises": Failing(
-        "def net(x):\n    assert x.shape[0] == 4, 'four rows'\n    return x.sin()\n" + CALL, refuses="four rows"
+        "def net(x):\n    if x.shape[0] != 4:\n        raise ValueError('four rows')\n    return x.sin()\n" + CALL,
+        refuses="four rows",
     ),
     "the model's sizes do not fit": Failing(
         "def net(x):\n    return x.sin() @ x\n" + CALL, refuses="mul|reduction dim"

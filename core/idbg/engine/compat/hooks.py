@@ -193,6 +193,13 @@ def _guarded(feature: Feature, hook: Hook, original: Function, wrapper: Wrapper)
     return functools.wraps(original)(guarded)
 
 
+def below_hooks(function: object) -> object:
+    """What was in the place of this hook, torch's function or one of the program's; any other function as it is."""
+    while isinstance(function, FunctionType) and function.__code__.co_filename == __file__:
+        function = getattr(function, "__wrapped__", None)
+    return function
+
+
 def _positional_names(function: Function) -> tuple[str, ...]:
     """The parameters that a caller may pass by position, in order; of a function without a signature none."""
     try:

@@ -10,12 +10,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CellType, FunctionType, ModuleType
+from typing import Any
 
 import torch
 import torch._dynamo.config
 import torch._functorch.config
 import torch._inductor.config
 from torch.fx import GraphModule, Node
+
+from idbg.engine.compat.hooks import below_hooks
 
 _OF_TORCH = {
     *(
@@ -223,13 +226,22 @@ def patched(within: str | tuple[str, ...] = _PATCHABLE) -> tuple[tuple[str, obje
     """
     found: list[tuple[str, object]] = []
     for module in [held for name, held in sys.modules.items() if name.startswith(within) and _is_file_of_torch(held)]:
-        for name, value in list(vars(module).items()):
+        for name, value in _attributes(module):
             if _is_foreign(value):
                 found.append((f"{module.__name__}.{name}", value))
             elif isinstance(value, type) and value.__module__ == module.__name__ and "<" not in value.__qualname__:
                 path = f"{module.__name__}.{value.__qualname__}"
-                found += [(f"{path}.{each}", held) for each, held in list(vars(value).items()) if _is_foreign(held)]
+                found += [(f"{path}.{each}", held) for each, held in _attributes(value) if _is_foreign(held)]
     return tuple(found)
+
+
+def _attributes(owner: ModuleType | type) -> Iterator[tuple[str, object]]:
+    """The attributes of a module or a class, as they are without idbg's hooks."""
+    for name, value in list(vars(owner).items()):
+        function = function_of(value)
+        below: Any = below_hooks(function)
+        wrap = type(value) if isinstance(value, staticmethod | classmethod) else None
+        yield name, value if below is function else wrap(below) if wrap else below
 
 
 def _is_file_of_torch(module: ModuleType) -> bool:
