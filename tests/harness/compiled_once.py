@@ -2,8 +2,8 @@
 
 Most tests have caches of their own, and so check the processor's instructions anew (10 calls, 11 s of a processor), and
 compile kernels that others have compiled. Two commands are the same where they differ only in the folders of their
-files. Warnings are printed again, with the names of these files: since 2.15, torch's own headers cause some in each
-kernel. What fails runs each time. The fixture `compiles_anew` turns it off for one test.
+files; so are errors and warnings, printed with the names of these files. What may go well the next time, as where a
+header is missing, runs each time. The fixture `compiles_anew` turns it off for one test.
 """
 
 import fcntl
@@ -19,6 +19,7 @@ READ = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "GCC_EX
 # Their result is on stdout, names the folders of files, or is more than one file
 OTHERS = ("-M", "-save-temps", "--coverage", "-fprofile", "-gsplit", "-v", "--version", "-print", "-dump", "@")
 DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG
+PASSING = (b"fatal error", b"internal compiler error", b"No space left", b"cannot open", b"Cannot allocate")  # errors
 LINKED = ".gch"  # 150 MB, and nobody writes into it
 
 
@@ -117,16 +118,19 @@ def main(ours: str, words: list[str]) -> int:
     marks = [b"\0%d\0" % number for number in range(len(names))]
     with open(f"{stored}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if os.path.exists(stored):
-            put(stored, place, link)
+        if os.path.exists(f"{stored}.errors"):
             with open(f"{stored}.errors", "rb") as file:
                 os.write(2, with_files(file.read(), marks, names))
+            if not os.path.exists(stored):
+                return 1
+            put(stored, place, link)
             return 0
         code, errors = run(compiler, words)
         if code == 0:
+            put(place, stored, link)
+        if code == 0 or (code == 1 and not any(each in errors for each in PASSING)):
             with open(f"{stored}.errors", "wb") as made:
                 made.write(with_files(errors, names, marks))
-            put(place, stored, link)
     if code < 0:
         os.kill(os.getpid(), -code)
     return code

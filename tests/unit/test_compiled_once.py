@@ -64,10 +64,16 @@ def test_a_source_with_a_header_beside_it_is_compiled_each_time(log: Path, tmp_p
     assert len(log.read_text().splitlines()) == 2
 
 
-def test_a_failure_is_compiled_each_time(log: Path, tmp_path: Path) -> None:
+def test_a_failure_is_printed_each_time_with_the_files_of_the_command(log: Path, tmp_path: Path) -> None:
+    first, second = (compiled(tmp_path / name, "int number( {}\n") for name in ("first", "second"))
+    assert first.returncode == second.returncode == 1 and "expected" in first.stderr
+    assert second.stderr == first.stderr.replace(str(tmp_path / "first"), str(tmp_path / "second"))
+    assert len(log.read_text().splitlines()) == 1
+
+
+def test_what_may_go_well_the_next_time_is_compiled_again(log: Path, tmp_path: Path) -> None:
     for _ in range(2):
-        failed = compiled(tmp_path / "a", "int number( {}\n")
-        assert failed.returncode == 1 and "expected" in failed.stderr
+        assert "fatal error" in compiled(tmp_path / "a", "#include <is_not_there>\n").stderr
     assert len(log.read_text().splitlines()) == 2
 
 
