@@ -1,8 +1,13 @@
-"""Every surface shows the same verdict and counts of a session: list, show, reports, MCP, --fail-on, header."""
+"""Every recording on every surface: verdict, counts and findings are the same in views, list, show, analyze, graph,
+reports, MCP, `--fail-on`, tabs and the header.
+"""
 
+import io
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from functools import cache
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -10,44 +15,91 @@ from xml.etree import ElementTree
 import pytest
 from msgspec.structs import replace
 
-from idbg import cli
+from idbg import cli, views
 from idbg.config import places
 from idbg.format.glyphs import VERDICT_SIGNS
 from idbg.format.verdicts import session_words, verdict_words
+from idbg.mcp import tools
 from idbg.mcp.command import Done
 from idbg.mcp.tools import decisions, sessions, violations
+from idbg.reports.decisions import VIEWS
 from idbg.reports.diagnostics import last_runs, of_history
 from idbg.reports.fail_kinds import KINDS, OF_A_RUN
 from idbg.schema import event_log, events
 from idbg.schema.runs import History, Run, fold
 from idbg.schema.violations import SEVERITIES
+from idbg_tui.panes.why import views as why
 from idbg_tui.state import queries
 from idbg_tui.status_bar.header import header
 from tests.harness import recorded
+from tests.harness.markup import Markup
 from tests.harness.sessions import session_of
 
 RECORDED = sorted(path.stem for path in recorded.RECORDINGS.glob("*.jsonl"))
-Command = Callable[..., tuple[int, str]]
 
 
-@pytest.fixture
-def output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(places, "cache", lambda: tmp_path / "cache")
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.delenv("IDBG_OUTPUT", raising=False)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path / "debug_artifacts"
+class Surfaces:
+    """A recording as the only saved session: what each command prints of it, each run once."""
+
+    def __init__(self, name: str, folder: str) -> None:
+        self.name, self.folder = name, folder
+        self.history = fold(recorded.log(name))
+        self.printed = cache(self._printed)
+
+    @property
+    def last(self) -> Run:
+        assert self.history.last is not None
+        return self.history.last
+
+    def _printed(self, *argv: str) -> tuple[int, str]:
+        """The exit status of `idbg ...`, and its stdout."""
+        with redirect_stdout(io.StringIO()) as out:
+            status = cli.main(list(argv))
+        return status, out.getvalue()
+
+    def json(self, *argv: str) -> dict[str, Any]:
+        found = json.loads(self.printed(*argv, "--json")[1])
+        assert isinstance(found, dict)
+        return found
+
+    def report(self, form: str) -> str:
+        return self.printed("report", self.folder, "--format", form)[1]
+
+    @property
+    def listing(self) -> dict[str, Any]:
+        return self.json("list")
+
+    @property
+    def listed(self) -> dict[str, Any]:
+        (only,) = self.listing["sessions"]
+        assert isinstance(only, dict)
+        return only
+
+    @property
+    def analyzed(self) -> dict[str, Any]:
+        return self.json("analyze", self.folder, "--type", "constraints", "--type", "summary")
+
+    @property
+    def suites(self) -> list[ElementTree.Element]:
+        return list(ElementTree.fromstring(self.report("junit")).iter("testsuite"))
 
 
-@pytest.fixture
-def command(output: Path, capsys: pytest.CaptureFixture[str]) -> Command:
-    """Run `idbg ...`: its status and its stdout."""
+@contextmanager
+def alone(home: Path) -> Iterator[None]:
+    """No settings, caches or sessions but those below `home`."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(places, "cache", lambda: home / "cache")
+        patch.setenv("XDG_CONFIG_HOME", str(home / "config"))
+        patch.delenv("IDBG_OUTPUT", raising=False)
+        patch.chdir(home)
+        yield
 
-    def run(*argv: str) -> tuple[int, str]:
-        capsys.readouterr()
-        return cli.main(list(argv)), capsys.readouterr().out
 
-    return run
+@pytest.fixture(scope="module", params=RECORDED)
+def surfaces(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Surfaces]:
+    home = tmp_path_factory.mktemp(request.param)
+    with alone(home):
+        yield Surfaces(request.param, str(session_of(request.param, home / "debug_artifacts")))
 
 
 def deciding(history: History) -> Run:
@@ -55,51 +107,45 @@ def deciding(history: History) -> Run:
     return history.deciding_run
 
 
-def in_json(command: Command, *argv: str) -> dict[str, Any]:
-    found = json.loads(command(*argv, "--json")[1])
-    assert isinstance(found, dict)
-    return found
+def of_mcp(tool: Any, report: dict[str, Any], **arguments: object) -> dict[str, Any]:
+    """The facts that a tool of MCP returns of a command's JSON."""
+    facts = tool.summarize(tool.Arguments(**arguments), Done((), report, 0, "")).facts
+    assert isinstance(facts, dict)
+    return facts
 
 
-@pytest.mark.parametrize("name", RECORDED)
-def test_the_verdict_is_the_same_everywhere(name: str, output: Path, command: Command) -> None:
-    folder = session_of(name, output)
-    history = fold(recorded.log(name))
-    run, last = deciding(history), history.last
-    assert last is not None
+def test_the_verdict_of_the_session_is_the_same_everywhere(surfaces: Surfaces) -> None:
+    history, run = surfaces.history, deciding(surfaces.history)
     same = (history.verdict, history.looks, session_words(history))
+    of_session = surfaces.json("show", "last")["session"]
+    for found in (surfaces.listed, of_session):
+        assert (found["verdict"], found["looks"], found["said"]) == same
+    (in_mcp,) = of_mcp(sessions, surfaces.listing)["sessions"]
+    assert (in_mcp["verdict"], in_mcp["said"]) == (same[0], same[2])
+    assert surfaces.json("list", "--verdict", history.verdict)["sessions"] == [surfaces.listed]
+    for command in (("list",), ("show", "last")):
+        assert same[2] in surfaces.printed(*command)[1]
+    left, right = ("".join(text for text, _ in part) for part in header(recorded.state_of(surfaces.name), 400))
+    assert f"{VERDICT_SIGNS[history.looks]} {same[2]}" in right and verdict_words(run) in left + right
 
-    listing = in_json(command, "list")
-    (listed,) = listing["sessions"]
-    shown = in_json(command, "show", "last")
-    assert (listed["verdict"], listed["looks"], listed["said"]) == same
-    assert (shown["session"]["verdict"], shown["session"]["looks"], shown["session"]["said"]) == same
-    (found,) = sessions.summarize(sessions.Arguments(), Done((), listing, 0, "")).facts["sessions"]  # type: ignore[misc]
-    assert (found["verdict"], found["said"]) == (history.verdict, same[2])
-    assert in_json(command, "list", "--verdict", history.verdict)["sessions"] == [listed]
-    for text in (command("list")[1], command("show", "last")[1]):
-        assert same[2] in text
-    in_header = "".join(text for text, _ in header(recorded.state_of(name), 400)[1])
-    assert f"{VERDICT_SIGNS[history.looks]} {same[2]}" in in_header and verdict_words(run) in in_header
 
-    each = [(one.number, one.verdict, verdict_words(one), one.numbers) for one in history.runs.values()]
-    assert [(one["run"], one["verdict"], one["said"], one["numbers"]) for one in shown["runs"]] == each
-    report = json.loads(command("report", str(folder), "--format", "json")[1])
-    assert [(one["run"], one["verdict"], one["said"], one["numbers"]) for one in report["runs"]] == each
-    for one in history.runs.values():
-        of_run = in_json(command, "show", "last", "--run", str(one.number))
+def test_the_verdict_of_each_run_is_the_same_everywhere(surfaces: Surfaces) -> None:
+    runs, last = list(surfaces.history.runs.values()), surfaces.last
+    each = [(one.number, one.verdict, verdict_words(one), one.numbers) for one in runs]
+    for report in (surfaces.json("show", "last"), json.loads(surfaces.report("json"))):
+        assert [(one["run"], one["verdict"], one["said"], one["numbers"]) for one in report["runs"]] == each
+        assert all(one["verdict"] != "clean" or one["numbers"] == "agree" for one in report["runs"])
+    for one in runs:
+        of_run = surfaces.json("show", "last", "--run", str(one.number))
         assert (of_run["verdict"], of_run["said"], of_run["numbers"]) == (one.verdict, verdict_words(one), one.numbers)
-    analyzed = in_json(command, "analyze", str(folder))["summary"]
-    graphs = in_json(command, "graph", "last")
-    assert (analyzed["verdict"], analyzed["numbers"], graphs["verdict"]) == (last.verdict, last.numbers, last.verdict)
-
-    in_suites = [suite.find("properties/property[@name='verdict']") for suite in _suites(command, folder)]
-    assert [each.get("value") for each in in_suites if each is not None] == [
-        verdict_words(one) for one in last_runs(history)
-    ]
-    for form in ("html", "markdown", "text"):
-        document = command("report", str(folder), "--format", form)[1]
-        assert all(verdict_words(one) in document for one in last_runs(history)), form
+    summary = surfaces.analyzed["summary"]
+    assert (summary["verdict"], summary["numbers"]) == (last.verdict, last.numbers)
+    assert surfaces.json("graph", "last")["verdict"] == last.verdict
+    words = [verdict_words(one) for one in last_runs(surfaces.history)]
+    in_suites = [suite.find("properties/property[@name='verdict']") for suite in surfaces.suites]
+    assert [each.get("value") for each in in_suites if each is not None] == words
+    for text in (surfaces.report("text"), surfaces.report("markdown"), Markup(surfaces.report("html")).text):
+        assert all(each in text for each in words)
 
 
 def test_wrong_numbers_of_a_benchmark_are_the_sessions_until_it_is_repeated() -> None:
@@ -115,94 +161,78 @@ def test_wrong_numbers_of_a_benchmark_are_the_sessions_until_it_is_repeated() ->
     assert not any(each.rule == "benchmark" for each in of_history(history))
 
 
-def test_a_benchmark_without_a_run_is_no_empty_session(output: Path, command: Command) -> None:
+def test_a_benchmark_without_a_run_is_no_empty_session(tmp_path: Path) -> None:
     log = [each for each in recorded.log("benched") if not isinstance(each, events.RunEvent)]
-    folder = output / "rows"
+    folder = tmp_path / "debug_artifacts" / "rows"
     folder.mkdir(parents=True)
     (folder / "events.jsonl").write_bytes(b"".join(event_log.encode(each) + b"\n" for each in log))
-    (listed,) = in_json(command, "list")["sessions"]
-    assert (listed["verdict"], listed["said"], listed["runs"]) == ("wrong", "benchmark: inductor with wrong numbers", 0)
-    (suite,) = _suites(command, folder)
-    assert suite.get("failures") == "1"
-    (result,) = json.loads(command("report", str(folder), "--format", "sarif")[1])["runs"][0]["results"]
-    assert "inductor" in result["message"]["text"]
-    assert "benchmark: inductor with wrong numbers" in command("report", str(folder), "--format", "markdown")[1]
+    with alone(tmp_path):
+        found = Surfaces("benched", str(folder))
+        said = "benchmark: inductor with wrong numbers"
+        assert (found.listed["verdict"], found.listed["said"], found.listed["runs"]) == ("wrong", said, 0)
+        (suite,) = found.suites
+        assert suite.get("failures") == "1"
+        (result,) = json.loads(found.report("sarif"))["runs"][0]["results"]
+        assert "inductor" in result["message"]["text"] and said in found.report("markdown")
 
 
-def _suites(command: Command, folder: Path) -> list[ElementTree.Element]:
-    return list(ElementTree.fromstring(command("report", str(folder), "--format", "junit")[1]).iter("testsuite"))
+def test_a_views_count_is_that_of_its_section_and_of_its_tab(surfaces: Surfaces) -> None:
+    run = surfaces.last
+    for module in VIEWS.values():
+        view = views.view(module)
+        assert view.count(run) == view.view(run).count, module
+    for tab in why.VIEWS:
+        assert why.count(tab, run) == views.view(why.PARTS.get(tab, (tab,))[0]).view(run).count, tab
 
 
-@pytest.mark.parametrize("name", RECORDED)
-def test_a_verdict_in_json_is_clean_only_where_the_numbers_agree(name: str, output: Path, command: Command) -> None:
-    session_of(name, output)
-    for run in in_json(command, "show", "last")["runs"]:
-        assert run["verdict"] != "clean" or run["numbers"] == "agree"
-
-
-@pytest.mark.parametrize("name", RECORDED)
-def test_the_counts_are_the_same_everywhere(name: str, output: Path, command: Command) -> None:
-    folder = session_of(name, output)
-    history = fold(recorded.log(name))
-    last = history.last
-    assert last is not None
-    broken = len(last.violations) if last.checked_rules else None
+def test_the_counts_are_the_same_everywhere(surfaces: Surfaces) -> None:
+    last, analyzed = surfaces.last, surfaces.analyzed
+    broken = views.view("violations").count(last)
+    assert broken == (len(last.violations) if last.checked_rules else None)
     counts = (broken, last.times_broken, len(last.graphs), len(last.kernels))
-
-    listing = in_json(command, "list")
-    (listed,) = listing["sessions"]
-    shown = in_json(command, "show", "last")["runs"][-1]
-    analyzed = in_json(command, "analyze", str(folder), "--type", "constraints", "--type", "summary")
-    of_last = in_json(command, "show", "last", "--run", str(last.number))
-    (found,) = sessions.summarize(sessions.Arguments(), Done((), listing, 0, "")).facts["sessions"]  # type: ignore[misc]
-    for each in (listed, shown, found, analyzed["summary"]):
+    shown = surfaces.json("show", "last")["runs"][-1]
+    of_last = surfaces.json("show", "last", "--run", str(last.number))
+    (in_mcp,) = of_mcp(sessions, surfaces.listing)["sessions"]
+    for each in (surfaces.listed, shown, in_mcp, analyzed["summary"]):
         assert (each["violations"], each["breaks"], each["graphs"], each["kernels"]) == counts
     recompiles = len(last.recompiles)
     assert (shown["recompiles"], analyzed["summary"]["recompiles"], len(of_last["recompiles"])) == (recompiles,) * 3
     assert len(of_last["violations"]) == len(last.violations)
-    answer = violations.summarize(violations.Arguments(limit=200), Done((), analyzed, 0, ""))
-    if last.checked_rules:
-        grouped = answer.facts["violations"]
-        assert isinstance(grouped, list) and sum(each["count"] for each in grouped) == len(last.violations)
-        assert len(analyzed["constraints"]["violations"]) == len(last.violations)
+    assert of_mcp(decisions, analyzed)["summary"] == analyzed["summary"]
+    known = analyzed["constraints"]["violations"]
+    grouped = of_mcp(violations, analyzed, limit=200)["violations"]
+    if broken is None:
+        assert known is None and grouped is None
     else:
-        assert answer.facts["violations"] is None
-    summary = decisions.summarize(decisions.Arguments(), Done((), analyzed, 0, "")).facts["summary"]
-    assert summary == analyzed["summary"]
+        assert len(known) == sum(each["count"] for each in grouped) == broken
+        assert grouped == tools.grouped(known)
 
 
-@pytest.mark.parametrize("name", RECORDED)
-def test_every_report_has_the_same_findings(name: str, output: Path, command: Command) -> None:
-    folder = session_of(name, output)
-    history = fold(recorded.log(name))
-    found = of_history(history)
+def test_every_report_has_the_same_findings(surfaces: Surfaces) -> None:
+    found = of_history(surfaces.history)
     by_key = Counter(each.key for each in found)
-    (analysis,) = json.loads(command("report", str(folder), "--format", "sarif")[1])["runs"]
+    (analysis,) = json.loads(surfaces.report("sarif"))["runs"]
     assert Counter(next(iter(each["partialFingerprints"].values())) for each in analysis["results"]) == by_key
     assert [each["level"] for each in analysis["results"]] == [each.level for each in found]
-    report = json.loads(command("report", str(folder), "--format", "json")[1])
+    report = json.loads(surfaces.report("json"))
     in_runs = {each["key"] for run in report["runs"] if run["last"] for each in run["diagnostics"]}
     of_rows = {each["key"] for each in report["diagnostics"] if each["rule"] == "benchmark"}
     assert in_runs | of_rows == set(by_key) == {each["key"] for each in report["diagnostics"]}
-    failed = sum(
-        child.tag in ("failure", "error")
-        for suite in _suites(command, folder)
-        for case in suite.iter("testcase")
-        for child in case
-    )
+    of_rules = [each for each in analysis["results"] if each["ruleId"].startswith("violation/")]
+    broken = sum(len(run.violations) for run in last_runs(surfaces.history))
+    assert sum(each["occurrenceCount"] for each in of_rules) == broken
+    cases = (case for suite in surfaces.suites for case in suite.iter("testcase"))
+    failed = sum(child.tag in ("failure", "error") for case in cases for child in case)
     assert bool(failed) == any(each.level == "error" for each in found)
 
 
-@pytest.mark.parametrize("name", RECORDED)
-def test_fail_on_fails_for_what_the_reports_list(name: str, output: Path, command: Command) -> None:
-    folder = session_of(name, output)
-    last = fold(recorded.log(name)).last
-    assert last is not None
-    (always, _) = command("analyze", str(folder))
-    listed = json.loads(command("report", str(folder), "--format", "json")[1])["runs"][-1]["diagnostics"]
+def test_fail_on_fails_for_what_the_reports_list(surfaces: Surfaces) -> None:
+    (always, _) = surfaces.printed("analyze", surfaces.folder)  # 1 where the numbers are wrong
+    listed = json.loads(surfaces.report("json"))["runs"][-1]["diagnostics"]
     for kind in OF_A_RUN:
         counted = [each for each in listed if _counts(kind, each)]
-        assert command("analyze", str(folder), "--fail-on", kind)[0] == int(bool(always or counted)), kind
+        status = surfaces.printed("analyze", surfaces.folder, "--fail-on", kind)[0]
+        assert status == int(bool(always or counted)), kind
 
 
 def _counts(kind: str, found: dict[str, Any]) -> bool:
