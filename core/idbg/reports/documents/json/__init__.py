@@ -55,9 +55,9 @@ class BesideReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SessionReport(msgspec.Struct, frozen=True, kw_only=True):
-    """All of a session. `diagnostics` are those of its last runs and its benchmark, each once, the worst first; `verdict` is
-    the worst of these runs, null of a session without runs. `idbg` is the version that wrote this report, `missing`
-    says, a sentence each, what the session lacks: what was damaged, or was not kept.
+    """All of a session. `diagnostics` are those of its last runs and its benchmark, each once, the worst first;
+    `verdict` is the worst of these runs, null of a session without runs. `idbg` is the version that wrote this report,
+    `missing` says, a sentence each, what the session lacks: what was damaged, or was not kept.
     """
 
     schema: str
