@@ -43,6 +43,21 @@ def substituted(x: Tensor, w: Tensor) -> Tensor:
     return h.sin()
 
 
+def factor(n: int) -> float:
+    return n * 1.0
+
+
+@torch._dynamo.substitute_in_graph(factor, skip_signature_check=True)
+def stands_for_factor(n: int) -> float:
+    return n * (1.1 if _planted else 1.0)
+
+
+def substituted_number(x: Tensor, w: Tensor) -> Tensor:
+    h = x @ w
+    h = h * factor(3)  # guilty
+    return h.sin()
+
+
 SQUARE = ((32, 32), (32, 32))
 
 PLANTS = (
@@ -53,5 +68,9 @@ PLANTS = (
     Plant(
         "dynamo", "substitute", substituted, SQUARE, planting,
         stage="dynamo", maker="dynamo", made_by="stands_for_tripled", node="h",
+    ),
+    Plant(
+        "dynamo", "substitute of a number", substituted_number, SQUARE, planting,
+        stage="dynamo", maker="dynamo", made_by="stands_for_factor", node="h",
     ),
 )  # fmt: skip

@@ -12,6 +12,7 @@ import torch._dynamo
 import torch._dynamo.config
 import torch._dynamo.convert_frame
 
+from idbg.engine.compat import stages
 from idbg.engine.compat.hooks import Feature, hooked, missing
 from idbg.engine.compat.lowering import Compiler
 
@@ -26,6 +27,16 @@ def lookup_backend(name: str) -> Compiler:
 def backend_names() -> list[str]:
     """Every backend that torch knows by name, also those of tests, sorted."""
     return sorted(torch._dynamo.list_backends(None))
+
+
+def own_substitutes() -> dict[CodeType, CodeType]:
+    """The functions in whose place Dynamo traces one of the program's (`substitute_in_graph`), and that one."""
+    from torch._dynamo.variables import PolyfilledFunctionVariable
+
+    handlers = PolyfilledFunctionVariable._get_polyfill_handlers()
+    functions = ((each, inspect.unwrap(other)) for each, other in handlers.items() if inspect.isfunction(each))
+    pairs = [(each.__code__, other.__code__) for each, other in functions]
+    return {code: other for code, other in pairs if code is not other and not stages.is_torchs(other.co_filename)}
 
 
 def takes_options(backend: Compiler) -> bool:

@@ -9,13 +9,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 from torch.fx import GraphModule
 
 from idbg.analysis.crashes import Place, frames_of
-from idbg.engine.compat import stages
+from idbg.engine.compat import dynamo, stages
 
 
 @dataclass(frozen=True)
@@ -31,13 +31,17 @@ class UnexecutedNode:
 
 
 def unexecuted_node(graphs: Sequence[GraphModule], run: Callable[[], object]) -> UnexecutedNode | None:
-    """The first node whose line the run in eager does not execute; None if there is none."""
+    """The first node whose line the run in eager does not execute; else, where eager calls a function that has a
+    substitute, the first node of the line that calls it: one that returns a number leaves no node. None if there is
+    none.
+    """
     stacks = [
         (number, node.name, _own_frames(node.meta.get("stack_trace") or ""))
         for number, gm in enumerate(graphs)
         for node in gm.graph.nodes
     ]
-    with _lines_executed({frame.file for _, _, stack in stacks for frame in stack}) as executed:
+    calls: list[tuple[Place, Place]] = []
+    with _lines_executed({frame.file for _, _, stack in stacks for frame in stack}, calls) as executed:
         run()
     for number, name, stack in stacks:
         at = next(
@@ -48,20 +52,42 @@ def unexecuted_node(graphs: Sequence[GraphModule], run: Callable[[], object]) ->
         if at and not executed[stack[at].file, stack[at].function]:
             return UnexecutedNode(number, name, stack[at - 1], stack[at])
         return UnexecutedNode(number, name, stack[at])
-    return None
+    at_calls = (
+        UnexecutedNode(number, name, caller, substitute)
+        for caller, substitute in calls
+        for number, name, stack in stacks
+        if caller in stack
+    )
+    return next(at_calls, None)
 
 
 def _own_frames(stack: str) -> list[Place]:
     return [frame for frame in frames_of(stack) if not stages.is_torchs(frame.file)]
 
 
+def _own_caller(frame: FrameType) -> Place | None:
+    caller = frame.f_back
+    while caller is not None and stages.is_torchs(caller.f_code.co_filename):
+        caller = caller.f_back
+    return None if caller is None else _place(caller.f_code, caller.f_lineno)
+
+
+def _place(code: CodeType, line: int) -> Place:
+    return Place(code.co_filename, line, code.co_name)
+
+
 @contextmanager
-def _lines_executed(files: set[str]) -> Iterator[dict[tuple[str, str], set[int]]]:
-    """Record the lines of these files that this thread runs, by file and function."""
+def _lines_executed(files: set[str], calls: list[tuple[Place, Place]]) -> Iterator[dict[tuple[str, str], set[int]]]:
+    """Record the lines of these files that this thread runs, by file and function; into `calls` who calls a function
+    that has a substitute, and that substitute.
+    """
+    substitutes = dynamo.own_substitutes()
     executed: dict[tuple[str, str], set[int]] = defaultdict(set)
 
     def traced(frame: FrameType, event: str, _: object) -> Any:
         code = frame.f_code
+        if code in substitutes and (caller := _own_caller(frame)) is not None:
+            calls.append((caller, _place(substitutes[code], substitutes[code].co_firstlineno)))
         if code.co_filename not in files:
             return None
         executed[code.co_filename, code.co_name].add(frame.f_lineno)
