@@ -28,7 +28,7 @@ from idbg.schema.diff import TensorDiff
 from idbg.schema.graphs import NodeId
 from idbg.schema.programs import Failure
 from idbg.schema.runs import History, Run
-from idbg.schema.violations import SEVERITIES, Severity, Violation
+from idbg.schema.violations import SEVERITIES, Severity, Violation, problem
 from idbg.views import recompiles, remarks, steps
 from idbg.views.blame import blame_sentence, blamed_line
 from idbg.views.criteria import because
@@ -154,7 +154,7 @@ def of_violations(run: Run, violations: Iterable[Violation], accelerator: str) -
                 kind="violation",
                 level=_LEVELS[first.severity],
                 rule=first.rule,
-                message=f"{first.found}, wanted {first.wanted} ({names})",
+                message=f"{problem(first.found, first.wanted)} ({names})",
                 program=run.program.label,
                 file=first.file,
                 line=first.line,

@@ -12,8 +12,13 @@ Severity = Literal["reject", "fallback", "pad", "tile", "slow", "unknown"]
 SEVERITIES: tuple[Severity, ...] = ("reject", "fallback", "pad", "tile", "slow", "unknown")
 
 
+def problem(found: str, wanted: str) -> str:
+    """What is wrong, as every output writes it: "dim 0 is 10, wanted a multiple of 16"."""
+    return ", ".join(filter(None, (found, f"wanted {wanted}" if wanted else "")))
+
+
 class Violation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One rule broken by one node. `found` and `wanted` are short and read as: dim 0 is 10; wanted a multiple of 16.
+    """One rule broken by one node. `found` and `wanted` are short and read as `problem` writes them.
 
     `adds`: the bytes that the fix adds, as a share of the tensor's; `hint`: what the rule's author advises. In sessions
     of earlier versions `fix` has both in words.
@@ -33,7 +38,7 @@ class Violation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def __str__(self) -> str:
         place = f" ({self.file}:{self.line})" if self.file else ""
-        return f"{self.rule}: {self.node.name} [{self.node.graph.stage}] {self.found}, wanted {self.wanted}{place}"
+        return f"{self.rule}: {self.node.name} [{self.node.graph.stage}] {problem(self.found, self.wanted)}{place}"
 
 
 def worst(severities: Iterable[Severity]) -> Severity | None:

@@ -12,7 +12,7 @@ from idbg.format.amounts import counted
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
 from idbg.schema.graphs import Graph, GraphId, Node
 from idbg.schema.repros import Sought
-from idbg.schema.violations import SEVERITIES, Severity, Violation
+from idbg.schema.violations import SEVERITIES, Severity, Violation, problem
 from idbg.views.tree import Cell, Column, Place, Refs, Row, Table, words
 
 _NAMES = 24  # nodes of a line that are named
@@ -137,10 +137,8 @@ def _rule(
 
 
 def _sentence(finding: Finding) -> str:
-    wanted = f"wanted {finding.wanted}" if finding.wanted else ""
-    text = ", ".join(part for part in (finding.found, wanted) if part)
     fix = "; ".join(part for part in (finding.fix, finding.hint) if part)
-    return text + (f" {MARKS['arrow']} {fix}" if fix else "")
+    return problem(finding.found, finding.wanted) + (f" {MARKS['arrow']} {fix}" if fix else "")
 
 
 def _shared(kinds: Collection[Finding]) -> Finding:

@@ -13,7 +13,7 @@ from idbg.schema.errors import BadInput
 from idbg.schema.graphs import Graph, GraphId, Node, Part, Stage
 from idbg.schema.runs import Run
 from idbg.schema.strict_json import like
-from idbg.schema.violations import SEVERITIES, Severity
+from idbg.schema.violations import SEVERITIES, Severity, problem
 from idbg.views.tree import Cell, Column, Row, Section, Table, words
 
 SCHEMA = "idbg.graph/1"
@@ -152,7 +152,7 @@ def _node_row(node: NodeLine, *, chosen: bool) -> Row:
     ]
     below = [f" {MARKS['separator']} ".join(filter(None, facts))]
     below += [
-        f"{SEVERITY_SIGNS[each.severity]} {each.rule}: {each.found}, wanted {each.wanted}" for each in node.violations
+        f"{SEVERITY_SIGNS[each.severity]} {each.rule}: {problem(each.found, each.wanted)}" for each in node.violations
     ]
     return Row(
         node.name,

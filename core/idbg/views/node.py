@@ -20,7 +20,7 @@ from idbg.schema.diff import DiffReport, KernelError
 from idbg.schema.graphs import Graph, GraphId, Node, NodeId, Sym, TensorMeta
 from idbg.schema.kernel_times import KernelTime
 from idbg.schema.runs import Run
-from idbg.schema.violations import SEVERITIES
+from idbg.schema.violations import SEVERITIES, problem
 from idbg.views import fusion, kernel_times
 from idbg.views.blame import made_by, stage_name
 from idbg.views.cost_words import waste_words
@@ -164,7 +164,7 @@ def _what(about: NodeContext) -> Iterator[Row]:
 def _violations(about: NodeContext) -> Iterator[Row]:
     broken = about.findings.broken_by(about.node.name)
     for rule, finding in sorted(broken, key=lambda each: SEVERITIES.index(each[0].severity)):
-        text = f"{rule.name}: {finding.found}; wanted {finding.wanted}"
+        text = f"{rule.name}: {problem(finding.found, finding.wanted)}"
         yield _fact(f"{SEVERITY_SIGNS[rule.severity]} {rule.severity}", text, rule.severity)
         if finding.advice:
             yield _fact("", f"{MARKS['arrow']} {finding.advice}")

@@ -13,7 +13,7 @@ from idbg.schema.programs import Verdict
 from idbg.schema.repros import Minified, MinifyProgress, OtherFailure, Signature, Sought
 from idbg.schema.runs import Run
 from idbg.schema.session_repros import SessionRepro
-from idbg.schema.violations import Violation
+from idbg.schema.violations import Violation, problem
 from idbg.views.tree import Cell, Column, Row, Section, Table, Tone, words
 
 REPRODUCED, GONE, OTHER = 1, 0, 2
@@ -301,7 +301,7 @@ def violation_line(number: int, violation: Violation) -> str:
     place = near_place(violation.file, violation.line)
     where = f"  ({place})" if place else ""
     what = f"{violation.rule}: {violation.node.name} [{violation.node.graph.stage}]"
-    return f"{number:>4}  {violation.severity}  {what} {violation.found}, wanted {violation.wanted}{where}"
+    return f"{number:>4}  {violation.severity}  {what} {problem(violation.found, violation.wanted)}{where}"
 
 
 def listed(run: Run, repros: Sequence[SessionRepro], now: float) -> Iterator[str]:

@@ -59,7 +59,7 @@ def test_the_node_is_told_whole(state: State) -> None:
 def test_each_violation_is_told_with_what_was_found_wanted_and_where_the_rule_comes_from(state: State) -> None:
     state.apply([RulesEdited(text=STRICTER, origin="editor")])
     assert told(state)["◇ pad"] == [
-        "alignment: dim 0 is 8, dim 1 is 7; wanted a multiple of 16",
+        "alignment: dim 0 is 8, dim 1 is 7, wanted a multiple of 16",
         "→ pad dim 0 to 16, dim 1 to 16: +357 % bytes",
         "source https://hardware.example/alignment",
     ]

@@ -24,7 +24,7 @@ from idbg.engine.repro.values import arguments, recorder_of, requires_grad, size
 from idbg.schema.errors import BadInput
 from idbg.schema.graphs import Graph, Node, NodeId, Sym
 from idbg.schema.repros import Signature
-from idbg.schema.violations import Violation
+from idbg.schema.violations import Violation, problem
 
 VERSIONS = f"idbg {__version__} and torch {torch.__version__}"
 
@@ -69,7 +69,7 @@ def violation_candidate(capture: RunCapture, violation: Violation, rules: str) -
     )
     note = f"It needs idbg ({__version__}): the rule is one of its mock backend's."
     heading = Heading(
-        f"{violation.rule}: {violation.node.name} ({node.target}): {violation.found}, wanted {violation.wanted}",
+        f"{violation.rule}: {violation.node.name} ({node.target}): {problem(violation.found, violation.wanted)}",
         VERSIONS,
         source=f"{violation.file}:{violation.line}" if violation.file else "",
         note=" ".join((note, *travels.notes)),

@@ -18,6 +18,7 @@ from idbg.render.html import links
 from idbg.reports.documents.html.grouped import Drawing, Group, drawings, groups
 from idbg.schema.graphs import Frame, Graph, GraphId, NodeId
 from idbg.schema.runs import Run
+from idbg.schema.violations import problem
 
 MOST_NODES = 50_000  # in one page: more are heavy to send and to open
 MOST_OF_ONE = 200_000  # in one graph, where it is the only one
@@ -216,7 +217,7 @@ class _RunData:
         violations: dict[str, list[list[int]]] = {}
         for each in self._run.violations:
             if each.node.graph == graph.id and each.node.name in place:
-                words = (each.severity, each.rule, f"{each.found}, wanted {each.wanted}", Finding.of(each).advice)
+                words = (each.severity, each.rule, problem(each.found, each.wanted), Finding.of(each).advice)
                 violations.setdefault(str(place[each.node.name]), []).append(
                     self._texts.column(short(word, 400) for word in words)
                 )
