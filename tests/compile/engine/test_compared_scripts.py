@@ -28,6 +28,20 @@ for _ in range(2):
     compiled(torch.randn(4, 7)).square().mean().backward()
     optimizer.step()
 """
+ADAM = """
+net = nn.Sequential(nn.Linear(7, 5), nn.GELU(), nn.Linear(5, 3))
+optimizer = torch.optim.AdamW(net.parameters(), lr=0.1)
+compiled = torch.compile(net)
+
+@torch.compile
+def step():
+    optimizer.step()
+
+for _ in range(2):
+    compiled(torch.randn(4, 7)).square().mean().backward()
+    step()
+    optimizer.zero_grad()
+"""
 BREAK = """
 counts = []
 
@@ -101,6 +115,7 @@ SCRIPTS = {
     "options": OPTIONS,
     "layers": LAYERS,
     "both modes": BOTH_MODES,
+    "Adam": ADAM,
 }
 
 

@@ -34,7 +34,7 @@ class _Repeats:
 
     def reset(self) -> None:
         """Dynamo clears its code: for the program itself, or for something that compiles beside the run."""
-        if self.capture.is_paused:
+        if self.capture.is_paused or self.capture.is_comparing:
             self.lost += self.held
         else:
             self.lost.clear()
