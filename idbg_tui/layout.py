@@ -159,6 +159,7 @@ class Body(Vertical):
         self.panes = {pane.ID: pane for pane in panes}
         number(panes)
         self.current: PaneId = ORDER[0]
+        self._focused: Widget | None = None
         self.zoomed = False
         self.sizes = Sizes()
         self._tab: PaneId = TABS[0]
@@ -258,11 +259,17 @@ class Body(Vertical):
         self.settle()
         if self.panes[pane].is_attached:
             self.screen.set_focus(self.panes[pane].focus_target())  # at once: the next key may be there already
+            self._focused = self.screen.focused
         self.refresh_titles()
         self.post_message(self.Went())
 
     def focus_moved(self, widget: Widget | None) -> None:
-        """The focus went somewhere by itself (a click): its pane is the current one."""
+        """The focus went somewhere by itself (a click): its pane is the current one. Events of a focus from before the
+        last key come late, and are left alone.
+        """
+        if widget is self._focused or widget is not self.screen.focused:
+            return
+        self._focused = widget
         pane = next((node for node in widget.ancestors_with_self if isinstance(node, Pane)), None) if widget else None
         if pane is not None:
             self.current = pane.ID

@@ -233,6 +233,18 @@ async def test_a_key_that_comes_before_its_pane_is_there_goes_to_it(
         await until(pilot, lambda: app.focused is not None and app.focused in app.body.panes["log"].children)
 
 
+async def test_late_news_of_an_earlier_focus_does_not_undo_a_key(tmp_path: Path) -> None:
+    app = app_of("resnet", tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        app.body.go("graph")
+        earlier = app.focused
+        app.body.go("log")
+        app.body.focus_moved(earlier)
+        assert app.body.current == "log"
+        app.screen.set_focus(app.body.panes["rules"].focus_target())  # as a click does
+        await until(pilot, lambda: app.body.current == "rules")
+
+
 @pytest.mark.parametrize("panes", ["first_panes", "other_panes"])
 async def test_leaving_while_the_panes_are_made_is_no_failure(
     panes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
