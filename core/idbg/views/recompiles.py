@@ -135,7 +135,8 @@ def guard_words(failed: FailedGuard) -> str:
         return failed.text.partition("  # ")[0].rstrip()
     if not failed.actual:
         return f"{of}{name} no longer exists: {failed.expected}"
-    return f"{of}{name} is {failed.actual}, and was {failed.expected}"
+    was = failed.expected.replace("the same ", "another ", 1) if failed.kind == "identity" else failed.expected
+    return f"{of}{name} is {failed.actual}, and was {was}"
 
 
 def suggestions_for(run: Run, timeline: Timeline) -> list[Suggestion]:

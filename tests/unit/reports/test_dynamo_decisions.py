@@ -93,6 +93,11 @@ def test_a_guard_that_torch_only_quotes_is_told_without_what_torch_fills_its_lin
     assert recompiles.guard_words(quoted) == "not L['items']"
 
 
+def test_another_object_is_not_called_the_same_one() -> None:
+    of = FailedGuard(text="", kind="identity", source="L['fn']", expected="the same function", actual="torch.cos")
+    assert recompiles.guard_words(of) == "fn is torch.cos, and was another function"
+
+
 def test_phases_of_passes_say_milliseconds_and_functions_are_named_as_everywhere():
     phase = PhaseRun(phase="joint", ran=2, seconds=0.0031, nodes=(3, 3))
     name = "torch_dynamo_resume_in_f_at_7"
