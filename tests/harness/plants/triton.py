@@ -10,6 +10,7 @@ BF16 = torch.bfloat16
 CUDA = ("cuda",)
 SQUARE = ((64, 64), (64, 64))
 UNEVEN = ((61, 61), (61, 61))  # no multiple of a block: the last one is masked
+UNPADDED = {"shape_padding": False}  # Inductor pads a product where that was faster: the kernel that pads is cut too
 AUTOTUNED = {"max_autotune_gemm": True, "max_autotune_gemm_backends": "TRITON"}
 
 CUT = replaced(r"xmask = xindex < xnumel", "xmask = xindex < xnumel - 96")
@@ -64,9 +65,11 @@ PLANTS = (
     at_kernels(
         "template", "triton_mm", turned, SQUARE, edited(K_LOOP, backward=True), settings=AUTOTUNED, backward=True
     ),
-    at_kernels("tail", "mask", cut, UNEVEN, edited(CUT, poisoned=True), node="sin"),
-    at_kernels("tail", "mask", cut, UNEVEN, edited(CUT, poisoned=True), node="sin", dtype=BF16),
-    at_kernels("tail", "mask", cut, UNEVEN, edited(CUT, poisoned=True, backward=True), backward=True),
+    at_kernels("tail", "mask", cut, UNEVEN, edited(CUT, poisoned=True), settings=UNPADDED, node="sin"),
+    at_kernels("tail", "mask", cut, UNEVEN, edited(CUT, poisoned=True), settings=UNPADDED, node="sin", dtype=BF16),
+    at_kernels(
+        "tail", "mask", cut, UNEVEN, edited(CUT, poisoned=True, backward=True), settings=UNPADDED, backward=True
+    ),
     at_kernels("race", "one_place", cut, UNEVEN, edited(HALVES, poisoned=True), node="sin"),
     at_kernels("race", "not_atomic", added, ((8, 16), (64, 16), (64,)), edited(NOT_ATOMIC), indices=1, node="index"),
     at_kernels(

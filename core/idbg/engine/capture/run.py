@@ -94,6 +94,7 @@ class RunCapture:
         self.emit = emit
         self.is_paused = False  # while something else compiles: see `uncaptured`
         self.is_comparing = False  # while the program's own compiled function is compared
+        self.has_compared = False
         self.compared: Counter[Code] = Counter()  # compiles in there, until the program's own call is over
         self.accelerator = accelerator
         self.frames: dict[str, FrameCapture] = {}
@@ -179,10 +180,10 @@ class RunCapture:
             name = f"{frame.id}#{number}"
             self._ids[frame.id] = name
         code = frame.id.rpartition("/")[0]
-        is_known = any(known.rpartition("/")[0] == code for known in self._ids)  # else only a comparison compiled it
+        is_known = not self.has_compared or any(known.rpartition("/")[0] == code for known in self._ids)
         self.frame(frame.id)
         failed = tuple(self.failed_guards.pop(frame.id, ()))
-        if (reason := self.outcomes.started(frame)) and is_known:
+        if (reason := self.outcomes.started(frame)) and is_known:  # else only a comparison compiled it before
             self.emit(events.Recompiled(run=self.run, frame=name, reason=reason, failed=failed))
         self._started[name] = Frame(name, frame.function, frame.file, frame.line, self.parent())
         self.emit(events.FrameStarted(run=self.run, frame=self._started[name]))
@@ -323,7 +324,7 @@ def comparing_now() -> Iterator[None]:
         return
     capture = _current
     capture.compared.clear()
-    capture.is_comparing = True
+    capture.is_comparing = capture.has_compared = True
     try:
         yield
     finally:
