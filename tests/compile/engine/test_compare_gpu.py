@@ -98,6 +98,28 @@ def test_the_kernel_gives_torchs_figures_on_a_gpu():
 
 @pytest.mark.gpu
 @on_gpu
+def test_what_was_compiled_is_started_again_only_for_what_is_alike():
+    """Of another alignment, or of columns that are no multiple of 16, Triton compiles other code."""
+    from idbg.engine.kerneldiff.tensors import cuda
+
+    where, rule = torch.device("cuda", 0), Rule(1e-5, 1e-4)
+    memory = torch.randn(700 * 3008 + 64, device="cuda")
+    cuda._compiled.clear()
+    counts = []
+    for start, columns, full in itertools.product((0, 0, 1, 4, 5, 0), (3008, 3001, 1), (True, False)):
+        reference = memory[start : start + 700 * columns].view(700, columns)
+        test, grid = reference * (1 + 1e-5), grid_of(700, columns)
+        sides = Matrix(reference, grid, torch.float32, where), Matrix(test, grid, torch.float32, where), None
+        found = cuda.measure(grid, rule, sides, full=full).values
+        wanted = sums.measure(grid, rule, sides, full=full).values
+        for place in (at.SUM_SQUARES, at.MAX_ABS, at.MISMATCHES):
+            assert found[place] == pytest.approx(wanted[place], rel=3e-6), (start, columns, full, place)
+        counts.append(len(cuda._compiled))
+    assert counts[5] == counts[11] < counts[17] == counts[-1]
+
+
+@pytest.mark.gpu
+@on_gpu
 @pytest.mark.parametrize("dtype", [*DTYPES, torch.int64, torch.complex64, torch.float8_e4m3fn], ids=str)
 @pytest.mark.parametrize("rows", [300, 700], ids=["copied to memory", "on the device"])
 def test_a_gpu_says_what_the_cpu_says(dtype: torch.dtype, rows: int):

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -79,7 +79,7 @@ def measure(grid: Grid, rule: Rule, sides: tuple[Matrix, Matrix, Matrix | None],
         host = packed = torch.zeros(end + 2, dtype=torch.float64)
         _launch(grid, rule, views, packed, full)
     else:
-        with torch.cuda.device(device), _cached_apart():
+        with torch.cuda.device(device):
             packed = torch.zeros(end + 2, dtype=torch.float64, device=device)
             _launch(grid, rule, views, packed, full)
             # Pinned: a copy to other memory takes longer than the pass. Torch keeps it for the next one.
@@ -123,19 +123,48 @@ def _launch(grid: Grid, rule: Rule, views: list[Tensor], packed: Tensor, full: b
     by_program = torch.empty(programs, LENGTH.value, dtype=torch.float64, device=test.device)
     numbers, powers = _numbers(test.device, test.dtype, rule)
     strides = *reference.stride(), *test.stride()
-    one_pass[(programs,)](
+    steps = grid.row_step, grid.column_step, grid.tile_rows, grid.tile_columns
+    arguments = (
         reference, test, exact, by_program, packed[HEADER:], numbers, powers,
         grid.rows, grid.columns, grid.blocks, bands, areas, each, *strides, *exact.stride(),
-        *(step.bit_length() - 1 for step in (grid.row_step, grid.column_step, grid.tile_rows, grid.tile_columns)),
-        HEIGHT=height, WIDE=width, FOLD=min(tuning.fold, width),
-        CS=min(grid.column_step, width),
-        TR=min(grid.tile_rows, height), TC=min(grid.tile_columns, width),
-        THREE=three, FULL=full, STAGES=tuning.stages, num_warps=tuning.warps, maxnreg=tuning.registers,
+        *(step.bit_length() - 1 for step in steps),
     )  # fmt: skip
-    gather[(1,)](
-        by_program, packed, programs, len(packed) - 2, reference, test, grid.rows, grid.columns, *strides,
-        PROGRAMS=PROGRAMS, FULL=full, num_warps=8,
+    constants = (
+        height, width, min(tuning.fold, width), min(grid.column_step, width),
+        min(grid.tile_rows, height), min(grid.tile_columns, width), three, full, tuning.stages,
     )  # fmt: skip
+    _start(one_pass, programs, arguments, constants, num_warps=tuning.warps, maxnreg=tuning.registers)
+    end = len(packed) - 2
+    sides = by_program, packed, programs, end, reference, test, grid.rows, grid.columns, *strides
+    _start(gather, 1, sides, (PROGRAMS, full), num_warps=8)
+
+
+_compiled: dict[tuple[object, ...], Any] = {}
+
+
+def _start(
+    kernel: Any, programs: int, arguments: tuple[Any, ...], constants: tuple[object, ...], **options: object
+) -> None:
+    """Start a kernel, whose `constants` come after its other arguments. Triton examines all of them at each start,
+    which takes longer than most passes: what it compiled is started at once where it would find the same again.
+    """
+    key = (id(kernel), arguments[0].device, *map(_kind, arguments), *constants, *options.values())
+    if (compiled := _compiled.get(key)) is not None:
+        compiled[programs, 1, 1](*arguments, *constants)
+        return
+    with _cached_apart():
+        compiled = kernel[(programs,)](*arguments, *constants, **options)
+    if compiled is not None:  # as from Triton's interpreter
+        _compiled[key] = compiled
+
+
+def _kind(argument: Any) -> object:
+    """All that Triton may compile other code for: of a tensor its dtype and alignment; of an integer that it is 1, a
+    multiple of 16, or too large for 32 bits.
+    """
+    if isinstance(argument, Tensor):
+        return argument.dtype, argument.data_ptr() % 16 == 0
+    return argument if argument == 1 else (argument % 16 == 0, argument < 1 << 31)
 
 
 def _area(grid: Grid, tuning: Tuning) -> tuple[int, int]:
