@@ -103,8 +103,9 @@ _ERRORS = (
     Column("inputs", "error", 2),
     Column("eager", "error", 3),
 )
+_FRAME = Column("frame", "text", 3)
 _NOUNS = ("stage", "output", "gradient", "kernel launch", "node")
-_HEADS = (column.head for column in (*_STAGES, *_TENSORS, *_ERRORS))
+_HEADS = (column.head for column in (*_STAGES, *_TENSORS, _FRAME, *_ERRORS))
 SORTED_BY = tuple(dict.fromkeys((*_NOUNS, "computes", *_HEADS, *training.HEADS)))
 """The columns of all tables of a comparison."""
 
@@ -437,10 +438,11 @@ def _launches(report: DiffReport) -> Iterator[Block]:
 
 
 def launch_table(report: DiffReport) -> Table:
-    """A row for each launch: its error alone, with all that came before it, and eager's."""
+    """A row for each launch: its frame if there are several, its error alone and with all that came before, eager's."""
     first = 0 if any(one.isolated is not None for one in report.kernels) else 2  # none was launched alone
-    columns = (Column("computes", "code", 1), *_ERRORS[first:], Column("line", "place", 3))
-    rows = [_launch(at, one, report, first) for at, one in enumerate(report.kernels)]
+    frames = [_FRAME] if len({one.frame for one in report.kernels}) > 1 else []
+    columns = (Column("computes", "code", 1), *frames, *_ERRORS[first:], Column("line", "place", 3))
+    rows = [_launch(at, one, report, first, bool(frames)) for at, one in enumerate(report.kernels)]
     return Table(columns, rows, "node" if is_bisected(report) else "kernel launch")
 
 
@@ -499,7 +501,7 @@ def _unseen(report: DiffReport) -> Iterator[Row]:
         yield Row("unseen", words("not observed:"), rows=rows, open="all")
 
 
-def _launch(at: int, one: KernelError, report: DiffReport, first: int) -> Row:
+def _launch(at: int, one: KernelError, report: DiffReport, first: int, has_frame: bool) -> Row:
     culprit = at == report.first_bad_kernel
     name, reason = launch_name(one, report.kernels), one.reason if one.observed else f"not observed: {one.reason}"
     tone: Tone = "reject" if one.bad else ""
@@ -514,6 +516,7 @@ def _launch(at: int, one: KernelError, report: DiffReport, first: int) -> Row:
         words((f"{sign} ", tone), (name, "strong" if culprit else tone), (f"  {reason}" if reason else "", "dim")),
         (
             Cell(few(names, 4)),
+            *([Cell(one.frame)] if has_frame else []),
             *(_error(error, tone) for error in errors[first:]),
             Cell(Place(one.file, one.line) if one.file else ""),
         ),

@@ -6,8 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as replaced
 from itertools import chain
+from operator import is_not
 from pathlib import Path
+from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 from torch import Tensor
 
@@ -135,7 +138,7 @@ class RunComparison:
             self._tell([*self.reports, self._named(report)], ended=not self._prefix)
 
     def _tell(self, reports: list[DiffReport], ended: bool = True) -> None:
-        merged = _merged(reports)
+        merged = _merged(list(_in_runs_frames(reports, self.codes)))
         if not ended and merged.verdict in ("passed", "empty"):  # the script may yet compile other functions
             merged = replace(merged, verdict="waiting")
         kernels = tuple(_in_runs_code(merged.kernels, self.codes))
@@ -170,6 +173,47 @@ class RunComparison:
 def _moved(owner: KernelAttribution, by: int) -> KernelAttribution:
     """The verdict of one comparison's launch, in the report of them all."""
     return replace(owner, launch=owner.launch + by, cause=None if owner.cause is None else owner.cause + by)
+
+
+def _in_runs_frames(
+    reports: Iterable[DiffReport], codes: Mapping[tuple[str, Part], OutputCode]
+) -> Iterator[DiffReport]:
+    """The reports with the run's names of frames. Each function was observed in a compile of its own, whose frames
+    begin with 0/0: a frame of the run is the same if its code has the same launches.
+    """
+    launches: dict[str, dict[Part, set[str]]] = {}
+    for (frame, part), code in codes.items():
+        launches.setdefault(frame, {})[part] = {
+            call.handle or kernel.name for kernel in code.kernels for call in kernel.calls
+        }
+    taken: set[str] = set()
+    for report in reports:
+        observed: dict[str, dict[Part, set[str]]] = {}
+        for kernel in report.kernels:
+            if not kernel.bisected:
+                parts = observed.setdefault(kernel.frame, {})
+                parts.setdefault(kernel.part, set()).add(kernel.handle or kernel.name)
+        names = {}
+        for frame, parts in observed.items():
+            same = [each for each, known in launches.items() if all(known.get(part) == parts[part] for part in parts)]
+            names[frame] = min(same, key=lambda each: (each in taken, each != frame), default=frame)
+        taken.update(names.values())
+        yield _with_frames(report, names) if any(map(is_not, names, names.values())) else report
+
+
+def _with_frames(value: Any, names: Mapping[str, str]) -> Any:
+    """A record with these names of frames in place of its own, in all that it consists of."""
+    if isinstance(value, tuple):
+        members = tuple(_with_frames(each, names) for each in value)
+        return members if any(map(is_not, members, value)) else value
+    if not isinstance(value, Struct):
+        return value
+    fields = {name: getattr(value, name) for name in value.__struct_fields__}
+    renamed = {
+        name: names.get(own, own) if name == "frame" else _with_frames(own, names) for name, own in fields.items()
+    }
+    changed = {name: new for name, new in renamed.items() if new is not fields[name]}
+    return replace(value, **changed) if changed else value
 
 
 def _in_runs_code(

@@ -203,3 +203,13 @@ def test_script_is_compared_with_the_options_that_it_compiles_with(tmp_path: Pat
     compared = counted(OPTIONS, "inductor", tmp_path, Comparison())
     assert compared.torch_settings is not None
     assert any("max_fusion_size" in each for each in compared.torch_settings)
+
+
+def test_launches_and_stages_of_each_function_are_of_its_own_frame(tmp_path: Path) -> None:
+    run = counted(TWO, "inductor", tmp_path, Comparison(per_kernel=True))
+    assert run.diff is not None
+    of_name = {frame.function: name for name, frame in run.frames.items()}
+    for kernel in run.diff.kernels:
+        function = "g" if "relu" in kernel.nodes else "f"
+        assert kernel.graph is not None and kernel.frame == kernel.graph.frame == of_name[function], kernel
+        assert kernel.wrapper_line and set(kernel.nodes) <= set(run.graphs[kernel.graph].by_name)

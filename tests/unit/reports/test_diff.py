@@ -197,6 +197,14 @@ def test_where_nothing_was_compiled_the_graph_break_that_is_why_is_named() -> No
     assert "graph break" not in text(view(run), SHOWN)
 
 
+def test_launches_of_several_frames_have_their_frame() -> None:
+    one, other = KERNELS[0], msgspec.structs.replace(KERNELS[1], frame="1/0")
+    assert "  frame  " not in summary(report(kernels=KERNELS))
+    lines = summary(report(kernels=(one, other))).splitlines()
+    heads, first, second = next((lines[at : at + 3] for at, line in enumerate(lines) if "  frame  " in line), [""] * 3)
+    assert "kernel launch" in heads and " 0/0 " in first and " 1/0 " in second
+
+
 def unseen(name: str, reason: str = "its graph was not called") -> KernelError:
     return KernelError(frame="0/0", part="inference", name=name, reason=reason)
 
