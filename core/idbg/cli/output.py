@@ -47,7 +47,8 @@ def begin(*, as_json: bool = False, verbose: int = 0, quiet: bool = False, when:
     if _State.bar is not None:
         _State.bar.close()
     _State.bar = None
-    if "utf" not in (getattr(sys.stdout, "encoding", "") or "").lower():
+    encoding = getattr(sys.stdout, "encoding", None)  # None of a stream in memory, which takes every character
+    if encoding and "utf" not in encoding.lower():
         from idbg.format import glyphs
 
         glyphs.use_ascii()

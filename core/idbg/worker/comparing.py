@@ -8,7 +8,7 @@ from dataclasses import replace as replaced
 from itertools import chain
 from operator import is_not
 from pathlib import Path
-from typing import Any
+from typing import TypeVar, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -34,6 +34,8 @@ from idbg.schema.graphs import Part
 from idbg.schema.programs import Target
 from idbg.schema.remarks import Remark
 from idbg.schema.steps import Trained, TrainingSteps
+
+T = TypeVar("T")
 
 _WORST_FIRST: tuple[Outcome, ...] = ("error", "failed", "waiting", "passed", "empty")
 _TRAINED_WORST_FIRST: tuple[Trained, ...] = ("error", "failed", "passed", "unjudged")
@@ -201,18 +203,19 @@ def _in_runs_frames(
         yield _with_frames(report, names) if any(map(is_not, names, names.values())) else report
 
 
-def _with_frames(value: Any, names: Mapping[str, str]) -> Any:
+def _with_frames(value: T, names: Mapping[str, str]) -> T:
     """A record with these names of frames in place of its own, in all that it consists of."""
     if isinstance(value, tuple):
         members = tuple(_with_frames(each, names) for each in value)
-        return members if any(map(is_not, members, value)) else value
+        return cast("T", members) if any(map(is_not, members, value)) else value
     if not isinstance(value, Struct):
         return value
-    fields = {name: getattr(value, name) for name in value.__struct_fields__}
-    renamed = {
-        name: names.get(own, own) if name == "frame" else _with_frames(own, names) for name, own in fields.items()
-    }
-    changed = {name: new for name, new in renamed.items() if new is not fields[name]}
+    changed: dict[str, object] = {}
+    for name in value.__struct_fields__:
+        own = getattr(value, name)
+        new = names.get(own, own) if name == "frame" else _with_frames(own, names)
+        if new is not own:
+            changed[name] = new
     return replace(value, **changed) if changed else value
 
 

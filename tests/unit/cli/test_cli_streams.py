@@ -1,5 +1,6 @@
 """stdin, stdout and stderr as they may be: closed, full, gone, of another encoding, with colours or without."""
 
+import contextlib
 import io
 import json
 import logging
@@ -13,6 +14,7 @@ import pytest
 
 from idbg import cli
 from idbg.cli import color, exits, output
+from idbg.format import glyphs
 
 ROOT = Path(__file__).parents[3]
 HOSTILE = "\x1b[31mred\x1b]0;title\x07\u202e\ud800"
@@ -182,3 +184,9 @@ def test_a_hostile_command_line_is_a_sentence(capsys: pytest.CaptureFixture[str]
         assert status == exits.BAD_USAGE and len(written.err) < 10_000
         assert json.loads(written.out)["schema"] == "idbg.error/1"
         assert "\x1b" not in written.err and "Traceback" not in written.err
+
+
+def test_a_stream_in_memory_takes_every_sign_and_leaves_the_process_with_them() -> None:
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        assert cli.main(["accelerators"]) == 0
+    assert "mock" in out.getvalue() and not glyphs.is_ascii()

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import CodeType
-from typing import Any
 
 from idbg.engine.capture.run import Code, RunCapture, uncaptured
 from idbg.engine.compat import dynamo
@@ -40,7 +39,7 @@ class _Repeats:
             self.lost.clear()
         self.held.clear()
 
-    def compile(self, code: CodeType, compile: dynamo.Compile) -> Any:
+    def compile(self, code: CodeType, compile: dynamo.Compile) -> object:
         """Compile one frame; captured if the run has not captured it before."""
         if self.capture.is_paused:
             return compile()
@@ -59,7 +58,7 @@ class _Repeats:
         self.held[key] += 1
         return result
 
-    def _again(self, key: Code, compile: dynamo.Compile) -> Any:
+    def _again(self, key: Code, compile: dynamo.Compile) -> object:
         self.held[key] += self.lost[key] > 0
         self.lost -= Counter([key])
         self.capture.compared -= Counter([key])

@@ -96,18 +96,18 @@ def caller(compiled: Mapping[int, str]) -> str:
     return ""
 
 
-Compile = Callable[[], Any]
+Compile = Callable[[], object]
 """Compiles one frame, or finds that it is to be skipped."""
 
 
 def observe_compiles(
-    feature: Feature, compiled: Callable[[CodeType, Compile], Any], reset: Callable[[], None]
+    feature: Feature, compiled: Callable[[CodeType, Compile], object], reset: Callable[[], None]
 ) -> AbstractContextManager[None]:
     """While it lasts, `compiled` compiles each frame that Dynamo has no code for, and `reset` is called before all code
     is cleared.
     """
 
-    def convert(call: Callable[..., Any], wrapper: object, frame: Any, *args: Any) -> Any:
+    def convert(call: Callable[..., Any], wrapper: object, frame: Any, *args: object) -> object:
         return compiled(frame.f_code, lambda: call(wrapper, frame, *args))
 
     def clear(call: Callable[[], None]) -> None:

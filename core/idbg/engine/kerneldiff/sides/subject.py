@@ -48,7 +48,7 @@ class NumberVariable:
 
     name: str
     cell: CellType | None = None
-    names: dict[str, Any] | None = None
+    names: dict[str, object] | None = None
 
     @property
     def value(self) -> object:
@@ -306,7 +306,7 @@ class Subject:
         """The variables in which the program counts with plain numbers."""
         return number_variables(self.model) + (number_variables(self.loss) if self.loss else [])
 
-    def counted(self, counter: Counter) -> dict[str, Any]:
+    def counted(self, counter: Counter) -> dict[str, object]:
         """A copy of its attributes; optimizers and parameters among them are not copied."""
         own: list[object] = [
             *self.optimizers.values(),
@@ -338,10 +338,10 @@ def _containers_in(values: Iterable[object]) -> Iterator[Container]:
             if id(value) in seen or isinstance(value, (*OPAQUE, *_STATEFUL)) or _is_of_torch(value):
                 continue
             seen.add(id(value))
-            own: Any = value if type(value) in CONTAINERS else getattr(value, "__dict__", None)
+            own: object = value if type(value) in CONTAINERS else getattr(value, "__dict__", None)
             if type(own) in CONTAINERS:
-                yield own
-            members = value if isinstance(value, tuple) else own or ()
+                yield cast("Container", own)
+            members = value if isinstance(value, tuple) else cast("Container", own or ())
             if len(members) <= _MOST:
                 waiting += members.values() if isinstance(members, dict) else members
 

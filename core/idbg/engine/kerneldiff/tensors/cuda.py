@@ -143,12 +143,12 @@ _compiled: dict[tuple[object, ...], Any] = {}
 
 
 def _start(
-    kernel: Any, programs: int, arguments: tuple[Any, ...], constants: tuple[object, ...], **options: object
+    kernel: Any, programs: int, arguments: tuple[object, ...], constants: tuple[object, ...], **options: object
 ) -> None:
     """Start a kernel, whose `constants` come after its other arguments. Triton examines all of them at each start,
     which takes longer than most passes: what it compiled is started at once where it would find the same again.
     """
-    key = (id(kernel), arguments[0].device, *map(_kind, arguments), *constants, *options.values())
+    key = (id(kernel), *map(_kind, arguments), *constants, *options.values())
     if (compiled := _compiled.get(key)) is not None:
         compiled[programs, 1, 1](*arguments, *constants)
         return
@@ -158,12 +158,13 @@ def _start(
         _compiled[key] = compiled
 
 
-def _kind(argument: Any) -> object:
-    """All that Triton may compile other code for: of a tensor its dtype and alignment; of an integer that it is 1, a
-    multiple of 16, or too large for 32 bits.
+def _kind(argument: object) -> object:
+    """All that Triton may compile other code for: of a tensor its device, dtype and alignment; of an integer that it is
+    1, a multiple of 16, or too large for 32 bits.
     """
     if isinstance(argument, Tensor):
-        return argument.dtype, argument.data_ptr() % 16 == 0
+        return argument.device, argument.dtype, argument.data_ptr() % 16 == 0
+    assert isinstance(argument, int)
     return argument if argument == 1 else (argument % 16 == 0, argument < 1 << 31)
 
 
