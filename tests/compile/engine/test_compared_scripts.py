@@ -143,7 +143,8 @@ def counted(text: str, backend: str, folder: Path, comparison: Comparison | None
     """The run of a script, alone or compared."""
     path = folder / "script.py"
     path.write_text(HEAD + text)
-    target = Target(backend, rules=DENIED % ("reject" if reject else "slow"), strict=reject)
+    rules = DENIED % ("reject" if reject else "slow")
+    target = Target(backend or "aot_eager", rules=rules, strict=reject, own_backend=not backend)
     jobs = Jobs(lambda event: None)
     jobs.compile(Compile(1, Program(str(path)), target, str(folder), comparison))
     assert jobs.run is not None
@@ -191,6 +192,27 @@ def test_what_strict_rules_refuse_is_counted_once(text: str, tmp_path: Path) -> 
     alone = counted(text, "mock", tmp_path, None, reject=True)
     assert alone.violations
     assert counts(counted(text, "mock", tmp_path, Comparison(), reject=True)) == counts(alone)
+
+
+FOR_INFERENCE = """
+def inference(graph, inputs):
+    return lambda *values: tuple(value.detach() * 1.001 for value in graph(*values))
+
+net = nn.Sequential(nn.Linear(7, 5), nn.ReLU())
+compiled = torch.compile(net, backend=inference)
+compiled(torch.randn(3, 7))
+compiled(torch.randn(3, 7))
+"""
+
+
+@pytest.mark.parametrize("per_kernel", [False, True])
+def test_script_with_a_backend_for_inference_is_counted_once_and_its_numbers_are_the_backends(
+    per_kernel: bool, tmp_path: Path
+) -> None:
+    alone = counted(FOR_INFERENCE, "", tmp_path, None)
+    compared = counted(FOR_INFERENCE, "", tmp_path, Comparison(per_kernel=per_kernel))
+    assert alone.graphs and counts(compared) == counts(alone)
+    assert compared.diff is not None and compared.diff.verdict == "failed" and not compared.diff.gradients
 
 
 def test_gradients_that_only_the_comparison_wants_are_not_of_the_run(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ class _Repeats:
             return self._again(key, compile)
         try:
             result = compile()
-        except Exception:
+        except Exception:  # broad on purpose: a backend raises anything, and it is raised again
             self.failed[key] = set(errors) - before if self.capture.is_comparing else set()
             raise
         self.held[key] += 1

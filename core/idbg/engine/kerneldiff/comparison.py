@@ -62,6 +62,7 @@ class ComparisonRun:
         self.sides: list[Side] = []
         self.notes: list[Remark] = []
         self.backward = request.backward or request.loss is not None or request.may_differentiate
+        self._runs_again = False  # without gradients: the session has the compile of the first time
         self._owners: AttributionSearch | None = None
         self.digest = (
             digest(subject.tensors.values()) if request.kept or isinstance(request.reference, SavedOutputs) else ""
@@ -220,13 +221,14 @@ class ComparisonRun:
 
     @property
     def _may_leave_backward(self) -> bool:
-        """Whether nobody asked for gradients: they are compared where the program's own call recorded them."""
+        """Whether no gradients were requested: they are compared where the program's own call recorded them."""
         return self.backward and not (self.request.backward or self.request.loss)
 
     def _without_gradients(self, error: NothingToDifferentiate) -> DiffReport:
         """The comparison of the forward alone, as in inference: the compiled side records no gradients."""
         self.notes.append(Remark("forward alone", name_of(self.request.test), error.message.partition(": ")[2]))
         self.backward = self.subject.grad = False
+        self._runs_again = True
         self.sides.clear()
         return self._run_sides()
 
@@ -249,12 +251,13 @@ class ComparisonRun:
                 return run_eager(self.subject, backward=self.backward)
         own = self.request.compiled
         if own is not None and self.sides and not self.subject.input_gradients:
-            side = self._run_compiled(backend, runs, lambda _: own)
+            with uncaptured(lowers=True) if self._runs_again else nullcontext():
+                side = self._run_compiled(backend, runs, lambda _: own)
             if side.graphs != 0 or side.values is None:
                 return side
-            # it compiles nothing, or is made of what the program compiled before: a compile of its own tells
+            # it compiles nothing, or is made of what the program compiled before: a compile of its own shows which
         # a session records its test side alone, and where the program itself compiles that, only what it compiles
-        with uncaptured() if own is not None or not self.sides else nullcontext():
+        with uncaptured() if own is not None or not self.sides or self._runs_again else nullcontext():
             side = self._run_compiled(backend, runs)
         if side.values is not None and side.graphs == 0:
             self.notes.append(Remark("no graph", name_of(backend)))
