@@ -49,6 +49,16 @@ def test_the_same_source_is_compiled_once_for_all_folders(log: Path, tmp_path: P
     assert (tmp_path / "c" / "it.so").read_bytes() == (tmp_path / "a" / "it.so").read_bytes()
 
 
+@pytest.mark.skipif(shutil.which("ld.gold") is None, reason="gold is not installed")
+def test_a_library_is_linked_by_gold_and_a_test_that_compiles_anew_by_the_default(
+    log: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    compiled(tmp_path / "a")
+    monkeypatch.delenv(compiled_once.FOLDER)
+    compiled(tmp_path / "a")
+    assert ["-fuse-ld=gold" in line for line in log.read_text().splitlines()] == [True, False]
+
+
 def test_other_options_or_another_source_are_compiled(log: Path, tmp_path: Path) -> None:
     compiled(tmp_path / "a")
     compiled(tmp_path / "a", SOURCE, "-O2")

@@ -1,6 +1,5 @@
 """Latency, memory and sizes are those of the program that was asked for."""
 
-import time
 from pathlib import Path
 
 import pytest
@@ -8,24 +7,52 @@ import torch
 from msgspec.structs import replace
 from torch import Tensor, nn
 
+from idbg.engine.bench import latency as latencies
 from idbg.engine.bench import measure, resources, workload
-from idbg.engine.bench.latency import latency, resolution, settle
+from idbg.engine.bench.latency import latency, settle
+from idbg.engine.bench.workload import Call
 from idbg.engine.program.load import Workload
 from idbg.schema.bench import BenchBackend, BenchCase, Failed, Measured
 from idbg.schema.errors import BadInput
 from idbg.schema.programs import Program, Target
 
+TICK = 1e-6  # seconds that pass at each look at the clock
 
-def test_a_call_takes_as_long_as_it_takes() -> None:
-    found = latency(lambda: time.sleep(0.01), 12)
+
+class Clock:
+    """A clock in place of the machine's, so that a busy machine changes no result."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def perf_counter(self) -> float:
+        self.now += TICK
+        return self.now
+
+    def taking(self, seconds: float) -> Call:
+        def call() -> None:
+            self.now += seconds
+
+        return call
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(latencies, "time", clock)
+    return clock
+
+
+def test_a_latency_is_the_time_of_the_call(clock: Clock) -> None:
+    found = latency(clock.taking(0.01), 12)
     assert len(found.samples) == 12 and found.block == 1
-    assert 10 <= found.median <= 20 and found.median <= found.p95
+    assert found.median == pytest.approx(10, abs=0.01) and found.median <= found.p95
 
 
-def test_what_is_too_short_for_the_timer_is_timed_in_blocks() -> None:
-    found = latency(lambda: None, 20)
-    assert found.block > 1 and found.median < 0.01
-    assert found.median * found.block >= 10 * 1e3 * resolution()
+def test_what_is_too_short_for_the_timer_is_timed_in_blocks(clock: Clock) -> None:
+    found = latency(clock.taking(1e-6), 20)
+    assert found.block > 1 and found.median == pytest.approx(1e-3, rel=0.05)
+    assert found.median * found.block >= 10 * 1e3 * TICK
 
 
 def test_the_warm_up_ends_when_the_times_stand_still(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,6 +26,7 @@ from idbg.engine.repro.draft import (
 from idbg.engine.repro.script import render
 from tests.harness.repro_bench import ANY_DTYPE, run
 
+RUFF = (sys.executable, "-m", "ruff")  # also where the environment is not activated
 HEADING = Heading("It fails: so", "idbg and torch", source="/tmp/subject.py:3")
 ARGUMENTS = (Input("x", (4, 6), (6, 1), "cpu"), Input("y", (6, 4), (1, 6), "cpu"), Input("n", literal="2"))
 LINES = (
@@ -226,7 +227,7 @@ CHECKS: dict[str, Draft] = {
 def test_it_is_formatted_imports_what_it_uses_and_is_short(tmp_path: Path, name: str) -> None:
     path = written(tmp_path, CHECKS[name])
     for asked in (["format", "--diff", "--line-length", "120"], ["check", "--isolated", "--select", "F"]):
-        done = subprocess.run(["ruff", *asked, path], capture_output=True, text=True, check=False)
+        done = subprocess.run([*RUFF, *asked, path], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
     assert len(path.read_text().splitlines()) < (80 if name != "modes" else 90)
 
@@ -252,5 +253,6 @@ def test_long_lines_are_laid_out_as_a_formatter_does(tmp_path: Path) -> None:
     made = Draft(Breaks("dtype"), given, lines, f"({', '.join(names)})", "backend='mock'", rules=ANY_DTYPE)
     path = tmp_path / "repro.py"
     path.write_text(render(made, HEADING))
-    done = subprocess.run(["ruff", "format", "--diff", "--line-length", "120", path], capture_output=True, text=True)
+    command = [*RUFF, "format", "--diff", "--line-length", "120", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
