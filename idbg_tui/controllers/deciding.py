@@ -1,25 +1,25 @@
-"""List the compiler's decisions about a node, a kernel or a line."""
+"""List what the compiler decided about a node, a kernel or a line."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
+from msgspec import structs
+
 from idbg.format import file_names
-from idbg.format.amounts import counted
-from idbg.schema.decisions.decided import Decision
+from idbg.views import about
 from idbg_tui.controllers.context import Actions, Context
 from idbg_tui.controllers.listings import Listings
 from idbg_tui.messages import WhyRequest
-from idbg_tui.state import decisions, queries
-from idbg_tui.state.decisions import Group
+from idbg_tui.state import queries
 from idbg_tui.state.sentences import why_no_graph
 from idbg_tui.state.state import State
-from idbg_tui.widgets.lines import StyledRow, clip, fit
+from idbg_tui.widgets import sections
 from idbg_tui.widgets.listing import Listing
 from idbg_tui.widgets.section_rows import Look, Row, picture, sentences
 
 
 class Deciding:
-    """Lists the decisions about a node, a kernel or a line; enter goes to its row in the pane Why."""
+    """Lists the rows of the pane Why that are about a node, a kernel or a line; enter goes to one there."""
 
     def __init__(self, context: Context, listings: Listings, keys: dict[str, str]) -> None:
         """`keys` are those in force, by the names of keymap.KEYS."""
@@ -37,58 +37,42 @@ class Deciding:
             self.ask(WhyRequest(node=self._state.selected))
 
     def ask(self, request: WhyRequest) -> None:
-        """List those about what is request, over the screen."""
-        about = (
-            request.node.name if request.node else request.kernel[2] if request.kernel else _place(self._state, request)
-        )
+        """List those about what is requested, over the screen."""
+        place = file_names.place(request.file, request.line, queries.source_files(self._state))
+        name = request.node.name if request.node else request.kernel[2] if request.kernel else place
 
         def make(look: Look) -> list[Row]:
-            return list(_rows(self._found(request), look, queries.source_files(self._state)))
+            look = replace(look, whole=True, files=queries.source_files(self._state))
+            found = list(_rows(self._state, request, look))
+            return found or list(sentences("no decision about it was recorded; 0 Why has all others", look, "dim"))
 
-        self._listings.open(Listing(f"Why? {about}", self._keys["why"], make), self._go)
-
-    def _found(self, request: WhyRequest) -> list[Group]:
-        if request.node is not None:
-            return decisions.of_node(self._state, request.node)
-        if request.kernel is not None:
-            return decisions.of_kernel(self._state, *request.kernel)
-        return decisions.of_line(self._state, request.file, request.line)
+        self._listings.open(Listing(f"Why? {name}", self._keys["why"], make), self._go)
 
     def _go(self, row: Row) -> None:
-        """Go to the row of a decision."""
+        """Go to the row in the pane Why."""
         from idbg_tui.panes.why.pane import WhyPane
 
         pane = self._context.body.panes["why"]
-        if isinstance(row.key, Decision) and isinstance(pane, WhyPane):
+        if isinstance(row.key, tuple) and isinstance(pane, WhyPane):
             self._context.body.go("why")
-            pane.reveal(row.key)
+            pane.reveal(*row.key)
 
 
-def _place(state: State, request: WhyRequest) -> str:
-    return file_names.place(request.file, request.line, queries.source_files(state))
+def _rows(state: State, request: WhyRequest, look: Look) -> Iterator[Row]:
+    """Each view's rows about it under the view's title; the key of each names its view."""
+    subject = _subject(state, request)
+    for name, section in about.sections(state.shown, subject) if state.shown is not None and subject else ():
+        yield from picture([[(section.title, "strong")]])
+        for row in sections.rows(structs.replace(section, summary=""), look):
+            yield row if row.head else replace(row, key=(name, row.key), enter="why", fold=None)
 
 
-def _rows(groups: Sequence[Group], look: Look, files: frozenset[str]) -> Iterator[Row]:
-    """Each decision with its reason under it, in groups."""
-    if not groups:
-        yield from sentences("no decision about it was recorded; 0 Why has all others", look, "dim")
-        return
-    kinds = max(len(one.kind) for _, found in groups for one in found)
-    for place, (words, found) in enumerate(groups):
-        lead: list[StyledRow] = [[("", "")]] if place else []
-        yield from picture([*lead, [(f" {words}: {counted(len(found), 'decision')}", "dim")]])
-        for one in found:
-            yield Row(one, _drawn(one, kinds, files), "why")
-            for row in sentences(" " * (kinds + 4) + one.why, look, "dim") if one.why else ():
-                yield replace(row, head=True)
-
-
-def _drawn(one: Decision, kinds: int, files: frozenset[str]) -> Callable[[int], StyledRow]:
-    where = file_names.place(one.file, one.line, files) if one.file else ""
-
-    def draw(width: int) -> StyledRow:
-        kind = f"   {fit(one.kind, kinds)}  "
-        room = width - len(kind) - (len(where) + 2 if where else 0)
-        return [(kind, "accent"), (fit(clip(one.words, room), room), ""), (f"  {where}" if where else "", "dim")]
-
-    return draw
+def _subject(state: State, request: WhyRequest) -> about.Subject | None:
+    run, provenance = state.shown, state.provenance
+    if run is None or provenance is None:
+        return None
+    if request.node is not None:
+        return about.node(run, provenance, request.node)
+    if request.kernel is not None:
+        return about.kernel(run, provenance, *request.kernel)
+    return about.line(provenance, request.file, request.line)

@@ -207,10 +207,3 @@ def clipped(pieces: StyledRow, width: int) -> StyledRow:
         fitting.append((clip(text, width), style))
         width -= len(text)
     return fitting
-
-
-def first_match(rows: Sequence[Row], wanted: Callable[[Row], int]) -> int | None:
-    """The row that `wanted` scores highest, the first of several; None where all have 0."""
-    scores = [wanted(row) for row in rows]
-    best = max(scores, default=0)
-    return scores.index(best) if best > 0 else None

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable
 
+from msgspec import to_builtins
+
 from idbg import views
 from idbg.render.text import lines
 from idbg.reports import text as run_text
-from idbg.schema.decisions.decided import Decision
 from idbg.schema.runs import Run
-from idbg.views.tree import Section
+from idbg.views.tree import Section, referring
 
 TYPES: dict[str, str] = {
     "summary": "what was compiled, and what stood in its way",
@@ -47,7 +48,7 @@ def as_json(name: str, run: Run) -> object:
     return run_text.summary_json(run) if name == "summary" else views.view(VIEWS[name]).as_json(run)
 
 
-def decisions(run: Run) -> list[Decision]:
-    """Every decision about a node, a kernel or a line, of each view that knows some."""
-    abouts = (getattr(views.view(module), "about", None) for module in VIEWS.values())
-    return [decision for about in abouts if about is not None for decision in about(run)]
+def refs(name: str, run: Run) -> list[dict[str, object]]:
+    """The rows of a type that refer to nodes, a kernel, a line, a frame or graphs: their words and to what."""
+    rows = referring(section(name, run)) if name in VIEWS else ()
+    return [{"row": row.text, **to_builtins(row.refs)} for row in rows]

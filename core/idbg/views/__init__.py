@@ -1,7 +1,7 @@
 """Answer a user's question about a run with a section: one module a question, the same for every output.
 
 A module here has `view(run, options)`, which gives a `Section` of `tree`; painters in `render/` and on the screen draw
-it. `as_json(run)` gives the same facts as records, `about(run)` those that are about a node, a kernel or a line.
+it. `as_json(run)` gives the same facts as records. `about` finds the rows that are about a node, a kernel or a line.
 """
 
 from importlib import import_module

@@ -1,19 +1,18 @@
 """Show between which candidates autotuning chose, how fast each is, and by how much the winner won."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from msgspec import to_builtins
 
 from idbg.format.amounts import counted, elapsed, percentage
 from idbg.format.glyphs import VERDICT_SIGNS
-from idbg.schema.decisions.decided import Decision
 from idbg.schema.decisions.inductor import Autotuned, Choice
-from idbg.schema.graphs import GraphId, NodeId, Part
+from idbg.schema.graphs import Part
 from idbg.schema.runs import Run
 from idbg.schema.strict_json import picked
 from idbg.views.frame_graphs import nodes_of
-from idbg.views.tree import NO_OPTIONS, Cell, Column, Options, Refs, Row, Section, Table, words
+from idbg.views.tree import NO_OPTIONS, Cell, Column, Options, Refs, Row, Section, Table, kernel_refs, words
 
 TITLE = "Autotuning"
 NOTHING = "no autotuning: max_autotune is off, or there was one candidate for each op"
@@ -97,12 +96,15 @@ def count(run: Run) -> int:
 
 def _row(run: Run, each: Tuned, number: int, *, alone: bool) -> Row:
     key = ("tuned", number)
+    named = (kernel_refs(one) for one in run.kernels if one.frame == each.frame and one.name in each.kernels)
     return Row(
         key,
         words((each.words, "strong"), (f"  {each.margin}", "dim")),
         rows=lambda: _candidates(each, key),
         open="all" if alone else "text",
-        refs=Refs(nodes=nodes_of(run, each.frame, each.part, each.tuned.nodes), frame=each.frame),
+        refs=Refs(
+            nodes=nodes_of(run, each.frame, each.part, each.tuned.nodes), kernel=next(named, None), frame=each.frame
+        ),
         opens="fold",
     )
 
@@ -133,17 +135,3 @@ def _candidates(each: Tuned, key: tuple[str, int]) -> Iterator[Row]:
 def as_json(run: Run) -> object:
     """Each choice, whole, with its sentence, and the kernels that it is about."""
     return [{**to_builtins(row.tuned), **picked(row, "frame words margin kernels")} for row in choices(run)]
-
-
-def about(run: Run) -> Iterable[Decision]:
-    """Each choice, of its nodes and kernels."""
-    for row in choices(run):
-        graph = GraphId(row.frame, "post_grad", row.part)
-        yield Decision(
-            kind="autotune",
-            words=row.words,
-            why=row.margin,
-            frame=row.frame,
-            nodes=tuple(NodeId(graph, name) for name in row.tuned.nodes),
-            kernels=tuple((row.frame, name) for name in row.kernels),
-        )

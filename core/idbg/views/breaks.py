@@ -1,7 +1,7 @@
 """Show where graphs break, why, what each break costs, and what to do about it."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from msgspec import to_builtins
 
@@ -9,7 +9,6 @@ from idbg.analysis.decisions.breaks import WAYS, BreakPlace, Sides, places, sugg
 from idbg.format.amounts import and_unsized, counted, seconds
 from idbg.format.file_names import near_place
 from idbg.format.glyphs import SEVERITY_SIGNS
-from idbg.schema.decisions.decided import Decision
 from idbg.schema.decisions.dynamo import GraphBreak
 from idbg.schema.graphs import GraphId
 from idbg.schema.repros import Sought
@@ -139,14 +138,3 @@ def as_json(run: Run) -> object:
         }
         for place in places(run)
     ]
-
-
-def about(run: Run) -> Iterable[Decision]:
-    """Each break, at the user's line and at the line that torch names."""
-    for place in places(run):
-        often = f" ({place.count} times)" if place.count > 1 else ""
-        for file, line in dict.fromkeys(((place.file, place.line), (place.first.file, place.first.line))):
-            text = f"the graph breaks here{often}: {place.words}"
-            yield Decision(
-                kind="break", words=text, why=place.first.reason, frame=place.first.frame, file=file, line=line
-            )

@@ -1,7 +1,7 @@
 """Show what was found in which cache, and of each miss why: what is new in the key."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from msgspec import to_builtins
@@ -9,7 +9,6 @@ from msgspec import to_builtins
 from idbg.analysis.decisions.caches import ways_out
 from idbg.format.amounts import counted, duration
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
-from idbg.schema.decisions.decided import Decision
 from idbg.schema.decisions.inductor import CacheAnswer, CacheName, Differs
 from idbg.schema.graphs import Part
 from idbg.schema.runs import Run
@@ -169,19 +168,3 @@ def as_json(run: Run) -> object:
         {"frame": row.frame, **to_builtins(row.answer), "why": row.why, **({"to_do": row.to_do} if row.to_do else {})}
         for row in answers(run)
     ]
-
-
-def about(run: Run) -> Iterable[Decision]:
-    """Each answer, and the kernels that it is about: a graph's are all of its own."""
-    of_graph: dict[tuple[str, Part], list[tuple[str, str]]] = {}
-    for kernel in run.kernels:
-        of_graph.setdefault((kernel.frame, kernel.part), []).append((kernel.frame, kernel.name))
-    for row in answers(run):
-        kernels = [(row.frame, row.what)] if row.what else of_graph.get((row.frame, row.part), [])
-        yield Decision(
-            kind="cache",
-            words=f"{NAMES[row.cache]} {row.outcome}" + (f", {row.what}" if row.what else ""),
-            why=". ".join(each for each in (row.why, row.to_do) if each),
-            frame=row.frame,
-            kernels=tuple(kernels),
-        )

@@ -1,6 +1,5 @@
 """Show which calls became CUDA graphs, and of the others why not, at which line."""
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from msgspec import to_builtins
@@ -8,9 +7,8 @@ from msgspec import to_builtins
 from idbg.analysis.decisions.cuda_graphs import meaning, ways_out
 from idbg.format.amounts import counted
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
-from idbg.schema.decisions.decided import Decision
 from idbg.schema.decisions.inductor import CudaGraph
-from idbg.schema.graphs import GraphId, NodeId, Part
+from idbg.schema.graphs import Part
 from idbg.schema.runs import Run
 from idbg.schema.strict_json import picked
 from idbg.views.frame_graphs import nodes_of
@@ -126,21 +124,3 @@ def _row(run: Run, each: Outcome, number: int) -> Row:
 def as_json(run: Run) -> object:
     """Each decision, whole, with its sentence."""
     return [{**to_builtins(row.graph), **picked(row, "frame words why to_do")} for row in outcomes(run)]
-
-
-def about(run: Run) -> Iterable[Decision]:
-    """Each, at its line and nodes; one of a whole graph is about all its kernels."""
-    for row in outcomes(run):
-        graph = GraphId(row.frame, "post_grad", row.part)
-        of_all = not row.file and not row.graph.nodes
-        kernels = [kernel for kernel in run.kernels if (kernel.frame, kernel.part) == (row.frame, row.part)]
-        yield Decision(
-            kind="cuda graph",
-            words=f"CUDA graph: {row.words}",
-            why=". ".join(each for each in (row.why, row.to_do) if each),
-            frame=row.frame,
-            file=row.file,
-            line=row.line,
-            nodes=tuple(NodeId(graph, name) for name in row.graph.nodes),
-            kernels=tuple((kernel.frame, kernel.name) for kernel in kernels) if of_all else (),
-        )

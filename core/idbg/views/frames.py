@@ -1,7 +1,7 @@
 """Show which frames were compiled, how each ended, and which functions Dynamo skipped."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -13,7 +13,6 @@ from idbg.format.amounts import counted
 from idbg.format.failures import headline as failure_headline
 from idbg.format.failures import place_of
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
-from idbg.schema.decisions.decided import Decision
 from idbg.schema.decisions.dynamo import Skip
 from idbg.schema.events import FrameFailed
 from idbg.schema.runs import Run
@@ -281,15 +280,3 @@ def as_json(run: Run) -> object:
         "left_alone": to_builtins(run.decided.skips),
         "left_alone_not_listed": run.decided.skips_dropped,
     }
-
-
-def about(run: Run) -> Iterable[Decision]:
-    """Each function that was skipped, and each frame that is not compiled, at its line."""
-    for skip in run.decided.skips:
-        words = f"{spoken_name(skip.function)} is skipped: {plain(skip)}"
-        yield Decision(kind="skip", words=words, why=skip.reason, file=skip.file, line=skip.line)
-    for name, result in run.decided.results.items():
-        frame = run.frames.get(name)
-        if frame is not None and result.end in ("skipped", "eager"):
-            words = f"{frame.function} is {END_WORDS[result.end]}"
-            yield Decision(kind="skip", words=words, why=result.why, frame=name, file=frame.file, line=frame.line)

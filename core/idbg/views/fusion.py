@@ -10,12 +10,11 @@ from idbg.analysis.decisions.kernel_facts import Buffer, KernelFacts, kernel_fac
 from idbg.format.amounts import and_unsized, counted, few
 from idbg.format.glyphs import SEVERITY_SIGNS
 from idbg.schema.code import Kernel
-from idbg.schema.decisions.decided import Decision
 from idbg.schema.decisions.inductor import JUDGED, SILENT, Refusal
 from idbg.schema.errors import BadInput
 from idbg.schema.graphs import GraphId, NodeId, Part
 from idbg.schema.runs import Run
-from idbg.views.frame_graphs import compile_words
+from idbg.views.frame_graphs import compile_words, nodes_of
 from idbg.views.tree import (
     NO_OPTIONS,
     Cell,
@@ -149,12 +148,16 @@ def _graph(graph: _Graph) -> Row:
 def _in_graph(graph: _Graph) -> Iterator[Row]:
     key = ("graph", graph.frame, graph.part)
     if graph.fusion is None:
-        yield Row((key, "unknown"), words((NOT_RECORDED, "fallback")))
+        at = graph.run.graph(graph.frame, "post_grad", graph.part)
+        called = tuple(at.node_id(node.name) for node in at.nodes if node.op.startswith("call")) if at else ()
+        yield Row((key, "unknown"), words((NOT_RECORDED, "fallback")), refs=Refs(nodes=called, frame=graph.frame))
     kernels = kernels_in(graph.run, graph.frame, graph.part)
     for number, kernel in enumerate(kernels):
         yield _kernel_row(graph, kernel, number, many=len(kernels) > _MANY)
-    for number, line in enumerate(recomputed_lines(graph.fusion) if graph.fusion is not None else ()):
-        yield Row((key, "twice", number), words((f"{SEVERITY_SIGNS['fallback']} {line}", "fallback")))
+    for number, (line, names) in enumerate(recomputed(graph.fusion) if graph.fusion is not None else ()):
+        shown = words((f"{SEVERITY_SIGNS['fallback']} {line}", "fallback"))
+        nodes = nodes_of(graph.run, graph.frame, graph.part, names)
+        yield Row((key, "twice", number), shown, refs=Refs(nodes=nodes, frame=graph.frame), opens="node")
 
 
 def _kernel_row(graph: _Graph, kernel: Kernel, number: int, *, many: bool) -> Row:
@@ -256,28 +259,6 @@ def as_json(run: Run) -> object:
     }
 
 
-def about(run: Run) -> Iterator[Decision]:
-    """What each node is fused with, what it is not fused with and why, and what is computed more than once."""
-    for found in fusions(run):
-        for number in range(len(found.log.groups)):
-            nodes = found.nodes(number)
-            if len(nodes) > 1 and found.group(number)[0].kind != "extern":
-                yield _decision(found, [number], f"{counted(len(nodes), 'node')} are fused", loops_words(found, number))
-        for refusal in found.log.refusals:
-            words = f"{_name(found, refusal.one)} is not fused with {_name(found, refusal.other)}"
-            yield _decision(found, [refusal.one, refusal.other], words, reason_words(found, refusal))
-        for name, numbers in found.recomputed().items():
-            words = f"{name} is computed {len(numbers)} times"
-            yield _decision(found, numbers, words, f"in {_places(found, numbers)}", (name,))
-    for frame, part in from_cache(run):
-        kernels = tuple((frame, kernel.name) for kernel in kernels_in(run, frame, part))
-        graph = run.graph(frame, "post_grad", part)
-        called = [node.name for node in graph.nodes if node.op.startswith("call")] if graph is not None else []
-        touched = tuple(NodeId(GraphId(frame, "post_grad", part), name) for name in called)
-        words = "its fusion decisions are unknown"
-        yield Decision(kind="fusion", words=words, why=NOT_RECORDED, frame=frame, nodes=touched, kernels=kernels)
-
-
 def headline(found: Fusion) -> str:
     """ "8 ops in 3 kernels; 13 pairs tried, 1 pair not fused"."""
     log = found.log
@@ -344,12 +325,14 @@ def tried_lines(found: Fusion, numbers: Iterable[int]) -> list[str]:
     return lines
 
 
-def recomputed_lines(found: Fusion) -> list[str]:
-    """What is computed in several kernels, or loops of one."""
+def recomputed(found: Fusion) -> list[tuple[str, list[str]]]:
+    """What is computed in several kernels, or loops of one: a sentence, and the nodes that it is about."""
     places: dict[tuple[int, ...], list[str]] = {}
     for name, numbers in found.recomputed().items():
         places.setdefault(tuple(numbers), []).append(name)
-    return [f"{_few(names)}: computed {len(at)} times, in {_places(found, at)}" for at, names in places.items()]
+    return [
+        (f"{_few(names)}: computed {len(at)} times, in {_places(found, at)}", names) for at, names in places.items()
+    ]
 
 
 def facts_words(facts: KernelFacts) -> str:
@@ -481,20 +464,6 @@ def _kernel(found: Fusion, number: int) -> str:
 
 def _places(found: Fusion, numbers: Iterable[int]) -> str:
     return _few((_name(found, number) for number in numbers), " and ")
-
-
-def _decision(found: Fusion, numbers: list[int], words: str, why: str, nodes: tuple[str, ...] = ()) -> Decision:
-    graph = GraphId(found.frame, "post_grad", found.part)
-    names = nodes or dict.fromkeys(name for number in numbers for name in found.nodes(number))
-    kernels = dict.fromkeys(kernel.name for number in numbers if (kernel := found.kernels[number]) is not None)
-    return Decision(
-        kind="fusion",
-        words=words,
-        why=why,
-        frame=found.frame,
-        nodes=tuple(NodeId(graph, name) for name in names),
-        kernels=tuple((found.frame, name) for name in kernels),
-    )
 
 
 def by_kernel(found: Fusion) -> dict[str, list[int]]:

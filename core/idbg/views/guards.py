@@ -9,7 +9,6 @@ from idbg.analysis.decisions.guards import Failures, by_source, share
 from idbg.format import amounts
 from idbg.format.amounts import counted, evaluation, percentage
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
-from idbg.schema.decisions.decided import Decision
 from idbg.schema.decisions.dynamo import FrameGuards, Guard
 from idbg.schema.graphs import Frame
 from idbg.schema.runs import Run
@@ -20,7 +19,6 @@ TITLE = "Guards"
 NONE = "no guards: no frame was compiled"
 _MANY = 200  # guards of a frame from which it is folded on the screen at first
 _DEAREST = 3  # frames whose guards cost most: unfolded in text, as those of which one failed
-_CODE = 110  # characters of a check in a sentence
 _COLUMNS = (
     Column("kind", rank=1),
     Column("evaluates", "evaluation", 3),
@@ -207,29 +205,3 @@ def _frame_json(run: Run, guards: FrameGuards, failures: Failures) -> dict[str, 
             for guard in guards.guards
         ],
     }
-
-
-def about(run: Run) -> Iterable[Decision]:
-    """Each guard that a line of the user's caused."""
-    failures = Failures(run)
-    for guards in run.decided.guards.values():
-        for guard in guards.guards:
-            if guard.file:
-                compiles = failures.of(guards.frame, guard)
-                yield Decision(
-                    kind="guard",
-                    words=f"{guard.kind}: {_check(guard)}",
-                    why=f"{_outcome(compiles)}; one evaluation: {evaluation(guard.seconds)}",
-                    frame=guards.frame,
-                    file=guard.file,
-                    line=guard.line,
-                )
-
-
-def _check(guard: Guard) -> str:
-    code = " and ".join(guard.code) or guard.source or guard.kind
-    return code if len(code) <= _CODE else f"{code[: _CODE - 1]}…"
-
-
-def _outcome(compiles: Sequence[str]) -> str:
-    return f"its failure compiled {', '.join(compiles)}" if compiles else "it did not fail in this run"

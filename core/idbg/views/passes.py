@@ -6,10 +6,9 @@ from functools import partial
 from typing import NamedTuple
 
 from idbg.analysis.decisions.partitioner import Held, Partition, partition
-from idbg.format.amounts import counted, few, size
+from idbg.format.amounts import counted, size
 from idbg.format.file_names import near_place
 from idbg.format.glyphs import MARKS
-from idbg.schema.decisions.decided import Decision
 from idbg.schema.decisions.inductor import PassRun, PhaseRun
 from idbg.schema.graphs import GraphId, NodeId, Part
 from idbg.schema.runs import Run
@@ -17,9 +16,7 @@ from idbg.views.frame_graphs import compile_words
 from idbg.views.tree import NO_OPTIONS, Cell, Column, Options, Refs, Row, Section, Table, Tone, words
 
 TITLE = "Passes"
-_NAMES = 8  # in a line
 _PHASES = {"pre_grad": "pre-grad", "joint": "joint", "post_grad": "post-grad", "other": "other"}
-_VERBS = (("made", "came"), ("removed", "went"), ("moved", "moved"), ("changed", "changed"))
 _COLUMNS = (Column("nodes", rank=3), Column("changed", rank=2), Column("time", "seconds", 1))
 _TONES: dict[str, Tone] = {"+": "clean", "-": "reject", MARKS["ellipsis"]: "dim", " ": "dim"}
 
@@ -185,16 +182,6 @@ def as_json(run: Run) -> object:
     ]
 
 
-def about(run: Run) -> Iterator[Decision]:
-    """What each pass did to which nodes, and what the partitioner decided of values."""
-    for frame, phases in run.decided.passes.items():
-        for phase in phases:
-            for each in phase.passes:
-                yield from _of_pass(run, frame, phase, each)
-        if (cut := partition(run, frame)) is not None:
-            yield from _of_partition(run, cut)
-
-
 def phase_name(phase: PhaseRun) -> str:
     """ "joint", "post-grad (forward)", "post-grad (inference) of true_graph_0"."""
     part = f" ({phase.part})" if phase.part else ""
@@ -256,21 +243,6 @@ def partition_lines(cut: Partition) -> list[str]:
     return lines
 
 
-def _of_pass(run: Run, frame: str, phase: PhaseRun, each: PassRun) -> Iterator[Decision]:
-    graphs = graphs_of(run, frame, phase)
-    of = dict(each.of)
-    place = (each.file, each.line) if each.own else ("", 0)
-    for verb, field in _VERBS:
-        names: tuple[str, ...] = getattr(each, field)
-        nodes = tuple(NodeId(graph, name) for graph in graphs for name in names if name in run.graphs[graph].by_name)
-        if not nodes:
-            continue
-        olds = dict.fromkeys(old for name in names for old in of.get(name, ()))
-        why = f"in the place of {few(olds, _NAMES, ' and {:,} more')}" if verb == "made" and olds else ""
-        words = f"{verb} by the {_PHASES[phase.phase]} pass {each.name}"
-        yield Decision(kind="pass", words=words, why=why, frame=frame, file=place[0], line=place[1], nodes=nodes)
-
-
 def graphs_of(run: Run, frame: str, phase: PhaseRun) -> list[GraphId]:
     """The graphs of the run that hold the nodes that a phase works on."""
     match phase.phase:
@@ -282,19 +254,6 @@ def graphs_of(run: Run, frame: str, phase: PhaseRun) -> list[GraphId]:
         case _:
             wanted = [GraphId(frame, stage) for stage in ("joint", "forward", "backward", "inference")]
     return [graph for graph in wanted if graph in run.graphs]
-
-
-def _of_partition(run: Run, cut: Partition) -> Iterator[Decision]:
-    stages = [graph for graph in (GraphId(cut.frame, "forward"), GraphId(cut.frame, "backward")) if graph in run.graphs]
-    for held in cut.kept:
-        nodes = tuple(NodeId(graph, held.node) for graph in stages)
-        words = "an argument that the backward reads" if held.argument else "saved for the backward"
-        takes = "size not known" if held.nbytes is None else size(held.nbytes)
-        yield Decision(kind="partition", words=words, why=takes, frame=cut.frame, nodes=nodes)
-    for name in cut.recomputed:
-        nodes = tuple(NodeId(graph, name) for graph in stages)
-        words, why = "computed again in the backward", "so that its value is not saved"
-        yield Decision(kind="partition", words=words, why=why, frame=cut.frame, nodes=nodes)
 
 
 def _nodes(nodes: tuple[int, int]) -> str:

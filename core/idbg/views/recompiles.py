@@ -1,7 +1,7 @@
 """Show which functions were compiled again, for which guard each time, and what to do about it."""
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterator
 from itertools import zip_longest
 
 from msgspec import to_builtins
@@ -12,7 +12,6 @@ from idbg.analysis.decisions.suggestions import Suggestion
 from idbg.format.amounts import counted
 from idbg.format.file_names import near_place
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
-from idbg.schema.decisions.decided import Decision
 from idbg.schema.decisions.dynamo import FailedGuard
 from idbg.schema.events import Recompiled
 from idbg.schema.repros import Sought
@@ -181,22 +180,3 @@ def as_json(run: Run) -> object:
             f"{each.function} ({near_place(each.file, each.line)}): {limit.words}" for each, limit in near
         ],
     }
-
-
-def about(run: Run) -> Iterable[Decision]:
-    """Each recompile: at the line that caused the guard, and at its function's."""
-    for timeline in timelines(run):
-        for row in timeline.compiles[1:]:
-            places = [(timeline.file, timeline.line)]
-            if row.failed:
-                places = list(dict.fromkeys((place_of(run, row.failed[0]), *places)))
-            for file, line in places:
-                if file:
-                    yield Decision(
-                        kind="recompile",
-                        words=f"{timeline.function} is compiled again: {why(row)}",
-                        why=row.reason.partition("\n")[0],
-                        frame=row.frame,
-                        file=file,
-                        line=line,
-                    )

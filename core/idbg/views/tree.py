@@ -78,7 +78,7 @@ class Column(Struct, frozen=True):
     least: int = 0
 
 
-class Refs(Struct, frozen=True):
+class Refs(Struct, frozen=True, omit_defaults=True):
     """What a row is about: the cursor follows it, links lead to it. `before` and `after` are the graphs beside it."""
 
     nodes: tuple[NodeId, ...] = ()
@@ -249,23 +249,38 @@ def _items(
         yield Item(more, depth, inside, table=table)
 
 
-def having(section: Section, wanted: Callable[[Row], bool]) -> Section:
-    """The section with only the rows that are wanted and those that they are below."""
+def referring(section: Section) -> Iterator[Row]:
+    """Every row that refers to something, folded or not, in order."""
+    waiting: list[Row] = []
+    for block in section.body:
+        waiting += block.rows if isinstance(block, Table) else [block] if isinstance(block, Row) else []
+    while waiting:
+        row = waiting.pop(0)
+        if row.refs != NO_REFS:
+            yield row
+        waiting[:0] = row.below
+
+
+def having(section: Section, wanted: Callable[[Row], bool], *, notes: bool = False) -> Section:
+    """The section with only the rows that are wanted and those that they are below; with `notes` also what is directly
+    below a wanted row and refers to nothing.
+    """
     body: list[Block] = []
     for block in section.body:
         if isinstance(block, Table):
-            rows = _having(block.rows, wanted)
+            rows = _having(block.rows, wanted, notes)
             body += [structs.replace(block, rows=rows)] if rows else []
         elif isinstance(block, Row):
-            body += _having([block], wanted)
+            body += _having([block], wanted, notes)
     return structs.replace(section, body=tuple(body))
 
 
-def _having(rows: Sequence[Row], wanted: Callable[[Row], bool]) -> list[Row]:
+def _having(rows: Sequence[Row], wanted: Callable[[Row], bool], notes: bool, inside: Row | None = None) -> list[Row]:
     found = []
+    noted = notes and inside is not None and wanted(inside)
     for row in rows:
-        below = _having(row.below, wanted) if row.folds else []
-        if below or wanted(row):
+        below = _having(row.below, wanted, notes, row) if row.folds else []
+        if below or wanted(row) or (noted and row.refs == NO_REFS):
             found.append(structs.replace(row, rows=below) if row.folds else row)
     return found
 

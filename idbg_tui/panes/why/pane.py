@@ -1,14 +1,13 @@
 """The compiler's decisions and their reasons: one view at a time."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
-from idbg.schema.decisions.decided import Decision
 from idbg.schema.runs import Run
 from idbg_tui.messages import (
     Flash,
@@ -177,15 +176,15 @@ class WhyPane(RowKeys):
     def action_hide(self) -> None:
         self.relist(replace(self.look, hiding=not self.look.hiding))
 
-    def reveal(self, decision: Decision) -> None:
-        """Show the view of a decision, with the cursor on its row; what it is under is unfolded."""
-        self.choose_view(views.OF_KIND[decision.kind])
+    def reveal(self, name: str, key: Hashable) -> None:
+        """Show a view, named as in `idbg.views`, with the cursor on this row; what it is under is unfolded."""
+        self.choose_view(views.showing(name))
         run, state = self.run, self._state
         if run is None or state is None:
             return
         self._looks[self.view] = replace(self.look, query="", hiding=False)
         everything = self._made(state, run, replace(self.look, whole=True))
-        found = views.row_of(everything, decision)
+        found = place_of(everything, key)
         if found is None:
             self.relist(self.look, f"{self.view}: it has no row of its own")
             return

@@ -5,14 +5,13 @@ from dataclasses import replace
 from typing import Literal
 
 from idbg import views
-from idbg.schema.decisions.decided import Decision, Kind
 from idbg.schema.runs import Run
 from idbg.views import tree
 from idbg.views.tree import Options
 from idbg_tui.panes.why import flame
 from idbg_tui.widgets import sections
 from idbg_tui.widgets.search import pattern
-from idbg_tui.widgets.section_rows import Look, Row, Rows, first_match, text_rows
+from idbg_tui.widgets.section_rows import Look, Row, Rows, text_rows
 
 ViewName = Literal["frames", "breaks", "recompiles", "guards", "time", "passes", "fusion", "cache"]
 VIEWS: tuple[ViewName, ...] = ("frames", "breaks", "recompiles", "guards", "time", "passes", "fusion", "cache")
@@ -21,19 +20,9 @@ PARTS: dict[ViewName, tuple[str, ...]] = {"cache": ("cache", "cuda_graphs", "aut
 """The sections of a view that shows several, one below the other."""
 
 
-OF_KIND: dict[Kind, ViewName] = {
-    "skip": "frames",
-    "break": "breaks",
-    "recompile": "recompiles",
-    "guard": "guards",
-    "pass": "passes",
-    "partition": "passes",
-    "fusion": "fusion",
-    "cache": "cache",
-    "cuda graph": "cache",
-    "autotune": "cache",
-}
-"""The view that lists each kind of decision."""
+def showing(name: str) -> ViewName:
+    """The view that shows this module of `idbg.views`."""
+    return next(view for view in VIEWS if name in PARTS.get(view, (view,)))
 
 
 _WHOLE = 500  # cells of a row: nothing is cut
@@ -79,19 +68,3 @@ def empty(name: ViewName, run: Run | None) -> str:
 def text_of(row: Row) -> str:
     """The whole text of a row."""
     return "".join(text for text, _ in row.draw(_WHOLE))
-
-
-def row_of(rows: Sequence[Row], decision: Decision) -> int | None:
-    """The row of a decision: it is about the same node, kernel, line or frame, and has most of its words."""
-    words = set(decision.words.split())
-
-    def likeness(row: Row) -> int:
-        nodes = not set(row.nodes).isdisjoint(decision.nodes)
-        kernel = row.kernel is not None and (row.kernel[0], row.kernel[2]) in decision.kernels
-        line = bool(row.file) and (row.file, row.line) == (decision.file, decision.line)
-        frame = bool(row.frame) and row.frame == decision.frame
-        alike = 4 * nodes + 4 * kernel + 4 * line + 2 * frame
-        text = text_of(row) if alike and not row.head else ""
-        return alike * _WHOLE + len(words.intersection(text.split())) if text else 0
-
-    return first_match(rows, likeness)

@@ -9,6 +9,7 @@ import torch
 from idbg.render.text import text as text_of
 from idbg.schema.runs import Run
 from idbg.views import cuda_graphs as report
+from idbg.views.tree import referring
 from tests.harness.fresh_caches import cuda_graphs, own_caches
 
 TEXT = """\
@@ -44,8 +45,8 @@ def test_each_op_that_is_left_out_is_told_at_its_line_and_not_guessed_on_a_hit(r
     assert skipped.part == "inference"
     told = text_of(report.view(run))
     assert "it runs on the CPU" in told and "subject.py:" in told
-    lines = {decision.line for decision in report.about(run)}
-    assert lines & {4, 5} and any(decision.nodes for decision in report.about(run))
+    rows = list(referring(report.view(run)))
+    assert {row.refs.line for row in rows} & {4, 5} and any(row.refs.nodes for row in rows)
 
     torch._dynamo.reset()
     hit = ran(TEXT, backend="inductor", options=GRAPHS)

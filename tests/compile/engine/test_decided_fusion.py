@@ -16,6 +16,7 @@ from idbg.schema.errors import BadInput
 from idbg.schema.graphs import GraphId, NodeId
 from idbg.schema.runs import Run
 from idbg.views import fusion as report
+from idbg.views.tree import referring
 
 Runner = Callable[..., Run]
 COLD = {"fx_graph_cache": False}
@@ -100,10 +101,9 @@ def test_what_is_computed_in_two_kernels_is_marked_and_what_is_read_there_is_not
     again = found.recomputed()
     assert set(again) == {"sin", "mul"}, "the sum and the quotient each compute x.sin() * 2"
     assert len(again["sin"]) == 2
-    (line,) = report.recomputed_lines(found)
-    assert line.startswith("sin, mul: computed 2 times")
-    marked = [each for each in report.about(compiled) if each.nodes == (NodeId(GRAPH, "sin"),)]
-    assert [each.words for each in marked] == ["sin is computed 2 times"]
+    (row,) = [row for row in referring(report.view(compiled)) if "computed 2 times" in row.text]
+    assert row.text.endswith(report.recomputed(found)[0][0]) and "sin, mul: computed" in row.text
+    assert row.refs.nodes == (NodeId(GRAPH, "sin"), NodeId(GRAPH, "mul"))
 
 
 def test_every_reason_is_torchs_own(ran: Runner, monkeypatch: pytest.MonkeyPatch):
@@ -162,7 +162,7 @@ def test_code_out_of_a_cache_says_that_the_scheduler_was_not_asked(ran: Runner):
     assert asked(run, "sin", "mul").kind == "cached"
     assert report.pair_lines(run, "sin", "mul")[1] == report.NOT_RECORDED
     assert report.NOT_RECORDED in text_of(report.view(run))
-    assert any(each.why == report.NOT_RECORDED for each in report.about(run))
+    assert any(row.text == report.NOT_RECORDED and row.refs.nodes for row in referring(report.view(run)))
 
 
 def test_a_listener_that_fails_breaks_nothing(ran: Runner, monkeypatch: pytest.MonkeyPatch):

@@ -13,6 +13,7 @@ from idbg.schema.decisions.inductor import PassRun, PhaseRun
 from idbg.schema.graphs import GraphId, NodeId
 from idbg.schema.runs import Run
 from idbg.views import passes as report
+from idbg.views.tree import referring
 
 Runner = Callable[..., Run]
 COLD = {"fx_graph_cache": False}
@@ -100,9 +101,9 @@ def test_a_pass_of_the_programs_is_marked_with_its_place_and_what_its_nodes_stan
     assert (own.came, own.went, own.of) == (("tanh_default",), ("sin",), (("tanh_default", ("sin",)),))
     assert "tanh_default" in run.graphs[GraphId("0/0", "post_grad", "inference")].by_name
     node = NodeId(GraphId("0/0", "post_grad", "inference"), "tanh_default")
-    (decision,) = [each for each in report.about(run) if node in each.nodes]
-    assert decision.words == "made by the post-grad pass post_grad_custom_post_pass"
-    assert (decision.why, decision.line) == ("in the place of sin", 7)
+    row, *changes = [row for row in referring(report.view(run)) if node in row.refs.nodes]
+    assert row.text.startswith("post_grad_custom_post_pass") and row.refs.line == 7
+    assert {change.text[0] for change in changes} >= {"+"}
     assert any("Softer at" in line for line in text_of(report.view(run)).splitlines())
 
 

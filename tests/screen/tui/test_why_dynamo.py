@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from idbg.schema.decisions.decided import Decision
+from idbg.render.text import text as as_text
 from idbg.schema.decisions.dynamo import FailedGuard, FrameResult, StackLine
+from idbg.views import about
 from idbg_tui.app import IdbgApp
 from idbg_tui.messages import EditorRequest
 from idbg_tui.panes.why import views
 from idbg_tui.panes.why.pane import WhyPane
 from idbg_tui.panes.why.views import ViewName, text_of
-from idbg_tui.state import decisions
 from idbg_tui.widgets.section_rows import Look, Row
 from tests.harness.framed import recompiled, started
 from tests.harness.framed import run_of as framed
@@ -134,11 +134,14 @@ def test_what_was_compiled_often_enough_to_stop_soon_is_a_warning() -> None:
 
 def test_W_has_the_real_breaks_and_recompiles_of_a_line() -> None:
     state = state_of("breaking")
-    file = f"tests/recordings/{FILE_NAME}"
-    found = [one for _, group in decisions.of_line(state, file, line_of("print(")) for one in group]
-    assert any(one.kind == "break" and "print() cannot be in a graph" in one.words for one in found)
-    found = [one for _, group in decisions.of_line(state, file, line_of("x.sin() * n")) for one in group]
-    assert {"recompile", "guard"} <= {one.kind for one in found}
+    assert state.shown is not None and state.provenance is not None
+
+    def found(text: str) -> dict[str, str]:
+        subject = about.line(state.provenance, f"tests/recordings/{FILE_NAME}", line_of(text))  # type: ignore[arg-type]
+        return {name: as_text(section) for name, section in about.sections(state.shown, subject)}  # type: ignore[arg-type]
+
+    assert "print() cannot be in a graph" in found("print(")["breaks"]
+    assert {"recompiles", "guards"} <= found("x.sin() * n").keys()
 
 
 def test_a_filter_leaves_what_has_the_text_and_what_it_stands_under() -> None:
@@ -210,7 +213,9 @@ async def test_a_decision_is_found_under_what_was_folded(tmp_path: Path) -> None
     async with app.run_test(size=WIDE) as pilot:
         pane = await shown(pilot, "frames")
         skip = app.state.run.decided.skips[3]  # type: ignore[union-attr]
-        pane.reveal(Decision(kind="skip", words=skip.function, file=skip.file, line=skip.line))
+        rows = views.listed("frames", app.state.run, Look(whole=True))  # type: ignore[arg-type]
+        key = next(row.key for row in rows if (row.file, row.line) == (skip.file, skip.line))
+        pane.reveal("frames", key)
         assert pane.lines.chosen is not None and skip.function in text_of(pane.lines.chosen)
 
 

@@ -9,6 +9,7 @@ from idbg.schema.decisions.dynamo import FailedGuard, FrameGuards, Guard
 from idbg.schema.graphs import Frame
 from idbg.schema.runs import Run
 from idbg.views import guards as report
+from idbg.views.tree import referring
 from tests.harness.why_states import guarded, run_of, start
 
 TENSOR = Guard(kind="TENSOR_MATCH", source="L['x']", code=("check_tensor(L['x'], Tensor, size=[2])",))
@@ -49,10 +50,11 @@ def test_a_failure_is_of_one_guard(said: str, source: str, guilty: Guard) -> Non
     assert f"{guilty.code[0]}" in "\n".join(line for line in lines_of(report.view(run)) if "→ 0/1" in line)
 
 
-def test_a_line_tells_of_its_guards_and_how_they_ended() -> None:
-    (told,) = report.about(_run(FailedGuard(text="L['n'] == 3", code="L['n'] == 3", against="0/0")))
-    assert (told.kind, told.file, told.line, told.frame) == ("guard", "m.py", 3, "0/0")
-    assert told.why == "its failure compiled 0/1; one evaluation: not measured"
+def test_a_guard_is_about_its_line_and_shows_what_its_failure_compiled() -> None:
+    run = _run(FailedGuard(text="L['n'] == 3", code="L['n'] == 3", against="0/0"))
+    (row,) = [row for row in referring(report.view(run)) if row.refs.file]
+    assert (row.refs.file, row.refs.line, row.refs.frame) == ("m.py", 3, "0/0")
+    assert row.cells[-1].value == "→ 0/1"
 
 
 def test_ten_thousand_are_grouped_and_shown_at_once() -> None:

@@ -10,7 +10,8 @@ from idbg.reports import decisions
 from idbg.schema import events
 from idbg.schema.decisions.dynamo import FailedGuard, Skip
 from idbg.schema.decisions.inductor import PhaseRun
-from idbg.views import breaks, frames, graphs, passes, recompiles
+from idbg.views import about, breaks, frames, graphs, passes, recompiles
+from idbg.views.tree import referring
 from tests.harness.framed import BROKEN, FILE, PRINT, again, done, graph, recompiled, run_of, started
 from tests.harness.work import lines_run
 
@@ -63,7 +64,7 @@ def test_skipped_functions_of_the_user_are_listed_and_others_counted():
     assert "7 functions skipped, 1 of them yours; 2 are listed" in shown[1]
     assert shown[2].endswith("no tensors in it") and shown[3].strip() == "1 function of torch and libraries"
     assert len(shown) == 4
-    assert [(each.kind, each.line) for each in frames.about(run)] == [("skip", 7), ("skip", 7)]
+    assert [row.refs.line for row in referring(frames.view(run))] == [7, 7]
 
 
 def test_nothing_is_said_to_be_nothing():
@@ -108,9 +109,9 @@ def test_phases_of_passes_say_milliseconds_and_functions_are_named_as_everywhere
 
 
 def test_a_break_is_about_the_line_that_the_user_wrote():
-    (decision,) = breaks.about(run_of(*BROKEN))
-    assert (decision.kind, decision.file, decision.line, decision.frame) == ("break", FILE, 5, "0/0")
-    assert "2 times" in decision.words
+    row, *below = referring(breaks.view(run_of(*BROKEN)))
+    assert (row.refs.file, row.refs.line, row.refs.frame, row.cells[0].value) == (FILE, 5, "0/0", 2)
+    assert all(each.opens == "edit" for each in below), "below it is the stack alone"
 
 
 def test_a_break_that_an_error_was_made_of_is_not_said_to_be_none():
@@ -133,10 +134,12 @@ def test_recompiles_are_a_timeline_with_warnings_at_their_function_and_what_to_d
 
 
 def test_a_recompile_is_about_its_function_and_the_line_of_its_guard():
-    assert {(each.kind, each.frame, each.line) for each in recompiles.about(run_of(*AGAIN))} == {
-        ("recompile", "0/1", 1),
-        ("recompile", "0/1", 4),
-    }
+    rows = referring(recompiles.view(run_of(*AGAIN)))
+    assert [(row.key[0], row.refs.frame, row.refs.line) for row in rows if row.key[0] in ("function", "compile")] == [
+        ("function", "0/0", 1),
+        ("compile", "0/0", 1),
+        ("compile", "0/1", 4),
+    ]
 
 
 def test_all_of_it_is_json_and_each_is_a_type_of_analyze():
@@ -144,6 +147,8 @@ def test_all_of_it_is_json_and_each_is_a_type_of_analyze():
     for name in ("frames", "breaks", "recompiles"):
         assert name in decisions.TYPES
         assert json.loads(msgspec.json.encode(decisions.as_json(name, run)))
+    (row,) = (each for each in decisions.refs("breaks", run) if each.get("frame"))
+    assert (row["line"], row["frame"]) == (5, "0/0") and "print() cannot be in a graph" in str(row["row"])
 
 
 def test_a_thousand_frames_that_break_are_told_in_a_moment():
@@ -162,6 +167,6 @@ def test_a_thousand_frames_that_break_are_told_in_a_moment():
         for name in ("frames", "breaks", "recompiles"):
             assert len(list(decisions.text(name, run))) < 1_000
             msgspec.json.encode(decisions.as_json(name, run))
-        list(decisions.decisions(run))
+        list(about.sections(run, about.Subject(frozenset(), places=frozenset({(FILE, 4)}))))
 
     assert lines_run(tell)[1] < 4_000 * 1_000

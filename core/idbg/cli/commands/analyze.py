@@ -105,7 +105,7 @@ def _report_pair(run: Run, one: str, other: str) -> None:
 def _report(run: Run, types: list[str], sort: str | None, *, as_json: bool) -> None:
     if as_json:
         found = {name: decisions.as_json(name, run) for name in types}
-        output.say_json({"schema": SCHEMA, **found})
+        output.say_json({"schema": SCHEMA, **found, "refs": {name: decisions.refs(name, run) for name in types}})
         return
     from idbg.render.text import MOST
     from idbg.views.tree import sorting_columns

@@ -57,6 +57,6 @@ def argv(arguments: Arguments, allowed: AllowedSessions) -> list[str]:
 
 def summarize(arguments: Arguments, done: Done) -> tools.Result:
     """The whole report."""
-    facts = {name: value for name, value in done.report.items() if name != "schema"}
+    facts = {name: value for name, value in done.report.items() if name not in ("schema", "refs")}
     summary = f"{' and '.join(arguments.pair)}" if arguments.pair else ", ".join(arguments.kinds)
     return tools.Result(f"{summary} of {arguments.session}", facts, "ask for one kind to get more of it")

@@ -1,29 +1,11 @@
-"""The compiler's decisions in a run so far, as a fold of their events; and one decision in words, whatever its kind."""
+"""The compiler's decisions in a run so far, as a fold of their events."""
 
 from dataclasses import dataclass, field
-from typing import Literal
-
-import msgspec
 
 from idbg.schema import events
 from idbg.schema.decisions.dynamo import BreakAgain, FrameCalls, FrameGuards, FrameResult, Skip
 from idbg.schema.decisions.inductor import Autotuned, CacheAnswer, CudaGraph, FusionLog, PhaseRun, Span
-from idbg.schema.graphs import NodeId, Part
-
-Kind = Literal["break", "recompile", "guard", "skip", "pass", "fusion", "cache", "cuda graph", "autotune", "partition"]
-
-
-class Decision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One decision in words, and what it is about: nodes, kernels (frame, name), or a line of the user's."""
-
-    kind: Kind
-    words: str
-    why: str = ""
-    frame: str = ""
-    file: str = ""
-    line: int = 0
-    nodes: tuple[NodeId, ...] = ()
-    kernels: tuple[tuple[str, str], ...] = ()
+from idbg.schema.graphs import Part
 
 
 @dataclass
