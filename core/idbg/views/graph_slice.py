@@ -3,22 +3,29 @@
 from collections.abc import Iterable
 
 import msgspec
+from msgspec import structs
 
+from idbg.accelerators.parse import parse
 from idbg.analysis.provenance import Provenance
+from idbg.checking.check import rules_for_stage, unreadable
+from idbg.constraints import Checker
 from idbg.format.amounts import counted
-from idbg.format.file_names import near_place
-from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
+from idbg.format.glyphs import MARKS
 from idbg.format.spelling import did_you_mean
 from idbg.schema.errors import BadInput
 from idbg.schema.graphs import Graph, GraphId, Node, Part, Stage
 from idbg.schema.runs import Run
 from idbg.schema.strict_json import like
-from idbg.schema.violations import SEVERITIES, Severity, problem
-from idbg.views.tree import Cell, Column, Row, Section, Table, words
+from idbg.schema.violations import SEVERITIES, Severity
+from idbg.views import node
+from idbg.views.tree import Cell, Column, Place, Row, Section, Table, words
 
 SCHEMA = "idbg.graph/1"
 MOST_NODES = 200  # of a slice, the nearest first
-_NODES = (Column("target", "code", 2, 12), Column("value", "code", 1))
+_NODES = (
+    *(Column("target", "code", 4, 12), Column("value", "code", 3), Column("line", "place", 2)),
+    *(Column("kernels", "names", 0), Column("breaks", "names", 1)),
+)
 _GRAPHS = (Column("nodes", "count", 2), Column("violations", "count", 1))
 _PREFERRED: tuple[Stage, ...] = ("inference", "forward", "dynamo")
 
@@ -62,8 +69,9 @@ class NodeLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GraphSlice(msgspec.Struct, frozen=True, kw_only=True):
-    """`nodes` in the graph's order; `left_out` is how many more were requested. With neither node nor module named,
-    `nodes` is empty, and `graphs` and `modules` say what can be named."""
+    """`nodes` in the graph's order; `left_out` is how many more were requested; `about` is what is known of the node,
+    a fact a line. With neither node nor module named, `nodes` is empty, and `graphs` and `modules` say what can be
+    named."""
 
     schema: str = SCHEMA
     run: int
@@ -74,6 +82,7 @@ class GraphSlice(msgspec.Struct, frozen=True, kw_only=True):
     node: str = ""
     module: str = ""
     depth: int = 0
+    about: list[str] = []
     nodes: list[NodeLine] = []
     left_out: int = 0
 
@@ -82,9 +91,9 @@ def overview(run: Run) -> GraphSlice:
     """Which graphs the run has, and which modules the most useful of them."""
     graph = _graph(run, None, "", "") if run.graphs else None
     modules: dict[str, int] = {}
-    for node in graph.nodes if graph else ():
-        if node.module:
-            top = ".".join(node.module.split(".")[:2])
+    for each in graph.nodes if graph else ():
+        if each.module:
+            top = ".".join(each.module.split(".")[:2])
             modules[top] = modules.get(top, 0) + 1
     line = _line(run, graph) if graph else None
     return GraphSlice(run=run.number, verdict=run.verdict, graphs=_lines(run), graph=line, modules=modules)
@@ -104,7 +113,25 @@ def around(run: Run, name: str, depth: int, stage: Stage | None = None, frame: s
         edge = [near for near in dict.fromkeys(edge) if near not in distance]
         distance |= dict.fromkeys(edge, step)
     nearest = sorted(distance, key=distance.__getitem__)
-    return _slice(run, graph, nearest, distance, node=name, depth=depth)
+    found = _slice(run, graph, nearest, distance, node=name, depth=depth)
+    return structs.replace(found, about=[row.text for row in node.facts(_context(run, graph, name))])
+
+
+def _context(run: Run, graph: Graph, name: str) -> node.NodeContext:
+    """The node with what the run's own rules find in its graph."""
+    rules = () if unreadable(run) else rules_for_stage(graph.id.stage, parse(run.target.rules).rules)
+    findings, provenance = Checker(graph).check(rules), Provenance(run)
+    return node.NodeContext(
+        graph,
+        graph.by_name[name],
+        run,
+        findings,
+        provenance,
+        launches=[node.Launch(*each, None, None) for each in provenance.kernels_of(graph.node_id(name))],
+        stages=[other for other in run.graphs if other.frame == graph.id.frame],
+        memory=findings.facts.profile(weights=True),
+        report=run.diff,
+    )
 
 
 def within(run: Run, module: str, stage: Stage | None = None, frame: str = "") -> GraphSlice:
@@ -118,7 +145,7 @@ def within(run: Run, module: str, stage: Stage | None = None, frame: str = "") -
 
 
 def view(part: GraphSlice) -> Section:
-    """A row a node, below it what it reads, who reads it and the rules that it breaks; or a row a graph."""
+    """A row a node, and below the requested one what is known of it; or a row a graph."""
     if part.graph is None or not (part.node or part.module):
         return _overview(part)
     what = f"{counted(part.depth, 'step')} around {part.node}" if part.node else f"module {part.module}"
@@ -129,7 +156,7 @@ def view(part: GraphSlice) -> Section:
         f"{_name(part.graph)}: {what}, {shown}",
         len(part.nodes),
         body=(
-            Table(_NODES, [_node_row(node, chosen=node.name == part.node) for node in part.nodes], "node"),
+            Table(_NODES, [_node_row(each, part) for each in part.nodes], "node"),
             *(left if part.left_out else ()),
         ),
     )
@@ -143,22 +170,16 @@ def _overview(part: GraphSlice) -> Section:
     return Section("Graph", summary, len(rows), body=(Table(_GRAPHS, rows, "graph"), *modules))
 
 
-def _node_row(node: NodeLine, *, chosen: bool) -> Row:
-    facts = [
-        f"inputs {', '.join(node.inputs)}" if node.inputs else "",
-        f"users {', '.join(node.users)}" if node.users else "",
-        f"kernels {', '.join(node.kernels)}" if node.kernels else "",
-        near_place(node.file, node.line),
-    ]
-    below = [f" {MARKS['separator']} ".join(filter(None, facts))]
-    below += [
-        f"{SEVERITY_SIGNS[each.severity]} {each.rule}: {problem(each.found, each.wanted)}" for each in node.violations
-    ]
+def _node_row(line: NodeLine, part: GraphSlice) -> Row:
+    chosen = line.name == part.node
     return Row(
-        node.name,
-        words(f"{MARKS['bar'] if chosen else ' '} {node.name}"),
-        (Cell(node.target), Cell(node.value or None)),
-        [Row((node.name, at), words(f"  {line}")) for at, line in enumerate(below) if line],
+        line.name,
+        words(f"{MARKS['bar'] if chosen else ' '} {line.name}"),
+        (
+            *(Cell(line.target), Cell(line.value or None), Cell(Place(line.file, line.line) if line.file else "")),
+            *(Cell(", ".join(line.kernels)), Cell(", ".join(each.rule for each in line.violations))),
+        ),
+        [Row((line.name, at), words(f"  {fact}")) for at, fact in enumerate(part.about if chosen else ())],
         open="all",
     )
 

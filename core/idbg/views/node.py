@@ -64,7 +64,13 @@ class NodeContext(NamedTuple):
 
 def view(about: NodeContext) -> Section:
     """What is needed most first."""
-    facts = (
+    known = facts(about)
+    return Section("Node", "", len(known), body=known)
+
+
+def facts(about: NodeContext) -> tuple[Row, ...]:
+    """The rows of the section."""
+    return (
         *_module(about),
         *_what(about),
         *_blame(about),
@@ -81,7 +87,6 @@ def view(about: NodeContext) -> Section:
         *_in_other_graphs(about),
         *_symbols(about.node),
     )
-    return Section("Node", "", len(facts), body=facts)
 
 
 def _fact(

@@ -275,12 +275,12 @@ def having(section: Section, wanted: Callable[[Row], bool], *, notes: bool = Fal
     return structs.replace(section, body=tuple(body))
 
 
-def _having(rows: Sequence[Row], wanted: Callable[[Row], bool], notes: bool, inside: Row | None = None) -> list[Row]:
+def _having(rows: Sequence[Row], wanted: Callable[[Row], bool], notes: bool, noted: bool = False) -> list[Row]:
     found = []
-    noted = notes and inside is not None and wanted(inside)
     for row in rows:
-        below = _having(row.below, wanted, notes, row) if row.folds else []
-        if below or wanted(row) or (noted and row.refs == NO_REFS):
+        mine = wanted(row)
+        below = _having(row.below, wanted, notes, notes and mine) if row.folds else []
+        if below or mine or (noted and row.refs == NO_REFS):
             found.append(structs.replace(row, rows=below) if row.folds else row)
     return found
 

@@ -30,6 +30,8 @@ def test_what_is_around_a_node_goes_both_ways_by_steps(resnet: Run) -> None:
     assert {each.name for each in near.nodes} == {node.name, *node.inputs, *users}
     told = {each.name: each for each in near.nodes}
     assert told[node.name].distance == 0 and set(told[node.name].users) == users and told[node.name].kernels
+    assert node.target in near.about[0] and any(fact.startswith("kernels") for fact in near.about)
+    assert near.about[0] in text(graph_slice.view(near)) and not graph_slice.within(resnet, "layer1").about
     far = graph_slice.around(resnet, node.name, 3)
     assert {each.name for each in near.nodes} < {each.name for each in far.nodes}
     assert [each.name for each in far.nodes] == [

@@ -51,7 +51,9 @@ def summarize(arguments: Arguments, done: Done) -> tools.Result:
     summary = f"{counted(len(nodes), 'node')} of {graph.get('nodes')} of the graph {where}"
     left = report.get("left_out") or 0
     more = "use a smaller depth, or a module" if arguments.node else "use a module inside of it"
-    return tools.Result(summary, {"graph": graph, "nodes": nodes, "nodes_left_out": left}, more)
+    return tools.Result(
+        summary, {"graph": graph, "about": report.get("about"), "nodes": nodes, "nodes_left_out": left}, more
+    )
 
 
 def _known(node: dict[str, Any]) -> dict[str, Any]:
