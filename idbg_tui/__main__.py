@@ -92,16 +92,17 @@ def _welcome(args: argparse.Namespace, programs: tuple[str, ...]) -> int:
     """The screen that offers what can be opened, then what was chosen; raises BadInput."""
     named = {name: getattr(args, name) for name in ("theme", "output") if getattr(args, name)}
     chosen = settings.load(os.environ, named)
+    from idbg.config.examples import TOUR, Example
     from idbg_tui.terminal.runner import AppRunner
     from idbg_tui.welcome.app import Welcome
-    from idbg_tui.welcome.offers import Choosable, Saved
+    from idbg_tui.welcome.offers import Choosable
 
     def open_offer(choice: Choosable) -> Opened:
         import idbg_tui.app  # noqa: F401  # while something else is read, and not when the screen is to come
 
-        if not isinstance(choice, Saved) and choice.is_tour:
+        if isinstance(choice, Example) and choice.name == TOUR:
             return _tour(args, programs)
-        path = choice.summary.folder if isinstance(choice, Saved) else str(choice.example.path)
+        path = str(choice.path) if isinstance(choice, Example) else choice.folder
         return _open(argparse.Namespace(**{**vars(args), "program": path}), programs)
 
     gc.enable()

@@ -14,10 +14,11 @@ from idbg.schema.programs import SUCCESSFUL
 from idbg.schema.runs import History, Run
 from idbg.views.blame import blamed_stage
 from idbg.views.frame_graphs import graph_words
+from idbg.views.tree import VERDICT_TONES
 from idbg_tui.state import queries, stages
 from idbg_tui.state.state import State
 from idbg_tui.widgets.bars import BarPart
-from idbg_tui.widgets.lines import VERDICT_LOOKS, Lines, clip
+from idbg_tui.widgets.lines import Lines, clip
 
 _GRAPHS = 3  # of a level, as many have their partitions counted one by one
 _NOTICED = 0.05  # seconds; less is written as 0.0
@@ -183,7 +184,7 @@ def _of_rules(state: State, run: Run, brevity: int) -> list[BarPart]:
 
 def _still_wrong(history: History, run: Run, brevity: int) -> list[BarPart]:
     """Nobody has compared again what was wrong: the latest run's own verdict comes after it."""
-    sign, style = VERDICT_SIGNS[history.looks], Lines.LOOKS[VERDICT_LOOKS[history.looks]]
+    sign, style = VERDICT_SIGNS[history.looks], Lines.LOOKS[VERDICT_TONES[history.looks]]
     words = session_words(history)
     if brevity == len(_STANDING) - 1:
         return [(f"{sign} {words.partition(':')[0]}: {history.verdict}", style)]
@@ -194,7 +195,7 @@ def _still_wrong(history: History, run: Run, brevity: int) -> list[BarPart]:
 
 def _ended(run: Run, brevity: int) -> list[BarPart]:
     looks = run.looks
-    sign, style = VERDICT_SIGNS[looks], Lines.LOOKS[VERDICT_LOOKS[looks]]
+    sign, style = VERDICT_SIGNS[looks], Lines.LOOKS[VERDICT_TONES[looks]]
     if run.ended is None:
         return [(f"{sign} not finished", style)]
     failure = run.failure or run.cause

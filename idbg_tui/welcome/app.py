@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import copy_context
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from threading import Thread
@@ -21,17 +22,36 @@ from idbg.format import file_names, glyphs
 from idbg.schema.errors import IdbgError
 from idbg.schema.summaries import SessionSummary
 from idbg.session.index import sessions
+from idbg.views.tree import Table
 from idbg_tui import theming
-from idbg_tui.welcome.lines import OfferLines
-from idbg_tui.welcome.offers import Choosable, Head, Offers, Saved, Shipped
+from idbg_tui.welcome.offers import Choosable, Offers, lacking
+from idbg_tui.widgets import sections, sorting
 from idbg_tui.widgets.ascii_scrollbar import use_ascii_scrollbar
 from idbg_tui.widgets.bars import Bar, BarPart
 from idbg_tui.widgets.control_characters import ControlCharacterFilter
-from idbg_tui.widgets.lines import Lines
+from idbg_tui.widgets.lines import Lines, StyledRow
+from idbg_tui.widgets.section_list import SectionLines
+from idbg_tui.widgets.section_rows import Look, Row
 
 Opened = TypeVar("Opened")
 Answer = TypeVar("Answer")
-_KEYS = (("enter", "opens it"), ("type", "to find"), ("esc", "leaves"))
+_KEYS = (("enter", "opens it"), ("type", "to find"), ("^s", "sorts"), ("esc", "leaves"))
+
+
+class OfferLines(SectionLines, can_focus=False):
+    """The offers, with a cursor that goes over the heads. The keys come from the line above."""
+
+    MARK = 0
+    LOOKS: ClassVar[dict[str, str]] = SectionLines.LOOKS | {
+        "cursor": Lines.LOOKS["cursor:focus"],
+        "cursor:ansi": Lines.LOOKS["cursor:ansi:focus"],
+    }
+
+    def is_head(self, item: Row) -> bool:
+        return not isinstance(item.key, str)  # only offers' keys are texts
+
+    def draw(self, item: Row, width: int) -> StyledRow:
+        return item.draw(width)
 
 
 class Welcome(App[Opened | None], Generic[Opened]):
@@ -51,6 +71,7 @@ class Welcome(App[Opened | None], Generic[Opened]):
         Binding("up,ctrl+p", "move(-1)", show=False, priority=True),
         Binding("pagedown", "move(10)", show=False, priority=True),
         Binding("pageup", "move(-10)", show=False, priority=True),
+        Binding("ctrl+s", "sort", show=False, priority=True),
     ]
 
     def __init__(self, output: Path, theme: str, open_offer: Callable[[Choosable], Opened]) -> None:
@@ -64,7 +85,10 @@ class Welcome(App[Opened | None], Generic[Opened]):
             use_ascii_scrollbar()
         self._problem = theming.install(self, (theming.shipped(), places.config() / "themes"), theme)
         self._offers = Offers(output)
-        self._lines = OfferLines()
+        self._input = Input(placeholder="type to find a session or an example", compact=True)
+        self._input.cursor_blink = False
+        self._lines = OfferLines(self._show)
+        self._look = Look()
         self._header, self._footer = Bar(id="header"), Bar(id="footer")
         self._moved = False  # by the user: the cursor stays where it is
         self._opening = ""
@@ -72,14 +96,12 @@ class Welcome(App[Opened | None], Generic[Opened]):
 
     def compose(self) -> ComposeResult:
         yield self._header
-        line = Input(placeholder="type to find a session or an example", compact=True)
-        line.cursor_blink = False
-        yield line
+        yield self._input
         yield self._lines
         yield self._footer
 
     def on_mount(self) -> None:
-        self.query_one(Input).focus()
+        self._input.focus()
         self._show()
         self.call_after_refresh(self._read)
 
@@ -96,14 +118,14 @@ class Welcome(App[Opened | None], Generic[Opened]):
 
     def _take_examples(self, found: list[examples.Example] | IdbgError) -> None:
         if not isinstance(found, IdbgError):
-            self._offers.examples = [Shipped(example) for example in found]
+            self._offers.examples = found
         self._show()
 
     def _take_sessions(self, found: list[SessionSummary] | IdbgError) -> None:
         if isinstance(found, IdbgError):
             self._offers.problem = found.in_one_line
         else:
-            self._offers.sessions = [Saved.of(summary) for summary in found]
+            self._offers.sessions = found
         self._show()
 
     def _beside(self, ask: Callable[[], Answer], take: Callable[[Answer | IdbgError], None]) -> None:
@@ -126,23 +148,30 @@ class Welcome(App[Opened | None], Generic[Opened]):
         """Show what the typed words leave."""
         if not self.is_running:
             return
-        typed = self.query_one(Input).value
-        rows = self._offers.rows(typed)
+        typed = self._input.value
+        sorts = (how for table, how in self._look.sorts.items() if table.startswith("session\n"))
+        section = self._offers.section(typed, next(sorts, None))
         nothing = f"nothing here is called {typed!r}: backspace shows more" if typed else ""
-        self._lines.show_items(rows, nothing)
-        if not self._moved or isinstance(self._lines.chosen, Head | None):
-            self._lines.go_to_first()
+        rows = sections.rows(section, replace(self._look, width=self._lines.room))
+        self._lines.show_rows(rows, nothing)
+        if not self._moved or self._chosen is None:
+            self._lines.cursor = next((row for row in range(len(rows)) if self._lines.stops(row)), 0)
             self._lines.rows_changed()
         self._say("", "")
 
     def _say_where(self) -> None:
         """In the header: the folder of the session at the cursor, as sessions of one program look alike, or of all."""
-        chosen = self._lines.chosen
-        where = chosen.summary.folder if isinstance(chosen, Saved) else self._offers.output
+        chosen = self._chosen
+        where = chosen.folder if isinstance(chosen, SessionSummary) else self._offers.output
         self._header.show(
             [("idbg", "bold $primary"), (f" {idbg.__version__}  debugs what torch.compile makes of a program", "")],
             [(file_names.from_here(str(where)), "$foreground 60%")],
         )
+
+    @property
+    def _chosen(self) -> Choosable | None:
+        row = self._lines.chosen
+        return self._offers.chosen(row.key) if row is not None else None
 
     def _say(self, text: str, style: str) -> None:
         """In the footer: a sentence, or the keys."""
@@ -157,11 +186,13 @@ class Welcome(App[Opened | None], Generic[Opened]):
     # ---------------------------------------------------------------- what the user does
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        self._moved = False
-        self._show()
+        if event.input is self._input:
+            self._moved = False
+            self._show()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        self._open()
+        if event.input is self._input:
+            self._open()
 
     def on_lines_moved(self, event: Lines.Moved) -> None:
         self._moved = True
@@ -175,22 +206,40 @@ class Welcome(App[Opened | None], Generic[Opened]):
         self._lines.go(self._lines.cursor + step)
         self._say("", "")
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Keys are those of the list of columns while that is open."""
+        return len(self.screen_stack) == 1 or action == "quit"
+
+    def action_sort(self) -> None:
+        """Choose the column by which the sessions are sorted."""
+        table = next((row.table for row in self._lines.items if row.table is not None), None)
+        if table is not None:
+            self.push_screen(sorting.picker(table, self._look), partial(self._sort, table))
+
+    def on_section_lines_head_clicked(self, event: SectionLines.HeadClicked) -> None:
+        self._sort(event.table, event.name)
+
+    def _sort(self, table: Table, name: str | None) -> None:
+        if name is not None:
+            self._look, words = sorting.sorted_by(self._look, table, name)
+            self._show()
+            self._say(words, "")
+
     def action_leave(self) -> None:
         """Forget what was typed; with nothing typed, leave."""
-        line = self.query_one(Input)
-        if line.value and not self._opening:
-            line.value = ""
+        if self._input.value and not self._opening:
+            self._input.value = ""
         else:
             self.exit()
 
     def _open(self) -> None:
-        chosen = self._lines.chosen
-        if self._opening or chosen is None or isinstance(chosen, Head):
+        chosen = self._chosen
+        if self._opening or chosen is None:
             return
-        if isinstance(chosen, Shipped) and chosen.lacking:
-            self._say(f"{chosen.example.path.name} {chosen.lacking}", "$text-warning")
+        if isinstance(chosen, examples.Example) and (why := lacking(chosen)):
+            self._say(f"{chosen.path.name} {why}", "$text-warning")
             return
-        self._opening = chosen.summary.name if isinstance(chosen, Saved) else chosen.example.path.name
+        self._opening = chosen.name if isinstance(chosen, SessionSummary) else chosen.path.name
         self._say(f"opening {self._opening}: esc leaves", "$text-primary")
         self._beside(partial(self._open_offer, chosen), self._opened)
 

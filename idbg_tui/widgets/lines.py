@@ -14,25 +14,12 @@ from textual.message import Message
 from textual.strip import Strip
 
 from idbg.format.glyphs import MARKS
-from idbg.schema.programs import Verdict
 from idbg_tui.widgets.changed_cells import ChangedCellsView
 from idbg_tui.widgets.looks import look
 
 StyledRow = Sequence[tuple[str, str]]
 """Pieces of one line: (text, name of a style, "" for the plain one); the names are those of Lines.LOOKS, or
 "#112233 on #445566"."""
-
-
-VERDICT_LOOKS: dict[Verdict, str] = {
-    "clean": "clean",
-    "compiled": "clean",
-    "violations": "fallback",
-    "empty": "fallback",
-    "wrong": "reject",
-    "failed": "reject",
-    "waiting": "slow",
-}
-"""The style of each verdict, by its name in Lines.LOOKS."""
 
 
 class Lines(ChangedCellsView, can_focus=True):

@@ -11,12 +11,23 @@ from idbg.analysis.decisions.side_by_side import around_changes, side_by_side
 from idbg.analysis.decisions.suggestions import Suggestion as Suggestion  # widgets know no room but this one
 from idbg.schema.code import Kernel
 from idbg.schema.graphs import GraphId, NodeId, Part
+from idbg.schema.programs import Verdict as RunVerdict
 from idbg.schema.repros import Sought
 from idbg.schema.runs import Run
 
 Tone = Literal[
     "", "strong", "dim", "accent", "reject", "fallback", "pad", "tile", "slow", "unknown", "clean"
 ]  # each painter has a look for it
+VERDICT_TONES: dict[RunVerdict, Tone] = {
+    "clean": "clean",
+    "compiled": "clean",
+    "violations": "fallback",
+    "empty": "fallback",
+    "wrong": "reject",
+    "failed": "reject",
+    "waiting": "slow",
+}
+"""How the sign of a run's verdict is shown."""
 Kind = Literal[
     "text",
     "sentence",

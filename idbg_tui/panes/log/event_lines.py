@@ -20,7 +20,7 @@ from idbg.views.attribution import owner_lines
 from idbg.views.bisection import OUTCOMES, summary
 from idbg.views.faults import crash_lines
 from idbg.views.repros import progress_words, reproduced_words, result_lines, sought_words, verdict
-from idbg_tui.widgets.lines import VERDICT_LOOKS
+from idbg.views.tree import VERDICT_TONES
 
 _SLOW = 0.1  # seconds; a compile has hundreds of phases, and most take a few milliseconds
 _ORIGINS = {
@@ -70,7 +70,7 @@ def event_lines(event: SessionEvent, run: Run | None = None) -> Iterator[LogText
         case events.RunEnded():
             looks = run.looks if run else event.verdict
             words = f"{verdict_words(run) if run else looks} after {elapsed(event.seconds)}"
-            yield LogText(f"{VERDICT_SIGNS[looks]} run {event.run}: {words}", VERDICT_LOOKS[looks])
+            yield LogText(f"{VERDICT_SIGNS[looks]} run {event.run}: {words}", VERDICT_TONES[looks])
             yield from _failure(event.failure)
         case events.RulesRefused():
             line = f"line {event.line}: " if event.line else ""
@@ -163,7 +163,7 @@ def _ended(
             yield from _tried(event)
         case events.MinifyEnded(minified=minified):
             if minified is not None:
-                yield from _listed(result_lines(minified), VERDICT_LOOKS[verdict(minified.reproduced)])
+                yield from _listed(result_lines(minified), VERDICT_TONES[verdict(minified.reproduced)])
                 yield from _block(minified.printed, "dim")
             if event.failure is not None and event.failure.kind == "cancelled":
                 yield LogText("  it was stopped: X on it in 9 Repros goes on" if minified else "the search was stopped")
@@ -186,7 +186,7 @@ def _tried(event: events.ReproEnded) -> Iterator[LogText]:
     looks = verdict(event.reproduced)
     sign = MARKS["separator"] if event.reproduced is None else VERDICT_SIGNS[looks]
     status = "" if event.status is None else f" (exit status {event.status}, {elapsed(event.seconds)})"
-    yield LogText(f"{sign} {event.path} {reproduced_words(event.reproduced)}{status}", VERDICT_LOOKS[looks])
+    yield LogText(f"{sign} {event.path} {reproduced_words(event.reproduced)}{status}", VERDICT_TONES[looks])
     yield from _block(event.output, "dim")
 
 
