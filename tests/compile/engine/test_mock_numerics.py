@@ -284,6 +284,16 @@ def test_an_input_written_to_is_the_callers_own(tmp_path: Path) -> None:
     assert head.data_ptr() == x.data_ptr()
 
 
+@pytest.mark.parametrize("grad", [False, True])
+def test_parts_of_an_input_that_are_returned_are_its_own_memory(tmp_path: Path, *, grad: bool) -> None:
+    x = torch.full((4, 3), 1 + 2**-9, requires_grad=grad)
+    function = torch.compile(lambda x: (*x.chunk(2), x * x), backend=mocked(tmp_path, 'compute = "bf16"'))
+    head, tail, product = function(x)
+    assert (head.data_ptr(), tail.data_ptr()) == (x.data_ptr(), x[2:].data_ptr())
+    same(tail.detach(), x[2:].detach())
+    same(product.detach(), torch.ones(4, 3))
+
+
 def test_an_input_that_is_only_read_keeps_its_values(tmp_path: Path) -> None:
     model, x = mlp(), torch.randn(4, 32)
     before = [x.clone(), *(parameter.detach().clone() for parameter in model.parameters())]

@@ -98,13 +98,18 @@ class _Hardware(Interpreter):
         self.numerics = numerics
         self.rounding = HardwareRounding(numerics)
         self.entering = entering
-        self.inputs: dict[object, object] = {}
+        self.inputs: dict[object, object] = {}  # and views of them, as the caller gave them
 
     def run_node(self, n: Node) -> object:
         if n.op == "call_function":
             args, kwargs = self.fetch_args_kwargs_from_env(n)
+            if fx.is_view(n.target) and n.args[0] in self.inputs:
+                self.inputs[n] = cast("Callable[..., object]", n.target)(self.inputs[n.args[0]], *args[1:], **kwargs)
             return self._called(n, self._unrounded(n, args), kwargs)
         value = super().run_node(n)
+        if n.op == "output" and self.entering == "":
+            returned = zip(fx.results_for_program(n), cast("Sequence[object]", value), strict=True)
+            return [self.inputs.get(own, result) for own, result in returned]
         if n.op == "placeholder":
             self.inputs[n] = value
             is_new = self.entering is not None and str(n.target).startswith(self.entering)

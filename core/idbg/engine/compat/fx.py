@@ -1,9 +1,10 @@
 """Read graphs of torch.fx: targets, origins of nodes, tensors as records."""
 
-from collections.abc import Iterable, Iterator
+import operator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch.fx import GraphModule, Node
@@ -59,6 +60,21 @@ def written(target: object) -> tuple[int, ...]:
         return ()
     arguments = enumerate(target._schema.arguments)
     return tuple(at for at, argument in arguments if argument.alias_info is not None and argument.alias_info.is_write)
+
+
+def is_view(target: object) -> bool:
+    """Whether an op's value shares the memory of its first argument, or is a member of it, and nothing is written."""
+    return target is operator.getitem or (
+        isinstance(target, torch._ops.OpOverload) and not is_computed(target) and not written(target)
+    )
+
+
+def results_for_program(output: Node) -> list[object]:
+    """What an ATen graph returns to the program; None in place of what it saves for its backward, or may save."""
+    returned = cast("Sequence[object]", output.args[0])
+    purposes = output.meta.get("desc") or [None] * len(returned)
+    kept = [each is None or type(each).__name__.startswith("Saved") for each in purposes]
+    return [None if saved else value for saved, value in zip(kept, returned, strict=True)]
 
 
 def returns_written(target: object) -> bool:
