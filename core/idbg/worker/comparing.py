@@ -30,9 +30,10 @@ from idbg.schema.diff import Comparison, DiffReport, ErrorMap, KernelError, Outc
 from idbg.schema.errors import BadInput
 from idbg.schema.events import SessionEvent
 from idbg.schema.faults import NanOrigin
-from idbg.schema.graphs import Part
+from idbg.schema.graphs import Graph, GraphId, Part
 from idbg.schema.programs import Target
 from idbg.schema.remarks import Remark
+from idbg.schema.runs import Run
 from idbg.schema.steps import Trained, TrainingSteps
 
 T = TypeVar("T")
@@ -45,13 +46,12 @@ _TRAINED_WORST_FIRST: tuple[Trained, ...] = ("error", "failed", "passed", "unjud
 class RunComparison:
     """One run's comparison: of the program's model, or of each function that a script compiles."""
 
-    run: int
+    run: Run  # as it was captured so far
     request: Comparison
     target: Target
     backend_for: Callable[[Mapping[str, object]], TargetBackend]
     folder: Path
     emit: Callable[[SessionEvent], None]
-    codes: Mapping[tuple[str, Part], OutputCode] = field(default_factory=dict)  # of the run, as it was captured
     reports: list[DiffReport] = field(default_factory=list)
     pairs: dict[str, tuple[Tensor, Tensor]] = field(default_factory=dict)
     digests: list[str] = field(default_factory=list)
@@ -107,7 +107,7 @@ class RunComparison:
             return
         self._tell(self.reports)
         problem = save_outputs(
-            {name: test for name, (_, test) in self.pairs.items()}, self.digests, self.folder, self.run
+            {name: test for name, (_, test) in self.pairs.items()}, self.digests, self.folder, self.run.number
         )
         if problem:
             self.emit(events.Noted(level="warning", text=problem))
@@ -130,24 +130,24 @@ class RunComparison:
         raise BadInput("the comparison has no such kernel", hint="compare its kernels again (D)")
 
     def _side_began(self, side: str) -> None:
-        self.emit(events.SideStarted(run=self.run, side=side))
+        self.emit(events.SideStarted(run=self.run.number, side=side))
 
     def _so_far(self, report: DiffReport) -> None:
         for side in report.sides[self._ended :]:
-            self.emit(events.SideEnded(run=self.run, side=side))
+            self.emit(events.SideEnded(run=self.run.number, side=side))
         self._ended = len(report.sides)
         if report.outputs or report.gradients:  # a side may yet hang, or take this process with it
             self._tell([*self.reports, self._named(report)], ended=not self._prefix)
 
     def _tell(self, reports: list[DiffReport], ended: bool = True) -> None:
-        merged = _merged(list(_in_runs_frames(reports, self.codes)))
+        merged = _merged(list(_in_runs_frames(reports, self.run)))
         if not ended and merged.verdict in ("passed", "empty"):  # the script may yet compile other functions
             merged = replace(merged, verdict="waiting")
-        kernels = tuple(_in_runs_code(merged.kernels, self.codes))
+        kernels = tuple(_in_runs_code(merged.kernels, self.run.codes))
         report = sayable(replace(merged, kernels=kernels, births=_births_in_runs_code(merged, kernels)))
         if report != self._emitted:
             self._emitted = report
-            self.emit(events.Compared(run=self.run, report=report))
+            self.emit(events.Compared(run=self.run.number, report=report))
 
     def _named(self, report: DiffReport) -> DiffReport:
         """The report with the function's name before that of each output and gradient."""
@@ -177,14 +177,12 @@ def _moved(owner: KernelAttribution, by: int) -> KernelAttribution:
     return replace(owner, launch=owner.launch + by, cause=None if owner.cause is None else owner.cause + by)
 
 
-def _in_runs_frames(
-    reports: Iterable[DiffReport], codes: Mapping[tuple[str, Part], OutputCode]
-) -> Iterator[DiffReport]:
+def _in_runs_frames(reports: Iterable[DiffReport], run: Run) -> Iterator[DiffReport]:
     """The reports with the run's names of frames. Each function was observed in a compile of its own, whose frames
-    begin with 0/0: a frame of the run is the same if its code has the same launches.
+    begin with 0/0: a frame of the run is the same if its code has the same launches, or its graph the bisected node.
     """
     launches: dict[str, dict[Part, set[str]]] = {}
-    for (frame, part), code in codes.items():
+    for (frame, part), code in run.codes.items():
         launches.setdefault(frame, {})[part] = {
             call.handle or kernel.name for kernel in code.kernels for call in kernel.calls
         }
@@ -195,12 +193,25 @@ def _in_runs_frames(
             if not kernel.bisected:
                 parts = observed.setdefault(kernel.frame, {})
                 parts.setdefault(kernel.part, set()).add(kernel.handle or kernel.name)
+        same_as = {
+            frame: [each for each, known in launches.items() if all(known.get(part) == parts[part] for part in parts)]
+            for frame, parts in observed.items()
+        }
+        same_as |= {kernel.frame: list(_with_node(kernel, run.graphs)) for kernel in report.kernels if kernel.bisected}
         names = {}
-        for frame, parts in observed.items():
-            same = [each for each, known in launches.items() if all(known.get(part) == parts[part] for part in parts)]
+        for frame, same in same_as.items():
             names[frame] = min(same, key=lambda each: (each in taken, each != frame), default=frame)
         taken.update(names.values())
         yield _with_frames(report, names) if any(map(is_not, names, names.values())) else report
+
+
+def _with_node(bisected: KernelError, graphs: Mapping[GraphId, Graph]) -> Iterator[str]:
+    """The frames of the run whose graph of this stage has the node, at its line."""
+    for key, graph in graphs.items():
+        if bisected.graph is not None and (key.stage, key.part) == (bisected.graph.stage, bisected.graph.part):
+            node = graph.by_name.get(bisected.node)
+            if node is not None and (node.file, node.line) == (bisected.file, bisected.line):
+                yield key.frame
 
 
 def _with_frames(value: T, names: Mapping[str, str]) -> T:

@@ -36,10 +36,8 @@ from idbg.engine.repro import violation_of, violation_repro
 from idbg.engine.repro.failed_compile import NoGraph
 from idbg.schema import events
 from idbg.schema.attribution import KernelAttribution
-from idbg.schema.code import OutputCode
 from idbg.schema.errors import BadInput, IdbgError, OutputError, exception_text
 from idbg.schema.events import RunEnded, SessionEvent
-from idbg.schema.graphs import Part
 from idbg.schema.programs import Failure, Target
 from idbg.schema.runs import Run
 from idbg.worker.comparing import RunComparison
@@ -134,15 +132,13 @@ class Jobs:
 
         try:
             with process_end_reported(process_ended):
-                status = self._compile(request, tell, run.codes)
+                status = self._compile(request, tell, run)
         except BaseException as error:  # the worker's border: whatever ends the program is its result
             self.error = error
             failure = failure_of(error, request.program, request.target.backend)
         return ended(status, failure)
 
-    def _compile(
-        self, request: Compile, tell: Callable[[SessionEvent], None], codes: Mapping[tuple[str, Part], OutputCode]
-    ) -> int:
+    def _compile(self, request: Compile, tell: Callable[[SessionEvent], None], run: Run) -> int:
         """Compile and run the program; the exit status of a script, 0 for a model. Raises what the program raises."""
         check_device(request.target)
         target_backend = backends.find(request.target.backend, partial(registers, request.program))
@@ -166,7 +162,7 @@ class Jobs:
         capture.lower = lambda gm, inputs, options, own: chosen.of(own).with_options(options)(gm, inputs)
         if request.comparison is not None:
             folder = Path(request.folder)
-            self.comparing = RunComparison(request.run, request.comparison, target, chosen.of, folder, tell, codes)
+            self.comparing = RunComparison(run, request.comparison, target, chosen.of, folder, tell)
         try:
             with (
                 capturing(capture),
@@ -225,7 +221,7 @@ class Jobs:
 
     def _compared(self, run: int) -> tuple[RunComparison, Compile]:
         """The comparison of the last run, and its request. Raises BadInput if that is another run."""
-        if self.comparing is None or self.comparing.run != run or self.request is None:
+        if self.comparing is None or self.comparing.run.number != run or self.request is None:
             raise BadInput(f"the worker holds no comparison of run {run}", hint="compare it again (D)")
         return self.comparing, self.request
 

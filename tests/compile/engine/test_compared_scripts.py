@@ -235,3 +235,44 @@ def test_launches_and_stages_of_each_function_are_of_its_own_frame(tmp_path: Pat
         function = "g" if "relu" in kernel.nodes else "f"
         assert kernel.graph is not None and kernel.frame == kernel.graph.frame == of_name[function], kernel
         assert kernel.wrapper_line and set(kernel.nodes) <= set(run.graphs[kernel.graph].by_name)
+
+
+WRONG_BACKENDS = """
+from torch._dynamo.backends.common import aot_autograd
+from functorch.compile import make_boxed_func
+
+def graph_with(gm, right, wrong):
+    for node in gm.graph.nodes:
+        node.target = wrong if node.target == right else node.target
+    gm.recompile()
+    return gm.forward
+
+def sine(gm, inputs):
+    return make_boxed_func(graph_with(gm, torch.ops.aten.tanh.default, torch.ops.aten.sin.default))
+
+@torch.compile(backend=aot_autograd(fw_compiler=sine))
+def f(x):
+    return x.cos() + 1
+
+@torch.compile(backend=aot_autograd(fw_compiler=sine))
+def g(x):
+    return (x * 2).tanh() - 1
+
+@torch.compile(backend=lambda gm, inputs: graph_with(gm, "sigmoid", "cos"))
+def h(x):
+    return (x * 3).sigmoid() - 1
+
+with torch.no_grad():
+    for _ in range(2):
+        h(g(f(torch.randn(5, 3))))
+"""
+
+
+def test_bisected_nodes_and_stages_of_a_later_function_are_of_its_own_frame(tmp_path: Path) -> None:
+    run = counted(WRONG_BACKENDS, "", tmp_path, Comparison(per_kernel=True))
+    assert run.diff is not None and run.diff.verdict == "failed"
+    of_name = {frame.function: name for name, frame in run.frames.items()}
+    wrong = run.diff.first_wrong_stage
+    assert [(one.node, one.frame) for one in run.diff.kernels] == [("tanh", of_name["g"]), ("sigmoid", of_name["h"])]
+    assert wrong is not None and wrong.graph is not None and wrong.frame == wrong.graph.frame == of_name["g"]
+    assert wrong.node in run.graphs[wrong.graph].by_name
