@@ -1,5 +1,6 @@
 """Programs that have broken us, or could: each compiles as it would without us, and nothing of it is lost."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 
 from idbg.accelerators import registry
 from idbg.engine.capture.run import current
+from idbg.engine.program import load
 from idbg.schema import events
 from idbg.schema.graphs import GraphId
 from idbg.schema.programs import Program, Target
@@ -211,3 +213,12 @@ def test_a_program_that_exits_with_what_has_no_words_is_told(tmp_path: Path):
     text = "import sys\nclass Code:\n    def __repr__(self):\n        raise ValueError\nsys.exit(Code())\n"
     found = run(tmp_path, text)
     assert found.failure is not None and "sys.exit(a Code)" in found.failure.message
+
+
+def test_a_program_that_is_edited_twice_in_a_second_is_imported_as_it_is_now(tmp_path: Path) -> None:
+    path = tmp_path / "edited.py"
+    for rows in (4, 6):  # as long as before, and of the same time: Python's bytecode would be up to date
+        path.write_text(f"ROWS = {rows}\n")
+        os.utime(path, (1.8e9, 1.8e9))
+        assert vars(load.imported(Program(str(path))))["ROWS"] == rows
+    assert os.listdir(tmp_path) == ["edited.py"]

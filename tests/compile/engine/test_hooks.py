@@ -1,5 +1,6 @@
 """The table of hooks: each function exists in this torch, and a compile survives each one missing or failing."""
 
+import secrets
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -33,7 +34,7 @@ from idbg.schema import events
 
 VERSION = ".".join(torch.__version__.split(".")[:2])
 HERE = [hook for hook in HOOKS if VERSION in hook.versions or VERSION not in TESTED]
-NUMBERS = count(1)
+NUMBERS = count(3600 + secrets.randbelow(10**9))  # of this process alone: others have the same cache
 
 
 def test_each_function_of_the_table_is_in_the_versions_that_it_names() -> None:
@@ -78,7 +79,7 @@ def compiled() -> list[str]:
             inspecting._Visited(inspecting.Private()).watched(),
             bisector._Watch(bisector.Applications(), 1).passes(),
             # another key of the FX graph cache, and the same C++
-            torch._inductor.config.patch(precompilation_timeout_seconds=3600 + next(NUMBERS)),
+            torch._inductor.config.patch(precompilation_timeout_seconds=next(NUMBERS)),
         )
         for context in contexts:
             stack.enter_context(context)

@@ -15,10 +15,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, SourceFileLoader
 from itertools import accumulate
 from pathlib import Path
 from types import CodeType, ModuleType
+from typing import cast
 
 import torch
 
@@ -252,19 +253,28 @@ def _parameters(function: Callable[..., object]) -> Iterable[str]:
         return ()
 
 
+class _FromSource(SourceFileLoader):
+    """Compiles the file at each import: Python would use bytecode of before an edit that keeps second and size."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        path = self.get_filename(fullname)
+        return self.source_to_code(self.get_data(path), path)
+
+
 def imported(program: Program) -> ModuleType:
     """The program's file as a module. Raises what it raises, or ProgramError."""
     if program.module:
         return importlib.import_module(program.path)
     path = Path(program.path).resolve()
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    if spec is None or spec.loader is None:
+    if path.suffix != ".py":
         raise ProgramError(f"{path} is not a Python file", hint="give a file that ends in .py")
+    loader = _FromSource(path.stem, str(path))
+    spec = cast(ModuleSpec, importlib.util.spec_from_file_location(path.stem, path, loader=loader))
     module = importlib.util.module_from_spec(spec)
     before = sys.modules.get(path.stem)
     sys.modules[path.stem] = module
     try:
-        spec.loader.exec_module(module)
+        loader.exec_module(module)
     except SystemExit as error:
         raise _ended_itself(path.name, error.code) from error
     finally:
