@@ -1,6 +1,7 @@
 """Names of programs are text on the screen: no markup of Textual's, nothing that a terminal obeys."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -8,11 +9,15 @@ import pytest
 from textual.content import Content
 
 from idbg.config.settings import Settings
+from idbg.schema.errors import OutputError
 from idbg.session.session import Session
 from idbg_tui.app import IdbgApp
+from idbg_tui.welcome.app import OfferLines, Welcome
+from idbg_tui.welcome.offers import Choosable
+from idbg_tui.widgets.bars import Bar
 from idbg_tui.widgets.picker import Picker
 from tests.harness.recorded import RECORDINGS
-from tests.harness.screen import ReadyApp, settle
+from tests.harness.screen import ReadyApp, settle, until
 
 MARKUP = "[link=http://e][@click=app.quit][/nope]"
 OBEYED = "\u202e\x9b2J\u2066\x85"
@@ -121,4 +126,21 @@ async def test_neither_do_why_the_palette_a_picker_and_the_footer(tmp_path: Path
         await pilot.press("escape")
         app.bars.flash(NAMED, "error")
         await pilot.pause()
+        assert app.is_running and not parsed
+
+
+async def test_nor_does_the_list_of_sessions(tmp_path: Path, parsed: list[str]) -> None:
+    name = MARKUP.replace("/", "")
+    (tmp_path / name).mkdir()
+    shutil.copy(RECORDINGS / "attention.jsonl", tmp_path / name / "events.jsonl")
+
+    def refused(offer: Choosable) -> str:
+        raise OutputError(f"cannot be opened: {NAMED}", hint=NAMED)
+
+    app = Welcome(tmp_path, "", refused)
+    async with app.run_test(size=(160, 40)) as pilot:
+        lines, footer = app.query_one(OfferLines), app.query_one("#footer", Bar)
+        await until(pilot, lambda: any("[link=" in lines.text(at) for at in range(len(lines.items))))
+        await pilot.press(*"link", "enter")
+        await until(pilot, lambda: "cannot be opened" in str(footer.render()))
         assert app.is_running and not parsed
