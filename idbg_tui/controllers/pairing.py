@@ -62,12 +62,14 @@ class Pairing:
         self._context.app.push_screen(Picker(title, listed, next(iter(others))), take)
 
     def _answer(self, run: Run, one: Subject, other: Subject) -> None:
-        lines = answer_lines(run, why_not(run, one, other))
+        answer = why_not(run, one, other)
+        lines = answer_lines(run, answer)
+        title = "These are in one kernel" if answer.kind in ("one", "one kernel") else "Why are these not fused?"
 
         def make(look: Look) -> list[Row]:
             return list(_rows(lines, one, other, look))
 
-        self._listings.open(Listing("Why are these not fused?", "", make))
+        self._listings.open(Listing(title, "", make))
 
 
 def _others(run: Run, one: Subject) -> Iterator[tuple[str, Subject]]:

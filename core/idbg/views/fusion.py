@@ -307,19 +307,24 @@ def loops_words(found: Fusion, number: int) -> str:
 
 
 def tried_lines(found: Fusion, numbers: Iterable[int]) -> list[str]:
-    """What these groups were not fused with, and why, the most frequent reason first; one line a reason."""
+    """What these groups of a kernel were not fused with, and which of them have loops of their own, and why: the most
+    frequent reason first, one line a reason.
+    """
     mine = set(numbers)
     refusals = {refusal: None for number in mine for refusal in found.refused.get(number, ())}
-    others: dict[str, list[str]] = {}
-    times: Counter[str] = Counter()
+    others: dict[tuple[str, str], list[str]] = {}
+    times: Counter[tuple[str, str]] = Counter()
     for refusal in refusals:
-        why = reason_words(found, refusal)
-        others.setdefault(why, []).append(_name(found, refusal.other if refusal.one in mine else refusal.one))
-        times[why] += refusal.times
+        pair = (refusal.one, refusal.other)
+        within = mine.issuperset(pair)
+        names = [_few(found.nodes(each)) for each in pair] if within else [_name(found, *set(pair) - mine)]
+        key = ("separate loops in this kernel for" if within else "not fused with", reason_words(found, refusal))
+        others.setdefault(key, []).append(" apart from ".join(names))
+        times[key] += refusal.times
     lines = []
-    for why, number in times.most_common(_NAMES):
+    for (what, why), number in times.most_common(_NAMES):
         often = f", {number:,} times" if number > 1 else ""
-        lines.append(f"not fused with {_few(dict.fromkeys(others[why]))}: {why}{often}")
+        lines.append(f"{what} {_few(dict.fromkeys(others[what, why]), '; ')}: {why}{often}")
     if len(times) > _NAMES:
         lines.append(f"and {counted(len(times) - _NAMES, 'reason')} more (--json has them)")
     return lines

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from textual.containers import Vertical
 from textual.pilot import Pilot
 
 from idbg.analysis.decisions.fusion import fusions
@@ -60,6 +61,20 @@ def test_every_kernel_its_nodes_and_every_refusal_is_there() -> None:
     assert views.count("fusion", run) > 0
 
 
+def test_loops_of_one_kernel_are_no_other_kernel_that_it_is_not_fused_with() -> None:
+    within = 0
+    for run in (recorded(1), recorded(2)):
+        for found in fusions(run):
+            for name, numbers in report.by_kernel(found).items():
+                lines = report.tried_lines(found, numbers)
+                own = [line for line in lines if line.startswith("separate loops in this kernel for ")]
+                within += len(own)
+                assert not any(f"in {name}:" in line for line in lines)
+                refusals = {each for number in numbers for each in found.refused.get(number, ())}
+                assert bool(own) == any({each.one, each.other} <= set(numbers) for each in refusals)
+    assert within
+
+
 def test_what_was_found_in_a_cache_says_that_nobody_was_asked_and_what_does() -> None:
     found = fold(event for event in log(RECORDED) if not isinstance(event, events.FusionDecided)).runs[1]
     text = "\n".join(text_of(row) for row in views.listed("fusion", found, WHOLE))
@@ -102,6 +117,9 @@ async def test_w_asks_of_the_selected_node_and_one_that_is_picked(tmp_path: Path
         await until(pilot, lambda: isinstance(app.screen, Listing))
         assert app.state.selected is not None and app.state.selected.name in answer(app)
         assert "softmax" in answer(app)
+        fused = "computed in" in answer(app) or "in one kernel" in answer(app)
+        title = str(app.screen.query_one(Vertical).border_title)
+        assert title == ("These are in one kernel" if fused else "Why are these not fused?")
         await pilot.press("escape")
         assert not isinstance(app.screen, Listing)
 
