@@ -39,7 +39,7 @@ class ReadyApp(IdbgApp):
             yield pilot
 
 
-async def opened(pilot: Pilot[None]) -> None:
+async def opened(pilot: Pilot[Any]) -> None:
     """Wait until the session is there, and all panes."""
     while isinstance(pilot.app, IdbgApp) and not pilot.app.ready and pilot.app.is_running:
         await pilot.pause()
@@ -70,7 +70,7 @@ def _is_due(timer: Timer) -> bool:
     return runs and timer._interval <= (SOON if timer._repeat == 0 else OFTEN)
 
 
-async def until(pilot: Pilot[None], holds: Callable[[], bool]) -> None:
+async def until(pilot: Pilot[Any], holds: Callable[[], bool]) -> None:
     """Wait for what comes when the machine lets it."""
     await opened(pilot)
     deadline = monotonic() + LONGEST
