@@ -154,10 +154,12 @@ class _Stopped(Exception):
 def traced(gm: GraphModule, inputs: Sequence[object], decompositions: Mapping[object, Callable[..., object]]) -> Traced:
     """Dynamo's graph as AOTAutograd traces it: forward and backward as one, where gradients are recorded.
 
-    Raises what the trace raises.
+    Raises what the trace raises, NotImplementedError for nested tensors, whose ragged sizes have no expression there.
     """
     from torch._dynamo.backends.common import aot_autograd
 
+    if any(isinstance(value, torch.Tensor) and value.is_nested for value in inputs):
+        raise NotImplementedError("graphs of nested tensors are not run again stage by stage")
     results: list[Traced] = []
 
     def joint(joint_gm: GraphModule, _: object, *, num_fwd_outputs: int, **__: object) -> object:
