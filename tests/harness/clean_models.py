@@ -75,8 +75,8 @@ def swin() -> Made:
 def efficientnet() -> Made:
     from torchvision.models.efficientnet import EfficientNet, MBConvConfig
 
-    blocks = [MBConvConfig(1, 3, 1, 8, 8, 1, 1.0, 1.0), MBConvConfig(4, 3, 2, 8, 16, 1, 1.0, 1.0)]
-    return EfficientNet(blocks, dropout=0.2, num_classes=10, last_channel=32), (torch.randn(2, 3, 32, 32),)
+    residual = MBConvConfig(4, 3, 1, 8, 8, 1, 1.0, 1.0)
+    return EfficientNet([residual], dropout=0.2, num_classes=10, last_channel=32), (torch.randn(2, 3, 32, 32),)
 
 
 def deeplab() -> Made:

@@ -52,7 +52,8 @@ def key_of(compiler: str, words: list[str]) -> str:
     key.update(repr([os.environ.get(name) for name in READ]).encode())
     for at, word in enumerate(words):
         is_input = at != out and not word.startswith("-") and os.path.isfile(word)
-        key.update(repr(os.path.basename(word) if is_input or at == out else word).encode())
+        is_named = not words[out].endswith(LINKED)  # Inductor has names of its own for the same header
+        key.update(repr(os.path.basename(word) * is_named if is_input or at == out else word).encode())
         if is_input:
             with open(word, "rb") as file:
                 content = file.read()

@@ -44,7 +44,7 @@ def state_space() -> tuple[nn.Module, tuple[Tensor, ...]]:
 
 SHAPE: dict[str, Any] = {
     "hidden_size": 64,
-    "num_hidden_layers": 2,
+    "num_hidden_layers": 1,
     "num_attention_heads": 4,
     "intermediate_size": 128,
 }
@@ -62,7 +62,7 @@ def bert() -> tuple[nn.Module, dict[str, Tensor]]:
 def gpt2() -> tuple[nn.Module, dict[str, Tensor]]:
     from transformers import GPT2Config, GPT2LMHeadModel
 
-    model = GPT2LMHeadModel(GPT2Config(vocab_size=100, n_positions=32, n_embd=64, n_layer=2, n_head=4))
+    model = GPT2LMHeadModel(GPT2Config(vocab_size=100, n_positions=32, n_embd=64, n_layer=1, n_head=4))
     return model, {"input_ids": torch.randint(0, 100, (2, 16))}
 
 
@@ -73,11 +73,12 @@ def vit() -> tuple[nn.Module, dict[str, Tensor]]:
 
 
 def resnet() -> tuple[nn.Module, tuple[Tensor, ...]]:
-    """The first two of its four stages, which differ in their sizes alone; examples/resnet.py is all of it."""
+    """A block with and one without downsampling: the others differ in their sizes alone. examples/resnet.py is all."""
     from torchvision.models import resnet18
 
     model = resnet18(weights=None)
-    model.layer3, model.layer4, model.fc = nn.Identity(), nn.Identity(), nn.Linear(128, 1000)
+    model.layer1, model.layer2 = model.layer1[:1], model.layer2[:1]
+    model.layer3, model.layer4, model.fc = nn.Identity(), nn.Identity(), nn.Linear(128, 100)
     return model, (torch.randn(2, 3, 32, 32),)
 
 

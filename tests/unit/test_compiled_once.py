@@ -66,6 +66,19 @@ def test_other_options_or_another_source_are_compiled(log: Path, tmp_path: Path)
     assert len(log.read_text().splitlines()) == 3
 
 
+def test_a_precompiled_header_is_shared_under_all_names(log: Path, tmp_path: Path) -> None:
+    """Inductor names the same header after the options of its build, of which some change nothing."""
+    for name in ("a.h", "b.h"):
+        (tmp_path / name).write_text("#include <cstdint>\n")
+        command = ["g++", "-x", "c++-header", str(tmp_path / name), "-o", str(tmp_path / f"{name}.gch")]
+        assert subprocess.run(command, check=False).returncode == 0
+    assert len(log.read_text().splitlines()) == 1
+    command = ["g++", "-Winvalid-pch", "-Werror", "-H", "-c", str(tmp_path / "it.cpp"), "-o", str(tmp_path / "it.o")]
+    (tmp_path / "it.cpp").write_text("int64_t number;\n")
+    used = subprocess.run([*command, "-include", str(tmp_path / "b.h")], capture_output=True, text=True, check=False)
+    assert used.returncode == 0 and f"! {tmp_path / 'b.h.gch'}" in used.stderr
+
+
 def test_a_source_with_a_header_beside_it_is_compiled_each_time(log: Path, tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "own.h").write_text(SOURCE)

@@ -162,8 +162,7 @@ def turned(graph: Graph) -> None:
     node.args = (node.args[1], node.args[0])
 
 
-@pytest.mark.parametrize("dynamic", [False, True])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize(("dtype", "dynamic"), [(torch.float32, False), (torch.bfloat16, True)])
 def test_swapped_outputs_and_turned_operands_are_named(dtype: torch.dtype, dynamic: bool) -> None:
     inputs = [torch.randn(8, 8, dtype=dtype) for _ in range(2)]
     row = guilty(compared(two, *inputs, dynamic=dynamic, options={"post_grad_custom_post_pass": swapped}))
