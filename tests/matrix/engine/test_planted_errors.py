@@ -271,11 +271,11 @@ def test_no_planted_error_passes(name: str, dtype: torch.dtype, monkeypatch: pyt
     passed, counts = [], [len(errors) for errors in plants.values()]
     for at in range(max(counts)):  # one error in each leaf at a time: each leaf is judged by itself
         now = {leaf: errors[at] for leaf, errors in plants.items() if at < len(errors)}
-        kinds = [
+        outputs, gradients = (
             {name: now[name][1] if name in now else value for name, value in found.items()}
             for found in (given.outputs, given.gradients)
-        ]
-        side = Side(SideResult("planted"), SideValues(*kinds))
+        )
+        side = Side(SideResult("planted"), SideValues(outputs, gradients))
         found = compared(model, x, lambda _, side=side: side, monkeypatch)
         assert now.keys() <= {each.name for each in found}
         passed += [(each.name, now[each.name][0], each.note) for each in found if each.name in now and each.passed]

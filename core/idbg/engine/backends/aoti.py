@@ -49,7 +49,10 @@ class Aoti:
                 job.capture.emit(events.Noted(level="warning", text=text))
             return job.lowering("inference", lowering.compile_fx_inner)(gm, inputs, **kwargs)
 
-        library = aoti.compile_aot(with_constants, [job.inputs[at] for at in tensor_inputs], inner, job.options)
+        fake_inputs = [
+            aoti.value_of(arguments[at]) for at in tensor_inputs
+        ]  # with symbolic sizes; job.inputs may be real
+        library = aoti.compile_aot(with_constants, fake_inputs, inner, job.options)
         if not job.lowers:
             return job.gm.forward
         run = aoti.load(library, _device(job.real_inputs))
