@@ -124,6 +124,27 @@ def f(x):
     fill(x.sin(), out)
     return (out * x).cos().sum()
 """
+WRITES_VIEWS = """\
+@torch.library.custom_op("written_into::several", mutates_args=("rows", "out", "none"))
+def several(
+    x: torch.Tensor, rows: list[torch.Tensor], out: torch.Tensor, none: torch.Tensor | None = None
+) -> torch.Tensor:
+    [row.copy_(x[0]) for row in rows]
+    out.copy_(x)
+    return x + 1
+
+
+@several.register_fake
+def fake(x, rows, out, none=None):
+    return torch.empty_like(x)
+
+
+def f(x):
+    whole, rows = torch.zeros(8, 6), torch.zeros(3, 6)
+    y = several(x.detach().sin(), [rows[0], rows[2]], whole[2:6])
+    z = several(x.detach().cos(), [], whole.view(2, 4, 6)[1])
+    return ((whole[:4] + y + z) * x + rows.sum()).sum()
+"""
 EFFECTS = "def f(x):\n    torch.ops.aten._print('hello')\n    return x.sin().sum()\n"
 
 
@@ -133,6 +154,7 @@ EFFECTS = "def f(x):\n    torch.ops.aten._print('hello')\n    return x.sin().sum
         (APPLIES, "dynamo", ["autograd_function_apply", "getitem"]),
         (WRITES, "joint", ["auto_functionalized_v2", "getitem_1"]),
         (WRITES, "forward", ["auto_functionalized_v2", "getitem_1"]),
+        (WRITES_VIEWS, "joint", ["auto_functionalized_v2", "getitem", "auto_functionalized_v2_1", "getitem_4"]),
         (EFFECTS, "forward", ["with_effects", "getitem"]),
     ],
 )

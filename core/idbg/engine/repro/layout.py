@@ -19,7 +19,7 @@ _LEFT_ALONE = "  # fmt: skip"
 
 def laid_out(line: str, indent: int = 0, note: str = "") -> list[str]:
     """A statement, the first line of a definition, or a comment, as lines `indent` levels deep; `note` is a comment
-    that ends its first line. Raises SyntaxError for what is no Python.
+    that ends the line of its call. Raises SyntaxError for what is no Python.
     """
     deep = len(line) - len(line.lstrip(" "))
     margin = _INDENT * indent + " " * deep
@@ -92,13 +92,18 @@ def _wrapped(margin: str, prefix: str, node: ast.expr, end: str, note: str = "",
         return [line + note]
     if isinstance(node, ast.Tuple | ast.List) and node.elts:
         first, last = "()" if isinstance(node, ast.Tuple) else "[]"
-        inside = [line for each in node.elts for line in _wrapped(margin + _INDENT, "", each, ",", chains=True)]
-        return [f"{margin}{prefix}{first}{note}", *inside, f"{margin}{last}{end}"]
+        notes = [note] + [""] * len(node.elts)  # the note is of the call, which is the first element
+        inside = [
+            line
+            for each, about in zip(node.elts, notes, strict=False)
+            for line in _wrapped(margin + _INDENT, "", each, ",", about, chains=True)
+        ]
+        return [f"{margin}{prefix}{first}", *inside, f"{margin}{last}{end}"]
     if chains and len(links := _chain(node)) > 2:
         return [margin + each for each in (*links[:-1], links[-1] + end)]
     if isinstance(node, ast.Call) and (node.args or node.keywords):
         return _called(margin, prefix, node, end, note)
-    return [line + note + (_LEFT_ALONE if len(line) > WIDTH else "")]
+    return [line + (_LEFT_ALONE if len(line) > WIDTH else "") + note]
 
 
 def _called(margin: str, prefix: str, node: ast.Call, end: str, note: str) -> list[str]:
