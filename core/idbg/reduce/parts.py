@@ -8,7 +8,7 @@ import ast
 from collections.abc import Callable, Iterator
 
 from idbg.reduce.names import inlined, renamed
-from idbg.reduce.sources import Change, PythonSource, bound_by_imports, replacing
+from idbg.reduce.sources import Change, PythonSource, bound_by_imports, names_read, replacing
 
 _SMALL = 2
 _LISTS: dict[type[ast.AST], tuple[str, ...]] = {
@@ -56,6 +56,14 @@ def _other_branches(node: ast.AST) -> Iterator[Change]:
         yield {node: node.orelse}
 
 
+def _unpackings(node: ast.AST) -> Iterator[Change]:
+    """Replace `a, b = c, d` by one of its assignments."""
+    match node:
+        case ast.Assign([ast.Tuple(names)], ast.Tuple(values)) if len(names) == len(values):
+            pairs = zip(names, values, strict=True)
+            yield from (replacing([node], ast.Assign([name], value, lineno=0)) for name, value in pairs)
+
+
 def _decorators(node: ast.AST) -> Iterator[Change]:
     yield from (replacing([each], ()) for each in getattr(node, "decorator_list", ()))
 
@@ -92,6 +100,17 @@ def _items(node: ast.AST) -> Iterator[Change]:
         yield from (replacing(filter(None, [each, defaults.get(each)]), ()) for each in placed)
     for field in _LISTS.get(type(node), ()):
         yield from (replacing([each], ()) for each in getattr(node, field))
+
+
+def _parameters(source: PythonSource) -> Iterator[Change]:
+    """Parameters, each with the argument that the function's calls have for it: `f(x)`, `torch.compile(f)(x)`."""
+    nodes = list(ast.walk(source.tree))
+    calls = [node for node in nodes if isinstance(node, ast.Call)]
+    for function in nodes:
+        if isinstance(function, ast.FunctionDef):
+            of_it = [call for call in calls if function.name in names_read(call.func)]
+            for at, each in enumerate(function.args.args[: len(function.args.args) - len(function.args.defaults)]):
+                yield replacing([each, *(call.args[at] for call in of_it if len(call.args) > at)], ())
 
 
 def _operands(which: int) -> Kind:
@@ -151,10 +170,12 @@ KINDS: dict[str, Kind] = {
     "annotations": _of_nodes(_annotations),
     "bodies": _of_nodes(_bodies),
     "items": _of_nodes(_items),
+    "parameters": _parameters,
     "defaults": _of_nodes(_defaults),
     "first operands": _operands(0),
     "second operands": _operands(1),
     "third operands": _operands(2),
+    "unpackings": _of_nodes(_unpackings),
     "values of names": inlined,
     "names of aliases": renamed,
     "numbers": _of_nodes(_numbers),

@@ -24,13 +24,14 @@ class Stopped(Exception):
 @dataclass(frozen=True)
 class Judged:
     """The outcome of one candidate: the `signature` of its failure ("" if it cannot run), the `path` of its script, and
-    the seconds that it took.
+    the seconds that it took. `in_eager`: it fails with nothing compiled too, so that it is no failure of a compile.
     """
 
     outcome: Outcome
     signature: str = ""
     path: str = ""
     seconds: float = 0.0
+    in_eager: bool = False
 
 
 class _Line(msgspec.Struct, frozen=True):
@@ -43,7 +44,7 @@ class Tries(Generic[Candidate]):
 
     Each answer is appended to `path` as a line of JSON. A later search reads it from there: `known` counts those, which
     take nothing of the budget, and `calls` the candidates that were judged now. `on_answer` is called after each
-    distinct candidate.
+    distinct candidate. `first_other` is the signature of the first other failure, also of one in eager.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class Tries(Generic[Candidate]):
         self._path, self._begun = path, clock()
         self._earlier = _read(path)
         self._answers: dict[str, Judged] = {}
+        self.first_other = ""
         self._others: dict[str, OtherFailure] = {}
 
     def __call__(self, candidate: Candidate) -> Judged:
@@ -82,7 +84,9 @@ class Tries(Generic[Candidate]):
             self.calls += 1
         self._answers[key] = answer
         if answer.outcome == "other" and answer.signature:
-            self._count_other(answer)
+            self.first_other = self.first_other or answer.signature
+            if not answer.in_eager:
+                self._count_other(answer)
         self._on_answer(answer)
         return answer
 

@@ -314,6 +314,13 @@ def listed(run: Run, repros: Sequence[SessionRepro], now: float) -> Iterator[str
     yield from (f"  {kept_line(each, now)}" for each in repros)
 
 
+def next_step(of_violation: bool) -> str:
+    """What to do where no script shows a failure."""
+    if of_violation:
+        return "take a violation of the same line at another stage: idbg repro --list has them"
+    return "idbg minify looks for the smallest part of the whole program that fails so (X on the screen)"
+
+
 def written_lines(repro: SessionRepro) -> Iterator[str]:
     """What became of a repro that was written, and what it printed where that is not what was to be seen."""
     yield f"{sign(repro.reproduced)} {sought_words(repro.sought)}: {tried_words(repro)}"
@@ -323,6 +330,7 @@ def written_lines(repro: SessionRepro) -> Iterator[str]:
         yield f"script: {file_names.from_here(repro.path)}"
     if repro.path and not repro.reproduced and repro.failure is None:
         yield from (f"  {line}" for line in repro.printed.strip().splitlines()[-_PRINTED:])
+        yield f"  {next_step(repro.sought.node is not None)}"
 
 
 # ------------------------------------------------------------- the table of a session's repros

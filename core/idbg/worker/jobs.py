@@ -2,8 +2,8 @@
 
 import sys
 import time
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace as replaced
 from functools import partial
 from pathlib import Path
@@ -40,6 +40,7 @@ from idbg.schema.errors import BadInput, IdbgError, OutputError, exception_text
 from idbg.schema.events import RunEnded, SessionEvent
 from idbg.schema.programs import Failure, Target
 from idbg.schema.runs import Run
+from idbg.views.repros import next_step
 from idbg.worker.comparing import RunComparison
 from idbg.worker.crash_site import LAUNCHES
 from idbg.worker.minifying import minify, whole_program
@@ -190,9 +191,17 @@ class Jobs:
         return self.programs.is_spent(request.program, request.target.device)
 
     def _write_repro(self, request: WriteRepro, began: float) -> events.ReproEnded:
-        """Write the repro and run it once in a fresh process."""
-        path = self._write(request)
+        """Write the repro and run it once in a fresh process. Of a failure that its graph does not show, it is the
+        whole program, if that shows it.
+        """
+        scripts = self._scripts(request)
+        path = next(scripts)
         result = _run(path)
+        if result.verdict != "same":
+            with suppress(ValueError, IdbgError):  # what is written already is the repro
+                whole = next(scripts, path)
+                if whole != path and (again := _run(whole)).verdict == "same":
+                    path, result = whole, again
         return events.ReproEnded(
             run=request.run,
             path=str(path),
@@ -226,16 +235,22 @@ class Jobs:
         return self.comparing, self.request
 
     def _write(self, request: WriteRepro) -> Path:
+        return next(self._scripts(request))
+
+    def _scripts(self, request: WriteRepro) -> Iterator[Path]:
+        """Write the scripts that may show it, the smallest first."""
         if self.last is None or self.request is None or self.last.run != request.run:
             raise BadInput(f"the worker no longer holds run {request.run}", hint="run it again, then ask for the repro")
         target, folder = self.request.target, Path(request.folder)
         rules = request.rules or target.rules
         if request.node is not None:
             violation = violation_of(self.last, request.node, request.rule, rules)
-            return violation_repro(self.last, violation, rules=rules, folder=folder)
+            yield violation_repro(self.last, violation, rules=rules, folder=folder)
+            return
         if self.error is not None and is_refusal(self.error):
             refused = next(violation for violation in self.last.violations if violation.severity == "reject")
-            return violation_repro(self.last, refused, rules=target.rules, folder=folder)
+            yield violation_repro(self.last, refused, rules=target.rules, folder=folder)
+            return
         assert self.run is not None
         swallowed = [failed for failed in self.run.frame_failures if failed.failure.kind != "constraints"]
         if self.error is None and swallowed and all(each.error is None for each in self.last.compiles.values()):
@@ -245,9 +260,12 @@ class Jobs:
             )
         captured = CapturedRun(self.last, self.error, self.run)
         try:
-            return whole_script(of_a_compile(captured, replace(target, rules=rules)), folder)
+            yield whole_script(of_a_compile(captured, replace(target, rules=rules)), folder)
         except NoGraph:
-            return whole_program(captured, self.request, folder)
+            if self.error is None:
+                raise
+        if self.error is not None:
+            yield whole_program(captured, self.request, folder)
 
 
 class _Chosen:
@@ -298,7 +316,8 @@ def _failure(request: Request, error: BaseException) -> Failure:
     if isinstance(error, KeyboardInterrupt):
         return Failure(kind="cancelled", message="cancelled", hint="ask again")
     message = f"{_PROBLEMS[type(request)]}: {exception_text(error)}"
-    return Failure(kind="idbg", type=type(error).__name__, message=message)
+    hint = next_step(request.node is not None) if isinstance(request, WriteRepro) else ""
+    return Failure(kind="idbg", type=type(error).__name__, message=message, hint=hint)
 
 
 def _with_script(found: AttributionResult, folder: Path) -> KernelAttribution:

@@ -43,7 +43,8 @@ def minify(request: Minify, jobs: "Jobs") -> Minified:
     """Search for the smallest script; `jobs.emit` gets the progress. If interrupted, the result is that so far."""
     with _scratch("minify-") as folder, forks_of(request.program, scratch := Path(folder)) as forks:
         captured = _captured(request, jobs)
-        kind, failed = request.sought.kind, captured.error is not None
+        kind, error = request.sought.kind, captured.error
+        in_program = kind == "check" or (kind == "failure" and error is not None and not is_refusal(error))
 
         def emit(progress: MinifyProgress) -> None:
             jobs.emit(events.MinifyProgressed(run=request.run, progress=progress))
@@ -56,16 +57,18 @@ def minify(request: Minify, jobs: "Jobs") -> Minified:
 
         try:
             problem = _problem(request, captured)
-        except NoGraph:
-            signature = pattern_of(request.sought, captured.error, captured.run).signature
+            signature = problem.signature
+            name = f"minified-{signature.type or signature.kind}"
+            oracle = Oracle(TryRunner.within(request.budget, forks), scratch, Path(request.folder), name)
+            found = GraphSearch(problem, oracle, known(request, signature), request.budget, emit).run()
+        except ValueError as refused:  # no script can hold the graph
+            if not in_program and not isinstance(refused, NoGraph):
+                raise
+            signature = pattern_of(request.sought, error, captured.run).signature
             return _unshown(of_program(), signature, kind)
-        signature = problem.signature
-        name = f"minified-{signature.type or signature.kind}"
-        oracle = Oracle(TryRunner.within(request.budget, forks), scratch, Path(request.folder), name)
-        found = GraphSearch(problem, oracle, known(request, signature), request.budget, emit).run()
         if found.signature.kind != "none" or signature.kind == "none":
             return found
-        if kind == "check" or (kind == "failure" and failed):  # no graph fails so by itself
+        if in_program:  # no graph fails so by itself
             found = of_program()
         return _unshown(found, signature, kind)
 

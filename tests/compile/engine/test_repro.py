@@ -13,6 +13,9 @@ from idbg.accelerators import registry
 from idbg.schema import events
 from idbg.schema.graphs import NodeId
 from idbg.schema.programs import Program, Target
+from idbg.schema.repros import Sought
+from idbg.schema.session_repros import SessionRepro
+from idbg.views.repros import written_lines
 from idbg.worker.jobs import Jobs
 from idbg.worker.protocol import Compile, WriteRepro
 
@@ -120,9 +123,50 @@ def test_what_has_no_repro_says_why(bench: Bench, tmp_path: Path):
     missing = bench.repro(NodeId(bench.violations[0].node.graph, "nowhere"), "layout")
     assert missing.path == ""
     assert "holds no node nowhere" in missing.failure.message
+    assert "idbg repro --list" in missing.failure.hint
     assert "did not fail" in bench.repro().failure.message
     broken = Bench(tmp_path, "def program():\n    raise ValueError('mine')\n")
     assert "the program itself raised it (ValueError: mine)" in broken.repro().failure.message
+    assert "idbg minify looks for" in broken.repro().failure.hint
+
+
+MARKED = """\
+import torch
+
+def f(x):
+    return x.sin() if x.shape[0] == 4 else x
+
+x = torch.ones(4, 3)
+torch._dynamo.mark_dynamic(x, 0)
+torch.compile(f)(x)
+"""
+CLOSES = """\
+import torch
+
+def backend_of(held):
+    def compiler(graph, inputs):
+        raise RuntimeError(f"no room for {len(held)}")
+
+    return compiler
+
+torch.compile(torch.sin, backend=backend_of(torch.ones(3)))(torch.ones(2))
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "how"),
+    [(MARKED, {"backend": "eager"}), (CLOSES, {"own_backend": True})],
+    ids=["its graph does not show it", "its backend cannot be cut out"],
+)
+def test_a_failure_that_no_graph_shows_is_shown_by_the_whole_program(
+    tmp_path: Path, text: str, how: dict[str, Any]
+) -> None:
+    bench = Bench(tmp_path, text, 'name = "none"\n', **how)
+    ended = bench.repro()
+    assert ended.reproduced, (ended.failure, ended.output)
+    assert "What is left of the program" in Path(ended.path).read_text()
+    written = SessionRepro(1, 0.0, "written", Sought(), path=ended.path, reproduced=False, status=0, ended=1.0)
+    assert "idbg minify looks for" in " ".join(written_lines(written)), "a script that shows nothing has a next step"
 
 
 @pytest.mark.parametrize(

@@ -342,3 +342,24 @@ def test_of_a_program_that_raises_what_feeds_a_node_is_written(tmp_path: Path, m
     assert bench.ended.failure is not None
     found = bench.minified(Sought("node", node=graph.node_id("sin")))
     assert (found.signature.kind, found.status, found.unit) == ("none", 0, "nodes"), found.printed
+
+
+def test_a_violated_mark_dynamic_is_one_failure_whatever_compiles_it(smaller: Smaller) -> None:
+    text = """
+        import torch
+
+        def f(x, w):
+            y = x @ w
+            if x.shape[0] == 4:
+                return y.sin()
+            return y.cos()
+
+        x = torch.randn(4, 3)
+        torch._dynamo.mark_dynamic(x, 0)
+        w = torch.ones(3, 5) @ torch.ones(5, 6)
+        torch.compile(f)(x, w)
+    """
+    found = smaller(text, Sought("failure"))
+    assert found.left.endswith('torch.compile(f, backend="eager")(x)\n'), found.left
+    assert "def f(x):\n    if x.shape[0] == 2:\n        pass\n" in found.left
+    assert found.minified.others == (), "eager refuses products of other sizes too"

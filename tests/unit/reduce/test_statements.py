@@ -151,6 +151,7 @@ class Value:
         ("y = x\nz = y.t().t()\nw = KEEP(z)\nreturn w", "f(z):\n    w = KEEP(z)\n    return w", "w = KEEP(z)"),
         ("x = x.t()\nx = x + x\nx = KEEP(x)\nreturn x", "f(x):\n    return KEEP(x)", ""),
         ("x = x + 1\nx += x\nreturn KEEP(x)", "f(x):\n    return KEEP(x)", ""),
+        ("a, b = x, x.t()\nreturn KEEP(a)", "f(x):\n    return KEEP(x)", ""),
         ("y = KEEP(x)\nreturn", "f(x):\n    KEEP(x)\n    return", ""),
         # what each name is needed for stays
         ("x = x + 1\nx += x\nreturn KEEP(x)", "x = x + 1\n    x += x", "x = x + 1\n    x += x"),

@@ -24,7 +24,7 @@ def tries_of(judged: list[int], path: Path | None = None, *, calls: int = 100, s
             return Judged("same", "the one", f"{number}.py", float(number))
         if number % 5 == 0:
             return Judged("passes", "", f"{number}.py", float(number))
-        return Judged("other", f"mod {number % 3}", f"{number}.py", float(number))
+        return Judged("other", f"mod {number % 3}", f"{number}.py", float(number), in_eager=number > 100)
 
     return Tries(judge, str, Budget(calls=calls, seconds=seconds), path=path)
 
@@ -113,8 +113,9 @@ def test_a_torn_last_line_is_no_answer_and_breaks_no_later_one(tmp_path: Path, t
 
 def test_what_fails_otherwise_is_counted_by_signature_with_its_first_script() -> None:
     tries = tries_of([])
-    for number in (1, 7, 13, 11, 7, 5):
+    for number in (101, 1, 7, 13, 11, 7, 5):
         tries(number)
+    assert tries.first_other == "mod 2"
     assert tries.others == (OtherFailure("mod 1", 3, "1.py"), OtherFailure("mod 2", 1, "11.py"))
 
 

@@ -12,6 +12,7 @@ from idbg.engine.minify.forks.outcome import TryResult
 from idbg.engine.minify.problem import Problem
 from idbg.engine.minify.running import ScriptJudge, TryRunner
 from idbg.engine.repro.draft import Candidate, Check, Dies, Hangs
+from idbg.engine.repro.failed_compile import NoGraph
 from idbg.engine.repro.files import new_folder, save, write
 from idbg.engine.repro.script import render
 from idbg.reduce.tries import Judged, Outcome
@@ -105,7 +106,13 @@ def write_candidate(candidate: Candidate, folder: Path, shared: SharedTensors | 
 
 
 def whole_script(problem: Problem, folder: Path) -> Path:
-    """Write the script of the likeliest graph as a whole below `folder`. Raises ValueError, OutputError."""
-    builder = problem.graphs[0].builder
+    """Write the script of the likeliest graph as a whole below `folder`.
+
+    Raises NoGraph for a graph that no script can hold, OutputError.
+    """
     name = problem.signature.type or problem.signature.kind
-    return write_candidate(builder.candidate(problem.graphs[0].nodes), new_folder(folder, f"failed-{name}"))
+    try:
+        whole = problem.graphs[0].builder.candidate(problem.graphs[0].nodes)
+    except ValueError as error:
+        raise NoGraph(str(error)) from error
+    return write_candidate(whole, new_folder(folder, f"failed-{name}"))

@@ -47,11 +47,11 @@ class TryRunner:
         """With a budget's limits; the default limit of memory is half of the machine's."""
         return cls(forks, budget.memory or memory_of_machine() // 2, budget.try_seconds)
 
-    def once(self, script: Path, *arguments: str, seconds: float = 0.0) -> TryResult:
+    def once(self, script: Path, *arguments: str, seconds: float = 0.0, eager: bool = False) -> TryResult:
         """Run the script in a forked process, for at most `seconds` if given."""
         limit = seconds or self.seconds or _FIRST_SECONDS
-        result = self.forks.run(script, seconds=limit, memory=self.memory, arguments=arguments)
-        if not seconds and not self.seconds and not result.hung:
+        result = self.forks.run(script, seconds=limit, memory=self.memory, arguments=arguments, eager=eager)
+        if not seconds and not self.seconds and not result.hung and not eager:
             self.seconds = max(_LEAST_SECONDS, _SLOWER * result.seconds)
         return result
 
@@ -118,6 +118,7 @@ class ScriptJudge(ABC, Generic[C]):
         self.best: C | None = None
         self.folder: Path | None = None
         self._parent, self._name, self._count = parent, name, 0
+        self._refused: dict[str, bool] = {}  # by the signature of another failure: whether eager refuses it too
 
     def __call__(self, candidate: C) -> Judged:
         """Write and run a candidate. The files of one that passes are removed."""
@@ -126,7 +127,13 @@ class ScriptJudge(ABC, Generic[C]):
         judged = self.runner.judged(lambda: self.run(script, candidate))
         if judged.outcome == "passes":
             shutil.rmtree(script.parent, ignore_errors=True)
-        return judged
+        return replaced(judged, in_eager=self._fails_in_eager(script, judged)) if judged.outcome == "other" else judged
+
+    def _fails_in_eager(self, script: Path, judged: Judged) -> bool:
+        """Whether a candidate with another failure cannot run in eager either: then that is no failure of a compile."""
+        if judged.signature and judged.signature not in self._refused:
+            self._refused[judged.signature] = self.runner.once(script, eager=True).verdict == "other"
+        return self._refused.get(judged.signature, False)
 
     @abstractmethod
     def write(self, candidate: C, folder: Path) -> Path:

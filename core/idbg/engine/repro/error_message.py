@@ -25,6 +25,7 @@ _TARGET = re.compile(r"\s*(target: \S+)$")
 _ADVICE = re.compile(
     r"CUDA kernel errors might be async|For debugging consider passing|Compile with `TORCH_USE_|Search for `cuda"
 )
+_MORE = re.compile(r"For more information, run with TORCH_LOGS.*")
 # CUDA names one wrong address by where it falls, which differs from process to process
 MEMORY_FAULT = "an illegal memory access was encountered"
 MEMORY_FAULTS = (MEMORY_FAULT, "misaligned address", "operation not supported on global/shared address space")
@@ -58,6 +59,7 @@ def fragment(message: list[str]) -> str:
 
 
 def _constant_pieces(line: str) -> list[str]:
+    line = _MORE.sub("", line)
     of_cpp = _CPP.sub("", line)
     if of_cpp != line:
         return _split(of_cpp.translate(_PLAIN_QUOTES).partition("; did you mean")[0], all_quoted=True)

@@ -63,13 +63,22 @@ class Forks:
         """Whether scripts are forked from a warm process."""
         return self._deaths < DEATHS
 
-    def run(self, script: Path, *, seconds: float, memory: int, arguments: Sequence[str] = ()) -> TryResult:
+    def run(
+        self, script: Path, *, seconds: float, memory: int, arguments: Sequence[str] = (), eager: bool = False
+    ) -> TryResult:
         """Run the script once, for at most `seconds`, with at most `memory` bytes for it and the processes that it
-        starts. An interruption ends it. Raises WorkerError if no process can be started.
+        starts; with `eager`, torch compiles nothing in it. An interruption ends it. Raises WorkerError if no process
+        can be started.
         """
         if self._own_caches:
             places.forget_graphs(self._scratch / CACHES["TORCHINDUCTOR_CACHE_DIR"])
-        order = {"script": str(script), "arguments": [*arguments], "path": self._path, "cwd": str(self._cwd)}
+        order: Message = {
+            "script": str(script),
+            "arguments": [*arguments],
+            "path": self._path,
+            "cwd": str(self._cwd),
+            "eager": eager,
+        }
         try:
             result = self._run(order, Limits(seconds, memory), fork=not sets_up_torch(script))
             if self.forks and result.verdict == "other" and _NO_DEVICE.search(result.printed):

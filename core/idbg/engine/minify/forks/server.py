@@ -102,6 +102,8 @@ def _be(order: dict[str, object], output: int, is_warm: bool) -> NoReturn:
     """Run the script in the child."""
     script, cwd = str(order["script"]), str(order["cwd"])
     arguments, path = [[str(word) for word in order[name]] for name in ("arguments", "path")]  # type: ignore[attr-defined]
+    if order["eager"]:
+        os.environ["TORCHDYNAMO_DISABLE"] = "1"
     try:
         detach(output)
         if is_warm:

@@ -115,7 +115,7 @@ def render(candidate: ProgramCandidate, pattern: FailurePattern, note: str = "")
     """The script's text."""
     future, body = _without_future(candidate.body)
     docstring = _docstring(pattern, candidate, note)
-    pattern = replace(pattern, line="") if candidate.anywhere else pattern
+    pattern = replace(pattern, line="" if candidate.anywhere else line_of(pattern, candidate.how))
     check = _listener(pattern) if candidate.how.listens else []
     raises = pattern.signature.kind == "recompile" and not check
     imports = {"import sys", "import traceback"}
@@ -234,6 +234,14 @@ def as_compiled(text: str, how: CompileArguments) -> str:
         given = ", ".join([*(each.decode() for each in kept), *(f"{name}={value}" for name, value in how.given)])
         edits.append(Edit(source.start(node), source.end(node), f"{_COMPILE}({given})".encode()))
     return source.edited(edits)
+
+
+def line_of(pattern: FailurePattern, how: CompileArguments) -> str:
+    """The line of the failure, as it is with these arguments: it may call torch.compile itself."""
+    try:
+        return as_compiled(pattern.line, how)
+    except SyntaxError:  # a part of a statement
+        return pattern.line
 
 
 def _is_compile(node: ast.AST) -> bool:

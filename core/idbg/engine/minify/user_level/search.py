@@ -19,6 +19,7 @@ from idbg.engine.minify.user_level.script import (
     ProgramCandidate,
     as_compiled,
     environment_of,
+    line_of,
     ways,
     without_main,
 )
@@ -148,7 +149,7 @@ class ProgramSearch(ScriptSearch[ProgramCandidate]):
     def _protected(self, begun: ProgramCandidate) -> list[str]:
         """Pieces of the text that every script must have to show the same failure."""
         given = [f"{name}={value}" for name, value in begun.how.given]
-        line = "" if begun.anywhere else self.runs.pattern.line
+        line = "" if begun.anywhere else line_of(self.runs.pattern, begun.how)
         return [piece for piece in (line, *given) if piece and piece in begun.body]
 
     # ------------------------------------------------------------- what is tried
@@ -212,7 +213,7 @@ class ProgramSearch(ScriptSearch[ProgramCandidate]):
         return msgspec.structs.replace(minified, seconds=self.tries.seconds, note=self.runs.note)
 
     def _why_none(self) -> str:
-        met = next((other.signature for other in self.tries.others), "")  # also of incomplete programs
+        met = self.tries.first_other
         return (
             f"run by itself, the program fails otherwise: {met}" if met else "run by itself, the program does not fail"
         )
