@@ -109,6 +109,9 @@ _STATE = "GLOBAL_STATE changed: "
 GRAD_MODE = "grad_mode"
 """The expression that is evaluated where the grad mode was another."""
 _ALIAS = "Duplicate tensors found: "
+_APART, _SAME = "tensors that share no memory", "the same tensor"
+_DEVICE = "utils_device.CURRENT_DEVICE"
+_SOURCE = re.compile(r"[LG]\[")
 _HAS = "___dict_contains"
 _COMMENT = re.compile(r"\s+# ")
 _PLACE = re.compile(r"# (\S+):(\d+) in ")
@@ -174,7 +177,7 @@ def _reading(code: str) -> _Reading:
         changed = code.removeprefix(_STATE).strip()
         return _Reading("state", changed, ask=GRAD_MODE if changed == GRAD_MODE else "")
     if code.startswith(_ALIAS):
-        return _Reading("alias", code.removeprefix(_ALIAS).strip(), "tensors that share no memory", "the same tensor")
+        return _Reading("alias", code.removeprefix(_ALIAS).strip(), _APART, _SAME)
     try:
         return _of_expression(ast.parse(code, mode="eval").body)
     except (SyntaxError, ValueError):
@@ -194,6 +197,12 @@ def _of_expression(tree: ast.expr) -> _Reading:
 
 def _compared(tree: ast.Compare) -> _Reading:
     sides = [tree.left, *tree.comparators]
+    texts = [ast.unparse(side) for side in sides]
+    if isinstance(tree.ops[0], ast.Is | ast.IsNot) and len(sides) == 2 and all(map(_SOURCE.match, texts)):
+        same = [_SAME, _APART][isinstance(tree.ops[0], ast.IsNot)]
+        return _Reading("alias", f"[{', '.join(map(repr, texts))}]", same, _APART if same == _SAME else _SAME)
+    if texts[0] == _DEVICE:
+        return _Reading("state", "default device", texts[1], ask=_DEVICE)
     subject = next((side for side in sides if not isinstance(side, ast.Constant) and _names(side)), None)
     if subject is None:
         return _Reading("other")

@@ -17,6 +17,9 @@ _AS_NUMBER = re.compile(r"\b(range|int)\(")
 _SMALL = frozenset({"0", "1"})
 _SET = "torch._dynamo.config."
 _MODULES_INT = "allow_unspec_int_on_nn_module"
+_ASSIGNED = re.compile(r"\w+|self\.\w+")  # what a line can surely give another value to
+_BACKEND = re.compile(r"(?<=DispatchKeySet\()\w+")
+_OF_FUNCTION = re.compile(r"\.(__code__|__(?:kw)?defaults__|__closure__)\b.*")
 _BUILT = frozenset({"list", "tuple", "dict", "set", "frozenset", "int", "float", "bool", "str"})
 _DTYPES = {
     "Float": "torch.float32",
@@ -81,7 +84,7 @@ def _seen(failed: FailedGuard, timeline: Timeline, run: Run) -> _Seen:
     numbers = {each for each in expected if _NUMBER.match(each)}
     again = [row.frame for row in rows if row.failed and _key(row.failed[0]) == _key(failed)]
     fixed = len(numbers - _SMALL if failed.kind == "size" else numbers) > 1
-    if failed.kind == "value" or not (actual | expected) & _SMALL:
+    if failed.kind == "value" or (failed.kind == "size" and not (actual | expected) & _SMALL):
         fixed = fixed or any(_is_for_one(run.decided.guards.get(frame), failed) for frame in again)
     if failed.source.startswith("G["):  # torch makes no global dynamic by itself: then the user's line has to tell
         fixed = _AS_NUMBER.search(failed.text) is not None
@@ -127,10 +130,16 @@ def _of_size(failed: FailedGuard, seen: _Seen) -> Iterator[Suggestion]:
         yield Suggestion(f"size {' and '.join(small)} is compiled on its own: pad size {dim} of {name} to 2 or more")
     if seen.tested:
         yield Suggestion(f"the code{where} does otherwise for such sizes: pad {name} to one side, or take the test out")
-    if seen.dynamic is True or (small and len({each for each in seen.values if _NUMBER.match(each)} - _SMALL) < 2):
+    if (
+        seen.dynamic is True
+        or "(" in failed.source
+        or (small and len({each for each in seen.values if _NUMBER.match(each)} - _SMALL) < 2)
+    ):
         return
     keeps = " and ".join([*small, *(["each side of the test"] if seen.tested else [])])
-    fits = f"; {keeps} keeps a version of its own" if keeps else ": one version fits all, from the first call on"
+    fits = (
+        f"; {keeps} keeps a version of its own" if keeps else ": one version fits all of them, from the first call on"
+    )
     if _is_users(failed.source) and not keeps:
         yield Suggestion(
             f"say that size {dim or 0} of {name} varies{fits}",
@@ -143,7 +152,9 @@ def _of_size(failed: FailedGuard, seen: _Seen) -> Iterator[Suggestion]:
 
 def _of_value(failed: FailedGuard, seen: _Seen) -> Iterator[Suggestion]:
     name = seen.name
-    if seen.tested:
+    if _OF_FUNCTION.search(name):
+        yield _of_functions(name)
+    elif seen.tested:
         where = f" at line {failed.line}" if failed.line else ""
         yield Suggestion(
             f"the code{where} does otherwise for such values of {name}: choose outside of what is compiled"
@@ -174,14 +185,16 @@ def _of_value(failed: FailedGuard, seen: _Seen) -> Iterator[Suggestion]:
 
 def _of_number(failed: FailedGuard, seen: _Seen) -> Iterator[Suggestion]:
     name = seen.name
-    varies = f"say that {name} varies: one version fits all, from the first call on"
+    varies = f"say that {name} varies: one version fits all values, from the first call on"
     if seen.dynamic is not True and _NUMBER.match(failed.expected):
         sources = {"dynamic": None if seen.dynamic is None else True, "dynamic_sources": (failed.source,)}
         yield Suggestion(varies, _dynamic(failed.source), **sources)  # type: ignore[arg-type]
-    elif seen.dynamic is not True:
+        return  # a tensor cannot be a size or an index without a break
+    if seen.dynamic is not True:
         yield Suggestion(varies, "torch.compile(f, dynamic=True)", dynamic=True)
     yield Suggestion(
-        f"make {name} a tensor: its value is then no part of what is compiled", f"{name} = torch.tensor({name})"
+        f"make {name} a tensor: its value is then no part of what is compiled",
+        f"{name} = torch.tensor({name})" if _ASSIGNED.fullmatch(name) else "",
     )
 
 
@@ -201,10 +214,10 @@ def _of_tensor(failed: FailedGuard, name: str) -> Iterator[Suggestion]:
         yield Suggestion(f"lay {name} out alike in each call", f"{name} = {name}.contiguous()")
     elif what == "device":
         yield Suggestion(f"have {name} on the same device in each call")
+    elif _BACKEND.findall(failed.expected) != _BACKEND.findall(failed.actual):
+        yield Suggestion(f"have {name} on the same device in each call")
     else:
-        yield Suggestion(
-            f"call it always in the same mode (inference_mode, autocast, vmap), and with the same kind of {name}"
-        )
+        yield Suggestion(f"make {name} always in the same mode (inference_mode, vmap), and always of the same kind")
 
 
 def _of_others(failed: FailedGuard, name: str) -> Iterator[Suggestion]:
@@ -216,14 +229,10 @@ def _of_others(failed: FailedGuard, name: str) -> Iterator[Suggestion]:
         case "type":
             kind = failed.expected
             yield Suggestion(f"pass {name} always as a {kind}", f"{name} = {kind}({name})" if kind in _BUILT else "")
-        case "identity" if name.endswith(".__code__") or "method" in failed.expected or "function" in failed.expected:
-            name = name.removesuffix(".__code__")
-            yield Suggestion(
-                f"each function that is passed as {name} is compiled on its own: call it outside of what is "
-                "compiled, or compile one function for each"
-            )
+        case "identity" if _OF_FUNCTION.search(name) or "method" in failed.expected or "function" in failed.expected:
+            yield _of_functions(name)
         case "identity":
-            yield Suggestion(f"make {name} once, not anew for each call: each is compiled on its own")
+            yield Suggestion(f"pass always the same object as {name}: each is compiled on its own")
         case "key":
             yield Suggestion(f"give {name} the same keys in each call, or choose outside of what is compiled")
         case "state" if "grad_mode" in failed.source:
@@ -236,6 +245,14 @@ def _of_others(failed: FailedGuard, name: str) -> Iterator[Suggestion]:
             yield Suggestion("pass tensors that share no memory, or always the same")
         case _:
             return
+
+
+def _of_functions(name: str) -> Suggestion:
+    """Of a function that is another one in each call, or a value that it holds: torch makes neither dynamic."""
+    return Suggestion(
+        f"each function that is passed as {_OF_FUNCTION.sub('', name)} is compiled on its own: call it outside of what "
+        "is compiled, or compile one function for each"
+    )
 
 
 def _dynamic(source: str) -> str:

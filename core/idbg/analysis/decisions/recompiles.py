@@ -11,6 +11,7 @@ from idbg.schema.graphs import Frame
 from idbg.schema.runs import Run
 
 _LOCAL = re.compile(r"""[LG]\[\s*['"](.+?)['"]\s*\]""")
+_NUMPY = re.compile(r"^___from_numpy\((.*)\)$")
 _FAR: dict[FailedKind, int] = {"size": 0, "value": 0, "length": 0, "tensor": 2, "type": 3, "state": 3}
 _NEAR = 1  # compiles that are left when the limit counts as near
 
@@ -141,7 +142,7 @@ def nearest_first(failed: Iterable[FailedGuard], holds: _Holds | None = None) ->
 
 def shown(source: str) -> str:
     """A guard's source as the user writes it: "x" of "L['x']", "self.n" of "L['self'].n"."""
-    return _LOCAL.sub(r"\1", source)
+    return _LOCAL.sub(r"\1", _NUMPY.sub(r"\1", source))
 
 
 def place_of(run: Run, failed: FailedGuard) -> tuple[str, int]:
