@@ -57,6 +57,9 @@ class CompilerSearch:
     def _backends(self) -> Iterator[str]:
         """From the program without a compiler to the one that it was compiled with."""
         yield PYTHON
+        if self._tries.answer.own:
+            yield from ("eager", "aot_eager", self._tries.answer.own)
+            return
         own = self._attempt.target.backend
         through_inductor = family(own) == INDUCTOR and own not in ("eager", "mock")
         last = INDUCTOR if through_inductor or self._attempt.command else own

@@ -109,7 +109,7 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `lowering`: the node whose lowering, code of the user's own, raised it. `counts`: how often each part was applied.
     `last`: the last application that the level allowed, with the graph before and after it as text ("" where there is
-    none). `drawn`: the options that were drawn.
+    none). `drawn`: the options that were drawn. `own`: the program's own backend, where that compiled it.
     """
 
     signature: Signature | None = None
@@ -124,6 +124,7 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     parts: tuple[BackendParts, ...] = ()
     drawn: OptionSet | None = None
     torch: str = ""
+    own: str = ""
 
 
 PROGRESS_FILE = "progress.json"

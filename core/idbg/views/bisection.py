@@ -41,7 +41,7 @@ def part_sentence(part: SuspectPart) -> str:
     if not part.subsystem:
         if part.backend == "inductor":
             return f"inductor is the cause{where}, and no part of it that torch can switch off: {_REST}"
-        who = _BACKENDS.get(part.backend, f"{part.backend} is the cause")
+        who = _BACKENDS.get(part.backend, f"the backend {part.backend} is the cause")
         return f"{who}, as {part.otherwise}" if part.otherwise else who
     if part.setting:
         setting = f"where {part.setting} is not {part.value!r}: with that it does not fail"

@@ -104,6 +104,7 @@ def _ran(attempt: Try, answer_with: Callable[[Answer], None], beside: Path) -> N
             after=seen.after,
             parts=parts,
             torch=str(torch.__version__),
+            own=next((name for name in run.backends if name != attempt.target.backend), ""),
         )
 
     written: object = None  # graphs are large: write them once

@@ -88,7 +88,7 @@ def whole_program(captured: CapturedRun, compiled: Compile, folder: Path) -> Pat
     """
     with _scratch("repro-") as scratch, forks_of(compiled.program, Path(scratch)) as forks:
         pattern = pattern_of(Sought("failure"), captured.error, captured.run)
-        workspace = Workspace(forks, folder, Path(scratch))
+        workspace = Workspace(forks, folder, Path(scratch), state="failed")
         return user_level.whole_program(compiled.program, compiled.target, pattern, workspace)
 
 

@@ -119,6 +119,7 @@ class WhyPane(RowKeys):
         self._name_views(run)
         rows = self._made(state, run, self.look) if run is not None else ()
         self.lines.show_rows(rows, self._why_empty(state))
+        self._offer()
 
     def _made(self, state: State, run: Run, look: Look) -> Sequence[Row]:
         width, live = self.lines.room - 1, state.running and run is state.run
@@ -151,10 +152,19 @@ class WhyPane(RowKeys):
 
     def choose_view(self, view: ViewName) -> None:
         """Show another view, at the row that it was left at."""
-        own = VIEW_HINTS.get(view, ())
-        self.HINTS = (_HINTS[0], *own, *(hint for hint in _HINTS[1:] if hint[0] not in dict(own)))
         self.turn_to(view)
-        self.post_message(HintsChanged())
+        self._offer()
+
+    def _offer(self) -> None:
+        """Name the keys of the view, and of those that the row decides the ones that do something there."""
+        row = self.lines.chosen
+        own = VIEW_HINTS.get(self.view, ())
+        if row is None or row.again is None:
+            own = tuple(hint for hint in own if hint[0] != "t")
+        hints = (_HINTS[0], *own, *(hint for hint in _HINTS[1:] if hint[0] not in dict(own)))
+        if hints != self.HINTS:
+            self.HINTS = hints
+            self.post_message(HintsChanged())
 
     def action_view(self, step: int) -> None:
         self.choose_view(VIEWS[(VIEWS.index(self.view) + step) % len(VIEWS)])
@@ -214,6 +224,7 @@ class WhyPane(RowKeys):
     # ---------------------------------------------------------------- blocks of a picture
 
     def moved_to(self, row: Row) -> None:
+        self._offer()
         if row.blocks:
             middle = flame.middle_of(self.lines.items, self.look.focus)
             self.relist(replace(self.look, focus=flame.nearest(row.blocks, middle)))

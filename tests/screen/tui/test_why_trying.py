@@ -62,3 +62,21 @@ async def test_a_row_with_nothing_to_try_says_so() -> None:
         await pilot.press("0", "t")
         await settle(pilot)
         assert "nothing to try here" in bar(app, "footer") and session.runs == 1
+
+
+async def test_the_footer_offers_to_try_only_where_a_row_suggests_something() -> None:
+    app, session = living()
+    async with app.run_test(size=WIDE) as pilot:
+        await until(pilot, lambda: app.state.running)
+        replay(session, 1)
+        await settle(pilot)
+        pane = app.query_one(WhyPane)
+        pane.choose_view("recompiles")
+        await pilot.press("0")
+        tried = {row.again is not None: at for at, row in enumerate(pane.lines.items)}
+        assert len(tried) == 2
+        for is_offered, at in tried.items():
+            pane.lines.go(at)
+            await settle(pilot)
+            assert (("t", "try it") in pane.HINTS) == is_offered
+            assert ("t try it" in bar(app, "footer")) == is_offered, bar(app, "footer")

@@ -49,6 +49,7 @@ class Compiler:
     fails: Callable[[Level], Signature | None]
     counts: dict[str, int] = field(default_factory=lambda: {"post_grad_passes": 19, "lowerings": 40})
     levels: list[Level] = field(default_factory=list)
+    own: str = ""
 
     def __call__(self, asked: Try, *_: object) -> Answer:
         level = asked.level
@@ -57,7 +58,7 @@ class Compiler:
         last = Application(level.applied, f"pass {level.applied}") if level.applied else None
         if level.graphs and not level.subsystem:
             last = Application(level.graphs, frame=f"{level.graphs - 1}/0", graph="dynamo")
-        return Answer(found, words=str(found or ""), counts=self.counts, parts=PARTS, last=last)
+        return Answer(found, words=str(found or ""), counts=self.counts, parts=PARTS, last=last, own=self.own)
 
     def asked(self, backend: str = "inductor", *, stop_after: int = 1_000) -> Bisected:
         question = Question("compiler", Program("p.py"), Target(backend=backend))
@@ -228,10 +229,11 @@ def test_a_search_that_is_stopped_early_does_not_say_that_no_part_is_guilty() ->
     assert answer_sentence(found) == "stopped after 6 tries: it is in inductor, and which part of that is not known yet"
 
 
-def test_a_foreign_backend_has_no_parts() -> None:
-    compiler = Compiler(lambda level: WRONG if level.backend in ("", "openvino") else None)
-    found = compiler.asked("openvino")
-    assert answer_sentence(found) == "openvino is the cause"
+@pytest.mark.parametrize(("backend", "own"), [("openvino", ""), ("inductor", "openvino")])
+def test_a_foreign_backend_and_one_of_the_program_have_no_parts(backend: str, own: str) -> None:
+    compiler = Compiler(lambda level: WRONG if level.backend in ("", "openvino") else None, own=own)
+    found = compiler.asked(backend)
+    assert answer_sentence(found) == "the backend openvino is the cause"
     assert [level.backend for level in compiler.levels] == ["", PYTHON, "eager", "aot_eager"]
 
 

@@ -212,9 +212,7 @@ def _of_tensor(failed: FailedGuard, name: str) -> Iterator[Suggestion]:
         )
     elif what == "stride":
         yield Suggestion(f"lay {name} out alike in each call", f"{name} = {name}.contiguous()")
-    elif what == "device":
-        yield Suggestion(f"have {name} on the same device in each call")
-    elif _BACKEND.findall(failed.expected) != _BACKEND.findall(failed.actual):
+    elif what == "device" or _BACKEND.findall(failed.expected) != _BACKEND.findall(failed.actual):
         yield Suggestion(f"have {name} on the same device in each call")
     else:
         yield Suggestion(f"make {name} always in the same mode (inference_mode, vmap), and always of the same kind")

@@ -121,7 +121,7 @@ def _program(args: argparse.Namespace, argv: tuple[str, ...], command: tuple[str
         return Program("", cwd=str(Path.cwd())), Target(backend=args.backend or args.default_backend)
     request = settle(args, argv)
     rules, _ = rules_for(request.target)
-    return request.program, replace(request.target, rules=rules, strict=False, own_backend=False)
+    return request.program, replace(request.target, rules=rules, strict=False)
 
 
 def _kind(args: argparse.Namespace) -> tuple[Kind, tuple[OptionSet, ...], tuple[str, ...]]:

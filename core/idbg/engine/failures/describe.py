@@ -47,6 +47,10 @@ _NO_CUDA = (
     "No CUDA GPUs are available",
     "no CUDA-capable device",
 )
+_KNOWN = {  # what torch's message does not say what to do about, by a part of it
+    "no fake impl registered": "the custom op has no fake kernel: give it one with torch.library.register_fake",
+    "triton not built with the": "Triton cannot compile the program's kernel for this device: run it on a GPU",
+}
 _BY_BACKEND = re.compile(r"^backend='.*?' raised:\s*", re.DOTALL)
 _REFUSALS = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT)
 _KEPT = 20_000  # characters of a traceback: enough for any that a person reads
@@ -214,6 +218,8 @@ def is_refusal(error: BaseException) -> bool:
 
 
 def _hint(owner: Owner, message: str, backend: str) -> str:
+    if known := next((hint for text, hint in _KNOWN.items() if text in message), ""):
+        return known
     if owner.whose == "torch":
         return "torch.compile raised this: a repro shows it alone, if Dynamo had a graph"
     if owner.whose == "backend":

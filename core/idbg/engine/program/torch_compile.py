@@ -50,6 +50,8 @@ class CurrentBackend:
 
     def __init__(self, options: dict[str, object], arguments: Mapping[str, object]) -> None:
         self.options, self.arguments = options, arguments
+        if (own := arguments.get("backend")) is not None:  # torch's messages name it
+            self.__name__ = own if isinstance(own, str) else getattr(own, "__name__", type(own).__name__)
         self._lower: Lower | None = None  # of the last run
 
     def __call__(self, gm: GraphModule, inputs: list[object], **_: object) -> Compiled:

@@ -21,7 +21,8 @@ _PLACE = re.compile(r" in /\S+")  # differs in each try
 @dataclass(frozen=True)
 class Workspace:
     """Where a search works: its processes, the `folder` below which the result is written, a `scratch` folder, and the
-    file of the answers of earlier searches. Without `keep_data`, no script has the values of a tensor.
+    file of the answers of earlier searches. Without `keep_data`, no script has the values of a tensor. `state` begins the
+    result's name.
     """
 
     forks: Forks
@@ -29,6 +30,7 @@ class Workspace:
     scratch: Path
     known: Path | None = None
     keep_data: bool = True
+    state: str = "minified"
 
 
 class ScriptRuns(ScriptJudge[ProgramCandidate]):
@@ -38,7 +40,7 @@ class ScriptRuns(ScriptJudge[ProgramCandidate]):
         self, runner: TryRunner, program: Program, file: Path, pattern: FailurePattern, workspace: Workspace
     ) -> None:
         kind = "check" if pattern.command else pattern.error or pattern.signature.kind
-        super().__init__(runner, workspace.scratch, workspace.folder, f"minified-{kind}")
+        super().__init__(runner, workspace.scratch, workspace.folder, f"{workspace.state}-{kind}")
         self.program, self.file, self.pattern, self.workspace = program, file, pattern, workspace
         self.note = ""
 
