@@ -1,5 +1,6 @@
 """Do the worker's requests: compile a program, write a repro, search for a smaller one, attribute an error."""
 
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -201,6 +202,7 @@ class Jobs:
             with suppress(ValueError, IdbgError):  # what is written already is the repro
                 whole = next(scripts, path)
                 if whole != path and (again := _run(whole)).verdict == "same":
+                    shutil.rmtree(path.parent)
                     path, result = whole, again
         return events.ReproEnded(
             run=request.run,

@@ -37,8 +37,10 @@ class Answers:
         self.tried = list(tried)
         self.asked: list[Any] = []
 
-    def run(self, script: Path, *, seconds: float, memory: int, arguments: Sequence[str] = ()) -> TryResult:
-        self.asked.append((script, seconds, list(arguments)))
+    def run(
+        self, script: Path, *, seconds: float, memory: int, arguments: Sequence[str] = (), eager: bool = False
+    ) -> TryResult:
+        self.asked.append((script, seconds, [*arguments, *(["eager"] if eager else [])]))
         return self.tried.pop(0)
 
 
@@ -88,9 +90,17 @@ def test_what_never_ends_and_what_dies_is_tried_in_its_own_process(tmp_path: Pat
     assert hangs(candidate(torch.ones(3), check=Hangs(5.0))).outcome == "same"
     assert hangs(candidate(torch.ones(3), check=Hangs(5.0))).outcome == "passes"
     assert [(seconds, arguments) for _, seconds, arguments in hangs.runner.forks.asked] == [(5.0, [ALONE])] * 2
-    dies = oracle(tmp_path / "b", TryResult(None, "SIGSEGV"), TryResult(None, "SIGABRT"))
+    dies = oracle(tmp_path / "b", TryResult(None, "SIGSEGV"), TryResult(None, "SIGABRT"), TryResult(0))
     assert dies(candidate(torch.ones(3), check=Dies("SIGSEGV"))).outcome == "same"
-    assert dies(candidate(torch.ones(3), check=Dies("SIGSEGV"))).outcome == "other"
+    other = dies(candidate(torch.ones(3), check=Dies("SIGSEGV")))
+    assert (other.outcome, other.in_eager) == ("other", False)
+
+
+def test_another_failure_is_looked_at_in_eager_once(tmp_path: Path) -> None:
+    other = TryResult(2, printed="OTHER RuntimeError: sizes")
+    judge = oracle(tmp_path, other, other, other)
+    assert [judge(candidate(torch.ones(3))).in_eager for _ in range(2)] == [True, True]
+    assert [arguments for _, _, arguments in judge.runner.forks.asked] == [[], ["eager"], []]
 
 
 def test_what_fails_at_times_is_tried_again_before_it_passes(tmp_path: Path) -> None:
