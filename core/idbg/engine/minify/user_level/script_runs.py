@@ -21,8 +21,8 @@ _PLACE = re.compile(r" in /\S+")  # differs in each try
 @dataclass(frozen=True)
 class Workspace:
     """Where a search works: its processes, the `folder` below which the result is written, a `scratch` folder, and the
-    file of the answers of earlier searches. Without `keep_data`, no script has the values of a tensor. The result's name
-    begins with `state`.
+    file of the answers of earlier searches. Without `keep_data`, no script has the values of a tensor. The name of
+    the result begins with `state`.
     """
 
     forks: Forks
