@@ -23,6 +23,7 @@ BOUNDS: dict[Bound, str] = {
 _TONES: dict[Bound, Tone] = {"memory": "accent", "compute": "clean", "launch": "fallback", "unknown": "dim"}
 COLUMNS = (
     Column("median", "seconds", 8),
+    Column("sum", "seconds", 6),
     Column("share", "share", 7),
     Column("launches", "count", 3),
     Column("GB/s", "count", 2),
@@ -48,13 +49,15 @@ def of_event(timed: KernelsTimed) -> Section:
 
 
 def view(times: KernelTimes, name: str = "") -> Section:
-    """What all kernels take, what that misses and what is doubtful; then a row a kernel, the longest first."""
+    """What all kernels take, what that misses and what is doubtful; then a row a kernel, the longest first, with its
+    launches below it where the program has several.
+    """
     call = "training step" if times.kind == "training" else "forward"
     took = f"{_us(times.sum_us)} of a {call}'s {_us(times.total_us)}"
     of = f" of {name}" if name else ""
     runs = counted(times.runs, "run")
     notes = [Row(("note", number), words(each)) for number, each in enumerate(_notes(times))]
-    table = Table(COLUMNS, [_row(kernel) for kernel in times.by_time], "kernel")
+    table = Table(COLUMNS, _rows(times), "kernel")
     return Section(
         TITLE, f"{counted(len(times.kernels), 'kernel')}{of}: {took}, {runs}", len(times.kernels), body=(*notes, table)
     )
@@ -65,6 +68,33 @@ def key(kernel: KernelTime) -> tuple[str, ...]:
     return "kernel", kernel.frame, kernel.part, kernel.name, kernel.handle
 
 
+def _rows(times: KernelTimes) -> list[Row]:
+    of_name: dict[str, list[KernelTime]] = {}
+    for kernel in times.by_time:
+        of_name.setdefault(kernel.name, []).append(kernel)
+    launches = sorted(of_name.values(), key=lambda each: -sum(one.run_us for one in each))
+    return [_all_launches(each) if len(each) > 1 else _row(each[0]) for each in launches]
+
+
+def _all_launches(kernels: Sequence[KernelTime]) -> Row:
+    """All launches of one kernel; their speeds differ, as their shapes do."""
+    bounds = {kernel.bound for kernel in kernels}
+    sums = (
+        sum(one.run_us for one in kernels) / 1e6,
+        sum(one.share for one in kernels),
+        sum(one.launches for one in kernels),
+    )
+    bound = Cell(BOUNDS[kernels[0].bound], _TONES[kernels[0].bound]) if len(bounds) == 1 else Cell("several")
+    return Row(
+        ("kernels", kernels[0].name),
+        words((kernels[0].name, "strong"), (f"  {counted(len(kernels), 'place')}", "dim")),
+        (Cell(None), *map(Cell, sums), *[Cell(None)] * 4, bound),
+        rows=[_row(kernel) for kernel in kernels],
+        open="text",
+        opens="fold",
+    )
+
+
 def _row(kernel: KernelTime) -> Row:
     speeds = [None if value is None else value / 1e9 for value in (kernel.bytes_per_s, kernel.flops_per_s)]
     return Row(
@@ -72,6 +102,7 @@ def _row(kernel: KernelTime) -> Row:
         words((kernel.handle or kernel.name, "strong")),
         (
             Cell(kernel.median_us / 1e6),
+            Cell(kernel.run_us / 1e6),
             Cell(kernel.share),
             Cell(kernel.launches),
             Cell(speeds[0]),

@@ -75,6 +75,8 @@ class BenchmarksPane(SectionPane):
             self._go_to(kernel)
         elif measured is not None:
             self.post_message(BenchRequest(measurements.key(measured)))
+        elif row.fold is not None:
+            self.action_fold()
         else:
             self.post_message(Flash("enter on a measurement shows all of it, on a kernel goes to its source"))
 

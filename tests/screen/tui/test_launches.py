@@ -4,12 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.pilot import Pilot
 
 from idbg.schema import events
 from idbg.schema.code import Kernel, KernelCall
 from idbg.schema.kernel_times import KernelTime, KernelTimes, Peaks
 from idbg.views import kernel_times
-from idbg_tui.app import IdbgApp
+from idbg_tui.panes.benchmarks.pane import BenchmarksPane
 from idbg_tui.panes.source import sheets
 from idbg_tui.state import navigation, queries
 from idbg_tui.state.state import State
@@ -106,9 +107,14 @@ def test_a_kernel_fact_of_a_node_leads_to_the_launch_that_computes_it() -> None:
     assert call.nodes
 
 
-async def entered(app: IdbgApp, item: KernelTime) -> None:
-    lines = app.body.panes["benchmarks"].lines  # type: ignore[attr-defined]
-    lines.place_cursor(next(at for at, row in enumerate(lines.items) if row.key == kernel_times.key(item)))
+async def entered(pilot: Pilot[None], item: KernelTime) -> None:
+    """Enter on the launch, below the row of all launches of its kernel if it has several."""
+    lines = pilot.app.query_one(BenchmarksPane).lines
+    if kernel_times.key(item) not in [row.key for row in lines.items]:
+        lines.place_cursor([row.key for row in lines.items].index(("kernels", item.name)))
+        lines.action_open()
+        await settle(pilot)
+    lines.place_cursor([row.key for row in lines.items].index(kernel_times.key(item)))
     lines.action_open()
 
 
@@ -123,7 +129,7 @@ async def test_enter_in_benchmarks_goes_to_the_launch_in_the_row(tmp_path: Path)
             await pilot.press("6")
             await settle(pilot)
             assert event.times is not None
-            await entered(app, event.times.kernels[number])
+            await entered(pilot, event.times.kernels[number])
             await until(pilot, lambda call=call: app.body.current == "source" and app.state.launch is call)  # type: ignore[misc]
             assert app.state.kernel is kernel
 
@@ -138,7 +144,7 @@ async def test_enter_on_kernels_of_another_backend_says_so_and_goes_nowhere(tmp_
         await pilot.press("6")
         await settle(pilot)
         assert event.times is not None
-        await entered(app, event.times.kernels[0])
+        await entered(pilot, event.times.kernels[0])
         await settle(pilot)
         assert app.body.current == "benchmarks" and app.state.kernel is None
         assert app.bars.flashed is not None and "kernels of inductor, and aot is shown" in app.bars.flashed[0]

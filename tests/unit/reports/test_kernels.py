@@ -10,6 +10,7 @@ from idbg.render.text import text as as_text
 from idbg.schema import strict_json
 from idbg.schema.kernel_times import KernelTime, KernelTimes, Peaks
 from idbg.views import kernel_times
+from idbg.views.tree import Table
 
 PEAKS = Peaks(
     device="a machine",
@@ -51,15 +52,41 @@ def report(times: KernelTimes, name: str = "", width: int | None = None) -> str:
 def rows(text: str) -> dict[str, list[str]]:
     """The table's lines by kernel, cut where two spaces stand."""
     lines = [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in text.splitlines()]
-    return {line[0]: line[1:] for line in lines if len(line) == 9}
+    return {line[0]: line[1:] for line in lines if len(line) == 10}
 
 
 def test_the_longest_kernel_stands_first_with_its_speed_beside_the_machines():
     table = rows(report(TIMES))
     assert list(table) == ["kernel", "extern_kernels.mm:1", "cpp_fused_sin_0:1", "cpp_fused_add_1:1"]
-    assert table["extern_kernels.mm:1"] == ["110 µs", "25.0 %", "1", "1.818", "9.1 %", "60", "60.0 %", "compute-bound"]
-    assert table["cpp_fused_sin_0:1"] == ["20 µs", "25.0 %", "2", "15", "75.0 %", "-", "-", "memory-bound"]
+    assert table["extern_kernels.mm:1"] == [
+        "110 µs",
+        "110 µs",
+        "25.0 %",
+        "1",
+        "1.818",
+        "9.1 %",
+        "60",
+        "60.0 %",
+        "compute-bound",
+    ]
+    assert table["cpp_fused_sin_0:1"] == ["20 µs", "40 µs", "25.0 %", "2", "15", "75.0 %", "-", "-", "memory-bound"]
     assert table["cpp_fused_add_1:1"][-1] == "launch-bound"
+
+
+def test_launches_of_one_kernel_are_summed_in_one_row_above_them() -> None:
+    again = replace(PRODUCT, handle="extern_kernels.mm:7", samples_us=(50, 40, 60), share=0.125, flops=3_000_000)
+    small = replace(SINE, samples_us=(60, 60, 60))  # longer than either product, shorter than both
+    (table,) = (
+        block
+        for block in kernel_times.view(replace(TIMES, kernels=(small, again, PRODUCT))).body
+        if isinstance(block, Table)
+    )
+    product, sine = table.rows
+    cells = dict(zip([column.head for column in table.columns], product.cells, strict=True))
+    assert product.text == "extern_kernels.mm  2 places" and not sine.folds
+    assert (cells["sum"].value, cells["share"].value, cells["launches"].value) == (pytest.approx(160e-6), 0.375, 2)
+    assert cells["median"].value is None and cells["bound"].value == "compute-bound"
+    assert [row.key[-1] for row in product.below] == ["extern_kernels.mm:1", "extern_kernels.mm:7"]
 
 
 def test_the_first_lines_have_the_sum_what_it_misses_and_what_timing_changed():
@@ -76,7 +103,7 @@ def test_what_was_not_measured_is_not_a_number():
     machine = Peaks(device="a machine", torch="2.15.0")
     times = KernelTimes(kernels=(bare,), samples_us=(10,), hooked_samples_us=(10,), peaks=machine, untimed=("mm:7",))
     text = report(replace(times, problem="a wrapper could not be read"))
-    assert rows(text)["cpp_fused_sort_0:1"][3:] == ["-", "-", "-", "-", "not known"]
+    assert rows(text)["cpp_fused_sort_0:1"][4:] == ["-", "-", "-", "-", "not known"]
     assert "peaks: not measured" in text
     assert "not launched, and not timed: mm:7" in text
     assert "⚠ some kernels are missing: a wrapper could not be read" in text
