@@ -18,6 +18,7 @@ RemarkKind = Literal[
     "partly observed",  # some kernels: `detail`
     "repeated",  # the output `subject` is the output `detail` again
     "search failed",  # `subject` cannot compile a part of the graph: `detail`
+    "stages not judged",  # those of the frame or function `subject`, of which no row is shown; `detail` is why
     "tf32",  # by the setting `subject`
     "undeclared write",  # the op `subject` writes to its argument `detail`
 ]

@@ -20,6 +20,7 @@ _REMARKS: dict[RemarkKind, str] = {
     "partly observed": "some kernels could not be observed: {detail}",
     "repeated": "{subject} is {detail} again: it is compared once",
     "search failed": "the search failed: {subject} cannot compile a part of the graph: {detail}",
+    "stages not judged": "the stages of {subject} were not judged: {detail}",
     "tf32": "float32 may be computed in TF32 here ({subject} is tf32): its 10 bits of mantissa count as rounding",
     "undeclared write": "{subject} writes to its argument {detail}, which its schema does not declare "
     '(mutates_args=("{detail}",)): a compiler may move it, and what reads that argument differs',

@@ -35,6 +35,7 @@ from idbg.schema.programs import Target
 from idbg.schema.remarks import Remark
 from idbg.schema.runs import Run
 from idbg.schema.steps import Trained, TrainingSteps
+from idbg.views.blame import unknown_stages
 
 T = TypeVar("T")
 
@@ -224,7 +225,8 @@ def _with_frames(value: T, names: Mapping[str, str]) -> T:
     changed: dict[str, object] = {}
     for name in value.__struct_fields__:
         own = getattr(value, name)
-        new = names.get(own, own) if name == "frame" else _with_frames(own, names)
+        is_frame = name == "frame" or (isinstance(value, Remark) and name == "subject")
+        new = names.get(own, own) if is_frame else _with_frames(own, names)
         if new is not own:
             changed[name] = new
     return replace(value, **changed) if changed else value
@@ -275,6 +277,8 @@ def _merged(reports: list[DiffReport]) -> DiffReport:
     stages = [report for report in reports if report.stages] or reports
     least = min(stages, key=lambda report: sum(stage.judged for stage in report.stages))
     located = next((report for report in reports if report.first_wrong_stage is not None), least)
+    hidden = [(each.stages_of, unknown_stages(each)) for each in stages if each is not located]
+    unjudged = [Remark("stages not judged", name, rows[-1].reason) for name, rows in hidden if rows]
     return replace(
         reports[0],
         verdict=worst,
@@ -294,7 +298,7 @@ def _merged(reports: list[DiffReport]) -> DiffReport:
         not_comparable=next(
             (report.not_comparable for report in reports if report.not_comparable and worst == "waiting"), ""
         ),
-        notes=tuple(dict.fromkeys(chain.from_iterable(report.notes for report in reports))),
+        notes=tuple(dict.fromkeys(chain(*(report.notes for report in reports), unjudged))),
     )
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from idbg.schema.diff import Comparison
 from idbg.schema.programs import Program, Target
+from idbg.schema.remarks import Remark
 from idbg.schema.runs import Run
 from idbg.worker.jobs import Jobs
 from idbg.worker.protocol import Compile
@@ -276,3 +277,33 @@ def test_bisected_nodes_and_stages_of_a_later_function_are_of_its_own_frame(tmp_
     assert [(one.node, one.frame) for one in run.diff.kernels] == [("tanh", of_name["g"]), ("sigmoid", of_name["h"])]
     assert wrong is not None and wrong.graph is not None and wrong.frame == wrong.graph.frame == of_name["g"]
     assert wrong.node in run.graphs[wrong.graph].by_name
+
+
+UNJUDGED = """
+import torch._inductor.config as inductor
+
+def sine(graph):
+    for node in graph.nodes:
+        node.target = torch.ops.aten.sin.default if node.target is torch.ops.aten.tanh.default else node.target
+
+inductor.post_grad_custom_post_pass = sine
+inductor.fx_graph_cache = False
+
+@torch.compile
+def f(x):
+    return (x.view(torch.int32) >> 31) + x
+
+@torch.compile
+def g(x):
+    return x.tanh() + 1
+
+with torch.no_grad():
+    g(f(torch.randn(4, 8)))
+"""
+
+
+def test_a_function_whose_stages_are_not_judged_is_named_beside_one_that_is_wrong(tmp_path: Path) -> None:
+    run = counted(UNJUDGED, "inductor", tmp_path, Comparison(per_kernel=True))
+    assert run.diff is not None and run.diff.verdict == "failed" and run.diff.stages_of == "g"
+    (note,) = (note for note in run.diff.notes if isinstance(note, Remark) and note.kind == "stages not judged")
+    assert note.subject == "f" and "another dtype" in note.detail

@@ -17,8 +17,9 @@ from idbg.engine.kerneldiff.stages.chain import FrameInputs, Stage
 from idbg.engine.kerneldiff.stages.evaluate import computed
 from idbg.engine.kerneldiff.stages.nonfinite import first_nonfinite, first_unlike
 from idbg.reports.diff import summary
+from idbg.schema.remarks import Remark
 from idbg.views.blame import unknown_stages
-from tests.harness.plants.passes import constant, hooked
+from tests.harness.plants.passes import another, constant, hooked
 from tests.harness.plants.plant import without_caches
 
 aten = torch.ops.aten
@@ -223,3 +224,22 @@ def test_stages_of_nested_tensors_are_not_judged_for_a_reason_in_words() -> None
     assert report.passed and {stage.reason for stage in unknown_stages(report)} == {
         "graphs of nested tensors are not run again stage by stage"
     }
+
+
+def test_a_frame_that_could_not_be_judged_is_named_beside_another_that_is_wrong() -> None:
+    def broken(x: Tensor) -> Tensor:
+        x = x.sin() * 2
+        torch._dynamo.graph_break()
+        x = (x.view(torch.int32) >> 31) + x
+        torch._dynamo.graph_break()
+        return x.tanh() + 1
+
+    plant = hooked("post_grad_custom_post_pass", another([torch.ops.aten.tanh.default], torch.ops.aten.sin.default))
+    with without_caches({}), plant():
+        report = KernelDiff(broken, torch.randn(4, 8), per_kernel=True).compare()
+    (note,) = (note for note in report.notes if isinstance(note, Remark) and note.kind == "stages not judged")
+    kernels = report.stages[-1]
+    assert report.first_wrong_stage is not None and report.first_wrong_stage.stage == "post_grad"
+    assert note.subject == "1/0" and "another dtype" in note.detail
+    assert "the stages of 1/0 were not judged" in report.summary()
+    assert kernels.stage == "kernels" and kernels.frame == report.first_wrong_stage.frame

@@ -67,7 +67,7 @@ class FaultLocalization:
             kernels = _not_accused(kernels)
         self.begin("stages")
         with comparing.inductor_set(self.request.options), uncaptured():
-            kernels, rows = _stages(observed, kernels, report)
+            kernels, rows = _stages(observed, kernels, report, self.notes)
             rows = rows or _of_a_backend(kernels, name_of(self.request.test))
         if failed and not any(row.bad for row in rows):
             rows = self._of_a_cache(rows, observed.side, report) or self._before_the_backend(rows)
@@ -190,14 +190,14 @@ class FaultLocalization:
 
 
 def _stages(
-    observed: ObservedRun, kernels: tuple[KernelError, ...], report: DiffReport
+    observed: ObservedRun, kernels: tuple[KernelError, ...], report: DiffReport, notes: list[Remark]
 ) -> tuple[tuple[KernelError, ...], tuple[StageError, ...]]:
     """The launches and the stages of an observed run. If no stage and no launch makes a NaN from exact inputs, the
     first launch that writes one is marked bad.
     """
     failed = report.verdict == "failed"
     ceased = failed and any({"nan", "inf"} & {*diff.failed_by} for diff in (*report.outputs, *report.gradients))
-    rows = observed.stages(kernels, failed=failed, nonfinite=ceased)
+    rows = observed.stages(kernels, failed=failed, nonfinite=ceased, hidden=notes.append)
     if ceased and rows and not any(row.bad for row in rows):
         kernels = observed.suspects_by_nonfinite(kernels)
         rows = observed.stages(kernels, failed=failed)

@@ -25,6 +25,7 @@ from idbg.schema.attribution import Maker, StageError
 from idbg.schema.diff import KernelError
 from idbg.schema.faults import NanOrigin
 from idbg.schema.graphs import GraphId
+from idbg.schema.remarks import Remark
 
 SMALLEST = 1e-9  # eager's relative error below which a launch's is not counted in it
 
@@ -42,25 +43,35 @@ class ObservedRun:
     again: Rerun | None = None
 
     def stages(
-        self, kernels: Sequence[KernelError], *, failed: bool, nonfinite: bool = False
+        self,
+        kernels: Sequence[KernelError],
+        *,
+        failed: bool,
+        nonfinite: bool = False,
+        hidden: Callable[[Remark], None] = lambda _: None,
     ) -> tuple[StageError, ...]:
         """The stages of what was called, with the kernels as the last.
 
         If no stage is off by more than rounding, a stage that is off by a little is named if the outputs `failed`, or
         if it is proven to have changed a node by more. If the outputs are not finite (`nonfinite`), a stage may be
-        right in float64 only.
+        right in float64 only. `hidden` is called for each frame that could not be judged and has no row.
         """
         if not self.frames:
             return ()
         below = self._kernels_row(kernels)
         bad_launch = below.frame if below.bad else ""
-        rows = stage_table(self.frames, bad_launch=bad_launch, node_errors=not failed, nonfinite=nonfinite)
+        rows = stage_table(
+            self.frames, bad_launch=bad_launch, node_errors=not failed, nonfinite=nonfinite, hidden=hidden
+        )
         if failed and not nonfinite and not below.bad and not any(row.bad for row in rows):
             below = self._lost(below)
             rows = rows if below.bad else stage_table(self.frames, share=LITTLE)
         elif not failed and not any(row.bad for row in rows) and any((row.error or 0.0) > APPROXIMATED for row in rows):
             changed = stage_table(self.frames, share=LITTLE, node_errors=True)
             rows = changed if any(row.changed for row in changed) else rows
+        wrong = next((row.frame for row in rows if row.bad), "")
+        if not below.bad and (of_wrong := [each for each in kernels if each.frame == wrong]):
+            below = self._kernels_row(of_wrong)
         return (*rows, below)
 
     def _lost(self, row: StageError) -> StageError:

@@ -35,6 +35,7 @@ from idbg.schema.attribution import STAGES, Maker, StageError, StageName
 from idbg.schema.errors import first_line
 from idbg.schema.graphs import GraphId, Part
 from idbg.schema.graphs import Stage as GraphStage
+from idbg.schema.remarks import Remark
 
 LITTLE = 0.02
 """Of what is allowed: where the outputs are wrong and nothing is above what is allowed, what is above this is named."""
@@ -321,18 +322,28 @@ def stage_table(
     share: float = 1.0,
     node_errors: bool = False,
     nonfinite: bool = False,
+    hidden: Callable[[Remark], None] = lambda _: None,
 ) -> tuple[StageError, ...]:
     """A row for each stage above the kernels: those of the first frame with a bad one, else each stage's worst.
 
     `bad_launch`: the frame of a bad launch, whose rows they are if no stage is bad. `share`: the share of the rounding
     that is allowed. `node_errors`: also measure the error of the first bad node. `nonfinite`: if no stage is wrong in
-    float64, one that makes NaN or an infinity in the program's own dtypes is bad.
+    float64, one that makes NaN or an infinity in the program's own dtypes is bad. `hidden` is called for each frame
+    that could not be judged and has no row of its own.
     """
     tables = [_Frame(frame, share, _name(frame), node_errors).judged(nonfinite=nonfinite) for frame in frames]
     forget()
+    shown = next((rows for rows in tables if any(row.bad for row in rows)), None) or _merged(tables, bad_launch)
+    frames_shown = {row.frame for row in shown if not row.judged}
     for rows in tables:
-        if any(row.bad for row in rows):
-            return rows
+        unknown, *_, last = list(_unknown_first(rows))[-1]
+        if unknown and last.frame not in frames_shown:
+            hidden(Remark("stages not judged", last.frame, last.reason))
+    return shown
+
+
+def _merged(tables: Sequence[tuple[StageError, ...]], bad_launch: str) -> tuple[StageError, ...]:
+    """Each stage's worst row, of the frame with a bad launch if there is one; what is not known is the worst."""
     of_launch = [rows for rows in tables if rows[0].frame == bad_launch]
     ranked = (_unknown_first(rows) for rows in of_launch or tables)
     worst = [max(each, key=lambda ranked: ranked[:3]) for each in zip(*ranked, strict=True)]
