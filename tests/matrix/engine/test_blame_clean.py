@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 ALL = {**diff_models.MODELS, **clean_models.MODELS}  # the examples' models, smaller; and others
-PACKAGES = {"efficientnet": "torchvision", "deeplab": "torchvision", "resnet18": "torchvision", "state_space": "torch"}
+PACKAGES = {"efficientnet": "torchvision", "deeplab": "torchvision", "resnet18": "torchvision"}
 
 
 def nothing_is_blamed(report: DiffReport) -> None:
@@ -47,7 +47,9 @@ def made(name: str) -> tuple[torch.nn.Module, Any]:
     return ALL[name]()
 
 
-@pytest.mark.parametrize("name", ALL)
+# `state_space` is the block of `mamba`, and is compared in bfloat16 in test_diff_models; `mixtral` has no layer that
+# training changes, and its forward is compared with its backward
+@pytest.mark.parametrize("name", [name for name in ALL if name not in ("state_space", "mixtral")])
 def test_nothing_is_blamed_in_a_model(name: str) -> None:
     model, inputs = made(name)
     report = KernelDiff(model.eval(), inputs, per_kernel=True).compare()
