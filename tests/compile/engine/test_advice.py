@@ -278,7 +278,7 @@ RECOMPILES: dict[str, Case] = {
 @pytest.fixture(autouse=True)
 def settings_put_back() -> Iterator[None]:
     """What the programs set is no other test's."""
-    with torch._dynamo.config.patch(reorderable_logging_functions=set()), torch.set_grad_enabled(True):
+    with torch._dynamo.config.patch(reorderable_logging_functions=set(), allow_rnn=False), torch.set_grad_enabled(True):
         yield
         torch.compiler.config.dynamic_sources = ""
         torch._dynamo.config.allow_unspec_int_on_nn_module = False
@@ -358,6 +358,17 @@ BREAKS: dict[str, Case] = {
         "x = ones(v)",
         "x",
         {"f-string": Case("def f(x):\n    print(f'a {x}')\n    return x + 1", "(2,)", "x = ones(v)", "x")},
+    ),
+    "print that torch is to reorder, of what it cannot": Case(
+        "def f(x):\n    print('a', x.shape, end='')\n    return x + 1",
+        "(2,)",
+        "x = ones(v)",
+        "x",
+        {"f-string": Case("def f(x):\n    print(f'a {x.shape}')\n    return x + 1", "(2,)", "x = ones(v)", "x")},
+        "torch._dynamo.config.reorderable_logging_functions.add(print)",
+    ),
+    "LSTM": Case(
+        "m = torch.nn.LSTM(2, 2)\ndef f(x):\n    return m(x)[0] + 1", "(3,)", "x = ones(v, 2, 2).detach()", "x"
     ),
     "item": Case("def f(x):\n    return x * x.sum().item()", "(2,)", "x = ones(v)", "x"),
     "shape of values": Case("def f(x):\n    return x.nonzero() + 1", "(2,)", "x = ones(v)", "x"),

@@ -98,6 +98,10 @@ def test_a_message_is_told_by_what_stays_of_it() -> None:
     message = "C++ error\n\nCommand:\ng++ /tmp/a.cpp -O3\n\nOutput:\n/tmp/a.main.cpp:15:33: error: ‘x’ was not declared"
     assert shortened(message) == ["a.main.cpp:15:33: error: ‘x’ was not declared"]
     assert fragment(shortened(message)) == "'x' was not declared", "another name is another failure"
+    assert fragment([str(KeyError("no entry for tanh"))]) == "no entry for tanh"
+    assert fragment(["Constraints violated (L['x'])! For more information, run with TORCH_LOGS=\"+dynamic\"."]) == (
+        "Constraints violated"
+    )
     assert fragment(["sources must not be empty for symbol s75"]) == "sources must not be empty for symbol"
     assert fragment(["'s75'"]) == ""
     assert fragment(["no unit for 's75'", "While executing %a_longer_line : [num_users=2]"]) == "no unit for"

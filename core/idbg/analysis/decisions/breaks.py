@@ -18,6 +18,7 @@ from idbg.schema.runs import Run
 _BUILTIN = re.compile(r"builtin operator `(.+?)`")
 _FUNCTION = re.compile(r"the (?:builtin|function|Python builtin)?\s*`(.+?)\.?`")
 _EXPLICIT = "Call to `torch._dynamo.graph_break()`"
+_RNN = "Attempted to wrap RNN, GRU, or LSTM"
 _DISABLED = "a function that the program keeps from being compiled is called"
 _WORDS: dict[str, str] = {
     "Data-dependent branching": "Python branches on the value of a tensor",
@@ -32,7 +33,7 @@ _WORDS: dict[str, str] = {
     "Tensor.numpy() with trace_numpy=False": ".numpy() leaves torch",
     "Unsupported Tensor.backward() call": ".backward() is called inside of what is compiled",
     "Attempt to trace generator": "a generator function is compiled: what it yields cannot be a graph",
-    "Attempted to wrap RNN, GRU, or LSTM": "torch does not trace RNN, GRU and LSTM",
+    _RNN: "torch does not trace RNN, GRU and LSTM",
     "Attempted to wrap sparse Tensor": "torch does not trace sparse tensors",
     _EXPLICIT: "the program asks for a break here",
     "Call to `torch.compiler.disable()`": "the program keeps this function from being compiled",
@@ -62,7 +63,7 @@ _TRIES: dict[str, tuple[str, str]] = {
         "capture_scalar_outputs",
     ),
     "Dynamic shape operator": ("let graphs hold shapes that depend on values", "capture_dynamic_output_shape_ops"),
-    "Attempted to wrap RNN, GRU, or LSTM": ("let torch try to trace it", "allow_rnn"),
+    _RNN: ("let torch try to trace it", "allow_rnn"),
 }
 _FIXES: dict[str, tuple[str, str]] = {
     "Data-dependent branching": (
@@ -92,11 +93,16 @@ def words(graph_break: GraphBreak) -> str:
         return f"{found[1]}() cannot be in a graph"
     if graph_break.kind == _EXPLICIT and whose(graph_break.file) == "torch":
         return "torch asks for a break in code of its own"
-    known = _WORDS.get(graph_break.kind)
+    known = _WORDS.get(_title(graph_break))
     if known is not None and graph_break.kind.endswith("marked as skipped"):
         name = _FUNCTION.search(graph_break.explanation)
         return f"{known}: {name[1]}" if name else known
     return known or graph_break.kind or graph_break.reason.partition("\n")[0]
+
+
+def _title(graph_break: GraphBreak) -> str:
+    """Torch's title; that of an older torch where a newer one gives it only in the explanation."""
+    return _RNN if "allow_rnn=True" in graph_break.explanation else graph_break.kind
 
 
 def suggestions(graph_break: GraphBreak) -> Iterator[Suggestion]:
@@ -106,7 +112,7 @@ def suggestions(graph_break: GraphBreak) -> Iterator[Suggestion]:
         yield _PRINTS if plain else _PRINTS_TEXT
     if graph_break.kind == _NO_REORDER or "can only reorder functions" in graph_break.reason:
         yield _PRINTS_TEXT
-    if (tried := _TRIES.get(graph_break.kind)) is not None:
+    if (tried := _TRIES.get(_title(graph_break))) is not None:
         yield Suggestion(tried[0], f"{_SET}{tried[1]} = True", settings={f"dynamo.{tried[1]}": True})
     if (fix := _FIXES.get(graph_break.kind)) is not None:
         yield Suggestion(*fix)

@@ -48,6 +48,8 @@ def fragment(message: list[str]) -> str:
     """
     if message and any(fault in message[0] for fault in MEMORY_FAULTS):
         return MEMORY_FAULT
+    if message and " " in message[0] and re.fullmatch(_QUOTED, message[0]):  # a KeyError's: no name, but its words
+        message = [message[0][1:-1], *message[1:]]
     if len(message) > 1 and ":" not in message[0] and (target := _TARGET.match(message[1])):
         return target[1]  # "missing lowering", and below it of which op
     for lines in (message[:1], message[1:3]):
