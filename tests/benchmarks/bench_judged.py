@@ -26,7 +26,8 @@ def judged(name: str) -> dict[str, Any]:
     import torch
 
     from idbg import KernelDiff
-    from idbg.engine.kerneldiff.stages import table
+    from idbg.schema.remarks import Remark
+    from idbg.views import remarks
     from tests.harness.correct_programs import correct_program
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -46,8 +47,9 @@ def judged(name: str) -> dict[str, Any]:
     if report.culprit is not None:
         one = report.culprit
         accused.append(f"{one.name} {one.nodes} {one.buffer} {one.isolated} {one.isolated_eager}")
-    unknown = {one.stage: one.reason for one in report.stages if not one.judged and one.reason != table._NOT_RUN}
-    reasons = Counter(one.reason for one in report.kernels if not one.observed)
+    whys = {one.stage: remarks.sentence(one.reason) for one in report.stages if not one.judged}
+    unknown = {stage: why for stage, why in whys.items() if why != remarks.sentence(Remark("as dynamo"))}
+    reasons = Counter(remarks.sentence(one.reason) for one in report.kernels if not one.observed)
     return {
         "name": name,
         "verdict": report.verdict,

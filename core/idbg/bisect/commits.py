@@ -16,6 +16,7 @@ from idbg.bisect.tries import BisectTries, failed, same
 from idbg.schema.bisection import Answer, Bisected, Commit, FailingCommit, Outcome, Try
 from idbg.schema.diff import Comparison
 from idbg.schema.errors import BadInput
+from idbg.schema.remarks import Remark
 
 Judge = Callable[[str], bool | None]
 """Whether the program fails at a commit; None if undecided."""
@@ -60,7 +61,7 @@ class CommitSearch:
     bad: str
     first_parent: bool = False
     found: FailingCommit | None = None
-    note: str = ""  # why there is no result
+    note: Remark | str = ""  # why there is no result
     _among: int = 0
     _left: list[str] = field(default_factory=list)
 
@@ -100,16 +101,16 @@ class CommitSearch:
             at.attempt = replace(at.attempt, comparison=Comparison(seconds=self.tries.seconds))
             outcome, answer = at.tried(self.tries, bad)
         if answer.signature is None:
-            self.note = f"it does not fail at {self.bad}"
+            self.note = Remark("bad passes", self.bad)
             return False
         self.tries.look_for(answer, self.tries.tried[-1].seconds)
         outcome, other = at.tried(self.tries, good)
         if outcome == "passes":
             return True
         if other.signature is not None and same(other.signature, answer.signature):
-            self.note = f"it fails at {self.good} as it does at {self.bad}"
+            self.note = Remark("good fails", self.good, self.bad)
         else:
-            self.note = f"at {self.good} it fails otherwise: {other.cannot or other.words}"
+            self.note = Remark("good fails otherwise", self.good, other.cannot or other.words)
         return False
 
     def _search(self, at: "_ProgramAtCommit", good: str, bad: str) -> None:

@@ -12,6 +12,7 @@ from idbg.bisect.tries import BisectTries, compared, failed
 from idbg.config.options import INDUCTOR, family
 from idbg.reduce.ddmin import first_failing
 from idbg.schema.bisection import GRAPHS, PYTHON, Answer, Bisected, Level, Outcome, Subsystem, SuspectPart, Try
+from idbg.schema.remarks import Remark
 
 
 class CompilerSearch:
@@ -19,7 +20,7 @@ class CompilerSearch:
 
     def __init__(self, attempt: Try, tries: BisectTries) -> None:
         self.found: SuspectPart | None = None
-        self.note = ""
+        self.note: Remark | str = ""
         self._graphs: int | None = None  # how many graphs Inductor compiles in the tries
         self._counts: dict[str, int] = {}  # of those
         self._attempt, self._tries = replace(attempt, parts=True), tries

@@ -16,11 +16,12 @@ from idbg.schema import events
 from idbg.schema.bisection import Bisected, Question, Tried, Try
 from idbg.schema.events import SessionEvent
 from idbg.schema.programs import Failure
+from idbg.schema.remarks import Remark
 from idbg.worker.background import OwnProcesses
 
 
 class _Search(Protocol):
-    note: str
+    note: Remark | str
 
     def run(self) -> None: ...
 

@@ -15,6 +15,7 @@ from idbg.schema.bisection import Bisected, FailingOptions, OptionDifference, Op
 from idbg.schema.diff import Comparison
 from idbg.schema.errors import BadInput, IdbgError
 from idbg.schema.programs import Target
+from idbg.schema.remarks import Remark
 
 CONFIGS = ("dynamo", "functorch")
 """Beside Inductor's, whose options need no name before them."""
@@ -105,7 +106,7 @@ class OptionSearch:
     sets: tuple[OptionSet, OptionSet]
     names: tuple[str, str] = ("the first set", "the second set")
     found: list[FailingOptions] = field(default_factory=list)
-    note: str = ""  # why there is no result
+    note: Remark | str = ""  # why there is no result
 
     def run(self) -> None:
         """Search. Raises BadInput where neither set can be tried, Stopped."""
@@ -119,9 +120,9 @@ class OptionSearch:
                 self._end(options, f"{name}, compared") for options, name in zip(self.sets, self.names, strict=True)
             ]
         if outcomes[0] == outcomes[1]:
-            self.note = "it does not fail under either" if outcomes[0] == "passes" else "it fails under both alike"
+            self.note = Remark("neither fails" if outcomes[0] == "passes" else "both fail")
         elif "other" in outcomes:
-            self.note = f"it fails under both, but not alike: {self.tries.tried[-1].otherwise}"
+            self.note = Remark("fail otherwise", detail=self.tries.tried[-1].otherwise)
         else:
             failing, passing = (one, two) if outcomes[0] == "fails" else (two, one)
             self.found = [smallest(self.attempt, self.tries, failing, passing, self._better)]
@@ -185,13 +186,13 @@ class FuzzSearch:
     count: int
     seed: int = 0
     found: list[FailingOptions] = field(default_factory=list)
-    note: str = ""
+    note: Remark | str = ""
 
     def run(self) -> None:
         """Search. Raises BadInput where the program fails (or cannot be tried) without any option, Stopped."""
         self.attempt = compared(self.attempt, self.tries)
         if self.tries.sought is not None:
-            self.note = f"it fails without any option: {self.tries.answer.words}"
+            self.note = Remark("fails without", detail=self.tries.answer.words)
             return
         for number in range(self.count):
             self._draw(number)

@@ -15,7 +15,7 @@ from idbg.format import attributions
 from idbg.render.text import text
 from idbg.reports import notebook
 from idbg.schema import strict_json
-from idbg.schema.attribution import KernelAttribution
+from idbg.schema.attribution import KernelAttribution, StageError
 from idbg.schema.diff import (
     LARGEST,
     DiffReport,
@@ -111,6 +111,8 @@ def _sentences(record: msgspec.Struct) -> dict[str, JsonValue]:
             return {"note": remarks.tensor_note(record), "because": because(record)}
         case KernelAttribution():
             return {"sentence": attributions.sentence(record)}
+        case StageError():
+            return {"reason": remarks.sentence(record.reason)}
         case FormDiff():
             return {"said": remarks.form_sentence(record)}
         case _:

@@ -9,6 +9,7 @@ from typing import Literal
 import msgspec
 
 from idbg.schema.graphs import GraphId, Part
+from idbg.schema.remarks import Remark
 
 StageName = Literal[
     "dynamo",  # Dynamo's graph, traced to ATen as it is: no decompositions, no passes
@@ -31,8 +32,8 @@ class Maker(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What made a stage wrong. `name`: the op that is decomposed or lowered, the pass, the kernel, the backend, the
     function of the wrapper (the code that launches kernels).
 
-    `file` and `line` are where it is defined (1-based; "" and 0 where that is not known). `proven` says how it was
-    proven, as "without it the outputs are right"; "" where it only stands nearest. `diff`: of a pass, the graph before
+    `file` and `line` are where it is defined (1-based; "" and 0 where that is not known). `proven` is how it was
+    proven (`views.remarks` makes the sentence); "" where it only stands nearest. `diff`: of a pass, the graph before
     and after as a unified diff.
     """
 
@@ -40,7 +41,7 @@ class Maker(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     name: str
     file: str = ""
     line: int = 0
-    proven: str = ""
+    proven: Remark | str = ""
     diff: str = ""
 
 
@@ -58,7 +59,7 @@ class StageError(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     stage: StageName
     judged: bool = True
-    reason: str = ""
+    reason: tuple[Remark, ...] | str = ()
     error: float | None = None  # against float64: Dynamo's graph as it was captured
     added: float | None = None  # against the stage before
     bad: bool = False

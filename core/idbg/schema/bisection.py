@@ -6,6 +6,7 @@ import msgspec
 
 from idbg.schema.diff import Comparison
 from idbg.schema.programs import LoweredNode, OptionValue, Program, Target
+from idbg.schema.remarks import Remark
 from idbg.schema.repros import Signature
 
 Kind = Literal["compiler", "options", "fuzz", "commits"]
@@ -230,7 +231,7 @@ class Bisected(msgspec.Struct, frozen=True, omit_defaults=True):
     seconds: float = 0.0
     stopped: str = ""
     torch: str = ""
-    note: str = ""
+    note: Remark | str = ""
 
     @property
     def others(self) -> tuple[Tried, ...]:

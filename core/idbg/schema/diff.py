@@ -287,7 +287,7 @@ class KernelError(msgspec.Struct, frozen=True, kw_only=True):
     file: str = ""
     line: int = 0
     observed: bool = False
-    reason: str = ""
+    reason: Remark | str = ""
     error: float | None = None
     input_error: float | None = None
     eager_error: float | None = None

@@ -1,9 +1,23 @@
-"""Records of what is to be known of a comparison beside its figures. `views/remarks` makes the sentences."""
+"""Records of what is to be known of a comparison or a bisection beside its figures. `views/remarks` words them."""
 
 from typing import Literal
 
 import msgspec
 
+# how a maker is proven
+_Unreached = Literal["never run in eager"]
+_Proof = Literal["right without it", "right before it", "right anew", "undeclared", "wrong uncompiled", _Unreached]
+_Reuse = Literal["returned for it", "overwritten", "not written", "reused", "reused, read"]
+# why a stage or a launch was not judged, or what limits its verdict
+_NotJudged = Literal["as dynamo", "other draws than before", "not reported", "narrow", "own way", "none observed"]
+_NotCompared = Literal[
+    "not saved", "other arguments", "not called", "parts unknown", "node unknown", "maker unknown", "error"
+]
+_Step = Literal["step of a node", "step of a bad node"]
+_OfLaunch = Literal["no launch", "bisected", "input overwritten", "inside a node", "not run", "input unknown", _Step]
+# why a bisection has no answer
+_Good = Literal["good fails", "good fails otherwise"]
+_OfBisection = Literal["neither fails", "both fail", "fail otherwise", "fails without", "bad passes", _Good]
 RemarkKind = Literal[
     "all outputs",  # gradients are of all outputs at once
     "first calls",  # of a script's functions
@@ -21,15 +35,22 @@ RemarkKind = Literal[
     "stages not judged",  # those of the frame or function `subject`, of which no row is shown; `detail` is why
     "tf32",  # by the setting `subject`
     "undeclared write",  # the op `subject` writes to its argument `detail`
+    _Proof,
+    _Reuse,
+    _NotJudged,
+    _NotCompared,
+    _OfLaunch,
+    _OfBisection,
 ]
 
 
 class Remark(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One remark on a comparison: names and messages, as its kind has them."""
+    """One remark: names and messages, as its kind has them."""
 
     kind: RemarkKind
     subject: str = ""
     detail: str = ""
+    by: str = ""
 
 
 class NoFloat64(msgspec.Struct, frozen=True, omit_defaults=True):

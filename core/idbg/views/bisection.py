@@ -16,6 +16,7 @@ from idbg.schema.bisection import (
     Outcome,
     SuspectPart,
 )
+from idbg.views import remarks
 
 SCHEMA = "idbg.bisect/1"
 OUTCOMES: dict[Outcome, str] = {"fails": "fails", "passes": "does not fail", "other": "fails otherwise"}
@@ -102,7 +103,7 @@ def answer_sentence(found: Bisected) -> str:
 
 def _answer(found: Bisected) -> str:
     if found.note:
-        return found.note
+        return remarks.sentence(found.note)
     if found.part is not None:
         return _so_far(found.part) if found.stopped else part_sentence(found.part)
     if found.question == "fuzz":
@@ -164,4 +165,5 @@ def _around(part: SuspectPart) -> Iterator[str]:
 
 def as_json(found: Bisected) -> dict[str, object]:
     """The record with every key, and the answer as a sentence."""
-    return {"schema": SCHEMA, **strict_json.every_key(found), "sentence": answer_sentence(found)}
+    own = {"note": remarks.sentence(found.note), "sentence": answer_sentence(found)}
+    return {"schema": SCHEMA, **strict_json.every_key(found), **own}

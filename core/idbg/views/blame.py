@@ -13,6 +13,7 @@ from idbg.format.amounts import counted, few, share
 from idbg.format.file_names import near_place
 from idbg.schema.attribution import Maker, StageError, StageName
 from idbg.schema.diff import DiffReport, FailedBy, KernelError, launch_name
+from idbg.views import remarks
 
 Place = Callable[[str, int], str]
 """How a file and a line are written: "" of no file."""
@@ -174,7 +175,7 @@ def _above(report: DiffReport) -> Iterator[str]:
     if not graphs or is_foreign(report):
         return
     if not any(stage.judged for stage in graphs):
-        yield f"the graphs above were not judged: {graphs[0].reason or NO_REASON}"
+        yield f"the graphs above were not judged: {remarks.sentence(graphs[0].reason) or NO_REASON}"
     elif unknown:
         yield f"the graphs above are right, but for what was not judged: {_names(unknown, report)}"
     else:
@@ -265,7 +266,7 @@ def made_by(maker: Maker, place: Place = near_place) -> str:
     """What made a stage wrong, where that is defined, and how it was proven: "made by the decomposition of aten.gelu
     (plant.py:9): without it the outputs are right".
     """
-    proven = f": {maker.proven}" if maker.proven else ""
+    proven = f": {remarks.sentence(maker.proven)}" if maker.proven else ""
     return f"{_made(maker)} {maker_name(maker)}{_in(place(maker.file, maker.line))}{proven}"
 
 
@@ -300,15 +301,15 @@ def _is_sure(maker: Maker) -> bool:
 def _cells(stage: StageError, report: DiffReport) -> StageCells:
     stands = standing(stage, report)
     means = {
-        "unjudged": f"not judged: {stage.reason or NO_REASON}",
+        "unjudged": f"not judged: {remarks.sentence(stage.reason) or NO_REASON}",
         "implied": "not run: what follows from it is right",
         "faithful": "faithful to what it was given",
         "harmless": "off, and not accused, as the outputs agree",
         "wrong": "adds to what is wrong already",
         "first_wrong": f"its output {stage.output}" if stage.output else "at no known node",
-    }.get(stands, stage.reason)
+    }.get(stands, remarks.sentence(stage.reason))
     if stands == "harmless" and stage is not report.changed_stage:  # nothing is accused of what is not proven
-        stage = replace(stage, node="", file="", line=0, made_by=None, reason="")
+        stage = replace(stage, node="", file="", line=0, made_by=None, reason=())
     cells = StageCells(
         standing=stands,
         stage=stage_name(stage, report),
@@ -317,7 +318,7 @@ def _cells(stage: StageError, report: DiffReport) -> StageCells:
     )
     maker = stage.made_by
     if maker is None:  # and the reason says why
-        return replace(cells, made_by=stage.reason) if stage.bad else cells
+        return replace(cells, made_by=remarks.sentence(stage.reason)) if stage.bad else cells
     if maker.kind == "backend":  # which is the row's own name
         return cells
     return replace(cells, made_by=made_by(maker))

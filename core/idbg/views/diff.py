@@ -462,7 +462,7 @@ def _bad(report: DiffReport) -> Iterator[Row]:
         lines = [f"relative error {_measured(one.isolated)} by itself, {exact}{computes}"]
         lines.append(f"with what came before {_measured(one.error)}, {inputs}")
     if one.reason and not one.bisected:
-        lines.append(first_line(one.reason))
+        lines.append(first_line(remarks.sentence(one.reason)))
     below = [Row(("bad", at), words(line)) for at, line in enumerate(lines)]
     yield Row("bad", words((f"{VERDICT_SIGNS['wrong']} {name}", "reject")), rows=below, open="all")
 
@@ -491,7 +491,7 @@ def _unseen(report: DiffReport) -> Iterator[Row]:
     by_reason: dict[str, list[str]] = {}
     for one in report.kernels:
         if not one.observed and not one.bisected:
-            by_reason.setdefault(first_line(one.reason) or "no reason is known", []).append(one.name)
+            by_reason.setdefault(first_line(remarks.sentence(one.reason)) or "no reason is known", []).append(one.name)
     groups = sorted(by_reason.items(), key=lambda group: -len(group[1]))
     rows = []
     for reason, names in groups:
@@ -503,7 +503,8 @@ def _unseen(report: DiffReport) -> Iterator[Row]:
 
 def _launch(at: int, one: KernelError, report: DiffReport, first: int, has_frame: bool) -> Row:
     culprit = at == report.first_bad_kernel
-    name, reason = launch_name(one, report.kernels), one.reason if one.observed else f"not observed: {one.reason}"
+    why = remarks.sentence(one.reason)
+    name, reason = launch_name(one, report.kernels), (why if one.observed else f"not observed: {why}")
     tone: Tone = "reject" if one.bad else ""
     sign = VERDICT_SIGNS["wrong" if one.bad else "clean" if one.observed else "waiting"]
     wrong_stage = faithful_to(one, report)

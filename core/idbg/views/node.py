@@ -21,7 +21,7 @@ from idbg.schema.graphs import Graph, GraphId, Node, NodeId, Sym, TensorMeta
 from idbg.schema.kernel_times import KernelTime
 from idbg.schema.runs import Run
 from idbg.schema.violations import SEVERITIES, problem
-from idbg.views import fusion, kernel_times
+from idbg.views import fusion, kernel_times, remarks
 from idbg.views.blame import made_by, stage_name
 from idbg.views.cost_words import waste_words
 from idbg.views.tree import NO_REFS, Place, Refs, Row, Section, Tone, kernel_refs, words
@@ -288,7 +288,7 @@ def _kernels(about: NodeContext) -> Iterator[Row]:
 def _error(one: KernelError) -> str:
     """How far the kernel's worst output is off by itself and with what came before, and how far what it read was."""
     if not one.observed:
-        return f"not observed: {one.reason}"
+        return f"not observed: {remarks.sentence(one.reason)}"
     alone = "" if one.isolated is None else f"{figure(one.isolated)} of its RMS alone; so far "
     error = f"{figure(one.error)}{'' if alone else ' of its RMS'}"
     return f"{alone}{error}; its inputs {figure(one.input_error)}, eager {figure(one.eager_error)}"

@@ -1,4 +1,4 @@
-"""Word the remarks on a comparison: its notes, why there was no float64 side, and how the forms of outputs differ."""
+"""Word the remarks on comparisons and bisections, why there was no float64 side, and how forms of outputs differ."""
 
 from idbg.schema.diff import FormDiff, TensorDiff
 from idbg.schema.remarks import NoFloat64, Remark, RemarkKind
@@ -24,6 +24,49 @@ _REMARKS: dict[RemarkKind, str] = {
     "tf32": "float32 may be computed in TF32 here ({subject} is tf32): its 10 bits of mantissa count as rounding",
     "undeclared write": "{subject} writes to its argument {detail}, which its schema does not declare "
     '(mutates_args=("{detail}",)): a compiler may move it, and what reads that argument differs',
+    "right without it": "without it the results are right",
+    "right before it": "the graph before it is right, and the one after it is not",
+    "right anew": "compiled anew, and without CUDA graphs, the outputs are right",
+    "undeclared": "it writes to its argument {subject} and does not declare it (mutates_args); without that write "
+    "eager's outputs are others too",
+    "wrong uncompiled": "with nothing compiled below it the outputs are wrong",
+    "never run in eager": "with nothing compiled below it the outputs are wrong, and eager never runs this line",
+    "returned for it": "{subject} is returned in its place",
+    "overwritten": "its memory was written to before it was returned",
+    "not written": "no launch writes to {subject}",
+    "reused": "the wrapper gives {subject} the memory of the graph's input {detail}, and the program's own tensor is "
+    "overwritten",
+    "reused, read": "the wrapper gives {subject} the memory of the graph's input {detail}, which {by} reads after it "
+    "was overwritten",
+    "as dynamo": "what comes of it computes what Dynamo's graph does",
+    "other draws than before": "it draws other random numbers than the stage before it",
+    "not reported": "Inductor did not report it",
+    "narrow": "{subject} has no float64, and ran in {detail}",
+    "own way": "{subject} compiles it in its own way",
+    "none observed": "{subject} has none that can be observed",
+    "no launch": "no launch was observed",
+    "node unknown": "its first bad node is not known: {detail}",
+    "maker unknown": "what made it is not known: {detail}",
+    "not saved": "its backward takes {subject}, which the forward does not return",
+    "other arguments": "it takes {subject} arguments, and its compiled code {detail}",
+    "not called": "its compiled code was not called, or could not be observed",
+    "parts unknown": "its parts could not all be observed",
+    "error": "{detail}",
+    "step of a node": "it computes a step of {subject}, judged together with {detail}",
+    "step of a bad node": "it computes a step of {subject}, judged together with {detail}, which is bad: either may be "
+    "wrong",
+    "bisected": "bisected, compiling {subject} parts of {detail}",
+    "input overwritten": "its input {subject} was overwritten before, and the graph writes to it nowhere",
+    "inside a node": "its buffers hold steps inside of a node, not a node's value",
+    "not run": "it did not run",
+    "input unknown": "its input {subject} could not be compared",
+    "neither fails": "it does not fail under either",
+    "both fail": "it fails under both alike",
+    "fail otherwise": "it fails under both, but not alike: {detail}",
+    "fails without": "it fails without any option: {detail}",
+    "bad passes": "it does not fail at {subject}",
+    "good fails": "it fails at {subject} as it does at {detail}",
+    "good fails otherwise": "at {subject} it fails otherwise: {detail}",
 }
 _NO_FLOAT64 = {
     "waiting": "not run yet",
@@ -37,11 +80,13 @@ _NO_FLOAT64 = {
 }
 
 
-def sentence(remark: Remark | str) -> str:
-    """The remark as a sentence; sessions of older versions have the sentence."""
+def sentence(remark: Remark | tuple[Remark, ...] | str) -> str:
+    """The remark, or several, as a sentence; sessions of older versions have the sentence."""
     if isinstance(remark, str):
         return remark
-    return _REMARKS[remark.kind].format(subject=remark.subject, detail=remark.detail)
+    if isinstance(remark, tuple):
+        return "; ".join(map(sentence, remark))
+    return _REMARKS[remark.kind].format(subject=remark.subject, detail=remark.detail, by=remark.by)
 
 
 def no_float64(missing: NoFloat64 | str) -> str:

@@ -18,6 +18,7 @@ from idbg.engine.kerneldiff.stages.evaluate import computed
 from idbg.engine.kerneldiff.stages.nonfinite import first_nonfinite, first_unlike
 from idbg.reports.diff import summary
 from idbg.schema.remarks import Remark
+from idbg.views import remarks
 from idbg.views.blame import unknown_stages
 from tests.harness.plants.passes import another, constant, hooked
 from tests.harness.plants.plant import without_caches
@@ -67,7 +68,7 @@ def test_an_op_with_an_undeclared_write_is_to_blame_and_not_the_pass_that_moves_
     stage = report.first_wrong_stage
     assert report.verdict == "failed" and stage is not None and stage.made_by is not None
     assert (stage.made_by.kind, stage.made_by.name, stage.made_by.file) == ("op", "idbg_tests::doubles", __file__)
-    assert "does not declare it" in stage.made_by.proven and report.culprit is None
+    assert "does not declare it" in remarks.sentence(stage.made_by.proven) and report.culprit is None
 
 
 def test_a_rounding_goes_on_with_what_an_op_wrote() -> None:

@@ -13,6 +13,7 @@ from torch._inductor.codecache import PyCodeCache
 from idbg.engine.kerneldiff.kernels import launch_result
 from idbg.engine.kerneldiff.kernels.observe import observing
 from idbg.schema.diff import KernelError
+from idbg.views import remarks
 from tests.harness.observed_launches import first_bad, observe_model
 
 Edit = Callable[[str], str]
@@ -172,7 +173,7 @@ def test_a_weight_that_is_overwritten_is_told_where_it_is_used(monkeypatch: pyte
         monkeypatch.setattr(select_algorithm.extern_kernels, "mm", mm)
         compiled(x, w)
     kernels = observation.kernels
-    assert first_bad(kernels) == 2 and "was overwritten before" in kernels[2].reason, kernels[2]
+    assert first_bad(kernels) == 2 and "was overwritten before" in remarks.sentence(kernels[2].reason), kernels[2]
 
 
 def test_every_output_of_a_launch_is_told_but_for_the_least_wrong_of_many(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,7 @@ from idbg.engine.kerneldiff.observed_run import run_observed
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.kerneldiff.tensors.allowance import Size
 from idbg.engine.program.load import Workload
+from idbg.views import remarks
 from tests.harness.observed_launches import observe_model
 
 
@@ -66,7 +67,7 @@ def test_the_layout_copies_of_a_convolution_are_judged_with_it():
     kernels = observe_model(layers, (torch.randn(1, 3, 8, 8),))
     assert kernels and all(kernel.isolated is not None and not kernel.bad for kernel in kernels), kernels
     steps = [kernel for kernel in kernels if kernel.reason]
-    assert steps and all("it computes a step of convolution" in kernel.reason for kernel in steps)
+    assert steps and all("it computes a step of convolution" in remarks.sentence(kernel.reason) for kernel in steps)
 
 
 @pytest.fixture
@@ -94,9 +95,13 @@ def test_where_memory_that_is_still_needed_is_reused_the_wrapper_is_to_blame():
     assert report.verdict == "failed"
     bad = [kernel for kernel in report.kernels if kernel.bad]
     assert [kernel.buffer for kernel in bad] == ["buf0"]  # and not the kernel that reads what was overwritten
-    assert "gives buf0 the memory of the graph's input arg0_1" in bad[0].reason
+    assert "gives buf0 the memory of the graph's input arg0_1" in remarks.sentence(bad[0].reason)
     maker = report.stages[-1].made_by
-    assert maker is not None and maker.kind == "wrapper" and "reads after it was overwritten" in maker.proven
+    assert (
+        maker is not None
+        and maker.kind == "wrapper"
+        and "reads after it was overwritten" in remarks.sentence(maker.proven)
+    )
 
 
 @pytest.mark.parametrize("share", ["0.1", "0.15"])

@@ -12,6 +12,7 @@ from idbg import KernelDiff
 from idbg.engine.backends import backend
 from idbg.schema.errors import BadInput
 from idbg.schema.remarks import NoFloat64, Remark
+from idbg.views import remarks
 from idbg.views.remarks import no_float64, sentence
 from tests.harness.sides import Outputs, adding, only, plain, spoiled, wide
 
@@ -146,7 +147,7 @@ def test_the_first_bad_node_of_a_backend_without_kernels_is_bisected(tmp_path: A
     assert report.first_bad_kernel == 0 and found.bad and found.graph is not None
     assert (found.graph.stage, found.file) == ("dynamo", __file__)
     assert "matmul" in found.node and (found.error or 0) > 1e-4 > (found.input_error or 0)
-    assert "bisected" in found.reason
+    assert "bisected" in remarks.sentence(found.reason)
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from idbg.schema.diff import KernelError
 from idbg.schema.errors import BadInput
 from idbg.schema.programs import Program, Target
 from idbg.schema.runs import fold
+from idbg.views import remarks
 from idbg.worker.jobs import Jobs
 from idbg.worker.protocol import Compile
 from tests.harness.fresh_caches import own_caches
@@ -36,7 +37,7 @@ def assert_clean(kernels: tuple[KernelError, ...], unobserved: tuple[str, ...] =
     assert kernels
     for kernel in kernels:
         assert not kernel.bad, kernel
-        assert kernel.observed or any(reason in kernel.reason for reason in unobserved), kernel
+        assert kernel.observed or any(reason in remarks.sentence(kernel.reason) for reason in unobserved), kernel
         if kernel.observed:
             assert kernel.error is not None and kernel.input_error is not None and kernel.buffer
             assert kernel.node and kernel.nodes

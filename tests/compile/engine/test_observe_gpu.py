@@ -14,6 +14,7 @@ from torch._inductor.codecache import PyCodeCache
 from torch.nn import functional as F
 
 from idbg.schema.diff import KernelError
+from idbg.views import remarks
 from tests.harness.observed_launches import first_bad, observe_model
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")]
@@ -35,7 +36,7 @@ def assert_clean(kernels: tuple[KernelError, ...]) -> None:
     assert kernels
     for kernel in kernels:
         assert not kernel.bad, kernel
-        assert kernel.observed or any(reason in kernel.reason for reason in UNOBSERVED), kernel
+        assert kernel.observed or any(reason in remarks.sentence(kernel.reason) for reason in UNOBSERVED), kernel
 
 
 class Attention(nn.Module):

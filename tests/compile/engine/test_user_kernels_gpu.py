@@ -11,6 +11,7 @@ from idbg.engine import lowered
 from idbg.engine.bench.kernels import time_kernels
 from idbg.engine.kerneldiff.kernels import user_reference
 from idbg.engine.kerneldiff.kernels.observe import observing
+from idbg.views import remarks
 from tests.harness.observed_launches import observe_model
 
 triton = pytest.importorskip("triton")
@@ -55,7 +56,7 @@ def test_a_program_with_kernels_of_the_users_own_is_observed():
     kernels = observe_model(program, inputs())
     assert all(kernel.isolated is not None and not kernel.bad for kernel in kernels), kernels
     own = [kernel for kernel in kernels if kernel.name.startswith(("add_kernel", "double_kernel"))]
-    assert len(own) == 2 and all("no reference" in kernel.reason for kernel in own)
+    assert len(own) == 2 and all("no reference" in remarks.sentence(kernel.reason) for kernel in own)
 
 
 @pytest.mark.parametrize("error", [0.0, 0.1])

@@ -24,6 +24,7 @@ from idbg.engine.kerneldiff.stages.fingerprints import fingerprint
 from idbg.reports.diff import summary
 from idbg.schema.attribution import STAGES, StageError
 from idbg.schema.diff import DiffReport
+from idbg.schema.remarks import Remark
 
 pytestmark = [pytest.mark.usefixtures("seeded"), pytest.mark.slow]
 aten = torch.ops.aten
@@ -335,7 +336,7 @@ def test_an_op_without_float64_runs_in_its_own_dtype_and_is_judged_with_that() -
     right = compared(model, torch.randn(32, 16))
     judged = {each.stage: each for each in right.stages if each.judged and each.stage != "kernels"}
     assert right.passed and {"dynamo", "post_grad"} <= set(judged)
-    assert all(each.reason == "idbg_narrow::wavy has no float64, and ran in float32" for each in judged.values())
+    assert all(each.reason == (Remark("narrow", "idbg_narrow::wavy", "float32"),) for each in judged.values())
     assert "wavy has no float64" in " ".join(summary(right).split())
     wrong = compared(model, torch.randn(32, 16), options={"post_grad_custom_post_pass": doubled})
     assert guilty(wrong).stage == "post_grad" and guilty(wrong).node.startswith("mul")

@@ -137,9 +137,7 @@ class FaultLocalization:
         clearly = any(diff.failed and is_far(diff) for diff in (*report.outputs, *report.gradients))
         if not clearly or self.failing(again) != 0.0 or rows[-1].stage != "kernels" or not rows[-1].judged:
             return ()
-        made_by = Maker(
-            kind="cache", name=_CACHE, proven="compiled anew, and without CUDA graphs, the outputs are right"
-        )
+        made_by = Maker(kind="cache", name=_CACHE, proven=Remark("right anew"))
         return (*rows[:-1], replace(rows[-1], error=None, added=None, bad=True, output="", made_by=made_by))
 
     def _undeclared(self) -> Maker | None:
@@ -150,11 +148,7 @@ class FaultLocalization:
         first = self.undeclared[0]
         function = registrations.functions_of_op(first.op).get("init")
         file, line = stages.place_of(function)
-        proven = (
-            f"it writes to its argument {first.argument} and does not declare it (mutates_args); without that write "
-            "eager's outputs are others too"
-        )
-        return Maker(kind="op", name=first.op, file=file, line=line, proven=proven)
+        return Maker(kind="op", name=first.op, file=file, line=line, proven=Remark("undeclared", first.argument))
 
     def _before_the_backend(self, rows: tuple[StageError, ...]) -> tuple[StageError, ...]:
         """Whether the program is wrong before any backend compiles it: as Dynamo and AOTAutograd run it."""
@@ -171,7 +165,7 @@ class FaultLocalization:
         """The row of a program that is wrong with nothing compiled below Dynamo, with what Dynamo traces and eager
         never runs.
         """
-        proven = "with nothing compiled below it the outputs are wrong"
+        proven = Remark("wrong uncompiled")
         row = StageError(stage="dynamo", error=error, bad=True, made_by=Maker(kind="dynamo", name=name, proven=proven))
         run = partial(run_eager, self.subject, backward=self.backward)
         with uncaptured():
@@ -182,7 +176,7 @@ class FaultLocalization:
         frame, other = f"{found.graph}/0", found.substitute
         row = replace(row, frame=frame, graph=GraphId(frame, "dynamo"), node=found.node)
         if other is None:
-            made_by = Maker(kind="dynamo", name=name, proven=f"{proven}, and eager never runs this line")
+            made_by = Maker(kind="dynamo", name=name, proven=Remark("never run in eager"))
         else:
             what = f"{name}, which traces {other.function} in place of what eager calls"
             made_by = Maker(kind="dynamo", name=what, file=other.file, line=other.line, proven=proven)
@@ -231,8 +225,8 @@ def _of_a_backend(kernels: Sequence[KernelError], name: str) -> tuple[StageError
     bad = next((one for one in kernels if one.bad), None)
     if bad is None:
         return (
-            StageError(stage="dynamo", judged=False, reason=f"{name} compiles it in its own way"),
-            StageError(stage="kernels", judged=False, reason=f"{name} has none that can be observed"),
+            StageError(stage="dynamo", judged=False, reason=(Remark("own way", name),)),
+            StageError(stage="kernels", judged=False, reason=(Remark("none observed", name),)),
         )
     return (
         StageError(stage="dynamo", error=0.0, frame=bad.frame),

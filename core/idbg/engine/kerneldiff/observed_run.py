@@ -82,7 +82,7 @@ class ObservedRun:
                 made_by = _foreign_lowering(lost.node.target) or Maker(kind="wrapper", name="call", proven=lost.how)
                 graph = GraphId(watch.frame, "post_grad", watch.graph.part)
                 where = replace(row, frame=watch.frame, part=watch.graph.part, graph=graph, node=lost.node.name)
-                return replace(where, judged=True, reason="", bad=True, file=file, line=line, made_by=made_by)
+                return replace(where, judged=True, reason=(), bad=True, file=file, line=line, made_by=made_by)
         return row
 
     def suspects_by_nonfinite(self, kernels: Sequence[KernelError]) -> tuple[KernelError, ...]:
@@ -100,7 +100,7 @@ class ObservedRun:
         bad = next((one for one in kernels if one.bad), None)
         worst = bad or max(kernels, key=_beyond_eager, default=None)
         if worst is None or worst.error is None:
-            return StageError(stage="kernels", judged=False, reason="no launch was observed")
+            return StageError(stage="kernels", judged=False, reason=(Remark("no launch"),))
         added = max(0.0, worst.error - (worst.input_error or 0.0))
         row = StageError(
             stage="kernels", error=worst.error, added=added, output=worst.buffer, frame=worst.frame, part=worst.part
@@ -125,7 +125,7 @@ class ObservedRun:
 
     def _wrapper(self, kernel: KernelError) -> Maker | None:
         """The wrapper as the cause, if it let the kernel write over memory that is still needed."""
-        how = next((how for watch in self._watches(kernel) if (how := watch.wrong_reuse(kernel))), "")
+        how = next((how for watch in self._watches(kernel) if (how := watch.wrong_reuse(kernel))), None)
         return Maker(kind="wrapper", name="call", proven=how) if how else None
 
     def _lowering(self, kernel: KernelError) -> tuple[Node, Maker] | None:

@@ -109,7 +109,8 @@ Found = tuple[list[AttributionFinding], int | None]
 def _decided(evidence: Evidence, worst: IsolatedResult | None) -> Decided:
     error = evidence.error
     if worst is None:
-        why = next(iter(evidence.reasons), error.reason or "none of its buffers holds a node's value")
+        known = error.reason if isinstance(error.reason, str) else ""
+        why = next(iter(evidence.reasons), known or "none of its buffers holds a node's value")
         return "unjudged", [AttributionFinding("unknown", detail=why)], None
     if worst.bad:
         return "compiler", [*_compilers(worst), *_of_a_step(evidence)], None

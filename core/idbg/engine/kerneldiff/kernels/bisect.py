@@ -23,6 +23,7 @@ from idbg.engine.kerneldiff.tensors.float64_device import usual_dtype
 from idbg.engine.program.environment import state_restored
 from idbg.schema.diff import KernelError
 from idbg.schema.graphs import GraphId, Stage
+from idbg.schema.remarks import Remark
 
 Backend = str | Callable[..., Callable[..., object]]
 
@@ -52,7 +53,7 @@ class BisectResult:
             file=self.file,
             line=self.line,
             observed=True,
-            reason=f"bisected, compiling {self.compiles} parts of {of}",
+            reason=Remark("bisected", str(self.compiles), of),
             error=self.error,
             input_error=self.input_error,
             eager_error=self.eager_error,

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from idbg.engine.instrument.wrapper_lines import Launch, Wrapper
 from idbg.engine.kerneldiff.kernels.launch_result import BufferResult, LaunchResult
 from idbg.schema.diff import KernelError
+from idbg.schema.remarks import Remark
 
 
 def completed_by(wrapper: Wrapper, seen: Sequence[LaunchResult]) -> dict[int, tuple[int, BufferResult]]:
@@ -30,12 +31,11 @@ def completed_by(wrapper: Wrapper, seen: Sequence[LaunchResult]) -> dict[int, tu
 def with_chain(step: KernelError, last: KernelError, output: BufferResult) -> KernelError:
     """The record of a launch that computes a step, with the errors of the chain; the verdict is its last launch's."""
     figures = output.record
-    together = f"it computes a step of {figures.node}, judged together with {last.handle or last.name}"
-    doubt = ", which is bad: either may be wrong" if last.bad else ""
+    judged_with = f"{last.handle or last.name} (line {last.wrapper_line})"
     return replace(
         step,
         observed=True,
-        reason=f"{together} (line {last.wrapper_line}){doubt}",
+        reason=Remark("step of a bad node" if last.bad else "step of a node", figures.node, judged_with),
         error=figures.error,
         input_error=last.input_error,
         eager_error=figures.eager_error,

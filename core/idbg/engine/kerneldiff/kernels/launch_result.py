@@ -10,6 +10,7 @@ from idbg.engine.kerneldiff.kernels.nonfinite import NewNonfinite
 from idbg.engine.kerneldiff.kernels.verdict import BufferVerdict
 from idbg.engine.kerneldiff.tensors.allowance import Size
 from idbg.schema.diff import KernelError, NodeError, TensorDiff
+from idbg.schema.remarks import Remark
 
 OUTPUTS_KEPT = 64
 """Of one launch: a fused optimizer's fills hundreds of buffers, and all of them go through JSON."""
@@ -58,7 +59,7 @@ class LaunchResult:
     input_error: Size = field(default_factory=Size)
     unobserved: list[str] = field(default_factory=list)  # inputs of which nothing is known
     overwritten: list[str] = field(default_factory=list)
-    reused: str = ""
+    reused: Remark | None = None
     ran: bool = False
 
     @property
@@ -71,22 +72,22 @@ class LaunchResult:
         """Whether it wrote, or was called with, wrong values."""
         return bool(self.overwritten or self.reused) or any(each.excess > 1 for each in self.outputs)
 
-    def reason(self, unobserved_reason: str) -> str:
+    def reason(self, unobserved_reason: str) -> Remark | str:
         """Why it is not observed, or what limits its verdict; `unobserved_reason` if nothing was observed."""
         if self.reused:
             return self.reused
         if self.overwritten:
-            return f"its input {self.overwritten[0]} was overwritten before, and the graph writes to it nowhere"
+            return Remark("input overwritten", self.overwritten[0])
         if self.outputs:
             return next(iter(self._doubts()), "")
         if unobserved_reason:
             return unobserved_reason
         if self.reasons:
             return self.reasons[0]
-        return "its buffers hold steps inside of a node, not a node's value" if self.ran else "it did not run"
+        return Remark("inside a node" if self.ran else "not run")
 
-    def _doubts(self) -> list[str]:
-        doubts = [f"its input {self.unobserved[0]} could not be compared"] if self.bad and self.unobserved else []
+    def _doubts(self) -> list[Remark | str]:
+        doubts = [Remark("input unknown", self.unobserved[0])] if self.bad and self.unobserved else []
         return [*doubts, *self.reasons]
 
     def record_of(self, launch: KernelError, unobserved_reason: str) -> KernelError:

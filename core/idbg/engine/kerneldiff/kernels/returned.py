@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.fx import Node
 
 from idbg.engine.compat import comparing, fx, stages
+from idbg.schema.remarks import Remark
 
 _CHUNK = 1 << 22  # words that are summed at once: they and their places take four times as much memory
 
@@ -23,7 +24,7 @@ class LostValue:
     """A node whose value was computed, or should have been, and does not reach the graph's caller; `how`: why not."""
 
     node: Node
-    how: str
+    how: Remark
 
 
 class ReturnedValues:
@@ -57,14 +58,10 @@ class ReturnedValues:
             if computed is None or found is None or computed == found:
                 continue
             others = [other for other, mark in self._checksums.items() if mark == found and other != name]
-            how = (
-                f"{others[0]} is returned in its place"
-                if others
-                else "its memory was written to before it was returned"
-            )
+            how = Remark("returned for it", others[0]) if others else Remark("overwritten")
             yield LostValue(self._nodes[name], how)
         for node in self._unwritten:
-            yield LostValue(node, f"no launch writes to {_target(node)}")
+            yield LostValue(node, Remark("not written", str(_target(node))))
 
 
 def _copies(inputs: Sequence[Node]) -> Iterator[Node]:

@@ -37,6 +37,7 @@ from idbg.engine.kerneldiff.tensors.compare import compare_tensors
 from idbg.schema.diff import KernelError
 from idbg.schema.faults import NanOrigin
 from idbg.schema.graphs import GraphId
+from idbg.schema.remarks import Remark
 
 _STEPS = re.compile(r"(sign|floor|ceil|round|trunc|frac|fmod|remainder|floor_divide|argmax|argmin|bucketize)(\..*)?")
 
@@ -150,17 +151,17 @@ class Watch:
             node = next(node for node, name in self.inputs.items() if name == reuse.input)
             launches.overwrite(node, self.reused.get(reuse.input))
 
-    def _reuse_reason(self, reuse: Reuse) -> str:
-        text = f"the wrapper gives {reuse.buffer} the memory of the graph's input {reuse.input}"
+    def _reuse_reason(self, reuse: Reuse) -> Remark:
         if reuse.reader is None:
-            return f"{text}, and the program's own tensor is overwritten"
+            return Remark("reused", reuse.buffer, reuse.input)
         reader = self.wrapper.launches[reuse.reader]
-        return f"{text}, which {reader.handle or reader.name} (line {reader.line}) reads after it was overwritten"
+        read_by = f"{reader.handle or reader.name} (line {reader.line})"
+        return Remark("reused, read", reuse.buffer, reuse.input, read_by)
 
-    def wrong_reuse(self, error: KernelError) -> str:
-        """Why the wrapper, and not this launch, is the cause; "" if it is not."""
+    def wrong_reuse(self, error: KernelError) -> Remark | None:
+        """Why the wrapper, and not this launch, is the cause; None if it is not."""
         pairs = zip(self.wrapper.launches, self.results, strict=True)
-        return next((result.reused for launch, result in pairs if launch.line == error.wrapper_line), "")
+        return next((result.reused for launch, result in pairs if launch.line == error.wrapper_line), None)
 
     def returned(self, values: object) -> None:
         """Called with what the wrapper is about to return."""

@@ -23,6 +23,7 @@ from idbg.engine.kerneldiff.tensors.allowance import Size
 from idbg.engine.kerneldiff.tensors.float64_device import to_float64
 from idbg.schema.attribution import StageName
 from idbg.schema.graphs import Part
+from idbg.schema.remarks import Remark
 
 Instead = Mapping[tuple[Part, str], object]
 """Values for nodes, by their part's and their own name."""
@@ -32,7 +33,11 @@ _ULPS, _LARGEST = 4.0, 8.0  # of an op without float64: how many are no error, a
 
 
 class NotComparable(Exception):
-    """This stage cannot run on the same inputs; the message has the reason."""
+    """This stage cannot run on the same inputs, because of what its `remark` says."""
+
+    def __init__(self, remark: Remark) -> None:
+        super().__init__(remark.kind)
+        self.remark = remark
 
 
 @dataclass(frozen=True)
@@ -127,7 +132,7 @@ def backward_arguments(backward: GraphModule, saved: Mapping[str, object], input
     known = {**saved, **inputs.tangents}
     names = [node.name for node in backward.graph.nodes if node.op == "placeholder"]
     if missing := [name for name in names if name not in known]:
-        raise NotComparable(f"its backward takes {missing[0]}, which the forward does not return")
+        raise NotComparable(Remark("not saved", missing[0]))
     return [known[name] for name in names]
 
 
@@ -152,7 +157,7 @@ def _arguments(gm: GraphModule, inputs: FrameInputs) -> list[object]:
         elif isinstance(value := node.meta.get("val"), Tensor):
             values.append(torch.zeros(tuple(map(int, value.shape)), dtype=value.dtype, device=value.device))
     if len(values) != len(names):
-        raise NotComparable(f"it takes {len(names)} arguments, and its compiled code {len(inputs.primals)}")
+        raise NotComparable(Remark("other arguments", str(len(names)), str(len(inputs.primals))))
     return values
 
 
@@ -170,7 +175,7 @@ def inputs_of(frame: FrameStages, outputs: int) -> FrameInputs:
         else:
             primals = tuple(watch.call_inputs)
     if primals is None:
-        raise NotComparable("its compiled code was not called, or could not be observed")
+        raise NotComparable(Remark("not called"))
     return FrameInputs(primals, tangents, outputs)
 
 

@@ -13,6 +13,7 @@ from idbg.engine.kerneldiff.stages.chain import FrameInputs, Stage, StageAllowan
 from idbg.engine.kerneldiff.stages.evaluate import GraphResult
 from idbg.engine.kerneldiff.stages.first_bad import FirstBad
 from idbg.schema.attribution import Maker, StageName
+from idbg.schema.remarks import Remark
 
 _DIFF_LINES = 400  # of a pass's graphs: what is longer is cut, and says so
 _CONTEXT = 3  # lines around each change
@@ -61,7 +62,7 @@ def _decomposition(step: StageTransition) -> Maker | None:
     without = {op: function for op, function in frame.decompositions.items() if op is not above.target}
     with frame.as_called():
         kept = stages.traced(frame.pre_grad or frame.dynamo, frame.inputs, without)
-    proven = "" if step.is_wrong(Stage("joint", {"": kept.gm})) else "without it the results are right"
+    proven = "" if step.is_wrong(Stage("joint", {"": kept.gm})) else Remark("right without it")
     return Maker(kind="decomposition", name=fx.qualified_target(above), file=file, line=line, proven=proven)
 
 
@@ -91,7 +92,7 @@ def _pass(step: StageTransition) -> Maker:
     pattern = _pattern(made, step.bad)
     name = f"{stages.name_of(pattern)}, a pattern of {made.name}" if pattern is not None else made.name
     file, line = stages.place_of(pattern or made.made_by)
-    proven = "the graph before it is right, and the one after it is not"
+    proven = Remark("right before it")
     diff = graph_diff(made.before, gm)
     return Maker(kind="pass", name=name, file=file, line=line, proven=proven, diff=diff)
 

@@ -44,9 +44,6 @@ ULPS, APPROXIMATED = 2.0, 1e-4
 """A node that is further off than so many ulps of its dtype, and than decompositions approximate, was changed."""
 
 _RAISED = (RuntimeError, TypeError, ValueError, NotImplementedError, LookupError, AttributeError, AssertionError)
-_NOT_RUN = "what comes of it computes what Dynamo's graph does"
-_OTHER_NUMBERS = "it draws other random numbers than the stage before it"
-_UNSEEN = "Inductor did not report it"
 
 
 @dataclass
@@ -69,14 +66,17 @@ class _Frame:
             if nonfinite:
                 self._judge_nonfinite()
         except NotComparable as error:
-            self._give_up(str(error))
+            self._give_up(error.remark)
         except (*_RAISED, NotInFloat64) as error:
-            self._give_up(first_line(error))
+            self._give_up(Remark("error", detail=first_line(error)))
         return tuple(self.rows[stage] for stage in STAGES[:-1])
 
-    def _give_up(self, reason: str) -> None:
+    def _give_up(self, why: Remark) -> None:
         for stage in STAGES[:-1]:
-            self.rows.setdefault(stage, StageError(stage=stage, judged=False, reason=reason, frame=self.name))
+            self.rows.setdefault(stage, self._unjudged(stage, why))
+
+    def _unjudged(self, stage: StageName, why: Remark) -> StageError:
+        return StageError(stage=stage, judged=False, reason=(why,), frame=self.name)
 
     def _begin(self) -> None:
         """Run Dynamo's graph in float64 and in the program's own dtypes: all others are compared with it."""
@@ -108,7 +108,7 @@ class _Frame:
             if part != "backward" or self.inputs.tangents:
                 parts[part] = gm
         if not parts or ("backward" in parts) != (len(parts) > 1):
-            raise NotComparable("its parts could not all be observed")
+            raise NotComparable(Remark("parts unknown"))
         return parts
 
     def _saved(self) -> tuple[str, ...]:
@@ -123,8 +123,8 @@ class _Frame:
         if self.rows[last].bad:
             self._judge_between()
         for stage in STAGES[1:-1]:
-            reason = _NOT_RUN if stage != "post_grad" else _UNSEEN
-            self.rows.setdefault(stage, StageError(stage=stage, judged=False, reason=reason, frame=self.name))
+            why = Remark("as dynamo" if stage != "post_grad" else "not reported")
+            self.rows.setdefault(stage, self._unjudged(stage, why))
         self._against_the_one_before()
 
     def _judge_between(self) -> None:
@@ -185,7 +185,7 @@ class _Frame:
             if not row.judged:
                 continue
             if stage != "partitioned" and self.results[stage].draws != self.results[before].draws:
-                self.rows[stage] = StageError(stage=stage, judged=False, reason=_OTHER_NUMBERS, frame=self.name)
+                self.rows[stage] = self._unjudged(stage, Remark("other draws than before"))
                 continue
             apart = distance(self.results[before], self.results[stage], self.allowed)
             row = replace(row, added=apart.error, bad=apart.excess > 1)
@@ -224,11 +224,11 @@ class _Frame:
     ) -> StageError:
         """The first bad stage, with its first bad node and what made it, or the reason why that is not known."""
         above, below = self.chain[before], self.chain[row.stage]
-        bad, reasons = FirstBad(None, "", None, ""), []
+        bad, reasons = FirstBad(None, "", None, ""), list[Remark]()
         try:
             bad = search(above, below, self.inputs)
         except (*_RAISED, NotInFloat64) as error:
-            reasons.append(f"its first bad node is not known: {first_line(error)}")
+            reasons.append(Remark("node unknown", detail=first_line(error)))
         file, line = users_place(self.captured, *user_line(_trace(bad))[:2])
         maker: Maker | None = None
         node_error = self._node_error(above, below, bad) if self.node_errors else None
@@ -237,10 +237,10 @@ class _Frame:
                 step(frame=self.captured, to=row.stage, above=above, bad=bad, inputs=self.inputs, allowed=self.allowed)
             )
         except (*_RAISED, NotInFloat64) as error:
-            reasons.append(f"what made it is not known: {first_line(error)}")
+            reasons.append(Remark("maker unknown", detail=first_line(error)))
         return replace(
             row,
-            reason="; ".join((*filter(None, [row.reason]), *reasons)),
+            reason=(*(row.reason if isinstance(row.reason, tuple) else ()), *reasons),
             part=bad.part,
             graph=self._graph_of(row.stage, bad.part),
             node=self._shown(row.stage, bad.node),
@@ -302,12 +302,10 @@ def _is_change(row: StageError, maker: Maker | None, node_error: float | None, n
     return least < error < inf
 
 
-def _narrowed(made: GraphResult) -> str:
+def _narrowed(made: GraphResult) -> tuple[Remark, ...]:
     """The ops that ran in the program's own dtypes, as they have no float64."""
-    ran = (
-        f"{name} has no float64, and ran in {str(kind).removeprefix('torch.')}" for name, kind in made.narrowed.items()
-    )
-    return "; ".join(sorted(ran))
+    named = sorted(made.narrowed.items(), key=lambda each: each[0])
+    return tuple(Remark("narrow", name, str(kind).removeprefix("torch.")) for name, kind in named)
 
 
 def _trace(bad: FirstBad) -> str:
