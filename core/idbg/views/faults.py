@@ -1,11 +1,16 @@
-"""Describe where a program crashed, and where NaN and infinities first appear."""
+"""Describe why a run failed, where a program crashed, and where NaN and infinities first appear."""
 
 from collections.abc import Callable, Iterator
 
 from idbg.format.amounts import counted
+from idbg.format.failures import headline, place_of
 from idbg.format.file_names import near_place
+from idbg.format.glyphs import MARKS
+from idbg.format.plain_text import uncoloured
 from idbg.schema.diff import DiffReport
 from idbg.schema.faults import MOST_ALIGNED, CrashSite, LaunchArgument, NanOrigin
+from idbg.schema.programs import Failure
+from idbg.views.tree import Refs, Row, words
 
 Place = Callable[[str, int], str]
 """How a file and a line of it are written."""
@@ -13,8 +18,55 @@ Place = Callable[[str, int], str]
 _NODES_SHOWN = 6
 _GIVEN_SHOWN = 4  # inputs and parameters that come with a NaN: a model that has diverged has them all
 _SIGNS = {"add": "+", "sub": "-", "mul": "×", "div": "/", "pow": "**"}
+_ORIGINS = {
+    "user": "your program: ",
+    "torch": "torch: ",
+    "backend": "the backend: ",
+    "constraints": "constraints: ",
+    "worker": "the worker: ",
+}
 _OPS = {"_to_copy": "a cast", "_softmax": "softmax", "_log_softmax": "log_softmax"}
 _SYNC = "run it with --sync (idbg diff --sync), which waits for the device after each launch"
+
+
+def failure_rows(failure: Failure) -> Iterator[Row]:
+    """Its cause, where, what is known of a crash, what to do; then its whole message and the user's traceback as code.
+
+    torch names first what it was doing when it met an error: there the error comes first.
+    """
+    message = clean_lines(failure.message) or [failure.type or failure.kind]
+    file, line = place_of(failure)
+    cause = _cause(failure, message)
+    at = Refs(file=file, line=line)
+    yield Row("cause", words((f"{_ORIGINS.get(failure.kind, '')}{cause}", "reject")), refs=at, opens="edit")
+    if file:
+        yield Row("at", words(f"at {file}:{line}"), refs=at, opens="edit")
+    for number, text in enumerate(crash_lines(failure.crash) if failure.crash else ()):
+        yield Row(("crash", number), words(text), refs=at)
+    for number, text in enumerate(clean_lines(failure.hint)):
+        yield Row(("hint", number), words((f"{MARKS['arrow']} {text}", "accent")))
+    if failure.repro and failure.repro not in failure.message:
+        yield Row("repro", words((f"repro: {failure.repro}", "accent")))
+    if len(message) > 1:
+        yield Row("message", words(("The whole message", "strong")), code="\n".join(message))
+    if traceback := clean_lines(failure.traceback):
+        yield Row("traceback", words(("Traceback", "strong")), code="\n".join(traceback))
+
+
+def _cause(failure: Failure, message: list[str]) -> str:
+    """The error that torch met, a compiler's first error, or the first line."""
+    cause = headline(failure).cause
+    if cause and cause.partition(": ")[2] not in message[0] and cause not in failure.message:
+        return cause
+    named = failure.kind in ("user", "torch", "backend") and failure.type and not message[0].startswith(failure.type)
+    first = f"{failure.type}: {message[0]}" if named else message[0]
+    error = next((text.partition("error:")[2].strip() for text in message[1:] if "error:" in text), "")
+    return f"{first.rstrip(':')}: {error}" if error else first
+
+
+def clean_lines(text: str) -> list[str]:
+    """The lines of a text without control sequences; none of a blank text."""
+    return [uncoloured(line) for line in text.rstrip("\n").split("\n")] if text.strip() else []
 
 
 def crash_lines(site: CrashSite) -> Iterator[str]:

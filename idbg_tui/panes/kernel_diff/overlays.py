@@ -1,24 +1,21 @@
 """List over the screen what belongs to a comparison: the error's growth, a pass's diff, why a side failed."""
 
 import re
-import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from idbg.schema.attribution import StageError
 from idbg.schema.diff import DiffReport
 from idbg.schema.graphs import NodeId
 from idbg.schema.programs import Failure
-from idbg.views import diff, steps
+from idbg.views import diff, faults, steps
 from idbg.views.blame import made_by, maker_name, stage_name
-from idbg.views.faults import crash_lines
 from idbg.views.launches import kernels_sentence
 from idbg.views.tree import Section, Table
 from idbg_tui.panes.kernel_diff import pictures
 from idbg_tui.widgets import sections
 from idbg_tui.widgets.section_rows import Look, Row, fixed, sentences
 
-_LABEL = 22  # cells
 _DEFINED = re.compile(r"^[+ ]\s*%?(\w+)\s*(?::.*)?=")  # a node's name, as graphs are printed: "%mul : [...] = ..."
 
 
@@ -106,39 +103,6 @@ def _no_diff(report: DiffReport) -> str:
 # ---------------------------------------------------------------- why a side failed
 
 
-def failure_rows(failure: Failure, look: Look) -> list[Row]:
+def failure_rows(failure: Failure, look: Look) -> Sequence[Row]:
     """All that is known of a failure, the first error first."""
-    headline = _first_error(failure)
-    lines = list(sentences(headline, look, "reject"))
-    for line in crash_lines(failure.crash) if failure.crash else ():
-        lines += _verbatim(line, look)
-    lines += sentences(failure.hint, look) if failure.hint else []
-    for label, text in (("at", f"{failure.file}:{failure.line}" if failure.file else ""), ("repro", failure.repro)):
-        lines += _labelled(label, text, look) if text else []
-    for title, text in (("The whole message", failure.message), ("Traceback", failure.traceback)):
-        if text.strip() and text.strip() != headline:
-            lines += [*sentences("", look), *sentences(title, look, "strong")]
-            lines += [row for line in text.strip("\n").split("\n") for row in _verbatim(line, look)]
-    return lines
-
-
-def _first_error(failure: Failure) -> str:
-    """The first line of a failure's message, and of a compiler's long one the first error."""
-    first, *rest = [line.strip() for line in failure.message.splitlines() if line.strip()] or [failure.type]
-    error = next((line.partition("error:")[2].strip() for line in rest if "error:" in line), "")
-    return f"{first.rstrip(':')}: {error}" if error else first
-
-
-def _verbatim(line: str, look: Look) -> Iterator[Row]:
-    """A line of a program's or compiler's text: its blanks stay, and what is too long goes on below."""
-    long = max(look.width - 2, 20)
-    parts = textwrap.wrap(line, long, replace_whitespace=False, drop_whitespace=False, break_on_hyphens=False)
-    for part in parts or [""]:
-        yield Row(None, fixed([(f" {part}", "reject" if "error:" in part else "")]))
-
-
-def _labelled(label: str, text: str, look: Look) -> Iterator[Row]:
-    """A label and its text, on as many rows as that takes."""
-    for part in textwrap.wrap(text, max(look.width - _LABEL - 2, 20)):
-        yield Row(None, fixed([(f" {label:<{_LABEL}}", "dim"), (part, "")]))
-        label = ""
+    return sections.rows(Section("", "", body=tuple(faults.failure_rows(failure))), look)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from idbg.format import file_names
 from idbg.format.amounts import NOT_MEASURED, counted, duration, elapsed
-from idbg.format.failures import headline, place_of
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
 from idbg.format.plain_text import uncoloured
 from idbg.format.verdicts import rules_words, verdict_words
@@ -18,18 +17,11 @@ from idbg.schema.runs import Run
 from idbg.schema.violations import Severity
 from idbg.views.attribution import owner_lines
 from idbg.views.bisection import OUTCOMES, summary
-from idbg.views.faults import crash_lines
+from idbg.views.faults import clean_lines, failure_rows
 from idbg.views.repros import progress_words, reproduced_words, result_lines, sought_words, verdict
-from idbg.views.tree import VERDICT_TONES
+from idbg.views.tree import VERDICT_TONES, Span
 
 _SLOW = 0.1  # seconds; a compile has hundreds of phases, and most take a few milliseconds
-_ORIGINS = {
-    "user": "your program: ",
-    "torch": "torch: ",
-    "backend": "the backend: ",
-    "constraints": "constraints: ",
-    "worker": "the worker: ",
-}
 _LEVELS: dict[str, Severity] = {"warning": "fallback", "error": "reject"}
 _QUOTED = re.compile(r'\s*File "([^"<]+)", line (\d+)')
 
@@ -191,36 +183,13 @@ def _tried(event: events.ReproEnded) -> Iterator[LogText]:
 
 
 def _failure(failed: Failure | None) -> Iterator[LogText]:
-    """What went wrong, where, what to do about it, then all of the message and the user's own traceback.
-
-    torch names first what it was doing when it met an error: there the error comes first.
-    """
-    if failed is None:
-        return
-    message = clean_lines(failed.message) or [failed.type or failed.kind]
-    cause = headline(failed).cause
-    hidden = bool(cause) and cause.partition(": ")[2] not in message[0] and cause not in failed.message
-    named = failed.kind in ("user", "torch", "backend") and failed.type and not message[0].startswith(failed.type)
-    if not hidden:
-        cause = f"{failed.type}: {message[0]}" if named else message[0]
-    file, line = place_of(failed)
-    yield LogText(f"  {_ORIGINS.get(failed.kind, '')}{cause}", "reject", file, line)
-    if not hidden:
-        yield from _indented(message[1:], "reject")
-    if file:
-        yield LogText(f"  at {file}:{line}", "", file, line)
-    yield from (LogText(f"  {words}", "", file, line) for words in (crash_lines(failed.crash) if failed.crash else ()))
-    yield from _indented((f"{MARKS['arrow']} {words}" for words in clean_lines(failed.hint)), "accent")
-    if failed.repro and failed.repro not in failed.message:
-        yield LogText(f"  repro: {failed.repro}", "accent")
-    if hidden:
-        yield from (LogText(f"    {words}") for words in message)
-    yield from _block(failed.traceback, "dim")
-
-
-def clean_lines(text: str) -> list[str]:
-    """The lines of a text without control sequences; none of a blank text."""
-    return [uncoloured(line) for line in text.rstrip("\n").split("\n")] if text.strip() else []
+    """What went wrong, where, what to do about it, then all of the message and the user's own traceback."""
+    for row in failure_rows(failed) if failed is not None else ():
+        if row.code:
+            yield from _block(row.code, "dim")
+        else:
+            tone = next((word.tone for word in row.words if isinstance(word, Span)), "")
+            yield LogText(f"  {row.text}", tone, row.refs.file, row.refs.line)
 
 
 def step_words(event: events.BenchStepStarted) -> str:
