@@ -10,7 +10,7 @@ from idbg.format.glyphs import MARKS
 from idbg.schema.programs import OptionValue, Switch, Target
 from idbg.views.tree import Cell, Column, Row, Section, Table, words
 
-_OF_TARGET = (Column("value", least=13), Column("type"), Column("meaning", "sentence", least=17))
+_OF_TARGET = (Column("value", least=13), Column("type", least=5), Column("meaning", "sentence", least=10))
 _NAMES = 42  # cells of a name, before others give way
 COLUMNS = ("switch", "default")
 FLAGS = {"option": "--option", "setting": "--setting"}
