@@ -61,13 +61,15 @@ class Costing:
     def list_memory(self) -> None:
         """List what is alive at the peak of memory."""
         from idbg_tui.panes.graph import memory
+        from idbg_tui.panes.graph.title import list_title
 
         make = partial(memory.rows, self._state)
-        self._listings.open(Listing(memory.title(self._state), self._keys["memory"], make))
+        self._listings.open(Listing(list_title("The peak of memory", self._state), self._keys["memory"], make))
 
     def list_partitions(self) -> None:
         """List the partitions and what crosses between them."""
-        from idbg_tui.panes.graph import partitions
+        from idbg_tui.panes.graph import memory
+        from idbg_tui.panes.graph.title import list_title
 
-        make = partial(partitions.rows, self._state)
-        self._listings.open(Listing(partitions.title(self._state), self._keys["partitions"], make))
+        make = partial(memory.partition_rows, self._state)
+        self._listings.open(Listing(list_title("Partitions", self._state), self._keys["partitions"], make))

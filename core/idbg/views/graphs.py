@@ -2,8 +2,9 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import lru_cache
 
-from idbg.analysis.ops import short_name
+from idbg.analysis.ops import is_overload, short_name
 from idbg.format.amounts import counted
 from idbg.schema.graphs import Graph, Node
 from idbg.schema.runs import Run
@@ -78,3 +79,27 @@ def _calls(graph: Graph) -> Iterator[str]:
     for node in graph.nodes:
         if node.op.startswith("call_"):
             yield short_name(node.target)
+
+
+@lru_cache(maxsize=4096)
+def _called(target: str) -> str:
+    name = short_name(target)
+    overload = target.rpartition(".")[2]
+    return f"{name}.{overload}" if is_overload(target) and overload not in ("default", name) else name
+
+
+def op_of(node: Node) -> str:
+    """What a node does, in a word: "convolution", "add.Tensor", "weight"."""
+    if node.op == "placeholder":
+        return node.role if node.role in ("weight", "buffer", "tangent", "saved") else "input"
+    if node.op == "call_module":
+        return node.module_class or "module"
+    return _called(node.target) if node.op.startswith("call") else node.op
+
+
+def shape_of(node: Node) -> str:
+    """The first tensor's dtype and shape, and how many more there are."""
+    if not node.tensors:
+        return ""
+    more = f" +{len(node.tensors) - 1}" if len(node.tensors) > 1 else ""
+    return f"{node.tensors[0]}{more}"

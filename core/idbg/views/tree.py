@@ -124,7 +124,7 @@ class Sides(Struct, frozen=True):
 class Chart(Struct, frozen=True):
     """A picture of `data`, drawn by each painter that has a drawing of this name; the others leave it out."""
 
-    name: Literal["flame", "phases", "bench", "samples", "launches", "training", "histogram", "error map"]
+    name: Literal["flame", "phases", "bench", "samples", "launches", "training", "histogram", "error map", "memory"]
     data: object
     caption: str = ""
 

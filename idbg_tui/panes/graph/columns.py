@@ -3,9 +3,8 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
-from idbg.analysis.ops import is_overload, short_name
+from idbg.analysis.ops import short_name
 from idbg.analysis.outline import ModuleHeading
 from idbg.analysis.partition import HOST
 from idbg.format.amounts import counted
@@ -14,6 +13,7 @@ from idbg.schema.code import Kernel
 from idbg.schema.diff import KernelError
 from idbg.schema.graphs import Node
 from idbg.schema.violations import Severity
+from idbg.views.graphs import op_of, shape_of
 from idbg_tui.widgets.cutting import cut_shape
 from idbg_tui.widgets.lines import StyledRow, clip, cut, fit
 
@@ -21,7 +21,6 @@ GUTTER = 2
 _SAMPLE = 4000
 _MODULE_DEPTH = 6
 _NUMBER = re.compile(r"(\d+)$")
-_ROLES = {"input": "input", "weight": "weight", "buffer": "buffer", "tangent": "tangent", "saved": "saved"}
 _WIDEST = 100  # cells of a name, however much room there is
 _LEAST_SOURCE = 16  # cells of the user's text after its line; fewer say nothing
 # what is read least gives way first: (column, what it keeps at least); 0 leaves it out whole
@@ -107,30 +106,6 @@ def measure(nodes: Sequence[Node], depths: Sequence[int]) -> GraphColumns:
         longest=min(longest, _WIDEST),
         nameless=2 * named < len(calls),
     )
-
-
-@lru_cache(maxsize=4096)
-def _called(target: str) -> str:
-    name = short_name(target)
-    overload = target.rpartition(".")[2]
-    return f"{name}.{overload}" if is_overload(target) and overload not in ("default", name) else name
-
-
-def op_of(node: Node) -> str:
-    """What a node does, in a word: "convolution", "add.Tensor", "weight"."""
-    if node.op == "placeholder":
-        return _ROLES.get(node.role, "input")
-    if node.op == "call_module":
-        return node.module_class or "module"
-    return _called(node.target) if node.op.startswith("call") else node.op
-
-
-def shape_of(node: Node) -> str:
-    """The first tensor's dtype and shape, and how many more there are."""
-    if not node.tensors:
-        return ""
-    more = f" +{len(node.tensors) - 1}" if len(node.tensors) > 1 else ""
-    return f"{node.tensors[0]}{more}"
 
 
 def kernel_mark(kernels: Sequence[Kernel]) -> str:

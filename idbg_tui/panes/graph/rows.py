@@ -13,6 +13,7 @@ from idbg.schema.code import Kernel, KernelCall
 from idbg.schema.graphs import Graph, GraphId, NodeId
 from idbg.schema.violations import SEVERITIES
 from idbg.views import kernel_times
+from idbg.views.graphs import op_of
 from idbg_tui.panes.graph.columns import (
     GraphColumns,
     RowFacts,
@@ -22,7 +23,6 @@ from idbg_tui.panes.graph.columns import (
     kernel_mark,
     measure,
     node_row,
-    op_of,
     side_mark,
 )
 from idbg_tui.state import queries

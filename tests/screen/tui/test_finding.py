@@ -6,8 +6,9 @@ import pytest
 from textual.pilot import Pilot
 
 from idbg.schema.code import Kernel
+from idbg.views.graphs import op_of
 from idbg_tui.app import IdbgApp
-from idbg_tui.panes.graph.columns import is_kernel, kernel_mark, op_of
+from idbg_tui.panes.graph.columns import is_kernel, kernel_mark
 from idbg_tui.panes.graph.pane import GraphPane
 from idbg_tui.panes.rules import words
 from idbg_tui.panes.violations.pane import ViolationsPane

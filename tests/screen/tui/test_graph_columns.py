@@ -10,6 +10,7 @@ from idbg.analysis.outline import ModuleHeading
 from idbg.analysis.partition import HOST
 from idbg.schema.code import Kernel
 from idbg.schema.graphs import Node, TensorMeta
+from idbg.views.graphs import op_of, shape_of
 from idbg_tui.panes.graph.columns import (
     GraphColumns,
     RowFacts,
@@ -18,8 +19,6 @@ from idbg_tui.panes.graph.columns import (
     kernel_mark,
     measure,
     node_row,
-    op_of,
-    shape_of,
     side_mark,
 )
 from idbg_tui.panes.graph.rows import GraphLines

@@ -10,7 +10,7 @@ from idbg.checking.rule_costs import cost_answers as answers_of
 from idbg.schema import events
 from idbg.schema.graphs import Graph, GraphId, Node, TensorMeta
 from idbg.schema.programs import Program, Target
-from idbg_tui.panes.graph import memory, partitions
+from idbg_tui.panes.graph import memory
 from idbg_tui.state import queries
 from idbg_tui.state.costs import AT_ONCE
 from idbg_tui.state.state import State
@@ -59,7 +59,7 @@ def test_partitions_are_told_with_their_boundaries_and_the_best_change_at_the_to
     ((_, rule_costs),) = queries.rule_costs(state) or []
     now = rule_costs.partitions
     assert now is not None
-    found = partitions.rows(state, Look(120))
+    found = memory.partition_rows(state, Look(120))
     rows = texts(found, 120)
     assert rows[1] == " → allowing 'relu is denied' (no relu): nothing falls back"
     assert rows[3].split() == ["partition", "nodes", "values", "crosses", "which"]
@@ -71,17 +71,17 @@ def test_partitions_are_told_with_their_boundaries_and_the_best_change_at_the_to
 
 
 def test_partitions_are_sorted_by_what_crosses_each_with_its_boundaries() -> None:
-    found = partitions.rows(under("resnet", FALL), Look(76))
+    found = memory.partition_rows(under("resnet", FALL), Look(76))
     table = next(row.table for row in found if row.head)
     assert table is not None
     look = Look(76, sorts={table_key(table): ("nodes", "down")})
-    sorted_rows = texts(partitions.rows(under("resnet", FALL), look), 76)
+    sorted_rows = texts(memory.partition_rows(under("resnet", FALL), look), 76)
     assert " p7 " in sorted_rows[5] and " 31 " in sorted_rows[5] and " MiB " in sorted_rows[5]
     assert " from host " in sorted_rows[6] and sorted_rows[4].startswith("   partition")
 
 
 def test_where_nothing_falls_back_the_view_says_so_and_what_would() -> None:
-    rows = " ".join(texts(partitions.rows(under("resnet", PAD), Look(120)), 120))
+    rows = " ".join(texts(memory.partition_rows(under("resnet", PAD), Look(120)), 120))
     assert "one partition" in rows and 'severity "fallback"' in rows
 
 
@@ -89,14 +89,14 @@ def test_violations_are_told_apart_from_the_calls_that_they_send_to_the_host() -
     state = under("resnet", FALL.replace('deny = ["relu"]', 'deny = ["max_pool*", "_low_memory_max_pool*"]'))
     ((findings, rule_costs),) = queries.rule_costs(state) or []
     assert rule_costs.partitions is not None and len(rule_costs.partitions.host) != findings.by_severity["fallback"]
-    first = texts(partitions.rows(state, Look(120)), 120)[0]
+    first = texts(memory.partition_rows(state, Look(120)), 120)[0]
     assert first.endswith(f"; 1 violation, {len(rule_costs.partitions.host)} calls on the host")
 
 
 @pytest.mark.parametrize("rules", [FALL, ""])
 def test_a_graph_that_is_rejected_does_not_read_as_one_that_fits(rules: str) -> None:
     reject = PAD.replace('"pad"', '"reject"')
-    rows = texts(partitions.rows(under("resnet", rules + reject), Look(120)), 120)
+    rows = texts(memory.partition_rows(under("resnet", rules + reject), Look(120)), 120)
     assert rows[1].startswith(" ✘ 435 violations of severity reject: the accelerator does not take this graph")
     assert "the graph is one partition" not in rows[0]
 
@@ -121,15 +121,15 @@ def test_parts_of_a_tuple_have_their_own_shapes_at_the_peak() -> None:
 
 def test_what_is_not_counted_yet_is_not_told_as_a_number() -> None:
     state = big(FALL)
-    for view in (memory, partitions):
-        assert "not counted yet" in texts(view.rows(state, Look(100)), 100)[0]
+    for rows in (memory.rows, memory.partition_rows):
+        assert "not counted yet" in texts(rows(state, Look(100)), 100)[0]
 
 
 @pytest.mark.parametrize("width", [70, 100, 140])
 def test_every_row_fits(width: int) -> None:
     state = under("resnet", FALL + PAD)
-    for view in (memory, partitions):
-        assert all(len(row) <= width for row in texts(view.rows(state, Look(width)), width))
+    for rows in (memory.rows, memory.partition_rows):
+        assert all(len(row) <= width for row in texts(rows(state, Look(width)), width))
 
 
 @pytest.mark.parametrize("size", [WIDE, SMALL])
