@@ -2,7 +2,6 @@
 
 import difflib
 import re
-from collections.abc import Iterator
 
 from idbg.format.amounts import counted
 from idbg.format.failures import lowering_words
@@ -15,8 +14,10 @@ from idbg.schema.bisection import (
     FailingOptions,
     Outcome,
     SuspectPart,
+    Tried,
 )
 from idbg.views import remarks
+from idbg.views.tree import Block, Cell, Column, Row, Section, Table, words
 
 SCHEMA = "idbg.bisect/1"
 OUTCOMES: dict[Outcome, str] = {"fails": "fails", "passes": "does not fail", "other": "fails otherwise"}
@@ -29,6 +30,7 @@ _BACKENDS = {
     "without Inductor",
     "aot_eager_decomp_partition_crossref": "an op's fake is the cause: it fails where each is compared with the op",
 }
+_TRIES = (Column("outcome", rank=2), Column("time", "seconds"))
 _PLURALS = {"decomposition": "decompositions"}  # torch's own name of the part is in the singular
 _OP = re.compile(r"<OpOverload\(op='([\w.:]+)', overload='(\w+)'\)>")
 _REST = "its scheduler, its code or its compiler"
@@ -119,48 +121,39 @@ def _answer(found: Bisected) -> str:
     return "it does not fail, and its numbers agree with eager's: there is nothing to find"
 
 
-def summary(found: Bisected) -> str:
-    """The answer as text: the sentence, what it stands on, and the tries that failed otherwise."""
-    return "\n".join(_lines(found))
-
-
-def _lines(found: Bisected) -> Iterator[str]:
-    yield answer_sentence(found)
+def view(found: Bisected) -> Section:
+    """The answer, what it stands on, then a row a try."""
+    body: list[Block] = []
     if found.words and found.question != "fuzz":
-        yield f"  the failure: {found.words}"
-    if found.part is not None:
-        yield from _around(found.part)
-    for one in found.options if found.question == "fuzz" else ():
-        yield f"  {options_sentence(one)}: {one.words}"
+        body.append(Row("failure", words(f"  the failure: {found.words}")))
+    if found.part is not None and found.part.before:
+        title, code = _around(found.part)
+        body.append(Row("graph", words(title), code=code))
+    for number, one in enumerate(found.options if found.question == "fuzz" else ()):
+        body.append(Row(("options", number), words(f"  {options_sentence(one)}: {one.words}")))
     for commit in found.commit.commits if found.commit is not None else ():
-        yield ""
-        yield f"commit {commit.sha}"
-        if commit.author:
-            yield from (f"Author: {commit.author}", f"Date:   {commit.date}", "", f"    {commit.subject}", "")
-            yield commit.stat
-    if found.others:
-        yield ""
-        yield f"{counted(len(found.others), 'try')} failed otherwise, and decided nothing:"
-        yield from (f"  {one.what}: {one.otherwise}" for one in found.others[:10])
-    yield ""
-    yield f"{counted(len(found.tried), 'try')}, {found.seconds:.0f} s"
+        known = f"Author: {commit.author}\nDate:   {commit.date}\n\n    {commit.subject}\n\n{commit.stat}"
+        body.append(Row(commit.sha, words(f"commit {commit.sha}"), code=known if commit.author else ""))
+    if found.tried:
+        body.append(Table(_TRIES, [_try(one, number) for number, one in enumerate(found.tried)], "try"))
+    total = Row("total", words(f"{counted(len(found.tried), 'try')}, {found.seconds:.0f} s"))
+    return Section("Bisection", answer_sentence(found), len(found.tried), body=(*body, total))
 
 
-def _around(part: SuspectPart) -> Iterator[str]:
+def _try(one: Tried, number: int) -> Row:
+    below = [Row((number, "otherwise"), words((one.otherwise, "dim")))] if one.otherwise else []
+    return Row(("try", number), words(one.what), (Cell(OUTCOMES[one.outcome]), Cell(one.seconds)), below, open="text")
+
+
+def _around(part: SuspectPart) -> tuple[str, str]:
     """The graph around the failing application, as what it changed."""
-    if not part.before:
-        return
-    yield ""
+    before, after = part.before.splitlines(), part.after.splitlines()
     if not part.after:
-        yield "the graph that it was applied to:"
-        yield part.before.strip("\n")
-    elif part.before == part.after:
-        yield "the graph that it was applied to, which it left as it is:"
-        yield part.before.strip("\n")
-    else:
-        before, after = part.before.splitlines(), part.after.splitlines()
-        yield "what it changed of the graph:"
-        yield from list(difflib.unified_diff(before, after, "before", "after", lineterm="", n=len(before)))
+        return "the graph that it was applied to:", part.before.strip("\n")
+    if part.before == part.after:
+        return "the graph that it was applied to, which it left as it is:", part.before.strip("\n")
+    diff = difflib.unified_diff(before, after, "before", "after", lineterm="", n=len(before))
+    return "what it changed of the graph:", "\n".join(diff)
 
 
 def as_json(found: Bisected) -> dict[str, object]:

@@ -9,6 +9,7 @@ from idbg.format.amounts import NOT_MEASURED, counted, duration, elapsed
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
 from idbg.format.plain_text import uncoloured
 from idbg.format.verdicts import rules_words, verdict_words
+from idbg.render.text import lines
 from idbg.schema import events
 from idbg.schema.events import SessionEvent
 from idbg.schema.programs import Failure
@@ -16,7 +17,7 @@ from idbg.schema.repros import Sought
 from idbg.schema.runs import Run
 from idbg.schema.violations import Severity
 from idbg.views.attribution import owner_lines
-from idbg.views.bisection import OUTCOMES, summary
+from idbg.views.bisection import OUTCOMES, view
 from idbg.views.faults import clean_lines, failure_rows
 from idbg.views.repros import progress_words, reproduced_words, result_lines, sought_words, verdict
 from idbg.views.tree import VERDICT_TONES, Span
@@ -161,7 +162,7 @@ def _ended(
                 yield LogText("  it was stopped: X on it in 9 Repros goes on" if minified else "the search was stopped")
                 return
         case events.BisectEnded(bisected=bisected) if bisected is not None:
-            yield from _listed(summary(bisected).splitlines(), "strong")
+            yield from _listed(lines(view(bisected)), "strong")
             return
         case events.OwnerEnded(owner=owner):
             problem = "the origin of the error is not known"

@@ -9,9 +9,10 @@ from idbg.bisect.options import of_texts
 from idbg.engine.bisection import drawn
 from idbg.engine.compat import bisector
 from idbg.engine.program.option_types import checked
+from idbg.render.text import text
 from idbg.schema.bisection import PYTHON, Bisected, Question
 from idbg.schema.programs import Program, Target
-from idbg.views.bisection import answer_sentence, summary
+from idbg.views.bisection import answer_sentence, view
 from tests.harness.crashing import NOWHERE, PLANT
 from tests.harness.git_history import GitHistory
 
@@ -73,7 +74,7 @@ def test_a_wrong_pass_is_found_with_the_graph_around_it(tmp_path: Path) -> None:
     assert "aten.sin" in part.before
     assert "aten.cos" not in part.before
     assert "aten.cos" in part.after
-    changed = [line for line in summary(found).splitlines() if line.startswith(("-   ", "+   "))]
+    changed = [line for line in text(view(found)).splitlines() if line.strip().startswith(("-   ", "+   "))]
     assert len(changed) == 2
     passes = [one for one in found.tried if "post_grad_passes 1 to" in one.what]
     told = {one.what.split("1 to ")[1].split()[0]: one.outcome for one in passes}

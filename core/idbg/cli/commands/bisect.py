@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from idbg.accelerators.registry import rules_for
 from idbg.bisect import options as option_sets
 from idbg.bisect.job import bisected
-from idbg.cli import exits, output, parsing
+from idbg.cli import exits, output, parsing, tables
 from idbg.cli.bar import Activity
 from idbg.cli.signals import call_on_signal
 from idbg.config.arguments import add_arguments as add_program_arguments
@@ -65,6 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     search.add_argument("--fuzz", metavar="N", type=int, help="draw N option sets as torch's ConfigFuzzer does")
     search.add_argument("--seed", metavar="N", type=int, default=0, help="the seed of the draws (0)")
     how = parser.add_argument_group("tries")
+    tables.add_sort(how)
     how.add_argument(
         "--check",
         metavar="COMMAND",
@@ -80,11 +81,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
+    tables.check_sort(args.sort, ("try", "outcome", "time"))
     question = _question(args, argv)
     stop: list[int] = []
     with call_on_signal(stop.append):  # the current try ends, and everything is cleaned up
         found = bisected(question, _show_try, lambda: bool(stop))
-    output.report(lambda: view.as_json(found), lambda: view.summary(found))
+    output.report(lambda: view.as_json(found), lambda: tables.text(view.view(found), args.sort, check=False))
     if stop:
         return exits.SIGNALLED + stop[0]
     return exits.FAILED if found.part or found.options or found.commit else exits.DONE
