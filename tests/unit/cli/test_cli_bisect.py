@@ -113,6 +113,7 @@ def test_a_signal_ends_it_in_order_and_says_what_is_known(
         (["bisect", "p.py", "--option-bad", "a=1", "--check", "true"], "--check cannot try options"),
         (["bisect", "p.py", "--timeout", "nan"], "--timeout is nan"),
         (["bisect", "none.py"], "no file none.py"),
+        (["bisect", "p.py", "--sort", "speed"], "the columns are try, outcome, time"),
         (["bisect", "p.py", "--good", "HEAD~77"], "git knows no revision 'HEAD~77'"),
     ],
 )
