@@ -45,11 +45,11 @@ RemarkKind = Literal[
 
 
 class Remark(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One remark: names and messages, as its kind has them."""
+    """One remark: names and messages, as its kind has them; `detail` may be other remarks."""
 
     kind: RemarkKind
     subject: str = ""
-    detail: str = ""
+    detail: "tuple[Remark, ...] | str" = ""
     by: str = ""
 
 

@@ -86,7 +86,7 @@ def sentence(remark: Remark | tuple[Remark, ...] | str) -> str:
         return remark
     if isinstance(remark, tuple):
         return "; ".join(map(sentence, remark))
-    return _REMARKS[remark.kind].format(subject=remark.subject, detail=remark.detail, by=remark.by)
+    return _REMARKS[remark.kind].format(subject=remark.subject, detail=sentence(remark.detail), by=remark.by)
 
 
 def no_float64(missing: NoFloat64 | str) -> str:

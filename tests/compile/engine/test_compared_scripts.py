@@ -9,6 +9,7 @@ from idbg.schema.diff import Comparison
 from idbg.schema.programs import Program, Target
 from idbg.schema.remarks import Remark
 from idbg.schema.runs import Run
+from idbg.views import remarks
 from idbg.worker.jobs import Jobs
 from idbg.worker.protocol import Compile
 
@@ -306,4 +307,4 @@ def test_a_function_whose_stages_are_not_judged_is_named_beside_one_that_is_wron
     run = counted(UNJUDGED, "inductor", tmp_path, Comparison(per_kernel=True))
     assert run.diff is not None and run.diff.verdict == "failed" and run.diff.stages_of == "g"
     (note,) = (note for note in run.diff.notes if isinstance(note, Remark) and note.kind == "stages not judged")
-    assert note.subject == "f" and "another dtype" in note.detail
+    assert note.subject == "f" and "another dtype" in remarks.sentence(note)

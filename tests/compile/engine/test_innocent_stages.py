@@ -241,6 +241,6 @@ def test_a_frame_that_could_not_be_judged_is_named_beside_another_that_is_wrong(
     (note,) = (note for note in report.notes if isinstance(note, Remark) and note.kind == "stages not judged")
     kernels = report.stages[-1]
     assert report.first_wrong_stage is not None and report.first_wrong_stage.stage == "post_grad"
-    assert note.subject == "1/0" and "another dtype" in note.detail
+    assert note.subject == "1/0" and "another dtype" in remarks.sentence(note)
     assert "the stages of 1/0 were not judged" in report.summary()
     assert kernels.stage == "kernels" and kernels.frame == report.first_wrong_stage.frame
