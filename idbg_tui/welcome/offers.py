@@ -64,7 +64,7 @@ class Offers:
         most = len(found) if wanted else SHOWN
         more = f": type to find the other {len(found) - most:,}" if most < len(found) else ""
         count = f"{len(found):,} of {counted(len(self.sessions), 'session')}" if wanted else f"{len(found):,}"
-        (table,) = cast("tuple[Table]", sessions.view(found if sort else found[:most]).body)
+        (table,) = cast("tuple[Table]", sessions.view([_near(each) for each in (found if sort else found[:most])]).body)
         table = ordered_table(table, *sort) if sort else table
         yield structs.replace(table, rows=table.rows[:most], title=f"Last sessions  {count} in {where}{more}")
 
@@ -85,6 +85,12 @@ def _example(example: Example) -> Row:
     about = "five minutes: where everything is, and the keys" if tour else example.about
     name = words(("  Take the tour" if tour else f"  {example.path.name}", "dim" if why else "strong"))
     return Row(str(example.path), name, (Cell(why or about, "dim"),))
+
+
+def _near(each: SessionSummary) -> SessionSummary:
+    """With its program from here; of one that lies elsewhere, the file with its folder."""
+    near = file_names.from_here(each.program)
+    return structs.replace(each, program="/".join(near.split("/")[-2:]) if near.startswith("/") else near)
 
 
 def _text_of(each: SessionSummary) -> str:
