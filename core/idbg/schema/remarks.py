@@ -9,7 +9,8 @@ _Unreached = Literal["never run in eager"]
 _Proof = Literal["right without it", "right before it", "right anew", "undeclared", "wrong uncompiled", _Unreached]
 _Reuse = Literal["returned for it", "overwritten", "not written", "reused", "reused, read"]
 # why a stage or a launch was not judged, or what limits its verdict
-_NotJudged = Literal["as dynamo", "other draws than before", "not reported", "narrow", "own way", "none observed"]
+_Stage = Literal["as dynamo", "other draws than before", "after nonfinite", "not reported"]
+_NotJudged = Literal[_Stage, "narrow", "own way", "none observed"]
 _NotCompared = Literal[
     "not saved", "other arguments", "not called", "parts unknown", "node unknown", "maker unknown", "error"
 ]

@@ -241,12 +241,13 @@ def standing(stage: StageError, report: DiffReport) -> Standing:
 
 
 def unknown_stages(report: DiffReport) -> list[StageError]:
-    """The stages of which nothing is known: not judged, and the next graph that was judged is no right one."""
+    """The stages of which nothing is known: not judged, below a wrong one or with no right one next below."""
     unknown = []
     for at, stage in enumerate(report.stages):
         below = [one for one in report.stages[at + 1 :] if one.frame == stage.frame and one.stage != "kernels"]
         judged = next((one for one in below if one.judged), None)
-        if not stage.judged and (judged is None or judged.bad):
+        is_below_wrong = any(one.bad and one.frame == stage.frame for one in report.stages[:at])
+        if not stage.judged and (judged is None or judged.bad or is_below_wrong):
             unknown.append(stage)
     return unknown
 

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from idbg import KernelDiff
 from idbg.reports.diff import ReadableReport
 from idbg.schema.attribution import MakerKind, StageName
+from idbg.views.blame import standing
 
 Planting = Callable[[], AbstractContextManager[None]]
 GUILTY = "# guilty"
@@ -111,6 +112,9 @@ def misnamed(plant: Plant, report: ReadableReport) -> list[str]:
         wrong.append(f"at {Path(stage.file).name}:{stage.line}, not {Path(file).name}:{line}")
     if plant.node and not (plant.node in stage.node or plant.node in stage.above):
         wrong.append(f"node {stage.node!r} for {stage.above!r}, not {plant.node}")
+    below = [one for one in report.stages[report.stages.index(stage) :] if one.frame == stage.frame]
+    if cleared := [one.stage for one in below if standing(one, report) == "implied"]:
+        wrong.append(f"{cleared} below it are known to be right")
     maker = stage.made_by
     if maker is None:
         wrong.append("nothing is said to have made it")

@@ -206,6 +206,9 @@ class _Frame:
                 row = StageError(stage=stage, error=inf, added=inf, bad=True, output=self._named(at), frame=self.name)
                 search = partial(first_nonfinite, at=at)
                 self.rows[stage] = self._explained(row, before, search, partial(OwnDtypeTransition, right=right))
+                for later in STAGES[STAGES.index(stage) + 1 : -1]:
+                    if not self.rows[later].judged:
+                        self.rows[later] = self._unjudged(later, Remark("after nonfinite"))
                 return
             if not self.rows[stage].judged:
                 self.rows[stage] = StageError(stage=stage, frame=self.name)
