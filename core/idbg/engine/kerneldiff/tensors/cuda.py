@@ -74,7 +74,7 @@ def measure(grid: Grid, rule: Rule, sides: tuple[Matrix, Matrix, Matrix | None],
     """One pass over sides that `can_read`; the values of the worst element come along, so that nothing more is read."""
     views = [side.view for side in sides if side is not None and side.view is not None]
     device, three = views[1].device, len(views) == 3
-    end = HEADER + (2 if three else 1 if full else 0) * grid.blocks
+    end = Figures.length(grid, three=three, full=full)
     if device.type != "cuda":
         host = packed = torch.zeros(end + 2, dtype=torch.float64)
         _launch(grid, rule, views, packed, full)

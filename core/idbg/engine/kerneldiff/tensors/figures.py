@@ -155,8 +155,12 @@ class Figures(msgspec.Struct, frozen=True, dict=True):
     @classmethod
     def empty(cls, grid: Grid, *, three: bool, full: bool, scales: Scales = AS_THEY_ARE) -> "Figures":
         """A vector of zeros for a pass to fill."""
-        sides = 2 if three else 1 if full else 0
-        return cls(np.zeros(HEADER + sides * grid.blocks), grid, three, full, scales=scales)
+        return cls(np.zeros(cls.length(grid, three=three, full=full)), grid, three, full, scales=scales)
+
+    @staticmethod
+    def length(grid: Grid, *, three: bool, full: bool) -> int:
+        """The number of figures."""
+        return HEADER + (2 if three else 1 if full else 0) * grid.blocks
 
     @cached_property
     def header(self) -> list[float]:

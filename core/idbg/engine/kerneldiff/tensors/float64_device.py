@@ -47,7 +47,7 @@ def reason_moved(device: torch.device) -> str:
 
 def on_float64_device(tensor: Tensor) -> Tensor:
     """The tensor, unconverted, on the device of its float64 copies."""
-    return tensor.to(float64_device(tensor.device))
+    return tensor.to(device) if (device := float64_device(tensor.device)) != tensor.device else tensor
 
 
 def wide_dtype(dtype: torch.dtype) -> torch.dtype:

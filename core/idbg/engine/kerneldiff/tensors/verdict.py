@@ -161,7 +161,7 @@ def worst_blocks(figures: Figures, left_out: Vector | None) -> tuple[Block, ...]
     for kind, span in zip(KINDS, grid.spans, strict=True):
         of_kind = means[span]
         at = int(of_kind.argmax())
-        blocks.append(_block(grid, kind, at, sqrt(of_kind[at]) / figures.block_scale, None))
+        blocks.append(_block(grid, kind, at, sqrt(of_kind.item(at)) / figures.block_scale, None))
     return tuple(blocks)
 
 
