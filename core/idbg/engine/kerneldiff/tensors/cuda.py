@@ -112,60 +112,81 @@ def _folder() -> str:
     return str(places.cache() / "triton")
 
 
-def _launch(grid: Grid, rule: Rule, views: list[Tensor], packed: Tensor, full: bool) -> None:
-    reference, test, exact, three = views[0], views[1], views[-1], len(views) == 3
+class _Start(NamedTuple):
+    """How a kernel is started on tensors of one grid: `key` says all that Triton may compile other code for, but what
+    it examines of tensors.
+    """
+
+    programs: int
+    integers: tuple[int, ...]
+    constants: tuple[object, ...]
+    options: dict[str, int | None]
+    key: tuple[object, ...]
+
+    @classmethod
+    def of(
+        cls, name: str, programs: int, integers: tuple[int, ...], constants: tuple[object, ...], **options: int | None
+    ) -> "_Start":
+        """One whose `key` tells of each integer that it is 1, a multiple of 16, or too large for 32 bits."""
+        kinds = (one if one == 1 else (one % 16 == 0, one < 1 << 31) for one in integers)
+        return cls(programs, integers, constants, options, (name, *kinds, *constants, *options.values()))
+
+
+@lru_cache(maxsize=64)
+def _starts(
+    grid: Grid, strides: tuple[tuple[int, ...], ...], device: torch.device, three: bool, full: bool
+) -> tuple[_Start, _Start]:
+    """Of both kernels, one after the other: the strides are the reference's, the test's and float64's."""
     tuning = (ALL if full else SIDES) if three else EVERYTHING if full else VERDICT
     height, width = _area(grid, tuning)
     bands = -(-grid.rows // height)
     areas = bands * -(-grid.columns // width)
-    each = -(-areas // (tuning.programs * _processors(test.device)))
+    each = -(-areas // (tuning.programs * _processors(device)))
     programs = -(-areas // each)
-    by_program = torch.empty(programs, LENGTH.value, dtype=torch.float64, device=test.device)
-    numbers, powers = _numbers(test.device, test.dtype, rule)
-    strides = *reference.stride(), *test.stride()
     steps = grid.row_step, grid.column_step, grid.tile_rows, grid.tile_columns
-    arguments = (
-        reference, test, exact, by_program, packed[HEADER:], numbers, powers,
-        grid.rows, grid.columns, grid.blocks, bands, areas, each, *strides, *exact.stride(),
+    integers = (
+        grid.rows, grid.columns, grid.blocks, bands, areas, each, *(stride for side in strides for stride in side),
         *(step.bit_length() - 1 for step in steps),
     )  # fmt: skip
     constants = (
         height, width, min(tuning.fold, width), min(grid.column_step, width),
         min(grid.tile_rows, height), min(grid.tile_columns, width), three, full, tuning.stages,
     )  # fmt: skip
-    _start(one_pass, programs, arguments, constants, num_warps=tuning.warps, maxnreg=tuning.registers)
-    end = len(packed) - 2
-    sides = by_program, packed, programs, end, reference, test, grid.rows, grid.columns, *strides
-    _start(gather, 1, sides, (PROGRAMS, full), num_warps=8)
+    options = {"num_warps": tuning.warps, "maxnreg": tuning.registers}
+    end = Figures.length(grid, three=three, full=full)
+    last = programs, end, grid.rows, grid.columns, *strides[0], *strides[1]
+    return (
+        _Start.of("one_pass", programs, integers, constants, **options),
+        _Start.of("gather", 1, last, (PROGRAMS, full), num_warps=8),
+    )
+
+
+def _launch(grid: Grid, rule: Rule, views: list[Tensor], packed: Tensor, full: bool) -> None:
+    reference, test, exact = views[0], views[1], views[-1]
+    strides = reference.stride(), test.stride(), exact.stride()
+    first, last = _starts(grid, strides, test.device, len(views) == 3, full)
+    by_program = torch.empty(first.programs, LENGTH.value, dtype=torch.float64, device=test.device)
+    numbers, powers = _numbers(test.device, test.dtype, rule)
+    _run(one_pass, first, reference, test, exact, by_program, packed[HEADER:], numbers, powers)
+    _run(gather, last, by_program, packed, reference, test)
 
 
 _compiled: dict[tuple[object, ...], Any] = {}
 
 
-def _start(
-    kernel: Any, programs: int, arguments: tuple[object, ...], constants: tuple[object, ...], **options: object
-) -> None:
-    """Start a kernel, whose `constants` come after its other arguments. Triton examines all of them at each start,
-    which takes longer than most passes: what it compiled is started at once where it would find the same again.
+def _run(kernel: Any, start: _Start, *tensors: Tensor) -> None:
+    """Start a kernel, whose integers come after its tensors. Triton examines all arguments at each start, which takes
+    longer than most passes: what it compiled is started at once where it would find the same again.
     """
-    key = (id(kernel), *map(_kind, arguments), *constants, *options.values())
+    arguments = (*tensors, *start.integers, *start.constants)
+    key = (start.key, *((tensor.device, tensor.dtype, tensor.data_ptr() % 16 == 0) for tensor in tensors))
     if (compiled := _compiled.get(key)) is not None:
-        compiled[programs, 1, 1](*arguments, *constants)
+        compiled[start.programs, 1, 1](*arguments)
         return
     with _cached_apart():
-        compiled = kernel[(programs,)](*arguments, *constants, **options)
+        compiled = kernel[(start.programs,)](*arguments, **start.options)
     if compiled is not None:  # as from Triton's interpreter
         _compiled[key] = compiled
-
-
-def _kind(argument: object) -> object:
-    """All that Triton may compile other code for: of a tensor its device, dtype and alignment; of an integer that it is
-    1, a multiple of 16, or too large for 32 bits.
-    """
-    if isinstance(argument, Tensor):
-        return argument.device, argument.dtype, argument.data_ptr() % 16 == 0
-    assert isinstance(argument, int)
-    return argument if argument == 1 else (argument % 16 == 0, argument < 1 << 31)
 
 
 def _area(grid: Grid, tuning: Tuning) -> tuple[int, int]:

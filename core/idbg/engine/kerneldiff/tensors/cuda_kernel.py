@@ -293,7 +293,7 @@ def one_pass(
 
 @triton.jit(do_not_specialize=("programs", "end", "rows", "columns"))
 def gather(
-    by_program, packed, programs, end, reference, test, rows, columns,
+    by_program, packed, reference, test, programs, end, rows, columns,
     reference_row, reference_column, test_row, test_column, PROGRAMS: tl.constexpr, FULL: tl.constexpr,
 ):  # fmt: skip
     """The programs' rows into one header, and the worst element's values at the end."""
