@@ -61,14 +61,14 @@ def _ordered(value):
     """Bits as integers in the order of the numbers: neighbours are 1 apart, both zeros are 0."""
     if value.dtype.primitive_bitwidth == 64:
         bits = value.to(tl.int64, bitcast=True)
-        bits = tl.where(bits < 0, -(bits & 0x7FFFFFFFFFFFFFFF), bits)
+        sign, magnitude = bits >> 63, 0x7FFFFFFFFFFFFFFF
     elif value.dtype.primitive_bitwidth == 32:
         bits = value.to(tl.int32, bitcast=True)
-        bits = tl.where(bits < 0, -(bits & 0x7FFFFFFF), bits)
+        sign, magnitude = bits >> 31, 0x7FFFFFFF
     else:
         bits = value.to(tl.int16, bitcast=True).to(tl.int32)
-        bits = tl.where(bits < 0, -(bits & 0x7FFF), bits)
-    return bits
+        sign, magnitude = bits >> 31, 0x7FFF
+    return (bits ^ (sign & magnitude)) - sign
 
 
 @triton.jit
