@@ -23,11 +23,11 @@ from idbg.mcp import tools
 from idbg.mcp.command import Done
 from idbg.mcp.tools import decisions, sessions, violations
 from idbg.reports.decisions import VIEWS
-from idbg.reports.diagnostics import last_runs, of_history
 from idbg.reports.fail_kinds import KINDS, OF_A_RUN
 from idbg.schema import event_log, events
 from idbg.schema.runs import History, Run, fold
 from idbg.schema.violations import SEVERITIES
+from idbg.views.diagnostics import last_runs, of_history
 from idbg_tui.panes.why import views as why
 from idbg_tui.state import queries
 from idbg_tui.status_bar.header import header

@@ -20,9 +20,9 @@ from idbg.schema.violations import SEVERITIES
 if TYPE_CHECKING:  # not imported to parse a command line
     from idbg.checking.check import Check
     from idbg.reports.baseline import Baseline, Checked, KnownFinding
-    from idbg.reports.diagnostics import Diagnostic
     from idbg.schema.diff import Comparison, DiffReport
     from idbg.schema.runs import Run
+    from idbg.views.diagnostics import Diagnostic
 
 MAX_LINES = 20  # printed of each kind
 
@@ -111,7 +111,7 @@ def judge(policy: Policy, run: "Run", always: Sequence[str]) -> tuple[bool, bool
 
     Kinds in `always` fail also without --fail-on.
     """
-    from idbg.reports.diagnostics import diagnostics
+    from idbg.views.diagnostics import diagnostics
 
     found = diagnostics(run)
     known = policy.path is not None and any(each.kind in ("failure", "mismatch") for each in found)

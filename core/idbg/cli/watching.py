@@ -10,20 +10,22 @@ from typing import NamedTuple
 from idbg.checking.check import can_recheck, recheck
 from idbg.cli import output
 from idbg.format.amounts import counted, elapsed
-from idbg.format.file_names import from_here, near_place
-from idbg.format.glyphs import VERDICT_SIGNS
+from idbg.format.file_names import from_here
+from idbg.format.glyphs import MARKS, VERDICT_SIGNS
 from idbg.format.plain_text import one_line
 from idbg.format.verdicts import verdict_words
-from idbg.reports.diagnostics import SIGNS, Diagnostic, changes, diagnostics
+from idbg.render import text
 from idbg.schema import events, strict_json
 from idbg.schema.runs import Run
 from idbg.session.program_files import ChangedFiles, files_of
 from idbg.session.session import Session
+from idbg.views import findings
+from idbg.views.diagnostics import Diagnostic, changes, diagnostics
 
 SCHEMA = "idbg.watch/1"
 POLL_SECONDS = 0.2
 KEPT_RUNS = 3  # in memory: a watch may run for days; the log has all runs
-MAX_LINES = 20  # of new and of gone findings, where stdout is not a terminal
+MAX_LINES = 40  # of new and of gone findings, where stdout is not a terminal
 
 
 class Checked(NamedTuple):
@@ -196,7 +198,7 @@ def report_of(checked: Checked, at: float) -> dict[str, object]:
 def lines(checked: Checked) -> Iterator[str]:
     """The check as lines: its verdict, new and gone findings."""
     yield headline(checked)
-    yield from _few(checked.new, "+", MAX_LINES, fixes=True)
+    yield from _few(checked.new, "+", MAX_LINES)
     yield from _few(checked.gone, "-", MAX_LINES)
 
 
@@ -225,15 +227,14 @@ def headline(checked: Checked) -> str:
     return f"{what}, {elapsed(checked.seconds)}{how}{why}"
 
 
-def _few(found: Sequence[Diagnostic], sign: str, most: int, *, fixes: bool = False) -> Iterator[str]:
-    """At most so many findings, the worst first; the last line counts the others. `fixes`: with hints."""
-    shown = found if len(found) <= most else found[: max(most - 1, 0)]
-    for each in shown:
-        place = near_place(each.file, each.line) if each.line else from_here(each.file) if each.file else ""
-        what = f"{each.kind} {one_line(each.rule, 60)}" if each.rule != each.kind else each.kind
-        where = f"{one_line(place, 80)}: " if place else ""
-        yield f"  {sign} {SIGNS[each.level]} {where}{what}: {one_line(each.message, 200)}"
-        if fixes and each.fix:
-            yield f"        {one_line(each.fix, 200)}"
-    if len(found) > len(shown):
-        yield f"  {sign} … {counted(len(found) - len(shown), 'other')}"
+def _few(found: Sequence[Diagnostic], sign: str, most: int) -> Iterator[str]:
+    """The worst first, on at most so many lines; the last one counts the others."""
+    for number, each in enumerate(found):
+        first, *below = text.lines(findings.listed([each]))
+        rest = len(found) - number
+        if 1 + len(below) > most - (rest > 1):
+            yield f"  {sign} {MARKS['ellipsis']} {counted(rest, 'other')}"
+            return
+        most -= 1 + len(below)
+        yield f"  {sign} {one_line(first, 300)}"
+        yield from (f"      {one_line(line, 200)}" for line in below)

@@ -14,11 +14,11 @@ from typing import Annotated, Literal, NamedTuple
 import msgspec
 
 from idbg.format.file_names import from_here, near_place
-from idbg.reports.diagnostics import Diagnostic, DiagnosticKind
 from idbg.schema import strict_json
 from idbg.schema.errors import BadInput, OutputError
 from idbg.schema.programs import Program
 from idbg.schema.violations import Severity
+from idbg.views.diagnostics import Diagnostic, DiagnosticKind
 from idbg.whole_file import write_whole
 
 SCHEMA: Literal["idbg.baseline/1"] = "idbg.baseline/1"

@@ -20,13 +20,13 @@ from idbg.format.amounts import counted
 from idbg.format.file_names import from_here
 from idbg.reports import baseline
 from idbg.reports.baseline import Baseline, Checked
-from idbg.reports.diagnostics import Diagnostic, of_history
 from idbg.reports.documents import SessionData, document, formats, together, write
 from idbg.reports.fail_kinds import KINDS, findings_of
 from idbg.schema.errors import BadInput, IdbgError, OutputError
 from idbg.schema.runs import fold
 from idbg.session.reading import load
 from idbg.testing.watcher import Watcher
+from idbg.views.diagnostics import Diagnostic, of_history
 
 ATTRIBUTE = "idbg"  # of a report, where it is plain data
 FORMATS = ("html", "markdown", "sarif")

@@ -16,7 +16,6 @@ from idbg.accelerators.registry import NO_RULES, rules_for
 from idbg.format.amounts import counted
 from idbg.format.file_names import from_here
 from idbg.reports.baseline import kind_of, line
-from idbg.reports.diagnostics import Diagnostic, diagnostics
 from idbg.reports.fail_kinds import findings_of
 from idbg.schema import events
 from idbg.schema.diff import Comparison
@@ -25,6 +24,7 @@ from idbg.schema.events import SessionEvent
 from idbg.schema.programs import NO_ACCELERATOR, Failure, Program, Target
 from idbg.schema.runs import Run
 from idbg.testing.recording import Recording
+from idbg.views.diagnostics import Diagnostic, diagnostics
 
 if TYPE_CHECKING:
     from idbg.engine.kerneldiff.request import Backend

@@ -12,10 +12,10 @@ from idbg.cli import fail_on
 from idbg.cli.commands import analyze, bench, diff, run
 from idbg.cli.commands import check as check_command
 from idbg.reports import baseline
-from idbg.reports.diagnostics import diagnostics
 from idbg.schema.errors import BadInput
 from idbg.schema.programs import Failure, Program
 from idbg.schema.runs import Run, fold
+from idbg.views.diagnostics import diagnostics
 from tests.harness.recorded import log
 
 

@@ -8,10 +8,10 @@ import pytest
 
 from idbg.reports import baseline
 from idbg.reports.baseline import NOTHING_KNOWN, Checked, compared_with, updated
-from idbg.reports.diagnostics import Diagnostic, diagnostics
 from idbg.schema.errors import BadInput, OutputError
 from idbg.schema.programs import Program
 from idbg.schema.runs import fold
+from idbg.views.diagnostics import Diagnostic, diagnostics
 from tests.harness.recorded import log
 
 ALL = frozenset({"failure", "mismatch", "reject", "fallback", "pad", "tile", "slow", "unknown", "break", "recompile"})

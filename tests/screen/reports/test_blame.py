@@ -7,7 +7,6 @@ from typing import Any, get_args
 import pytest
 from msgspec.structs import fields, replace
 
-from idbg.reports.diagnostics import diagnostics
 from idbg.reports.diff import summary, to_json
 from idbg.reports.fail_kinds import findings_of
 from idbg.schema.attribution import STAGES, Maker, MakerKind, StageError
@@ -21,6 +20,7 @@ from idbg.views.blame import (
     standing,
     where_to_ask,
 )
+from idbg.views.diagnostics import diagnostics
 from tests.harness.blamed import (
     FAITHFUL,
     GUILTY,

@@ -5,7 +5,6 @@ import pytest
 from msgspec.structs import replace
 
 from idbg.reports.baseline import line
-from idbg.reports.diagnostics import diagnostics
 from idbg.schema import events
 from idbg.schema.attribution import Maker
 from idbg.schema.diff import DiffReport, FormDiff, TensorDiff
@@ -13,6 +12,7 @@ from idbg.schema.graphs import Frame
 from idbg.schema.programs import Failure, Program, Target
 from idbg.schema.runs import Run, fold
 from idbg.views.blame import blamed_line
+from idbg.views.diagnostics import diagnostics
 from tests.harness.recorded import log
 
 RECORDED = ("attention", "benched", "breaking", "mlp_train", "planted", "resnet", "switched", "wrong_pass")

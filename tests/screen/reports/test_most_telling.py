@@ -2,12 +2,13 @@
 
 from dataclasses import replace
 
-from idbg.reports import diagnostics, top_findings
-from idbg.reports.diagnostics import Diagnostic
+from idbg.render.html import links
 from idbg.reports.documents import SessionData, html, markdown
 from idbg.schema.graphs import GraphId, NodeId
 from idbg.schema.runs import Run, fold
 from idbg.schema.violations import Violation
+from idbg.views import diagnostics, findings
+from idbg.views.diagnostics import Diagnostic
 from tests.harness.recorded import log
 
 
@@ -34,13 +35,13 @@ def test_pads_hide_no_break_and_no_recompile() -> None:
     rows = [line.split("|")[2].split()[0] for line in table.splitlines() if line.startswith("| ")]
     assert rows.count("break") + rows.count("recompile") == len(others) > 2
     at_once = html.render(told).decode().partition("findings more: ")
-    assert all(f'id="found:{each.key}"' in at_once[0] for each in others)
+    assert all(links.spelt(str(("finding", each.key))) in at_once[0] for each in others)
     assert at_once[2].partition("<")[0].endswith(" violations")
 
 
 def test_what_a_rule_finds_at_a_line_is_one_finding_of_all_its_nodes() -> None:
     found = diagnostics.diagnostics(with_pads(3))
-    grouped = [each for each in top_findings.by_line(found) if each.kind == "violation"]
+    grouped = [each for each in findings.by_line(found) if each.kind == "violation"]
     assert [each.line for each in grouped] == [1, 2, 3]
     assert all(each.count == len(each.nodes) == 2 for each in grouped)
     assert "1 other finding at this line" in grouped[0].message
@@ -55,8 +56,8 @@ def test_a_kind_takes_the_room_that_others_leave() -> None:
         ]
 
     found = [*of("violation", 30), *of("break", 2)]
-    shown, more = top_findings.split(found, 10)
+    shown, more = findings.split(found, 10)
     assert shown == [*of("violation", 8), *of("break", 2)] and len(more) == 22
-    assert top_findings.split(found, 40) == (found, []) and top_findings.split([], 5) == ([], [])
-    assert top_findings.kinds(found) == "30 violations and 2 breaks"
-    assert top_findings.kinds(of("mismatch", 1)) == "1 mismatch"
+    assert findings.split(found, 40) == (found, []) and findings.split([], 5) == ([], [])
+    assert findings.kinds(found) == "30 violations and 2 breaks"
+    assert findings.kinds(of("mismatch", 1)) == "1 mismatch"

@@ -11,13 +11,13 @@ import jsonschema
 import pytest
 from msgspec.structs import replace
 
-from idbg.reports.diagnostics import of_history
 from idbg.reports.documents import SessionData, sarif
 from idbg.schema import events
 from idbg.schema.graphs import GraphId, NodeId
 from idbg.schema.programs import Failure, Program, Target
 from idbg.schema.runs import History, fold
 from idbg.schema.violations import Severity, Violation
+from idbg.views.diagnostics import of_history
 from tests.harness.hostile import LONG, TEXT, hostile
 from tests.harness.recorded import RECORDINGS, log
 

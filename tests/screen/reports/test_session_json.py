@@ -9,7 +9,6 @@ import msgspec
 import pytest
 
 from idbg.cli import main
-from idbg.reports.diagnostics import of_history
 from idbg.reports.documents import SessionData
 from idbg.reports.documents import json as document
 from idbg.reports.documents.json import schema
@@ -17,6 +16,7 @@ from idbg.schema import events
 from idbg.schema.code import Kernel, KernelCall, OutputCode
 from idbg.schema.programs import Program, Target
 from idbg.schema.runs import History, fold
+from idbg.views.diagnostics import of_history
 from tests.harness.hostile import TEXT, hostile
 from tests.harness.recorded import RECORDINGS, chain, log
 from tests.harness.work import lines_run

@@ -300,7 +300,7 @@ def _events(folder: Path) -> list[events.SessionEvent]:
 
 
 def checked(history: str = TEXT, count: int = 1) -> Checked:
-    from idbg.reports.diagnostics import diagnostics
+    from idbg.views.diagnostics import diagnostics
 
     run = hostile(history).runs[1]
     found = tuple(diagnostics(run)) * count

@@ -7,7 +7,7 @@ from idbg.checking.check import LEVELS, Check, NamedAccelerator, check, named, p
 from idbg.cli import exits, fail_on, output, tables
 from idbg.cli.commands.run import never_began
 from idbg.config.arguments import add_device, add_program, settle
-from idbg.reports.diagnostics import of_check
+from idbg.views.diagnostics import of_check
 
 log = logging.getLogger(__name__)
 HELP = "compile a program once, and report which accelerators take it"

@@ -7,7 +7,6 @@ import msgspec
 import idbg
 from idbg.reports import decisions, diff
 from idbg.reports import json as of_run
-from idbg.reports.diagnostics import Diagnostic, changes, diagnostics, last_runs, of_history
 from idbg.reports.documents import SessionData
 from idbg.reports.repros_json import ReproReport, repro_report
 from idbg.schema import strict_json
@@ -16,6 +15,7 @@ from idbg.schema.events import KernelsTimed
 from idbg.schema.programs import WORST_FIRST, Machine, Verdict
 from idbg.schema.runs import History, Run
 from idbg.schema.strict_json import like
+from idbg.views.diagnostics import Diagnostic, changes, diagnostics, last_runs, of_history
 
 ABOUT, SUFFIXES = "everything, for another program", (".json",)
 SCHEMA = "idbg.session/1"

@@ -18,11 +18,11 @@ from idbg.accelerators.parse import parse
 from idbg.format.amounts import counted
 from idbg.format.plain_text import one_line, plain
 from idbg.format.verdicts import rules_words, verdict_words
-from idbg.reports.diagnostics import Diagnostic, diagnostics, last_runs, of_benchmark, stable_file
 from idbg.reports.documents import SessionData
 from idbg.schema.errors import AcceleratorError
 from idbg.schema.runs import History, Run
 from idbg.views import remarks
+from idbg.views.diagnostics import Diagnostic, diagnostics, last_runs, of_benchmark, stable_file
 
 ABOUT, SUFFIXES = "test cases for a CI", (".xml", ".junit")
 MOST_FINDINGS = 100  # findings of a case

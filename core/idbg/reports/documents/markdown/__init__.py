@@ -12,15 +12,15 @@ from idbg.format.file_names import short
 from idbg.format.glyphs import VERDICT_SIGNS
 from idbg.format.verdicts import session_words, verdict_words
 from idbg.render.text import text as as_text
-from idbg.reports import diff, top_findings
+from idbg.reports import diff
 from idbg.reports.commands import command
-from idbg.reports.diagnostics import SIGNS, Diagnostic, changes, last_runs, of_history, stable_file
 from idbg.reports.documents import SessionData
 from idbg.reports.documents.markdown.text import block, code, folded
 from idbg.reports.text import counts, run_report
 from idbg.schema.programs import WORST_FIRST
 from idbg.schema.runs import Run
-from idbg.views import bench, environment
+from idbg.views import bench, environment, findings
+from idbg.views.diagnostics import SIGNS, Diagnostic, changes, last_runs, of_history, stable_file
 
 ABOUT, SUFFIXES = "for an issue or a pull request", (".md",)
 MOST = 65_536  # characters that GitHub takes
@@ -91,7 +91,7 @@ def _table(found: list[Diagnostic], runs: list[Run]) -> Iterator[str]:
         return
     by_label = {run.program.label: run for run in runs}
     lines = ["| | what | found | where | what to do |", "|---|---|---|---|---|"]
-    shown, more = top_findings.split(top_findings.by_line(found), MOST_FINDINGS)
+    shown, more = findings.split(findings.by_line(found), MOST_FINDINGS)
     for each in shown:
         times = f" × {each.count:,}" if each.count > 1 else ""
         what = f"{each.kind} {code(each.rule, 60, cell=True)}{times}".replace(f"{each.kind} `{each.kind}`", each.kind)
@@ -100,7 +100,7 @@ def _table(found: list[Diagnostic], runs: list[Run]) -> Iterator[str]:
         lines.append(f"| {SIGNS[each.level]} | {what} | {message} | {place} | {fix} |")
     yield "\n".join(lines)
     if more:
-        yield f"… and {counted(len(more), 'finding')} more ({top_findings.kinds(more)}): the JSON report has all."
+        yield f"… and {counted(len(more), 'finding')} more ({findings.kinds(more)}): the JSON report has all."
 
 
 def _place(found: Diagnostic, run: Run | None) -> str:

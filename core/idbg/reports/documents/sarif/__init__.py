@@ -10,12 +10,12 @@ from urllib.parse import quote
 import idbg
 from idbg.format.amounts import counted
 from idbg.format.plain_text import one_line, plain
-from idbg.reports.diagnostics import KINDS, Diagnostic, DiagnosticKind, last_runs, of_history
 from idbg.reports.documents import SessionData
 from idbg.reports.documents.sarif import places
 from idbg.schema import strict_json
 from idbg.schema.graphs import NodeId
 from idbg.schema.runs import Run
+from idbg.views.diagnostics import KINDS, Diagnostic, DiagnosticKind, last_runs, of_history
 
 Object = places.Object
 ABOUT, SUFFIXES = "results on the lines of a pull request", (".sarif", ".sarif.json")

@@ -8,8 +8,8 @@ from os.path import abspath, dirname, exists, isabs, join, pardir, relpath
 from urllib.parse import quote
 
 from idbg.format.plain_text import plain
-from idbg.reports.diagnostics import Diagnostic
 from idbg.schema.runs import Run
+from idbg.views.diagnostics import Diagnostic
 
 Object = dict[str, object]
 """An object of SARIF; https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html has its keys."""

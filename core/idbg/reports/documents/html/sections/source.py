@@ -8,11 +8,11 @@ from idbg.analysis.provenance import Provenance
 from idbg.format.file_names import short
 from idbg.render.html import links
 from idbg.render.html.templating import fill
-from idbg.reports.diagnostics import Diagnostic, diagnostics
 from idbg.reports.documents import SessionData
 from idbg.schema.code import Kernel
 from idbg.schema.graphs import NodeId
 from idbg.schema.runs import Run
+from idbg.views.diagnostics import Diagnostic, diagnostics
 
 TITLE = "Your source"
 ANCHOR = "source"

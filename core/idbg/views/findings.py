@@ -1,0 +1,114 @@
+"""List what is wrong with runs, the worst first, so that no kind of it hides another: the same rows in every output."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from idbg.format.amounts import counted
+from idbg.format.glyphs import MARKS
+from idbg.schema.runs import Run
+from idbg.views.diagnostics import KINDS, SIGNS, Diagnostic, Level, badness
+from idbg.views.tree import Place, Refs, Row, Section, Table, Tone, words
+
+TITLE = "Findings"
+_TONES: dict[Level, Tone] = {"error": "reject", "warning": "fallback", "note": "dim"}
+
+
+def listed(found: Sequence[Diagnostic], runs: Mapping[str, Sequence[int]] | None = None) -> Section:
+    """A row each, in their order: where, what, and below it what to do. `runs` has the numbers of the runs that have
+    it, by its key.
+    """
+    rows = [row(each, (runs or {}).get(each.key, ())) for each in found]
+    is_error = any(each.level == "error" for each in found)
+    table = (Table((), rows, "finding"),) if rows else ()
+    return Section(TITLE, "", len(found), "error" if is_error else "warning" if found else "ok", table)
+
+
+def row(found: Diagnostic, runs: Sequence[int] = ()) -> Row:
+    """One finding: its line, kind, rule and message; below it what to do."""
+    named = found.rule if found.rule != found.kind else ""
+    often = f"  x{found.count:,}" if found.count > 1 else ""
+    of_runs = f"  in run {', '.join(map(str, runs))}" if runs else ""
+    return Row(
+        ("finding", found.key),
+        words(
+            (f"{SIGNS[found.level]} ", _TONES[found.level]),
+            *((Place(found.file, found.line), ": ") if found.file else ()),
+            f"{found.kind} " if named else found.kind,
+            (named, "strong"),
+            f": {' '.join(found.message.split())}",
+            (f"{often}{of_runs}", "dim"),
+        ),
+        rows=list(_what_to_do(found)),
+        open="all",
+        refs=Refs(found.nodes, file=found.file, line=found.line),
+        opens="node" if found.nodes else "edit" if found.file else "fold",
+    )
+
+
+def _what_to_do(found: Diagnostic) -> Iterator[Row]:
+    if found.fix:
+        yield Row(("fix", found.key), words((f"{MARKS['arrow']} {' '.join(found.fix.split())}", "accent")))
+
+
+def nothing(runs: Sequence[Run]) -> str:
+    """What was checked without a finding, and what was not checked."""
+    looked = ["failure", "graph break", "recompile"]
+    unchecked = []
+    for kind, is_checked, why in (
+        ("violation", all(run.checked_rules for run in runs), "no rules were checked"),
+        ("mismatch", all(run.diff is not None for run in runs), "the numbers were not compared"),
+    ):
+        looked += [kind] if is_checked else []
+        unchecked += [] if is_checked else [why]
+    of_some = " of each run" if len(runs) > 1 else ""
+    ended = "" if all(run.verdict != "waiting" for run in runs) else " so far"
+    beside = f" ({' and '.join(unchecked)}{of_some})" if unchecked else ""
+    return f"No {', '.join(looked[:-1])} or {looked[-1]} is known of{ended}{beside}."
+
+
+def by_line(found: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """The same with all that one rule finds at one line as one violation; the worst first."""
+    groups: dict[tuple[object, ...], list[Diagnostic]] = {}
+    for each in found:
+        place = (each.program, each.accelerator, each.rule, each.severity, each.file, each.line)
+        groups.setdefault(place if each.kind == "violation" else (each.key,), []).append(each)
+    return sorted((_as_one(group) for group in groups.values()), key=badness)
+
+
+def _as_one(group: list[Diagnostic]) -> Diagnostic:
+    first = min(group, key=badness)
+    if len(group) == 1:
+        return first
+    return replace(
+        first,
+        message=f"{first.message}; and {counted(len(group) - 1, 'other finding')} at this line",
+        nodes=tuple(node for each in group for node in each.nodes),
+        count=sum(each.count for each in group),
+    )
+
+
+def split(found: Sequence[Diagnostic], most: int) -> tuple[list[Diagnostic], list[Diagnostic]]:
+    """At most so many to show, and the others; both in the order of `found`. Each kind has an equal share of the room,
+    and what a kind does not need goes to the first of the others.
+    """
+    share = most // max(1, len({each.kind for each in found}))
+    of_kind: Counter[str] = Counter()
+    within: list[int] = []
+    beyond: list[int] = []
+    for place, each in enumerate(found):
+        (within if of_kind[each.kind] < share else beyond).append(place)
+        of_kind[each.kind] += 1
+    shown = {*within, *beyond[: most - len(within)]}
+    return (
+        [each for place, each in enumerate(found) if place in shown],
+        [each for place, each in enumerate(found) if place not in shown],
+    )
+
+
+def kinds(found: Iterable[Diagnostic]) -> str:
+    """ "19 violations and 1 recompile"."""
+    counts = Counter(each.kind for each in found)
+    words = [counted(counts[kind], kind) for kind in KINDS if counts[kind]]
+    return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
