@@ -68,7 +68,7 @@ KEYS: tuple[Key, ...] = (
     Key("pane_1", "1", "Graph", "Panes"),
     Key("pane_2", "2", "Source", "Panes"),
     Key("pane_3", "3", "Node", "Panes"),
-    Key("pane_4", "4", "Violations", "Panes"),
+    Key("pane_4", "4", "Findings", "Panes"),
     Key("pane_5", "5,K", "KernelDiff", "Panes"),
     Key("pane_6", "6", "Benchmarks", "Panes"),
     Key("pane_7", "7", "Log", "Panes"),

@@ -23,7 +23,7 @@ WIDE = (110, 30)
 """Columns and rows that it takes to show every pane at once; below, one pane is shown at a time."""
 ORDER: tuple[PaneId, ...] = get_args(PaneId)
 """The panes by their numbers: the first is 1."""
-TABS: tuple[PaneId, ...] = ("violations", "kernel_diff", "benchmarks", "log", "repros", "why", "switches")
+TABS: tuple[PaneId, ...] = ("findings", "kernel_diff", "benchmarks", "log", "repros", "why", "switches")
 """The panes that share one frame."""
 _BOXES: dict[str, tuple[PaneId, ...]] = {
     "#top": ("graph", "source", "node"),
@@ -187,7 +187,7 @@ class Body(Vertical):
                 yield self.panes["node"]
         with Horizontal(id="bottom"):
             with TabBox(id="tabs"):
-                yield self.panes["violations"]
+                yield self.panes["findings"]
             yield self.panes["rules"]
 
     def on_mount(self) -> None:

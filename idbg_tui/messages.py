@@ -1,5 +1,6 @@
 """Messages that panes post for what the user does; the app handles them."""
 
+from collections.abc import Hashable
 from dataclasses import KW_ONLY, dataclass
 
 from textual.message import Message
@@ -54,6 +55,14 @@ class WhyRequest(Message):
     kernel: tuple[str, Part, str] | None = None
     file: str = ""
     line: int = 0
+
+
+@dataclass
+class DecisionRequest(Message):
+    """The user wants to see the row with this key in a view of the pane Why, named as in `idbg.views`."""
+
+    view: str
+    key: Hashable
 
 
 @dataclass

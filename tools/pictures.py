@@ -56,7 +56,7 @@ PICTURES = {
     "graph": Picture("block", ("]", "]", "v", "z"), "1 Graph"),
     "source": Picture("block", ("v", "2", ".", ".", "z"), "2 Source"),
     "node": Picture("block", ("v", "3", "z"), "3 Node"),
-    "violations": Picture("block", ("4", "z"), "4 Violations", LOW),
+    "findings": Picture("block", ("4", "z"), "4 Findings", LOW),
     "kernel-diff": Picture("gelu", ("5", "z"), "5 KernelDiff"),
     "benchmarks": Picture("block", ("6", "z"), "6 Bench"),
     "log": Picture("counts", ("7", "z"), "7 Log"),

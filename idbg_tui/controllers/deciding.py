@@ -9,7 +9,7 @@ from idbg.format import file_names
 from idbg.views import about
 from idbg_tui.controllers.context import Actions, Context
 from idbg_tui.controllers.listings import Listings
-from idbg_tui.messages import WhyRequest
+from idbg_tui.messages import DecisionRequest, WhyRequest
 from idbg_tui.state import queries
 from idbg_tui.state.sentences import why_no_graph
 from idbg_tui.state.state import State
@@ -49,13 +49,17 @@ class Deciding:
         self._listings.open(Listing(f"Why? {name}", self._keys["why"], make), self._go)
 
     def _go(self, row: Row) -> None:
+        if isinstance(row.key, tuple):
+            self.go(DecisionRequest(*row.key))
+
+    def go(self, request: DecisionRequest) -> None:
         """Go to the row in the pane Why."""
         from idbg_tui.panes.why.pane import WhyPane
 
         pane = self._context.body.panes["why"]
-        if isinstance(row.key, tuple) and isinstance(pane, WhyPane):
+        if isinstance(pane, WhyPane):
             self._context.body.go("why")
-            pane.reveal(*row.key)
+            pane.reveal(request.view, request.key)
 
 
 def _rows(state: State, request: WhyRequest, look: Look) -> Iterator[Row]:

@@ -21,6 +21,9 @@ class MessageRoutes:
     def on_why_request(self, message: "messages.WhyRequest") -> None:
         self.controllers.deciding.ask(message)
 
+    def on_decision_request(self, message: "messages.DecisionRequest") -> None:
+        self.controllers.deciding.go(message)
+
     def on_try_request(self, message: "messages.TryRequest") -> None:
         self.controllers.trying.ask(message)
 

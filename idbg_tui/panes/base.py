@@ -16,7 +16,7 @@ PaneId = Literal[
     "graph",
     "source",
     "node",
-    "violations",
+    "findings",
     "kernel_diff",
     "benchmarks",
     "log",

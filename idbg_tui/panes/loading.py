@@ -27,7 +27,7 @@ def placeholders() -> list[Pane]:
         PlaceholderPane("graph", "Graph"),
         PlaceholderPane("source", "Source", tight="Src"),
         PlaceholderPane("node", "Node"),
-        PlaceholderPane("violations", "Violations", tight="Viol"),
+        PlaceholderPane("findings", "Findings", tight="Find"),
         PlaceholderPane("kernel_diff", "KernelDiff", "Diff"),
         PlaceholderPane("benchmarks", "Benchmarks", "Bench"),
         PlaceholderPane("log", "Log"),
@@ -40,12 +40,12 @@ def placeholders() -> list[Pane]:
 
 def first_panes() -> list[Pane]:
     """The panes that a session shows first."""
+    from idbg_tui.panes.findings.pane import FindingsPane
     from idbg_tui.panes.graph.pane import GraphPane
     from idbg_tui.panes.node.pane import NodePane
     from idbg_tui.panes.source.pane import SourcePane
-    from idbg_tui.panes.violations.pane import ViolationsPane
 
-    return [GraphPane(), SourcePane(), NodePane(), ViolationsPane()]
+    return [GraphPane(), SourcePane(), NodePane(), FindingsPane()]
 
 
 def other_panes() -> list[Pane]:

@@ -57,8 +57,8 @@ class SectionLines(ItemList[Row]):
         key = self.chosen.key if self.chosen is not None else None
         self.items, self.empty = rows, empty
         self.cursor = min(self.cursor if (at := place_of(rows, key)) is None else at, max(len(rows) - 1, 0))
-        if rows and rows[self.cursor].head:
-            self.cursor = min(self.cursor + 1, len(rows) - 1)
+        while rows and rows[self.cursor].head and self.cursor + 1 < len(rows):
+            self.cursor += 1
         self.rows_changed()
 
     def mark_selected(self, node: NodeId | None, file: str, line: int) -> None:

@@ -3,6 +3,7 @@
 import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from itertools import accumulate, islice
 
@@ -61,7 +62,7 @@ def rows(section: Section, look: Look, chart: Charted | None = None) -> Rows:
         shown = layouts.get(id(item.table))
         if item.row is None:
             assert item.table is not None and shown is not None
-            made.add_all(text_rows(item.table.title, look, key=None, style="strong") if item.table.title else ())
+            made.add_all(_titled(item.table.title, look) if item.table.title else ())
             summary = section.summary if number == 0 and leads else ""
             if cell_len(summary) + 1 > shown.words:
                 made.add_all(text_rows(summary, look, key="summary"))
@@ -161,6 +162,11 @@ def _sorted(section: Section, look: Look) -> Section:
         for block in section.body
     )
     return structs.replace(section, body=body)
+
+
+def _titled(title: str, look: Look) -> Iterator[Row]:
+    """A table's title: the cursor passes over it as over heads."""
+    return (replace(row, head=True) for row in text_rows(title, look, key=None, style="strong"))
 
 
 def _heads(table: Table, shown: Layout, summary: str, look: Look) -> Row:

@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from idbg.format.verdicts import session_words, summary_words, verdict_words
 from idbg.mcp.command import Done
 from idbg.mcp.tools import compare as mcp_compare
-from idbg.reports import diagnostics
 from idbg.reports.documents import SessionData, markdown
 from idbg.reports.documents import json as json_document
 from idbg.schema import event_log, events
@@ -21,7 +20,7 @@ from idbg.schema.runs import History, fold
 from idbg.schema.summaries import SessionSummary
 from idbg.schema.violations import Violation
 from idbg.session import index
-from idbg.views import compared
+from idbg.views import compared, diagnostics
 from idbg.views.session_overview import overview, view
 from idbg_tui.state.state import State
 from idbg_tui.status_bar.header import header

@@ -6,7 +6,7 @@ SARIF, JUnit, Markdown, `--fail-on`, baselines and the pytest plug-in all report
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from os.path import isabs, normpath, relpath
 from typing import Literal
 
@@ -70,20 +70,24 @@ class Diagnostic(msgspec.Struct, frozen=True, kw_only=True):
 
 def diagnostics(run: Run) -> list[Diagnostic]:
     """All of a run, as far as it has come, the worst first. A cancelled run has those that it had by then."""
-    found = [
-        *_failures(run),
-        *_mismatches(run),
-        *_changes(run),
-        *of_violations(run, run.violations, run.target.accelerator),
-        *_breaks(run),
-        *_recompiles(run),
-    ]
-    return _worst_first(found)
+    violations = of_violations(run, run.violations, run.target.accelerator)
+    return _worst_first([*_wrong(run), *violations, *_breaks(run), *_recompiles(run)])
 
 
-def of_history(history: History) -> list[Diagnostic]:
+def wrong(run: Run) -> list[Diagnostic]:
+    """What failed in a run, and where its numbers are wrong or changed."""
+    return _worst_first([*_wrong(run)])
+
+
+def _wrong(run: Run) -> Iterator[Diagnostic]:
+    yield from _failures(run)
+    yield from _mismatches(run)
+    yield from _changes(run)
+
+
+def of_history(history: History, find: Callable[[Run], list[Diagnostic]] = diagnostics) -> list[Diagnostic]:
     """All of a session's `last_runs` and of its benchmark, each once, the worst first."""
-    by_key = {found.key: found for run in last_runs(history) for found in diagnostics(run)}
+    by_key = {found.key: found for run in last_runs(history) for found in find(run)}
     by_key |= {found.key: found for found in of_benchmark(history)}
     return sorted(by_key.values(), key=badness)
 

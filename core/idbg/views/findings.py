@@ -2,16 +2,19 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
-from msgspec.structs import replace
+from msgspec import structs
 
 from idbg.format.amounts import counted
 from idbg.format.glyphs import MARKS
-from idbg.schema.runs import Run
-from idbg.views.diagnostics import KINDS, SIGNS, Diagnostic, Level, badness
-from idbg.views.tree import Place, Refs, Row, Section, Table, Tone, words
+from idbg.schema.runs import History, Run
+from idbg.views import breaks, diagnostics, recompiles
+from idbg.views.diagnostics import KINDS, SIGNS, Diagnostic, Level, badness, of_history
+from idbg.views.tree import Block, Place, Refs, Row, Section, Table, Tone, Verdict, words
 
 TITLE = "Findings"
+_WORST_FIRST: tuple[Verdict, ...] = ("error", "warning", "unknown", "ok")
 _TONES: dict[Level, Tone] = {"error": "reject", "warning": "fallback", "note": "dim"}
 
 
@@ -20,9 +23,55 @@ def listed(found: Sequence[Diagnostic], runs: Mapping[str, Sequence[int]] | None
     it, by its key.
     """
     rows = [row(each, (runs or {}).get(each.key, ())) for each in found]
-    is_error = any(each.level == "error" for each in found)
-    table = (Table((), rows, "finding"),) if rows else ()
-    return Section(TITLE, "", len(found), "error" if is_error else "warning" if found else "ok", table)
+    verdict: Verdict = "warning" if found else "ok"
+    verdict = "error" if any(each.level == "error" for each in found) else verdict
+    return Section(TITLE, "", len(found), verdict, (Table((), rows, "finding"),) if rows else ())
+
+
+class Kind(NamedTuple):
+    """All findings of one kind."""
+
+    name: str
+    title: str
+    section: Section
+
+
+def kinds_of(history: History, run: Run | None, broken: Section) -> list[Kind]:
+    """What is wrong in the last runs of a session, then the rules that are `broken`, and what cost time in one `run`:
+    each kind that there is, the worst first. Their rows are those of the view of each.
+    """
+    wrong = of_history(history, diagnostics.wrong)
+    failed = listed([each for each in wrong if each.kind == "failure"])
+    numbers = listed([each for each in wrong if each.kind in ("mismatch", "change")])
+    kinds = [
+        Kind("failures", "Failures", failed),
+        Kind("numbers", "Wrong numbers", numbers),
+        Kind("violations", "Violations", broken),
+    ]
+    if run is not None:
+        kinds += [
+            Kind("breaks", breaks.TITLE, breaks.view(run)),
+            Kind("recompiles", recompiles.TITLE, recompiles.view(run)),
+        ]
+    return [kind for kind in kinds if kind.section.count or (kind.section is broken and broken.body)]
+
+
+def section(kinds: Sequence[Kind], only: str = "") -> Section:
+    """All of them one below the other, or `only` the kind of that name; each table has the kind's title where there
+    are several.
+    """
+    shown = [kind for kind in kinds if only in ("", kind.name)]
+    if len(shown) == 1:
+        return shown[0].section
+    body: list[Block] = []
+    for kind in shown:
+        first, *rest = kind.section.body
+        summary = f": {kind.section.summary}" if kind.section.summary else ""
+        body += [structs.replace(first, title=f"{kind.title}{summary}") if isinstance(first, Table) else first, *rest]
+    count = sum(kind.section.count or 0 for kind in shown)
+    verdicts = {kind.section.verdict for kind in shown} | {"ok"}
+    worst = next(verdict for verdict in _WORST_FIRST if verdict in verdicts)
+    return Section(TITLE, "", count, worst, tuple(body))
 
 
 def row(found: Diagnostic, runs: Sequence[int] = ()) -> Row:
@@ -31,7 +80,7 @@ def row(found: Diagnostic, runs: Sequence[int] = ()) -> Row:
     often = f"  x{found.count:,}" if found.count > 1 else ""
     of_runs = f"  in run {', '.join(map(str, runs))}" if runs else ""
     return Row(
-        ("finding", found.key),
+        ("finding", found.rule if found.rule == "benchmark" else found.kind, found.key),
         words(
             (f"{SIGNS[found.level]} ", _TONES[found.level]),
             *((Place(found.file, found.line), ": ") if found.file else ()),
@@ -81,7 +130,7 @@ def _as_one(group: list[Diagnostic]) -> Diagnostic:
     first = min(group, key=badness)
     if len(group) == 1:
         return first
-    return replace(
+    return structs.replace(
         first,
         message=f"{first.message}; and {counted(len(group) - 1, 'other finding')} at this line",
         nodes=tuple(node for each in group for node in each.nodes),

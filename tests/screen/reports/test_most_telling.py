@@ -35,7 +35,7 @@ def test_pads_hide_no_break_and_no_recompile() -> None:
     rows = [line.split("|")[2].split()[0] for line in table.splitlines() if line.startswith("| ")]
     assert rows.count("break") + rows.count("recompile") == len(others) > 2
     at_once = html.render(told).decode().partition("findings more: ")
-    assert all(links.spelt(str(("finding", each.key))) in at_once[0] for each in others)
+    assert all(links.spelt(str(("finding", each.kind, each.key))) in at_once[0] for each in others)
     assert at_once[2].partition("<")[0].endswith(" violations")
 
 

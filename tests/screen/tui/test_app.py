@@ -10,8 +10,8 @@ from idbg_tui import keymap, layout
 from idbg_tui.help import Help
 from idbg_tui.panes import loading
 from idbg_tui.panes.base import Pane, PaneId
+from idbg_tui.panes.findings.pane import FindingsPane
 from idbg_tui.panes.graph.pane import GraphPane
-from idbg_tui.panes.violations.pane import ViolationsPane
 from idbg_tui.state import queries
 from idbg_tui.widgets.picker import Picker
 from tests.harness.recorded import INFERENCE, app_of
@@ -26,7 +26,7 @@ async def test_a_saved_session_opens_with_its_graph_its_violations_and_its_verdi
         assert "saved" in bar(app, "header") and "57 violations" in bar(app, "header")
         assert f"{queries.counts(app.state)['reject']} reject" in bar(app, "header")
         assert any("convolution" in row and "✘ op" in row for row in texts(app, "graph"))
-        assert "unsupported_ops" in "".join(texts(app, "violations"))
+        assert "unsupported_ops" in "".join(texts(app, "findings"))
         assert app.focused is not None and app.body.current == "graph"
 
 
@@ -154,7 +154,7 @@ async def test_enter_on_a_violation_goes_to_its_nodes_one_after_the_other(tmp_pa
             await pilot.pause()
             seen.append(app.state.selected.name if app.state.selected else "")
         assert len(set(seen)) == 3 and all(name.startswith("convolution") for name in seen)
-        assert app.body.current == "violations"
+        assert app.body.current == "findings"
 
 
 PAD = '[[rules]]\nkind = "alignment"\nmultiple = 64\nseverity = "pad"\n'
@@ -170,25 +170,25 @@ async def test_an_edit_of_the_rules_shows_what_went_and_keeps_the_cursor(
         app.session.edit_rules(PAD + DENY)
         await settle(pilot)
         await pilot.press("4", "g", "j", "j")
-        lines = app.query_one(ViolationsPane).lines
+        lines = app.query_one(FindingsPane).lines
         key = lines.key(lines.items[lines.cursor])
         app.session.edit_rules('name = "free"\n' + DENY)
         await settle(pilot)
         assert lines.key(lines.items[lines.cursor]) == key
-        assert any("gone" in row for row in texts(app, "violations"))
+        assert any("gone" in row for row in texts(app, "findings"))
         assert "20 reject" in bar(app, "header") and "free" in bar(app, "header")
 
 
 async def test_rules_that_nothing_breaks_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("idbg_tui.state.state.ONE_EDIT", 0.0)
-    monkeypatch.setattr("idbg_tui.panes.violations.pane.GONE_SECONDS", 0.05)
+    monkeypatch.setattr("idbg_tui.panes.findings.pane.GONE_SECONDS", 0.05)
     app = app_of("attention", tmp_path)
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
         app.session.edit_rules('name = "free"\n')
         await until(pilot, lambda: "no rule broken" in bar(app, "header"))
         app.session.edit_rules('name = "free2"\n')
-        await until(pilot, lambda: "no rule of free2 is broken" in "".join(texts(app, "violations")))
+        await until(pilot, lambda: "no rule of free2 is broken" in "".join(texts(app, "findings")))
 
 
 async def test_a_small_screen_shows_one_pane_and_the_names_of_all(tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ async def test_a_small_screen_shows_one_pane_and_the_names_of_all(tmp_path: Path
 
 async def test_the_layout_follows_the_size_of_the_terminal(tmp_path: Path) -> None:
     app = app_of("resnet", tmp_path)
-    wide = ["graph", "source", "node", "violations", "rules"]
+    wide = ["graph", "source", "node", "findings", "rules"]
 
     def shown() -> list[PaneId]:
         return [name for name, pane in app.body.panes.items() if pane.region.area]
@@ -300,7 +300,7 @@ async def test_tab_goes_round_the_panes_that_can_be_seen(tmp_path: Path) -> None
         for _ in range(5):
             seen.append(app.body.current)
             await pilot.press("tab")
-        assert seen == ["graph", "source", "node", "violations", "rules"]
+        assert seen == ["graph", "source", "node", "findings", "rules"]
         assert app.body.current == "graph"
 
 

@@ -8,10 +8,10 @@ from textual.pilot import Pilot
 from idbg.schema.code import Kernel
 from idbg.views.graphs import op_of
 from idbg_tui.app import IdbgApp
+from idbg_tui.panes.findings.pane import FindingsPane
 from idbg_tui.panes.graph.columns import is_kernel, kernel_mark
 from idbg_tui.panes.graph.pane import GraphPane
 from idbg_tui.panes.rules import words
-from idbg_tui.panes.violations.pane import ViolationsPane
 from idbg_tui.widgets.search import SearchLine, pattern
 from tests.harness.recorded import app_of
 from tests.harness.rule_bench import Bench, told
@@ -57,9 +57,9 @@ async def test_violations_are_searched_too(tmp_path: Path) -> None:
         await settle(pilot)
         await pilot.press("4", "slash", *"downsampl", "enter")
         await settle(pilot)
-        lines = app.body.query_one(ViolationsPane).lines
+        lines = app.body.query_one(FindingsPane).lines
         assert "downsample" in lines.searched(lines.cursor)
-        assert any("downsampl" in row for row in texts(app, "violations"))
+        assert any("downsampl" in row for row in texts(app, "findings"))
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,10 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["attention", "planted", "breaking", "benched", "minified", "wrong_pass"])
-async def test_no_pane_takes_a_name_for_markup(name: str, tmp_path: Path, parsed: list[str]) -> None:
+async def test_no_pane_takes_a_name_for_markup(
+    name: str, tmp_path: Path, parsed: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("idbg_tui.terminal.suspend.edit", lambda *arguments: None)  # no editor can take this screen
     app = hostile(name, tmp_path)
     async with app.run_test(size=(120, 40)) as pilot:
         await settle(pilot)

@@ -18,7 +18,7 @@ async def test_the_session_is_started_after_the_first_paint_and_a_graph_is_shown
     async with app.run_test(size=WIDE) as pilot:
         await until(pilot, lambda: app.state.running)
         assert session.calls == ["start", "run aot warn"]
-        assert "compiling" in "".join(texts(app, "graph")) and "compiling" in "".join(texts(app, "violations"))
+        assert "compiling" in "".join(texts(app, "graph")) and "compiling" in "".join(texts(app, "findings"))
         session.emit(events.GraphCaptured(run=1, graph=chain(3)))
         await settle(pilot)
         assert "relu_2" in "".join(texts(app, "graph"))

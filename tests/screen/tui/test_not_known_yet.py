@@ -12,8 +12,8 @@ from idbg.schema import events
 from idbg.schema.programs import NO_ACCELERATOR, Failure, Target
 from idbg.session.session import Session
 from idbg_tui.app import IdbgApp
+from idbg_tui.panes.findings.pane import why_no_findings
 from idbg_tui.panes.graph.title import why_empty
-from idbg_tui.panes.violations.pane import why_no_violations
 from idbg_tui.state.state import State
 from idbg_tui.status_bar.header import header
 from idbg_tui.widgets.listing import Listing
@@ -123,8 +123,8 @@ def test_before_the_first_run_it_is_said_that_it_comes_by_itself() -> None:
 
 def test_before_the_first_run_no_pane_asks_for_a_key_and_the_header_names_no_accelerator() -> None:
     state = State(live=True, beginning=True, target=Target(accelerator=NO_ACCELERATOR))
-    assert "r runs" not in why_no_violations(state) and why_no_violations(state).startswith("compiling")
+    assert "r runs" not in why_no_findings(state) and why_no_findings(state).startswith("compiling")
     left, _ = header(state, 200)
     assert "no accelerator" in "".join(text for text, _ in left) and "(warn)" not in "".join(text for text, _ in left)
     state.begun()
-    assert why_no_violations(state) == "not compiled yet: r runs"
+    assert why_no_findings(state) == "not compiled yet: r runs"

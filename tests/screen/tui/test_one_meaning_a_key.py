@@ -49,7 +49,7 @@ MEANINGS: dict[str, set[str]] = {
     "C": {"charts", "look('chart')"},
     "O": {"report", "write", "screen.write", "screen.save_map"},
     "f": {"fold_all", "screen.numbers"},
-    "H": {"hide", "failed", "severities"},
+    "H": {"hide", "failed", "severities", "narrow"},
     "J": {"mark", "pick_runs"},
     "W": {"why"},
     "w": {"why_not"},

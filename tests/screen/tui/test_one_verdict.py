@@ -8,7 +8,7 @@ from idbg.schema.events import SessionEvent
 from idbg.schema.graphs import Graph, GraphId, NodeId
 from idbg.schema.programs import Failure, Program, Target
 from idbg.schema.violations import Violation
-from idbg_tui.panes.violations.pane import ViolationsPane
+from idbg_tui.panes.findings.pane import FindingsPane
 from idbg_tui.state import queries, sentences
 from idbg_tui.state.state import State
 from idbg_tui.status_bar.header import header
@@ -132,8 +132,8 @@ async def test_the_panes_of_one_stage_say_what_another_breaks(tmp_path: Path) ->
         await settle(pilot)
         app.state.apply([events.RulesEdited(text=IN_DYNAMO, origin="editor")])
         app.show()
-        pane = app.body.panes["violations"]
-        assert isinstance(pane, ViolationsPane)
+        pane = app.body.panes["findings"]
+        assert isinstance(pane, FindingsPane)
         pane._forget_gone()
         await settle(pilot)
         told = pane.lines.line(0).text

@@ -7,7 +7,7 @@ import pytest
 
 from idbg.render.cells import first_names
 from idbg.schema.graphs import NodeId
-from idbg_tui.panes.violations.pane import ViolationsPane
+from idbg_tui.panes.findings.pane import FindingsPane
 from idbg_tui.state import queries
 from idbg_tui.widgets.listing import Listing
 from idbg_tui.widgets.section_list import SectionLines
@@ -27,7 +27,7 @@ async def test_a_step_of_the_cursor_selects_the_rows_node_and_a_heading_selects_
     app = app_of("mlp_train", tmp_path)
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
-        pane = app.query_one(ViolationsPane)
+        pane = app.query_one(FindingsPane)
         before = app.state.selected
         await pilot.press("4", "g")
         await settle(pilot)
@@ -43,7 +43,7 @@ async def test_the_cursor_goes_to_the_row_of_a_node_that_was_selected_elsewhere(
     app = app_of("resnet", tmp_path)
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
-        lines = app.query_one(ViolationsPane).lines
+        lines = app.query_one(FindingsPane).lines
         seen = set()
         for _ in range(6):
             await pilot.press("v")
@@ -64,9 +64,9 @@ async def test_what_went_is_at_the_end_and_goes_at_the_next_step(
         await settle(pilot)
         app.session.edit_rules(DENY)
         await settle(pilot)
-        lines = app.query_one(ViolationsPane).lines
+        lines = app.query_one(FindingsPane).lines
         assert rows_of(lines, "gone")[0] > rows_of(lines, "line")[-1]
-        gone = " ".join(texts(app, "violations")).partition("gone:")[2]
+        gone = " ".join(texts(app, "findings")).partition("gone:")[2]
         assert "alignment" in gone and ".py:" in gone
         await pilot.press("4", "g", "j")
         await settle(pilot)
@@ -75,7 +75,7 @@ async def test_what_went_is_at_the_end_and_goes_at_the_next_step(
 
 async def test_what_went_is_forgotten_after_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("idbg_tui.state.state.ONE_EDIT", 0.0)
-    monkeypatch.setattr("idbg_tui.panes.violations.pane.GONE_SECONDS", 0.2)
+    monkeypatch.setattr("idbg_tui.panes.findings.pane.GONE_SECONDS", 0.2)
     app = app_of("resnet", tmp_path)
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
@@ -83,7 +83,7 @@ async def test_what_went_is_forgotten_after_a_while(tmp_path: Path, monkeypatch:
         await settle(pilot)
         app.session.edit_rules(DENY)
         await settle(pilot)
-        pane = app.query_one(ViolationsPane)
+        pane = app.query_one(FindingsPane)
         await until(pilot, lambda: not rows_of(pane.lines, "gone"))
 
 
@@ -92,10 +92,10 @@ async def test_the_cost_stands_below_its_rule_and_enter_on_it_opens_the_partitio
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
         app.session.edit_rules(FALL)
-        lines = app.query_one(ViolationsPane).lines
+        lines = app.query_one(FindingsPane).lines
         await until(pilot, lambda: bool(rows_of(lines, "cost")))
         assert rows_of(lines, "cost")[0] == rows_of(lines, "rule")[0] + 1
-        assert any("→ runs on the host: 18 partitions" in row for row in texts(app, "violations"))
+        assert any("→ runs on the host: 18 partitions" in row for row in texts(app, "findings"))
         await pilot.press("4", "g", "j", "enter")
         await settle(pilot)
         assert isinstance(app.screen, Listing)
@@ -106,7 +106,7 @@ async def test_enter_on_a_peak_goes_to_its_node_and_a_walk_stops_there_once(tmp_
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
         app.session.edit_rules(PEAK)
-        lines = app.query_one(ViolationsPane).lines
+        lines = app.query_one(FindingsPane).lines
         await until(pilot, lambda: bool(rows_of(lines, "cost")))
         assert queries.counts(app.state) == {"reject": 1} and queries.peak(app.state) is not None
         at = queries.peak(app.state)[1].peak_at
@@ -128,7 +128,7 @@ async def test_x_on_a_peak_asks_for_a_repro_of_that_rule(tmp_path: Path, monkeyp
         await settle(pilot)
         monkeypatch.setattr(app.session, "export_repro", lambda node, rule="": asked.append((node, rule)))
         app.session.edit_rules(PAD + PEAK)
-        lines = app.query_one(ViolationsPane).lines
+        lines = app.query_one(FindingsPane).lines
         await until(pilot, lambda: bool(rows_of(lines, "cost")))
         await pilot.press("4", "g", "x")
         await settle(pilot)
@@ -147,7 +147,7 @@ async def test_what_padding_adds_stays_whole_where_the_list_is_narrow(tmp_path: 
     async with app.run_test(size=(80, 40)) as pilot:
         await settle(pilot)
         app.session.edit_rules(PAD)
-        lines = app.query_one(ViolationsPane).lines
+        lines = app.query_one(FindingsPane).lines
         await until(pilot, lambda: bool(rows_of(lines, "cost")))
         shown = ["".join(text for text, _ in lines.row(row, 78)) for row in rows_of(lines, "line")]
         assert all(len(row) <= 78 for row in shown)
@@ -159,7 +159,7 @@ async def test_a_wide_list_names_all_that_it_has_room_for(tmp_path: Path) -> Non
     app = app_of("resnet", tmp_path)
     async with app.run_test(size=(200, 50)) as pilot:
         await settle(pilot)
-        lines = app.query_one(ViolationsPane).lines
+        lines = app.query_one(FindingsPane).lines
         await pilot.press("4", "z")
         await settle(pilot)
         row = max(rows_of(lines, "line"), key=lambda row: len(lines.items[row].nodes))
@@ -173,7 +173,7 @@ async def test_a_narrow_list_names_a_node_whole_and_aligns_the_code(tmp_path: Pa
     app = app_of("resnet", tmp_path)
     async with app.run_test(size=(80, 24)) as pilot:
         await settle(pilot)
-        lines = app.query_one(ViolationsPane).lines
+        lines = app.query_one(FindingsPane).lines
         await pilot.press("4")
         await settle(pilot)
         rows = rows_of(lines, "line")
@@ -197,7 +197,7 @@ async def test_enter_on_a_rule_goes_to_its_first_node_and_h_folds_it(tmp_path: P
     app = app_of("resnet", tmp_path)
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
-        lines = app.query_one(ViolationsPane).lines
+        lines = app.query_one(FindingsPane).lines
         await pilot.press("4", "G")
         await settle(pilot)
         last = app.state.selected
@@ -220,16 +220,16 @@ async def test_the_cursor_stays_on_its_row_while_a_rule_is_edited_and_the_counts
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
         app.session.edit_rules(PAD)
-        lines = app.query_one(ViolationsPane).lines
+        lines = app.query_one(FindingsPane).lines
         await until(pilot, lambda: lines.items[rows_of(lines, "rule")[0]].key == ("rule", "alignment"))
         await pilot.press("4", "g", *steps)
         await settle(pilot)
-        key, before = lines.items[lines.cursor].key, texts(app, "violations")
+        key, before = lines.items[lines.cursor].key, texts(app, "findings")
         app.session.edit_rules(DENY + PAD.replace("64", "32"))
         await until(pilot, lambda: len(rows_of(lines, "rule")) == 2)
         await settle(pilot)
         assert lines.items[lines.cursor].key == key
-        assert texts(app, "violations") != before
+        assert texts(app, "findings") != before
 
 
 async def test_rules_are_sorted_and_folded_by_keys(tmp_path: Path) -> None:
@@ -237,7 +237,7 @@ async def test_rules_are_sorted_and_folded_by_keys(tmp_path: Path) -> None:
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
         app.session.edit_rules(PAD + DENY)
-        lines = app.query_one(ViolationsPane).lines
+        lines = app.query_one(FindingsPane).lines
         await until(pilot, lambda: len(rows_of(lines, "rule")) == 2)
 
         def rules() -> list[object]:

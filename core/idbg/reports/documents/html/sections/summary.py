@@ -31,15 +31,14 @@ def section(session: SessionData) -> Markup:
             numbers.setdefault(each.key, []).append(run.number)
     shown, more = findings.split(sorted(found.values(), key=badness), MOST)
     several = numbers if len(runs) > 1 else None
-    # nodes are linked where no other run can have them
-    run = runs[0] if len(runs) == 1 else None
+    only = runs[0] if len(runs) == 1 else None  # nodes are linked where no other run can have them
     return fill(
         "summary.html",
         missing=session.history.missing,
         measured=bench.summary(bench.latest(session.history.rows)) if session.history.rows else "",
         runs=[(run, headline(run), [line.strip() for line in summary_lines(run)]) for run in runs],
-        shown=html.section(findings.listed(shown, several), run, "") if shown else "",
-        more=html.section(findings.listed(more, several), run, "", most=len(more)) if more else "",
+        shown=html.section(findings.listed(shown, several), only, "") if shown else "",
+        more=html.section(findings.listed(more, several), only, "", most=len(more)) if more else "",
         count=len(more),
         more_words=findings.kinds(more),
         nothing=findings.nothing(runs),

@@ -1,16 +1,19 @@
-"""The rules that the program breaks, the lines where it does, and what fixes them."""
+"""What is wrong with the program, the worst first: failures, wrong numbers, broken rules, graph breaks, recompiles."""
 
 from dataclasses import replace
+from typing import ClassVar
 
 from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 from textual.timer import Timer
 
 from idbg.format.failures import headline
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
 from idbg.schema.graphs import NodeId
 from idbg.schema.repros import Sought
-from idbg.views import rule_findings, tree
-from idbg.views.tree import Section
+from idbg.views import findings, rule_findings, tree
+from idbg.views.findings import Kind
+from idbg_tui.messages import ActionRequest, DecisionRequest, DiffRequest, Flash
 from idbg_tui.panes.section_pane import SectionPane
 from idbg_tui.state import queries, sentences, stages
 from idbg_tui.state.state import State
@@ -21,22 +24,23 @@ from idbg_tui.widgets.section_rows import Row, place_of
 GONE_SECONDS = 6.0  # what an edit fixed is listed so long, unless a key moves the cursor before
 
 
-class ViolationsPane(SectionPane):
-    """The list of violations; enter goes to a line's nodes, one after the other."""
+class FindingsPane(SectionPane):
+    """The list of findings; enter goes to a line's nodes, one after the other, or to the pane that has all about it."""
 
-    ID = "violations"
-    LABEL = "Violations"
-    TIGHT = "Viol"
+    ID = "findings"
+    LABEL = "Findings"
+    TIGHT = "Find"
     HINTS = (
-        *(("enter", "go to node"), ("x", "repro"), ("X", "minify"), (";", "sort")),
-        *(("/", "find"), ("y", "copy")),
+        *(("enter", "go there"), ("H", "one kind, all"), ("x", "repro"), ("X", "minify"), ("t", "try it")),
+        *((";", "sort"), ("/", "find"), ("y", "copy")),
     )
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("H", "narrow", show=False)]
 
     def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(SectionLines(self.lay, "all violations"), id=id)
+        super().__init__(SectionLines(self.lay, "all findings"), id=id)
         self._seen: tuple[object, ...] = ()
         self._selected: NodeId | None = None
-        self._section = Section("", "")
+        self._kinds: list[Kind] = []
         self._of_nodes: list[tree.Row] = []
         self._rules = 0  # the version of those that were checked
         self._gone_version = 0  # of the rules whose "gone" was listed long enough
@@ -46,10 +50,10 @@ class ViolationsPane(SectionPane):
         yield self.lines
 
     def show(self, state: State) -> None:
-        """List what the rules in force find at the shown stage, in every frame."""
+        """List what the rules in force find at the shown stage, in every frame, and what else is wrong."""
         followed = self._follow(state)
         level, versions = queries.level(state), state.versions
-        of_run = versions.graphs, state.running, state.beginning
+        of_run = versions.graphs, versions.run, versions.decisions, state.running, state.beginning
         seen = (tuple(map(id, level)), versions.rules, versions.costs, *of_run, state.accelerator)
         if seen == self._seen or not self.is_mounted:
             return
@@ -58,34 +62,49 @@ class ViolationsPane(SectionPane):
         self._list(state)
         if followed or self.lines.chosen is None or self.lines.chosen.key != key:
             self._go_to(state.selected)
-        total = sum(queries.counts(state).values())
+        total = sum(kind.section.count or 0 for kind in self._kinds)
         self.mark = f"{total:,}" if total else _none(state)
 
     def _list(self, state: State) -> None:
-        """Derive the section, with what the last edit fixed for a few seconds."""
+        """Derive the sections, with what the last edit fixed for a few seconds."""
         expired = self._gone_version == self._rules
         with sections.collector_paused():
-            self._section = rule_findings.view(queries.checked(state), fixed=not expired)
-        if not expired and any(isinstance(block, tree.Row) for block in self._section.body):
+            broken = rule_findings.view(queries.checked(state), fixed=not expired)
+            self._kinds = findings.kinds_of(state.history, queries.explained_run(state), broken)
+        if not expired and self._has_gone():
             if self._gone_timer is not None:
                 self._gone_timer.stop()
             self._gone_timer = self.set_timer(GONE_SECONDS, self._forget_gone)
-        tables = [block for block in self._section.body if isinstance(block, tree.Table)]
+        tables = [block for block in broken.body if isinstance(block, tree.Table)]
         self._of_nodes = [row for table in tables for rule in table.rows for row in rule.below if row.refs.nodes]
+        if self.view not in {"", *(kind.name for kind in self._kinds)}:
+            self.view = ""
         self.lay()
 
     def lay(self) -> None:
         if (state := self._state) is not None:
             look = replace(self.look, width=self.lines.room - 1, files=queries.source_files(state))
             with sections.collector_paused():
-                rows = sections.rows(self._section, look)
-            self.lines.show_rows(rows, why_no_violations(state))
+                rows = sections.rows(findings.section(self._kinds, self.view), look)
+            self.lines.show_rows(rows, why_no_findings(state))
+
+    def _has_gone(self) -> bool:
+        return any(isinstance(block, tree.Row) for kind in self._kinds for block in kind.section.body)
 
     def _forget_gone(self) -> None:
         if self._gone_version != self._rules and self._state is not None:
             self._gone_version = self._rules
-            if any(isinstance(block, tree.Row) for block in self._section.body):
+            if self._has_gone():
                 self._list(self._state)
+
+    def action_narrow(self) -> None:
+        """Show one kind of findings alone, the worst first; after the last all of them."""
+        names = ["", *(kind.name for kind in self._kinds)]
+        if len(names) < 3:
+            self.post_message(Flash("all findings are of one kind" if self._kinds else why_no_findings(self._state)))
+            return
+        self.turn_to(names[(names.index(self.view) + 1) % len(names)])
+        self.post_message(Flash(f"only {self.view}: H shows the next kind" if self.view else "all findings"))
 
     # ---------------------------------------------------------------- the selected node
 
@@ -109,10 +128,22 @@ class ViolationsPane(SectionPane):
             self.lines.place_cursor(at)
 
     def open_row(self, row: Row) -> None:
-        """A rule's row goes to its first node, although the cursor on it selects none."""
+        """A rule's row goes to its first node, although the cursor on it selects none; what another pane has more of,
+        there.
+        """
         match row:
             case Row(key=("rule", *_), sought=Sought(node=NodeId() as node)):
                 super().open_row(replace(row, nodes=(node,)))
+            case Row(key=("break", *_)):
+                self.post_message(DecisionRequest("breaks", row.key))
+            case Row(key=("function" | "compile", *_)):
+                self.post_message(DecisionRequest("recompiles", row.key))
+            case Row(key=("finding", "failure", *_)):
+                self.post_message(DiffRequest("failure"))
+            case Row(key=("finding", "benchmark", *_)):
+                self.post_message(ActionRequest("pane_6"))
+            case Row(key=("finding", *_)):
+                self.post_message(ActionRequest("pane_5"))
             case _:
                 super().open_row(row)
 
@@ -130,8 +161,10 @@ def _none(state: State) -> str:
     return "0 here" if sentences.other_levels(state) else ""
 
 
-def why_no_violations(state: State) -> str:
-    """Why there are no violations to list."""
+def why_no_findings(state: State | None) -> str:
+    """Why there is nothing to list."""
+    if state is None:
+        return ""
     run = state.run
     if queries.level(state):
         if state.accelerator is None:
@@ -142,7 +175,7 @@ def why_no_violations(state: State) -> str:
         other = sentences.other_levels(state)
         return f"{here} {MARKS['separator']} {other}: v goes there" if other else here
     if state.running or state.beginning:
-        return "compiling: violations are listed as soon as there is a graph"
+        return "compiling: findings are listed as they are made"
     if run is not None and run.failure is not None:
         return f"no graph was captured: {headline(run.failure)}"
     return "not compiled yet: r runs"
