@@ -1,4 +1,4 @@
-"""Pane 4 lists every kind of finding, the worst first; H shows one kind, enter leads to the pane that has more of it."""
+"""Pane 4 lists every kind of finding, the worst first; H shows one kind, enter leads to the pane with more of it."""
 
 from pathlib import Path
 
