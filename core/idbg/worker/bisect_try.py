@@ -6,6 +6,7 @@ applications so far are written to CACHE: they are all that a process that dies 
 before it reads the try.
 """
 
+import gc
 import os
 import shlex
 import signal
@@ -78,8 +79,12 @@ def main() -> None:
 
 def _warm_up() -> None:
     """Import what a try needs. Nothing here may compute, or initialize a device."""
+    gc.disable()  # looking for garbage in what is imported takes a second
     import idbg.engine.compat.bisector
     import idbg.worker.jobs  # noqa: F401
+
+    gc.freeze()
+    gc.enable()
 
 
 def _ran(attempt: Try, answer_with: Callable[[Answer], None], beside: Path) -> None:

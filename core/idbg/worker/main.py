@@ -10,6 +10,7 @@ import ctypes
 import errno
 import faulthandler
 import fcntl
+import gc
 import importlib
 import os
 import platform
@@ -64,6 +65,7 @@ class Pipe:
 def main() -> None:
     """Do one request after another until the host is gone."""
     began = time.monotonic()
+    gc.disable()  # until torch is imported: looking for garbage in it takes a second, a quarter of the import
     environment = dict(os.environ)
     request_fd, event_fd = map(_out_of_the_way, map(int, sys.argv[1:3]))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # between jobs there is nothing to cancel
@@ -101,6 +103,8 @@ def main() -> None:
         pipe.emit(events.SwitchesListed(switches=tuple(switches())))
     if requests.empty():
         importlib.import_module("torch._inductor.compile_fx")  # takes seconds: before the first compile needs it
+    gc.freeze()
+    gc.enable()
     jobs = Jobs(pipe.emit)
     while True:
         request = requests.get()
