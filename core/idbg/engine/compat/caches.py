@@ -183,10 +183,10 @@ def aot_cache_on() -> bool:
 
 
 def cache_folder() -> str:
-    """The folder of Inductor's cache, now."""
+    """The folder of Inductor's cache, now. Torch makes it each time, and writes its name into the environment."""
     from torch._inductor.runtime.cache_dir_utils import cache_dir
 
-    return str(cache_dir())
+    return os.environ.get(_VARIABLES[0]) or str(cache_dir())
 
 
 _VARIABLES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")

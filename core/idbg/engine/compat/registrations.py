@@ -40,7 +40,8 @@ _OF_TORCH = {
 Function = Callable[..., object]
 _TORCH = str(Path(torch.__file__).parent)
 _PATCHABLE = ("torch._inductor", "torch._dynamo", "torch._functorch", "torch._decomp", "torch.fx", "torch._subclasses")
-_DECORATORS = "typing_extensions.py"  # wherever it lies: torch decorates its deprecated functions with it
+_HOLDING = (FunctionType, staticmethod, classmethod, property)
+_DECORATORS = "/typing_extensions.py"  # wherever it lies: torch decorates its deprecated functions with it
 _CONFIGS = (torch._inductor.config, torch._functorch.config, torch._dynamo.config)
 
 
@@ -226,22 +227,29 @@ def patched(within: str | tuple[str, ...] = _PATCHABLE) -> tuple[tuple[str, obje
     """
     found: list[tuple[str, object]] = []
     for module in [held for name, held in sys.modules.items() if name.startswith(within) and _is_file_of_torch(held)]:
-        for name, value in _attributes(module):
-            if _is_foreign(value):
-                found.append((f"{module.__name__}.{name}", value))
-            elif isinstance(value, type) and value.__module__ == module.__name__ and "<" not in value.__qualname__:
-                path = f"{module.__name__}.{value.__qualname__}"
-                found += [(f"{path}.{each}", held) for each, held in _attributes(value) if _is_foreign(held)]
+        found += [(f"{module.__name__}.{name}", value) for name, value in _foreign(module)]
+        for each in [held for held in vars(module).values() if isinstance(held, type)]:
+            if each.__module__ == module.__name__ and "<" not in each.__qualname__:
+                path = f"{module.__name__}.{each.__qualname__}"
+                found += [(f"{path}.{name}", value) for name, value in _foreign(each)]
     return tuple(found)
 
 
-def _attributes(owner: ModuleType | type) -> Iterator[tuple[str, object]]:
-    """The attributes of a module or a class, as they are without idbg's hooks."""
+def _foreign(owner: ModuleType | type) -> Iterator[tuple[str, object]]:
+    """The attributes of a module or a class that are functions from outside of torch, as they are without idbg's hooks.
+
+    A compiler has 20,000 attributes, and this is computed for each graph.
+    """
     for name, value in list(vars(owner).items()):
+        if not isinstance(value, _HOLDING):
+            continue
         function = function_of(value)
         below: Any = below_hooks(function)
-        wrap = type(value) if isinstance(value, staticmethod | classmethod) else None
-        yield name, value if below is function else wrap(below) if wrap else below
+        if not isinstance(below, FunctionType) or below.__code__.co_filename.startswith((_TORCH, "<")):
+            continue
+        if not below.__code__.co_filename.endswith(_DECORATORS):
+            wrap = type(value) if isinstance(value, (staticmethod, classmethod)) else None
+            yield name, value if below is function else wrap(below) if wrap else below
 
 
 def _is_file_of_torch(module: ModuleType) -> bool:
@@ -251,16 +259,9 @@ def _is_file_of_torch(module: ModuleType) -> bool:
 
 def function_of(value: object) -> object:
     """The function of an attribute of a class, without `staticmethod` and the like; else the value itself."""
-    if isinstance(value, staticmethod | classmethod):
+    if isinstance(value, (staticmethod, classmethod)):
         return value.__func__
     return value.fget if isinstance(value, property) else value
-
-
-def _is_foreign(value: object) -> bool:
-    function = function_of(value)
-    if not isinstance(function, FunctionType) or function.__code__.co_filename.startswith((_TORCH, "<")):
-        return False
-    return Path(function.__code__.co_filename).name != _DECORATORS
 
 
 def called_by(module: GraphModule) -> Iterator[tuple[Node, object]]:
