@@ -46,10 +46,12 @@ class Remembered(msgspec.Struct, frozen=True):
 
 
 class Kept(msgspec.Struct):
-    """What the file holds; of one key only the last compile that had it."""
+    """What the file holds; of one key only the last compile that had it. Sets are most of it, and are decoded when one
+    is compared.
+    """
 
     keys: dict[str, Remembered] = {}
-    sets: dict[str, tuple[KeyPart, ...]] = {}
+    sets: dict[str, msgspec.Raw] = {}
 
 
 @dataclass
@@ -72,14 +74,19 @@ class SeenKeys:
         """Those of the same place, or of a graph with the same code: the last MOST_LIKE, the last one last."""
         code = key.parts.get("gm")
         like = [
-            (each, settings)
+            (each, kept.sets[each.settings])
             for kept in (self._old, self._new)
             for each in kept.keys.values()
-            if (each.place == key.place or code in each.parts) and (settings := kept.sets.get(each.settings))
-        ]
+            if (each.place == key.place or code in each.parts) and each.settings in kept.sets
+        ][-MOST_LIKE:]
+        raw = {each.settings: settings for each, settings in like}
+        sets = {
+            digest: {part.name: part for part in msgspec.json.decode(settings, type=tuple[KeyPart, ...])}
+            for digest, settings in raw.items()
+        }
         return [
-            Key(each.key, each.place, each.when(), {part.name: part for part in (*each.parts, *settings)})
-            for each, settings in like[-MOST_LIKE:]
+            Key(each.key, each.place, each.when(), {part.name: part for part in each.parts} | sets[each.settings])
+            for each, _ in like
         ]
 
     def add(self, key: Key, run: int, frame: str) -> None:
@@ -89,7 +96,7 @@ class SeenKeys:
         others = tuple(part for part in key.parts.values() if not part.name.startswith("inductor_config"))
         self._new.keys.pop(key.key, None)
         self._new.keys[key.key] = Remembered(key.key, key.place, PROCESS, run, frame, time.time(), digest, others)
-        self._new.sets[digest] = settings
+        self._new.sets[digest] = msgspec.Raw(msgspec.json.encode(settings))
 
     def save(self) -> None:
         """Write what was added, beside what others wrote meanwhile."""
