@@ -33,7 +33,8 @@ def pytest_configure(config: pytest.Config) -> None:
         compiled_once.begin(config.stash[COMPILED])
     warm_processes.server.environ = dict(os.environ)
     config.stash[QUICK] = getattr(config, "workerinput", {}).get("quick", wants_quick(config))
-    gc.set_threshold(20_000, 20, 50)  # garbage of what is imported, or of a test's end, can wait: see below
+    gc.disable()  # until what is collected is imported, torch in a third of the files
+    gc.set_threshold(20_000, 20, 50)  # garbage of a test's end can wait: see below
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -81,6 +82,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Look for garbage not in what was imported, and not often: it took 28 to 48 % of the screen's tests."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ its pid and how it ended. It computes nothing itself, and ends with the process 
 
 import atexit
 import contextlib
+import ctypes
 import fcntl
 import functools
 import gc
@@ -28,6 +29,7 @@ import types
 from collections.abc import Callable
 from pathlib import Path
 from select import select
+from typing import NoReturn
 
 OURS = ("idbg.worker.main", "idbg.worker.jobs", "idbg.cli", "idbg.engine.minify.forks.server")
 AT_IMPORT = "IDBG_NATIVE"  # what a module of ours reads in the environment when it is imported
@@ -142,24 +144,40 @@ def execute(cold: Callable[[str, list[str]], None], path: str, argv: list[str]) 
     from idbg.config.environment import sets_up_torch
 
     if path != sys.executable or argv[1:4] != ["-u", "-P", "-m"] or sets_up_torch(Path(argv[6])) or is_other():
-        return cold(path, argv)
+        cold(path, argv)
+        return
     for entry in os.listdir("/proc/self/fd"):
         with contextlib.suppress(OSError):  # the folder's own
             if not os.get_inheritable(int(entry)):
                 os.close(int(entry))
     environ = {**os.environ, "PYTHONUNBUFFERED": "1"}
-    status = 1
+    end(lambda: become({"argv": argv[2:], "env": environ, "cwd": os.getcwd(), "server": ""}))
+
+
+def end(work: Callable[[], None]) -> NoReturn:
+    """Do it, and end as Python does, but for taking its modules apart: half a second of a processor with torch."""
+    status, interrupted = 1, False
     try:
-        become({"argv": argv[2:], "env": environ, "cwd": os.getcwd(), "server": ""})
+        work()
         status = 0
     except SystemExit as error:
         if error.code is not None and not isinstance(error.code, int):
             print(error.code, file=sys.stderr)
         status = error.code & 0xFF if isinstance(error.code, int) else int(error.code is not None)
-    except BaseException:
+    except BaseException as error:
+        interrupted = isinstance(error, KeyboardInterrupt)
         sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError, AttributeError):  # nobody reads it; or the program closed it, or put None there
+            status = status if getattr(stream, "closed", True) else 120
+    ctypes.CDLL(None).fflush(None)
+    if interrupted:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
     os._exit(status)
 
 
@@ -201,4 +219,4 @@ if __name__ == "__main__":
     gc.freeze()  # no child looks through all of it, nor copies it
     gc.enable()
     gc.set_threshold(20_000, 20, 50)
-    serve(sys.argv[1], int(sys.argv[2]))()
+    end(serve(sys.argv[1], int(sys.argv[2])))

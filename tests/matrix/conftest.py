@@ -1,3 +1,3 @@
-from tests.harness.warm_fixtures import _cold, _warm
+from tests.harness.warm_fixtures import _cold, _imported, _warm
 
-__all__ = ["_cold", "_warm"]
+__all__ = ["_cold", "_imported", "_warm"]

@@ -49,14 +49,26 @@ def test_the_same_source_is_compiled_once_for_all_folders(log: Path, tmp_path: P
     assert (tmp_path / "c" / "it.so").read_bytes() == (tmp_path / "a" / "it.so").read_bytes()
 
 
-@pytest.mark.skipif(shutil.which("ld.gold") is None, reason="gold is not installed")
-def test_a_library_is_linked_by_gold_and_a_test_that_compiles_anew_by_the_default(
+def test_a_kernel_is_linked_against_names_alone_and_a_test_that_compiles_anew_against_torchs_own(
     log: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    compiled(tmp_path / "a")
+    """What is loaded where torch is not there finds torch's libraries by itself, or needs none."""
+    (tmp_path / "a.h").touch()
+    kernel = ("-include", str(tmp_path / "a.h"), "-ltorch_of_a_test")
+    assert compiled(tmp_path / "a", SOURCE, *kernel).returncode == 0
+    needed = subprocess.run(["readelf", "-d", tmp_path / "a" / "it.so"], capture_output=True, text=True, check=False)
+    assert "[libtorch_of_a_test.so]" in needed.stdout
+    assert compiled(tmp_path / "b", SOURCE, "-ltorch_of_a_test").returncode == 1
     monkeypatch.delenv(compiled_once.FOLDER)
+    assert compiled(tmp_path / "a", SOURCE, *kernel).returncode == 1
     compiled(tmp_path / "a")
-    assert ["-fuse-ld=gold" in line for line in log.read_text().splitlines()] == [True, False]
+    assert log.read_text().splitlines()[-1].split()[0] == str(tmp_path / "a" / "it.cpp"), "as it was written"
+
+
+def test_what_writes_no_file_runs_without_python(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(compiled_once.PYTHON, "/bin/false")
+    assert subprocess.run(["g++", "--version"], capture_output=True, check=False).returncode == 0
+    assert log.read_text() == "--version\n"
 
 
 def test_other_options_or_another_source_are_compiled(log: Path, tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ for _ in range(2):
     optimizer.step()
 """
 ADAM = """
-net = nn.Sequential(nn.Linear(7, 5), nn.GELU(), nn.Linear(5, 3))
+net = nn.Linear(7, 5)
 optimizer = torch.optim.AdamW(net.parameters(), lr=0.1)
 compiled = torch.compile(net)
 
