@@ -67,7 +67,8 @@ def rows(section: Section, look: Look, chart: Charted | None = None) -> Rows:
             if cell_len(summary) + 1 > shown.words:
                 made.add_all(text_rows(summary, look, key="summary"))
                 summary = ""
-            made.add(_heads(item.table, shown, summary, look))
+            if item.table.columns or summary:
+                made.add(_heads(item.table, shown, summary, look))
         elif item.row.cells and not item.row.code:
             # most rows of a large table are never seen
             shortened = names.get(id(item.table), {})
