@@ -65,6 +65,7 @@ def test_graphs_are_told_by_frame_with_the_ops_that_they_have() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("warm")
 def test_a_program_its_session_and_what_must_not_happen(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "breaks.py").write_text(BREAKS)
     assert cli.main(["analyze", "breaks.py", "--type", "summary", "--type", "graphs"]) == 0
@@ -79,6 +80,7 @@ def test_a_program_its_session_and_what_must_not_happen(folder: Path, capsys: py
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("warm")
 def test_why_two_nodes_are_not_one_kernel(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "model.py").write_text(
         "import torch\n\ndef f(x):\n    return (x @ x).sin()\n\ntorch.compile(f)(torch.ones(5, 5))\n"

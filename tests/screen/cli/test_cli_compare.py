@@ -44,6 +44,7 @@ def test_what_cannot_be_compared_is_one_sentence(argv: list[str], why: str, caps
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("warm")
 def test_a_switch_and_what_it_changes(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     flip = ["--with", "dynamo.automatic_dynamic_shapes=false"]
     assert cli.main(["compare", "sizes.py", "--backend", "eager", *flip]) == 0
@@ -60,6 +61,7 @@ def test_a_switch_and_what_it_changes(capsys: pytest.CaptureFixture[str], folder
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("warm")
 def test_kernels_that_a_switch_changes(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "160")  # in 80 both sources are cut before the name
     assert cli.main(["compare", "sizes.py", "--backend", "inductor", "--with", "cpp.simdlen=1", "--source"]) == 0
@@ -70,6 +72,7 @@ def test_kernels_that_a_switch_changes(capsys: pytest.CaptureFixture[str], monke
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("warm")
 def test_a_switch_that_there_is_not_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["compare", "sizes.py", "--backend", "eager", "--with", "max_autotun=true"]) == 2
     assert "did you mean max_autotune?" in capsys.readouterr().err

@@ -244,6 +244,7 @@ async def test_another_key_chooses_on_which_backends_and_modes() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("warm")
 async def test_a_program_is_really_measured(tmp_path: Path) -> None:
     model = tmp_path / "model.py"
     model.write_text("import torch\ndef program():\n    return torch.nn.Linear(8, 5).eval(), (torch.randn(4, 8),)\n")

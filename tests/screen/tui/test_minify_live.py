@@ -26,6 +26,7 @@ async def comes(app: IdbgApp, words: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("warm")
 async def test_X_on_a_violation_leaves_a_script_in_pane_9_that_was_seen_to_fail(tmp_path: Path) -> None:
     rules = tmp_path / "npu.toml"
     rules.write_text(RULES)
