@@ -83,7 +83,16 @@ class Plant:
         return made.to(device, self.dtype) if isinstance(made, nn.Module) else made
 
     def compared(self, device: str = "cpu", *, clean: bool = False) -> ReadableReport:
-        """The comparison with the error planted; `clean`: without, all else being the same."""
+        """The comparison with the error planted; `clean`: without, all else being the same. Of a race one of five tries
+        in which it had an effect: on a busy machine its threads may run one after the other.
+        """
+        tries = (self._compared_once(device, clean=clean) for _ in range(5 if self.kind == "race" and not clean else 1))
+        report = next(tries)
+        return (
+            report if report.verdict == "failed" else next((each for each in tries if each.verdict == "failed"), report)
+        )
+
+    def _compared_once(self, device: str, *, clean: bool) -> ReadableReport:
         warm(device)
         with without_caches(self.settings):
             asked = KernelDiff(
