@@ -17,7 +17,9 @@
   }));
   idbg.finders.push((words) => index().flatMap((entry) => {
     const rank = idbg.rank(words, entry.text);
-    return rank < 0 ? [] : [{ ...entry, rank: entry.kind === "section" ? rank - 0.5 : rank }];
+    // a finding names a line, a node or a rule, which come first
+    const beside = { section: -0.5, finding: 0.5 }[entry.kind] ?? 0;
+    return rank < 0 ? [] : [{ ...entry, rank: rank + beside }];
   }));
 
   const choose = (to) => {
