@@ -9,11 +9,14 @@ import tempfile
 from collections.abc import Iterator
 from typing import Any
 
+import hypothesis
 import pytest
 
 from tests.harness import compiled_once
 from tests.harness import warm as warm_processes
 
+hypothesis.settings.register_profile("idbg", deadline=None)  # how long an example takes is the machine's affair
+hypothesis.settings.load_profile("idbg")
 QUICK = pytest.StashKey[bool]()
 COMPILED = pytest.StashKey[str]()
 

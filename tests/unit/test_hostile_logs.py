@@ -33,9 +33,7 @@ LOG: list[SessionEvent] = [
 ]
 LINES = [event_log.encode(event) + b"\n" for event in LOG]
 WHOLE = b"".join(LINES)
-few = settings(
-    max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+few = settings(max_examples=150, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture(autouse=True)

@@ -183,7 +183,9 @@ QUICK = [("training", "mock"), ("break", "mock"), ("two functions", "aot_eager")
 def test_compared_script_has_what_its_run_has(name: str, backend: str, tmp_path: Path) -> None:
     alone = counted(SCRIPTS[name], backend, tmp_path, None)
     assert alone.failure is None and alone.graphs
-    for comparison in (Comparison(), Comparison(per_kernel=True)):
+    # one by kernel does all that a plain one does, in the same order, and goes on
+    comparisons = [Comparison(), Comparison(per_kernel=True)][name not in ("training", "break") :]
+    for comparison in comparisons:
         compared = counted(SCRIPTS[name], backend, tmp_path, comparison)
         assert counts(compared) == counts(alone)
         assert compared.diff is not None and compared.numbers == "agree"

@@ -212,7 +212,7 @@ def test_whoever_stops_it_has_the_smallest_so_far():
     assert texts(told[-1]) == ["torch.ones(32, 64)", "torch.ones(64, 128)"]
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(
     least=st.tuples(*(st.integers(1, most) for most in (32, 64, 128))),
     is_random=st.booleans(),

@@ -66,6 +66,7 @@ def test_a_word_chooses_and_one_that_nothing_has_is_answered(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("warm")
 def test_the_worker_tells_them(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["switches", "epilogue_fusion"]) == 0
     assert re.search("--option epilogue_fusion=bool +True, or False", capsys.readouterr().out)

@@ -29,7 +29,7 @@ JSON = st.recursive(
 
 
 @example({"": {"0" * 81: None}}, 200)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.dictionaries(st.text(max_size=20), JSON, max_size=10), st.integers(200, 3000))
 def test_whatever_is_told_fits_and_can_be_read(facts: dict[str, object], limit: int) -> None:
     cut, left = bounded(facts, limit)

@@ -17,7 +17,7 @@ from idbg.schema.repros import Budget
 from tests.harness.oracles import Problem, problems
 
 EXAMPLES = int(os.environ.get("IDBG_EXAMPLES", "60"))
-checked = settings(max_examples=EXAMPLES, deadline=None, database=None, derandomize="IDBG_EXAMPLES" not in os.environ)
+checked = settings(max_examples=EXAMPLES, database=None, derandomize="IDBG_EXAMPLES" not in os.environ)
 
 
 class Watched:

@@ -255,7 +255,7 @@ def marks(text: str) -> list[int]:
     return [int(ast.unparse(mark)) for *_, mark in sorted(found, key=lambda at: at[:2])]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(programs(), st.sets(st.integers(0, 9), max_size=3), st.booleans())
 def test_whatever_a_program_is_each_statement_left_is_needed(text: str, needed: set[int], ordered: bool) -> None:
     found = marks(text)
