@@ -4,7 +4,7 @@ Only inputs that are written to are copied. A model's weights are only read, and
 their bits detects a kernel that writes to them anyway.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -24,34 +24,31 @@ def written_inputs(graph: comparing.InductorGraph, wrapper: Wrapper) -> frozense
 
 @dataclass(frozen=True)
 class Reuse:
-    """A `buffer` that the wrapper gives the memory of `other`, an input or a buffer, which is still needed. `reader` is
-    the first later launch that reads `other`; None if only the program's own tensor is changed.
+    """A `buffer` that the wrapper gives the memory of a graph's `input` which is still needed. `reader`: the first
+    later launch that reads the input; None if only the program's own tensor is changed.
     """
 
     buffer: str
-    other: str
+    input: str
     reader: int | None
 
 
 def wrong_reuses(graph: comparing.InductorGraph, wrapper: Wrapper) -> dict[int, Reuse]:
-    """For each launch that writes over an input which the graph itself does not write to, or over a buffer that a later
-    launch reads by its own name, what is reused there.
+    """For each launch that writes over an input which the graph itself does not write to, what is reused there.
 
     A backward may reuse saved values and gradients, once nothing reads them any more.
     """
     own = graph_writes(graph)
     found: dict[int, Reuse] = {}
     for buffer, points in wrapper.writes.items():
+        name = root(buffer, wrapper)
+        if buffer == name or name not in graph.inputs or name in own:
+            continue
         writer = wrapper.points[points[0]].launch
         later = range(writer + 1, len(wrapper.launches))
-        for other in _bases(buffer, wrapper):
-            is_input = other in graph.inputs
-            written = [wrapper.points[point].launch for point in wrapper.writes.get(other, ())]
-            if other in own or not (is_input or written) or max(written, default=-1) >= writer:
-                continue  # a buffer that is written later is written in parts
-            reader = next((at for at in later if other in wrapper.launches[at].takes), None)
-            if reader is not None or (is_input and graph.part != "backward"):
-                found.setdefault(writer, Reuse(buffer, other, reader))
+        reader = next((at for at in later if name in wrapper.launches[at].takes), None)
+        if reader is not None or graph.part != "backward":
+            found.setdefault(writer, Reuse(buffer, name, reader))
     return found
 
 
@@ -68,14 +65,9 @@ def graph_writes(graph: comparing.InductorGraph) -> frozenset[str]:
 
 def root(name: str, wrapper: Wrapper) -> str:
     """The input or buffer whose memory the name stands for."""
-    return [name, *_bases(name, wrapper)][-1]
-
-
-def _bases(name: str, wrapper: Wrapper) -> Iterator[str]:
-    """The names whose memory it has, the nearest first."""
     while name in wrapper.bases:
         name = wrapper.bases[name]
-        yield name
+    return name
 
 
 def copied(inputs: Iterable[object]) -> list[object]:

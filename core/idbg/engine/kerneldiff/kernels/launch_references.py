@@ -9,13 +9,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 from torch.fx import GraphModule, Node
 
 from idbg.engine.compat import comparing, fx
 from idbg.engine.kerneldiff.float64.rounding import MOST_OPS, PerturbedRounding
-from idbg.engine.kerneldiff.kernels.buffers import shaped
 from idbg.engine.kerneldiff.kernels.values import (
     AS_OWN,
     NotComputable,
@@ -79,15 +77,10 @@ class LaunchReferences:
             self.from_buffers.add(node)
             self.applied[node] = self._applied_in(node, state)
 
-    def overwrite(self, nodes: Iterable[Node], value: object) -> bool:
-        """Record what the memory of these nodes holds now. Returns whether it is another than later launches need."""
-        changed = False
-        for node in nodes:
-            before = self.known.get(node)
-            if isinstance(value, Tensor) and isinstance(before, Tensor):
-                self.known[node] = shaped(value, before).to(before.dtype, copy=True)
-                changed |= not torch.equal(before, value)
-        return changed
+    def overwrite(self, node: Node, value: object) -> None:
+        """Record the new content of an input, which later launches read."""
+        if node in self.known and isinstance(value, Tensor):
+            self.known[node] = value.clone()
 
     def value(self, state: NodeState) -> ReferenceValue:
         """What the launch should have written. Raises NotComputable."""

@@ -69,7 +69,7 @@ class Watch:
         self.wrapper: Wrapper = read_wrapper(self.code, {*graph.inputs, *buffers}, changes)
         self.written = written_inputs(graph, self.wrapper)
         self.reuses = wrong_reuses(graph, self.wrapper)
-        self.reused: dict[str, object] = {}  # the inputs and buffers whose memory is reused, as the run has them
+        self.reused: dict[str, object] = {}  # the inputs whose memory is reused, as the run has them
         self.instrumented = Instrumented(graph.module, self.wrapper.instrumented(), ENTER, AFTER, RETURNED)
         self.buffers = node_buffers(graph, self.wrapper, changes)
         self.last = {point.launch: number for number, point in enumerate(self.wrapper.points)}
@@ -117,7 +117,9 @@ class Watch:
                 inputs = snapshot(args, [name in self.written for name in self.graph.inputs])
                 references = References(self.graph.gm, inputs, wanted)
                 self.call_inputs = tuple(inputs)
-                self._watch_reuse(self.graph.inputs, args)
+                wrong = {reuse.input for reuse in self.reuses.values()}
+                named = zip(self.graph.inputs, args, strict=True)
+                self.reused = {name: value for name, value in named if name in wrong}
                 self.references = _CallReferences(references, LaunchReferences(self.graph.gm, inputs, steps))
                 own = zip(self.inputs, inputs, args, strict=True)
                 self.untouched = InputChecksums({node: value for node, value, argument in own if value is argument})
@@ -137,7 +139,6 @@ class Watch:
                 changed = self.untouched.overwritten(launches.inputs_of(point.launch))
                 result.overwritten = [self.inputs[node] for node in changed]
             _PointComparison(self, self.references, number, dict(zip(point.names, values, strict=True))).run()
-            self._watch_reuse(point.names, values)
             if number == self.last[point.launch]:
                 self._reuse(point.launch, result, launches)
                 launches.release(point.launch)
@@ -145,25 +146,17 @@ class Watch:
 
     def _reuse(self, number: int, result: LaunchResult, launches: LaunchReferences) -> None:
         """Blame the launch, and not its readers, if the wrapper gave it memory that is still needed."""
-        if (reuse := self.reuses.get(number)) is None:
-            return
-        nodes = [node for node, name in self.inputs.items() if name == reuse.other]
-        held = (each for at in self.buffers.values() for each in at if each.name == reuse.other)
-        nodes += [self.nodes[name] for each in held for name in (each.node, *each.changes)]
-        first = next(at for at, each in self.reuses.items() if each.other == reuse.other)
-        if (launches.overwrite(nodes, self.reused.get(reuse.other)) or reuse.reader is None) and number == first:
+        if (reuse := self.reuses.get(number)) is not None:
             result.reused = self._reuse_reason(reuse)
-
-    def _watch_reuse(self, names: Sequence[str], values: Sequence[object]) -> None:
-        others = {reuse.other for reuse in self.reuses.values()}
-        self.reused |= {name: value for name, value in zip(names, values, strict=True) if name in others}
+            node = next(node for node, name in self.inputs.items() if name == reuse.input)
+            launches.overwrite(node, self.reused.get(reuse.input))
 
     def _reuse_reason(self, reuse: Reuse) -> Remark:
         if reuse.reader is None:
-            return Remark("reused", reuse.buffer, reuse.other)
+            return Remark("reused", reuse.buffer, reuse.input)
         reader = self.wrapper.launches[reuse.reader]
         read_by = f"{reader.handle or reader.name} (line {reader.line})"
-        return Remark("reused, read", reuse.buffer, reuse.other, read_by)
+        return Remark("reused, read", reuse.buffer, reuse.input, read_by)
 
     def wrong_reuse(self, error: KernelError) -> Remark | None:
         """Why the wrapper, and not this launch, is the cause; None if it is not."""
