@@ -11,7 +11,7 @@ from idbg.format.failures import headline
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
 from idbg.schema.graphs import NodeId
 from idbg.schema.repros import Sought
-from idbg.views import findings, rule_findings, tree
+from idbg.views import diagnostics, findings, rule_findings, tree
 from idbg.views.findings import Kind
 from idbg_tui.messages import ActionRequest, DecisionRequest, DiffRequest, Flash
 from idbg_tui.panes.section_pane import SectionPane
@@ -138,14 +138,24 @@ class FindingsPane(SectionPane):
                 self.post_message(DecisionRequest("breaks", row.key))
             case Row(key=("function" | "compile", *_)):
                 self.post_message(DecisionRequest("recompiles", row.key))
-            case Row(key=("finding", "failure", *_)):
+            case Row(key=("finding", "failure", str(key))) if self._is_of_run(key):
                 self.post_message(DiffRequest("failure"))
+            case Row(key=("finding", "failure", *_)):
+                super().open_row(row)  # a frame's, a side's or another run's
             case Row(key=("finding", "benchmark", *_)):
                 self.post_message(ActionRequest("pane_6"))
             case Row(key=("finding", *_)):
                 self.post_message(ActionRequest("pane_5"))
             case _:
                 super().open_row(row)
+
+    def _is_of_run(self, key: str) -> bool:
+        """Whether the failure of this key is the one with which the last run ended."""
+        run = self._state.run if self._state is not None else None
+        if run is None or run.failure is None:
+            return False
+        message = str(headline(run.failure))
+        return any((each.key, each.message) == (key, message) for each in diagnostics.wrong(run))
 
     def moved_to(self, row: Row) -> None:
         self._forget_gone()

@@ -2,10 +2,20 @@
 
 from pathlib import Path
 
+import pytest
+
+from idbg.config.settings import Settings
+from idbg.schema import event_log, events
+from idbg.schema.programs import Failure
+from idbg.schema.runs import fold
+from idbg.session.session import Session
+from idbg.views import findings
+from idbg.views.tree import Section
 from idbg_tui.panes.findings.pane import FindingsPane
 from idbg_tui.panes.why.pane import WhyPane
-from tests.harness.recorded import app_of
-from tests.harness.screen import WIDE, settle, texts
+from idbg_tui.widgets.listing import Reading
+from tests.harness.recorded import app_of, log
+from tests.harness.screen import WIDE, ReadyApp, settle, texts
 
 
 def place_of(pane: FindingsPane, *start: str) -> int:
@@ -29,7 +39,7 @@ async def test_each_kind_has_a_table_the_worst_first_and_the_tab_has_their_numbe
         assert chosen is not None and not chosen.head
 
 
-async def test_wrong_numbers_stand_above_all_else_and_lead_to_kernel_diff(tmp_path: Path) -> None:
+async def test_wrong_numbers_are_listed_and_lead_to_kernel_diff(tmp_path: Path) -> None:
     app = app_of("planted", tmp_path)
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
@@ -68,3 +78,26 @@ async def test_enter_on_a_break_and_on_a_recompile_leads_to_its_row_in_why(tmp_p
             await settle(pilot)
             assert app.body.current == "why" and why.view == view
             assert why.lines.chosen is not None and why.lines.chosen.key == pane.lines.items[at].key
+
+
+def test_failures_and_wrong_numbers_stand_above_what_costs_time() -> None:
+    breaking, planted = fold(log("breaking")), fold(log("planted"))
+    kinds = findings.kinds_of(planted, breaking.last, Section("Violations", "", 1))
+    assert [kind.name for kind in kinds] == ["numbers", "violations", "breaks", "recompiles"]
+
+
+async def test_the_failure_of_a_frame_opens_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("idbg_tui.terminal.suspend.edit", lambda app, path, *rest: opened.append(path))
+    recorded = log("breaking")
+    of_frame = events.FrameFailed(run=1, frame="0/0", failure=Failure("backend", "it failed", file=__file__, line=1))
+    (tmp_path / "events.jsonl").write_bytes(b"".join(event_log.encode(each) + b"\n" for each in [*recorded, of_frame]))
+    app = ReadyApp(lambda: Session.open(tmp_path), Settings())
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        pane = app.query_one(FindingsPane)
+        await pilot.press("4")
+        pane.lines.place_cursor(place_of(pane, "finding", "failure"))
+        await pilot.press("enter")
+        await settle(pilot)
+        assert opened == [__file__] and not isinstance(app.screen, Reading)

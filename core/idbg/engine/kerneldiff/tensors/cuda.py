@@ -127,7 +127,7 @@ class _Start(NamedTuple):
     def of(
         cls, name: str, programs: int, integers: tuple[int, ...], constants: tuple[object, ...], **options: int | None
     ) -> "_Start":
-        """One whose `key` tells of each integer that it is 1, a multiple of 16, or too large for 32 bits."""
+        """One whose `key` has of each integer whether it is 1, a multiple of 16, or too large for 32 bits."""
         kinds = (one if one == 1 else (one % 16 == 0, one < 1 << 31) for one in integers)
         return cls(programs, integers, constants, options, (name, *kinds, *constants, *options.values()))
 
