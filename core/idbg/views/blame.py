@@ -13,6 +13,7 @@ from idbg.format.amounts import counted, few, share
 from idbg.format.file_names import near_place
 from idbg.schema.attribution import Maker, StageError, StageName
 from idbg.schema.diff import DiffReport, FailedBy, KernelError, launch_name
+from idbg.schema.remarks import Remark
 from idbg.views import remarks
 
 Place = Callable[[str, int], str]
@@ -123,7 +124,9 @@ def _since(stage: StageError, report: DiffReport, place: Place) -> str:
     if stage.node:
         where += f": `{stage.node}`{_in(place(stage.file, stage.line))}"
     elif stage.output:
-        where += f": its output `{stage.output}`, at no known node"
+        unknown_node = [each for each in stage.reason if isinstance(each, Remark) and each.kind == "node unknown"]
+        why = f" ({remarks.sentence(unknown_node[0].detail)})" if unknown_node else ""
+        where += f": its output `{stage.output}`, at no known node{why}"
     if stage.made_by is None:
         return where if stage.stage == "kernels" else f"{where}, what made it is not known"
     return f"{where}, {_made(stage.made_by)} {maker_name(stage.made_by)}"

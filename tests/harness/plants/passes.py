@@ -133,6 +133,19 @@ def another(was: Sequence[object], new: Callable[..., Any]) -> Edit:
     return edit
 
 
+def scaled_after(*targets: object) -> Edit:
+    """What these ops give is scaled by a new node with their metadata."""
+
+    def edit(graph: Graph) -> None:
+        for node in calls(graph, *targets):
+            with graph.inserting_after(node):
+                scaled = graph.call_function(aten.mul.Tensor, (node, 0.9))
+            node.replace_all_uses_with(scaled, delete_user_cb=lambda user: user is not scaled)
+            scaled.meta.update(node.meta)
+
+    return edit
+
+
 def dropped(*targets: object) -> Edit:
     """What the op is given goes on in its place."""
 
@@ -265,6 +278,10 @@ JOINT_PASSES = (
         "joint", "builtin", rectified, SQUARE,
         made_wrong(JOINT, "constant_fold_uniform_value", another([aten.le.Scalar], aten.ge.Scalar)),
         stage="joint_passes", maker="pass", made_by="constant_fold_uniform_value", node="", backward=True,
+    ),
+    Plant(
+        "joint", "beside_its_mask", rectified, SQUARE, hooked("joint_custom_post_pass", scaled_after(aten.where.self)),
+        stage="joint_passes", maker="pass", made_by="joint_custom_post_pass", node="where", backward=True,
     ),
     Plant(
         "joint", "dropped", scaled, SQUARE, made_wrong(POST, "remove_noop_ops", dropped(*MUL)),

@@ -20,12 +20,15 @@ _PERIOD = 1009  # of the weights: a prime, so that no layout's stride is in step
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """`count` elements; the root of the sum of their squares; weighted sums; how many are not finite."""
+    """`count` elements; the root of the sum of their squares; weighted sums; how many are not finite. `whole`: they are
+    integers or booleans.
+    """
 
     count: int
     size: float
     sums: tuple[float, ...]
     nonfinite: int
+    whole: bool = False
 
     def same(self, other: "Fingerprint", within: float = SAME) -> bool:
         """Whether both may be fingerprints of one value."""
@@ -35,11 +38,16 @@ class Fingerprint:
         pairs = zip((self.size, *self.sums), (other.size, *other.sums), strict=True)
         return all(math.isclose(one, two, rel_tol=0.0, abs_tol=least) for one, two in pairs)
 
+    def fits(self, other: "Fingerprint") -> bool:
+        """Whether the one value can take the other's place: a mask cannot take that of what it masks."""
+        return (self.count, self.whole) == (other.count, other.whole)
+
 
 def fingerprint(value: object) -> Fingerprint | None:
     """The fingerprint of a tensor of numbers; None of anything else."""
     if not isinstance(value, Tensor) or value.layout != torch.strided or value.is_meta:
         return None
+    whole = not (value.is_floating_point() or value.is_complex())
     flat = on_float64_device(value.detach()).reshape(-1)
     flat = torch.view_as_real(flat).reshape(-1) if flat.is_complex() else flat
     wide = flat.to(torch.float64)
@@ -50,7 +58,7 @@ def fingerprint(value: object) -> Fingerprint | None:
     weights = _weights(wide.numel() + 1, wide.device)
     sums = [torch.dot(wide, wide), torch.dot(wide, weights[:-1]), torch.dot(wide.abs(), weights[1:])]
     size, *others = torch.stack(sums).tolist()
-    return Fingerprint(value.numel(), math.sqrt(size), tuple(others), nonfinite)
+    return Fingerprint(value.numel(), math.sqrt(size), tuple(others), nonfinite, whole)
 
 
 _held: dict[torch.device, Tensor] = {}  # the weights of the largest value so far

@@ -159,7 +159,7 @@ def _foreign_pairs(right: StageValues, wrong: StageValues, start: Key) -> Iterat
         group = [key for key in wrong.nodes if key in foreign and wrong.op(key) == wrong.op(root) is not None] or [root]
         for key, other in right.nodes.items():
             same = key in right.prints and (right.op(key) == wrong.op(root) is not None or other.name == node.name)
-            if same and right.prints[key].count == wrong.prints[group[-1]].count:
+            if same and right.prints[key].fits(wrong.prints[group[-1]]):
                 yield key, group[-1]
 
 
@@ -228,7 +228,7 @@ def _below(right: StageValues, wrong: StageValues, key: Key) -> Iterator[tuple[K
 
     def differs(at: Key) -> bool:
         other = wrong.prints.get(at)
-        return other is not None and other.count == made.count and not other.same(made)
+        return other is not None and other.fits(made) and not other.same(made)
 
     named = [at for at, other in wrong.nodes.items() if at[1] == key[1] or node.name in _replaces(other)]
     stand_ins = [(at, False) for at in named if differs(at)]
