@@ -140,7 +140,8 @@ def scaled_after(*targets: object) -> Edit:
         for node in calls(graph, *targets):
             with graph.inserting_after(node):
                 scaled = graph.call_function(aten.mul.Tensor, (node, 0.9))
-            node.replace_all_uses_with(scaled, delete_user_cb=lambda user: user is not scaled)
+            for user in [user for user in node.users if user is not scaled]:
+                user.replace_input_with(node, scaled)
             scaled.meta.update(node.meta)
 
     return edit
