@@ -329,7 +329,8 @@ class IdbgApp(MessageRoutes, App[None]):
         """Show every key over the screen."""
         from idbg_tui.help import Help, entries
 
-        self.push_screen(Help(entries(self.keys, list(self.body.panes.values()))))
+        panes = self.body.panes
+        self.push_screen(Help(entries(self.keys, list(panes.values()), panes[self.body.current])))
 
     def on_action_request(self, message: "messages.ActionRequest") -> None:
         self.action_do(message.name)

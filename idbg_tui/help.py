@@ -1,25 +1,40 @@
 """The help: every key, which can be filtered."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from textual.widgets import Input
 
-from idbg_tui import keymap
+from idbg_tui import bound_keys, keymap
 from idbg_tui.panes.base import Pane
 from idbg_tui.widgets.item_list import ItemList
-from idbg_tui.widgets.lines import StyledRow
+from idbg_tui.widgets.lines import StyledRow, clip
 from idbg_tui.widgets.picker import FilteredScreen
 
 HelpEntry = tuple[str, str, str]
 """Group, key as it reads, words."""
+_MOVES = {keymap.spelled(key) for key in bound_keys.MOVES}
 
 
-def entries(keys: Mapping[str, str], panes: list[Pane]) -> list[HelpEntry]:
-    """Every key, the panes' own after those that work everywhere."""
-    listed = [("Moving", key, words) for key, words in keymap.MOVING]
-    listed += [(key.group, keymap.spelled(keys[key.name]), key.words) for key in keymap.KEYS]
-    listed += [(f"In {pane.LABEL}", key, words) for pane in panes for key, words in pane.HINTS]
-    return listed
+def entries(keys: Mapping[str, str], panes: Sequence[Pane], current: Pane) -> list[HelpEntry]:
+    """Every key: those of the current pane first, then those that work everywhere, then the other panes'."""
+    listed = _of_pane(current)
+    listed += [("Moving", key, words) for key, words in keymap.MOVING]
+    for key in keymap.KEYS:
+        words = f"go to {key.words}" if key.leads_to_pane else key.words
+        listed.append((key.group, keymap.spelled(keys[key.name]), words))
+    return listed + [entry for pane in panes if pane is not current for entry in _of_pane(pane)]
+
+
+def _of_pane(pane: Pane) -> list[HelpEntry]:
+    """What works in a pane, as it is now, and what else its footer names; the keys that move the cursor are listed
+    once, for all.
+    """
+    focused = pane.focus_target()
+    nodes = [node for node in focused.ancestors_with_self if pane in node.ancestors_with_self]
+    bound = [(keymap.spelled(",".join(keys)), words) for keys, words in bound_keys.of_chain(nodes)]
+    known = {key for keys, _ in bound for key in keys.split()}
+    bound += [hint for hint in pane.HINTS if known.isdisjoint(hint[0].split())]
+    return [(f"In {pane.LABEL}", keys, words) for keys, words in bound if not _MOVES.issuperset(keys.split())]
 
 
 class HelpLines(ItemList[HelpEntry | str]):
@@ -53,7 +68,8 @@ class HelpLines(ItemList[HelpEntry | str]):
     def draw(self, item: HelpEntry | str, width: int) -> StyledRow:
         if isinstance(item, str):
             return [(f" {item}", "accent")]
-        return [(f"   {item[1].rjust(self._keys)}", "strong"), (f"   {item[2]}", "")]
+        keys = f"   {item[1].rjust(self._keys)}   "
+        return [(keys, "strong"), (clip(item[2], width - len(keys)), "")]
 
 
 class Help(FilteredScreen[None]):

@@ -119,6 +119,18 @@ _SPELLED = {
     "underscore": "_",
     "slash": "/",
     "backspace": "⌫",
+    "comma": ",",
+    "full_stop": ".",
+    "semicolon": ";",
+    "colon": ":",
+    "apostrophe": "'",
+    "up": "↑",
+    "down": "↓",
+    "left": "←",
+    "right": "→",
+    "escape": "esc",
+    "pageup": "PgUp",
+    "pagedown": "PgDn",
 }
 
 
@@ -132,7 +144,12 @@ def bindings() -> list[BindingType]:
 
 def spelled(keys: str) -> str:
     """How a key reads on the screen: "ctrl+p" is ^p, "left_square_bracket" is [."""
-    return " ".join(_SPELLED.get(key, key.replace("ctrl+", "^")) for key in keys.split(","))
+    return " ".join(map(_spelled, keys.split(",")))
+
+
+def _spelled(key: str) -> str:
+    before, plus, last = key.rpartition("+")
+    return ("^" if before == "ctrl" else before + plus) + _SPELLED.get(last, last)
 
 
 def in_force(overrides: Mapping[str, str]) -> dict[str, str]:

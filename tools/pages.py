@@ -23,7 +23,7 @@ from idbg_tui.layout import ORDER
 from idbg_tui.panes import loading
 from idbg_tui.panes.base import Pane
 from idbg_tui.tour import steps
-from tools import command_line, hooks, signatures
+from tools import command_line, hooks, key_table, signatures
 
 Hints = tuple[tuple[str, str], ...]
 
@@ -169,6 +169,8 @@ MADE: dict[str, Callable[[str], str]] = {
     "tour": tour,
     "formats": report_formats,
     "sections": report_sections,
+    "key_table": lambda which: table(*key_table.table(which)),
+    "free_letters": lambda _: f"{key_table.free()}\n",
     "hooks": lambda _: table(hooks.HEAD, hooks.rows()),
 }
 

@@ -44,7 +44,7 @@ class Pane(Widget):
     # (key, words) for the footer while the focus is here, the most useful first
     HINTS: tuple[tuple[str, str], ...] = ()
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("slash", "find_nothing", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("slash", "find_nothing", "filter or find", show=False)]
 
     number: int = 0
     """Its place among the panes from 1, which the layout gives; 0 outside of it."""

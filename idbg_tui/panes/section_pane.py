@@ -38,10 +38,10 @@ class SectionPane(SearchablePane, SectionKeys):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("e", "edit", show=False),
-        Binding("t", "try", show=False),
-        Binding("x", "repro", show=False),
-        Binding("X", "repro(True)", show=False),
+        Binding("e", "edit", "open the row's line in $EDITOR", show=False),
+        Binding("t", "try", "compile again with what the row suggests", show=False),
+        Binding("x", "repro", "write a repro of the row", show=False),
+        Binding("X", "repro(True)", "minify what the row is about", show=False),
     ]
     NOTHING_HERE: ClassVar[str] = "this row leads nowhere: enter on a row with a sign before it unfolds it"
 

@@ -54,20 +54,20 @@ class CodeView(ScrollView, can_focus=True):
     CodeView { scrollbar-size-vertical: 1; scrollbar-size-horizontal: 0; background: $background; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "step(-1)", show=False),
-        Binding("down,j", "step(1)", show=False),
-        Binding("shift+up", "step(-1, True)", show=False),
-        Binding("shift+down", "step(1, True)", show=False),
-        Binding("pageup", "page(-1)", show=False),
-        Binding("pagedown", "page(1)", show=False),
-        Binding("ctrl+u", "page(-0.5)", show=False),
-        Binding("ctrl+d", "page(0.5)", show=False),
-        Binding("g,home", "edge(-1)", show=False),
-        Binding("G,end", "edge(1)", show=False),
-        Binding("left,h", "sideways(-1)", show=False),
-        Binding("right,l", "sideways(1)", show=False),
+        Binding("up,k", "step(-1)", "up", show=False),
+        Binding("down,j", "step(1)", "down", show=False),
+        Binding("shift+up", "step(-1, True)", "select upwards", show=False),
+        Binding("shift+down", "step(1, True)", "select downwards", show=False),
+        Binding("pageup,ctrl+b", "page(-1)", "a page up", show=False),
+        Binding("pagedown,ctrl+f", "page(1)", "a page down", show=False),
+        Binding("ctrl+u", "page(-0.5)", "half a page up", show=False),
+        Binding("ctrl+d", "page(0.5)", "half a page down", show=False),
+        Binding("g,home", "edge(-1)", "top", show=False),
+        Binding("G,end", "edge(1)", "bottom", show=False),
+        Binding("left,h", "sideways(-1)", "scroll to the left", show=False),
+        Binding("right,l", "sideways(1)", "scroll to the right", show=False),
         *SEARCH_KEYS,
-        Binding("y", "copy", show=False),
+        Binding("y", "copy", "copy the line, or the selected lines", show=False),
     ]
 
     @dataclass

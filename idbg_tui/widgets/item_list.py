@@ -26,8 +26,8 @@ class ItemList(Lines, Generic[Item]):
     """The name of what Y copies."""
     BINDINGS: ClassVar[list[BindingType]] = [
         *SEARCH_KEYS,
-        Binding("y", "copy", show=False),
-        Binding("Y", "copy_all", show=False),
+        Binding("y", "copy", "copy the row", show=False),
+        Binding("Y", "copy_all", "copy all rows", show=False),
     ]
 
     def __init__(self, *, id: str | None = None) -> None:

@@ -50,15 +50,15 @@ class Lines(ChangedCellsView, can_focus=True):
     Lines { overflow-x: hidden; overflow-y: scroll; scrollbar-size-vertical: 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("down,j", "move(1)", "Down", show=False),
-        Binding("up,k", "move(-1)", "Up", show=False),
-        Binding("pagedown,ctrl+f", "move_page(2)", "Page down", show=False),
-        Binding("pageup,ctrl+b", "move_page(-2)", "Page up", show=False),
-        Binding("ctrl+d", "move_page(1)", "Half a page down", show=False),
-        Binding("ctrl+u", "move_page(-1)", "Half a page up", show=False),
-        Binding("home,g", "move_to(0)", "Top", show=False),
-        Binding("end,G", "move_to(-1)", "Bottom", show=False),
-        Binding("enter", "open", "Go", show=False),
+        Binding("down,j", "move(1)", "down", show=False),
+        Binding("up,k", "move(-1)", "up", show=False),
+        Binding("pagedown,ctrl+f", "move_page(2)", "a page down", show=False),
+        Binding("pageup,ctrl+b", "move_page(-2)", "a page up", show=False),
+        Binding("ctrl+d", "move_page(1)", "half a page down", show=False),
+        Binding("ctrl+u", "move_page(-1)", "half a page up", show=False),
+        Binding("home,g", "move_to(0)", "top", show=False),
+        Binding("end,G", "move_to(-1)", "bottom", show=False),
+        Binding("enter", "open", "go there, open or fold it", show=False),
     ]
 
     @dataclass

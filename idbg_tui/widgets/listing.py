@@ -71,7 +71,7 @@ class Listing(ModalScreen[Row | None], SectionKeys):
     lines: ListingLines
     HINTS: ClassVar[tuple[str, ...]] = ("enter goes there", "y Y copy", "esc closes")
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q", "dismiss(None)", show=False),
+        Binding("escape,q", "dismiss(None)", "close", show=False),
     ]
 
     def __init__(self, title: str, key: str, make: Callable[[Look], Sequence[Row]], whole: str = "") -> None:

@@ -16,8 +16,8 @@ class Palette(CommandPalette):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("pagedown", "page('down')", show=False),
-        Binding("pageup", "page('up')", show=False),
+        Binding("pagedown", "page('down')", "a page down", show=False),
+        Binding("pageup", "page('up')", "a page up", show=False),
     ]
 
     def action_page(self, direction: str) -> None:

@@ -82,11 +82,11 @@ class FilteredScreen(ModalScreen[Answer], Generic[Answer]):
     PLACEHOLDER: ClassVar[str] = "filter"
     PAGE: ClassVar[int] = 10
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "dismiss(None)", show=False),
-        Binding("down", "move(1)", show=False),
-        Binding("up", "move(-1)", show=False),
-        Binding("pagedown", "page(1)", show=False),
-        Binding("pageup", "page(-1)", show=False),
+        Binding("escape", "dismiss(None)", "close", show=False),
+        Binding("down", "move(1)", "down", show=False),
+        Binding("up", "move(-1)", "up", show=False),
+        Binding("pagedown", "page(1)", "a page down", show=False),
+        Binding("pageup", "page(-1)", "a page up", show=False),
     ]
 
     def __init__(self, lines: ItemList[Any], title: str, hints: str) -> None:

@@ -21,7 +21,7 @@ class Prompt(Vertical):
     Prompt Static.-wrong { color: $text-error; }
     Prompt Input { height: 1; border: none; padding: 0; background: $surface; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "leave the value as it is", show=False)]
 
     @dataclass
     class Answered(Message):

@@ -16,10 +16,10 @@ from idbg_tui.widgets.lines import cut
 from idbg_tui.widgets.notices import Flash
 
 SEARCH_KEYS: list[BindingType] = [
-    Binding("slash", "search", show=False),
-    Binding("n", "find_next(1)", show=False),
-    Binding("N", "find_next(-1)", show=False),
-    Binding("escape", "forget", show=False),
+    Binding("slash", "search", "find a text", show=False),
+    Binding("n", "find_next(1)", "the next match", show=False),
+    Binding("N", "find_next(-1)", "the match before", show=False),
+    Binding("escape", "forget", "end the search", show=False),
 ]
 """Of every widget that can be searched."""
 
@@ -108,7 +108,7 @@ class SearchLine(Input):
     SearchLine { height: 1; border: none; padding: 0 1; background: $surface; display: none; }
     SearchLine.-open { display: block; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "give_up", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "give_up", "end the search", show=False)]
 
     @dataclass
     class Sought(Message):

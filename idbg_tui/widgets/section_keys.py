@@ -19,10 +19,10 @@ class SectionKeys(Searching):
     """Contains a list of sections; a subclass says how the user looks at it, and lists it for another look."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("h,left", "close", show=False),
-        Binding("l,right", "unfold", show=False),
-        Binding("f", "fold_all", show=False),
-        Binding("semicolon", "sort", show=False),
+        Binding("h,left", "close", "fold, go outside", show=False),
+        Binding("l,right", "unfold", "unfold", show=False),
+        Binding("f", "fold_all", "fold or unfold all", show=False),
+        Binding("semicolon", "sort", "sort the table by a column", show=False),
     ]
     lines: SectionLines
 

@@ -19,12 +19,12 @@ from idbg_tui.widgets.section_rows import Look, Row
 class ChartListing(Listing):
     """One of the charts: first that of what was measured last, then the one that was looked at before."""
 
-    HINTS = ("[ ] chart", "f numbers", "O CSV JSON SVG", "y Y copy", "esc closes")
+    HINTS = ("[ ] chart", "o numbers", "O CSV JSON SVG", "y Y copy", "esc closes")
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("left_square_bracket", "screen.chart(-1)", show=False),
-        Binding("right_square_bracket", "screen.chart(1)", show=False),
-        Binding("f", "screen.numbers", show=False),
-        Binding("O", "screen.write", show=False),
+        Binding("left_square_bracket", "screen.chart(-1)", "the chart before", show=False),
+        Binding("right_square_bracket", "screen.chart(1)", "the next chart", show=False),
+        Binding("o", "screen.numbers", "as numbers, or as a chart", show=False),
+        Binding("O", "screen.write", "write it as CSV, JSON, SVG", show=False),
     ]
 
     def __init__(self, key: str, state: State, folder: Path) -> None:

@@ -34,7 +34,7 @@ class FindingsPane(SectionPane):
         *(("enter", "go there"), ("H", "one kind, all"), ("x", "repro"), ("X", "minify"), ("t", "try it")),
         *((";", "sort"), ("/", "find"), ("y", "copy")),
     )
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("H", "narrow", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("H", "narrow", "only findings of this kind, or all", show=False)]
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(SectionLines(self.lay, "all findings"), id=id)

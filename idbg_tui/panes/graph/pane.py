@@ -57,14 +57,14 @@ class GraphPane(Pane):
     GraphPane > GraphLines { height: 1fr; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("slash", "filter", show=False),
-        Binding("escape", "clear", show=False),
-        Binding("left,h", "close", show=False),
-        Binding("right,l", "open", show=False),
-        Binding("f", "fold_all", show=False),
-        Binding("n", "next(1)", show=False),
-        Binding("N", "next(-1)", show=False),
-        Binding("y", "copy", show=False),
+        Binding("slash", "filter", "filter the nodes", show=False),
+        Binding("escape", "clear", "clear the filter", show=False),
+        Binding("left,h", "close", "fold the module", show=False),
+        Binding("right,l", "open", "unfold the module", show=False),
+        Binding("f", "fold_all", "fold or unfold all", show=False),
+        Binding("n", "next(1)", "the next match", show=False),
+        Binding("N", "next(-1)", "the match before", show=False),
+        Binding("y", "copy", "copy the node", show=False),
     ]
 
     def __init__(self, *, id: str | None = None) -> None:

@@ -73,13 +73,13 @@ class KernelDiffPane(SectionPane):
         ),
     )
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("o", "order", show=False),
-        Binding("H", "failed", show=False),
-        Binding("C", "look('chart')", show=False),
-        Binding("E", "look('steps')", show=False),
-        Binding("comma", "look('before')", show=False),
-        Binding("full_stop", "look('after')", show=False),
-        Binding("x", "owner", show=False),
+        Binding("o", "order", "another order: by error, as they ran", show=False),
+        Binding("H", "failed", "only what failed, or all", show=False),
+        Binding("C", "look('chart')", "the chart of the error from kernel to kernel", show=False),
+        Binding("E", "look('steps')", "compare each step of a training", show=False),
+        Binding("comma", "look('before')", "the comparison before", show=False),
+        Binding("full_stop", "look('after')", "the comparison after", show=False),
+        Binding("x", "owner", "whose error is the launch? Else write a repro of the row", show=False),
     ]
 
     def __init__(self, *, id: str | None = None) -> None:

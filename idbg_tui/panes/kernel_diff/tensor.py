@@ -58,9 +58,9 @@ class TensorListing(Listing):
 
     HINTS = ("[ ] slice", "O PNG", "y Y copy", "esc closes")
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("left_square_bracket", "screen.slice(-1)", show=False),
-        Binding("right_square_bracket", "screen.slice(1)", show=False),
-        Binding("O", "screen.save_map", show=False),
+        Binding("left_square_bracket", "screen.slice(-1)", "the slice before", show=False),
+        Binding("right_square_bracket", "screen.slice(1)", "the next slice", show=False),
+        Binding("O", "screen.save_map", "write the error map as PNG", show=False),
     ]
 
     def __init__(self, output: str, state: State, request_map: RequestMap, folder: Path) -> None:

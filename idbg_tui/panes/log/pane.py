@@ -73,11 +73,11 @@ class LogList(ItemList[int]):
     """The rows of a log, by their numbers: they are laid out for the width, and some go from the front."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("left,h", "sideways(-1)", show=False),
-        Binding("right,l", "sideways(1)", show=False),
-        Binding("e", "edit", show=False),
-        Binding("x", "repro", show=False),
-        Binding("X", "repro(True)", show=False),
+        Binding("left,h", "sideways(-1)", "scroll to the left", show=False),
+        Binding("right,l", "sideways(1)", "scroll to the right", show=False),
+        Binding("e", "edit", "open the line in $EDITOR", show=False),
+        Binding("x", "repro", "write a repro of what the row reports", show=False),
+        Binding("X", "repro(True)", "minify what the row reports", show=False),
     ]
 
     def __init__(self, log: LogLines) -> None:

@@ -64,12 +64,12 @@ class ReadingScripts(ModalScreen[None], Searching):
     App.-ascii ReadingScripts Page { border: ascii $border; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q", "dismiss", show=False),
-        Binding("tab,shift+tab", "other", show=False),
-        Binding("right_square_bracket", "next_difference(1)", show=False),
-        Binding("left_square_bracket", "next_difference(-1)", show=False),
-        Binding("e", "edit", show=False),
-        Binding("Y", "copy_all", show=False),
+        Binding("escape,q", "dismiss", "close", show=False),
+        Binding("tab,shift+tab", "other", "the other script", show=False),
+        Binding("right_square_bracket", "next_difference(1)", "the next difference", show=False),
+        Binding("left_square_bracket", "next_difference(-1)", "the difference before", show=False),
+        Binding("e", "edit", "open the script in $EDITOR", show=False),
+        Binding("Y", "copy_all", "copy the script", show=False),
     ]
 
     def __init__(self, title: str, script: Script, passing: Script | None = None, lacks: str = "") -> None:

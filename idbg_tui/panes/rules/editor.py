@@ -50,16 +50,16 @@ class TomlEditor(TextArea):
     TomlEditor .editor--look-name { text-style: bold; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "edit", show=False),
-        Binding("escape", "stop", show=False),
-        Binding("j", "walk(1)", show=False),
-        Binding("k", "walk(-1)", show=False),
-        Binding("g", "edge(-1)", show=False),
-        Binding("G", "edge(1)", show=False),
-        Binding("plus,ctrl+up", "bump(True)", show=False),
-        Binding("underscore,ctrl+down", "bump(False)", show=False),
-        Binding("space", "switch", show=False),
-        Binding("y", "copy_line", show=False),
+        Binding("enter", "edit", "edit the text", show=False),
+        Binding("escape", "stop", "end editing", show=False),
+        Binding("j", "walk(1)", "down", show=False),
+        Binding("k", "walk(-1)", "up", show=False),
+        Binding("g", "edge(-1)", "top", show=False),
+        Binding("G", "edge(1)", "bottom", show=False),
+        Binding("plus,ctrl+up", "bump(True)", "raise the value", show=False),
+        Binding("underscore,ctrl+down", "bump(False)", "lower the value", show=False),
+        Binding("space", "switch", "switch on or off", show=False),
+        Binding("y", "copy_line", "copy the line", show=False),
     ]
 
     class ModeChanged(Message):

@@ -30,13 +30,13 @@ class RuleRows(ItemList[FormRow]):
     """One row a rule; an open one has a row for each key below it, and an open list one for each value it can hold."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("space", "switch", show=False),
-        Binding("plus,ctrl+up", "step(True)", show=False),
-        Binding("underscore,ctrl+down", "step(False)", show=False),
-        Binding("right,l", "inward", show=False),
-        Binding("left,h", "close", show=False),
-        Binding("ctrl+x,delete", "remove", show=False),
-        Binding("escape", "close", show=False),
+        Binding("space", "switch", "switch on or off", show=False),
+        Binding("plus,ctrl+up", "step(True)", "raise the value", show=False),
+        Binding("underscore,ctrl+down", "step(False)", "lower the value", show=False),
+        Binding("right,l", "inward", "unfold, go inside", show=False),
+        Binding("left,h", "close", "fold, go outside", show=False),
+        Binding("ctrl+x,delete", "remove", "take the rule or key out (undo brings it back)", show=False),
+        Binding("escape", "close", "fold, go outside", show=False),
     ]
 
     @dataclass

@@ -85,10 +85,10 @@ class RulesPane(RuleText, SearchablePane):
     RulesPane > #status.-wrong { color: $text-error; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("left_square_bracket", "view(-1)", show=False),
-        Binding("right_square_bracket", "view(1)", show=False),
-        Binding("escape", "back", show=False),
-        Binding("A", "add", show=False),
+        Binding("left_square_bracket", "view(-1)", "the view before", show=False),
+        Binding("right_square_bracket", "view(1)", "the next view", show=False),
+        Binding("escape", "back", "back to the form", show=False),
+        Binding("A", "add", "add a rule", show=False),
     ]
 
     def __init__(self, *, id: str | None = None) -> None:

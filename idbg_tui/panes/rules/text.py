@@ -21,12 +21,12 @@ class RuleText(PromptingPane):
     """Undo, saving, the file and `$EDITOR`: what is the same in all views of the document."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("S", "save_as", show=False),
-        Binding("ctrl+s", "save", show=False),
-        Binding("ctrl+z", "undo", show=False),
-        Binding("ctrl+y", "redo", show=False),
-        Binding("L", "take", show=False),
-        Binding("e", "external", show=False),
+        Binding("S", "save_as", "save as a new accelerator", show=False),
+        Binding("ctrl+s", "save", "save", show=False),
+        Binding("ctrl+z", "undo", "undo", show=False),
+        Binding("ctrl+y", "redo", "redo", show=False),
+        Binding("L", "take", "take the file's text in the place of the edits (undo brings them back)", show=False),
+        Binding("e", "external", "open the rules in $EDITOR", show=False),
     ]
 
     def __init__(self, *, id: str | None = None) -> None:

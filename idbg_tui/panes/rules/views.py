@@ -26,9 +26,9 @@ class RelaxRows(ItemList[Relaxation]):
     """The smallest change of each broken rule; space makes one, `A` all; `H` lists every severity."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("space", "switch", show=False),
-        Binding("A", "all", show=False),
-        Binding("H", "severities", show=False),
+        Binding("space", "switch", "make the change", show=False),
+        Binding("A", "all", "make all changes", show=False),
+        Binding("H", "severities", "every severity, or only rejects", show=False),
     ]
 
     @dataclass

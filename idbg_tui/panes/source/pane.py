@@ -73,13 +73,13 @@ class SourcePane(Pane, Searching):
     SourcePane > CodeView { height: 1fr; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("left_square_bracket", "view(-1)", show=False),
-        Binding("right_square_bracket", "view(1)", show=False),
-        Binding("comma", "kernel(-1)", show=False),
-        Binding("full_stop", "kernel(1)", show=False),
-        Binding("m", "lower", show=False),
-        Binding("W", "why", show=False),
-        Binding("e", "edit", show=False),
+        Binding("left_square_bracket", "view(-1)", "the view before", show=False),
+        Binding("right_square_bracket", "view(1)", "the next view", show=False),
+        Binding("comma", "kernel(-1)", "the kernel before", show=False),
+        Binding("full_stop", "kernel(1)", "the next kernel", show=False),
+        Binding("m", "lower", "the kernel as its compilers made it: TTIR, PTX, assembly", show=False),
+        Binding("W", "why", "why: every decision about the kernel or line", show=False),
+        Binding("e", "edit", "open the line in $EDITOR", show=False),
     ]
 
     def __init__(self, *, id: str | None = None) -> None:

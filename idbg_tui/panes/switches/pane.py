@@ -45,12 +45,14 @@ class SwitchesPane(PromptingPane, SectionPane):
         *(("J", "pick two runs"), (";", "sort"), ("H", "only the changed"), ("/", "find"), ("y", "copy")),
     )
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("space", "flip", show=False),
-        Binding("left_square_bracket,right_square_bracket", "view", show=False),
-        Binding("J", "pick_runs", show=False),
-        Binding("ctrl+x,delete", "remove", show=False),
-        Binding("Z", "undo_all", show=False),
-        Binding("H", "hide", show=False),
+        Binding("space", "flip", "switch on or off, or choose a value", show=False),
+        Binding(
+            "left_square_bracket,right_square_bracket", "view", "the switches, or what two runs differ in", show=False
+        ),
+        Binding("J", "pick_runs", "pick the two runs", show=False),
+        Binding("ctrl+x,delete", "remove", "put the switch back to torch's default", show=False),
+        Binding("Z", "undo_all", "put every switch back to torch's default", show=False),
+        Binding("H", "hide", "only the changed, or all", show=False),
     ]
     DEFAULT_CSS = """
     SwitchesPane { layout: vertical; }

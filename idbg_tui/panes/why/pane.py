@@ -54,15 +54,15 @@ class WhyPane(RowKeys):
     LABEL = "Why"
     HINTS: tuple[tuple[str, str], ...] = _HINTS
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("left_square_bracket", "view(-1)", show=False),
-        Binding("right_square_bracket", "view(1)", show=False),
-        Binding("comma", "graph(-1)", show=False),
-        Binding("full_stop", "graph(1)", show=False),
-        Binding("o", "order", show=False),
-        Binding("H", "hide", show=False),
-        Binding("J", "mark", show=False),
-        Binding("w", "why_not", show=False),
-        Binding("O", "write", show=False),
+        Binding("left_square_bracket", "view(-1)", "the view before", show=False),
+        Binding("right_square_bracket", "view(1)", "the next view", show=False),
+        Binding("comma", "graph(-1)", "the graph before the pass", show=False),
+        Binding("full_stop", "graph(1)", "the graph after the pass", show=False),
+        Binding("o", "order", "another order: by source, by cost; as a tree, as a flame", show=False),
+        Binding("H", "hide", "hide what matters least, or list all", show=False),
+        Binding("J", "mark", "mark it; on another: why are the two not fused?", show=False),
+        Binding("w", "why_not", "why is it not fused with another that you pick?", show=False),
+        Binding("O", "write", "write the time of the run as a trace", show=False),
     ]
 
     def __init__(self, *, id: str | None = None) -> None:

@@ -59,7 +59,7 @@ async def test_the_numbers_of_a_chart_are_one_key_away_and_are_copied(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(tmp_path) as (app, pilot):
-        await pilot.press("C", "f")
+        await pilot.press("C", "o")
         await pilot.pause()
         table = listed(app)
         assert ["measured", "median", "ms", "p5", "p95"] in [row.split() for row in table]
@@ -70,7 +70,7 @@ async def test_the_numbers_of_a_chart_are_one_key_away_and_are_copied(
         await pilot.press("Y")
         await until(pilot, lambda: bool(copied))
         assert "0.059758" in copied[0]
-        await pilot.press("f")
+        await pilot.press("o")
         await pilot.pause()
         assert "█" in "".join(listed(app))
 

@@ -1,14 +1,7 @@
 """A key means the same in every pane: none that edits, deletes or runs something in one is harmless in another."""
 
-from importlib import import_module
-from pkgutil import walk_packages
-
-from textual.binding import Binding
-from textual.dom import DOMNode
-
-import idbg_tui.panes
-import idbg_tui.widgets
-from idbg_tui import keymap
+from idbg_tui import bound_keys, keymap
+from tools import key_table
 
 CHANGING = {
     # the rules, the switches, the target of the next run, files of the user's
@@ -48,7 +41,6 @@ MEANINGS: dict[str, set[str]] = {
     "full_stop": {"kernel(1)", "graph(1)", "look('after')"},
     "C": {"charts", "look('chart')"},
     "O": {"report", "write", "screen.write", "screen.save_map"},
-    "f": {"fold_all", "screen.numbers"},
     "H": {"hide", "failed", "severities", "narrow"},
     "J": {"mark", "pick_runs"},
     "W": {"why"},
@@ -58,7 +50,7 @@ MEANINGS: dict[str, set[str]] = {
     "Y": {"copy_all"},
     "n": {"next(1)", "find_next(1)"},
     "N": {"next(-1)", "find_next(-1)"},
-    "o": {"order"},
+    "o": {"order", "screen.numbers"},
 }
 """What actions are one meaning of a key; of a key that is not here, any one action."""
 MOVING = {
@@ -71,17 +63,12 @@ MOVING = {
 def bound() -> dict[str, set[str]]:
     """Each key -> what it does in the panes and the lists of them, and everywhere."""
     found: dict[str, set[str]] = {}
-    for package in (idbg_tui.panes, idbg_tui.widgets):
-        for module in walk_packages(package.__path__, f"{package.__name__}."):
-            for kind in vars(import_module(module.name)).values():
-                if isinstance(kind, type) and issubclass(kind, DOMNode) and kind.__module__.startswith("idbg_tui."):
-                    for binding in vars(kind).get("BINDINGS", ()):
-                        assert isinstance(binding, Binding)
-                        for key in binding.key.split(","):
-                            found.setdefault(key, set()).add(binding.action)
+    for _, kind in key_table.widgets():
+        for key in bound_keys.of_class(kind):
+            found.setdefault(key.key, set()).add(key.action)
     for action in keymap.KEYS:
-        for key in action.keys.split(","):
-            found.setdefault(key, set()).add(action.name)
+        for name in action.keys.split(","):
+            found.setdefault(name, set()).add(action.name)
     return {key: actions for key, actions in found.items() if key not in MOVING}
 
 
@@ -99,3 +86,7 @@ def test_every_meaning_that_is_listed_is_bound() -> None:
 def test_no_key_that_changes_something_moves_or_folds() -> None:
     assert CHANGING.isdisjoint(MOVING)
     assert set(bound()) >= CHANGING
+
+
+def test_every_key_has_words() -> None:
+    assert [(where, key) for where, key in key_table.bound() if not key.words] == []
