@@ -146,6 +146,9 @@ def behave(how: str, out: int) -> None:
         case "segfault":
             print("last words", flush=True)
             os.kill(os.getpid(), signal.SIGSEGV)
+        case "terminate":  # as C++ does for an uncaught exception
+            print("  what():  index out of bounds", file=sys.stderr, flush=True)
+            os.abort()
         case "exit":
             os._exit(3)
         case "garbage":

@@ -62,8 +62,10 @@ def test_a_run_while_one_runs_cancels_it_and_the_newest_wins(opened: Open) -> No
     session.program = Program(path="print")
     assert [session.run(), session.run(), session.run()] == [2, 3, 4]
     assert session.wait(60)
-    assert verdicts(session) == {1: "cancelled", 4: "clean"}
-    assert kinds(session).count("WorkerStarted") == 2
+    ended = verdicts(session)
+    assert (ended.pop(1), ended.pop(4)) == ("cancelled", "clean")
+    assert {*ended.values()} <= {"cancelled"}  # one that began before the next was requested
+    assert kinds(session).count("WorkerStarted") == 2 + len(ended)
     assert "WorkerDied" not in kinds(session)
 
 

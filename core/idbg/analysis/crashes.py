@@ -56,6 +56,11 @@ def stack_of(dump: str) -> list[Place]:
     return current or (stacks[-1] if stacks else [])
 
 
+def is_whole(dump: str) -> bool:
+    """Whether Python's fault handler came to the end of what it writes, the list of extension modules."""
+    return "\nExtension modules: " in dump
+
+
 def frames_of(text: str) -> list[Place]:
     """The frames of a stack as Python writes it, in its order."""
     return [Place(file, int(line), function) for file, line, function in _FRAME.findall(text)]

@@ -301,7 +301,7 @@ class Worker:
             self._listener(events.Noted(level="error", text=f"{message}: {hint}"))
         else:
             uncaught = _UNCAUGHT.search(self._output.last())
-            message += f": {uncaught[1]}" if site and uncaught else ""
+            message += f": {uncaught[1]}" if uncaught and "SIGABRT" in cause else ""
             self._end_job(with_site(WorkerError(message, hint=hint).failure(), site))
 
     def _end_job(self, failure: Failure) -> None:

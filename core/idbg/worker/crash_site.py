@@ -1,16 +1,19 @@
 """Find where a worker crashed, and the kernel that it ran.
 
 Python's fault handler writes the stacks to a file when a signal kills the process: the innermost line of an Inductor
-wrapper is the launch. The arguments of each kernel's first launch are written to another file.
+wrapper is the launch. The arguments of each kernel's first launch are written to another file, whose last line is the
+launch where the stacks are torn: of several threads that abort, the second ends the process while Python writes.
 """
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 from msgspec.structs import replace
 
 import idbg
-from idbg.analysis.crashes import is_wrapper, launch_at, placed, stack_of, users_place, with_site
+from idbg.analysis.crashes import is_whole, is_wrapper, launch_at, placed, stack_of, users_place, with_site
 from idbg.schema.faults import CrashSite
 from idbg.schema.programs import Failure
 from idbg.schema.runs import Run
@@ -23,9 +26,14 @@ _decoder = msgspec.json.Decoder(CrashSite)
 
 
 def crash_site(folder: Path, signal: str) -> CrashSite | None:
-    """The place at which the signal killed the process of this folder; None if it left no stacks."""
-    stack = stack_of(_text(folder / STACKS)) if signal in FATAL else []
-    if not stack:
+    """The place at which the signal killed the process of this folder; None if it left none."""
+    if signal not in FATAL:
+        return None
+    dump = _text(folder / STACKS)
+    if not is_whole(dump):
+        running = _running(folder / LAUNCHES)
+        return replace(running, cause=signal) if running else None
+    if not (stack := stack_of(dump)):
         return None
     texts = {place.file: _text(Path(place.file)) for place in stack if place.function not in ("", "<module>")}
     wrappers = {file for file, text in texts.items() if is_wrapper(text)}
@@ -41,12 +49,21 @@ def crash_site(folder: Path, signal: str) -> CrashSite | None:
     return site
 
 
-def _with_arguments(site: CrashSite, launches: Path) -> CrashSite:
+def _first_launches(launches: Path) -> Iterator[CrashSite]:
+    """The first launches, and the ends of first calls, the last one first."""
     for line in reversed(_text(launches).splitlines()):
-        try:
-            first = _decoder.decode(line)
-        except msgspec.DecodeError:
-            continue  # the last line may be torn
+        with contextlib.suppress(msgspec.DecodeError):  # the last line may be torn
+            yield _decoder.decode(line)
+
+
+def _running(launches: Path) -> CrashSite | None:
+    """The launch that ran, if a wrapper was in its first call."""
+    last = next(_first_launches(launches), None)
+    return last if last is not None and last.kernel else None
+
+
+def _with_arguments(site: CrashSite, launches: Path) -> CrashSite:
+    for first in _first_launches(launches):
         if (first.wrapper, first.wrapper_line) == (site.wrapper, site.wrapper_line):
             return replace(
                 site,

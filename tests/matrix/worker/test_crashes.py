@@ -78,10 +78,11 @@ def test_a_kernel_of_the_backward_is_named(session: Session, code: str, cause: s
     assert run.failure.crash.part == "backward"
 
 
-def test_an_index_out_of_bounds_in_threads_ends_the_process_and_is_named(session: Session) -> None:
-    run = ran(session, OUT_OF_BOUNDS.format(threads=2), INDUCTOR)
+@pytest.mark.parametrize("threads", [2, 8])
+def test_an_index_out_of_bounds_in_threads_ends_the_process_and_is_named(session: Session, threads: int) -> None:
+    """Of several threads that abort, one may end the process while another writes the stacks, or its message."""
+    run = ran(session, OUT_OF_BOUNDS.format(threads=threads), INDUCTOR)
     check_site(run, "SIGABRT", nodes={"embedding"})
-    assert "index out of bounds" in run.failure.message
 
 
 def test_an_index_out_of_bounds_in_one_thread_is_raised_and_is_named(session: Session) -> None:

@@ -222,6 +222,11 @@ def test_a_death_carries_the_last_words(host: Host) -> None:
     assert died.last_output == "last words"
 
 
+def test_an_uncaught_exception_of_cpp_is_the_message(host: Host) -> None:
+    failure = host.result(job("terminate")).failure
+    assert failure is not None and failure.message == "the worker was killed by SIGABRT: index out of bounds"
+
+
 def test_a_worker_without_torch_is_reported_once_and_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_START", "no torch")
     host = Host()

@@ -1,7 +1,7 @@
 """Write the arguments of each kernel's first launch to a file that outlives this process.
 
-A signal leaves no time to read them, so they are written before the launch. From its second call on a wrapper runs its
-own code again, without cost.
+A signal leaves no time to read them, so they are written before the launch, and as the wrapper returns that none of
+its launches runs. From its second call on a wrapper runs its own code again, without cost.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ from torch import Tensor
 
 from idbg.engine.compat import kernels
 from idbg.engine.instrument.wrapper_code import Instrumented, instrumented
-from idbg.engine.instrument.wrapper_lines import Launch
+from idbg.engine.instrument.wrapper_lines import LEAVING, Launch
 from idbg.schema.faults import CrashSite
 from idbg.schema.graphs import Part
 
@@ -41,22 +41,27 @@ class _FirstCall:
             )
             for each in launches
         ]
-        self.fd, self.code = fd, code
+        self.file, self.fd, self.code = file, fd, code
         self.code.start({_BEFORE: self.before})
 
     def before(self, number: int, function: object, *values: object) -> object:
-        """Write the arguments of the launch with this number, the first time."""
+        """Write the arguments of the launch with this number, the first time; LEAVING ends the first call."""
+        if number == LEAVING:
+            self.code.rest()
+            self.write(CrashSite(cause="", wrapper=self.file))
+            return function
         site, self.sites[number] = self.sites[number], None
         if site is None:
-            self.code.rest()
             return function
         named = zip(self.names[number], values, strict=True)
         seen = {name: kernels.launch_argument(name, value) for name, value in named if isinstance(value, Tensor)}
         file, line = kernels.users_line(site.wrapper, site.wrapper_line)
-        written = replace(site, arguments=tuple(seen.values()), file=file, line=line)
-        with contextlib.suppress(OSError):  # the program closed it
-            os.write(self.fd, msgspec.json.encode(written) + b"\n")
+        self.write(replace(site, arguments=tuple(seen.values()), file=file, line=line))
         return function
+
+    def write(self, site: CrashSite) -> None:
+        with contextlib.suppress(OSError):  # the program closed it
+            os.write(self.fd, msgspec.json.encode(site) + b"\n")
 
 
 @contextmanager

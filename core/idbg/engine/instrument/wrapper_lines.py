@@ -16,6 +16,7 @@ from idbg.schema.code import KernelCall, OutputCode
 ENTER, AFTER = "__idbg_enter__", "__idbg_after__"  # what the instrumented code calls
 BEFORE, LEAVE = "__idbg_before__", "__idbg_leave__"  # and on request, before launches and the return
 RETURNED = "__idbg_returned__"  # with all that `call` is about to return
+LEAVING = -1  # the number that a hook "before" gets as `call` returns
 
 Place = Literal["around", "before", "after"]
 """Where `routed` code calls a hook."""
@@ -100,7 +101,8 @@ def routed(code: OutputCode, hook: str, place: Place = "around", first: int = 0)
     in the order of their numbers, which begin at `first`. What they read is not found out.
 
     "around": `hook(number, function, *arguments)` takes the place of the launch; "before": of its function, which it
-    returns, with all arguments by position; "after": `hook(number, result)` returns the result.
+    returns, with all arguments by position, and `hook(LEAVING, result)` returns what `call` returns; "after":
+    `hook(number, result)` returns the result.
 
     Raises ValueError where there is no function `call`.
     """
@@ -122,7 +124,18 @@ def routed(code: OutputCode, hook: str, place: Place = "around", first: int = 0)
                 value.func = ast.copy_location(ast.Call(called, [number, value.func, *given], []), value)
             case "after":
                 statement.value = ast.copy_location(ast.Call(called, [number, value], []), value)
+    if place == "before":
+        _hook_returns(functions, hook)
     return ast.fix_missing_locations(ast.Module(list[ast.stmt](functions), [])), launches
+
+
+def _hook_returns(functions: Iterable[ast.FunctionDef], hook: str) -> None:
+    """Have `call` return what the hook returns of its result."""
+    for function in functions:
+        for node in ast.walk(function) if function.name == "call" else ():
+            if isinstance(node, ast.Return) and node.value is not None:
+                leaving = [ast.Constant(LEAVING), node.value]
+                node.value = ast.copy_location(ast.Call(ast.Name(hook, ast.Load()), leaving, []), node.value)
 
 
 class _CallStatement(Protocol):
