@@ -42,7 +42,10 @@ MARKS: dict[str, str] = {
     "down": "↓",
     "on": "●",
     "off": "○",
+    "far": "┄",
 }
+JOINTS: list[str] = list(" ╵╷│╴╯╮┤╶╰╭├─┴┬┼")
+"""A cell of lines, by the sides to which they lead: up 1, down 2, left 4, right 8."""
 LEVELS: list[str] = list("▁▂▃▄▅▆▇█")
 """From least to most, in one cell."""
 
@@ -79,6 +82,7 @@ _ASCII_MARKS = {
     "down": "v",
     "on": "x",
     "off": ".",
+    "far": "~",
 }
 _ASCII_TEXT = str.maketrans({"µ": "u", "±": "~", "→": ">", "·": "-"})
 
@@ -97,6 +101,7 @@ def use_ascii() -> None:
     VERDICT_SIGNS.update(_ASCII_VERDICTS)
     MARKS.update(_ASCII_MARKS)
     LEVELS[:] = ".:-=+*#@"
+    JOINTS[:] = " '.|-'.+-'.+-'.+"
 
 
 def is_ascii() -> bool:

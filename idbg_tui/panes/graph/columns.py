@@ -25,18 +25,19 @@ _WIDEST = 100  # cells of a name, however much room there is
 _LEAST_SOURCE = 16  # cells of the user's text after its line; fewer say nothing
 # what is read least gives way first: (column, what it keeps at least); 0 leaves it out whole
 _SHRINK = (
-    ("name", 22), ("op", 14), ("name", 16), ("op", 10), ("line", 0), ("name", 12), ("shape", 16), ("op", 0),
-    ("error", 0), ("time", 0), ("kernel", 0), ("shape", 10), ("verdict", 2), ("side", 0), ("name", 8), ("shape", 0),
+    ("name", 22), ("op", 14), ("name", 16), ("op", 10), ("line", 0), ("name", 12), ("op", 0), ("flow", 0),
+    ("shape", 16), ("error", 0), ("time", 0), ("kernel", 0), ("shape", 10), ("verdict", 2), ("side", 0), ("name", 8),
+    ("shape", 0),
 )  # fmt: skip
 # the same where names do not tell the op ("out_1", "x_3")
 _SHRINK_NAMELESS = (
-    ("name", 22), ("op", 14), ("name", 12), ("line", 0), ("op", 10), ("shape", 16), ("name", 8), ("error", 0),
-    ("time", 0), ("kernel", 0), ("shape", 10), ("verdict", 2), ("side", 0), ("shape", 0), ("op", 0),
+    ("name", 22), ("op", 14), ("name", 12), ("line", 0), ("flow", 0), ("op", 10), ("shape", 16), ("name", 8),
+    ("error", 0), ("time", 0), ("kernel", 0), ("shape", 10), ("verdict", 2), ("side", 0), ("shape", 0), ("op", 0),
 )  # fmt: skip
 _GIVE_BACK = ("shape", "name", "op")
 _HEADS = {
-    "name": "node", "op": "op", "shape": "tensor", "verdict": "rule", "side": "runs", "kernel": "kern", "time": "time",
-    "error": "error", "line": "line", "source": "source",
+    "flow": "flow", "name": "node", "op": "op", "shape": "tensor", "verdict": "rule", "side": "runs", "kernel": "kern",
+    "time": "time", "error": "error", "line": "line", "source": "source",
 }  # fmt: skip
 _RIGHT = frozenset({"time", "error", "line"})
 
@@ -57,6 +58,7 @@ class GraphColumns:
     source: int = 0  # the user's text on that line, where there is room to spare
     longest: int = 0  # what the names want, however long
     nameless: bool = False  # names do not tell the op
+    flow: int = 0  # lanes of values, and a column of what the next row reads
 
     @property
     def total(self) -> int:
@@ -154,12 +156,13 @@ class RowFacts:
     time: str = ""  # of the kernels whose first node this is, if they were measured
     side: str = ""  # where it runs, if something falls back to the host
     selected: bool = False
+    flow: StyledRow = ()  # the lanes beside it
 
 
 def node_row(node: Node, depth: int, facts: RowFacts, columns: GraphColumns) -> StyledRow:
-    """One node: gutter, name, op, shape, verdict, partition, kernel with its time and error, line."""
+    """One node: gutter, lanes, name, op, shape, verdict, partition, kernel with its time and error, line."""
     dots = MARKS["ellipsis"]
-    indent = _indent(depth)
+    indent = _indent(depth, columns)
     related = {"input": MARKS["up"], "user": MARKS["down"]}.get(facts.relation, " ")
     arrow = MARKS["dot"] if facts.selected else related
     computes = node.op.startswith("call")
@@ -169,6 +172,7 @@ def node_row(node: Node, depth: int, facts: RowFacts, columns: GraphColumns) -> 
     return [
         (MARKS["bar"] if facts.marked else " ", "accent" if facts.marked else ""),
         (arrow, "accent" if arrow != " " else ""),
+        *_flow(facts.flow, columns),
         (indent, "dim"),
         (fit(node.name, name_width, dots) + " ", "" if computes else "dim"),
         (_cell(op_of(node), columns.op), "strong" if computes else "dim"),
@@ -197,14 +201,20 @@ def _kernel_style(facts: RowFacts) -> str:
 
 
 def heading_row(
-    heading: ModuleHeading, broken: Mapping[Severity, int], columns: GraphColumns, *, folded: bool, hides: bool = False
+    heading: ModuleHeading,
+    broken: Mapping[Severity, int],
+    columns: GraphColumns,
+    *,
+    folded: bool,
+    hides: bool = False,
+    flow: StyledRow = (),
 ) -> StyledRow:
     """One module: fold sign, name and class, how many nodes, and how many violations, with the severest one's sign.
 
     With `hides` the selected node is in there, and the heading bears its mark.
     """
     dots = MARKS["ellipsis"]
-    start = _indent(heading.depth) + MARKS["closed" if folded else "open"] + " "
+    start = _indent(heading.depth, columns) + MARKS["closed" if folded else "open"] + " "
     room = columns.name + (columns.op + 1 if columns.op else 0) - len(start)
     title = cut(heading.title, room, dots)
     kind = f"same as {heading.twin}" if heading.twin else heading.kind
@@ -215,6 +225,7 @@ def heading_row(
     verdict = f"{SEVERITY_SIGNS[worst]} {sum(broken.values()):,}" if worst else ""
     return [
         (f" {MARKS['dot']}" if hides else " " * GUTTER, "accent"),
+        *_flow(flow, columns),
         (start, "dim"),
         (title, "strong"),
         (fit(f"  {kind}" if kind else "", room - len(title), dots) + " ", "dim"),
@@ -223,8 +234,13 @@ def heading_row(
     ]
 
 
-def _indent(depth: int) -> str:
-    return (MARKS["guide"] + " ") * min(depth, _MODULE_DEPTH)
+def _indent(depth: int, columns: GraphColumns) -> str:
+    """Guides for each module around it; blank beside lanes, which are lines too."""
+    return ((" " if columns.flow else MARKS["guide"]) + " ") * min(depth, _MODULE_DEPTH)
+
+
+def _flow(lanes: StyledRow, columns: GraphColumns) -> StyledRow:
+    return [*lanes, (" ", "")] if columns.flow else []
 
 
 def _cell(text: str, width: int) -> str:

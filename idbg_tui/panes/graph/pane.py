@@ -51,7 +51,10 @@ class GraphPane(Pane):
 
     ID = "graph"
     LABEL = "Graph"
-    HINTS = (("[ ]", "stage"), ("/", "filter"), ("n", "next"), ("i u", "input user"), ("enter", "fold"))
+    HINTS = (
+        *(("[ ]", "stage"), ("/", "filter"), ("n", "next"), ("i u", "input user"), ("enter", "fold")),
+        ("|", "lanes"),
+    )
     DEFAULT_CSS = """
     GraphPane { layout: vertical; }
     GraphPane > GraphLines { height: 1fr; }
@@ -62,6 +65,7 @@ class GraphPane(Pane):
         Binding("left,h", "close", "fold the module", show=False),
         Binding("right,l", "open", "unfold the module", show=False),
         Binding("f", "fold_all", "fold or unfold all", show=False),
+        Binding("vertical_line", "lanes", "lanes of values, or none", show=False),
         Binding("n", "next(1)", "the next match", show=False),
         Binding("N", "next(-1)", "the match before", show=False),
         Binding("y", "copy", "copy the node", show=False),
@@ -140,7 +144,7 @@ class GraphPane(Pane):
             self.lines.reveal(name)
 
     def _prepare(self) -> None:
-        if self._filter.prepare(0.008):
+        if self.lines.prepare_lanes(2000) and self._filter.prepare(0.008):
             self._preparing.pause()
 
     def _set_heading(self) -> None:
@@ -249,6 +253,11 @@ class GraphPane(Pane):
         first, last = self.lines.outline.headings[heading].span
         if selected.graph == graph.id and any(node.name == selected.name for node in graph.nodes[first:last]):
             self._choose_heading(heading, selected)
+
+    def action_lanes(self) -> None:
+        """Draw the lanes of values beside the rows, or leave them out."""
+        self.lines.show_lanes(shown=not self.lines.has_lanes)
+        self._heads.show()
 
     # ---------------------------------------------------------------- filter
 

@@ -25,6 +25,7 @@ from idbg_tui.panes.graph.columns import (
     node_row,
     side_mark,
 )
+from idbg_tui.panes.graph.lanes import Lanes, Span
 from idbg_tui.state import queries
 from idbg_tui.state.state import State
 from idbg_tui.widgets.lines import Lines, StyledRow
@@ -65,6 +66,10 @@ class GraphLines(Lines):
         self._marked: frozenset[str] = frozenset()
         self._selected = -1
         self._columns = GraphColumns()
+        self._lanes: Lanes | None = None  # of all nodes
+        self._drawn_lanes: Lanes | None = None  # of those that a filter leaves
+        self._focus: Span = (0, 0)  # the selected nodes, whose lanes stand out
+        self.has_lanes = True  # whether the user wants them
         self._rule_costs: RuleCosts | None = None
         self._fitted: dict[int, GraphColumns] = {}
         # a kernel's launch -> the first node of the graph that it computes, as of this version of the graphs
@@ -82,6 +87,9 @@ class GraphLines(Lines):
             headings, owner = self.outline.headings, self.outline.owner
             depths = [0 if at < 0 else headings[at].depth + 1 for at in owner]
             self._columns = measure(graph.nodes, depths)
+        self._lanes = Lanes(graph, range(len(graph.nodes)), self._index) if graph else None
+        self._focus = (0, 0)
+        self._widen(flow=self._flow_width)
         self._fitted.clear()
         self._first_of = (-1, {})
         self.lay_out()
@@ -97,6 +105,22 @@ class GraphLines(Lines):
         verdict, side = _verdict_width(findings), _side_width(findings, rule_costs)
         self._widen(verdict=max(self._columns.verdict, verdict), side=max(self._columns.side, side))
         self.repaint_changes()
+
+    @property
+    def _flow_width(self) -> int:
+        """Cells of the lanes, and of the column beside them; 0 where there are none to draw."""
+        width = self._lanes.width if self._lanes is not None and self.has_lanes else 0
+        return width + 1 if width else 0
+
+    def show_lanes(self, *, shown: bool) -> None:
+        """Draw the lanes of values beside the rows, or leave them out."""
+        self.has_lanes = shown
+        self._widen(flow=self._flow_width)
+        self.repaint_changes()
+
+    def prepare_lanes(self, count: int) -> bool:
+        """Assign the lanes of so many nodes more, so that a jump to the end finds them there. True when all are."""
+        return self._lanes is None or self._lanes.assign_more(count)
 
     def _widen(self, **widths: int) -> None:
         columns = replace(self._columns, **widths)  # type: ignore[arg-type]  # they are all cells
@@ -122,7 +146,7 @@ class GraphLines(Lines):
             self.repaint_changes()
         if self._first_of[0] != state.versions.graphs:
             self._first_of = state.versions.graphs, {}
-        before = self._inputs | self._users | self._marked
+        before, lit = self._inputs | self._users | self._marked, self._lit_rows()
         self._inputs = frozenset(node.inputs) if node else frozenset()
         self._users = frozenset(graph.users.get(node.name, ())) if graph and node else frozenset()
         self._marked = queries.marked_nodes(state) if queries.has_kernels(state) else frozenset()
@@ -130,7 +154,27 @@ class GraphLines(Lines):
         rows = (self._row_of.get(self._index.get(name, -1)) for name in touched)
         self._selected, selected = self._index.get(node.name, -1) if node else -1, self._selected
         places = {self._row_of.get(self._shown_as(index), -1) for index in (selected, self._selected)}
-        self.repaint_rows({*places, *(row for row in rows if row is not None)})
+        self._focus = self._focused(state)
+        self.repaint_rows({*places, *lit, *self._lit_rows(), *(row for row in rows if row is not None)})
+
+    def _focused(self, state: State) -> Span:
+        """The places of the selected node, or of those of the selected module."""
+        if self._selected < 0 or self._drawn_lanes is None:
+            return 0, 0
+        if state.heading is not None and self._matches is None:
+            return state.heading.span
+        place = self._drawn_lanes.place(self._selected)
+        return (place, place + 1) if place is not None else (0, 0)
+
+    def _lit_rows(self) -> range:
+        """The rows that are seen beside which a lane of the selected nodes may be."""
+        lanes, graph = self._drawn_lanes, self.graph
+        if lanes is None or graph is None or self._focus == (0, 0) or not self._columns.flow:
+            return range(0)
+        first, last = (lanes.node_at(place) for place in lanes.reach(self._focus))
+        top, bottom = self.scroll_offset.y, self.scroll_offset.y + self.size.height
+        ends = self._row_of.get(self._shown_as(first), 0), self._row_of.get(self._shown_as(last), self.row_count)
+        return range(max(top, ends[0]), min(bottom, ends[1] + 1))
 
     def _shown_as(self, index: int) -> int:
         """The row (see `_rows`) that stands for a node: its own, or the outermost folded heading that hides it."""
@@ -148,6 +192,10 @@ class GraphLines(Lines):
         """Make the rows again, after a fold or a filter."""
         self._rows = self.outline.rows() if self._matches is None else list(self._matches)
         self._row_of = {row: place for place, row in enumerate(self._rows)}
+        self._drawn_lanes = self._lanes
+        if self._matches is not None and self.graph is not None and self._lanes is not None:
+            self._drawn_lanes = Lanes(self.graph, self._matches, self._index, self._lanes.width)
+        self._focus = self._focused(self._state)
         self.rows_changed()
 
     # ---------------------------------------------------------------- which row is which
@@ -236,10 +284,25 @@ class GraphLines(Lines):
             broken = self._tally.within(heading.first, heading.last) if self._tally else {}
             folded = heading.key in self.outline.folded
             hides = folded and self._selected >= 0 and self._shown_as(self._selected) == row
-            return heading_row(heading, broken, columns, folded=folded, hides=hides)
+            flow = self._flow_beside(index, columns)
+            return heading_row(heading, broken, columns, folded=folded, hides=hides, flow=flow)
         assert self.graph is not None
         depth = self.outline.depth(row) if self._matches is None else 0
-        return node_row(self.graph.nodes[row], depth, self._facts(self.graph, row), columns)
+        facts = replace(self._facts(self.graph, row), flow=self._flow_beside(index, columns))
+        return node_row(self.graph.nodes[row], depth, facts, columns)
+
+    def _flow_beside(self, place: int, columns: GraphColumns) -> StyledRow:
+        """The lanes beside a row."""
+        if self._drawn_lanes is None or not columns.flow:
+            return ()
+        row = self._rows[place]
+        if row < 0:
+            heading = self.outline.headings[~row]
+            span = heading.span if heading.key in self.outline.folded else (heading.first, heading.first)
+        else:
+            at = self._drawn_lanes.place(row) or 0
+            span = at, at + 1
+        return self._drawn_lanes.drawn(span, self._focus)
 
     def _facts(self, graph: Graph, index: int) -> RowFacts:
         name = graph.nodes[index].name
