@@ -168,7 +168,7 @@ class Criterion(msgspec.Struct, frozen=True):
     measured: float
     allowed: float
     terms: tuple[Term, ...] = ()
-    why_not: str = ""
+    why_not: Remark | str = ""
 
     @property
     def exceeded(self) -> bool:
@@ -239,7 +239,7 @@ class TensorDiff(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False)
     baseline: Baseline | None = None
     criteria: tuple[Criterion, ...] = ()
     form: tuple[FormDiff, ...] = ()
-    note: str = ""
+    note: tuple[Remark, ...] | Remark | str = ""
 
     @property
     def failed(self) -> bool:

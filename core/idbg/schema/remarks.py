@@ -16,6 +16,13 @@ _NotCompared = Literal[
 ]
 _Step = Literal["step of a node", "step of a bad node"]
 _OfLaunch = Literal["no launch", "bisected", "input overwritten", "inside a node", "not run", "input unknown", _Step]
+# why a tensor was not compared, how it was judged, or why a criterion does not decide
+_Unreadable = Literal["meta", "nested", "freed", "no values", "several tensors", "packed", "no arithmetic"]
+_Judged = Literal["rounded", "other seed", "eager far", "no such float64", "no more exact", "float64 decides"]
+_Form = Literal["on one side", "types", "same tensor"]
+_OfTensor = Literal["not run yet", "side failed", "compared on", "eager varies", _Unreadable, _Judged, _Form]
+# why steps of training were not judged, or not in float64
+_OfSteps = Literal["nothing changes", "steps skipped", "without float64"]
 # why a bisection has no answer
 _Good = Literal["good fails", "good fails otherwise"]
 _OfBisection = Literal["neither fails", "both fail", "fail otherwise", "fails without", "bad passes", _Good]
@@ -42,6 +49,8 @@ RemarkKind = Literal[
     _NotCompared,
     _OfLaunch,
     _OfBisection,
+    _OfTensor,
+    _OfSteps,
 ]
 
 

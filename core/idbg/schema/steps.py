@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 
 from idbg.schema.programs import Failure
+from idbg.schema.remarks import Remark
 
 Kind = Literal[
     "output",  # what the step gives: its loss
@@ -67,7 +68,7 @@ class TrainingSteps(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     tensors: int = 0
     amplified: float | None = None
     unjudged_from: int | None = None
-    reason: str = ""
+    reason: Remark | str = ""
     failed_side: str = ""
     failure: Failure | None = None
     distances: tuple[StepDistance, ...] = ()

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from idbg.format.amounts import counted, figure
 from idbg.schema.diff import Criterion, FailedBy, TensorDiff, Term
+from idbg.views.remarks import sentence
 
 _OF: dict[FailedBy, str] = {
     "rmse": "RMSE",
@@ -43,7 +44,7 @@ def _others(diff: TensorDiff) -> Iterator[str]:
     for why in dict.fromkeys(each.why_not for each in idle):
         idle_words = ", ".join(_short(each, diff) for each in idle if each.why_not == why and each.measured)
         if idle_words:
-            yield f"{idle_words}, which does not decide: {why}"
+            yield f"{idle_words}, which does not decide: {sentence(why)}"
 
 
 def _decisive(each: Criterion, diff: TensorDiff) -> str:

@@ -61,6 +61,32 @@ _REMARKS: dict[RemarkKind, str] = {
     "inside a node": "its buffers hold steps inside of a node, not a node's value",
     "not run": "it did not run",
     "input unknown": "its input {subject} could not be compared",
+    "not run yet": "not compared: {subject} has not run yet",
+    "side failed": "not compared: {subject} failed",
+    "compared on": "compared on {subject}",
+    "on one side": "it is {subject}",
+    "types": "reference is {subject}, test is {detail}",
+    "same tensor": "the same tensor as {subject}",
+    "meta": "a tensor on the meta device has no values",
+    "nested": "nested tensors are not compared: compare their values()",
+    "freed": "its memory was freed, or it is inside of one of torch.func's transforms",
+    "no values": "a {subject} has no values in memory",
+    "several tensors": "a {subject} is not one tensor but {detail}: compare those",
+    "packed": "torch cannot read single elements of {subject}",
+    "no arithmetic": "torch cannot compute with {subject}",
+    "eager varies": "eager itself gives something else each time, {subject}: it depends on more than its inputs (a "
+    "clock, an address, threads), so the test's cannot be judged",
+    "rounded": "within the rounding error of eager, measured by rounding its ops differently",
+    "other seed": "not comparable: of other random numbers than eager's",
+    "eager far": "eager itself is {subject}: judged by tolerance",
+    "no such float64": "judged by tolerance: float64 has no such tensor",
+    "no more exact": "float64 is no more exact than this dtype",
+    "float64 decides": "float64 decides",
+    "nothing changes": "a step changes nothing: give the program a loss, or let it return its own training step (see "
+    "the README)",
+    "steps skipped": "the GradScaler left out every step, as gradients overflow: take more steps, or begin with a "
+    "smaller scale",
+    "without float64": "compared with eager: {detail}",
     "neither fails": "it does not fail under either",
     "both fail": "it fails under both alike",
     "fail otherwise": "it fails under both, but not alike: {detail}",
@@ -100,7 +126,7 @@ def no_float64(missing: NoFloat64 | str) -> str:
 def tensor_note(diff: TensorDiff) -> str:
     """What differs beside the numbers, then the note on the tensor."""
     # of an older session the note has these sentences too
-    return "; ".join(filter(None, (*(form_sentence(each) for each in diff.form if not each.said), diff.note)))
+    return "; ".join(filter(None, (*(form_sentence(each) for each in diff.form if not each.said), sentence(diff.note))))
 
 
 def form_sentence(form: FormDiff) -> str:

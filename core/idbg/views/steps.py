@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from idbg.format.amounts import counted, figure
 from idbg.schema.programs import Verdict
 from idbg.schema.steps import StepDistance, Trained, TrainingSteps, Where
+from idbg.views import remarks
 
 LOOKS: dict[Trained, Verdict] = {"passed": "clean", "failed": "wrong", "error": "wrong", "unjudged": "waiting"}
 """Which verdict's sign and colours a training has."""
@@ -25,7 +26,7 @@ def sentence(steps: TrainingSteps, test: str) -> str:
         why = steps.failure.message.strip().partition("\n")[0] if steps.failure else "no reason is known"
         return f"{who} failed at {at}: {why}"
     if steps.verdict == "unjudged":
-        return f"the training was not judged: {steps.reason or _beyond(steps)}"
+        return f"the training was not judged: {remarks.sentence(steps.reason) or _beyond(steps)}"
     parts = [_parted(steps, test) if steps.parted else _together(steps, test)]
     if (steps.amplified or 0.0) > AMPLIFIED:
         parts.append(
@@ -37,7 +38,7 @@ def sentence(steps: TrainingSteps, test: str) -> str:
     if steps.by_us:
         parts.append(f"a step is a backward and plain SGD of {steps.rate:g}, as the program has none of its own")
     if steps.reason:
-        parts.append(steps.reason)
+        parts.append(remarks.sentence(steps.reason))
     return "; ".join(parts)
 
 

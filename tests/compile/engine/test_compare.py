@@ -7,6 +7,7 @@ import torch
 
 from idbg.engine.kerneldiff.tensors.compare import compare_sides, compare_tensors, relative_rmse
 from idbg.schema.errors import BadInput
+from idbg.views.remarks import tensor_note
 from tests.harness.tensor_pairs import FLOATS, INTS, noisy
 
 
@@ -104,7 +105,7 @@ def test_what_cannot_be_compared_is_a_finding():
     assert half.failed_by == ("dtype",) and half.max_abs == 0.0
     assert compare_tensors(one.to(torch.uint64), one.to(torch.int8)).failed_by == ("dtype",)
     meta = compare_tensors(one, one.to("meta"))
-    assert meta.failed_by == ("type",) and "meta" in meta.note and meta.max_abs is None
+    assert meta.failed_by == ("type",) and "meta" in tensor_note(meta) and meta.max_abs is None
     assert compare_tensors(one.to_sparse(), one).passed
     quantized = torch.quantize_per_tensor(one, 0.1, 0, torch.qint8)
     assert compare_tensors(quantized, quantized.dequantize()).elements == 6

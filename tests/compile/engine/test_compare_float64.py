@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from idbg.engine.kerneldiff.tensors.compare import compare_sides, compare_tensors, relative_rmse
+from idbg.views.remarks import tensor_note
 
 
 def matmul(dtype: torch.dtype, depth: int = 512) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -166,10 +167,11 @@ def test_where_eager_itself_is_far_from_float64_the_tolerances_decide():
     assert compare_sides(eager, eager.clone(), exact).passed
     found = compare_sides(eager, torch.zeros(8, 8), exact)
     assert found.failed_by == ("tolerance", "rmse")
-    assert found.note.startswith("eager itself is ") and found.note.endswith(" % from float64: judged by tolerance")
+    note = tensor_note(found)
+    assert note.startswith("eager itself is ") and note.endswith(" % from float64: judged by tolerance")
     assert compare_sides(eager, exact.float(), exact).passed  # as float64 has it
     taken = compare_sides(torch.ones(4), torch.full((4,), 0.5), torch.zeros(4, dtype=torch.float64))
-    assert taken.failed_by == ("tolerance",) and "not 0, as float64 is" in taken.note
+    assert taken.failed_by == ("tolerance",) and "not 0, as float64 is" in tensor_note(taken)
     assert not compare_sides(eager, eager * 1.01, exact).passed
     assert compare_sides(eager, eager * 1.01, exact, gradient=True).passed
 

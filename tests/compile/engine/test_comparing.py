@@ -12,6 +12,7 @@ from idbg.schema.diff import Comparison, DiffReport
 from idbg.schema.events import SessionEvent
 from idbg.schema.programs import Program, Target
 from idbg.schema.remarks import Remark
+from idbg.views.remarks import tensor_note
 from idbg.worker.jobs import Jobs
 from idbg.worker.protocol import Compile
 
@@ -72,7 +73,7 @@ def test_what_the_reference_gave_is_told_before_the_test_side_begins(tmp_path: P
     found, _ = told(tmp_path, TWO_SIDES)
     first, *_, last = reports(found)
     assert first.verdict == "waiting" and [side.name for side in first.sides] == ["eager"]
-    assert first.outputs[0].note == "not compared: aot_eager has not run yet"
+    assert tensor_note(first.outputs[0]) == "not compared: aot_eager has not run yet"
     assert not first.outputs[0].judged and not first.outputs[0].failed
     kinds = [event for event in found if isinstance(event, (events.SideStarted, events.Compared))]
     assert isinstance(kinds[1], events.Compared) and isinstance(kinds[2], events.SideStarted)

@@ -9,6 +9,8 @@ from torch import Tensor
 
 from idbg.engine.kerneldiff.sides.leaf_comparison import ComparisonRules, compare_leaves, one_sided
 from idbg.engine.kerneldiff.tensors.tree import Repeated, leaves, mapped, shared, snapshot
+from idbg.schema.remarks import Remark
+from idbg.views.remarks import tensor_note
 
 Point = namedtuple("Point", "x y")
 ONE, TWO = torch.ones(2), torch.full((2,), 2.0)
@@ -172,7 +174,7 @@ def test_the_same_cycle_on_both_sides_passes_and_another_does_not() -> None:
 def test_a_shared_tensor_is_compared_once_and_noted() -> None:
     wrong = TWO + 1
     first, second = compare_leaves(leaves((ONE, ONE)), leaves((wrong, wrong)), None, ComparisonRules())
-    assert second.note == "the same tensor as out[0]" and not second.passed and second.max_abs == first.max_abs
+    assert tensor_note(second) == "the same tensor as out[0]" and not second.passed and second.max_abs == first.max_abs
     _, apart = compare_leaves(leaves((ONE, ONE)), leaves((ONE, wrong)), None, ComparisonRules())
     assert not apart.passed and not apart.note, "shared on one side only: both are looked at"
 
@@ -185,6 +187,11 @@ def test_an_output_may_have_tolerances_of_its_own() -> None:
 
 
 def test_what_one_side_gave_alone_has_no_figures() -> None:
-    (diff,) = one_sided(leaves(ONE), None, "inductor failed")
-    assert (diff.passed, diff.max_abs, diff.test, diff.note) == (False, None, None, "not compared: inductor failed")
+    (diff,) = one_sided(leaves(ONE), None, Remark("side failed", "inductor"))
+    assert (diff.passed, diff.max_abs, diff.test, tensor_note(diff)) == (
+        False,
+        None,
+        None,
+        "not compared: inductor failed",
+    )
     assert diff.reference is not None and diff.reference.shape == (2,)

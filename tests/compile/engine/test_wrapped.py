@@ -14,6 +14,7 @@ from idbg import KernelDiff, compare_tensors
 from idbg.engine.kerneldiff.tensors import native
 from idbg.engine.kerneldiff.tensors.compare import compare_sides, relative_rmse
 from idbg.engine.kerneldiff.tensors.saved_outputs import digest
+from idbg.views.remarks import tensor_note
 
 pytestmark = pytest.mark.filterwarnings("ignore:The PyTorch API of MaskedTensors", "ignore:.* is not implemented in")
 
@@ -57,7 +58,7 @@ def test_what_has_no_memory_is_a_finding_and_no_segfault(name: str):
     hollow, dense = make(), torch.ones(5)
     for one, other in ((hollow, hollow), (hollow, dense), (dense, hollow)):
         found = compare_tensors(one, other)
-        assert found.failed_by == ("type",) and why in found.note
+        assert found.failed_by == ("type",) and why in tensor_note(found)
         assert compare_sides(one, other, dense.double()).failed_by == ("type",)
         assert relative_rmse(one, other) == torch.inf
     assert compare_sides(dense, dense, hollow).passed, "float64 has no such tensor"

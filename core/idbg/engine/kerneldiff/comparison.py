@@ -201,7 +201,7 @@ class ComparisonRun:
         self.sides.append(side)
         so_far = self._report(self._outcome((), final=False))
         if len(self.sides) == 1:  # the other may take the process with it
-            why = f"{name_of(self.request.test)} has not run yet"
+            why = Remark("not run yet", name_of(self.request.test))
             values = side.values or SideValues({}, {})
             outputs, gradients = (one_sided(leaves, None, why) for leaves in (values.outputs, values.gradients))
             so_far = replace(so_far, outputs=outputs, gradients=gradients)
@@ -335,7 +335,7 @@ class ComparisonRun:
 
     def _one_sided(self, which: str, reference: Side, test: Side) -> tuple[TensorDiff, ...]:
         """The outputs or gradients of the one side that did not fail."""
-        failed = ", ".join(side.result.name for side in self.sides if side.values is None) + " failed"
+        failed = Remark("side failed", ", ".join(side.result.name for side in self.sides if side.values is None))
         return one_sided(getattr(reference.values, which, None), getattr(test.values, which, None), failed)
 
     @property

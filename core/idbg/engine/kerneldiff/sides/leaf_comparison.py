@@ -12,6 +12,7 @@ from idbg.engine.compat import fx
 from idbg.engine.kerneldiff.tensors.compare import compare_sides, compare_tensors
 from idbg.engine.kerneldiff.tensors.tree import Leaves, Repeated, is_opaque, shared
 from idbg.schema.diff import FailedBy, K, TensorDiff
+from idbg.schema.remarks import Remark
 
 _FLOAT32_MAX: Final = torch.finfo(torch.float32).max
 _SHOWN = 40  # characters of a value in a note
@@ -42,7 +43,7 @@ def compare_leaves(
     for name in dict.fromkeys((*reference, *test)):
         key = (first_names.get(name, name), tests_first_names.get(name, name))
         if key in done and name in reference and name in test and name not in rules.tolerances:
-            diffs.append(replace(done[key], name=name, note=f"the same tensor as {key[0]}"))
+            diffs.append(replace(done[key], name=name, note=Remark("same tensor", key[0])))
             continue
         sides = reference.get(name, _MISSING), test.get(name, _MISSING)
         diff = _compare_leaf(name, *sides, None if float64 is None else float64.get(name), rules)
@@ -52,7 +53,7 @@ def compare_leaves(
     return tuple(diffs)
 
 
-def one_sided(reference: Leaves | None, test: Leaves | None, why: str) -> tuple[TensorDiff, ...]:
+def one_sided(reference: Leaves | None, test: Leaves | None, why: Remark) -> tuple[TensorDiff, ...]:
     """The tensors of the one side that has any, not compared for this reason."""
     leaves = (test if reference is None else reference) or {}
     return tuple(
@@ -63,7 +64,7 @@ def one_sided(reference: Leaves | None, test: Leaves | None, why: str) -> tuple[
             reference=None if reference is None else fx.tensor_meta(value),
             test=fx.tensor_meta(value) if reference is None else None,
             elements=value.numel(),
-            note=f"not compared: {why}",
+            note=why,
         )
         for name, value in leaves.items()
         if isinstance(value, Tensor)
@@ -80,9 +81,9 @@ def _compare_leaf(
 ) -> TensorDiff | None:
     """None for two equal leaves that are no numbers."""
     if reference is _MISSING:
-        return _unlike(name, None, test, "extra", f"it is {_described(test)}")
+        return _unlike(name, None, test, "extra", Remark("on one side", _described(test)))
     if test is _MISSING:
-        return _unlike(name, reference, None, "missing", f"it is {_described(reference)}")
+        return _unlike(name, reference, None, "missing", Remark("on one side", _described(reference)))
     alike = type(reference) is type(test) or (isinstance(reference, Tensor) and isinstance(test, Tensor))
     if alike:
         ours, theirs = as_tensor(reference), as_tensor(test)
@@ -90,8 +91,7 @@ def _compare_leaf(
             return _compare_tensors(name, ours, theirs, as_tensor(float64), rules)
         if reference == test or (is_opaque(reference) and is_opaque(test)):
             return None
-    note = f"reference is {_described(reference)}, test is {_described(test)}"
-    return _unlike(name, reference, test, "type", note)
+    return _unlike(name, reference, test, "type", Remark("types", _described(reference), _described(test)))
 
 
 def _compare_tensors(
@@ -122,7 +122,7 @@ def as_tensor(value: object) -> Tensor | None:
     return None
 
 
-def _unlike(name: str, reference: object, test: object, why: FailedBy, note: str) -> TensorDiff:
+def _unlike(name: str, reference: object, test: object, why: FailedBy, note: Remark) -> TensorDiff:
     return TensorDiff(
         name=name,
         passed=False,

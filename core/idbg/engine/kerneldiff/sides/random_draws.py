@@ -30,7 +30,7 @@ _OTHER_NUMBERS = 0.5
 _BOTH = 2.0  # times what is allowed and eager's own error: of two runs whose random numbers are not eager's
 _ULPS, _SHARE = 16.0, 0.01  # apart by less, or by less of what the test is off, a seed explains nothing
 _BY_NUMBERS: Final = frozenset({"tolerance", "rmse", "maximum", "row", "column", "tile", "exact"})
-NOTE: Final = "not comparable: of other random numbers than eager's"
+NOTE: Final = Remark("other seed")
 RESEEDED: Final = "eager, from another seed"
 
 

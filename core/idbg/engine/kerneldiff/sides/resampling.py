@@ -30,7 +30,7 @@ from idbg.engine.kerneldiff.tensors.tree import AFTER, Leaves
 from idbg.schema.diff import DiffReport, TensorDiff
 from idbg.schema.remarks import Remark
 
-NOTE = "within the rounding error of eager, measured by rounding its ops differently"
+NOTE = Remark("rounded")
 ROUNDED = "eager, rounded differently"
 TRACED = "traced graphs, rounded differently"
 # Times eager's own error, and no rounding explains it: plain sums of float32 were seen to be 90 times as far off as
@@ -288,11 +288,7 @@ def judge_repeated(diff: TensorDiff, first: object, again: object) -> TensorDiff
         return diff
     apart = compare_tensors(first, again, full=False)
     figure = f"up to {apart.max_abs:.3g} apart" if apart.max_abs is not None else "of another shape or dtype"
-    note = (
-        f"eager itself gives something else each time, {figure}: it depends on more than its inputs (a clock, an "
-        "address, threads), so the test's cannot be judged"
-    )
-    return replace(diff, passed=False, failed_by=("unsteady",), note=note)
+    return replace(diff, passed=False, failed_by=("unsteady",), note=Remark("eager varies", figure))
 
 
 def _is_summation_order(first: Tensor, again: Tensor) -> bool:

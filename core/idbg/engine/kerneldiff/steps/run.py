@@ -17,10 +17,11 @@ from idbg.engine.kerneldiff.steps.training import RATE, Rows, StepFailed, Traini
 from idbg.engine.kerneldiff.steps.verdict import StepJudge, amplification, first, shown_distances, unjudged_from
 from idbg.schema.diff import DiffReport, Outcome
 from idbg.schema.programs import Program
+from idbg.schema.remarks import Remark
 from idbg.schema.steps import StepDistance, Trained, TrainingSteps
 
-_NOTHING = "a step changes nothing: give the program a loss, or let it return its own training step (see the README)"
-_SKIPPED = "the GradScaler left out every step, as gradients overflow: take more steps, or begin with a smaller scale"
+_NOTHING = Remark("nothing changes")
+_SKIPPED = Remark("steps skipped")
 
 _WORSE: Final[dict[Trained, Outcome | None]] = {
     "passed": None,
@@ -74,7 +75,7 @@ class _Run:
                 return self._failed(failed)
             missing = float64_failure(failed.__cause__ or failed)
         try:
-            return replace(self._run(in_float64=False), reason=f"compared with eager: {missing}")
+            return replace(self._run(in_float64=False), reason=Remark("without float64", detail=missing))
         except StepFailed as failed:
             return self._failed(failed)
 

@@ -25,6 +25,7 @@ from idbg.engine.kerneldiff.tensors.pieces import Matrix, Piece, is_exact, piece
 from idbg.engine.kerneldiff.tensors.verdict import SidesVerdict, judge_sides, worst_blocks
 from idbg.schema.diff import Block, Criterion, FailedBy, K, TensorDiff, Term, Value, Worst
 from idbg.schema.errors import BadInput
+from idbg.schema.remarks import Remark
 
 # torch.testing's: dtype -> (rtol, atol); what is not here is compared exactly
 TOLERANCES: dict[torch.dtype, tuple[float, float]] = {
@@ -140,7 +141,7 @@ def compare_sides(
     two = pair(eager, test)
     if float64.shape != test.shape or unreadable(float64):
         by_tolerance = compare_tensors(eager, test, full=full, name=name)
-        return replace(by_tolerance, note="judged by tolerance: float64 has no such tensor")
+        return replace(by_tolerance, note=Remark("no such float64"))
     rule = _rule(two.reference.dtype, two.test.dtype, None, None)
     if not two.readable or two.test.numel() == 0:
         return replace(two.unread(name), atol=rule.atol, rtol=rule.rtol)
@@ -160,10 +161,11 @@ def compare_sides(
     else:
         failed += judged.failed_by
         if full:
-            criteria += (replace(_beyond(two, done, rule), why_not="float64 decides"),)
+            criteria += (replace(_beyond(two, done, rule), why_not=Remark("float64 decides")),)
     diff = _described(two, done, rule, tuple(dict.fromkeys(failed)), name, criteria, judged)
-    note = ", ".join(filter(None, (diff.note, judged.far))) if not is_exact(two.dtype) else diff.note
-    return replace(diff, note=note) if note != diff.note else diff
+    if judged.far is None or is_exact(two.dtype):
+        return diff
+    return replace(diff, note=judged.far if two.note is None else (two.note, judged.far))
 
 
 class TensorDistance(msgspec.Struct, frozen=True):
@@ -203,11 +205,11 @@ def relative_rmse(reference: Tensor, test: Tensor) -> float:
     return tensor_distance(reference, test).relative
 
 
-def _no_judge(dtype: torch.dtype) -> str:
-    return "float64 is no more exact than this dtype" if dtype.itemsize >= (16 if dtype.is_complex else 8) else ""
+def _no_judge(dtype: torch.dtype) -> Remark | None:
+    return Remark("no more exact") if dtype.itemsize >= (16 if dtype.is_complex else 8) else None
 
 
-def _as_eager(two: Pair, plain: TensorDiff, far: str) -> tuple[Criterion, ...]:
+def _as_eager(two: Pair, plain: TensorDiff, far: Remark | None) -> tuple[Criterion, ...]:
     """If eager decides and not float64: a tolerance of 1e-5 does not catch lost values below it."""
     if not far or not plain.rmse or not (relative := relative_rmse(two.reference, two.test)):
         return ()
@@ -351,7 +353,7 @@ def _described(
         rtol=rule.rtol,
         baseline=judged.baseline if judged is not None and odd.finite_float64 else None,
         criteria=criteria,
-        note=two.note,
+        note=two.note or "",
         **measured,
     )
 

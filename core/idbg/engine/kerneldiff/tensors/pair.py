@@ -11,6 +11,7 @@ from idbg.engine.kerneldiff.tensors.float64_device import on_float64_device
 from idbg.engine.kerneldiff.tensors.wrapped import address, no_memory, unwrapped
 from idbg.schema.diff import FailedBy, TensorDiff
 from idbg.schema.graphs import TensorMeta
+from idbg.schema.remarks import Remark
 
 
 class Pair(msgspec.Struct, frozen=True, dict=True):
@@ -21,7 +22,7 @@ class Pair(msgspec.Struct, frozen=True, dict=True):
     dtype: torch.dtype
     failed_by: tuple[FailedBy, ...]
     metas: tuple[TensorMeta, TensorMeta]
-    note: str = ""
+    note: Remark | None = None
     readable: bool = True
 
     @cached_property
@@ -44,7 +45,7 @@ class Pair(msgspec.Struct, frozen=True, dict=True):
             reference=self.metas[0],
             test=self.metas[1],
             elements=0 if self.test.is_nested else self.test.numel(),
-            note=self.note,
+            note=self.note or "",
         )
 
 
@@ -58,7 +59,7 @@ def pair(reference: Tensor, test: Tensor) -> Pair:
     differ = reference.dtype != test.dtype
     reference, test = on_float64_device(dense(reference)), on_float64_device(dense(test))
     dtype = _promoted(reference.dtype, test.dtype) if differ else test.dtype
-    note = "" if metas[0].device == metas[1].device else f"compared on {test.device}"
+    note = None if metas[0].device == metas[1].device else Remark("compared on", str(test.device))
     return Pair(reference, test, dtype, ("dtype",) if differ else (), metas, note)
 
 
@@ -75,17 +76,18 @@ def _meta(dtype: torch.dtype, shape: tuple[int, ...], stride: tuple[int, ...], d
     return TensorMeta(str(dtype).removeprefix("torch."), tuple(shape), stride, str(device))
 
 
-def unreadable(value: Tensor) -> str:
-    """Why a tensor's elements cannot be read; "" if they can."""
+def unreadable(value: Tensor) -> Remark | None:
+    """Why a tensor's elements cannot be read; None if they can."""
     if value.is_meta:
-        return "a tensor on the meta device has no values"
+        return Remark("meta")
     if value.is_nested:
-        return "nested tensors are not compared: compare their values()"
+        return Remark("nested")
     if value.layout == torch.strided and (problem := no_memory(value)):
         return problem
     if value.dtype.is_floating_point or value.dtype.is_complex:
-        return f"torch cannot read single elements of {value.dtype}" if value.dtype in _PACKED else ""
-    return "" if value.dtype in _INTEGERS or value.is_quantized else f"torch cannot compute with {value.dtype}"
+        return Remark("packed", str(value.dtype)) if value.dtype in _PACKED else None
+    known = value.dtype in _INTEGERS or bool(value.is_quantized)
+    return None if known else Remark("no arithmetic", str(value.dtype))
 
 
 _PACKED = {getattr(torch, "float4_e2m1fn_x2", None), getattr(torch, "bcomplex32", None)}

@@ -15,6 +15,7 @@ from idbg.engine.kerneldiff.tensors.allowance import CANCELLED, FAR, FEWEST, FOU
 from idbg.engine.kerneldiff.tensors.figures import Figures, Grid, Vector
 from idbg.format.amounts import share
 from idbg.schema.diff import Baseline, Block, Criterion, FailedBy, Term
+from idbg.schema.remarks import Remark
 
 _LOOKS = 16  # suspects of a kind for which float64 is read: where eager is exact by luck, the worst may be no loss
 Kind = Literal["row", "column", "tile"]
@@ -32,7 +33,7 @@ class SidesVerdict:
     criteria: tuple[Criterion, ...]
     baseline: Baseline
     blocks: tuple[Block, ...]
-    far: str  # why float64 is no judge, if it is none
+    far: Remark | None  # why float64 is no judge, if it is none
 
     @property
     def failed_by(self) -> tuple[FailedBy, ...]:
@@ -59,15 +60,15 @@ def judge_sides(
     blocks = _judged(figures, allowance, left_out, eager, magnitude, size)
     criteria += [criterion for _, criterion in blocks]
     baseline = Baseline(test, header[at.TEST_MAX], eager, header[at.EAGER_MAX])
-    far = "" if allowance.gradient or allowance.samples > 1 else _far(test, eager, magnitude)
+    far = None if allowance.gradient or allowance.samples > 1 else _far(test, eager, magnitude)
     return SidesVerdict(tuple(criteria), baseline, tuple(block for block, _ in blocks), far)
 
 
-def _far(test: float, eager: float, magnitude: float) -> str:
+def _far(test: float, eager: float, magnitude: float) -> Remark | None:
     if min(test, eager) <= FAR * magnitude or 0 < magnitude < CANCELLED * eager:
-        return ""
+        return None
     apart = f"{share(eager / magnitude)} from float64" if magnitude else "not 0, as float64 is"
-    return f"eager itself is {apart}: judged by tolerance"
+    return Remark("eager far", apart)
 
 
 @dataclass(frozen=True)

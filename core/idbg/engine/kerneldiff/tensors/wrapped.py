@@ -9,6 +9,7 @@ from torch.masked import MaskedTensor
 
 from idbg.engine.compat import comparing
 from idbg.engine.compat.torch_types import FakeTensor
+from idbg.schema.remarks import Remark
 
 
 def parts(value: Tensor) -> dict[str, Tensor]:
@@ -53,18 +54,18 @@ def unwrapped(value: Tensor) -> Tensor:
     return only if only.shape == value.shape and only.dtype == value.dtype else value
 
 
-def no_memory(value: Tensor) -> str:
-    """Why a strided tensor has no memory; "" if it has."""
+def no_memory(value: Tensor) -> Remark | None:
+    """Why a strided tensor has no memory; None if it has."""
     if address(value) or value.numel() == 0 or comparing.is_zeros(value):
-        return ""
+        return None
     if type(value) is Tensor:
-        return "its memory was freed, or it is inside of one of torch.func's transforms"
+        return Remark("freed")
     kind, held = type(value).__name__, parts(value)
     if not held:
-        return f"a {kind} has no values in memory"
+        return Remark("no values", kind)
     if (inside := unwrapped(value)) is not value:
         return no_memory(inside)
-    return f"a {kind} is not one tensor but {' and '.join(step[1:] for step in held)}: compare those"
+    return Remark("several tensors", kind, " and ".join(step[1:] for step in held))
 
 
 def address(value: Tensor) -> int:

@@ -23,7 +23,8 @@ _ADDED: dict[str, dict[str, object]] = {
         "not_comparable": {"type": "string"},
         "notes": {"type": "array", "items": {"type": "string"}},
     },
-    "TensorDiff": {"because": {"type": "string"}},
+    "Criterion": {"why_not": {"type": "string"}},
+    "TensorDiff": {"because": {"type": "string"}, "note": {"type": "string"}},
     "Variance": {"deterministic": {"type": "boolean"}},
 }
 _WHOLE = ("FoundReport", "KernelCall", "SignatureReport")  # every key is written, although the record has defaults
@@ -31,7 +32,7 @@ _WORDED = ("NoFloat64", "Remark")  # written as sentences
 # and what it adds at one place alone
 _SOMETIMES: dict[str, dict[str, object]] = {
     "KernelError": {"faithful_to": {"anyOf": [{"type": "string"}, {"type": "null"}]}},
-    "TrainingSteps": {"said": {"type": "string"}},
+    "TrainingSteps": {"said": {"type": "string"}, "reason": {"type": "string"}},
 }
 Schema = dict[str, object]
 
