@@ -17,7 +17,6 @@ from textual import events as ui
 from textual.app import App, ComposeResult
 from textual.await_complete import AwaitComplete
 from textual.binding import BindingType
-from textual.command import Provider
 from textual.filter import LineFilter
 
 from idbg.config import places
@@ -33,12 +32,16 @@ from idbg_tui.widgets.bars import Bar
 from idbg_tui.widgets.control_characters import ControlCharacterFilter
 
 if TYPE_CHECKING:
+    from textual.dom import DOMNode
+
     from idbg.config.settings import Settings
     from idbg.schema.events import SessionEvent
     from idbg.session.session import Session
     from idbg_tui import messages
     from idbg_tui.controllers.bars import Bars
     from idbg_tui.controllers.table import Controllers
+    from idbg_tui.palette.uses import CommandUses
+    from idbg_tui.panes.base import Pane
     from idbg_tui.state.inbox import Inbox
     from idbg_tui.state.state import State
     from idbg_tui.terminal.typed_ahead import TypedAhead
@@ -73,25 +76,17 @@ async def in_thread(make: "Callable[[], Session]") -> "Session":
     return await made
 
 
-def _commands() -> type[Provider]:
-    from idbg_tui.palette import IdbgCommands
-
-    return IdbgCommands
-
-
 class IdbgApp(MessageRoutes, App[None]):
     """The screen over one session. The session is started here, and closed by whoever made it."""
 
     TITLE = "idbg"
     CSS = """
-    CommandPalette LoadingIndicator, CommandPalette SearchIcon { display: none; }
     Screen { overflow: hidden; }
     .-ascii {
-        Picker > Vertical, Help > Vertical, Listing > Vertical { border: ascii $border; }
-        CommandPalette * { border: none !important; }
+        Picker > Vertical, Help > Vertical, Palette > Vertical, Listing > Vertical { border: ascii $border; }
     }
     """
-    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {_commands}
+    ENABLE_COMMAND_PALETTE = False  # Textual's: ours has a line a command
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings()]
 
     session: "Session"
@@ -135,6 +130,7 @@ class IdbgApp(MessageRoutes, App[None]):
         except SettingsError as error:
             self.keys = keymap.in_force({})
             self._problem = f"{error.message}; {error.hint}"
+        self._uses: CommandUses | None = None
         self.tour: TourStrip | None = None
         self._wants_tour = tour
 
@@ -222,7 +218,7 @@ class IdbgApp(MessageRoutes, App[None]):
             **self.controllers.actions(),
             **self.body.actions(),
             "help": self.show_help,
-            "palette": self.action_command_palette,
+            "palette": self.show_palette,
         }
         self.bars.start()
         self.screen_change_signal.subscribe(self, lambda _: self.bars.show())  # other keys work in what is over it
@@ -315,12 +311,25 @@ class IdbgApp(MessageRoutes, App[None]):
         self.actions[name]()
         self.controllers.touring.key_pressed(name)
 
-    def action_command_palette(self) -> None:
-        """Show the palette, unless it is open."""
-        from idbg_tui.widgets.palette import Palette
+    def show_palette(self) -> None:
+        """Show every command, and do the one that is chosen."""
+        from idbg_tui.palette.commands import Everything
+        from idbg_tui.palette.screen import Command, Commands, Palette
+        from idbg_tui.palette.uses import CommandUses
 
-        if not isinstance(self.screen, Palette):
-            self.push_screen(Palette(id="--command-palette"))
+        def do(chosen: Command | None) -> None:
+            if chosen is not None:
+                chosen.do()
+
+        if self._uses is None:
+            self._uses = CommandUses(places.data() / "palette.json")
+        every = Everything(self)
+        self.push_screen(Palette(Commands(list(every.always()), every.things, every.found), self._uses), do)
+
+    def do_in(self, pane: "Pane", node: "DOMNode", action: str) -> None:
+        """Go to a pane, and do what a key does there."""
+        self.body.go(pane.ID)
+        self.call_later(self.run_action, action, node)
 
     async def action_quit(self) -> None:
         self.controllers.leaving.quit()

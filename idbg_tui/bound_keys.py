@@ -22,6 +22,16 @@ class BoundKey:
     words: str
 
 
+@dataclass(frozen=True)
+class Offer:
+    """What can be done in a widget: the keys, the action of the `node` that has it, and the words."""
+
+    keys: list[str]
+    action: str
+    words: str
+    node: DOMNode
+
+
 def of_class(kind: type) -> Iterator[BoundKey]:
     """The keys that a class binds itself: not those of the classes above it."""
     for binding in vars(kind).get("BINDINGS", ()):
@@ -37,21 +47,21 @@ def of_widget(kind: type) -> Iterator[BoundKey]:
             yield from of_class(each)
 
 
-def of_chain(nodes: Iterable[DOMNode]) -> list[tuple[list[str], str]]:
-    """What keys do in a widget and all around it, from the inside out: (keys, words).
+def of_chain(nodes: Iterable[DOMNode]) -> list[Offer]:
+    """What keys do in a widget and all around it, from the inside out.
 
     Of a key that several bind, the innermost counts. The keys of the outermost come first: they are a pane's own.
     """
+    chain = list(nodes)
     first: dict[str, BoundKey] = {}
-    kinds = [type(node) for node in nodes]
-    for kind in kinds:
-        for bound in of_widget(kind):
+    for node in chain:
+        for bound in of_widget(type(node)):
             first.setdefault(bound.key, bound)
-    listed: dict[str, list[str]] = {}
-    for kind in reversed(kinds):
-        for bound in of_widget(kind):
+    listed: dict[str, Offer] = {}
+    for node in reversed(chain):
+        for bound in of_widget(type(node)):
             if first[bound.key] == bound:
-                keys = listed.setdefault(bound.words, [])
-                if bound.key not in keys:
-                    keys.append(bound.key)
-    return [(keys, words) for words, keys in listed.items()]
+                offer = listed.setdefault(bound.words, Offer([], bound.action, bound.words, node))
+                if bound.key not in offer.keys:
+                    offer.keys.append(bound.key)
+    return list(listed.values())

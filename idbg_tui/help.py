@@ -29,9 +29,7 @@ def _of_pane(pane: Pane) -> list[HelpEntry]:
     """What works in a pane, as it is now, and what else its footer names; the keys that move the cursor are listed
     once, for all.
     """
-    focused = pane.focus_target()
-    nodes = [node for node in focused.ancestors_with_self if pane in node.ancestors_with_self]
-    bound = [(keymap.spelled(",".join(keys)), words) for keys, words in bound_keys.of_chain(nodes)]
+    bound = [(keymap.spelled(",".join(offer.keys)), offer.words) for offer in bound_keys.of_chain(pane.chain())]
     known = {key for keys, _ in bound for key in keys.split()}
     bound += [hint for hint in pane.HINTS if known.isdisjoint(hint[0].split())]
     return [(f"In {pane.LABEL}", keys, words) for keys, words in bound if not _MOVES.issuperset(keys.split())]

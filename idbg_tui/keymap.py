@@ -86,7 +86,12 @@ KEYS: tuple[Key, ...] = (
     Key("tour_back", "ctrl+r,f7", "on the tour: the step before", "Tour"),
     Key("tour_leave", "ctrl+t,f9", "on the tour: leave it", "Tour"),
     Key("help", "question_mark,f1", "help: every key", "Program"),
-    Key("palette", "ctrl+p", "every action, node, kernel and file by name", "Program"),
+    Key(
+        "palette",
+        "ctrl+p,colon",
+        "every action, node, kernel, finding, file, switch, run and theme by name; :42 goes to row 42",
+        "Program",
+    ),
     Key("quit", "q,ctrl+q", "quit", "Program"),
     Key("interrupt", "ctrl+c", "cancel the compile; when idle, quit", "Program", priority=True),
 )

@@ -66,6 +66,35 @@ class DecisionRequest(Message):
 
 
 @dataclass
+class RowRequest(Message):
+    """The user wants to see the row with this key in a pane, named as in `PaneId`."""
+
+    pane: str
+    key: Hashable
+
+
+@dataclass
+class NumberRequest(Message):
+    """The user wants to go to a row of the current pane, by its number from 1: "42", "+5" or "-5" from here, "$"."""
+
+    number: str
+
+
+@dataclass
+class AcceleratorChosen(Message):
+    """The user chose an accelerator by its name."""
+
+    name: str
+
+
+@dataclass
+class BackendChosen(Message):
+    """The user chose a backend by its name."""
+
+    name: str
+
+
+@dataclass
 class TryRequest(Message):
     """The user wants to run again with what a decision suggests, and to see what that changed."""
 

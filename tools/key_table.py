@@ -26,7 +26,6 @@ PLACES = {
     "widgets.code": "code",
     "widgets.listing": "a list over the screen",
     "widgets.picker": "a choice over the screen",
-    "widgets.palette": "the palette",
     "widgets.prompt": "a line that is typed in",
 }
 """Where keys work that are not of one pane: by module, without `idbg_tui.`."""

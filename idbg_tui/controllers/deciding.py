@@ -59,7 +59,7 @@ class Deciding:
         pane = self._context.body.panes["why"]
         if isinstance(pane, WhyPane):
             self._context.body.go("why")
-            pane.reveal(request.view, request.key)
+            pane.reveal_in(request.view, request.key)
 
 
 def _rows(state: State, request: WhyRequest, look: Look) -> Iterator[Row]:

@@ -5,11 +5,12 @@ from functools import partial
 from textual.timer import Timer
 
 from idbg_tui.controllers.context import Actions, Context
-from idbg_tui.messages import KernelChosen, LineChosen, NodeChosen
+from idbg_tui.messages import KernelChosen, LineChosen, NodeChosen, NumberRequest, RowRequest
 from idbg_tui.state import navigation
 from idbg_tui.state.jumps import Relation
 from idbg_tui.state.sentences import why_no_graph
 from idbg_tui.status_bar import flashes
+from idbg_tui.widgets.numbered import Numbered
 
 FOLLOW = 0.05  # seconds after the last step of the cursor, when the other panes follow it
 
@@ -95,6 +96,25 @@ class Navigation:
             self._show_node()
         elif chosen.jump:
             self._context.flash("no node of the shown run was made at that line")
+
+    def go_to_row(self, request: RowRequest) -> None:
+        """Go to a row of a pane, whatever hides it."""
+        pane = next(pane for name, pane in self._body.panes.items() if name == request.pane)
+        self._body.go(pane.ID)
+        if not pane.reveal(request.key):
+            self._context.flash(f"{pane.LABEL} has no row of it now")
+
+    def go_to_number(self, request: NumberRequest) -> None:
+        """Go to a row of the current pane by its number."""
+        pane = self._body.panes[self._body.current]
+        rows = pane.focus_target()
+        if not isinstance(rows, Numbered):
+            self._context.flash(f"rows of {pane.LABEL} have no numbers")
+        elif request.number == "$":
+            rows.go_to(rows.last_number)
+        else:
+            start = rows.number if request.number[0] in "+-" else 0
+            rows.go_to(max(1, min(start + int(request.number), rows.last_number)))
 
     def _show_node(self) -> None:
         """Where one pane has the screen: go where the node that was chosen can be seen."""

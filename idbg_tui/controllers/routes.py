@@ -24,6 +24,18 @@ class MessageRoutes:
     def on_decision_request(self, message: "messages.DecisionRequest") -> None:
         self.controllers.deciding.go(message)
 
+    def on_row_request(self, message: "messages.RowRequest") -> None:
+        self.controllers.navigation.go_to_row(message)
+
+    def on_number_request(self, message: "messages.NumberRequest") -> None:
+        self.controllers.navigation.go_to_number(message)
+
+    def on_accelerator_chosen(self, message: "messages.AcceleratorChosen") -> None:
+        self.controllers.targeting.take_accelerator(message.name)
+
+    def on_backend_chosen(self, message: "messages.BackendChosen") -> None:
+        self.controllers.targeting.take_backend(message.name)
+
     def on_try_request(self, message: "messages.TryRequest") -> None:
         self.controllers.trying.ask(message)
 

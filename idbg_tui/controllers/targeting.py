@@ -34,17 +34,9 @@ class Targeting:
 
         current = self._session.target.backend
         listed = choices.backends(self._state.history.worker, current)
-        broken = {backend.name: backend.error for backend in listed if backend.error}
-
-        def take(name: str | None) -> None:
-            if name in broken:
-                self._context.flash(f"the backend {name} cannot be used: {broken[name]}", "error")
-            elif name:
-                self._context.attempt(lambda: self._session.run(registry.for_backend(self._session.target, name)))
-                self._context.show()
-
+        broken = {backend.name for backend in listed if backend.error}
         words = [(backend.name, backend.error or backend.about) for backend in listed]
-        self._context.app.push_screen(Picker("Backend", words, current, broken), take)
+        self._context.app.push_screen(Picker("Backend", words, current, broken), self.take_backend)
 
     def choose_accelerator(self) -> None:
         """List the accelerators, and compile under the rules of the one that is chosen."""
@@ -55,9 +47,22 @@ class Targeting:
         used = [current, *(run.target.accelerator for run in self._state.history.runs.values())]
         folder = Path(self._state.program.cwd if self._state.program else "")
         listed = choices.accelerators(folder, used)
-        self._context.app.push_screen(Picker("Accelerator", listed, current), self._take_accelerator)
+        self._context.app.push_screen(Picker("Accelerator", listed, current), self.take_accelerator)
 
-    def _take_accelerator(self, name: str | None) -> None:
+    def take_backend(self, name: str | None) -> None:
+        """Compile with the backend of this name, unless it is broken."""
+        from idbg_tui import choices
+
+        listed = choices.backends(self._state.history.worker, self._session.target.backend)
+        error = next((backend.error for backend in listed if backend.name == name), "")
+        if error:
+            self._context.flash(f"the backend {name} cannot be used: {error}", "error")
+        elif name:
+            self._context.attempt(lambda: self._session.run(registry.for_backend(self._session.target, name)))
+            self._context.show()
+
+    def take_accelerator(self, name: str | None) -> None:
+        """Put the rules of the accelerator of this name in force, and compile under them."""
         if not name:
             return
         try:

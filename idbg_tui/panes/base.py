@@ -1,9 +1,11 @@
 """The base class of panes: a name, a label, and `show`."""
 
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from textual.binding import Binding, BindingType
 from textual.content import Content
+from textual.dom import DOMNode
 from textual.geometry import Region
 from textual.widget import Widget
 
@@ -109,6 +111,14 @@ class Pane(Widget):
     def action_find_nothing(self) -> None:
         """A pane that can be searched has a `/` of its own."""
         self.post_message(Flash("no search here: / finds in every pane, and in the form of the rules"))
+
+    def reveal(self, key: Hashable) -> bool:
+        """Put the cursor on the row with this key, whatever hides it. False if there is none."""
+        return False
+
+    def chain(self) -> list[DOMNode]:
+        """The widget that takes the keys, and those around it up to this pane."""
+        return [node for node in self.focus_target().ancestors_with_self if self in node.ancestors_with_self]
 
     def focus_target(self) -> Widget:
         """The widget that takes the keys of this pane."""

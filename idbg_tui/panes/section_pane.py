@@ -1,6 +1,7 @@
 """The base of panes of sections: their rows know what they refer to."""
 
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import ClassVar
 
@@ -88,6 +89,18 @@ class SectionPane(SearchablePane, SectionKeys):
         self.lay()
         if (place := place_of(self.lines.items, self._left.get(view))) is not None:
             self.lines.place_cursor(place)
+
+    def reveal(self, key: Hashable) -> bool:
+        look = replace(self.look, query="", hiding=False)
+        self.relist(replace(look, whole=True))
+        at = place_of(self.lines.items, key)
+        inside = self.lines.items[at].inside if at is not None else ()
+        self.relist(look)
+        for fold in inside:
+            if any(row.fold == fold and not row.is_open for row in self.lines.items):
+                self.relist(replace(self.look, turned=self.look.turned ^ {fold}))
+        self.lines.place_cursor(place_of(self.lines.items, key) or 0)
+        return at is not None
 
     # ---------------------------------------------------------------- what rows refer to
 

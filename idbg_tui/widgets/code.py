@@ -286,6 +286,20 @@ class CodeView(ScrollView, can_focus=True):
     def action_step(self, step: int, extend: bool = False) -> None:
         self._user_moves(self._cursor + step, extend=extend)
 
+    @property
+    def number(self) -> int:
+        """The cursor's line."""
+        return self.line
+
+    @property
+    def last_number(self) -> int:
+        """The number of the last line."""
+        return self._first + len(self._lines) - 1
+
+    def go_to(self, number: int) -> None:
+        """Put the cursor on a line, as a user does."""
+        self._user_moves(number - self._first)
+
     def action_page(self, pages: float) -> None:
         self._user_moves(self._cursor + round(pages * max(self.scrollable_content_region.height - 1, 1)))
 

@@ -190,6 +190,20 @@ class Lines(ChangedCellsView, can_focus=True):
         elif index != before:
             self.scroll_to(y=self.scroll_offset.y + index - before, animate=False)
 
+    @property
+    def number(self) -> int:
+        """The cursor's row, from 1."""
+        return self.cursor + 1
+
+    @property
+    def last_number(self) -> int:
+        """The number of the last row."""
+        return self.row_count
+
+    def go_to(self, number: int) -> None:
+        """Put the cursor on a row, counted from 1, as a user does."""
+        self.go(number - 1)
+
     def _stop(self, index: int) -> int:
         onward, back = range(index, self.row_count), range(index, -1, -1)
         ways = (onward, back) if index >= self.cursor else (back, onward)

@@ -1,8 +1,10 @@
 """What the app shows, and waiting for it."""
 
 import asyncio
+import os
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from time import monotonic
 from typing import Any
 
@@ -11,6 +13,7 @@ from textual.pilot import Pilot
 from textual.timer import Timer
 
 from idbg_tui.app import IdbgApp
+from idbg_tui.palette.uses import CommandUses
 from idbg_tui.panes.base import PaneId
 
 WIDE, SMALL = (160, 45), (80, 24)
@@ -30,7 +33,11 @@ def bar(app: IdbgApp, name: str) -> str:
 
 
 class ReadyApp(IdbgApp):
-    """The app, given to a test once its session and its panes are there."""
+    """The app, given to a test once its session and its panes are there; it stores nothing for the next."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._uses = CommandUses(Path(os.devnull))
 
     @asynccontextmanager
     async def run_test(self, **how: Any) -> AsyncGenerator[Pilot[None], None]:  # type: ignore[override]

@@ -1,6 +1,8 @@
 """What is wrong with the program, the worst first: failures, wrong numbers, broken rules, graph breaks, recompiles."""
 
+from collections.abc import Hashable, Iterator
 from dataclasses import replace
+from itertools import islice
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -105,6 +107,22 @@ class FindingsPane(SectionPane):
             return
         self.turn_to(names[(names.index(self.view) + 1) % len(names)])
         self.post_message(Flash(f"only {self.view}: H shows the next kind" if self.view else "all findings"))
+
+    def every_finding(self, files: frozenset[str], most: int) -> Iterator[tuple[Hashable, str]]:
+        """The keys of the rows that lead somewhere, `most` of them, also of those that are folded or of another kind;
+        each with its text.
+        """
+        look = replace(self.look, files=files)
+        items = tree.items(findings.section(self._kinds), lambda _: True)
+        rows = (item.row for item in items if item.row is not None)
+        leading = (row for row in rows if row.opens or row.refs.nodes or row.refs.file)
+        for row in islice(leading, most):
+            yield row.key, " ".join(sections.searched(row, look).split())
+
+    def reveal(self, key: Hashable) -> bool:
+        if self.view:
+            self.turn_to("")
+        return super().reveal(key)
 
     # ---------------------------------------------------------------- the selected node
 

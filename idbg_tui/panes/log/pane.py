@@ -1,5 +1,6 @@
 """The session's events in order, with the output of the programs."""
 
+from collections.abc import Hashable
 from typing import ClassVar
 
 from textual import events
@@ -68,6 +69,13 @@ class LogPane(SearchablePane):
         run = state.run
         self.mark = VERDICT_SIGNS["failed"] if state.worker_died or (run and run.looks == "failed") else ""
 
+    def reveal(self, key: Hashable) -> bool:
+        """The first line of the run with this number."""
+        at = next((at for at, line in enumerate(self._log.lines) if line.run == key), None)
+        if at is not None:
+            self.query_one(LogList).go_to_line(at)
+        return at is not None
+
 
 class LogList(ItemList[int]):
     """The rows of a log, by their numbers: they are laid out for the width, and some go from the front."""
@@ -135,6 +143,10 @@ class LogList(ItemList[int]):
         gone = self._laid.lay(self.line_width - 1)
         self.items = range(len(self._laid))
         return gone
+
+    def go_to_line(self, line: int) -> None:
+        """Put the cursor on a line of the log."""
+        self.go(self._laid.row_of(line))
 
     def grew(self, *, follow: bool, stop: int | None) -> None:
         """Lines were added at the end, and some may have gone from the front: what is read stays where it is.

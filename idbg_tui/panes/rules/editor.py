@@ -161,6 +161,16 @@ class TomlEditor(TextArea):
         if height and not self.scroll_offset.y < line <= self.scroll_offset.y + height:
             self.scroll_to(0, max(0, line - 1 - height // 2), animate=False, immediate=True)
 
+    @property
+    def number(self) -> int:
+        """The cursor's line, from 1."""
+        return self.cursor_location[0] + 1
+
+    @property
+    def last_number(self) -> int:
+        """The number of the last line."""
+        return self.document.line_count
+
     def mark_wrong(self, line: int) -> None:
         """Mark the 1-based line of an error; 0 marks none."""
         if line != self._wrong:

@@ -1,6 +1,7 @@
 """The pane Switches: torch's settings, their values for the next run, and what two runs differ in."""
 
 import textwrap
+from collections.abc import Hashable
 from dataclasses import replace
 from typing import ClassVar
 
@@ -158,6 +159,16 @@ class SwitchesPane(PromptingPane, SectionPane):
 
     def on_resize(self) -> None:
         self._explain()
+
+    def reveal(self, key: Hashable) -> bool:
+        """The switch with this key, or what two runs differ in, by their numbers."""
+        match key:
+            case (int(first), int(second)):
+                self._chosen_runs = first, second
+                self.show_view(comparing=True)
+                return True
+        self.show_view(comparing=False)
+        return super().reveal(key)
 
     # ---------------------------------------------------------------- two runs
 

@@ -22,7 +22,7 @@ from idbg_tui.state.sentences import why_no_graph
 from idbg_tui.state.state import State
 from idbg_tui.widgets.search import Searched
 from idbg_tui.widgets.section_list import FilteredLines
-from idbg_tui.widgets.section_rows import Look, Row, place_of
+from idbg_tui.widgets.section_rows import Look, Row
 
 _HINTS = (
     *(("[ ]", "view"), ("enter", "go there, unfold"), ("/", "filter"), (", .", "graph before, after")),
@@ -186,24 +186,11 @@ class WhyPane(RowKeys):
     def action_hide(self) -> None:
         self.relist(replace(self.look, hiding=not self.look.hiding))
 
-    def reveal(self, name: str, key: Hashable) -> None:
+    def reveal_in(self, name: str, key: Hashable) -> None:
         """Show a view, named as in `idbg.views`, with the cursor on this row; what it is under is unfolded."""
         self.choose_view(views.showing(name))
-        run, state = self.run, self._state
-        if run is None or state is None:
-            return
-        self._looks[self.view] = replace(self.look, query="", hiding=False)
-        everything = self._made(state, run, replace(self.look, whole=True))
-        found = place_of(everything, key)
-        if found is None:
-            self.relist(self.look, f"{self.view}: it has no row of its own")
-            return
-        row = everything[found]
-        for fold in row.inside:
-            if any(one.fold == fold and not one.is_open for one in self._made(state, run, self.look)):
-                self._looks[self.view] = replace(self.look, turned=self.look.turned ^ {fold})
-        self.lay()
-        self.lines.place_cursor(place_of(self.lines.items, row.key) or 0)
+        if self.run is not None and not self.reveal(key):
+            self.post_message(Flash(f"{self.view}: it has no row of its own"))
 
     def action_close(self) -> None:
         if not self._step_block(-1):

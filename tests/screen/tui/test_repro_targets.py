@@ -15,7 +15,7 @@ from idbg.schema.graphs import Frame
 from idbg.schema.programs import Failure, Program
 from idbg.schema.repros import MinifyProgress, Sought
 from idbg_tui.app import IdbgApp
-from idbg_tui.palette import IdbgCommands
+from idbg_tui.palette.commands import Everything
 from idbg_tui.state import repro_targets
 from idbg_tui.state.state import State
 from tests.harness.compared import row_of
@@ -98,7 +98,7 @@ async def test_in_a_run_that_failed_they_are_about_the_failure_and_the_footer_sa
         await pilot.press("1", "j")
         await settle(pilot)
         assert "x repro of the failure" in bar(app, "footer")
-        titles = [title for title, _, _ in IdbgCommands(app.screen)._repros()]
+        titles = [command.name for command in Everything(app).repros()]
         assert titles == [
             "Repros: of how the run failed",
             "Repros: the smallest of how the run failed",

@@ -215,7 +215,7 @@ async def test_a_decision_is_found_under_what_was_folded(tmp_path: Path) -> None
         skip = app.state.run.decided.skips[3]  # type: ignore[union-attr]
         rows = views.listed("frames", app.state.run, Look(whole=True))  # type: ignore[arg-type]
         key = next(row.key for row in rows if (row.file, row.line) == (skip.file, skip.line))
-        pane.reveal("frames", key)
+        pane.reveal_in("frames", key)
         assert pane.lines.chosen is not None and skip.function in text_of(pane.lines.chosen)
 
 

@@ -1,0 +1,1 @@
+"""The command palette: every action and everything that has a name, one a line."""
