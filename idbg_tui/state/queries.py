@@ -8,6 +8,7 @@ from idbg.accelerators.parse import parse
 from idbg.analysis.liveness import MemoryProfile
 from idbg.checking.check import ONLY_PRINTED
 from idbg.checking.rule_costs import CostQuestion, RuleCosts, pads
+from idbg.checking.tally import Tally
 from idbg.constraints import Findings
 from idbg.schema.code import Kernel, KernelCall
 from idbg.schema.diff import KernelError
@@ -17,7 +18,9 @@ from idbg.schema.kernel_times import KernelTime, KernelTimes
 from idbg.schema.programs import NO_ACCELERATOR, SUCCESSFUL
 from idbg.schema.runs import Run
 from idbg.schema.violations import Severity, Violation
-from idbg.views.node import Launch, NodeContext
+from idbg.views.facts import Launch
+from idbg.views.module import ModuleContext
+from idbg.views.node import NodeContext
 from idbg.views.rule_findings import Checked
 from idbg_tui.state import stages
 from idbg_tui.state.rule_checks import totals
@@ -127,6 +130,14 @@ def violations_of(state: State, node: NodeId) -> list[Violation]:
     return state.checks.findings(graph).violations_of(node.name) if graph else []
 
 
+def selected_severities(state: State) -> list[Severity]:
+    """What the selected node breaks, or the nodes of the selected module, each severity once."""
+    if state.heading is not None and state.graph is not None:
+        return list(Tally(state.checks.findings(state.graph)).within(*state.heading.span))
+    broken = violations_of(state, state.selected) if state.selected else []
+    return list(dict.fromkeys(violation.severity for violation in broken))
+
+
 def launches_of_node(state: State) -> list[tuple[Kernel, KernelCall]]:
     """The kernels that compute the selected node, each with the call that does."""
     provenance = state.provenance
@@ -161,36 +172,47 @@ def _computed_by(state: State, kernel: Kernel) -> frozenset[str]:
     return frozenset(names | {node.name for node in computed if node.graph == graph_id})
 
 
-_MOST = 5_000  # nodes of a module whose kernels are looked up: each key press waits for it
-
-
 def about_node(state: State) -> NodeContext | None:
     """What is known around the selected node; None where none is selected."""
-    graph, node, run, heading = state.graph, state.node, state.shown, state.heading
+    graph, node, run = state.graph, state.node, state.shown
     if graph is None or node is None or run is None:
         return None
-    findings = state.checks.findings(graph)
-    inside = graph.nodes[heading.first : heading.last][:_MOST] if heading is not None else ()
-    within = {
-        (kernel.frame, kernel.part, kernel.name, call.line): (kernel, call)
-        for each in inside
-        for kernel, call in (state.provenance.kernels_of(graph.node_id(each.name)) if state.provenance else ())
-    }
-    compared = compared_run(state)
+    findings, compared = state.checks.findings(graph), compared_run(state)
     return NodeContext(
         graph,
         node,
         run,
         findings,
         state.provenance,
-        heading,
         [_launch(state, *each) for each in launches_of_node(state)],
-        [_launch(state, *each) for each in within.values()],
         stages_of_frame(state),
         state.costs.of_rules(findings),
         state.costs.profile(graph),
         compared.diff if compared is run else None,
     )
+
+
+def about_module(state: State) -> ModuleContext | None:
+    """What is known of the module that is selected; None where a node is, or nothing."""
+    graph, heading, run = state.graph, state.heading, state.shown
+    if graph is None or heading is None or run is None:
+        return None
+    compared = compared_run(state)
+    about = ModuleContext(
+        graph,
+        heading,
+        state.checks.findings(graph),
+        has_kernels(state),
+        memory=state.costs.profile(graph),
+        report=compared.diff if compared is run else None,
+    )
+    provenance = state.provenance
+    within = {
+        (kernel.frame, kernel.part, kernel.name, call.line): (kernel, call)
+        for each in about.nodes
+        for kernel, call in (provenance.kernels_of(graph.node_id(each.name)) if provenance else ())
+    }
+    return about._replace(launches=[_launch(state, *each) for each in within.values()])
 
 
 def _launch(state: State, kernel: Kernel, call: KernelCall) -> Launch:

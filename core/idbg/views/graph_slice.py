@@ -18,6 +18,7 @@ from idbg.schema.runs import Run
 from idbg.schema.strict_json import like
 from idbg.schema.violations import SEVERITIES, Severity
 from idbg.views import node
+from idbg.views.facts import Launch
 from idbg.views.tree import Cell, Column, Place, Row, Section, Table, words
 
 SCHEMA = "idbg.graph/1"
@@ -127,7 +128,7 @@ def _context(run: Run, graph: Graph, name: str) -> node.NodeContext:
         run,
         findings,
         provenance,
-        launches=[node.Launch(*each, None, None) for each in provenance.kernels_of(graph.node_id(name))],
+        launches=[Launch(*each, None, None) for each in provenance.kernels_of(graph.node_id(name))],
         stages=[other for other in run.graphs if other.frame == graph.id.frame],
         memory=findings.facts.profile(weights=True),
         report=run.diff,

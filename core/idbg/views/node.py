@@ -4,43 +4,29 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from idbg.analysis.liveness import MemoryProfile
-from idbg.analysis.outline import ModuleHeading
 from idbg.analysis.partition import HOST
 from idbg.analysis.provenance import Provenance
 from idbg.checking import costs
 from idbg.checking.rule_costs import RuleCosts
-from idbg.checking.tally import Tally
 from idbg.constraints import Findings
 from idbg.format import file_names
 from idbg.format.amounts import counted, figure, size
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
 from idbg.format.kernels import language_of
-from idbg.schema.code import Kernel, KernelCall
-from idbg.schema.diff import DiffReport, KernelError
+from idbg.schema.diff import DiffReport
 from idbg.schema.graphs import Graph, GraphId, Node, NodeId, Sym, TensorMeta
-from idbg.schema.kernel_times import KernelTime
 from idbg.schema.runs import Run
 from idbg.schema.violations import SEVERITIES, problem
-from idbg.views import fusion, kernel_times, remarks
+from idbg.views import fusion, kernel_times
 from idbg.views.blame import made_by, stage_name
 from idbg.views.cost_words import waste_words
-from idbg.views.tree import NO_REFS, Place, Refs, Row, Section, Tone, kernel_refs, words
-
-_LABEL = 11  # cells: "⚠ fallback" and a blank
-
-
-class Launch(NamedTuple):
-    """A call of a kernel, with its time and error where they are known."""
-
-    kernel: Kernel
-    call: KernelCall
-    time: KernelTime | None
-    error: KernelError | None
+from idbg.views.facts import Launch, dotted, error_words, fact, value_size
+from idbg.views.tree import Place, Row, Section
 
 
 class NodeContext(NamedTuple):
-    """A node, and what is known around it. `heading` is the module that the user looks at, and `module_launches` are of
-    its nodes; `stages` are the graphs of the same frame, `report` is a comparison of this run.
+    """A node, and what is known around it. `stages` are the graphs of the same frame, `report` is a comparison of this
+    run.
     """
 
     graph: Graph
@@ -48,9 +34,7 @@ class NodeContext(NamedTuple):
     run: Run
     findings: Findings
     provenance: Provenance | None = None
-    heading: ModuleHeading | None = None
     launches: Sequence[Launch] = ()
-    module_launches: Sequence[Launch] = ()
     stages: Sequence[GraphId] = ()
     costs: RuleCosts | None = None
     memory: MemoryProfile | None = None
@@ -71,7 +55,6 @@ def view(about: NodeContext) -> Section:
 def facts(about: NodeContext) -> tuple[Row, ...]:
     """The rows of the section."""
     return (
-        *_module(about),
         *_what(about),
         *_blame(about),
         *_violations(about),
@@ -81,67 +64,12 @@ def facts(about: NodeContext) -> tuple[Row, ...]:
         *_where(about.node),
         *_neighbours(about.graph, "inputs", about.node.inputs),
         *_neighbours(about.graph, "users", about.graph.users.get(about.node.name, ())),
-        *([_fact("args", about.node.args)] if about.node.args else []),
+        *([fact("args", about.node.args)] if about.node.args else []),
         *_kernels(about),
         *_computed_repeatedly(about),
         *_in_other_graphs(about),
         *_symbols(about.node),
     )
-
-
-def _fact(
-    label: str,
-    text: str,
-    tone: Tone = "",
-    *,
-    node: NodeId | None = None,
-    launch: Launch | None = None,
-    place: Place | None = None,
-    placed: bool = False,
-    copied: str = "",
-) -> Row:
-    """One fact; it leads to a node, a kernel or a line of the user's, which stands before the text if `placed`. What is
-    before two blanks is a name.
-    """
-    of_label: Tone = tone if label and tone not in ("strong", "dim") else "dim"
-    leads = not tone and (node is not None or launch is not None)
-    name, gap, rest = text.partition("  ")
-    shown = words((f"{label:<{_LABEL}}", of_label), (name, "accent" if leads else tone), (gap + rest, tone))
-    at = file_names.place(*place) if place is not None and placed else ""
-    key = ("launch", launch.call.handle, launch.call.line) if launch is not None else (label, text)
-    refs = NO_REFS
-    if node is not None:
-        refs = Refs(nodes=(node,))
-    elif launch is not None:
-        refs = Refs(kernel=kernel_refs(launch.kernel))
-    elif place is not None:
-        refs = Refs(file=place.file, line=place.line)
-        shown = (shown[0], place, *words(f"  {text}" if text else "")) if placed else shown
-    return Row(
-        key,
-        shown,
-        refs=refs,
-        opens="node" if node is not None else "kernel" if launch is not None else "edit" if place is not None else "",
-        copied=copied or "  ".join(filter(None, (at, text))),
-        hangs=True,
-    )
-
-
-def _module(about: NodeContext) -> Iterator[Row]:
-    """Where the cursor is on a module: what its nodes come to. What follows is of one of them."""
-    heading = about.heading
-    if heading is None:
-        return
-    yield _fact("module", _dotted(heading.title, heading.kind, counted(heading.last - heading.first, "node")), "strong")
-    for severity, count in Tally(about.findings).within(heading.first, heading.last).items():
-        text = f"{counted(count, 'violation')} in the module"
-        yield _fact(f"{SEVERITY_SIGNS[severity]} {severity}", text, severity)
-    if launches := about.module_launches:
-        names = {kernel_refs(each.kernel) for each in launches}
-        times = [each.time for each in launches if each.time is not None]
-        took = kernel_times.sum_words(times) if len(times) == len(launches) else ""
-        yield _fact("kernels", _dotted(counted(len(names), "kernel"), counted(len(launches), "launch"), took))
-    yield _fact("its node", f"{about.node.name}: what follows is of this node", "dim")
 
 
 def value_words(tensor: TensorMeta) -> str:
@@ -156,27 +84,27 @@ def value_words(tensor: TensorMeta) -> str:
 def _what(about: NodeContext) -> Iterator[Row]:
     node = about.node
     role = [] if node.role == "intermediate" else [node.role]
-    yield _fact("op", _dotted(node.target, node.op, *role, str(about.graph.id)), "strong")
+    yield fact("op", dotted(node.target, node.op, *role, str(about.graph.id)), "strong")
     for index, tensor in enumerate(node.tensors):
-        yield _fact("value" if index == 0 else "", value_words(tensor))
+        yield fact("value" if index == 0 else "", value_words(tensor))
     if node.unknown:
         text = "torch kept no value for it: no rule could judge all of its tensors"
-        yield _fact("" if node.tensors else "value", text, "unknown")
+        yield fact("" if node.tensors else "value", text, "unknown")
     elif not node.tensors:
-        yield _fact("value", "no tensor is known for it", "dim")
+        yield fact("value", "no tensor is known for it", "dim")
 
 
 def _violations(about: NodeContext) -> Iterator[Row]:
     broken = about.findings.broken_by(about.node.name)
     for rule, finding in sorted(broken, key=lambda each: SEVERITIES.index(each[0].severity)):
         text = f"{rule.name}: {problem(finding.found, finding.wanted)}"
-        yield _fact(f"{SEVERITY_SIGNS[rule.severity]} {rule.severity}", text, rule.severity)
+        yield fact(f"{SEVERITY_SIGNS[rule.severity]} {rule.severity}", text, rule.severity)
         if finding.advice:
-            yield _fact("", f"{MARKS['arrow']} {finding.advice}")
+            yield fact("", f"{MARKS['arrow']} {finding.advice}")
         if rule.source:
-            yield _fact("", f"source {rule.source}  {rule.version}".rstrip(), "dim", copied=rule.source)
+            yield fact("", f"source {rule.source}  {rule.version}".rstrip(), "dim", copied=rule.source)
         elif rule.version:
-            yield _fact("", f"as of {rule.version}", "dim")
+            yield fact("", f"as of {rule.version}", "dim")
 
 
 def _padding(about: NodeContext) -> Iterator[Row]:
@@ -185,10 +113,10 @@ def _padding(about: NodeContext) -> Iterator[Row]:
     for number, each in enumerate(costs.padded(about.findings, index)):
         shape = str(TensorMeta(each.tensor.dtype, each.shape))
         text = shape if len(about.node.tensors) == 1 else f"{each.tensor} to {shape}"
-        yield _fact("" if number else "padded", text)
+        yield fact("" if number else "padded", text)
     waste = costs.waste_of(about.findings, index)
     if waste.wasted_bytes or waste.wasted_flops:
-        yield _fact("wastes", f"{waste_words(waste)} of this node")
+        yield fact("wastes", f"{waste_words(waste)} of this node")
 
 
 def _side(about: NodeContext) -> Iterator[Row]:
@@ -198,28 +126,23 @@ def _side(about: NodeContext) -> Iterator[Row]:
         return
     sides, side = known.side_of, known.side_of[node.name]
     if side == HOST:
-        yield _fact("runs", f"on the host, beside {counted(known.partitions.count, 'partition')}", "fallback")
+        yield fact("runs", f"on the host, beside {counted(known.partitions.count, 'partition')}", "fallback")
     else:
         names = known.partitions.parts[side]
         where = f"in partition {side + 1} of {known.partitions.count}"
-        yield _fact("runs", _dotted(where, counted(len(names), "node"), f"{names[0]} to {names[-1]}"))
+        yield fact("runs", dotted(where, counted(len(names), "node"), f"{names[0]} to {names[-1]}"))
     crossing = [name for name in dict.fromkeys(node.inputs) if sides.get(name, side) != side]
     for number, name in enumerate(crossing):
-        text = f"{name}  {_value_size(graph.by_name[name])} from {_side_name(sides[name])}"
-        yield _fact("" if number else "crosses", text, node=graph.node_id(name))
+        text = f"{name}  {value_size(graph.by_name[name])} from {_side_name(sides[name])}"
+        yield fact("" if number else "crosses", text, node=graph.node_id(name))
     readers = dict.fromkeys(sides.get(user, side) for user in graph.users.get(node.name, ()))
     to = [_side_name(reader) for reader in readers if reader != side]
     if to:
-        yield _fact("" if crossing else "crosses", f"its value, {_value_size(node)}, goes to {', '.join(to)}")
+        yield fact("" if crossing else "crosses", f"its value, {value_size(node)}, goes to {', '.join(to)}")
 
 
 def _side_name(side: int) -> str:
     return "the host" if side == HOST else f"partition {side + 1}"
-
-
-def _value_size(node: Node) -> str:
-    sizes = [tensor.nbytes for tensor in node.tensors]
-    return "of unknown size" if node.unknown or None in sizes else size(sum(nbytes or 0 for nbytes in sizes))
 
 
 def _memory(about: NodeContext) -> Iterator[Row]:
@@ -232,17 +155,17 @@ def _memory(about: NodeContext) -> Iterator[Row]:
         return
     here = f"{'at least ' if profile.unsized else ''}{size(live)} live while it runs"
     if profile.peak_at == about.node.name:
-        yield _fact("memory", f"{here}: the peak (M lists what is alive)")
+        yield fact("memory", f"{here}: the peak (M lists what is alive)")
     else:
         peak = f"{here}; peak {size(profile.peak_bytes)} at {profile.peak_at}"
-        yield _fact("memory", peak, node=about.graph.node_id(profile.peak_at))
+        yield fact("memory", peak, node=about.graph.node_id(profile.peak_at))
 
 
 def _where(node: Node) -> Iterator[Row]:
     if node.file:
-        yield _fact("from", node.code.strip(), place=Place(node.file, node.line), placed=True)
+        yield fact("from", node.code.strip(), place=Place(node.file, node.line), placed=True)
     if node.module or node.module_class:
-        yield _fact("module", f"{node.module}  {node.module_class}".strip())
+        yield fact("module", f"{node.module}  {node.module_class}".strip())
 
 
 def _blame(about: NodeContext) -> Iterator[Row]:
@@ -253,12 +176,12 @@ def _blame(about: NodeContext) -> Iterator[Row]:
     for stage in report.stages:
         maker, name = stage.made_by, stage_name(stage, report, whole=True)
         if stage.bad and (stage.graph, stage.node) == here:
-            yield _fact("wrong", f"since {name}; the graph's worst output is off by {figure(stage.added)}", "reject")
+            yield fact("wrong", f"since {name}; the graph's worst output is off by {figure(stage.added)}", "reject")
             if maker is not None:
                 at = Place(maker.file, maker.line) if maker.file else None
-                yield _fact("", made_by(maker, _place), place=at)
+                yield fact("", made_by(maker, _place), place=at)
         elif stage.bad and stage.graph is not None and (stage.above_graph, stage.above) == here:
-            yield _fact("wrong", f"in {name}: {stage.node} stands for it", node=NodeId(stage.graph, stage.node))
+            yield fact("wrong", f"in {name}: {stage.node} stands for it", node=NodeId(stage.graph, stage.node))
 
 
 def _place(file: str, line: int) -> str:
@@ -267,31 +190,22 @@ def _place(file: str, line: int) -> str:
 
 def _neighbours(graph: Graph, label: str, names: Sequence[str]) -> Iterator[Row]:
     if not names:
-        yield _fact(label, "none", "dim")
+        yield fact(label, "none", "dim")
     for index, name in enumerate(names):
         other = graph.by_name.get(name)
         value = str(other.tensor) if other and other.tensor else ""
-        yield _fact(label if index == 0 else "", f"{name}  {value}".rstrip(), node=graph.node_id(name))
+        yield fact(label if index == 0 else "", f"{name}  {value}".rstrip(), node=graph.node_id(name))
 
 
 def _kernels(about: NodeContext) -> Iterator[Row]:
     for number, launch in enumerate(about.launches):
         kernel = launch.kernel
-        text = _dotted(kernel.name, language_of(kernel), f"wrapper line {launch.call.line}")
-        yield _fact("" if number else "kernels", text, launch=launch)
+        text = dotted(kernel.name, language_of(kernel), f"wrapper line {launch.call.line}")
+        yield fact("" if number else "kernels", text, launch=launch)
         if launch.time is not None:
-            yield _fact("time", kernel_times.sentence(launch.time))
+            yield fact("time", kernel_times.sentence(launch.time))
         if launch.error is not None:
-            yield _fact("error", _error(launch.error), "reject" if launch.error.bad else "")
-
-
-def _error(one: KernelError) -> str:
-    """How far the kernel's worst output is off by itself and with what came before, and how far what it read was."""
-    if not one.observed:
-        return f"not observed: {remarks.sentence(one.reason)}"
-    alone = "" if one.isolated is None else f"{figure(one.isolated)} of its RMS alone; so far "
-    error = f"{figure(one.error)}{'' if alone else ' of its RMS'}"
-    return f"{alone}{error}; its inputs {figure(one.input_error)}, eager {figure(one.eager_error)}"
+            yield fact("error", error_words(launch.error), "reject" if launch.error.bad else "")
 
 
 def _computed_repeatedly(about: NodeContext) -> Iterator[Row]:
@@ -306,7 +220,7 @@ def _computed_repeatedly(about: NodeContext) -> Iterator[Row]:
         repeated: Mapping[str, Sequence[object]] = found.recomputed()
         for name in {node.name for node in there} & repeated.keys():
             times = counted(len(repeated[name]), "time")
-            yield _fact("computed", f"{SEVERITY_SIGNS['fallback']} {times}: see 0 Why, fusion", "fallback")
+            yield fact("computed", f"{SEVERITY_SIGNS['fallback']} {times}: see 0 Why, fusion", "fallback")
 
 
 def _in_other_graphs(about: NodeContext) -> Iterator[Row]:
@@ -317,7 +231,7 @@ def _in_other_graphs(about: NodeContext) -> Iterator[Row]:
     places = [(other, place) for other in others for place in about.provenance.counterparts(about.id, other)]
     for number, (other, place) in enumerate(places):
         stage = other.stage + (f" ({other.part})" if other.part else "")
-        yield _fact("" if number else "also", _dotted(stage, place.name), node=place)
+        yield fact("" if number else "also", dotted(stage, place.name), node=place)
 
 
 def _symbols(node: Node) -> Iterator[Row]:
@@ -327,8 +241,4 @@ def _symbols(node: Node) -> Iterator[Row]:
         low = "" if dim.low is None else f"{dim.low} <= "
         high = "" if dim.high is None else f" <= {dim.high}"
         allowed = f"guards allow {low}{dim.expr}{high}" if low or high else "any size"
-        yield _fact("" if number else "sizes", _dotted(dim.expr, hint, allowed))
-
-
-def _dotted(*parts: str) -> str:
-    return f" {MARKS['separator']} ".join(part for part in parts if part)
+        yield fact("" if number else "sizes", dotted(dim.expr, hint, allowed))

@@ -1,4 +1,4 @@
-"""The pane Node: all facts of the selected node, and where each leads."""
+"""The pane Node: all facts of the selected node or module, and where each leads."""
 
 from dataclasses import replace
 
@@ -6,7 +6,7 @@ from textual.app import ComposeResult
 from textual.content import Content
 
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
-from idbg.views import node
+from idbg.views import module, node
 from idbg_tui.messages import KernelChosen
 from idbg_tui.panes.section_pane import SectionPane
 from idbg_tui.state import queries
@@ -18,7 +18,8 @@ from idbg_tui.widgets.section_rows import Row
 
 
 class NodePane(SectionPane):
-    """Everything about the selected node, unabridged; enter on an input, a user or another stage goes there."""
+    """Everything about the selected node, unabridged, or about the module under the graph's cursor; enter on an input,
+    a user or another stage goes there."""
 
     ID = "node"
     LABEL = "Node"
@@ -40,8 +41,7 @@ class NodePane(SectionPane):
             return
         self._state, self._seen = state, seen
         name = state.heading.title if state.heading else state.node.name if state.node else ""
-        broken = queries.violations_of(state, state.selected) if state.selected else []
-        self.mark = "".join(dict.fromkeys(SEVERITY_SIGNS[violation.severity] for violation in broken))
+        self.mark = "".join(SEVERITY_SIGNS[severity] for severity in queries.selected_severities(state))
         self.set_title(self.heading() + Content(f" {MARKS['rule']} {name}" if name else ""))
         shown = (state.selected, state.heading.key if state.heading else "")
         if shown != self._about:
@@ -53,9 +53,10 @@ class NodePane(SectionPane):
     def lay(self) -> None:
         if (state := self._state) is None:
             return
-        about = queries.about_node(state)
+        about, of_module = queries.about_node(state), queries.about_module(state)
         look = replace(self.look, width=self.lines.room - 1, files=queries.source_files(state))
-        rows = sections.rows(node.view(about), look) if about is not None else ()
+        section = module.view(of_module) if of_module is not None else node.view(about) if about is not None else None
+        rows = sections.rows(section, look) if section is not None else ()
         self.lines.show_rows(rows, f"no node is selected: {why_no_graph(state)}")
 
     def moved_to(self, row: Row) -> None:

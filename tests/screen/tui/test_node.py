@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from idbg.analysis.outline import ModuleHeading
+from idbg.format.amounts import figure
 from idbg.schema.events import GraphCaptured, RulesEdited, RunStarted
 from idbg.schema.graphs import Graph, Node, Sym, TensorMeta
 from idbg.schema.programs import Program, Target
@@ -16,7 +17,7 @@ from idbg_tui.state.state import State
 from idbg_tui.widgets.lines import Lines
 from tests.harness.node_facts import facts
 from tests.harness.pane_host import DYNAMO, INFERENCE, POST_GRAD, Host, follow_choices, make_state, write_model
-from tests.harness.recorded import under
+from tests.harness.recorded import count, state_of, under
 from tests.harness.rule_texts import FALL, PAD
 
 STRICTER = """
@@ -65,21 +66,53 @@ def test_each_violation_is_told_with_what_was_found_wanted_and_where_the_rule_co
     ]
 
 
-def test_a_module_is_shown_with_what_its_nodes_come_to_until_a_node_is_chosen(state: State) -> None:
+def test_a_module_is_a_thing_of_its_own_until_a_node_is_chosen(state: State) -> None:
     state.apply([RulesEdited(text=STRICTER, origin="editor")])
-    graph = state.graph
-    assert graph is not None
+    count(state)
+    graph, shown = state.graph, state.shown
+    assert graph is not None and shown is not None
     last = len(graph.nodes)
     state.choose(graph.node_id("mm"), heading=ModuleHeading("layer", "layer", "Block", 0, 0, last, -1))
-    first, *others = facts(state)
-    assert first[:2] == ("module", f"layer · Block · {last} nodes")
+    found = told(state)
+    assert found["module"] == ["layer · Block · 0/0 inference"]
+    assert found["nodes"][0].startswith(f"{last} · ")
     pads = sum(len(state.checks.findings(graph).broken_at(index)) for index in range(last))
-    assert others[0][:2] == ("◇ pad", f"{pads} violations in the module")
-    launched = {call.line for kernel in state.shown.kernels for call in kernel.calls}
-    assert others[1][1] == f"{len(state.shown.kernels)} kernels · {len(launched)} launches"
-    assert others[2][1].startswith("mm: ")
+    assert found["◇ pad"] == [f"{pads} violations", f"alignment  {pads}, first arg0_1"]
+    launched = {call.line for kernel in shown.kernels for call in kernel.calls}
+    assert found["kernels"][0] == f"{len(shown.kernels)} kernels · {len(launched)} launches"
+    assert {one.name for one in shown.kernels} == set(found["kernels"][1:])
+    assert found["time"] == ["not measured: R times each kernel"]
+    assert found["error"] == ["not compared: D compares each kernel"]
+    peak = max(state.costs.profile(graph).live_bytes)
+    assert f"{peak} B live while it runs; the graph's peak" in found["memory"][0]
+    assert "op" not in found and "users" not in found
     state.choose(graph.node_id("mm"))
     assert facts(state)[0][0] == "op"
+
+
+def test_a_module_has_what_crosses_its_border_and_its_modules(state: State) -> None:
+    graph = state.graph
+    assert graph is not None
+    first = [node.name for node in graph.nodes].index("relu")
+    heading = ModuleHeading("layer", "layer", "", 0, first, first + 1, -1)
+    state.choose(graph.node_id("relu"), heading=heading)
+    found = told(state)
+    assert found["reads"] == ["mm  f32[8,7] · 224 B"]
+    assert found["returns"] == ["relu  f32[8,7] · 224 B"]
+    rows = {fact.label or fact.text: fact.row for fact in facts(state)}
+    assert [node.name for node in rows["reads"].refs.nodes] == ["mm"] and rows["reads"].opens == "node"
+
+
+def test_a_module_adds_up_the_times_and_errors_of_its_kernels() -> None:
+    state = state_of("planted")
+    graph = state.graph
+    assert graph is not None and state.shown is not None
+    whole = ModuleHeading("net", "net", "", 0, 0, len(graph.nodes), -1)
+    state.choose(graph.node_id(graph.nodes[0].name), heading=whole)
+    about = queries.about_module(state)
+    assert about is not None and about.report is not None
+    worst = max(each.error.error or 0 for each in about.launches if each.error is not None)
+    assert f"{figure(worst)} of a kernel's RMS" in told(state)["error"][0]
 
 
 def test_a_symbolic_size_has_its_hint_and_range(state: State) -> None:
