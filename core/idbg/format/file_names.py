@@ -26,8 +26,8 @@ def short(file: str, others: frozenset[str] = frozenset()) -> str:
 
 
 def place(file: str, line: int, others: frozenset[str] = frozenset()) -> str:
-    """ "model.py:12"."""
-    return f"{short(file, others)}:{line}"
+    """ "model.py:12"; the file alone where no line is known."""
+    return f"{short(file, others)}{f':{line}' if line else ''}"
 
 
 def from_here(path: str) -> str:

@@ -21,6 +21,10 @@ LITTLE = 0.05  # of either peak: a kernel that is further from both waits for so
 MUCH = 0.5  # of a copy's bandwidth: less says nothing of a kernel whose arithmetic is not counted
 
 
+FAR = 0.5  # of the peak that it is nearest to: a kernel below it could take half of its time or less
+COSTLY = 0.05  # of a call: what a kernel could save above it is a finding
+
+
 class Peaks(msgspec.Struct, frozen=True, kw_only=True):
     """What the machine was measured to do: a copy (bytes read and written), a square matmul by dtype ("float32"), and
     launches with next to no work by the kind of kernel. `threads` is 0 on a GPU. `others` is the part of the processors
@@ -110,6 +114,20 @@ class KernelTime(msgspec.Struct, frozen=True, kw_only=True):
     def of_empty(self) -> float | None:
         """Its median over that of an empty launch of its kind; None where that was not measured."""
         return _over(self.median_us, self.empty_us)
+
+    @property
+    def could_save(self) -> float:
+        """The share of a call that it would take less at the peak to which it is nearest; 0 where that is not known, or
+        the time of a launch is its limit.
+        """
+        nearest = max(self.of_memory or 0.0, self.of_compute or 0.0, 1 / self.of_empty if self.of_empty else 0.0)
+        return self.share * (1 - nearest) if 0 < nearest < 1 and self.bound != "launch" else 0.0
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether it is far from every peak of the machine, and costs a call much by that."""
+        nearest = max(self.of_memory or 0.0, self.of_compute or 0.0)
+        return nearest < FAR and self.could_save >= COSTLY
 
     @property
     def bound(self) -> Bound:

@@ -8,8 +8,9 @@ from msgspec import structs
 
 from idbg.format.amounts import counted
 from idbg.format.glyphs import MARKS
+from idbg.schema.kernel_times import KernelTimes
 from idbg.schema.runs import History, Run
-from idbg.views import breaks, diagnostics, recompiles
+from idbg.views import breaks, diagnostics, kernel_times, recompiles
 from idbg.views.diagnostics import KINDS, SIGNS, Diagnostic, Level, badness, of_history
 from idbg.views.tree import Block, Place, Refs, Row, Section, Table, Tone, Verdict, words
 
@@ -36,9 +37,9 @@ class Kind(NamedTuple):
     section: Section
 
 
-def kinds_of(history: History, run: Run | None, broken: Section) -> list[Kind]:
-    """What is wrong in the last runs of a session, then the rules that are `broken`, and what cost time in one `run`:
-    each kind that there is, the worst first. Their rows are those of the view of each.
+def kinds_of(history: History, run: Run | None, broken: Section, times: KernelTimes | None = None) -> list[Kind]:
+    """What is wrong in the last runs of a session, then the rules that are `broken`, and what cost time in one `run`,
+    whose kernels take these `times`: each kind that there is, the worst first. The rows are those of each one's view.
     """
     wrong = of_history(history, diagnostics.wrong)
     failed = listed([each for each in wrong if each.kind == "failure"])
@@ -53,6 +54,8 @@ def kinds_of(history: History, run: Run | None, broken: Section) -> list[Kind]:
             Kind("breaks", breaks.TITLE, breaks.view(run)),
             Kind("recompiles", recompiles.TITLE, recompiles.view(run)),
         ]
+    if times is not None:
+        kinds.append(Kind("slow", kernel_times.SLOW, kernel_times.slow(times)))
     return [kind for kind in kinds if kind.section.count or (kind.section is broken and broken.body)]
 
 

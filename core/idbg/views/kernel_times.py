@@ -5,12 +5,14 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from idbg.format.amounts import counted, duration, share
+from idbg.format.glyphs import MARKS
 from idbg.format.kernels import bound_words
 from idbg.schema.events import KernelsTimed
 from idbg.schema.kernel_times import BEYOND, Bound, KernelTime, KernelTimes, Peaks
 from idbg.views.tree import Cell, Column, Refs, Row, Section, Table, Tone, words
 
 TITLE = "Kernel times"
+SLOW = "Slow kernels"
 SCHEMA = "idbg.kernels/1"
 TRUSTED = 0.1  # of the processors, that others used while the peaks were measured
 _NOTICED = 0.01  # of a sum: by so much rows may miss it without a word
@@ -61,6 +63,29 @@ def view(times: KernelTimes, name: str = "") -> Section:
     return Section(
         TITLE, f"{counted(len(times.kernels), 'kernel')}{of}: {took}, {runs}", len(times.kernels), body=(*notes, table)
     )
+
+
+def slow(times: KernelTimes) -> Section:
+    """The kernels that are far from the machine's peaks and cost the program much by that: those first that could save
+    the most.
+    """
+    found = sorted((each for each in times.kernels if each.is_slow), key=lambda each: -each.could_save)
+    rows = [
+        Row(
+            ("slow", *key(each)[1:]),
+            words((f"{MARKS['separator']} ", "dim"), (each.name, "strong"), f": {sentence(each)}"),
+            refs=Refs(kernel=(each.frame, each.part, each.name)),
+            rows=[Row(("could save", *key(each)[1:]), words((_could_save(each), "accent")))],
+            open="all",
+            opens="kernel",
+        )
+        for each in found
+    ]
+    return Section(SLOW, "", len(found), "warning" if found else "ok", (Table((), rows, "kernel"),) if rows else ())
+
+
+def _could_save(kernel: KernelTime) -> str:
+    return f"{MARKS['arrow']} at the machine's peak it would take up to {share(kernel.could_save)} of a call less"
 
 
 def key(kernel: KernelTime) -> tuple[str, ...]:

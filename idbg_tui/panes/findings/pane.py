@@ -1,4 +1,6 @@
-"""What is wrong with the program, the worst first: failures, wrong numbers, broken rules, graph breaks, recompiles."""
+"""What is wrong with the program, the worst first: failures, wrong numbers, broken rules, graph breaks, recompiles,
+slow kernels.
+"""
 
 from collections.abc import Hashable, Iterator
 from dataclasses import replace
@@ -72,7 +74,8 @@ class FindingsPane(SectionPane):
         expired = self._gone_version == self._rules
         with sections.collector_paused():
             broken = rule_findings.view(queries.checked(state), fixed=not expired)
-            self._kinds = findings.kinds_of(state.history, queries.explained_run(state), broken)
+            run, times = queries.explained_run(state), queries.kernel_times(state)
+            self._kinds = findings.kinds_of(state.history, run, broken, times)
         if not expired and self._has_gone():
             if self._gone_timer is not None:
                 self._gone_timer.stop()
@@ -160,7 +163,7 @@ class FindingsPane(SectionPane):
                 self.post_message(DiffRequest("failure"))
             case Row(key=("finding", "failure", *_)):
                 super().open_row(row)  # a frame's, a side's or another run's
-            case Row(key=("finding", "benchmark", *_)):
+            case Row(key=("finding", "benchmark", *_) | ("slow", *_)):
                 self.post_message(ActionRequest("pane_6"))
             case Row(key=("finding", *_)):
                 self.post_message(ActionRequest("pane_5"))
@@ -197,11 +200,13 @@ def why_no_findings(state: State | None) -> str:
     if queries.level(state):
         if state.accelerator is None:
             return "no valid rules yet: fix the file in 8 Rules"
+        nothing = findings.nothing([run]) if run is not None else ""
         if queries.is_without_rules(state):
-            return "no accelerator is chosen, so there are no rules: a chooses one"
+            return "  ".join(filter(None, (nothing, "No accelerator is chosen, so there are no rules: a chooses one.")))
         here = f"{stages.names_of(queries.level(state))}: no rule of {state.accelerator.name} is broken"
-        other = sentences.other_levels(state)
-        return f"{here} {MARKS['separator']} {other}: v goes there" if other else here
+        if other := sentences.other_levels(state):
+            return f"{here} {MARKS['separator']} {other}: v goes there"
+        return "  ".join(filter(None, (f"{here}.", nothing)))
     if state.running or state.beginning:
         return "compiling: findings are listed as they are made"
     if run is not None and run.failure is not None:

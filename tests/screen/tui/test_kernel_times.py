@@ -12,6 +12,7 @@ from idbg.schema.kernel_times import KernelTime, KernelTimes, Peaks
 from idbg.schema.programs import Failure
 from idbg.views import bench_charts, kernel_times
 from idbg.views.kernel_times import doubts
+from idbg.views.tree import Table
 from idbg_tui.messages import LowerRequest
 from idbg_tui.panes.benchmarks import rows
 from idbg_tui.panes.source.pane import Caption, SourcePane
@@ -21,6 +22,8 @@ from idbg_tui.state.state import State
 from idbg_tui.widgets.section_rows import Look
 from tests.harness.node_facts import facts
 from tests.harness.pane_host import Host, follow_choices, make_state, write_model
+from tests.harness.recorded import app_of
+from tests.harness.screen import WIDE, settle, texts
 
 TIME = KernelTime(
     frame="0/0",
@@ -161,3 +164,33 @@ def test_rows_that_do_not_add_up_to_the_title_say_so(state: State) -> None:
     other = replace(other, samples_us=(4.0, 4.0, 10.0, 10.0, 10.0))
     lines = " ".join(told(timed(state, times_of(one, other)), 200))
     assert "14 µs of a forward" in lines and "the medians of the rows add up to 20 µs" in lines
+
+
+def test_slow_are_the_kernels_that_are_far_from_every_peak_and_cost_much() -> None:
+    far = replace(TIME, name="far", share=0.4, bytes=25_000)  # a twentieth of what a copy moves
+    near = replace(TIME, name="near", share=0.4)
+    little = replace(far, name="little", share=0.04)
+    launch = replace(far, name="launch", empty_us=10.0)
+    cached = replace(far, name="cached", bytes=10_000_000)
+    unknown = replace(far, name="unknown", bytes=None)
+    found = kernel_times.slow(times_of(near, little, launch, cached, unknown, far))
+    (table,) = found.body
+    assert isinstance(table, Table) and found.count == 1
+    assert [row.refs.kernel for row in table.rows] == [("0/0", "inference", "far")]
+    lines = text.text(found)
+    assert "8 % of a copy's bandwidth" in lines and "37 % of a call less" in lines
+
+
+async def test_slow_kernels_are_findings_and_enter_leads_to_their_times(tmp_path: Path) -> None:
+    app = app_of("benched", tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        timed(app.state, times_of(replace(TIME, name="far", share=0.4, bytes=25_000)))
+        app.show()
+        await pilot.press("4")
+        await settle(pilot)
+        assert "planted.py: mismatch" in "\n".join(texts(app, "findings")), "its line is not known"
+        assert "far: 12.5 µs, 40 % of a call" in "\n".join(texts(app, "findings"))
+        await pilot.press("enter")
+        await settle(pilot)
+        assert app.body.current == "benchmarks"
