@@ -4,8 +4,10 @@ Errors of the command line, the settings or the folders are reported before ther
 """
 
 import argparse
+import contextlib
 import gc
 import os
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -83,9 +85,21 @@ def _show(opened: Opened, runner: "AppRunner") -> int:
     _suit_terminal(app, opened.settings)
     app.watchdog = ScreenWatchdog()
     try:
-        return runner.show(app, app.watchdog)
+        status = runner.show(app, app.watchdog)
+        if app.session_folder:
+            _report(app.session_folder)
+        return status
     finally:
         app.close_session()
+
+
+def _report(folder: str) -> None:
+    """Print where the session is, and how it is opened again; nobody may be there to read it."""
+    from idbg.format import file_names
+
+    path = file_names.from_here(folder)
+    with contextlib.suppress(OSError):
+        print(f"session  {path}\nopen it  idbg open {shlex.quote(path)}", flush=True)
 
 
 def _welcome(args: argparse.Namespace, programs: tuple[str, ...]) -> int:

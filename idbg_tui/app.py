@@ -200,7 +200,7 @@ class IdbgApp(MessageRoutes, App[None]):
         from idbg_tui.terminal.typed_ahead import TypedAhead
 
         session = self.session
-        self.keys_typed = TypedAhead(self, super().on_event)
+        self.keys_typed = TypedAhead(self, self._forward_key)
         folder = str(session.folder)
         self.state = State(live=session.live, target=session.target, folder=folder, beginning=session.live)
         self._inbox = Inbox(session, asyncio.get_running_loop(), self._take)
@@ -222,6 +222,11 @@ class IdbgApp(MessageRoutes, App[None]):
         }
         self.bars.start()
         self.screen_change_signal.subscribe(self, lambda _: self.bars.show())  # other keys work in what is over it
+
+    @property
+    def session_folder(self) -> str:
+        """The folder of the session that was opened, or ""."""
+        return str(self._opened.folder) if self._opened is not None else ""
 
     def close_session(self) -> None:
         """Close the session, if there is one by now."""
@@ -305,6 +310,11 @@ class IdbgApp(MessageRoutes, App[None]):
                 await self.keys_typed.pressed(event)
                 return
         await super().on_event(event)
+
+    async def _forward_key(self, key: ui.Key) -> None:
+        """Let a key mean what it does where the focus is, unless it is the letter of a mark."""
+        if not self.controllers.marks.take(key):
+            await super().on_event(key)
 
     def action_do(self, name: str) -> None:
         """Do what a key does, by its name in keymap.KEYS."""

@@ -61,7 +61,9 @@ KEYS: tuple[Key, ...] = (
     Key("why", "W", "why: every decision of the compiler about the node, kernel or line", "Graph"),
     Key("why_not", "w", "why are these not one kernel? the selected node and one that you pick", "Graph"),
     Key("back", "backspace,ctrl+o", "back to where you jumped from", "Graph"),
-    Key("forward", "F", "forward again", "Graph"),
+    Key("forward", "F,ctrl+i", "forward again", "Graph"),
+    Key("mark", "m", "set a mark: the next key is its letter", "Graph"),
+    Key("go_to_mark", "apostrophe", "go to a mark: the next key is its letter; ' again goes back", "Graph"),
     Key("copy", "y", "copy what the cursor is on", "Files"),
     Key("edit", "e", "open the node's line in $EDITOR", "Files"),
     Key("report", "O", "write a file: the session as one page (report.html); a chart, an error map, a trace", "Files"),
@@ -92,6 +94,7 @@ KEYS: tuple[Key, ...] = (
         "every action, node, kernel, finding, file, switch, run and theme by name; :42 goes to row 42",
         "Program",
     ),
+    Key("suspend", "ctrl+z", "suspend: `fg` brings it back, the worker goes on", "Program"),
     Key("quit", "q,ctrl+q", "quit", "Program"),
     Key("interrupt", "ctrl+c", "cancel the compile; when idle, quit", "Program", priority=True),
 )

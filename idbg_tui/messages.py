@@ -142,6 +142,10 @@ class SwitchRequest(Message):
     flip: bool = False
 
 
+class SwitchUndo(Message):
+    """The user takes the last change of switches back."""
+
+
 class DefaultsRequest(Message):
     """The user wants every switch as torch has it by itself."""
 

@@ -1,4 +1,4 @@
-"""End the program, after a warning about unsaved rules or running work."""
+"""End the program, after a warning about unsaved rules or running work; or suspend it."""
 
 from idbg_tui.controllers.compiling import Compiling
 from idbg_tui.controllers.context import Actions, Context
@@ -13,7 +13,13 @@ class Leaving:
 
     def actions(self) -> Actions:
         """What the keys do."""
-        return {"quit": self.quit, "interrupt": self.interrupt}
+        return {"quit": self.quit, "interrupt": self.interrupt, "suspend": self.suspend}
+
+    def suspend(self) -> None:
+        """Stop until the shell continues this process; the worker, in a group of its own, goes on."""
+        from idbg_tui.terminal import suspend
+
+        self._context.attempt(lambda: suspend.stop(self._context.app))
 
     def quit(self) -> None:
         """End the program, unless something would be lost without a warning."""

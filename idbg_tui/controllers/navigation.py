@@ -35,8 +35,8 @@ class Navigation:
             "other_user": partial(self._walk, "user", 1),
             "broken": partial(self._step_broken, 1),
             "broken_before": partial(self._step_broken, -1),
-            "back": partial(self._jump, back=True),
-            "forward": partial(self._jump, back=False),
+            "back": partial(self.jump, back=True),
+            "forward": partial(self.jump, back=False),
         }
 
     # ---------------------------------------------------------------- keys
@@ -58,7 +58,8 @@ class Navigation:
         if self._state.graph_id != before:
             self._context.flash(flashes.arrived(self._state))
 
-    def _jump(self, *, back: bool) -> None:
+    def jump(self, *, back: bool) -> None:
+        """Go back to where the last jump began, or forward again."""
         self._moved(self._state.step_jump(back=back), f"no place to go {'back' if back else 'forward'} to")
 
     def _moved(self, moved: bool, why_not: str) -> None:

@@ -48,6 +48,9 @@ class MessageRoutes:
     def on_switch_request(self, message: "messages.SwitchRequest") -> None:
         self.controllers.switching.take(message)
 
+    def on_switch_undo(self) -> None:
+        self.controllers.switching.undo()
+
     def on_defaults_request(self) -> None:
         self.controllers.switching.put_back()
 

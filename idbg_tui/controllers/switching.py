@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from msgspec.structs import replace
 from textual.timer import Timer
 
 from idbg.config import switches
@@ -11,6 +12,8 @@ from idbg_tui.messages import SwitchRequest
 from idbg_tui.state import queries
 
 RECOMPILE = 1.0  # seconds after the last switch: several are one change
+_SWITCHED = ("mode", "stance", "dynamic", "dynamic_sources", "cold", "float64")
+"""The fields of a target, beside options and settings, that are no other key's."""
 
 
 class Switching:
@@ -20,6 +23,7 @@ class Switching:
         self._context, self._session, self._state = context, context.session, context.state
         self._recompiling: Timer | None = None
         self._awaited = 0  # the run with the switches, until its result was shown
+        self._done: list[Target] = []  # the target before each change
 
     def take(self, request: SwitchRequest) -> None:
         """Set or flip one switch."""
@@ -48,6 +52,24 @@ class Switching:
         if self._session.target == before:
             self._context.flash("all switches are as torch has them")
             return
+        self._done.append(before)
+        self._recompile_soon()
+
+    def undo(self) -> None:
+        """Set the switches as they were before the last change."""
+        if not self._done:
+            self._context.flash("no change of switches to undo")
+            return
+        before, now = self._done.pop(), self._session.target
+        switched = {name: getattr(before, name) for name in _SWITCHED}
+        options = before.options if before.options_for == now.options_for else now.options
+        target = replace(now, **switched, options=options, settings=before.settings)
+        if self._context.attempt(lambda: self._session.aim(target)):
+            self._context.show()
+            self._context.flash("the last change of switches is undone")
+            self._recompile_soon()
+
+    def _recompile_soon(self) -> None:
         if self._recompiling is not None:
             self._recompiling.stop()
         self._recompiling = self._context.app.set_timer(RECOMPILE, self._recompile)

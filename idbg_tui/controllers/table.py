@@ -8,6 +8,7 @@ from idbg_tui.controllers.deciding import Deciding
 from idbg_tui.controllers.files import Files
 from idbg_tui.controllers.leaving import Leaving
 from idbg_tui.controllers.listings import Listings
+from idbg_tui.controllers.marks import Marks
 from idbg_tui.controllers.measuring import Measuring
 from idbg_tui.controllers.navigation import Navigation
 from idbg_tui.controllers.pairing import Pairing
@@ -34,6 +35,7 @@ class Controllers:
         self.deciding = Deciding(context, self.listings, keys)
         self.pairing = Pairing(context, self.listings)
         self.navigation = Navigation(context)
+        self.marks = Marks(context, self.navigation)
         self.repros = Repros(context, self.listings)
         self.trying = Trying(context, self.listings)
         self.files = Files(context, editor)
@@ -45,5 +47,6 @@ class Controllers:
         controllers: tuple[Controller, ...] = (
             *(self.compiling, self.targeting, self.comparing, self.measuring, self.costing),
             *(self.deciding, self.pairing, self.navigation, self.repros, self.files, self.leaving, self.touring),
+            self.marks,
         )
         return {name: do for controller in controllers for name, do in controller.actions().items()}

@@ -91,6 +91,9 @@ class SectionPane(SearchablePane, SectionKeys):
             self.lines.place_cursor(place)
 
     def reveal(self, key: Hashable) -> bool:
+        if (at := place_of(self.lines.items, key)) is not None:
+            self.lines.place_cursor(at)
+            return True
         look = replace(self.look, query="", hiding=False)
         self.relist(replace(look, whole=True))
         at = place_of(self.lines.items, key)

@@ -1,10 +1,13 @@
-"""Run the user's editor and copy to the clipboard."""
+"""Leave the screen to the shell or to the user's editor; copy to the clipboard."""
 
 import os
+import signal
 import subprocess
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from textual.app import SuspendNotSupported
 
 from idbg.schema.errors import BadInput
 from idbg_tui import user_files
@@ -25,6 +28,18 @@ def edit(app: "App[None]", path: str, line: int, chosen: str = "") -> None:
             subprocess.run(command, check=False)
     except OSError as error:
         raise BadInput(f"{command[0]} cannot be started: {error.strerror}", hint="set $EDITOR") from None
+
+
+def stop(app: "App[None]") -> None:
+    """Leave the screen to the shell until it continues this process. Raises BadInput where no shell could."""
+    if os.getpgrp() == os.getsid(0):
+        raise BadInput("there is no shell to go back to", hint="q quits")
+    try:
+        with app.suspend():
+            os.kill(0, signal.SIGTSTP)  # the whole job: what started us waits for us
+    except SuspendNotSupported:
+        raise BadInput("this terminal cannot be left", hint="q quits") from None
+    app.refresh()
 
 
 def edit_text(app: "App[None]", name: str, text: str, line: int, chosen: str = "") -> str:

@@ -197,7 +197,7 @@ class RulesDocument:
         self._come_home(home_of(origin, text))
         if before.origin and text != self.text:
             self._homes |= {self.text: before, text: self.home}
-        return TakeResult(f"edits of {before.label} are one ^z away" if left else "")
+        return TakeResult(f"edits of {before.label} are one Z away" if left else "")
 
     def take_theirs(self, selection: Span = TOP) -> bool:
         """Put the file's text in the place of the edits, which undo brings back. False if there is none to take."""

@@ -18,7 +18,9 @@ from idbg_tui.panes.rules.undo import UndoHistory, location
 
 _RULE = "[[rules]]"
 _READING = {"edit", "walk", "edge", "switch"}
-_ANY_TIME = {"bump", "undo", "redo", "copy_line"}
+_ANY_TIME = {"bump", "copy_line"}
+_TYPING = {"undo", "redo"}
+"""While reading, the pane has keys for them."""
 
 
 class TomlEditor(TextArea):
@@ -225,6 +227,8 @@ class TomlEditor(TextArea):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """While reading, what edits or copies is not ours, so that those keys reach the app."""
+        if action in _TYPING:
+            return self.editing
         if action in _ANY_TIME:
             return action != "bump" or self._step(*parameters) is not None
         if action in _READING:

@@ -166,7 +166,7 @@ class RuleRows(ItemList[FormRow]):
         if row is None:
             return False
         if self.wrong:
-            self._flash(f"line {self.wrong} of the text has a mistake: ] goes there, ^z takes the last edit back")
+            self._flash(f"line {self.wrong} of the text has a mistake: ] goes there, Z takes the last edit back")
             return False
         try:
             text = do(self.form, row)
@@ -195,7 +195,7 @@ class RuleRows(ItemList[FormRow]):
             return
         self.place_cursor(self._place_of((row.rule.name, "", "")))
         if self._change(rule_form.removed, f"{row.rule.name} is there without being written: space switches it off"):
-            self.post_message(Flash(f"{row.rule.name} is taken out: ^z brings it back"))
+            self.post_message(Flash(f"{row.rule.name} is taken out: Z brings it back"))
 
     def action_open(self) -> None:
         """Open or fold what the row holds; else write its value. What is on or off is switched by space alone."""

@@ -32,7 +32,7 @@ from idbg_tui.widgets.prompt import Prompt
 RulesView = Literal["form", "text", "relax", "diff"]
 Hints = tuple[tuple[str, str], ...]
 
-_COMMON: Hints = (("^z", "undo"), ("^y", "redo"), ("^s", "save"), ("S", "save as new"))
+_COMMON: Hints = (("Z", "undo"), ("^y", "redo"), ("^s", "save"), ("S", "save as new"))
 VIEW_HINTS: dict[RulesView, Hints] = {
     "form": (
         ("space", "on/off"),

@@ -23,8 +23,8 @@ class RuleText(PromptingPane):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("S", "save_as", "save as a new accelerator", show=False),
         Binding("ctrl+s", "save", "save", show=False),
-        Binding("ctrl+z", "undo", "undo", show=False),
-        Binding("ctrl+y", "redo", "redo", show=False),
+        Binding("Z", "undo", "undo the last change", show=False),
+        Binding("ctrl+y", "redo", "redo what was undone", show=False),
         Binding("L", "take", "take the file's text in the place of the edits (undo brings them back)", show=False),
         Binding("e", "external", "open the rules in $EDITOR", show=False),
     ]
@@ -90,7 +90,7 @@ class RuleText(PromptingPane):
     # ---------------------------------------------------------------- keys
 
     def action_take(self) -> None:
-        """Show the file's text in the place of the edits; ctrl+z brings those back."""
+        """Show the file's text in the place of the edits; Z brings those back."""
         if self.document.take_theirs(self.editor.selection):
             self.editor.follow()
             self.show_problems()
@@ -117,7 +117,7 @@ class RuleText(PromptingPane):
         """
         document, path = self.document, self.document.save_path
         if document.would_empty():
-            self.post_message(Flash(f"the rules are empty: ^s again writes that into {path}, ^z undoes", "warning"))
+            self.post_message(Flash(f"the rules are empty: ^s again writes that into {path}, Z undoes", "warning"))
         elif document.would_replace():
             self._prompt_path(f"{path} is there already: give another path, or enter writes over it", path)
         else:

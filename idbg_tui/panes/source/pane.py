@@ -62,7 +62,7 @@ class SourcePane(Pane, Searching):
     HINTS = (
         ("[ ]", "view"),
         (", .", "kernel"),
-        ("m", "lowered"),
+        ("o", "lowered"),
         ("W", "why"),
         ("/", "find"),
         ("y", "copy"),
@@ -77,7 +77,7 @@ class SourcePane(Pane, Searching):
         Binding("right_square_bracket", "view(1)", "the next view", show=False),
         Binding("comma", "kernel(-1)", "the kernel before", show=False),
         Binding("full_stop", "kernel(1)", "the next kernel", show=False),
-        Binding("m", "lower", "the kernel as its compilers made it: TTIR, PTX, assembly", show=False),
+        Binding("o", "lower", "the kernel as its compilers made it: TTIR, PTX, assembly", show=False),
         Binding("W", "why", "why: every decision about the kernel or line", show=False),
         Binding("e", "edit", "open the line in $EDITOR", show=False),
     ]

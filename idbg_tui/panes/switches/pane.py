@@ -17,7 +17,7 @@ from idbg.schema.programs import OptionValue, Switch
 from idbg.schema.runs import Run
 from idbg.views import compared
 from idbg.views import switches as view
-from idbg_tui.messages import DefaultsRequest, Flash, SwitchRequest
+from idbg_tui.messages import DefaultsRequest, Flash, SwitchRequest, SwitchUndo
 from idbg_tui.panes.prompting import PromptingPane
 from idbg_tui.panes.section_pane import SectionPane
 from idbg_tui.state import queries
@@ -42,8 +42,15 @@ class SwitchesPane(PromptingPane, SectionPane):
     SHORT = "Switch"
     TIGHT = "Swit"
     HINTS = (
-        *(("space", "flip, choose"), ("[ ]", "switches, two runs"), ("^x", "its default"), ("Z", "all defaults")),
-        *(("J", "pick two runs"), (";", "sort"), ("H", "only the changed"), ("/", "find"), ("y", "copy")),
+        *(("space", "flip, choose"), ("[ ]", "switches, two runs"), ("^x", "its default"), ("Z", "undo")),
+        *(
+            ("A", "all defaults"),
+            ("J", "pick two runs"),
+            (";", "sort"),
+            ("H", "only the changed"),
+            ("/", "find"),
+            ("y", "copy"),
+        ),
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "flip", "switch on or off, or choose a value", show=False),
@@ -51,8 +58,9 @@ class SwitchesPane(PromptingPane, SectionPane):
             "left_square_bracket,right_square_bracket", "view", "the switches, or what two runs differ in", show=False
         ),
         Binding("J", "pick_runs", "pick the two runs", show=False),
-        Binding("ctrl+x,delete", "remove", "put the switch back to torch's default", show=False),
-        Binding("Z", "undo_all", "put every switch back to torch's default", show=False),
+        Binding("ctrl+x,delete", "remove", "put the switch back to torch's default (Z takes it back)", show=False),
+        Binding("A", "all", "put every switch back to torch's default (Z takes it back)", show=False),
+        Binding("Z", "undo", "undo the last change", show=False),
         Binding("H", "hide", "only the changed, or all", show=False),
     ]
     DEFAULT_CSS = """
@@ -278,8 +286,11 @@ class SwitchesPane(PromptingPane, SectionPane):
         else:
             self.post_message(SwitchRequest(switch, switch.default))
 
-    def action_undo_all(self) -> None:
+    def action_all(self) -> None:
         self.post_message(DefaultsRequest())
+
+    def action_undo(self) -> None:
+        self.post_message(SwitchUndo())
 
     def action_hide(self) -> None:
         """List only what was changed, or all."""

@@ -116,7 +116,7 @@ async def test_m_asks_once_and_then_goes_down_level_by_level(state: State) -> No
     captions = []
     async with app.run_test(size=(110, 20)) as pilot:
         await pilot.pause()
-        await pilot.press("m")
+        await pilot.press("o")
         await pilot.pause()
         (asked,) = app.of(LowerRequest)
         assert isinstance(asked, LowerRequest) and state.shown is not None
@@ -132,7 +132,7 @@ async def test_m_asks_once_and_then_goes_down_level_by_level(state: State) -> No
         for _ in range(3):
             await pilot.pause()
             captions.append(str(pane.query_one(Caption).render()))
-            await pilot.press("m")
+            await pilot.press("o")
     assert "PTX · 1 of 2 · 40 registers · none spilled" in captions[0] and "occupancy 50 %" in captions[0]
     assert "SASS · 2 of 2" in captions[1]
     assert "SASS" not in captions[2] and "PTX" not in captions[2]

@@ -22,7 +22,7 @@ from tests.harness.recorded import app_of, chain
 from tests.harness.screen import WIDE, bar, settle, until
 
 KEYS = ("x", "v", "V", "i", "u", "right_square_bracket", "right_curly_bracket", "y", "slash")
-IN_SOURCE = ("m", "comma", "full_stop")
+IN_SOURCE = ("o", "comma", "full_stop")
 DENIED = (
     "breaks no rule",
     "breaks a rule",

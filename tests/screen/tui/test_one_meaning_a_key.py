@@ -5,7 +5,7 @@ from tools import key_table
 
 CHANGING = {
     # the rules, the switches, the target of the next run, files of the user's
-    *("space", "plus", "underscore", "ctrl+up", "ctrl+down", "ctrl+x", "delete", "ctrl+z", "ctrl+y", "ctrl+s"),
+    *("space", "plus", "underscore", "ctrl+up", "ctrl+down", "ctrl+x", "delete", "ctrl+y", "ctrl+s"),
     *("A", "L", "S", "Z", "t"),
     # what the program does everywhere: compile, compare, measure, write
     *("r", "c", "s", "b", "a", "d", "D", "x", "X", "B", "R", "T"),
@@ -50,7 +50,7 @@ MEANINGS: dict[str, set[str]] = {
     "Y": {"copy_all"},
     "n": {"next(1)", "find_next(1)"},
     "N": {"next(-1)", "find_next(-1)"},
-    "o": {"order", "screen.numbers"},
+    "o": {"order", "screen.numbers", "lower"},
 }
 """What actions are one meaning of a key; of a key that is not here, any one action."""
 MOVING = {

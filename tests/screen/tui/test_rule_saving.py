@@ -26,7 +26,7 @@ async def test_the_diff_is_against_the_preset_and_follows_the_edits(bench: Bench
         assert "+1 -1 lines against mock" in bench.title
         rows = shown(bench.pane.diff)
         assert " -multiple = 1" in rows and " +multiple = 2" in rows
-        await bench.press(pilot, "ctrl+z")
+        await bench.press(pilot, "Z")
         assert shown(bench.pane.diff) == [" no difference from mock"]
         await bench.press(pilot, "escape")
         assert bench.pane.view == "form"
@@ -155,7 +155,7 @@ async def test_rules_without_text_are_written_over_a_file_only_by_a_second_save(
             bench.editor.become("")
             await bench.press(pilot, "ctrl+s")
             assert path.read_text() == RULES and "the rules are empty: ^s again" in told(bench)[-1]
-            await bench.press(pilot, "ctrl+z")
+            await bench.press(pilot, "Z")
             assert bench.editor.text == RULES
         bench.editor.become("")
         await bench.press(pilot, "ctrl+s", "ctrl+s")

@@ -190,7 +190,7 @@ def test_undo_goes_home_to_the_accelerator_that_a_pick_left(mine: Path) -> None:
     document = opened("small")
     edit(document, FOUR)
     other = RULES.replace("small", "mine")
-    assert document.take(Rules(other, str(mine)), TARGET).message == "edits of small are one ^z away"
+    assert document.take(Rules(other, str(mine)), TARGET).message == "edits of small are one Z away"
     assert (document.home.name, document.edited) == ("mine.toml", False)
     document.history.undo()
     document.changed()

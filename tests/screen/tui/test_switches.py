@@ -86,7 +86,7 @@ async def test_one_of_a_few_is_picked() -> None:
         await until(pilot, lambda: session.target.mode == "max-autotune")
 
 
-async def test_u_puts_one_back_and_U_all_of_them_also_what_is_in_no_list() -> None:
+async def test_one_is_put_back_or_all_also_what_is_in_no_list_and_Z_undoes_each() -> None:
     app, session = living()
     session.target = Target(rules=session.target.rules, options={"max_autotune": True, "trace.enabled": True}, mode="x")
     async with app.run_test(size=WIDE) as pilot:
@@ -96,16 +96,23 @@ async def test_u_puts_one_back_and_U_all_of_them_also_what_is_in_no_list() -> No
         assert len([row for row in texts(app, "switches") if row.strip()]) == 7  # with heads
         await pilot.press("g", "j", "ctrl+x")
         await until(pilot, lambda: session.target.options == {"max_autotune": True})
-        await pilot.press("Z")
+        await pilot.press("A")
         await until(pilot, lambda: not session.target.options and not session.target.mode)
         assert "every switch has torch's default" in pane.lines.empty
+        await pilot.press("Z")
+        await until(pilot, lambda: session.target.options == {"max_autotune": True} and session.target.mode == "x")
+        await pilot.press("Z")
+        await until(pilot, lambda: session.target.options == {"max_autotune": True, "trace.enabled": True})
+        await pilot.press("Z")
+        await settle(pilot)
+        assert "no change of switches to undo" in bar(app, "footer")
 
 
 async def test_a_saved_session_says_that_nothing_is_compiled(tmp_path: Path) -> None:
     app = app_of("mlp_train", tmp_path)
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
-        await pilot.press("minus", "Z")
+        await pilot.press("minus", "A")
         await settle(pilot)
         assert "does not say which switches torch has" in app.query_one(SwitchesPane).lines.empty
         assert "read from disk" in bar(app, "footer")
