@@ -2,11 +2,15 @@
 
 Nodes keep the graph's order; a heading stands where the user's module changes, so each covers a range of nodes. A row
 is one integer: a node's index, or, negative, `~heading`. Building costs about 0.1 s for 100,000 nodes.
+
+A module that has nothing but one module is one heading with it ("encoder.layer"). Of three or more modules in a row
+that are alike, as the layers of a transformer are, the first has a heading, and the others have one together
+("1..11").
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 from idbg.schema.graphs import Graph, Node
 
@@ -15,11 +19,19 @@ DEEPEST = 60
 """Names of a module's path that stand on lines of their own; what is deeper, in no model, stands in the last one."""
 SMALL = 3
 """A module without children that has fewer nodes than this in a row gets no heading of its own."""
+UNLIKE = 4
+"""One node in so many may make other tensors than the same node of a module that this one is like."""
 
 
 @dataclass(slots=True)
 class ModuleHeading:
-    """A run of nodes that one module made: `first` to `last` (exclusive). `key` names it over recompilations."""
+    """A run of nodes that one module made: `first` to `last` (exclusive). `key` names it over recompilations, `path` is
+    the module's.
+
+    `twin` is the title of the sibling before it that does the same, node by node, and `model` that one's first node.
+    Where several siblings are alike the first counts them all (`alike`); so does the heading that the others have
+    together, whose `path` is their parent's. `differing` are nodes whose tensors are not those of the model.
+    """
 
     key: str
     title: str
@@ -28,13 +40,22 @@ class ModuleHeading:
     first: int
     last: int
     parent: int
-    twin: str = ""  # the title of the sibling before it that does the same
+    twin: str = ""
     children: list[int] = field(default_factory=list)
+    path: str = ""
+    alike: int = 0
+    model: int = -1
+    differing: tuple[int, ...] = ()
 
     @property
     def span(self) -> tuple[int, int]:
         """The indices of its first node and of the one after its last."""
         return self.first, self.last
+
+    @property
+    def is_group(self) -> bool:
+        """Whether it stands for several modules."""
+        return bool(self.twin) and self.alike > 0
 
 
 @dataclass
@@ -67,6 +88,13 @@ class Outline:
         self.folded.difference_update(self.headings[h].key for h in hidden)
         return bool(hidden)
 
+    def unfold(self, heading: int) -> None:
+        """Unfold a heading, and what is alone in there."""
+        chain = [heading]
+        while len(children := self.headings[chain[-1]].children) == 1:
+            chain += children
+        self.folded.difference_update(self.headings[each].key for each in chain)
+
     def above(self, index: int) -> Iterator[int]:
         """The headings that node `index` stands under, innermost first."""
         heading = self.owner[index]
@@ -86,8 +114,10 @@ def outline(graph: Graph, folded: set[str] | None = None) -> Outline:
     """The outline of a graph; with no `folded`, inputs, and modules that repeat the one before, are folded."""
     paths = _paths(graph.nodes)
     builder = _Builder(graph.nodes, paths)
-    _mark_twins(builder.headings, graph.nodes)
-    built = Outline(builder.headings, builder.owner, set())
+    headings = builder.headings
+    tops = _joined(headings)
+    _mark_twins(headings, tops, graph.nodes)
+    built = _in_order(headings, _grouped(headings, tops), builder.owner)
     built.folded = _folded_at_first(built) if folded is None else folded
     return built
 
@@ -153,7 +183,8 @@ class _Builder:
         if parent >= 0:
             self.headings[parent].children.append(len(self.headings))
         self._open.append(len(self.headings))
-        self.headings.append(ModuleHeading(key, path[-1], kind, len(path) - 1, index, index, parent))
+        heading = ModuleHeading(key, path[-1], kind, len(path) - 1, index, index, parent, path=".".join(path))
+        self.headings.append(heading)
 
     def _close(self, depth: int, index: int) -> None:
         while len(self._open) > depth:
@@ -164,16 +195,108 @@ def _folded_at_first(built: Outline) -> set[str]:
     return {heading.key for heading in built.headings if heading.key == INPUTS or heading.twin}
 
 
-def _mark_twins(headings: Sequence[ModuleHeading], nodes: Sequence[Node]) -> None:
+def _joined(headings: Sequence[ModuleHeading]) -> list[int]:
+    """Make one heading of each module and the only one in it, where there is nothing else. Returns the outermost."""
+    tops = []
+    for at, heading in enumerate(headings):
+        if len(heading.children) == 1 and headings[only := heading.children[0]].span == heading.span:
+            inner = headings[only]
+            inner.title, inner.parent = f"{heading.title}.{inner.title}", heading.parent
+            if heading.parent >= 0:
+                siblings = headings[heading.parent].children
+                siblings[siblings.index(at)] = only
+        elif heading.parent < 0:
+            tops.append(at)
+    return tops
+
+
+def _mark_twins(headings: Sequence[ModuleHeading], tops: Sequence[int], nodes: Sequence[Node]) -> None:
     """Find modules that repeat a sibling before them, operation by operation, as the layers of a transformer do."""
-    for parent in (None, *headings):
-        children = [h for h in headings if h.parent < 0] if parent is None else [headings[i] for i in parent.children]
-        for before, heading in pairwise(children):
-            if _same(nodes[before.first : before.last], nodes[heading.first : heading.last]):
-                heading.twin = before.twin or before.title
+    for siblings in (tops, *(heading.children for heading in headings)):
+        model: ModuleHeading | None = None
+        for heading in (headings[at] for at in siblings):
+            differing = _differing(nodes, model, heading) if model is not None else None
+            if model is None or differing is None:
+                model = heading
+                continue
+            heading.twin, heading.model, heading.differing = model.title, model.first, differing
+            model.alike = max(model.alike, 1) + 1
 
 
-def _same(ours: Sequence[Node], theirs: Sequence[Node]) -> bool:
-    return len(ours) == len(theirs) and all(
-        a.target == b.target and a.tensors == b.tensors for a, b in zip(ours, theirs, strict=True)
+def _differing(nodes: Sequence[Node], model: ModuleHeading, heading: ModuleHeading) -> tuple[int, ...] | None:
+    """The nodes of a module that make other tensors than those of its model; None if the two are not alike."""
+    length = heading.last - heading.first
+    if length != model.last - model.first:
+        return None
+    most = length // UNLIKE
+    differing: list[int] = []
+    for index, before in enumerate(range(model.first, model.last), heading.first):
+        ours, theirs = nodes[index], nodes[before]
+        if ours.target != theirs.target:
+            return None
+        if ours.tensors != theirs.tensors:
+            differing.append(index)
+            if len(differing) > most:
+                return None
+    return tuple(differing)
+
+
+def _grouped(headings: list[ModuleHeading], tops: list[int]) -> list[int]:
+    """Put adjoining modules that are like the one before them under one heading. Returns the outermost."""
+    for parent in range(-1, len(headings)):
+        siblings = headings[parent].children if parent >= 0 else tops
+        kept: list[int] = []
+        for of_one, alike in groupby(siblings, lambda at: headings[at].model):
+            members = list(alike)
+            adjoin = all(headings[one].last == headings[other].first for one, other in pairwise(members))
+            if of_one >= 0 and len(members) > 1 and adjoin:
+                kept.append(len(headings))
+                _put_under_one(headings, members, parent)
+            else:
+                kept += members
+        siblings[:] = kept
+    return tops
+
+
+def _put_under_one(headings: list[ModuleHeading], members: Sequence[int], parent: int) -> None:
+    first, last = headings[members[0]], headings[members[-1]]
+    group = ModuleHeading(
+        f"{first.key}..{last.title}",
+        f"{first.title}..{last.title}",
+        first.kind,
+        first.depth,
+        first.first,
+        last.last,
+        parent,
+        first.twin,
+        list(members),
+        headings[parent].path if parent >= 0 else "",
+        len(members),
+        first.model,
+        tuple(index for member in members for index in headings[member].differing),
     )
+    for member in members:
+        headings[member].parent = len(headings)
+    headings.append(group)
+
+
+def _in_order(headings: Sequence[ModuleHeading], tops: Sequence[int], owner: Sequence[int]) -> Outline:
+    """The headings that are left, in the order of the screen."""
+    place_of: dict[int, int] = {}
+    ordered: list[ModuleHeading] = []
+
+    def add(at: int, depth: int, parent: int) -> None:
+        place_of[at] = len(ordered)
+        heading = headings[at]
+        heading.depth, heading.parent = depth, parent
+        ordered.append(heading)
+        for child in heading.children:
+            add(child, depth + 1, place_of[at])
+
+    for top in tops:
+        add(top, 0, -1)
+    if all(at == place for at, place in place_of.items()) and len(ordered) == len(headings):
+        return Outline(ordered, list(owner), set())
+    for heading in ordered:
+        heading.children = [place_of[child] for child in heading.children]
+    return Outline(ordered, [place_of.get(at, -1) for at in owner], set())

@@ -74,8 +74,30 @@ def _what(about: ModuleContext) -> Iterator[Row]:
     ops = Counter(map(op_of, about.nodes))
     most = [f"{op} {count:,}" for op, count in ops.most_common()]
     yield fact("nodes", dotted(f"{heading.last - heading.first:,}", few(most, _OPS)) + about.part)
-    if heading.twin:
-        yield fact("same as", f"{heading.twin}: the same operators, shapes and dtypes, one by one")
+    yield from _alike(about)
+
+
+def _alike(about: ModuleContext) -> Iterator[Row]:
+    """The modules that do the same, and each node that does not make the same tensors."""
+    heading, nodes = about.heading, about.graph.nodes
+    if not heading.twin:
+        if heading.alike:
+            yield fact("alike", f"{counted(heading.alike, 'module')} from here on do the same")
+        return
+    each = f"{counted(heading.alike, 'module')}, each " if heading.alike else ""
+    same = "but for these nodes" if heading.differing else "and shapes and dtypes"
+    yield fact("alike", f"{each}the same operators as {heading.twin}, {same}")
+    length = (heading.last - heading.first) // max(heading.alike, 1)
+    for number, index in enumerate(heading.differing[:_MOST]):
+        node, before = nodes[index], nodes[heading.model + (index - heading.first) % length]
+        text = f"{node.name}  {_values(node)}; {before.name} in {heading.twin}: {_values(before)}"
+        yield fact("" if number else "differ", text, node=about.graph.node_id(node.name))
+    if len(heading.differing) > _MOST:
+        yield fact("", f"and {counted(len(heading.differing) - _MOST, 'other node')}", "dim")
+
+
+def _values(node: Node) -> str:
+    return ", ".join(f"{tensor}{f' stride {tensor.stride}' if tensor.stride else ''}" for tensor in node.tensors)
 
 
 def _findings(about: ModuleContext) -> Iterator[Row]:
@@ -178,7 +200,7 @@ def _where(nodes: Sequence[Node]) -> Iterator[Row]:
 
 def _inside(about: ModuleContext) -> Iterator[Row]:
     """The modules right below it, with their first nodes."""
-    path = about.heading.key.partition("#")[0] + "."
+    path = f"{about.heading.path}."
     firsts: dict[str, Node] = {}
     counts: Counter[str] = Counter()
     for node in about.nodes:

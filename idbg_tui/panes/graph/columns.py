@@ -22,6 +22,7 @@ _SAMPLE = 4000
 _MODULE_DEPTH = 6
 _NUMBER = re.compile(r"(\d+)$")
 _WIDEST = 100  # cells of a name, however much room there is
+_ROOMY = 24  # cells of a name, indentation included
 _LEAST_SOURCE = 16  # cells of the user's text after its line; fewer say nothing
 # what is read least gives way first: (column, what it keeps at least); 0 leaves it out whole
 _SHRINK = (
@@ -215,12 +216,14 @@ def heading_row(
     """
     dots = MARKS["ellipsis"]
     start = _indent(heading.depth, columns) + MARKS["closed" if folded else "open"] + " "
+    nodes = counted(heading.last - heading.first, "node")
     room = columns.name + (columns.op + 1 if columns.op else 0) - len(start)
+    kind = alike_words(heading) or heading.kind
+    spare = max(0, columns.shape - len(nodes) - 1)
+    over = min(spare, max(0, len(heading.title) + len(kind) + 2 - room)) if kind else 0  # it goes on over the tensors
+    room += over
     title = cut(heading.title, room, dots)
-    kind = f"same as {heading.twin}" if heading.twin else heading.kind
     kind = cut(kind, max(0, room - len(title) - 2), dots)
-    count = heading.last - heading.first
-    nodes = counted(count, "node")
     worst = next(iter(broken), None)
     verdict = f"{SEVERITY_SIGNS[worst]} {sum(broken.values()):,}" if worst else ""
     return [
@@ -229,14 +232,25 @@ def heading_row(
         (start, "dim"),
         (title, "strong"),
         (fit(f"  {kind}" if kind else "", room - len(title), dots) + " ", "dim"),
-        (_cell(nodes, columns.shape), "dim"),
+        (_cell(nodes, columns.shape - over), "dim"),
         (_cell(verdict, columns.verdict), worst or ""),
     ]
 
 
+def alike_words(heading: ModuleHeading) -> str:
+    """How many modules are like this one, or in what it differs: "×12 alike", "×11 as 0, 2 nodes differ"."""
+    times = f"{MARKS['times']}{heading.alike} " if heading.alike else ""
+    if not heading.twin:
+        return f"{heading.kind} {times}alike".lstrip() if times else ""
+    differing = len(heading.differing)
+    differ = f", {counted(differing, 'node')} {'differs' if differing == 1 else 'differ'}" if differing else ""
+    return f"{times}{'' if differ else 'same '}as {heading.twin}{differ}"
+
+
 def _indent(depth: int, columns: GraphColumns) -> str:
-    """Guides for each module around it; blank beside lanes, which are lines too."""
-    return ((" " if columns.flow else MARKS["guide"]) + " ") * min(depth, _MODULE_DEPTH)
+    """A guide for each module around it; beside lanes, which are lines too, blanks: one where there is little room."""
+    step = MARKS["guide"] + " " if not columns.flow else "  " if columns.name >= _ROOMY else " "
+    return step * min(depth, _MODULE_DEPTH)
 
 
 def _flow(lanes: StyledRow, columns: GraphColumns) -> StyledRow:

@@ -238,9 +238,11 @@ class GraphPane(Pane):
             self._stay_in(self.lines.heading_of(self.lines.cursor))
 
     def _set_folded(self, heading: int, *, folded: bool) -> None:
-        key = self.lines.outline.headings[heading].key
-        change = self.lines.outline.folded.add if folded else self.lines.outline.folded.discard
-        change(key)
+        outline = self.lines.outline
+        if folded:
+            outline.folded.add(outline.headings[heading].key)
+        else:
+            outline.unfold(heading)
         self.lines.lay_out()
         self.lines.place_cursor(self.lines.row_of_heading(heading))
         self._stay_in(heading)

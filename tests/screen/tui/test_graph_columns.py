@@ -14,6 +14,7 @@ from idbg.views.graphs import op_of, shape_of
 from idbg_tui.panes.graph.columns import (
     GraphColumns,
     RowFacts,
+    alike_words,
     heading_row,
     heads,
     kernel_mark,
@@ -182,6 +183,31 @@ def test_a_folded_heading_says_how_many_nodes_and_violations_it_hides() -> None:
     row = text(heading_row(heading, {"reject": 2, "pad": 1}, GraphColumns(24, 12, 16), folded=True))
     assert "▸ 1" in row and "same as 0" in row and "1,200 nodes" in row and "✘ 3" in row
     assert "▾" in text(heading_row(heading, {}, GraphColumns(24, 12, 16), folded=False))
+
+
+def test_a_heading_goes_on_over_the_tensors_where_its_words_need_it_and_keeps_its_count() -> None:
+    heading = ModuleHeading("layers.1", "1..11", "", 0, 0, 484, -1, "0", alike=11)
+    narrow = text(heading_row(heading, {"pad": 3}, GraphColumns(16, 0, 20), folded=True))
+    wide = text(heading_row(heading, {"pad": 3}, GraphColumns(30, 0, 20), folded=True))
+    for row in (narrow, wide):
+        assert "1..11  ×11 same as 0" in row and "484 nodes" in row
+    assert narrow.index("◇") + 14 == wide.index("◇")
+
+
+@pytest.mark.parametrize(
+    ("alike", "twin", "differing", "words"),
+    [
+        (0, "", (), ""),
+        (12, "", (), "Block ×12 alike"),
+        (0, "0", (), "same as 0"),
+        (11, "0", (), "×11 same as 0"),
+        (11, "0", (7,), "×11 as 0, 1 node differs"),
+        (0, "0", (7, 8), "as 0, 2 nodes differ"),
+    ],
+)
+def test_a_heading_says_what_is_like_it(alike: int, twin: str, differing: tuple[int, ...], words: str) -> None:
+    heading = ModuleHeading("layers.1", "1", "Block", 0, 0, 9, -1, twin, alike=alike, differing=differing)
+    assert alike_words(heading) == words
 
 
 @pytest.mark.parametrize(

@@ -103,6 +103,18 @@ def test_a_module_has_what_crosses_its_border_and_its_modules(state: State) -> N
     assert [node.name for node in rows["reads"].refs.nodes] == ["mm"] and rows["reads"].opens == "node"
 
 
+def test_a_module_that_is_alike_has_each_node_that_differs_beside_that_of_the_model(state: State) -> None:
+    graph = state.graph
+    assert graph is not None
+    at = {node.name: index for index, node in enumerate(graph.nodes)}
+    here, model = at["relu"], at["mm"]
+    alike = ModuleHeading("b", "b", "", 0, here, here + 1, -1, "a", model=model, differing=(here,), alike=1)
+    state.choose(graph.node_id("relu"), heading=alike)
+    found = told(state)
+    assert found["alike"] == ["1 module, each the same operators as a, but for these nodes"]
+    assert found["differ"] == ["relu  f32[8,7] stride (7, 1); mm in a: f32[8,7] stride (7, 1)"]
+
+
 def test_a_module_adds_up_the_times_and_errors_of_its_kernels() -> None:
     state = state_of("planted")
     graph = state.graph
