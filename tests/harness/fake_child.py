@@ -59,6 +59,11 @@ def main() -> None:
             )
             say(events.OwnerEnded(run=request.run, owner=owner))
             continue
+        if isinstance(request, protocol.EditKernel):
+            if "crash" in request.text:
+                os.kill(os.getpid(), signal.SIGSEGV)
+            say(events.KernelEdited(run=request.run, edit=request.edit(seconds=0.5)))
+            continue
         if isinstance(request, protocol.WriteRepro):
             say(events.ReproEnded(run=request.run, path=os.path.join(request.folder, "repro.py"), reproduced=True))
             continue

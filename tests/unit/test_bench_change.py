@@ -2,7 +2,8 @@
 
 import pytest
 
-from idbg.bench.suite import change, mann_whitney
+from idbg.analysis.significance import mann_whitney
+from idbg.bench.suite import change
 from idbg.schema.bench import Machine, Row, SpeedChange
 from tests.harness.bench_rows import row
 

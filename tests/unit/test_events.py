@@ -34,6 +34,7 @@ from idbg.schema.diff import (
     Worst,
 )
 from idbg.schema.graphs import Frame, Graph, GraphId, Links, Node, NodeId, Sym, TensorMeta
+from idbg.schema.kernel_edits import EditTimes, KernelEdit, TimeChange
 from idbg.schema.kernel_times import KernelTime, KernelTimes, Peaks
 from idbg.schema.programs import Failure, Program, Target
 from idbg.schema.repros import Minified, MinifyProgress, OtherFailure, Signature, Sought
@@ -104,6 +105,7 @@ TIMES = KernelTimes(
 OWNER = KernelAttribution(
     launch=0, name="k0", kind="before", sentence="what came before", error=1e-7, cause=0, status=1
 )
+FASTER = TimeChange(Latency.of([2.0, 2.1], 1, 10, True), Latency.of([1.0, 1.1], 1, 10, True), 0.01)
 EVERY: list[events.SessionEvent] = [
     events.SessionOpened(version="0.1.0", program=PROGRAM, folder="/tmp/s"),
     events.WorkerStarted(
@@ -149,6 +151,24 @@ EVERY: list[events.SessionEvent] = [
         part="forward",
         name="k",
         lowered=Lowered((LoweredText("PTX", "ptx", ".entry"),), Resources(32, 0, 1024, 4, 0.5)),
+    ),
+    events.KernelEditing(run=1, frame="0/0", part="forward", name="k", version=1, step="building"),
+    events.KernelEdited(
+        run=1,
+        edit=KernelEdit(
+            frame="0/0",
+            part="forward",
+            name="k",
+            language="triton",
+            version=1,
+            text="def k(): ...",
+            report=DIFF,
+            times=EditTimes(kernel=FASTER, call=FASTER, launches=2.0, kind="training"),
+            build_s=1.5,
+            seconds=2.5,
+            failure=FAILURE,
+            line=1,
+        ),
     ),
     events.BenchStarted(cases=2),
     events.BenchTaskStarted(program="m.py", backend="inductor:max-autotune", task="cold"),

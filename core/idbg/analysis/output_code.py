@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from idbg.analysis.kernel_definition import source_constant
 from idbg.schema.code import Kernel, KernelCall, OutputCode
 from idbg.schema.graphs import Graph, Node, Part
 
@@ -96,7 +97,8 @@ def _definitions(text: str, called: Container[str]) -> Iterator[_Definition]:
                 name in called or _is_compiler(maker)
             ):
                 language = maker.attr if isinstance(maker, ast.Attribute) else ast.unparse(maker)
-                source = _source(call) or _whole(statement, above, lines)
+                constant = source_constant(call)
+                source = str(constant.value) if constant else _whole(statement, above, lines)
                 source = source.strip("\n") + "\n"
                 yield _Definition(name, _LANGUAGES.get(language, language), source, statement.lineno)
             case _:
@@ -113,14 +115,6 @@ def _cpp_definitions(text: str, called: Container[str]) -> Iterator[_Definition]
 
 def _is_compiler(maker: ast.expr) -> bool:
     return isinstance(maker, ast.Attribute) and isinstance(maker.value, ast.Name) and maker.value.id == "async_compile"
-
-
-def _source(call: ast.Call) -> str:
-    """The one text that the kernel is made from; "" if there is none, or not one: then the call itself says it."""
-    given = [*call.args, *(keyword.value for keyword in call.keywords)]
-    strings = [each.value for each in given if isinstance(each, ast.Constant) and isinstance(each.value, str)]
-    sources = [string for string in strings if "\n" in string.strip()]
-    return sources[0] if len(sources) == 1 else ""
 
 
 def _whole(definition: ast.stmt, above: ast.stmt | None, lines: Sequence[str]) -> str:

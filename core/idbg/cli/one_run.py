@@ -1,5 +1,6 @@
 """Run a program in a session: progress goes to stderr, and a signal ends the run in order."""
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import TextIO
 from idbg.cli import output
 from idbg.cli.progress import Progress
 from idbg.cli.signals import Stopped, raise_on_signal
+from idbg.config import settings
 from idbg.config.arguments import Request
 from idbg.schema.diff import Comparison
 from idbg.schema.runs import Run
@@ -53,21 +55,37 @@ def open_session(request: Request, stdout: TextIO | None = None) -> Iterator[Ses
         Session(
             request.program, request.target, output=request.output, alone=True, keeping=request.settings.keeping
         ) as session,
+        _reported(session, stdout),
     ):
-        runs = session.history.runs
-        progress = Progress(
-            output.bar(), lambda number: session.usual_seconds(runs[number]) if number in runs else None, stdout=stdout
-        )
+        yield session
+
+
+@contextmanager
+def resumed_session(folder: Path) -> Iterator[Session]:
+    """A saved session that goes on, as `open_session` is. Raises OutputError where nothing can be added to it."""
+    keeping = settings.load(os.environ).keeping
+    with raise_on_signal(), Session.resume(folder, keeping=keeping) as session, _reported(session):
+        yield session
+
+
+@contextmanager
+def _reported(session: Session, stdout: TextIO | None = None) -> Iterator[None]:
+    """While it lasts, the session's progress goes to stderr, and a signal stops what it does."""
+    runs = session.history.runs
+    progress = Progress(
+        output.bar(), lambda number: session.usual_seconds(runs[number]) if number in runs else None, stdout=stdout
+    )
+    if not runs:  # of a session that goes on, all of it was reported before
         for event in session.events:
             progress(event)
-        session.subscribe(progress)
-        try:
-            yield session
-        except Stopped:
-            _stop(session, progress)
-            raise
-        finally:
-            progress.clear()
+    session.subscribe(progress)
+    try:
+        yield
+    except Stopped:
+        _stop(session, progress)
+        raise
+    finally:
+        progress.clear()
 
 
 def wait_for_search(session: Session) -> int:

@@ -64,7 +64,13 @@ class Progress:
             case events.Noted(level="warning" | "error", text=text):
                 self._bar.end_line()
                 self._bar.passed(f"idbg: {text}\n")
-            case events.RunEnded() | events.ReproEnded() | events.OwnerEnded() | events.MinifyEnded():
+            case (
+                events.RunEnded()
+                | events.ReproEnded()
+                | events.OwnerEnded()
+                | events.MinifyEnded()
+                | events.KernelEdited()
+            ):
                 self._over()
             case _:
                 self._beside(event)
@@ -80,6 +86,10 @@ class Progress:
                 self._begin("finding the cause of the error")
             case events.OwnerJudged():
                 self._show("trying a script of it")
+            case events.KernelEditing(step=""):
+                self._begin("starting")
+            case events.KernelEditing(step=step):
+                self._show(step)
             case events.ReproStarted():
                 self._begin("writing and trying a repro")
             case events.MinifyStarted(sought=sought):

@@ -271,6 +271,14 @@ def parse_program(text: str, *, module: bool = False, argv: tuple[str, ...] = ()
     return Program(path=path, name=name, module=module, argv=argv, cwd=cwd)
 
 
+def check_program(program: Program) -> None:
+    """Raises ProgramError where the program of a session is not there any more."""
+    if program.module:
+        _check_module(program.path, program.cwd)
+    else:
+        _check_file(program.path, Path(program.cwd))
+
+
 def check_device(name: str) -> None:
     """Raises BadInput if torch knows no such device. Torch itself finds out whether this machine has it."""
     kind, colon, index = name.partition(":")

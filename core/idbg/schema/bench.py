@@ -227,10 +227,15 @@ class SpeedChange(msgspec.Struct, frozen=True):
     def direction(self) -> Direction:
         """ "same" where it is not significant, or no more than the noise of one of the two."""
         assert self.now.latency_ms is not None and self.before.latency_ms is not None
-        least = max(LEAST_CHANGE, self.now.latency_ms.noise / 2, self.before.latency_ms.noise / 2)
-        if self.p >= SIGNIFICANT or abs(self.ratio - 1) <= least:
-            return "same"
-        return "faster" if self.ratio < 1 else "slower"
+        return direction_of(self.now.latency_ms, self.before.latency_ms, self.ratio, self.p)
+
+
+def direction_of(now: Latency, before: Latency, ratio: float, p: float) -> Direction:
+    """Which way a time changed by `ratio`: "same" where `p` is not significant, or the noise of one is as large."""
+    least = max(LEAST_CHANGE, now.noise / 2, before.noise / 2)
+    if p >= SIGNIFICANT or abs(ratio - 1) <= least:
+        return "same"
+    return "faster" if ratio < 1 else "slower"
 
 
 def file_of(program: Program) -> str:

@@ -29,6 +29,11 @@ class Kernel(msgspec.Struct, frozen=True, kw_only=True):
     calls: tuple[KernelCall, ...] = ()
 
     @property
+    def key(self) -> tuple[str, Part, str]:
+        """What tells it from the other kernels of its run: its frame, its part and its name."""
+        return self.frame, self.part, self.name
+
+    @property
     def nodes(self) -> tuple[str, ...]:
         """Post-grad nodes it computes, over all its calls, in order of first mention."""
         return tuple(dict.fromkeys(name for call in self.calls for name in call.nodes))

@@ -16,6 +16,7 @@ from idbg.schema.decisions.dynamo import BreakAgain, FailedGuard, FrameCalls, Fr
 from idbg.schema.decisions.inductor import Autotuned, CacheAnswer, CudaGraph, FusionLog, PhaseRun, Span
 from idbg.schema.diff import Comparison, DiffReport, ErrorMap, SideResult
 from idbg.schema.graphs import Frame, Graph, Links, NodeId, Part
+from idbg.schema.kernel_edits import KernelEdit
 from idbg.schema.kernel_times import KernelTimes
 from idbg.schema.programs import Failure, Machine, Program, Switch, Target, Verdict
 from idbg.schema.repros import Minified, MinifyProgress, Sought
@@ -282,6 +283,22 @@ class KernelLowered(RunEvent, frozen=True, kw_only=True, tag="kernel_lowered"):
     failure: Failure | None = None
 
 
+class KernelEditing(RunEvent, frozen=True, kw_only=True, tag="kernel_editing"):
+    """A version of a kernel's source is tried in place of the original: `step` of it begins."""
+
+    frame: str
+    part: Part
+    name: str
+    version: int
+    step: str = ""
+
+
+class KernelEdited(RunEvent, frozen=True, kw_only=True, tag="kernel_edited"):
+    """A version of a kernel's source was tried; `edit` has its failure where it could not be built or run."""
+
+    edit: KernelEdit
+
+
 # The compiler's decisions
 
 
@@ -518,6 +535,8 @@ SessionEvent = (
     | OwnerEnded
     | ErrorsMapped
     | KernelLowered
+    | KernelEditing
+    | KernelEdited
     | DECISION
     | SwitchesListed
     | BenchStarted

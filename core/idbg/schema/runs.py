@@ -21,6 +21,7 @@ from idbg.schema.diff import Comparison, DiffReport, ErrorMap, Outcome, SideResu
 from idbg.schema.events import DECISION, SessionEvent
 from idbg.schema.graphs import Frame, Graph, GraphId, Links, Part, Stage
 from idbg.schema.html_repr import html_of
+from idbg.schema.kernel_edits import KernelEdit
 from idbg.schema.programs import Failure, Program, Switch, Target, Verdict
 from idbg.schema.session_repros import REPRO, SessionRepro, with_event
 from idbg.schema.violations import Violation
@@ -61,6 +62,8 @@ class Run:
     diff: DiffReport | None = None
     maps: dict[str, ErrorMap] = field(default_factory=dict)  # the last of each output
     lowered: dict[tuple[str, Part, str], Lowered] = field(default_factory=dict)
+    edits: list[KernelEdit] = field(default_factory=list)  # of its kernels, oldest first
+    editing: events.KernelEditing | None = None  # the one that is tried now
     phases: dict[str, float] = field(default_factory=dict)
     phase: str = ""
     seconds: float = 0.0
@@ -159,6 +162,10 @@ class Run:
         """The graph of this frame at this stage; None where the run has none."""
         return self.graphs.get(GraphId(frame, stage, part))
 
+    def edits_of(self, frame: str, part: Part, name: str) -> list[KernelEdit]:
+        """The versions of this kernel's source that were tried, oldest first."""
+        return [edit for edit in self.edits if edit.kernel == (frame, part, name)]
+
     def apply(self, event: SessionEvent) -> None:
         """Take in one event of this run; events of other kinds change nothing."""
         match event:
@@ -207,6 +214,8 @@ class Run:
                 self.maps[error_map.name] = error_map
             case events.KernelLowered(lowered=Lowered() as lowered):
                 self.lowered[event.frame, event.part, event.name] = lowered
+            case events.KernelEditing() | events.KernelEdited():
+                self._edited(event)
             case events.BisectEnded(bisected=Bisected() as found):
                 self.bisected = found
             case events.RunEnded():
@@ -217,6 +226,11 @@ class Run:
                 self.decided.apply(event)
             case _:
                 pass
+
+    def _edited(self, event: events.KernelEditing | events.KernelEdited) -> None:
+        self.editing = event if isinstance(event, events.KernelEditing) else None
+        if isinstance(event, events.KernelEdited):
+            self.edits.append(event.edit)
 
     def counts(self, recompiled: events.Recompiled) -> bool:
         """Whether it is a recompile of the program's, and not one of a comparison's own backends."""

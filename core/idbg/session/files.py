@@ -11,9 +11,11 @@ import os
 import stat
 import time
 from pathlib import Path
+from typing import BinaryIO
 
 LOG = "events.jsonl"
 """The event log of a session: one event a line."""
+_BLOCK = 1 << 16  # bytes
 LOCKLESS = 24 * 3600.0
 """Seconds: on a file system without locks, a session whose log changed this recently counts as live."""
 
@@ -33,6 +35,27 @@ def opened(path: Path) -> int:
         os.close(descriptor)
         raise NotRegular(f"{path} is no regular file")
     return descriptor
+
+
+def opened_to_append(path: Path) -> BinaryIO:
+    """The regular file, to be written after its last whole line: what follows that is removed. Raises OSError."""
+    descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    file = os.fdopen(descriptor, "r+b")
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        file.close()
+        raise NotRegular(f"{path} is no regular file")
+    end = file.seek(0, os.SEEK_END)
+    while end:
+        begin = max(0, end - _BLOCK)
+        file.seek(begin)
+        last = file.read(end - begin).rfind(b"\n")
+        if last >= 0:
+            end = begin + last + 1
+            break
+        end = begin
+    file.truncate(end)
+    file.seek(end)
+    return file
 
 
 class NotRegular(OSError):

@@ -16,7 +16,7 @@ from idbg.session.event_bus import EventBus
 from idbg.worker.background import OwnProcesses
 from idbg.worker.client import Worker
 from idbg.worker.crash_site import in_run
-from idbg.worker.protocol import Compile, Ended, FindOwner, Minify, Request, WriteRepro
+from idbg.worker.protocol import Compile, EditKernel, Ended, FindOwner, Minify, Request, WriteRepro
 
 SessionJob = Request | OwnProcesses
 
@@ -29,8 +29,8 @@ class JobQueue:
     and `alone` are the worker's.
     """
 
-    def __init__(self, bus: EventBus, *, command: Sequence[str], alone: bool) -> None:
-        self.runs = 0  # the number of the last run
+    def __init__(self, bus: EventBus, *, command: Sequence[str], alone: bool, runs: int = 0) -> None:
+        self.runs = runs  # the number of the last run
         self.closed = False
         self._bus = bus
         self._changed = threading.Condition()
@@ -167,6 +167,12 @@ class JobQueue:
             case FindOwner():
                 self._bus.emit(events.OwnerStarted(run=request.run, launch=request.launch))
                 return replace(request, folder=self._repro_folder())
+            case EditKernel(kernel=kernel):
+                begun = events.KernelEditing(
+                    run=request.run, frame=kernel.frame, part=kernel.part, name=kernel.name, version=request.version
+                )
+                self._bus.emit(begun)
+                return request
             case _:
                 return request
 

@@ -11,6 +11,7 @@ import idbg
 from idbg.accelerators.model import Accelerator
 from idbg.accelerators.registry import rules_for
 from idbg.analysis.decisions.times import typical
+from idbg.analysis.kernel_definition import check_edit
 from idbg.bench.job import BenchJob
 from idbg.config.settings import ALL, Keeping
 from idbg.schema import events
@@ -29,11 +30,11 @@ from idbg.session import removal
 from idbg.session.event_bus import EventBus, Listener
 from idbg.session.past import asks_the_same, phases_of_earlier, seconds_of_earlier
 from idbg.session.queue import JobQueue
-from idbg.session.reading import load
+from idbg.session.reading import load, read
 from idbg.session.rules import RulesInForce
 from idbg.session.store import Store
 from idbg.worker.child import COMMAND
-from idbg.worker.protocol import FindOwner, LowerKernel, MapErrors, Minify, WriteRepro
+from idbg.worker.protocol import EditKernel, FindOwner, LowerKernel, MapErrors, Minify, WriteRepro
 
 
 class Session:
@@ -44,7 +45,7 @@ class Session:
     `alone`: no screen is to be kept quick meanwhile; the program reads our stdin.
     `keeping`: which of the sessions in `output` go as this one begins, and how large it may become.
     `saved`: what happened in the session whose folder `output` is: it is replayed from these events, and nothing is
-    written to it or run in it.
+    written to it or run in it; with `store` it goes on there.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class Session:
         command: Sequence[str] = COMMAND,
         alone: bool = False,
         saved: Sequence[SessionEvent] | None = None,
+        store: Store | None = None,
         keeping: Keeping = ALL,
     ) -> None:
         self.program = program
@@ -64,8 +66,11 @@ class Session:
         self._past: dict[str, list[dict[str, float]]] = {}  # by backend
         if saved is not None:
             self.folder = output.absolute()
-            self._bus = EventBus(past=saved)
+            self._bus = EventBus(store, past=saved)
             self._rules = RulesInForce(target, self._bus)
+            if store is not None:
+                last = max(self.history.runs, default=0)
+                self._jobs = JobQueue(self._bus, command=command, alone=alone, runs=last)
             return
         if rules_path is not None:
             target = replace(target, accelerator=str(rules_path))
@@ -85,14 +90,31 @@ class Session:
 
         Raises OutputError if the folder is not a session that can be read.
         """
-        saved = load(folder)
+        return cls._of_saved(folder, load(folder))
+
+    @classmethod
+    def resume(cls, folder: Path, *, command: Sequence[str] = COMMAND, keeping: Keeping = ALL) -> "Session":
+        """A saved session that goes on: what is run in it now is added to its log. See `open`, and `Store.resume`."""
+        saved, missing = read(folder)
+        store = Store.resume(folder, saved, missing, keeping.session_size)
+        return cls._of_saved(folder, saved, store, command)
+
+    @classmethod
+    def _of_saved(
+        cls,
+        folder: Path,
+        saved: list[SessionEvent],
+        store: Store | None = None,
+        command: Sequence[str] = COMMAND,
+    ) -> "Session":
         opened = next((event for event in saved if isinstance(event, events.SessionOpened)), None)
         started = [event for event in saved if isinstance(event, events.RunStarted)]
         last = max(started, key=lambda event: event.run, default=None)
         program = last.program if last else opened.program if opened else Program(path="")
         target = last.target if last else Target()
         edits = [event.text for event in saved if isinstance(event, events.RulesEdited)]
-        return cls(program, replace(target, rules=edits[-1]) if edits else target, output=folder, saved=saved)
+        target = replace(target, rules=edits[-1]) if edits else target
+        return cls(program, target, output=folder, saved=saved, store=store, command=command, alone=True)
 
     # ------------------------------------------------------------- what happened
 
@@ -257,6 +279,28 @@ class Session:
         """Find what a kernel of the last run was lowered to, TTIR to SASS or assembly; see KernelLowered."""
         jobs = self._live()
         jobs.add(LowerKernel(run=jobs.runs, kernel=kernel))
+
+    def edit_kernel(self, run: int, kernel: Kernel, text: str) -> int:
+        """Try `text` as the source of a kernel of this run: see KernelEdited. Returns the number of the version.
+
+        Raises BadInput where the text cannot be tried: what the program cannot call, or what was tried already.
+        """
+        jobs = self._live()
+        compiled = self.history.runs[run]
+        check_edit(kernel, compiled.codes.get((kernel.frame, kernel.part)), text)
+        version = len(compiled.edits_of(*kernel.key)) + 1
+        jobs.add(
+            EditKernel(
+                run=run,
+                program=compiled.program,
+                target=compiled.target,
+                kernel=kernel,
+                text=text,
+                version=version,
+                comparison=compiled.comparison,
+            )
+        )
+        return version
 
     def bench(self, cases: list[BenchCase], database: Path | None = None) -> None:
         """Measure each in processes of its own when nothing else is done; see RowMeasured. Rows go to the database."""

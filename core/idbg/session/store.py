@@ -6,7 +6,7 @@ OUTPUT/resnet-20260301-101500/
     run-1/rules.toml              the accelerator of the run
     run-1/frame-0_0/dynamo.py     each graph as readable Python; dynamo.metadata.json has its shapes, dtypes, strides
     run-1/frame-0_0/output_code-inference.py
-    run-1/frame-0_0/kernels/inference/cpp_fused_relu_0.cpp
+    run-1/frame-0_0/kernels/inference/cpp_fused_relu_0.cpp; cpp_fused_relu_0.v1.cpp is an edited version
     repros/
 """
 
@@ -17,7 +17,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -29,6 +29,7 @@ from idbg.schema.code import OutputCode
 from idbg.schema.errors import OutputError
 from idbg.schema.events import SessionEvent
 from idbg.schema.graphs import Graph
+from idbg.schema.kernel_edits import KernelEdit
 from idbg.schema.programs import Program
 from idbg.schema.runs import History
 from idbg.schema.summaries import SessionSummary
@@ -86,6 +87,31 @@ class Store:
                 f"cannot write to the output folder {output}: {error.strerror or error}",
                 hint="name another with --output FOLDER (or IDBG_OUTPUT)",
             ) from error
+
+    @classmethod
+    def resume(cls, folder: Path, saved: Sequence[SessionEvent], missing: str, limit: int = 0) -> "Store":
+        """The store of a saved session, which goes on after these events. What a writer that was killed left of a line
+        is removed.
+
+        Raises OutputError if another process writes to it, if the log is not whole (`missing` says how), or if it
+        cannot be written.
+        """
+        if missing:
+            raise OutputError(f"nothing can be added to {folder}: {missing}", hint="run the program again: idbg run")
+        if files.is_live(folder):
+            raise OutputError(
+                f"another process writes to the session {folder}", hint="close the screen that has it, or wait for it"
+            )
+        try:
+            log = files.opened_to_append(folder / LOG)
+        except OSError as error:
+            raise OutputError(
+                f"cannot write to the session {folder}: {error.strerror or error}", hint="check its permissions"
+            ) from error
+        store = cls(folder, log, limit)
+        store._written = log.tell()
+        store._opened = next((event for event in saved if isinstance(event, events.SessionOpened)), None)
+        return store
 
     def append(self, event: SessionEvent) -> events.Noted | None:
         """Write the event to the log, and the graph or code that it carries to files of their own. Returns a note when
@@ -160,6 +186,8 @@ class Store:
                 self._write_graph(event.run, event.graph)
             case events.CodeCaptured():
                 self._write_code(event.run, event.code)
+            case events.KernelEdited():
+                self._write_edit(event.run, event.edit)
             case _:
                 pass
 
@@ -177,6 +205,11 @@ class Store:
             if kernel.source:
                 suffix = SUFFIXES.get(kernel.language.lower(), ".txt")
                 self._write(frame / "kernels" / (code.part or "all") / (names[kernel.name] + suffix), kernel.source)
+
+    def _write_edit(self, run: int, edit: KernelEdit) -> None:
+        suffix = SUFFIXES.get(edit.language.lower(), ".txt")
+        name = f"{safe_name(edit.name)}.v{edit.version}{suffix}"
+        self._write(self._frame(run, edit.frame) / "kernels" / (edit.part or "all") / name, edit.text)
 
     def _write(self, path: Path, text: str) -> None:
         data = text.encode("utf-8", "backslashreplace")

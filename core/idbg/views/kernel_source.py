@@ -4,12 +4,15 @@ from collections.abc import Iterator
 
 import msgspec
 
+from idbg.format.amounts import counted
 from idbg.format.spelling import did_you_mean
 from idbg.schema.code import Kernel
 from idbg.schema.errors import BadInput
 from idbg.schema.graphs import Part
 from idbg.schema.runs import Run
 from idbg.schema.strict_json import like
+from idbg.views import kernel_edits
+from idbg.views.kernel_edits import VersionReport
 from idbg.views.tree import Cell, Column, Row, Section, Table, words
 
 SCHEMA = "idbg.kernel/1"
@@ -29,25 +32,38 @@ class KernelLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KernelSource(msgspec.Struct, frozen=True, kw_only=True):
-    """`kernels` are all of the run; `kernel` the requested one, and `source` its code ("" of an extern op)."""
+    """`kernels` are all of the run; `kernel` the requested one, `source` its code ("" of an extern op), and `versions`
+    the edited sources that were tried in its place, oldest first.
+    """
 
     schema: str = SCHEMA
     run: int
     kernels: list[KernelLine]
     kernel: KernelLine | None = None
     source: str = ""
+    versions: list[VersionReport] = []
 
 
-def kernel_source(run: Run, name: str = "") -> KernelSource:
+def kernel_source(run: Run, name: str = "", version: int | None = None) -> KernelSource:
     """The kernel of this name, or of this launch's handle, or the only one whose name has it; with no name, which
-    kernels there are. Raises BadInput where none is meant.
+    kernels there are. With a `version` the source is that of this one. Raises BadInput where none is meant.
     """
     kernels = run.kernels
     lines = [_line(kernel) for kernel in kernels]
     if not name:
         return KernelSource(run=run.number, kernels=lines)
-    found = _named(kernels, name)
-    return KernelSource(run=run.number, kernels=lines, kernel=_line(found), source=found.source)
+    found = named(run, name)
+    versions = kernel_edits.reports(run, found.key)
+    source = found.source if version is None else _version(versions, found, version).text
+    return KernelSource(run=run.number, kernels=lines, kernel=_line(found), source=source, versions=versions)
+
+
+def _version(versions: list[VersionReport], kernel: Kernel, wanted: int) -> VersionReport:
+    for each in versions:
+        if each.version == wanted:
+            return each
+    hint = f"it has {counted(len(versions), 'version')}" if versions else "none was tried: --edit FILE tries one"
+    raise BadInput(f"there is no version {wanted} of {kernel.name}", hint=hint)
 
 
 def view(report: KernelSource) -> Section:
@@ -85,7 +101,11 @@ def _line(kernel: Kernel) -> KernelLine:
     return like(KernelLine, kernel, wrapper_lines=[call.line for call in kernel.calls], lines=kernel.source.count("\n"))
 
 
-def _named(kernels: list[Kernel], name: str) -> Kernel:
+def named(run: Run, name: str) -> Kernel:
+    """The kernel of this name, or of this launch's handle, or the only one whose name has it. Raises BadInput where
+    none is meant.
+    """
+    kernels = run.kernels
     for kernel in kernels:
         if name == kernel.name or any(name == call.handle for call in kernel.calls):
             return kernel

@@ -228,6 +228,7 @@ class Worker:
         self._output.restart(0)
         # replaced in `_tick`: what is selected now may still be to read
         took_process = isinstance(event, events.RunEnded) and event.took_process
+        took_process |= isinstance(event, events.KernelEdited)  # which may have written anywhere in its memory
         self._spoiled = self._spoiled or self._deadline is not None or took_process
         self._job = self._sent_at = self._deadline = None
         self._listener(event)

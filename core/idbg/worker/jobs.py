@@ -11,6 +11,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from idbg.accelerators.model import Accelerator
 from idbg.accelerators.parse import parse
 from idbg.engine import backends
 from idbg.engine.capture.repeats import repeats_left_out
@@ -44,8 +45,20 @@ from idbg.schema.runs import Run
 from idbg.views.repros import next_step
 from idbg.worker.comparing import RunComparison
 from idbg.worker.crash_site import LAUNCHES
+from idbg.worker.kernel_editing import edit_kernel
 from idbg.worker.minifying import minify, whole_program
-from idbg.worker.protocol import Compile, Ended, FindOwner, LowerKernel, MapErrors, Minify, Request, WriteRepro, failed
+from idbg.worker.protocol import (
+    Compile,
+    EditKernel,
+    Ended,
+    FindOwner,
+    LowerKernel,
+    MapErrors,
+    Minify,
+    Request,
+    WriteRepro,
+    failed,
+)
 
 REPRO_SECONDS = 300
 _LOST = "after this error the GPU does nothing more for this process: the next run has another one"
@@ -89,6 +102,8 @@ class Jobs:
                     return self._find_owner(request)
                 case LowerKernel():
                     return self._lower(request)
+                case EditKernel():
+                    return self._edit_kernel(request)
         except (Exception, KeyboardInterrupt) as error:  # the worker's border: no request may end the session
             return failed(request, _failure(request, error), time.monotonic() - began)
 
@@ -142,23 +157,10 @@ class Jobs:
 
     def _compile(self, request: Compile, tell: Callable[[SessionEvent], None], run: Run) -> int:
         """Compile and run the program; the exit status of a script, 0 for a model. Raises what the program raises."""
-        check_device(request.target)
-        target_backend = backends.find(request.target.backend, partial(registers, request.program))
-        options, unused = options_of(request.target, target_backend)
-        target, unused_mode = conditions_of(replace(request.target, options=options))
-        for text in filter(None, (unused, unused_mode)):
-            self.emit(events.Noted(level="warning", text=text))
-        rules = parse(target.rules)
+        rules = parse(request.target.rules)
+        backend, target = self._backend(request, rules)
         self.last = capture = RunCapture(request.run, tell, rules)
         capture.on_host = self.on_host
-        backend = backends.TargetBackend(
-            target_backend,
-            rules,
-            target.strict,
-            dict(options),
-            repros=Path(request.folder),
-            rules=target.rules,
-        )
         self.checks = backend.backend.checks
         chosen = _Chosen(backend, target, capture)
         capture.lower = lambda gm, inputs, options, own: chosen.of(own).with_options(options)(gm, inputs)
@@ -179,7 +181,7 @@ class Jobs:
                 frame = next(iter(capture.frames)) if len(capture.frames) == 1 else ""
                 failure = fallbacks.failure(target.backend, text)
                 tell(events.FrameFailed(run=request.run, frame=frame, failure=failure))
-            if target_backend.checks and (names := ", ".join(dict.fromkeys(capture.rules_without_graphs()))):
+            if self.checks and (names := ", ".join(dict.fromkeys(capture.rules_without_graphs()))):
                 text = f"rules that were not checked, as this run made no graph of the stages that they name: {names}"
                 tell(events.Noted(level="warning", text=text))
             return status
@@ -187,7 +189,26 @@ class Jobs:
             if self.comparing is not None:
                 self.comparing.end()
 
-    def is_spent(self, request: Compile) -> bool:
+    def _backend(self, request: Compile | EditKernel, rules: Accelerator) -> tuple[backends.TargetBackend, Target]:
+        """The request's backend, and its target as that takes it. Raises BadInput, and what its device raises."""
+        check_device(request.target)
+        backend = backends.find(request.target.backend, partial(registers, request.program))
+        options, unused = options_of(request.target, backend)
+        target, unused_mode = conditions_of(replace(request.target, options=options))
+        for text in filter(None, (unused, unused_mode)):
+            self.emit(events.Noted(level="warning", text=text))
+        repros = Path(request.folder) if isinstance(request, Compile) else Path()
+        strict = target.strict and isinstance(request, Compile)
+        return backends.TargetBackend(backend, rules, strict, dict(options), repros=repros, rules=target.rules), target
+
+    def _edit_kernel(self, request: EditKernel) -> events.KernelEdited:
+        """Run the program with an edited kernel."""
+        backend, target = self._backend(request, Accelerator(name="none"))
+        capture = RunCapture(request.run, lambda event: None, backend.accelerator)
+        edit = edit_kernel(request, target, self.programs, capture, _Chosen(backend, target, capture).of, self.emit)
+        return events.KernelEdited(run=request.run, edit=edit)
+
+    def is_spent(self, request: Compile | EditKernel) -> bool:
         """Whether the request needs a new process, as another program has run in this one."""
         return self.programs.is_spent(request.program, request.target.device)
 
@@ -309,6 +330,7 @@ _PROBLEMS: dict[type[Request], str] = {
     MapErrors: "the error cannot be mapped",
     FindOwner: "whose error it is could not be found out",
     LowerKernel: "what the kernel was lowered to cannot be read",
+    EditKernel: "the edited kernel could not be tried",
 }
 
 

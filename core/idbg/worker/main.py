@@ -30,7 +30,7 @@ from idbg.schema import event_log, events
 from idbg.schema.events import SessionEvent
 from idbg.worker import crash_site, protocol
 from idbg.worker.child import COMMAND, forget_ours
-from idbg.worker.protocol import Compile, Request
+from idbg.worker.protocol import Compile, EditKernel, Request
 
 if TYPE_CHECKING:
     from idbg.worker.jobs import Jobs
@@ -108,7 +108,7 @@ def main() -> None:
     jobs = Jobs(pipe.emit)
     while True:
         request = requests.get()
-        if isinstance(request, Compile) and jobs.is_spent(request):
+        if isinstance(request, Compile | EditKernel) and jobs.is_spent(request):
             _begin_again(request, (request_fd, event_fd), environment)
         _run(request, jobs, pipe.emit)
 
@@ -146,7 +146,7 @@ def leave_stacks(folder: Path | None) -> None:
         faulthandler.enable(os.open(folder / crash_site.STACKS, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
 
 
-def _begin_again(request: Compile, fds: tuple[int, int], environment: dict[str, str]) -> NoReturn:
+def _begin_again(request: Compile | EditKernel, fds: tuple[int, int], environment: dict[str, str]) -> NoReturn:
     """Do the request in a process image in which nothing has run yet: same process, same pipes, torch imported anew."""
     for fd in fds:
         os.set_inheritable(fd, True)

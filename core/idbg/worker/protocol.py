@@ -13,6 +13,7 @@ from idbg.schema import events
 from idbg.schema.code import Kernel
 from idbg.schema.diff import Comparison
 from idbg.schema.graphs import NodeId
+from idbg.schema.kernel_edits import KernelEdit
 from idbg.schema.programs import Failure, Program, Target
 from idbg.schema.repros import Budget, Sought
 
@@ -87,7 +88,35 @@ class LowerKernel(msgspec.Struct, frozen=True, tag_field="type", tag="lower_kern
     kernel: Kernel
 
 
-Request = Compile | WriteRepro | Minify | MapErrors | FindOwner | LowerKernel
+class EditKernel(msgspec.Struct, frozen=True, tag_field="type", tag="edit_kernel"):
+    """Run the program as a run of it was compiled, with `text` as the source of one of its kernels; compare and time
+    that. `version` is the number of this text.
+    """
+
+    run: int
+    program: Program
+    target: Target
+    kernel: Kernel
+    text: str
+    version: int
+    comparison: Comparison | None = None
+
+    def edit(self, failure: Failure | None = None, seconds: float = 0.0) -> KernelEdit:
+        """The record of this version, before anything is known of it but why it failed."""
+        kernel = self.kernel
+        return KernelEdit(
+            frame=kernel.frame,
+            part=kernel.part,
+            name=kernel.name,
+            language=kernel.language,
+            version=self.version,
+            text=self.text,
+            seconds=seconds,
+            failure=failure,
+        )
+
+
+Request = Compile | WriteRepro | Minify | MapErrors | FindOwner | LowerKernel | EditKernel
 Ended = (
     events.RunEnded
     | events.ReproEnded
@@ -95,6 +124,7 @@ Ended = (
     | events.ErrorsMapped
     | events.OwnerEnded
     | events.KernelLowered
+    | events.KernelEdited
 )
 
 
@@ -116,6 +146,8 @@ def failed(request: Request, failure: Failure, seconds: float = 0.0) -> Ended:
             return events.KernelLowered(
                 run=run, frame=kernel.frame, part=kernel.part, name=kernel.name, failure=failure
             )
+        case EditKernel():
+            return events.KernelEdited(run=run, edit=request.edit(failure, seconds))
 
 
 _encoder = msgspec.json.Encoder()

@@ -147,9 +147,9 @@ class SourcePane(Pane, Searching):
         if state is None or not kernels:
             self._flash_no_kernel("this run has no kernels to go through")
             return
-        keys = [sheets.kernel_key(kernel) for kernel in kernels]
+        keys = [kernel.key for kernel in kernels]
         shown = queries.shown_kernel(state)
-        key = sheets.kernel_key(shown) if shown else None
+        key = shown.key if shown else None
         index = (keys.index(key) + step) % len(keys) if key in keys else 0
         kernel = kernels[index]
         self.post_message(KernelChosen(kernel.frame, kernel.part, kernel.name))
@@ -182,7 +182,7 @@ class SourcePane(Pane, Searching):
         if self._sheet.path:
             self.post_message(WhyRequest(file=self._sheet.path, line=self.query_one(CodeView).line))
         elif self._view == "kernel" and kernel is not None:
-            self.post_message(WhyRequest(kernel=sheets.kernel_key(kernel)))
+            self.post_message(WhyRequest(kernel=kernel.key))
         elif state is not None and state.selected is not None:
             self.post_message(WhyRequest(node=state.selected))
         else:

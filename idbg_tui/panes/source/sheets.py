@@ -10,7 +10,7 @@ from idbg.format import file_names
 from idbg.format.amounts import counted
 from idbg.format.kernels import language_of, resource_words
 from idbg.schema.code import Kernel, KernelCall, Lowered, OutputCode
-from idbg.schema.graphs import Graph, GraphId, Node, NodeId, Part
+from idbg.schema.graphs import Graph, GraphId, Node, NodeId
 from idbg.views import kernel_times
 from idbg_tui import user_files
 from idbg_tui.state import queries
@@ -69,17 +69,12 @@ def default_view(state: State) -> SheetView:
 
 def kernels(state: State) -> list[Kernel]:
     """The kernels to go through: those of the selected node if it has several, else all those of the run."""
-    mine = list({kernel_key(kernel): kernel for kernel, _ in queries.launches_of_node(state)}.values())
+    mine = list({kernel.key: kernel for kernel, _ in queries.launches_of_node(state)}.values())
     everything = state.shown.kernels if state.shown else []
     chosen = state.kernel
-    if len(mine) > 1 and (chosen is None or kernel_key(chosen) in map(kernel_key, mine)):
+    if len(mine) > 1 and (chosen is None or chosen.key in (each.key for each in mine)):
         return mine
     return everything
-
-
-def kernel_key(kernel: Kernel) -> tuple[str, Part, str]:
-    """What tells a kernel from the others of its run: its frame, its part and its name."""
-    return kernel.frame, kernel.part, kernel.name
 
 
 def make(view: SheetView, state: State) -> Sheet:
@@ -131,9 +126,9 @@ def _body(source: str) -> int:
 
 def _about(state: State, kernel: Kernel) -> str:
     facts = f"{language_of(kernel)} · {counted(len(kernel.nodes), 'node')} · {counted(len(kernel.calls), 'call')}"
-    mine = [kernel_key(other) for other, _ in queries.launches_of_node(state)]
+    mine = [other.key for other, _ in queries.launches_of_node(state)]
     unique = list(dict.fromkeys(mine))
-    key = kernel_key(kernel)
+    key = kernel.key
     if len(unique) > 1 and key in unique:
         facts += f" · {unique.index(key) + 1} of this node's {len(unique)}"
     times = [time for call in _calls(state, kernel) if (time := queries.time_of(state, kernel, call)) is not None]
@@ -162,7 +157,7 @@ def _calls(state: State, kernel: Kernel) -> list[KernelCall]:
     """The launch that was chosen; else the calls that compute the selected node, or all of a kernel chosen by hand."""
     if state.launch is not None:
         return [state.launch]
-    mine = [call for other, call in queries.launches_of_node(state) if kernel_key(other) == kernel_key(kernel)]
+    mine = [call for other, call in queries.launches_of_node(state) if other.key == kernel.key]
     return mine or list(kernel.calls)
 
 
@@ -263,7 +258,7 @@ def _names_by_line(graph: Graph) -> dict[int, str]:
 
 def known_lowered(state: State, kernel: Kernel) -> Lowered | None:
     """What the compilers made of the kernel; None before the worker has answered."""
-    return state.shown.lowered.get(kernel_key(kernel)) if state.shown else None
+    return state.shown.lowered.get(kernel.key) if state.shown else None
 
 
 def lowered_sheet(kernel: Kernel, lowered: Lowered, level: int) -> Sheet:

@@ -57,9 +57,9 @@ def time_kernels(
         call()  # which compiles, and is no part of the warm-up's time
         tell(WARM_UP)
         warm, _ = settle(call, min(most, WARMUP_SECONDS))
-        seen = _seen(launched, call)
+        seen = work_seen(launched, call)
         wanted = max(min(runs, LEAST), min(runs, int(most / (3 * median(warm[-WINDOW:]) + 1e-9))))
-        measured = _TimedRuns(launched, call, seen)
+        measured = TimedRuns(launched, call, seen)
         tell(KERNELS, f"timing {counted(len(seen), 'kernel')} in {counted(wanted, 'run')}")
         for _ in range(wanted):
             measured.run()
@@ -68,7 +68,7 @@ def time_kernels(
         return measured.times(peaks(device, cache, partial(tell, PEAKS)), training=loss is not None)
 
 
-def _seen(launched: Launches, call: Call) -> dict[int, Work]:
+def work_seen(launched: Launches, call: Call) -> dict[int, Work]:
     """The work of one run's launches, by number. Raises BadInput if there are none."""
     look = WorkProbe(launched.all)
     with launched.through(look):
@@ -81,7 +81,7 @@ def _seen(launched: Launches, call: Call) -> dict[int, Work]:
     return look.seen
 
 
-class _TimedRuns:
+class TimedRuns:
     """Whole runs, alternating with and without timed launches, and the samples of both."""
 
     def __init__(self, launched: Launches, call: Call, seen: dict[int, Work]) -> None:

@@ -40,6 +40,13 @@ def is_torch_error(error: BaseException) -> bool:
     )
 
 
+def compiler_output(error: BaseException) -> str:
+    """What a compiler printed as it failed; the whole traceback where it is no C++ compiler's error."""
+    if isinstance(error, torch._inductor.exc.CppCompileError):
+        return str(error.output)
+    return "".join(traceback.format_exception(error))
+
+
 def is_restart(error: BaseException) -> bool:
     """Whether Dynamo restarts the trace for it: no failure, and code compiled until then is dropped."""
     return isinstance(error, torch._dynamo.exc.RestartAnalysis)

@@ -1,7 +1,7 @@
 """Inductor's wrapper modules and their kernels: observe their loading, and read what a kernel was lowered to."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple, cast
@@ -29,6 +29,30 @@ def observe_loads(loaded: Callable[[ModuleType], None]) -> AbstractContextManage
         return module
 
     return hooked("loaded wrappers", {"PyCodeCache.load_by_key_path": load_by_key_path})
+
+
+def built(module: object, statement: str, name: str) -> object:
+    """The kernel `name` as this statement defines it in a wrapper's module. Raises what its compiler raises."""
+    from torch._inductor.async_compile import AsyncCompile
+
+    compiler = AsyncCompile()
+    namespace = {**vars(module), "async_compile": compiler}
+    exec(compile(statement, f"<edited {name}>", "exec"), namespace)
+    kernel = {name: namespace[name]}
+    compiler.wait(kernel)
+    return kernel[name]
+
+
+@contextmanager
+def in_place(module: object, name: str, kernel: object) -> Iterator[None]:
+    """While it lasts, the wrapper launches this kernel in place of its own of this name."""
+    namespace = vars(module)
+    own = namespace[name]
+    namespace[name] = kernel
+    try:
+        yield
+    finally:
+        namespace[name] = own
 
 
 def users_line(wrapper: str, line: int) -> tuple[str, int]:

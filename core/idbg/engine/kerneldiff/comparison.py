@@ -85,6 +85,19 @@ class ComparisonRun:
             report = self._run_sides()
             return self._publish(with_steps(report, self._trained)) if self.request.steps else report
 
+    def of_sides(self, reference: Side, test: Side, *, draws_as_eager: bool) -> DiffReport:
+        """Judge two sides that have run, against float64 where that can be computed. `draws_as_eager`: they drew the
+        random numbers that eager and float64 draw.
+        """
+        native.ready()
+        with float64_on(self.request.float64):
+            self.elsewhere = transfer.transfer_error(self.subject.tensors.values())
+            self.sides += (reference, test)
+            truth = self._float64(reference) if self.request.chosen_mode == "float64" else None
+            if truth is not None and truth.draws and not draws_as_eager:
+                truth, self.float64_missing = None, NoFloat64("draws")
+            return self._compare(reference, test, truth)
+
     def _run_sides(self) -> DiffReport:
         reference = self._side(self.request.reference)
         lost = reference.values is None and gpu.is_lost()

@@ -1,14 +1,11 @@
 """Parse a wrapper's module: the definition of a kernel, and the arguments that the kernel only writes."""
 
 import ast
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from idbg.analysis.kernel_definition import parameter_names, source_constant
 from idbg.engine.instrument.wrapper_lines import Launch
-
-_CPP = re.compile(r'extern "C".*?\bkernel\s*\((.*?)\)\s*\{', re.DOTALL)
-_PARAMETER = re.compile(r"(\w+)\s*$")
 
 
 @dataclass(frozen=True)
@@ -32,27 +29,12 @@ def definition_of(module: str, launch: Launch) -> Definition:
     for statement in ast.parse(module).body:
         match statement:
             case ast.Assign(targets=[ast.Name(id=defined)], value=ast.Call() as call) if defined == name:
-                return Definition(ast.get_source_segment(module, statement) or "", tuple(_parameters(name, call)))
+                constant = source_constant(call)
+                found = parameter_names(name, str(constant.value)) if constant else ()
+                return Definition(ast.get_source_segment(module, statement) or "", found)
             case _:
                 pass
     return Definition()
-
-
-def _parameters(name: str, call: ast.Call) -> Iterator[str]:
-    texts = [each.value for each in ast.walk(call) if isinstance(each, ast.Constant) and isinstance(each.value, str)]
-    source = max(texts, key=len, default="")
-    if match := _CPP.search(source):
-        for parameter in match[1].split(","):
-            if word := _PARAMETER.search(parameter):
-                yield word[1]
-        return
-    try:
-        functions = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef)]
-    except SyntaxError:
-        return
-    named = [function for function in functions if function.name == name] or functions[-1:]  # "triton_", of any
-    for function in named:
-        yield from (argument.arg for argument in function.args.args)
 
 
 def only_written(launch: Launch, definition: Definition, changed: Iterable[str]) -> frozenset[str]:

@@ -15,7 +15,9 @@ from idbg.schema.events import KernelsTimed
 from idbg.schema.programs import WORST_FIRST, Machine, Verdict
 from idbg.schema.runs import History, Run
 from idbg.schema.strict_json import like
+from idbg.views import kernel_edits
 from idbg.views.diagnostics import Diagnostic, changes, diagnostics, last_runs, of_history
+from idbg.views.kernel_edits import VersionReport
 
 ABOUT, SUFFIXES = "everything, for another program", (".json",)
 SCHEMA = "idbg.session/1"
@@ -34,7 +36,8 @@ class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
 class SessionRun(of_run.RunReport, frozen=True, kw_only=True):
     """A run as idbg.run/1 has it, and what else is known of it. `last`: none came after it for the same target;
     `started` in seconds since the epoch; `torch_settings` are those of torch's that differ from its defaults, a line of
-    Python each, null where that was not recorded; `diff` as idbg.diff/1 has it; `decisions` as idbg.analyze/1 has
+    Python each, null where that was not recorded; `diff` as idbg.diff/1 has it; `edits` are the edited versions of
+    kernels, oldest first, as idbg.kernel/1 has them; `decisions` as idbg.analyze/1 has
     them, by type.
     """
 
@@ -43,6 +46,7 @@ class SessionRun(of_run.RunReport, frozen=True, kw_only=True):
     torch_settings: Sequence[str] | None
     diagnostics: list[Diagnostic]
     diff: msgspec.Raw
+    edits: list[VersionReport]
     decisions: dict[str, msgspec.Raw]
 
 
@@ -125,6 +129,7 @@ def _run(run: Run, *, last: bool) -> SessionRun:
         torch_settings=run.torch_settings,
         diagnostics=diagnostics(run),
         diff=_json(None if run.diff is None else diff.as_json(run.diff)),
+        edits=kernel_edits.reports(run),
         decisions={name: _json(decisions.as_json(name, run)) for name in DECISIONS},
     )
 

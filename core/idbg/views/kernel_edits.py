@@ -1,0 +1,286 @@
+"""Show the edited versions of kernels: whether their numbers agree, their times beside the original's, and the diff."""
+
+from collections.abc import Iterator, Sequence
+from difflib import unified_diff
+
+import msgspec
+
+from idbg.format.amounts import counted, duration, elapsed, figure
+from idbg.format.glyphs import MARKS
+from idbg.schema.bench import Direction
+from idbg.schema.code import Kernel
+from idbg.schema.diff import TensorDiff
+from idbg.schema.events import KernelEditing
+from idbg.schema.graphs import Part
+from idbg.schema.kernel_edits import ORIGINAL, EditVerdict, KernelEdit, TimeChange
+from idbg.schema.programs import Failure
+from idbg.schema.runs import Run
+from idbg.views.tensors import worst_words
+from idbg.views.tree import Cell, Column, Refs, Row, Section, Table, Tone, Verdict, Words, words
+
+TITLE = "Edited kernels"
+SCHEMA = "idbg.kernel-edit/1"
+_COLUMNS = (
+    Column("numbers", "text", 5),
+    Column("max |d|", "error", 4),
+    Column("to float64", "error", 3),
+    Column("kernel", "seconds", 4),
+    Column("of original's", "ratio", 3),
+    Column("call", "seconds", 1),
+)
+_TONES: dict[EditVerdict, Tone] = {"agrees": "clean", "wrong": "reject", "failed": "reject", "not compared": "unknown"}
+_NUMBERS: dict[EditVerdict, str] = {"agrees": "agree", "wrong": "wrong", "failed": "failed"}
+_SIGNS: dict[EditVerdict, str] = {"agrees": "✔", "wrong": "✘", "failed": "✘", "not compared": "…"}
+_OUTPUTS = 3  # that are wrong, named
+_LEAST_P = 1e-6
+
+
+class TimeReport(msgspec.Struct, frozen=True, kw_only=True):
+    """Medians in microseconds, the edited one over the original one, and what that says of these samples."""
+
+    original_us: float
+    edited_us: float
+    ratio: float
+    p: float
+    direction: Direction
+    runs: int
+
+
+class VersionReport(msgspec.Struct, frozen=True, kw_only=True):
+    """One version of a kernel's source. `max_abs`: by how much the program's outputs differ from the original kernel's.
+    `error` and `original_error`: the relative error of the kernel's worst launch against float64, for what the launch
+    was given. `kernel_time` is of the kernel's launches in one call, `call_time` of whole calls. `line` of `text` is
+    where a failed build has its error (0: in no line). `diff` is unified.
+    """
+
+    frame: str
+    part: Part
+    name: str
+    version: int
+    verdict: EditVerdict
+    words: str
+    diff: str
+    text: str
+    max_abs: float | None
+    error: float | None
+    original_error: float | None
+    kernel_time: TimeReport | None
+    call_time: TimeReport | None
+    build_s: float | None
+    seconds: float
+    failure: Failure | None
+    line: int
+
+
+def reports(run: Run, only: tuple[str, Part, str] | None = None) -> list[VersionReport]:
+    """The versions of the run's kernels, or of one of them, oldest first."""
+    return [report(edit, _kernel(run, edit)) for edit in run.edits if only in (None, edit.kernel)]
+
+
+def report(edit: KernelEdit, kernel: Kernel | None) -> VersionReport:
+    """One version, with its diff from the kernel of the run."""
+    times = edit.times
+    return VersionReport(
+        frame=edit.frame,
+        part=edit.part,
+        name=edit.name,
+        version=edit.version,
+        verdict=edit.verdict,
+        words="; ".join(sentences(edit)),
+        diff=diff_of(edit, kernel),
+        text=edit.text,
+        max_abs=max_abs(edit),
+        error=edit.edited.isolated if edit.edited else None,
+        original_error=edit.original.isolated if edit.original else None,
+        kernel_time=_time(times.kernel) if times else None,
+        call_time=_time(times.call) if times else None,
+        build_s=edit.build_s,
+        seconds=edit.seconds,
+        failure=edit.failure,
+        line=edit.line,
+    )
+
+
+class EditReport(msgspec.Struct, frozen=True, kw_only=True):
+    """The version of a kernel that was made from a file."""
+
+    schema: str = SCHEMA
+    run: int
+    file: str
+    version: VersionReport
+
+
+def edit_report(run: Run, edit: KernelEdit, file: str) -> EditReport:
+    """What came of the file."""
+    return EditReport(run=run.number, file=file, version=report(edit, _kernel(run, edit)))
+
+
+def edit_lines(edit: KernelEdit, file: str) -> Iterator[str]:
+    """The same as text; an error of the build at its line of the file."""
+    if edit.line and edit.failure is not None:
+        what = edit.failure.message.partition(f"line {edit.line}: ")[2] or edit.failure.message
+        yield f"{file}:{edit.line}: {what}"
+        yield f"  {edit.text.splitlines()[edit.line - 1].strip()}"
+    first, *rest = sentences(edit)
+    yield f"{_SIGNS[edit.verdict]} version {edit.version} of {edit.name}: {first}"
+    yield from (f"  {sentence}" for sentence in rest)
+    if edit.failure is not None and edit.failure.hint:
+        yield f"  {edit.failure.hint}"
+
+
+def _kernel(run: Run, edit: KernelEdit) -> Kernel | None:
+    return next((kernel for kernel in run.kernels if kernel.key == edit.kernel), None)
+
+
+def _time(change: TimeChange) -> TimeReport:
+    return TimeReport(
+        original_us=1e3 * change.original.median,
+        edited_us=1e3 * change.edited.median,
+        ratio=change.ratio,
+        p=change.p,
+        direction=change.direction,
+        runs=len(change.edited.samples),
+    )
+
+
+def view(run: Run, only: tuple[str, Part, str] | None = None, editing: KernelEditing | None = None) -> Section:
+    """A table a kernel that was edited (or `only` this one): the original and its versions, the diff of each below it.
+    `editing` is what is tried now.
+    """
+    edits = [edit for edit in run.edits if only in (None, edit.kernel)]
+    keys = list(dict.fromkeys([*(edit.kernel for edit in edits), *([_key(editing)] if editing else [])]))
+    kernels = {kernel.key: kernel for kernel in run.kernels}
+    body = tuple(
+        Table(_COLUMNS, list(_rows(run, key, kernels.get(key), editing)), "version", title=key[2], least=12)
+        for key in keys
+    )
+    bad = sum(edit.verdict in ("wrong", "failed") for edit in edits)
+    verdict: Verdict = "warning" if bad else "ok"
+    what = counted(len(edits), "version") if edits else "no version"
+    of = f" of {only[2]}" if only else f" of {counted(len(keys), 'kernel')}" if keys else " of a kernel"
+    return Section(TITLE, f"{what}{of} tried in place of the original", len(edits), verdict, body)
+
+
+def _rows(run: Run, key: tuple[str, Part, str], kernel: Kernel | None, editing: KernelEditing | None) -> Iterator[Row]:
+    edits = run.edits_of(*key)
+    timed = next((edit.times for edit in reversed(edits) if edit.times), None)
+    judged = next((edit.original for edit in reversed(edits) if edit.original), None)
+    cells = (
+        Cell(""),
+        Cell(None),
+        Cell(judged.isolated if judged else None),
+        Cell(timed.kernel.original.median / 1e3 if timed else None),
+        Cell(None),
+        Cell(timed.call.original.median / 1e3 if timed else None),
+    )
+    yield Row(("version", *key, 0), words((ORIGINAL, "strong")), cells, refs=Refs(kernel=key), opens="kernel")
+    for edit in edits:
+        yield _row(edit, kernel)
+    if editing is not None and _key(editing) == key:
+        step = f"{MARKS['ellipsis']} {editing.step or 'waiting'}"
+        yield Row(("version", *key, editing.version), words((f"version {editing.version}", "slow"), f"  {step}"))
+
+
+def _row(edit: KernelEdit, kernel: Kernel | None) -> Row:
+    times = edit.times
+    direction: dict[str, Tone] = {"faster": "clean", "slower": "fallback"}
+    cells = (
+        Cell(_NUMBERS.get(edit.verdict, "not compared"), _TONES[edit.verdict]),
+        Cell(max_abs(edit)),
+        Cell(edit.edited.isolated if edit.edited else None),
+        Cell(times.kernel.edited.median / 1e3 if times else None),
+        Cell(times.kernel.ratio if times else None, direction.get(times.kernel.direction, "") if times else ""),
+        Cell(times.call.edited.median / 1e3 if times else None),
+    )
+    below = [Row((edit.version, at), line, hangs=True) for at, line in enumerate(_lines(edit))]
+    changed = diff_of(edit, kernel)
+    below += [Row((edit.version, "diff"), words(("changed", "dim")), code=changed)] if changed else []
+    return Row(
+        ("version", *edit.kernel, edit.version),
+        words((f"{_SIGNS[edit.verdict]} ", _TONES[edit.verdict]), (f"version {edit.version}", "strong")),
+        cells,
+        rows=below,
+        open="text",
+        refs=Refs(kernel=edit.kernel),
+        opens="kernel",
+    )
+
+
+def _lines(edit: KernelEdit) -> Iterator[Words]:
+    tone = _TONES[edit.verdict] if edit.verdict in ("wrong", "failed") else ""
+    for at, sentence in enumerate(sentences(edit)):
+        yield words((sentence, tone if at == 0 else ""))
+    if edit.failure is not None and edit.failure.hint:
+        yield words((edit.failure.hint, "dim"))
+
+
+def sentences(edit: KernelEdit) -> Iterator[str]:
+    """What came of a version: why it failed, or its numbers, and its times."""
+    if edit.failure is not None:
+        yield edit.failure.message.strip().partition("\n")[0]
+        return
+    yield from _numbers(edit)
+    if edit.times is not None:
+        yield f"the kernel is {change_words(edit.times.kernel)}"
+        call = "forward" if edit.times.kind == "forward" else "training step"
+        yield f"a {call} is {change_words(edit.times.call)}"
+    elif edit.report is not None:
+        yield "it was not timed: the call that is timed does not launch it"
+    built = f"built in {elapsed(edit.build_s)}, " if edit.build_s is not None else ""
+    yield f"{built}{elapsed(edit.seconds)} in all"
+
+
+def _numbers(edit: KernelEdit) -> Iterator[str]:
+    wrong = [diff for diff in _tensors(edit) if diff.failed]
+    most = max_abs(edit)
+    if wrong:
+        named = ", ".join(f"{diff.name} ({worst_words(diff)})" for diff in wrong[:_OUTPUTS])
+        more = f" and {len(wrong) - _OUTPUTS:,} more" if len(wrong) > _OUTPUTS else ""
+        yield f"the program's outputs are wrong: {named}{more}"
+    elif edit.report is None or edit.report.verdict != "passed":
+        yield "the program's outputs could not be compared"
+    elif most == 0:
+        yield "the program's outputs are equal to the original's"
+    else:
+        how = "within the rounding error" if edit.report.mode == "float64" else "within the tolerance"
+        yield f"the program's outputs agree, {how}: at most {figure(most)} from the original's"
+    if edit.edited is not None and edit.edited.isolated is not None:
+        before = f", the original's {figure(edit.original.isolated)}" if edit.original else ""
+        bad = " (wrong)" if edit.edited.bad else ""
+        yield f"the kernel's own error against float64 is {figure(edit.edited.isolated)}{bad}{before}"
+    if edit.edited is not None and edit.original is not None and edit.edited.bad and edit.original.bad:
+        yield "the original is wrong too"
+
+
+def max_abs(edit: KernelEdit) -> float | None:
+    """How far the program's outputs and gradients are from those with the original kernel; None if not compared."""
+    known = [diff.max_abs for diff in _tensors(edit) if diff.max_abs is not None]
+    return max(known, default=None)
+
+
+def _tensors(edit: KernelEdit) -> Sequence[TensorDiff]:
+    return (*edit.report.outputs, *edit.report.gradients) if edit.report is not None else ()
+
+
+def change_words(change: TimeChange) -> str:
+    """ "1.5 times faster: 1.2 ms to 0.8 ms (p < 1e-06)"."""
+    was, now = duration(change.original.median), duration(change.edited.median)
+    times = {
+        "faster": f"{1 / change.ratio if change.ratio else 1:.3g} times faster",
+        "slower": f"{change.ratio:.3g} times slower",
+        "same": "as fast, within the noise",
+    }
+    p = f"p {change.p:.2g}" if change.p >= _LEAST_P else f"p < {_LEAST_P:g}"
+    return f"{times[change.direction]}: {was} {MARKS['arrow']} {now} ({p})"
+
+
+def diff_of(edit: KernelEdit, kernel: Kernel | None) -> str:
+    """The unified diff of the kernel's source and this version of it; "" where the source is not known any more."""
+    if kernel is None:
+        return ""
+    before, after = kernel.source.splitlines(), edit.text.splitlines()
+    return "\n".join(unified_diff(before, after, ORIGINAL, f"version {edit.version}", lineterm="", n=2))
+
+
+def _key(editing: KernelEditing) -> tuple[str, Part, str]:
+    return editing.frame, editing.part, editing.name

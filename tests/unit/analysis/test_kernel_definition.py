@@ -1,0 +1,128 @@
+"""A kernel's source is replaced in its definition alone, and an error of its build is found at its line."""
+
+import pytest
+from msgspec.structs import replace
+
+from idbg.analysis.kernel_definition import build_error, check_edit, parameters, redefined
+from idbg.analysis.output_code import read_output_code
+from idbg.schema.code import Kernel, OutputCode
+from idbg.schema.errors import BadInput
+from idbg.schema.runs import fold
+from tests.harness import recorded
+
+CODES = [
+    code
+    for name in ("mlp_train_cuda", "resnet")
+    for run in fold(recorded.log(name)).runs.values()
+    for code in run.codes.values()
+]
+
+
+def triton_code() -> tuple[OutputCode, Kernel]:
+    found = ((code, kernel) for code in CODES for kernel in code.kernels if kernel.language == "triton")
+    return next(found)
+
+
+@pytest.mark.parametrize("code", CODES, ids=lambda code: code.text.count("\n"))
+def test_the_definition_has_the_new_source_and_all_else_as_it_was(code: OutputCode):
+    edited = [kernel for kernel in code.kernels if kernel.source]
+    assert edited, "this recording has no kernels"
+    for kernel in edited:
+        text = kernel.source.replace("\n", "\n\n", 3) + "# '''quotes''' and \\n\n"
+        statement = redefined(code.text, kernel.name, text)
+        (again,) = read_output_code(statement, frame="", part="").kernels
+        assert (again.name, again.language, again.source) == (kernel.name, kernel.language, text)
+        back = redefined(code.text, kernel.name, kernel.source)
+        (original,) = read_output_code(back, frame="", part="").kernels
+        assert original.source == kernel.source
+        assert statement.replace(repr(text), "") == back.replace(repr(kernel.source), "")
+
+
+def test_an_edit_that_the_program_could_not_call_is_refused():
+    code, kernel = triton_code()
+    first, *_ = parameters(kernel.name, kernel.source) or ()
+    check_edit(kernel, code, kernel.source.replace("tl.load", "tl.load", 1) + "# another\n")
+    with pytest.raises(BadInput, match="as the compiler wrote it"):
+        check_edit(kernel, code, kernel.source)
+    with pytest.raises(BadInput, match=f"its parameters are not the original's: .*{first}2"):
+        check_edit(kernel, code, kernel.source.replace(f"({first},", f"({first}2,"))
+    with pytest.raises(BadInput, match="defines no kernel"):
+        check_edit(kernel, code, "x = 1\n")
+    with pytest.raises(BadInput, match="op of a library"):
+        check_edit(replace(kernel, language="extern", source=""), code, "x")
+    with pytest.raises(BadInput, match="cannot be replaced: the wrapper"):
+        check_edit(kernel, replace(code, text="// C++\n"), kernel.source + "# another\n")
+
+
+CPP = """\
+#include <torch/csrc/inductor/cpp_prefix.h>
+extern "C"  void kernel(const float* in_ptr0,
+                       float* out_ptr0)
+{
+    out_ptr0[0] = in_ptr0[0];
+}
+"""
+
+
+def test_names_of_cpp_parameters_are_the_kernels_own_and_types_are_not():
+    kernel = Kernel(frame="0/0", part="", name="k", language="cpp", source=CPP)
+    code = OutputCode("0/0", "", f"k = async_compile.cpp_pybinding(['const float*', 'float*'], {CPP!r})\n")
+    check_edit(kernel, code, CPP.replace("in_ptr0", "x"))
+    check_edit(kernel, code, CPP.replace("const float* in_ptr0,\n", "const float *in_ptr0, "))
+    with pytest.raises(BadInput, match=r"\(const double\*, float\*\) in place of \(const float\*, float\*\)"):
+        check_edit(kernel, code, CPP.replace("const float", "const double"))
+
+
+GPP = """\
+/tmp/x/cabc.main.cpp: In function ‘void kernel(const float*, float*)’:
+/tmp/x/cabc.main.cpp:5:30: error: expected ‘;’ before ‘}’ token
+    5 |     out_ptr0[0] = in_ptr0[0]
+/tmp/x/cabc.main.cpp:9:1: error: another
+"""
+TRITON_SOURCE = """\
+import triton
+import triton.language as tl
+
+@triton.jit
+def triton_(in_ptr0, out_ptr0, xnumel, XBLOCK : tl.constexpr):
+    x = tl.load(in_ptr0)
+    tl.store(out_ptr0, x + nosuch)
+"""
+TRITON = """\
+torch._inductor.compile_worker.subproc_pool.SubprocException: An exception occurred in a subprocess:
+
+Traceback (most recent call last):
+  File "/v/lib/python3.12/site-packages/torch/_inductor/runtime/triton_heuristics.py", line 790, in _precompile_config
+    binary = triton.compile(*compile_args, **compile_kwargs)
+triton.compiler.errors.CompilationError: at 3:27:
+def triton_(in_ptr0, out_ptr0, xnumel, XBLOCK : tl.constexpr):
+    x = tl.load(in_ptr0)
+    tl.store(out_ptr0, x + nosuch)
+                           ^
+NameError("nosuch is not defined")
+
+"""
+SYNTAX = """\
+Traceback (most recent call last):
+  File "/v/lib/python3.12/site-packages/torch/_inductor/codecache.py", line 3300, in load_by_key_path
+    mod = _reload_python_module(key, path, set_sys_modules=in_toplevel)
+  File "/tmp/torchinductor_me/ab/cabc.py", line 6
+    x = tl.load(in_ptr0
+               ^
+SyntaxError: '(' was never closed
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "output", "said", "line"),
+    [
+        (CPP, GPP, "expected ‘;’ before ‘}’ token", 5),
+        (CPP, GPP.replace(":5:30:", ":50:1:"), "expected ‘;’ before ‘}’ token", 0),  # in what binds it to Python
+        (CPP, "ImportError: k.so: undefined symbol: f\n", "ImportError: k.so: undefined symbol: f", 0),
+        (TRITON_SOURCE, TRITON, 'NameError("nosuch is not defined")', 7),
+        (TRITON_SOURCE, SYNTAX, "SyntaxError: '(' was never closed", 6),
+        (TRITON_SOURCE, "", "", 0),
+    ],
+)
+def test_the_first_error_of_a_build_is_found_at_its_line(text: str, output: str, said: str, line: int):
+    assert build_error("triton_poi_fused_0", text, output) == (said, line)
