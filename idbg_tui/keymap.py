@@ -132,6 +132,8 @@ _SPELLED = {
     "semicolon": ";",
     "colon": ":",
     "apostrophe": "'",
+    "at": "@",
+    "vertical_line": "|",
     "up": "↑",
     "down": "↓",
     "left": "←",

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import structs
 
 from idbg.accelerators.parse import parse
+from idbg.analysis.neighbours import distances
 from idbg.analysis.provenance import Provenance
 from idbg.checking.check import rules_for_stage, unreadable
 from idbg.constraints import Checker
@@ -103,18 +104,8 @@ def overview(run: Run) -> GraphSlice:
 def around(run: Run, name: str, depth: int, stage: Stage | None = None, frame: str = "") -> GraphSlice:
     """The node and what is up to `depth` edges from it, inputs and users alike. Raises BadInput for no such node."""
     graph = _graph(run, stage, frame, name)
-    distance, edge = {name: 0}, [name]
-    for step in range(1, depth + 1):
-        edge = [
-            near
-            for far in edge
-            for near in (*graph.by_name[far].inputs, *graph.users.get(far, ()))
-            if near in graph.by_name
-        ]
-        edge = [near for near in dict.fromkeys(edge) if near not in distance]
-        distance |= dict.fromkeys(edge, step)
-    nearest = sorted(distance, key=distance.__getitem__)
-    found = _slice(run, graph, nearest, distance, node=name, depth=depth)
+    distance = distances(graph, name, depth)
+    found = _slice(run, graph, list(distance), distance, node=name, depth=depth)
     return structs.replace(found, about=[row.text for row in node.facts(_context(run, graph, name))])
 
 

@@ -208,21 +208,24 @@ def heading_row(
     *,
     folded: bool,
     hides: bool = False,
+    matched: int = 0,
     flow: StyledRow = (),
 ) -> StyledRow:
     """One module: fold sign, name and class, how many nodes, and how many violations, with the severest one's sign.
 
-    With `hides` the selected node is in there, and the heading bears its mark.
+    With `hides` the selected node is in there, and the heading bears its mark. With `matched`, the nodes of it that a
+    filter leaves, it is named by its whole path.
     """
     dots = MARKS["ellipsis"]
-    start = _indent(heading.depth, columns) + MARKS["closed" if folded else "open"] + " "
-    nodes = counted(heading.last - heading.first, "node")
+    start = "" if matched else _indent(heading.depth, columns) + MARKS["closed" if folded else "open"] + " "
+    name = heading.path if matched else heading.title
+    nodes = (f"{matched:,} of " if matched else "") + counted(heading.last - heading.first, "node")
     room = columns.name + (columns.op + 1 if columns.op else 0) - len(start)
-    kind = alike_words(heading) or heading.kind
+    kind = heading.kind if matched else alike_words(heading) or heading.kind
     spare = max(0, columns.shape - len(nodes) - 1)
-    over = min(spare, max(0, len(heading.title) + len(kind) + 2 - room)) if kind else 0  # it goes on over the tensors
+    over = min(spare, max(0, len(name) + (len(kind) + 2 if kind else 0) - room))  # it goes on over the tensors
     room += over
-    title = cut(heading.title, room, dots)
+    title = cut(name, room, dots)
     kind = cut(kind, max(0, room - len(title) - 2), dots)
     worst = next(iter(broken), None)
     verdict = f"{SEVERITY_SIGNS[worst]} {sum(broken.values()):,}" if worst else ""

@@ -72,8 +72,9 @@ class GraphFilter:
         begun = begun if begun and begun.graph == graph.id else selected
         if begun is not None and (self._lines.reveal(begun.name) or not self.matched):
             return self._chosen(begun, selected)
-        self._lines.place_cursor(0)
-        index = self._lines.node_at(0)
+        first = self._lines.next_node(-1, 1)
+        self._lines.place_cursor(first)
+        index = self._lines.node_at(first)
         return None if index is None else self._chosen(graph.node_id(graph.nodes[index].name), selected)
 
     def cancel(self, selected: NodeId | None) -> NodeId | None:

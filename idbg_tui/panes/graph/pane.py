@@ -12,7 +12,7 @@ from idbg_tui.messages import CopyRequest, Flash, NodeChosen
 from idbg_tui.panes.base import Pane
 from idbg_tui.panes.graph.columns import heads
 from idbg_tui.panes.graph.filter import GraphFilter
-from idbg_tui.panes.graph.rows import GraphLines
+from idbg_tui.panes.graph.rows import NEAR, GraphLines
 from idbg_tui.panes.graph.title import titles, why_empty
 from idbg_tui.state.sentences import why_no_graph
 from idbg_tui.state.state import State
@@ -53,7 +53,7 @@ class GraphPane(Pane):
     LABEL = "Graph"
     HINTS = (
         *(("[ ]", "stage"), ("/", "filter"), ("n", "next"), ("i u", "input user"), ("enter", "fold")),
-        ("|", "lanes"),
+        *(("@", "neighbourhood"), ("|", "lanes")),
     )
     DEFAULT_CSS = """
     GraphPane { layout: vertical; }
@@ -66,6 +66,7 @@ class GraphPane(Pane):
         Binding("right,l", "open", "unfold the module", show=False),
         Binding("f", "fold_all", "fold or unfold all", show=False),
         Binding("vertical_line", "lanes", "lanes of values, or none", show=False),
+        Binding("at", "around", "the neighbourhood of the node: two steps around it", show=False),
         Binding("n", "next(1)", "the next match", show=False),
         Binding("N", "next(-1)", "the match before", show=False),
         Binding("y", "copy", "copy the node", show=False),
@@ -139,7 +140,7 @@ class GraphPane(Pane):
         typing = any(line.has_class("-open") for line in self.query(SearchLine))  # the choice may be of letters before
         if not self.lines.reveal(name) and self._filter.query and not typing:
             # something else chose a node that the filter hides: what is selected must be seen
-            self._filter.apply("")
+            self._filter.apply(NEAR + name if self._filter.query.startswith(NEAR) else "")
             self._set_heading()
             self.lines.reveal(name)
 
@@ -191,7 +192,7 @@ class GraphPane(Pane):
     def action_next(self, step: int) -> None:
         """The next match of the filter."""
         if self._filter.query:
-            self.lines.go(self.lines.cursor + step)
+            self.lines.go(self.lines.next_node(self.lines.cursor, step))
         else:
             self.post_message(Flash("no filter: / sets one; v goes to the next node that breaks a rule"))
 
@@ -269,6 +270,16 @@ class GraphPane(Pane):
             return
         self._filter.begin(self._state.selected)
         SearchLine.open_in(self)
+
+    def action_around(self) -> None:
+        """Show only what is at most two edges from the selected node."""
+        if self._state.node is None or self.lines.graph is None:
+            self.post_message(Flash(self._no_row()))
+            return
+        self._filter.begin(self._state.selected)
+        self._filter.apply(NEAR + self._state.node.name)
+        self._set_heading()
+        self.lines.reveal(self._state.node.name)
 
     def action_clear(self) -> None:
         """All rows again, at the node that was found; where nothing was, at the place that the filter left."""

@@ -1,10 +1,12 @@
 """The rows of the graph browser."""
 
 import textwrap
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from idbg.analysis.outline import Outline, outline
+from idbg.analysis.neighbours import distances
+from idbg.analysis.outline import ModuleHeading, Outline, outline
 from idbg.checking.rule_costs import RuleCosts
 from idbg.checking.tally import Tally
 from idbg.constraints import Findings
@@ -43,6 +45,8 @@ RULE_WORDS = {
     "max_dim": "dim",
 }
 
+NEAR = "near:"
+"""Before the name of a node: the word of a query that its neighbours have."""
 _TIME, _ERROR = 6, 5  # cells of "1.23ms" and "3e-02"
 
 
@@ -161,8 +165,8 @@ class GraphLines(Lines):
         """The places of the selected node, or of those of the selected module."""
         if self._selected < 0 or self._drawn_lanes is None:
             return 0, 0
-        if state.heading is not None and self._matches is None:
-            return state.heading.span
+        if state.heading is not None:
+            return state.heading.span if self._matches is None else (0, 0)
         place = self._drawn_lanes.place(self._selected)
         return (place, place + 1) if place is not None else (0, 0)
 
@@ -184,13 +188,13 @@ class GraphLines(Lines):
         return ~hiding[-1] if hiding else index
 
     def filter(self, matches: Sequence[int] | None) -> None:
-        """Show these nodes only, without headings; None shows all."""
+        """Show these nodes only, those of one module in a row under its path; None shows all."""
         self._matches = matches
         self.lay_out()
 
     def lay_out(self) -> None:
         """Make the rows again, after a fold or a filter."""
-        self._rows = self.outline.rows() if self._matches is None else list(self._matches)
+        self._rows = self.outline.rows() if self._matches is None else self._under_paths(self._matches)
         self._row_of = {row: place for place, row in enumerate(self._rows)}
         self._drawn_lanes = self._lanes
         if self._matches is not None and self.graph is not None and self._lanes is not None:
@@ -198,7 +202,27 @@ class GraphLines(Lines):
         self._focus = self._focused(self._state)
         self.rows_changed()
 
+    def _under_paths(self, matches: Sequence[int]) -> list[int]:
+        """The rows of these nodes, each module's after its heading."""
+        rows: list[int] = []
+        before = -1
+        for index, owner in zip(matches, map(self.outline.owner.__getitem__, matches), strict=True):
+            if owner != before:
+                before = owner
+                if owner >= 0:
+                    rows.append(~owner)
+            rows.append(index)
+        return rows
+
     # ---------------------------------------------------------------- which row is which
+
+    def next_node(self, row: int, step: int) -> int:
+        """The next row that is a node's, from `row` on; `row` itself where there is none."""
+        found = row
+        while 0 <= (found := found + step) < len(self._rows):
+            if self._rows[found] >= 0:
+                return found
+        return row
 
     def node_at(self, row: int) -> int | None:
         """The index of the node in a row, or None for a heading."""
@@ -214,8 +238,8 @@ class GraphLines(Lines):
     def term(self, word: str) -> Callable[[int], bool] | None:
         """What a word of a query asks of a node beyond its text, as a test of the node's index; None if it is text.
 
-        `k:5`: computed by kernel 5, or by one with that in its name. `op:conv`: its op has that in its name. `!pad`:
-        breaks a rule of that severity, name or kind; `!` any rule.
+        `k:5`: computed by kernel 5, or by one with that in its name. `op:conv`: its op has that in its name.
+        `near:add_1`: at most two edges from that node. `!pad`: breaks a rule of that severity, name or kind; `!` any.
         """
         graph, findings = self.graph, self.findings
         if graph is None:
@@ -225,6 +249,10 @@ class GraphLines(Lines):
         if word.startswith("k:"):
             names = queries.nodes_computed_by(self._state, lambda kernel: is_kernel(kernel, word[2:]))
             return lambda index: graph.nodes[index].name in names
+        if word.startswith(NEAR):
+            center = next((node.name for node in graph.nodes if node.name.lower() == word[len(NEAR) :]), None)
+            near = distances(graph, center, 2) if center is not None else {}
+            return lambda index: graph.nodes[index].name in near
         if word.startswith("!") and findings is not None:
             return lambda index: any(
                 word[1:] in f"{rule.severity} {rule.name} {rule.kind}".lower() for rule, _ in findings.broken_at(index)
@@ -280,16 +308,21 @@ class GraphLines(Lines):
             return [(f" {self._empty_lines[index]}", "dim")]
         row = self._rows[index]
         if row < 0:
-            heading = self.outline.headings[~row]
-            broken = self._tally.within(heading.first, heading.last) if self._tally else {}
-            folded = heading.key in self.outline.folded
-            hides = folded and self._selected >= 0 and self._shown_as(self._selected) == row
-            flow = self._flow_beside(index, columns)
-            return heading_row(heading, broken, columns, folded=folded, hides=hides, flow=flow)
+            return self._heading_row(index, self.outline.headings[~row], columns)
         assert self.graph is not None
-        depth = self.outline.depth(row) if self._matches is None else 0
+        depth = self.outline.depth(row) if self._matches is None else int(self.outline.owner[row] >= 0)
         facts = replace(self._facts(self.graph, row), flow=self._flow_beside(index, columns))
         return node_row(self.graph.nodes[row], depth, facts, columns)
+
+    def _heading_row(self, place: int, heading: ModuleHeading, columns: GraphColumns) -> StyledRow:
+        broken = self._tally.within(heading.first, heading.last) if self._tally else {}
+        flow = self._flow_beside(place, columns)
+        if self._matches is not None:
+            matched = bisect_left(self._matches, heading.last) - bisect_left(self._matches, heading.first)
+            return heading_row(heading, broken, columns, folded=False, matched=matched, flow=flow)
+        folded = heading.key in self.outline.folded
+        hides = folded and self._selected >= 0 and self._shown_as(self._selected) == self._rows[place]
+        return heading_row(heading, broken, columns, folded=folded, hides=hides, flow=flow)
 
     def _flow_beside(self, place: int, columns: GraphColumns) -> StyledRow:
         """The lanes beside a row."""
@@ -298,7 +331,9 @@ class GraphLines(Lines):
         row = self._rows[place]
         if row < 0:
             heading = self.outline.headings[~row]
-            span = heading.span if heading.key in self.outline.folded else (heading.first, heading.first)
+            first = heading.first if self._matches is None else self._drawn_lanes.place(self._rows[place + 1]) or 0
+            is_folded = self._matches is None and heading.key in self.outline.folded
+            span = first, heading.last if is_folded else first
         else:
             at = self._drawn_lanes.place(row) or 0
             span = at, at + 1
