@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from idbg_tui.controllers.bars import Bars
     from idbg_tui.controllers.table import Controllers
     from idbg_tui.palette.uses import CommandUses
-    from idbg_tui.panes.base import Pane
+    from idbg_tui.panes.base import Pane, PaneId
     from idbg_tui.state.inbox import Inbox
     from idbg_tui.state.state import State
     from idbg_tui.terminal.typed_ahead import TypedAhead
@@ -320,6 +320,15 @@ class IdbgApp(MessageRoutes, App[None]):
         """Do what a key does, by its name in keymap.KEYS."""
         self.actions[name]()
         self.controllers.touring.key_pressed(name)
+
+    def action_view(self, pane: "PaneId", view: str) -> None:
+        """Go to a view of a pane: a click on its name, or the palette."""
+        self.body.go(pane)
+        self.body.panes[pane].choose_view(view)
+
+    def action_stage(self, index: int) -> None:
+        """Show a stage of the frame: a click on its name, or the palette."""
+        self.controllers.navigation.go_to_stage(index)
 
     def show_palette(self) -> None:
         """Show every command, and do the one that is chosen."""

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, get_args
 
-from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
@@ -15,6 +14,7 @@ from textual.widget import Widget
 
 from idbg.format.glyphs import MARKS
 from idbg_tui.panes.base import Pane, PaneId
+from idbg_tui.widgets.clicks import clickable
 
 if TYPE_CHECKING:
     from idbg_tui.state.state import State
@@ -69,16 +69,10 @@ class TabLine(Widget):
     TabLine { height: 1; padding: 0 1; background: $surface; }
     """
 
-    @dataclass
-    class Chosen(Message):
-        """The user clicked on a pane's name."""
-
-        pane: PaneId
-
     def __init__(self) -> None:
         super().__init__()
+        self.auto_links = False  # the names are not underlined
         self._line = Content("")
-        self._ends: list[tuple[int, PaneId]] = []
         self._shown: tuple[list[Pane], PaneId] = ([], ORDER[0])
 
     def show(self, panes: list[Pane], current: PaneId) -> None:
@@ -89,10 +83,6 @@ class TabLine(Widget):
         # names close together are better than numbers
         gap, names = next((way for way in ways if not any(len(name) == 1 for _, name in way[1])), (2, None))
         names = names or tab_names(panes, current, room)
-        self._ends, end = [], 0
-        for pane, name in names:
-            end += len(name) + gap
-            self._ends.append((end, pane))
         line = _tabs(names, current, " " * gap)
         if not line.is_same(self._line):
             self._line = line
@@ -103,11 +93,6 @@ class TabLine(Widget):
 
     def render(self) -> Content:
         return self._line
-
-    def on_click(self, event: events.Click) -> None:
-        pane = next((pane for end, pane in self._ends if event.x <= end), None)
-        if pane is not None:
-            self.post_message(self.Chosen(pane))
 
 
 class TabBox(Vertical):
@@ -247,10 +232,6 @@ class Body(Vertical):
         if self.single:
             self._line.show(list(self.panes.values()), self.current)
 
-    def on_tab_line_chosen(self, message: TabLine.Chosen) -> None:
-        message.stop()
-        self.go(message.pane)
-
     def go(self, pane: PaneId) -> None:
         """Focus a pane, and show it if it is hidden."""
         self.current = pane
@@ -332,10 +313,11 @@ def tab_names(panes: Sequence[Pane], current: PaneId, width: int, gap: int = 2) 
 
 
 def _tabs(names: list[tuple[PaneId, str]], current: PaneId, between: str) -> Content:
-    """The names of panes that share a place, the current one in bold."""
-    pieces: list[tuple[str, str]] = []
+    """The names of panes that share a place, the current one in bold; a click on one goes there."""
+    pieces: list[tuple[str, str] | Content] = []
     for pane, name in names:
         if pieces:
             pieces.append((between, "not bold dim"))
-        pieces.append((name, "bold $primary" if pane == current else "not bold $foreground 70%"))
+        style = "bold $primary" if pane == current else "not bold $foreground 70%"
+        pieces.append(clickable(name, style, f"app.do('pane_{ORDER.index(pane) + 1}')"))
     return Content.assemble(*pieces)

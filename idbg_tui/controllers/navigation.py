@@ -6,7 +6,7 @@ from textual.timer import Timer
 
 from idbg_tui.controllers.context import Actions, Context
 from idbg_tui.messages import KernelChosen, LineChosen, NodeChosen, NumberRequest, RowRequest
-from idbg_tui.state import navigation
+from idbg_tui.state import navigation, queries
 from idbg_tui.state.jumps import Relation
 from idbg_tui.state.sentences import why_no_graph
 from idbg_tui.status_bar import flashes
@@ -97,6 +97,12 @@ class Navigation:
             self._show_node()
         elif chosen.jump:
             self._context.flash("no node of the shown run was made at that line")
+
+    def go_to_stage(self, index: int) -> None:
+        """Show one of the frame's stages."""
+        graphs = queries.stages_of_frame(self._state)
+        if index < len(graphs) and self._state.choose_graph(graphs[index]):
+            self._context.show()
 
     def go_to_row(self, request: RowRequest) -> None:
         """Go to a row of a pane, whatever hides it."""

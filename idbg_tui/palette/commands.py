@@ -12,6 +12,7 @@ from idbg.accelerators import registry
 from idbg.format.amounts import counted
 from idbg.schema.graphs import Graph
 from idbg.views import compared
+from idbg.views.frame_graphs import graph_words
 from idbg.views.switches import value_words
 from idbg_tui import bound_keys, choices, keymap
 from idbg_tui.layout import Body
@@ -56,6 +57,12 @@ class Host(Protocol):
     def action_do(self, name: str) -> None:
         """Do what a key of keymap.KEYS does, by its name."""
 
+    def action_view(self, pane: PaneId, view: str) -> None:
+        """Go to a view of a pane."""
+
+    def action_stage(self, index: int) -> None:
+        """Show a stage of the frame."""
+
     def do_in(self, pane: Pane, node: DOMNode, action: str) -> None:
         """Go to a pane, and do what a key does there."""
 
@@ -82,6 +89,7 @@ class Everything:
 
     def things(self) -> Iterator[Command]:
         """All that has a name, but for nodes."""
+        yield from self._views()
         yield from self._kernels()
         yield from self._findings()
         yield from self._runs()
@@ -133,6 +141,14 @@ class Everything:
             commands.append((f"from here: what feeds {fed.node.name}", "written, and tried once", ReproRequest(fed)))
         for title, words, message in commands:
             yield Command("Repros", title, partial(self._host.post_message, message), words=words)
+
+    def _views(self) -> Iterator[Command]:
+        """The views of panes, and the stages of the frame."""
+        for pane in self._host.body.panes.values():
+            for view in pane.views:
+                yield Command(pane.LABEL, f"view {view}", partial(self._host.action_view, pane.ID, view))
+        for index, graph in enumerate(queries.stages_of_frame(self._host.state)):
+            yield Command("stage", graph_words(graph), partial(self._host.action_stage, index))
 
     def _kernels(self) -> Iterator[Command]:
         shown = self._host.state.shown

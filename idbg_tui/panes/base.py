@@ -1,6 +1,6 @@
 """The base class of panes: a name, a label, and `show`."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from textual.binding import Binding, BindingType
@@ -111,6 +111,14 @@ class Pane(Widget):
     def action_find_nothing(self) -> None:
         """A pane that can be searched has a `/` of its own."""
         self.post_message(Flash("no search here: / finds in every pane, and in the form of the rules"))
+
+    @property
+    def views(self) -> Sequence[str]:
+        """The names of its views; () where there is one."""
+        return ()
+
+    def choose_view(self, view: str) -> None:
+        """Show the view of this name."""
 
     def reveal(self, key: Hashable) -> bool:
         """Put the cursor on the row with this key, whatever hides it. False if there is none."""

@@ -1,5 +1,6 @@
 """The pane Rules: the rules in force, their text, and an editor for both."""
 
+from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 from textual.app import ComposeResult
@@ -219,6 +220,13 @@ class RulesPane(RuleText, SearchablePane):
         self._go(view)
         if left == "text":
             self.form.select_line(self.editor.cursor_location[0] + 1)
+
+    @property
+    def views(self) -> Sequence[str]:
+        return tuple(self._views)
+
+    def choose_view(self, view: str) -> None:
+        self._turn_to(next(each for each in self._views if each == view))
 
     def action_back(self) -> None:
         self._turn_to("form")

@@ -1,6 +1,7 @@
 """The pane Source: the code of the selected node, as kernel, wrapper, FX code and the user's Python."""
 
-from typing import ClassVar
+from collections.abc import Sequence
+from typing import ClassVar, cast
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -23,6 +24,7 @@ from idbg_tui.panes.source import sheets
 from idbg_tui.panes.source.sheets import VIEWS, Sheet, SheetView
 from idbg_tui.state import queries
 from idbg_tui.state.state import State
+from idbg_tui.widgets.clicks import clickable
 from idbg_tui.widgets.code import CodeView
 from idbg_tui.widgets.lines import cut
 from idbg_tui.widgets.search import Searching
@@ -127,14 +129,20 @@ class SourcePane(Pane, Searching):
 
     def _views(self) -> Content:
         """The border's title: number and label, then the views with the shown one in brackets."""
-        views = [
-            (f"[{view}]", "bold $primary") if view == self._view else (f" {view} ", "not bold dim") for view in VIEWS
-        ]
-        return Content.assemble(self.heading(), f" {MARKS['rule']} ", *views)
+        names = (
+            (view, f"[{view}]", "bold $primary") if view == self._view else (view, f" {view} ", "not bold dim")
+            for view in VIEWS
+        )
+        shown = (clickable(name, style, f"app.view('source', '{view}')") for view, name, style in names)
+        return Content.assemble(self.heading(), f" {MARKS['rule']} ", *shown)
 
-    def choose_view(self, view: SheetView) -> None:
+    @property
+    def views(self) -> Sequence[str]:
+        return VIEWS
+
+    def choose_view(self, view: str) -> None:
         """Show another view of the same node."""
-        self._chosen = view
+        self._chosen = cast(SheetView, view)
         if self._state is not None:
             self.show(self._state)
 

@@ -1,7 +1,7 @@
 """The pane Switches: torch's settings, their values for the next run, and what two runs differ in."""
 
 import textwrap
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
@@ -23,12 +23,13 @@ from idbg_tui.panes.section_pane import SectionPane
 from idbg_tui.state import queries
 from idbg_tui.state.state import State
 from idbg_tui.widgets import sections
+from idbg_tui.widgets.clicks import clickable
 from idbg_tui.widgets.picker import Picker
 from idbg_tui.widgets.prompt import Prompt
 from idbg_tui.widgets.section_list import SectionLines
 from idbg_tui.widgets.section_rows import Row, place_of
 
-_COMPARED = "compared"  # of the two views; the other is ""
+_SWITCHES, _COMPARED = "switches", "compared"  # the two views; a look at the first is that of ""
 _MOST = 5  # rows that describe the switch under the cursor
 _FEW = 12  # rows of the pane from which they are shown
 
@@ -73,6 +74,7 @@ class SwitchesPane(PromptingPane, SectionPane):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(SectionLines(self.lay, "all of this list"), id=id)
         self._views = Static(id="views")
+        self._views.auto_links = False
         self._chosen_runs: tuple[int, int] | None = None  # by hand; None: the last two
         self._meaning = Static(id="meaning", markup=False)
         self._seen: tuple[object, ...] = ()
@@ -114,9 +116,10 @@ class SwitchesPane(PromptingPane, SectionPane):
         """List the switches, or what the runs differ in; and name the two views."""
         state, pair = self._state, self._pair
         names = ("switches", f"run {pair[0].number} and run {pair[1].number}" if pair is not None else "two runs")
-        shown = [f"[{name}]" if (place == 1) is self.comparing else f" {name} " for place, name in enumerate(names)]
+        shown = [f"[{name}] " if (place == 1) is self.comparing else f" {name}  " for place, name in enumerate(names)]
         styles = ["bold $primary" if (place == 1) is self.comparing else "$foreground 60%" for place in (0, 1)]
-        self._views.update(Content.assemble(*((f"{name} ", style) for name, style in zip(shown, styles, strict=True))))
+        pieces = map(clickable, shown, styles, (f"app.view('switches', '{view}')" for view in self.views))
+        self._views.update(Content.assemble(*pieces))
         if state is None:
             return
         look = replace(self.look, width=self.lines.room - 1, files=queries.source_files(state))
@@ -183,6 +186,13 @@ class SwitchesPane(PromptingPane, SectionPane):
     def action_view(self) -> None:
         """Show the switches, or what two runs differ in."""
         self.show_view(comparing=not self.comparing)
+
+    @property
+    def views(self) -> Sequence[str]:
+        return (_SWITCHES, _COMPARED)
+
+    def choose_view(self, view: str) -> None:
+        self.show_view(comparing=view == _COMPARED)
 
     def show_view(self, *, comparing: bool) -> None:
         """Show what two runs differ in, or the switches."""

@@ -150,7 +150,11 @@ class WhyPane(RowKeys):
 
     # ---------------------------------------------------------------- which view, and how
 
-    def choose_view(self, view: ViewName) -> None:
+    @property
+    def views(self) -> Sequence[str]:
+        return VIEWS
+
+    def choose_view(self, view: str) -> None:
         """Show another view, at the row that it was left at."""
         self.turn_to(view)
         self._offer()
@@ -168,10 +172,6 @@ class WhyPane(RowKeys):
 
     def action_view(self, step: int) -> None:
         self.choose_view(VIEWS[(VIEWS.index(self.view) + step) % len(VIEWS)])
-
-    def on_view_line_chosen(self, event: ViewLine.Chosen) -> None:
-        event.stop()
-        self.choose_view(event.view)
 
     def seek(self, searched: Searched, text: str, *, done: bool) -> None:
         """List only what has the text."""

@@ -1,0 +1,12 @@
+"""Text that does something when it is clicked."""
+
+from textual.content import Content
+from textual.style import Style
+
+
+def clickable(text: str, style: str, action: str) -> Content:
+    """A text in a style; a click on it is the action."""
+    content = Content(text)
+    if style:
+        content = content.stylize(style)
+    return content.stylize(Style.from_meta({"@click": action}))
