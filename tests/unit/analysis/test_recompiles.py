@@ -105,7 +105,7 @@ CASES: dict[str, tuple[FailedGuard, str, dict[str, object]]] = {
     "float": (failed("0/0: L['f'] == 1.5", "2.5"), "dynamic=True", {"dynamic": True}),
     "text": (failed("0/0: L['s'] == 'a'", "'b'"), "", {}),
     "dtype": (failed("0/0: tensor 'x' dtype mismatch. expected Float, actual Double"), "x.to(torch.float32)", {}),
-    "gradient": (failed("0/0: tensor 'x' requires_grad mismatch. expected requires_grad=0"), "detach", {}),
+    "gradient": (failed("0/0: tensor 'x' requires_grad mismatch. expected requires_grad=0"), "requires_grad_", {}),
     "length": (failed("0/0: len(L['l']) == 1", "2"), "", {}),
     "identity": (failed("0/0: ___check_obj_id(L['f'].__code__, 14), type=<class 'code'>"), "", {}),
     "state": (failed("0/0: GLOBAL_STATE changed: grad_mode "), "", {}),

@@ -206,10 +206,8 @@ def _of_tensor(failed: FailedGuard, name: str) -> Iterator[Suggestion]:
         dtype = _DTYPES.get(failed.expected)
         yield Suggestion(f"cast {name} once, before the call", f"{name} = {name}.to({dtype})" if dtype else "")
     elif what == "requires_grad":
-        yield Suggestion(
-            f"call it always with {name} that needs gradients, or never",
-            f"{name} = {name}.detach()" if failed.expected == "False" else f"{name}.requires_grad_()",
-        )
+        # detached, it would be alike too, and nothing above it would be trained
+        yield Suggestion(f"call it always with {name} that needs gradients, or never", f"{name}.requires_grad_()")
     elif what == "stride":
         yield Suggestion(f"lay {name} out alike in each call", f"{name} = {name}.contiguous()")
     elif what == "device" or _BACKEND.findall(failed.expected) != _BACKEND.findall(failed.actual):
