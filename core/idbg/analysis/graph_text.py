@@ -44,7 +44,7 @@ _BINARY = {
 }
 _NO_TENSOR = re.compile(
     r"\b(sym_(size|stride|numel|storage_offset|constrain)\w*|_assert\w*|_set_grad_enabled|setitem"
-    r"|\w+_nesting|lazy_load_decompositions)\b|_autocast$"
+    r"|\w+_nesting|_sink_tokens|lazy_load_decompositions)\b|_autocast$"
 )
 _MASK = re.compile(r"\[(?:True|False)(?:, (?:True|False))*\]$")  # which of its results a backward op gives
 # a higher-order op whose value is what one of the graphs that it is given returns -> which of them

@@ -247,6 +247,20 @@ def test_what_torch_kept_no_value_for_is_unknown_and_numbers_and_switches_are_no
     assert (unknown.name, unknown.tensors) == (product.name, ())
 
 
+def test_an_op_that_returns_nothing_has_no_tensor_to_know():
+    torch.library.define("peak_memory::log", "(Tensor x) -> ()")
+    graph = torch.fx.Graph()
+    x = graph.placeholder("x")
+    x.meta["val"] = torch.ones(2)
+    graph.call_function(torch.ops.peak_memory.log, (x,))  # as Dynamo calls it
+    graph.call_function(torch.ops.peak_memory.log.default, (x,))
+    graph.call_function(torch.ops.prims._sink_tokens.default, ([x],))
+    graph.call_function(torch.ops.aten.sin, (x,))
+    graph.output((x,))
+    record = graph_of(GraphModule(nn.Module(), graph), GraphId("0/0", "forward"), "text")
+    assert [node.name for node in record.nodes if node.unknown] == ["sin"]
+
+
 TRAIN = """\
 import torch
 from torch import nn

@@ -103,7 +103,7 @@ def _node(gm: GraphModule, node: FxNode, storages: dict[int, int], code_line: in
 def _is_unknown(gm: GraphModule, node: FxNode) -> bool:
     if node.op == "output" or node.meta.keys() & _VALUES or fx.inner_graph(gm, node) is not None:
         return False
-    return not returns_no_tensor(fx.qualified_target(node))
+    return not (fx.returns_nothing(node.target) or returns_no_tensor(fx.qualified_target(node)))
 
 
 def _tensors(node: FxNode) -> list[torch.Tensor]:

@@ -83,6 +83,13 @@ def returns_written(target: object) -> bool:
     return any(value.alias_info is not None and value.alias_info.is_write for value in returned)
 
 
+def returns_nothing(target: object) -> bool:
+    """Whether an op's schema has no result, as that of one that only prints; Dynamo calls all its overloads at once."""
+    if isinstance(target, torch._ops.OpOverloadPacket):
+        return all(returns_nothing(getattr(target, overload)) for overload in target.overloads())
+    return isinstance(target, torch._ops.OpOverload) and not target._schema.returns
+
+
 @dataclass(frozen=True)
 class Argument:
     """The argument of a Dynamo placeholder. `is_number`: a Python number that torch passes as a tensor."""
