@@ -28,6 +28,8 @@ _FINDINGS: dict[AttributionFindingKind, str] = {
     "by the wrapper": ": the wrapper itself changed it, between line {detail}",
     "by reuse": ": {launch} wrote over it: {buffer} was given its memory too early ({detail}  # reuse)",
     "by sharing": ": {launch} wrote over it: its arguments share memory with it",
+    "memory in use": ", but the wrapper gives {buffer}, which it writes, the memory of {node}, which {launch} reads "
+    "after it",
     "out of bounds": ": {launch} wrote outside of its own memory, over it",
     "other in the run": ", but in the run it left something else in {buffer} (relative error {error}): another launch "
     "was still running, or its memory is in use elsewhere",

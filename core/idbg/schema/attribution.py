@@ -104,6 +104,7 @@ AttributionFindingKind = Literal[
     "by the wrapper",  # which changed it between the lines of `detail`
     "by reuse",  # by `launch`, to whose `buffer` the wrapper gave its memory: `detail` is the line
     "by sharing",
+    "memory in use",  # its `buffer` has the memory of `node`, an input or buffer, which `launch` reads after it
     "out of bounds",
     "other in the run",  # it left something else in `buffer`
     "reads wrong",  # results of `launch`, which is bad

@@ -7,7 +7,7 @@ import msgspec
 # how a maker is proven
 _Unreached = Literal["never run in eager"]
 _Proof = Literal["right without it", "right before it", "right anew", "undeclared", "wrong uncompiled", _Unreached]
-_Reuse = Literal["returned for it", "overwritten", "not written", "reused", "reused, read"]
+_Reuse = Literal["returned for it", "overwritten", "not written", "reused", "reused, read", "argument overwritten"]
 # why a stage or a launch was not judged, or what limits its verdict
 _Stage = Literal["as dynamo", "other draws than before", "after nonfinite", "not reported"]
 _NotJudged = Literal[_Stage, "narrow", "own way", "none observed"]

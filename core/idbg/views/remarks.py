@@ -36,8 +36,8 @@ _REMARKS: dict[RemarkKind, str] = {
     "not written": "no launch writes to {subject}",
     "reused": "the wrapper gives {subject} the memory of the graph's input {detail}, and the program's own tensor is "
     "overwritten",
-    "reused, read": "the wrapper gives {subject} the memory of the graph's input {detail}, which {by} reads after it "
-    "was overwritten",
+    "reused, read": "the wrapper gives {subject} the memory of {detail}, which {by} reads after it was overwritten",
+    "argument overwritten": "it writes to its argument {subject}, which it should only read, and {by} reads it after",
     "as dynamo": "what comes of it computes what Dynamo's graph does",
     "other draws than before": "it draws other random numbers than the stage before it",
     "after nonfinite": "a stage before it is wrong by NaN or an infinity",

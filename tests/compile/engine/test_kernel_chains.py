@@ -14,6 +14,7 @@ from idbg.engine.instrument.wrapper_lines import Launch, Point, Wrapper
 from idbg.engine.kerneldiff.kernels.buffers import NodeBuffer
 from idbg.engine.kerneldiff.kernels.chains import completed_by
 from idbg.engine.kerneldiff.kernels.launch_result import BufferResult, LaunchResult
+from idbg.engine.kerneldiff.kernels.live import LiveMemory, Overwrite
 from idbg.engine.kerneldiff.kernels.verdict import BufferVerdict
 from idbg.engine.kerneldiff.observed_run import run_observed
 from idbg.engine.kerneldiff.sides.subject import Subject
@@ -95,7 +96,7 @@ def test_where_memory_that_is_still_needed_is_reused_the_wrapper_is_to_blame():
     assert report.verdict == "failed"
     bad = [kernel for kernel in report.kernels if kernel.bad]
     assert [kernel.buffer for kernel in bad] == ["buf0"]  # and not the kernel that reads what was overwritten
-    assert "gives buf0 the memory of the graph's input arg0_1" in remarks.sentence(bad[0].reason)
+    assert "gives buf0 the memory of arg0_1, which" in remarks.sentence(bad[0].reason)
     maker = report.stages[-1].made_by
     assert (
         maker is not None
@@ -124,14 +125,59 @@ def test_what_dropout_leaves_is_judged_by_the_mask_that_it_drew(share: str, monk
     assert dropout.isolated is not None and dropout.bad == (share != "0.1"), dropout
 
 
-def test_a_backward_may_reuse_what_nothing_reads_any_more():
-    from idbg.engine.kerneldiff.kernels.inputs import wrong_reuses
+def live(graph_part: str, reads: str = "", *, bases: dict[str, str]) -> list[Overwrite]:
+    """What LiveMemory finds of `buf0 = sin(x); buf1 = mm(buf0); buf2 = cos(reads)` if buf1 changes what it is based on;
+    without `reads` there is no third launch.
+    """
+    third = [("buf2", reads, "cos")] if reads else []
+    made = wrapper(("buf0", "x", "sin"), ("buf1", "buf0", "mm"), *third)
+    made.bases.update(bases)
+    made.writes = {f"buf{at}": [at] for at in range(len(made.launches))}
+    gm = torch.fx.symbolic_trace(lambda x: x + 1)
+    memory = LiveMemory(SimpleNamespace(gm=gm, inputs=("x",), buffers=(), part=graph_part), made)  # type: ignore[arg-type]
+    values = {name: torch.full((4,), torch.nan) for name in ("x", "buf0", "buf2")}
+    values["buf1"] = values[next(iter(bases.values()), "buf0")]
+    memory.hold({"x": values["x"]})
+    found: list[Overwrite] = []
+    for at in range(len(made.launches)):
+        if at == 1 and bases:
+            values["buf1"][2] = 1.0
+        memory.hold({f"buf{at}": values[f"buf{at}"]}, at)
+        found += memory.overwritten(at)
+    return found
 
-    made = wrapper(("buf0", "tangents_1", "mul"), ("buf1", "buf0", "sin"))
-    made.bases["buf0"] = "tangents_1"
-    made.writes = {"buf0": [0], "buf1": [1]}
-    gm = torch.fx.symbolic_trace(lambda tangents: tangents + 1)
-    graph = SimpleNamespace(gm=gm, inputs=("tangents_1",), buffers=(), part="backward")
-    assert wrong_reuses(graph, made) == {}  # type: ignore[arg-type]
-    graph.part = "inference"
-    assert wrong_reuses(graph, made)[0].reader is None  # type: ignore[arg-type]
+
+@pytest.mark.parametrize("part", ["inference", "backward"])
+def test_memory_that_a_later_launch_reads_may_not_be_reused(part: str):
+    (one,) = live(part, "buf0", bases={"buf1": "buf0"})
+    assert (one.name, one.by, one.reader) == ("buf0", "buf1", 2)
+    (one,) = live(part, "x", bases={"buf1": "x"})
+    assert (one.name, one.by, one.reader) == ("x", "buf1", 2)
+
+
+def test_memory_that_is_read_later_by_another_name_alone_may_be_reused():
+    assert live("inference", "buf1", bases={"buf1": "buf0"}) == []
+    assert live("inference", "buf0", bases={}) == []  # NaN is equal to itself
+    assert live("backward", bases={"buf1": "x"}) == []
+    assert [(one.name, one.reader) for one in live("inference", bases={"buf1": "x"})] == [("x", None)]
+
+
+def test_an_op_that_writes_to_its_argument_is_to_blame_and_not_what_reads_it():
+    @torch.library.custom_op("chains::spoils", mutates_args=())
+    def spoils(x: Tensor) -> Tensor:
+        x.data.mul_(2)
+        return x.clone()
+
+    @spoils.register_fake
+    def _(x: Tensor) -> Tensor:
+        return torch.empty_like(x)
+
+    def program(x: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
+        y, z = x @ w, (w @ x).sin()
+        return (spoils(y) @ w).cos() + y.sin(), (spoils(z) @ w + z).cos()  # of z there is a second buffer
+
+    torch.manual_seed(0)
+    kernels = observe_model(program, (torch.randn(8, 8), torch.randn(8, 8)))
+    (bad,) = [kernel for kernel in kernels if kernel.bad]
+    assert bad.name == "torch.ops.chains.spoils.default" and bad.node == "spoils"
+    assert "it writes to its argument buf0, which it should only read" in remarks.sentence(bad.reason)

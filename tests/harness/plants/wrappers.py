@@ -51,23 +51,23 @@ def _early_reuse(backward: bool) -> Iterator[None]:
 def kept(x: Tensor, w: Tensor) -> Tensor:
     a = x.sin()
     b = (a @ w).cos()
-    c = (b @ w).sin()
-    return (c @ w) * 0.1 + a  # guilty
+    c = (b @ w).sin()  # guilty
+    return (c @ w) * 0.1 + a
 
 
 def kept_by_a_kernel(x: Tensor, w: Tensor) -> Tensor:
     a = x.exp()
     b = a @ w
     c = b.cos()
-    d = (c @ w).softmax(-1)
-    return (d @ w) * 0.1 - a  # guilty
+    d = (c @ w).softmax(-1)  # guilty
+    return (d @ w) * 0.1 - a
 
 
 def saved(x: Tensor, w: Tensor) -> Tensor:
     h = x.exp()
     a = (h @ w).sin()
-    b = (a @ w).cos()  # guilty
-    return b @ w + h.tanh()
+    b = (a @ w).cos()
+    return b @ w + h.tanh()  # guilty
 
 
 def overwritten(x: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
@@ -114,7 +114,7 @@ BF16 = torch.bfloat16
 MM = r"extern_kernels\.mm\((\w+), (\w+), out"
 
 REUSE = (
-    Plant("reuse", "extern", kept, SQUARE, early_reuse(), stage="kernels", maker="kernel", made_by=""),
+    Plant("reuse", "extern", kept, SQUARE, early_reuse(), stage="kernels", maker="wrapper", made_by="call"),
     Plant(
         "reuse",
         "fused",
@@ -122,8 +122,8 @@ REUSE = (
         SQUARE,
         early_reuse(),
         stage="kernels",
-        maker="kernel",
-        made_by="",
+        maker="wrapper",
+        made_by="call",
         dtype=BF16,
     ),
     Plant(
@@ -133,8 +133,8 @@ REUSE = (
         SQUARE,
         early_reuse(backward=True),
         stage="kernels",
-        maker="kernel",
-        made_by="",
+        maker="wrapper",
+        made_by="call",
         backward=True,
         line_since="2.12",  # 2.11 gives the addmm that it makes of a product and a sum no stack trace, 2.14 does
     ),

@@ -253,7 +253,8 @@ class _Reader:
         new = self.fresh - self.wholes
         written = [*assigned, *(other for other in mentioned if other in new)]
         takes: dict[str, str] = {}
-        for other in mentioned:
+        read = {other for each in _without_out(value) for other in self.mentioned(each)}
+        for other in (other for other in mentioned if other in read or other not in new):
             takes.setdefault(self.base.get(other, "") if other in new else other, other)
         taken = [other for other in takes if self.has_value(other)]
         wholes = [self.base[other] for other in written if self.base.get(other) in self.fresh]
@@ -314,6 +315,11 @@ def _own_names(function: ast.FunctionDef) -> frozenset[str]:
 
 def _loaded(names: Iterable[str]) -> list[ast.expr]:
     return [ast.Name(name, ast.Load()) for name in names]
+
+
+def _without_out(call: ast.Call) -> list[ast.expr]:
+    """All of the call but its argument `out=`, of which it does not read the content."""
+    return [call.func, *call.args, *(keyword.value for keyword in call.keywords if keyword.arg != "out")]
 
 
 def _assigned(statement: ast.stmt) -> list[str]:

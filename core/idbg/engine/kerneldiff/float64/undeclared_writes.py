@@ -3,7 +3,7 @@
 A compiler may move such an op before or behind what reads the argument: the schema is all that it knows.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeGuard
 
@@ -57,8 +57,13 @@ class WithoutUndeclaredWrites(OpMode):
     """Reverts undeclared writes right after the op."""
 
     def run(self, func: OpOverload, args: Args, kwargs: Kwargs) -> object:
-        before = ReadOnlyArguments(func, args, kwargs)
-        result = func(*args, **kwargs)
-        for _, now, then in before.written():
-            now.copy_(then)
-        return result
+        return without_undeclared_writes(func, args, kwargs)
+
+
+def without_undeclared_writes(func: Callable[..., object], args: Args, kwargs: Kwargs) -> object:
+    """The op's result, with its undeclared writes reverted."""
+    before = ReadOnlyArguments(func, args, kwargs)
+    result = func(*args, **kwargs)
+    for _, now, then in before.written():
+        now.copy_(then)
+    return result

@@ -18,6 +18,7 @@ from idbg.schema.attribution import (
     StageError,
 )
 from idbg.schema.diff import LARGEST, DiffReport, KernelError, launch_name
+from idbg.schema.remarks import Remark
 
 _FAR = 64  # ulps: an error that a user may ask about; rounding of one op or a few is below
 
@@ -115,6 +116,8 @@ def _decided(evidence: Evidence, worst: IsolatedResult | None) -> Decided:
     if worst.bad:
         return "compiler", [*_compilers(worst), *_of_a_step(evidence)], None
     alone = _with_figures("right alone", worst)
+    if (over := _overwrites(error)) is not None:
+        return "before", [alone, over], None
     for before in (_changed(evidence), _run_differs(worst), _earlier(evidence)):
         if before is not None:
             findings, other = before
@@ -169,6 +172,15 @@ def _changed(evidence: Evidence) -> Found | None:
         end = "the return" if one.until == RETURN else f"line {launches[one.until].line}"
         return [what, AttributionFinding("by the wrapper", detail=f"{line} and {end}")], None
     return [what, _overwriting(evidence, one, one.by)], evidence.at.get(one.by)
+
+
+def _overwrites(error: KernelError) -> AttributionFinding | None:
+    """What the launch itself wrote over, as the comparison has seen it."""
+    how = error.reason
+    if not isinstance(how, Remark) or how.kind not in ("reused", "reused, read"):
+        return None
+    reader = how.by or "the program"
+    return AttributionFinding("memory in use", launch=reader, buffer=how.subject, node=str(how.detail))
 
 
 def _overwriting(evidence: Evidence, one: Overwritten, by: int) -> AttributionFinding:

@@ -5,7 +5,6 @@ their bits detects a kernel that writes to them anyway.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -20,36 +19,6 @@ def written_inputs(graph: comparing.InductorGraph, wrapper: Wrapper) -> frozense
     """The inputs that the wrapper, its kernels or an op of the graph writes to, also under another name."""
     names = {root(name, wrapper) for name in (*wrapper.writes, *graph_writes(graph))}
     return frozenset(names.intersection(graph.inputs))
-
-
-@dataclass(frozen=True)
-class Reuse:
-    """A `buffer` that the wrapper gives the memory of a graph's `input` which is still needed. `reader`: the first
-    later launch that reads the input; None if only the program's own tensor is changed.
-    """
-
-    buffer: str
-    input: str
-    reader: int | None
-
-
-def wrong_reuses(graph: comparing.InductorGraph, wrapper: Wrapper) -> dict[int, Reuse]:
-    """For each launch that writes over an input which the graph itself does not write to, what is reused there.
-
-    A backward may reuse saved values and gradients, once nothing reads them any more.
-    """
-    own = graph_writes(graph)
-    found: dict[int, Reuse] = {}
-    for buffer, points in wrapper.writes.items():
-        name = root(buffer, wrapper)
-        if buffer == name or name not in graph.inputs or name in own:
-            continue
-        writer = wrapper.points[points[0]].launch
-        later = range(writer + 1, len(wrapper.launches))
-        reader = next((at for at in later if name in wrapper.launches[at].takes), None)
-        if reader is not None or graph.part != "backward":
-            found.setdefault(writer, Reuse(buffer, name, reader))
-    return found
 
 
 def graph_writes(graph: comparing.InductorGraph) -> frozenset[str]:

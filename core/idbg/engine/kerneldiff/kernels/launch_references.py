@@ -7,6 +7,7 @@ that depends on them.
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -14,6 +15,7 @@ from torch.fx import GraphModule, Node
 
 from idbg.engine.compat import comparing, fx
 from idbg.engine.kerneldiff.float64.rounding import MOST_OPS, PerturbedRounding
+from idbg.engine.kerneldiff.kernels.buffers import shaped
 from idbg.engine.kerneldiff.kernels.values import (
     AS_OWN,
     NotComputable,
@@ -77,10 +79,12 @@ class LaunchReferences:
             self.from_buffers.add(node)
             self.applied[node] = self._applied_in(node, state)
 
-    def overwrite(self, node: Node, value: object) -> None:
-        """Record the new content of an input, which later launches read."""
-        if node in self.known and isinstance(value, Tensor):
-            self.known[node] = value.clone()
+    def overwrite(self, nodes: Iterable[Node], value: Tensor) -> None:
+        """Record the new content of what holds these nodes, which later launches read."""
+        for node in nodes:
+            if isinstance(before := self.known.get(node), Tensor):
+                with suppress(NotComputable):  # in another shape, as its readers will find
+                    self.known[node] = shaped(value, before).to(before.dtype, copy=True)
 
     def value(self, state: NodeState) -> ReferenceValue:
         """What the launch should have written. Raises NotComputable."""

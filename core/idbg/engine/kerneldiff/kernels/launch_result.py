@@ -49,8 +49,8 @@ class BufferResult:
 
 @dataclass
 class LaunchResult:
-    """What was observed of one launch. `overwritten`: inputs of the graph that had changed before it; `reused`: which
-    memory the wrapper wrongly gave it, as a sentence.
+    """What was observed of one launch. `overwritten`: inputs of the graph that had changed before it; `overwrites`:
+    what it changed that is still needed.
     """
 
     outputs: list[BufferResult] = field(default_factory=list)
@@ -59,7 +59,7 @@ class LaunchResult:
     input_error: Size = field(default_factory=Size)
     unobserved: list[str] = field(default_factory=list)  # inputs of which nothing is known
     overwritten: list[str] = field(default_factory=list)
-    reused: Remark | None = None
+    overwrites: Remark | None = None
     ran: bool = False
 
     @property
@@ -70,12 +70,12 @@ class LaunchResult:
     @property
     def bad(self) -> bool:
         """Whether it wrote, or was called with, wrong values."""
-        return bool(self.overwritten or self.reused) or any(each.excess > 1 for each in self.outputs)
+        return bool(self.overwritten or self.overwrites) or any(each.excess > 1 for each in self.outputs)
 
     def reason(self, unobserved_reason: str) -> Remark | str:
         """Why it is not observed, or what limits its verdict; `unobserved_reason` if nothing was observed."""
-        if self.reused:
-            return self.reused
+        if self.overwrites:
+            return self.overwrites
         if self.overwritten:
             return Remark("input overwritten", self.overwritten[0])
         if self.outputs:

@@ -43,13 +43,13 @@ class ReturnedValues:
 
     def computed(self, name: str, value: Tensor) -> None:
         """Remember a node's value, if the graph returns it."""
-        if name in self._names and _is_plain(value):
-            self._checksums[name] = _checksum(value)
+        if name in self._names and is_plain(value):
+            self._checksums[name] = checksum(value)
 
     def returned(self, values: object) -> None:
         """Record what the graph is about to return."""
         if isinstance(values, (tuple, list)) and len(values) == len(self._names):
-            self._returned = [_checksum(value) if _is_plain(value) else None for value in values]
+            self._returned = [checksum(value) if is_plain(value) else None for value in values]
 
     def lost(self) -> Iterator[LostValue]:
         """The values that do not reach the caller: results in order, then inputs."""
@@ -80,11 +80,12 @@ def _target(node: Node) -> Node:
     return target
 
 
-def _is_plain(value: object) -> bool:
+def is_plain(value: object) -> bool:
+    """Whether it is a tensor whose memory can be read as it is."""
     return type(value) in (Tensor, torch.nn.Parameter) and value.layout == torch.strided  # type: ignore[attr-defined]
 
 
-def _checksum(value: object) -> Checksum:
+def checksum(value: object) -> Checksum:
     """Exact sums of the memory's words, plain and weighted with their positions; they wrap around."""
     assert isinstance(value, Tensor)
     plain = torch.view_as_real(value.resolve_conj()) if value.is_complex() else value

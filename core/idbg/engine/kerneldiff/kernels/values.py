@@ -20,6 +20,7 @@ from idbg.engine.compat import comparing, fx, mutations
 from idbg.engine.compat.torch_types import OpOverload
 from idbg.engine.kerneldiff.float64 import attention
 from idbg.engine.kerneldiff.float64.mode import Float64, NotInFloat64
+from idbg.engine.kerneldiff.float64.undeclared_writes import without_undeclared_writes
 from idbg.engine.kerneldiff.kernels.philox import drawn
 from idbg.engine.kerneldiff.kernels.user_reference import reference_of
 from idbg.engine.kerneldiff.tensors.float64_device import float64_device, on_float64_device
@@ -86,7 +87,7 @@ def _own(node: Node, known: Known) -> Any:
     args, kwargs = _arguments(node, {source: known[source].own for source in node.all_input_nodes})
     if _copies(node):
         return _as_copied(args)
-    result = _returned(node, args, _function(node)(*args, **kwargs))
+    result = _returned(node, args, without_undeclared_writes(_function(node), args, kwargs))
     return _blank(result) if is_uninitialized(node) else result
 
 
@@ -111,7 +112,7 @@ def _exact(node: Node, known: Known) -> Any:
         if attention.is_fused(node.target):  # cuDNN's takes float64, and returns what it has not written
             return attention.in_plain_math(node.target, wide_args, wide_kwargs)
         with Float64() if runs_graphs else nullcontext():  # its graphs convert to the program's dtypes
-            result = function(*wide_args, **wide_kwargs)
+            result = without_undeclared_writes(function, wide_args, wide_kwargs)
         result = _map(_returned(node, wide_args, result), widened)
         return _blank(result) if is_uninitialized(node) else result
     except (*_RAISED, NotInFloat64):  # no such kernel for float64
@@ -240,7 +241,7 @@ def _in_own_dtypes(function: Callable[..., object], args: Any, kwargs: Any, node
         return narrow
 
     narrow_args, narrow_kwargs = _map((args, kwargs), narrowed)
-    result = function(*narrow_args, **narrow_kwargs)
+    result = without_undeclared_writes(function, narrow_args, narrow_kwargs)
     if comparing.changes_arguments(node.target):
         for leaf, narrow in leaves:
             leaf.copy_(on_float64_device(narrow))

@@ -23,9 +23,10 @@ from idbg.engine.instrument.wrapper_lines import AFTER, ENTER, RETURNED, Launch,
 from idbg.engine.kerneldiff.float64.rounding import SAMPLES
 from idbg.engine.kerneldiff.kernels.buffers import NodeBuffer, changes_of, fitted, node_buffers, shaped
 from idbg.engine.kerneldiff.kernels.chains import completed_by, with_chain
-from idbg.engine.kerneldiff.kernels.inputs import InputChecksums, Reuse, root, snapshot, written_inputs, wrong_reuses
+from idbg.engine.kerneldiff.kernels.inputs import InputChecksums, root, snapshot, written_inputs
 from idbg.engine.kerneldiff.kernels.launch_references import LaunchReferences, NodeState
 from idbg.engine.kerneldiff.kernels.launch_result import BufferResult, LaunchResult
+from idbg.engine.kerneldiff.kernels.live import LiveMemory, Overwrite
 from idbg.engine.kerneldiff.kernels.nonfinite import new_nonfinite
 from idbg.engine.kerneldiff.kernels.references import References
 from idbg.engine.kerneldiff.kernels.returned import LostValue, ReturnedValues
@@ -68,8 +69,7 @@ class Watch:
         changes = changes_of(graph)
         self.wrapper: Wrapper = read_wrapper(self.code, {*graph.inputs, *buffers}, changes)
         self.written = written_inputs(graph, self.wrapper)
-        self.reuses = wrong_reuses(graph, self.wrapper)
-        self.reused: dict[str, object] = {}  # the inputs whose memory is reused, as the run has them
+        self.live = LiveMemory(graph, self.wrapper)
         self.instrumented = Instrumented(graph.module, self.wrapper.instrumented(), ENTER, AFTER, RETURNED)
         self.buffers = node_buffers(graph, self.wrapper, changes)
         self.last = {point.launch: number for number, point in enumerate(self.wrapper.points)}
@@ -117,9 +117,7 @@ class Watch:
                 inputs = snapshot(args, [name in self.written for name in self.graph.inputs])
                 references = References(self.graph.gm, inputs, wanted)
                 self.call_inputs = tuple(inputs)
-                wrong = {reuse.input for reuse in self.reuses.values()}
-                named = zip(self.graph.inputs, args, strict=True)
-                self.reused = {name: value for name, value in named if name in wrong}
+                self.live.hold(dict(zip(self.graph.inputs, args, strict=True)))
                 self.references = _CallReferences(references, LaunchReferences(self.graph.gm, inputs, steps))
                 own = zip(self.inputs, inputs, args, strict=True)
                 self.untouched = InputChecksums({node: value for node, value, argument in own if value is argument})
@@ -138,35 +136,43 @@ class Watch:
                 self._read_inputs(self.wrapper.launches[point.launch], result)
                 changed = self.untouched.overwritten(launches.inputs_of(point.launch))
                 result.overwritten = [self.inputs[node] for node in changed]
-            _PointComparison(self, self.references, number, dict(zip(point.names, values, strict=True))).run()
+            named = dict(zip(point.names, values, strict=True))
+            _PointComparison(self, self.references, number, named).run()
+            self.live.hold(named, number)
             if number == self.last[point.launch]:
-                self._reuse(point.launch, result, launches)
+                for one in self.live.overwritten(point.launch):
+                    self._overwritten(one, result, launches)
                 launches.release(point.launch)
         self._pass_on(point.names, result)
 
-    def _reuse(self, number: int, result: LaunchResult, launches: LaunchReferences) -> None:
-        """Blame the launch, and not its readers, if the wrapper gave it memory that is still needed."""
-        if (reuse := self.reuses.get(number)) is not None:
-            result.reused = self._reuse_reason(reuse)
-            node = next(node for node, name in self.inputs.items() if name == reuse.input)
-            launches.overwrite(node, self.reused.get(reuse.input))
+    def _overwritten(self, one: Overwrite, result: LaunchResult, launches: LaunchReferences) -> None:
+        """Blame the launch, and not its readers, for what it wrote over."""
+        nodes = [node for node, name in self.inputs.items() if name == one.name]
+        self.untouched.overwritten(dict.fromkeys(nodes, one.value))
+        held = (each for at in self.buffers.values() for each in at if each.name == one.name and not each.whole)
+        nodes += [self.nodes[name] for each in held for name in (each.node, *each.changes)]
+        launches.overwrite(nodes, one.value)
+        self.unobserved.add(one.name)
+        result.overwrites = result.overwrites or self._overwrite_reason(one)
 
-    def _reuse_reason(self, reuse: Reuse) -> Remark:
-        if reuse.reader is None:
-            return Remark("reused", reuse.buffer, reuse.input)
-        reader = self.wrapper.launches[reuse.reader]
+    def _overwrite_reason(self, one: Overwrite) -> Remark:
+        if one.reader is None:
+            return Remark("reused", one.by, one.name)
+        reader = self.wrapper.launches[one.reader]
         read_by = f"{reader.handle or reader.name} (line {reader.line})"
-        return Remark("reused, read", reuse.buffer, reuse.input, read_by)
+        if not one.by:
+            return Remark("argument overwritten", one.name, by=read_by)
+        return Remark("reused, read", one.by, one.name, read_by)
 
     def wrong_reuse(self, error: KernelError) -> Remark | None:
         """Why the wrapper, and not this launch, is the cause; None if it is not."""
         pairs = zip(self.wrapper.launches, self.results, strict=True)
-        return next((result.reused for launch, result in pairs if launch.line == error.wrapper_line), None)
+        how = next((result.overwrites for launch, result in pairs if launch.line == error.wrapper_line), None)
+        return how if how and how.kind != "argument overwritten" else None
 
     def returned(self, values: object) -> None:
         """Called with what the wrapper is about to return."""
         if self.references is not None:
-            self.reused = {}
             with torch.no_grad():
                 self.returned_values.returned(values)
 
