@@ -89,11 +89,12 @@ def checksum(value: object) -> Checksum:
     """Exact sums of the memory's words, plain and weighted with their positions; they wrap around."""
     assert isinstance(value, Tensor)
     plain = torch.view_as_real(value.resolve_conj()) if value.is_complex() else value
-    memory = plain.detach().reshape(-1).clone().view(torch.uint8)
-    words = torch.nn.functional.pad(memory, (0, -len(memory) % 4)).view(torch.int32)
+    memory = plain.detach().resolve_neg().reshape(-1).view(torch.uint8)
     total = torch.zeros(2, dtype=torch.int64, device=memory.device)
-    for start in range(0, len(words), _CHUNK):
-        part = words[start : start + _CHUNK].to(torch.int64)  # no product with a place wraps to the same number
-        places = torch.arange(start + 1, start + 1 + len(part), device=part.device)
-        total += torch.stack([part.sum(), (part * places).sum()])
+    for start in range(0, len(memory), 4 * _CHUNK):
+        part = memory[start : start + 4 * _CHUNK].clone()  # which lies at a whole word
+        words = torch.nn.functional.pad(part, (0, -len(part) % 4)).view(torch.int32)
+        words = words.to(torch.int64)  # no product with a place wraps to the same number
+        places = torch.arange(start // 4 + 1, start // 4 + 1 + len(words), device=words.device)
+        total += torch.stack([words.sum(), (words * places).sum()])
     return (*(int(each) for each in total.tolist()), len(memory))
