@@ -86,7 +86,7 @@ def returns_written(target: object) -> bool:
 def returns_nothing(target: object) -> bool:
     """Whether an op's schema has no result, as that of one that only prints; Dynamo calls all its overloads at once."""
     if isinstance(target, torch._ops.OpOverloadPacket):
-        return all(returns_nothing(getattr(target, overload)) for overload in target.overloads())
+        return all(returns_nothing(getattr(target, overload)) for overload in target.overloads())  # type: ignore[no-untyped-call]
     return isinstance(target, torch._ops.OpOverload) and not target._schema.returns
 
 
