@@ -194,5 +194,5 @@ class LogList(ItemList[int]):
         return "\n".join(block), counted(len(block), "line")
 
     def action_copy_all(self) -> None:
-        texts = [line.content.text for line in self.session_log.lines]
+        texts = [line.copied for line in self.session_log.lines]
         self.post_message(CopyRequest("\n".join(texts), counted(len(texts), "line")))

@@ -1,24 +1,33 @@
 """The last 20,000 lines of a session's log, with the output of its programs."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from idbg.format.glyphs import SEVERITY_SIGNS
 from idbg.format.plain_text import uncoloured
 from idbg.schema import events
 from idbg.schema.events import SessionEvent
 from idbg.schema.repros import Sought
 from idbg.schema.runs import Run
+from idbg.schema.violations import Severity
 from idbg_tui.panes.log.event_lines import LogText, event_lines
 from idbg_tui.state.repro_targets import of_event
 
 LIMIT = 20_000
 _TRIM = 2_000  # lines are dropped this many at a time: dropping from a list's front moves all the others
+# "W1121 12:00:27.320000 8310 torch/utils/cpp_extension.py:183] [0/0] No CUDA runtime is found"
+_TORCH_LOG = re.compile(
+    r"(?P<record>(?P<level>[VDIWEC])\d{4} \d\d:\d\d:\d\d\.\d+ \d+ (?P<place>\S+:\d+)\] ?(?P<frame>\[[\d/_!]+\] ?)*)"
+    r"(?P<message>.*)"
+)
+_SEVERITIES: dict[str, Severity] = {"W": "fallback", "E": "reject", "C": "reject"}
 
 
 @dataclass(frozen=True)
 class LogLine:
-    """A line, the number of its event, and the stream, if a program wrote it. `sought` is what a repro of the event
-    shows, of the run `run`.
+    """A line, the number of its event, and the stream, if a program wrote it, and what it wrote, where that is shown in
+    fewer words. `sought` is what a repro of the event shows, of the run `run`.
     """
 
     content: LogText
@@ -26,6 +35,12 @@ class LogLine:
     stream: str = ""
     sought: Sought | None = None
     run: int = 0
+    written: str = ""
+
+    @property
+    def copied(self) -> str:
+        """The line as it was written."""
+        return self.written or self.content.text
 
 
 class LogLines:
@@ -92,13 +107,13 @@ class LogLines:
             first -= 1
         while last + 1 < len(self.lines) and self.lines[last + 1].event == event:
             last += 1
-        return [line.content.text for line in self.lines[first : last + 1]]
+        return [line.copied for line in self.lines[first : last + 1]]
 
     def _take_output(self, event: events.OutputWritten) -> None:
         before, place = self._unfinished.pop(event.stream, ("", -1))
         first, *others = event.text.split("\n")
         index = place - self.dropped
-        line = self._output(before + first, event.stream)
+        line = self._output(before + first, event.stream, index if place >= 0 else len(self.lines))
         if place >= 0 and index >= 0:
             self.lines[index] = line
         elif before + first or others:
@@ -109,10 +124,26 @@ class LogLines:
             self._unfinished[event.stream] = ((before + first)[-LIMIT:], index + self.dropped)
             return
         *whole, rest = others
-        self.lines += [self._output(line, event.stream) for line in whole]
+        for raw in whole:
+            self.lines.append(self._output(raw, event.stream, len(self.lines)))
         if rest:
             self._unfinished[event.stream] = (rest, len(self.lines) + self.dropped)
-            self.lines.append(self._output(rest, event.stream))
+            self.lines.append(self._output(rest, event.stream, len(self.lines)))
 
-    def _output(self, raw: str, stream: str) -> LogLine:
-        return LogLine(LogText(uncoloured(raw)), self._events, stream)
+    def _output(self, raw: str, stream: str, index: int) -> LogLine:
+        """Line `index`; each line of a record of torch's log has the record's prefix."""
+        text = uncoloured(raw)
+        if (match := _TORCH_LOG.fullmatch(text)) is None:
+            return LogLine(LogText(text), self._events, stream)
+        begins = index < 1 or not self.lines[index - 1].written.startswith(match["record"])
+        return LogLine(_without_prefix(match, begins=begins), self._events, stream, written=text)
+
+
+def _without_prefix(match: re.Match[str], *, begins: bool) -> LogText:
+    """A line of torch's log: its message, where the record begins with its sign and its place in torch."""
+    severity = _SEVERITIES.get(match["level"])
+    if not begins:
+        return LogText(f"  {match['message']}", severity or "dim")
+    sign = f"{SEVERITY_SIGNS[severity]} " if severity else ""
+    frame = f"{match['frame'].strip()} " if match["frame"] else ""
+    return LogText(f"{sign}{match['message']}  ({frame}{match['place'].rpartition('/')[2]})", severity or "dim")

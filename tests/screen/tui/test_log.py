@@ -129,6 +129,19 @@ def test_no_control_sequence_reaches_the_terminal(raw: str, shown: str) -> None:
     assert uncoloured(raw) == shown
 
 
+def test_the_prefix_of_torchs_log_is_folded_and_copied_whole() -> None:
+    prefix = "W1121 12:00:27.320000 8310 torch/utils/cpp_extension.py:183] [0/0] "
+    log = LogLines()
+    for piece in (f"{prefix}No CUDA", " runtime is found\n", f"{prefix}as there is none\nW1121 is mine\n"):
+        log.take([output(piece, "stderr")], {})
+    assert [line.content.text for line in log.lines] == [
+        "⚠ No CUDA runtime is found  ([0/0] cpp_extension.py:183)",
+        "  as there is none",
+        "W1121 is mine",
+    ]
+    assert log.lines[0].copied == f"{prefix}No CUDA runtime is found"
+
+
 def test_an_escape_sequence_cut_in_two_by_the_pipe_is_still_removed() -> None:
     assert texts(output("a\x1b[3"), output("1mb\n")) == ["ab"]
 
