@@ -26,6 +26,7 @@ from idbg.schema.errors import BadInput, SettingsError
 from idbg_tui import keymap, theming
 from idbg_tui.controllers.routes import MessageRoutes
 from idbg_tui.layout import Body
+from idbg_tui.pane_sizes import RememberedSizes
 from idbg_tui.panes import loading
 from idbg_tui.widgets.ascii_scrollbar import use_ascii_scrollbar
 from idbg_tui.widgets.bars import Bar
@@ -120,7 +121,7 @@ class IdbgApp(MessageRoutes, App[None]):
         self.header, self.footer = Bar(id="header"), Bar(id="footer")
         self._title = [("idbg", "bold $primary"), (f"  {label}", "bold")]
         self.header.show(self._title, [])
-        self.body = Body(loading.placeholders())
+        self.body = Body(loading.placeholders(), RememberedSizes(places.data() / "pane_sizes.json"))
         self.set_class(plain, "-ascii")
         self.body.set_class(plain, "-ascii")
         self._problem = theming.install(self, (theming.shipped(), places.config() / "themes"), settings.theme)

@@ -1,9 +1,9 @@
 """Arrange the panes: which are visible, how large, and which has the focus."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, get_args
+from typing import TYPE_CHECKING, ClassVar, cast, get_args
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -13,6 +13,7 @@ from textual.message import Message
 from textual.widget import Widget
 
 from idbg.format.glyphs import MARKS
+from idbg_tui.pane_sizes import RememberedSizes, Sizes, Split
 from idbg_tui.panes.base import Pane, PaneId
 from idbg_tui.widgets.clicks import clickable
 
@@ -32,34 +33,8 @@ _BOXES: dict[str, tuple[PaneId, ...]] = {
     "#tabs": TABS,
 }
 """Which panes are in which box, here and in those inside it."""
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """Shares in percent: the graph's width, the upper row's height, the source's height, the tabs' width."""
-
-    graph: int = 50
-    top: int = 64
-    source: int = 62
-    tabs: int = 64
-
-    def grown(self, pane: PaneId, step: int) -> "Sizes":
-        """The shares after making one pane larger (or smaller, with a negative step)."""
-        step *= 5
-        match pane:
-            case "graph":
-                return self._with(graph=self.graph + step, top=self.top + step)
-            case "source":
-                return self._with(graph=self.graph - step, source=self.source + step)
-            case "node":
-                return self._with(graph=self.graph - step, source=self.source - step)
-            case "rules":
-                return self._with(tabs=self.tabs - step, top=self.top - step)
-            case _:
-                return self._with(tabs=self.tabs + step, top=self.top - step)
-
-    def _with(self, **shares: int) -> "Sizes":
-        return replace(self, **{name: max(20, min(80, share)) for name, share in shares.items()})
+_DIVIDED: dict[Split, str] = {"graph": "#top", "source": "#right", "tabs": "#bottom"}
+"""The box that a border divides; all of it where none is named."""
 
 
 class TabLine(Widget):
@@ -139,14 +114,15 @@ class Body(Vertical):
     class Went(Message):
         """Another pane is the current one."""
 
-    def __init__(self, panes: list[Pane]) -> None:
+    def __init__(self, panes: list[Pane], remembered: RememberedSizes) -> None:
         super().__init__()
+        self.remembered = remembered
+        self.dragged: Split | None = None
         self.panes = {pane.ID: pane for pane in panes}
         number(panes)
         self.current: PaneId = ORDER[0]
         self._focused: Widget | None = None
         self.zoomed = False
-        self.sizes = Sizes()
         self._tab: PaneId = TABS[0]
         self._line = TabLine()
         self._titles: Content | None = None
@@ -202,6 +178,11 @@ class Body(Vertical):
                     await self.query_one("#tabs").mount(pane)
             self.settle()
             self.go(self.current)
+
+    @property
+    def sizes(self) -> Sizes:
+        """Of the panes, for this terminal."""
+        return self.remembered.of(self.app.size)
 
     @property
     def alone(self) -> bool:
@@ -267,8 +248,53 @@ class Body(Vertical):
 
     def grow(self, step: int) -> None:
         """Make the current pane larger or smaller; 0 puts all sizes back."""
-        self.sizes = self.sizes.grown(self.current, step) if step else Sizes()
+        self._resize(self.sizes.grown(self.current, step) if step else None)
+
+    def _resize(self, sizes: Sizes | None, *, write: bool = True) -> None:
+        self.remembered.keep(self.app.size, sizes, write=write)
         self.settle()
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        """The mouse takes hold of a border between panes."""
+        self.dragged = self._split_at(event.screen_x, event.screen_y) if event.button == 1 else None
+        if self.dragged is not None:
+            event.stop()
+            self.capture_mouse()
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """The border follows the mouse."""
+        if self.dragged is not None:
+            divided = _DIVIDED.get(self.dragged)
+            box = self.query_one(divided).region if divided else self.region
+            if self.dragged in ("graph", "tabs"):
+                share = (event.screen_x + 1 - box.x) / max(box.width, 1)
+            else:
+                share = (event.screen_y + 1 - box.y) / max(box.height, 1)
+            sizes = self.sizes.having(**{self.dragged: round(100 * share)})
+            if sizes != self.sizes:
+                self._resize(sizes, write=False)
+
+    def on_mouse_up(self) -> None:
+        if self.dragged is not None:
+            self.dragged = None
+            self.release_mouse()
+            self._resize(self.sizes)
+
+    def _split_at(self, x: int, y: int) -> Split | None:
+        """The border at this place of the screen; None where there is none to move. Titles in borders are none."""
+        if self.alone:
+            return None
+        regions = {split: self._first_of(split).region for split in get_args(Split)}
+        for split, region in regions.items():
+            beside = y in region.line_range and x in (region.right - 1, region.right)
+            below = x in region.column_range and y == region.bottom - 1
+            if below if split in ("top", "source") else beside:
+                return cast("Split", split)
+        return None
+
+    def _first_of(self, split: Split) -> Widget:
+        """What is left of the border, or above it."""
+        return self.panes[split] if split in ("graph", "source") else self.query_one(f"#{split}")
 
     def settle(self) -> None:
         """Show and size the panes as the screen allows."""

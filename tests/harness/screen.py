@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import threading
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,8 +13,10 @@ from textual.app import App
 from textual.pilot import Pilot
 from textual.timer import Timer
 
+from idbg_tui import remembered
 from idbg_tui.app import IdbgApp
 from idbg_tui.palette.uses import CommandUses
+from idbg_tui.pane_sizes import RememberedSizes
 from idbg_tui.panes.base import PaneId
 
 WIDE, SMALL = (160, 45), (80, 24)
@@ -32,12 +35,20 @@ def bar(app: IdbgApp, name: str) -> str:
     return app.query_one(f"#{name}").render().plain  # type: ignore[union-attr]
 
 
+def written() -> None:
+    """Wait until what the program remembers is on the disk."""
+    for thread in threading.enumerate():
+        if thread.name == remembered.THREAD:
+            thread.join()
+
+
 class ReadyApp(IdbgApp):
     """The app, given to a test once its session and its panes are there; it stores nothing for the next."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._uses = CommandUses(Path(os.devnull))
+        self.body.remembered = RememberedSizes(Path(os.devnull))
 
     @asynccontextmanager
     async def run_test(self, **how: Any) -> AsyncGenerator[Pilot[None], None]:  # type: ignore[override]

@@ -4,9 +4,11 @@ import re
 from pathlib import Path
 
 import pytest
+from textual.geometry import Size
 
 from idbg_tui import layout
-from idbg_tui.layout import ORDER, Sizes, number, tab_names
+from idbg_tui.layout import ORDER, number, tab_names
+from idbg_tui.pane_sizes import RememberedSizes, Sizes, Split, at_first
 from idbg_tui.panes import loading
 from idbg_tui.panes.base import KEYS, PaneId
 from idbg_tui.panes.graph.pane import GraphPane
@@ -15,7 +17,7 @@ from idbg_tui.panes.log.pane import LogPane
 from idbg_tui.panes.node.pane import NodePane
 from idbg_tui.panes.rules.pane import RulesPane
 from tests.harness.recorded import app_of
-from tests.harness.screen import WIDE, bar, settle
+from tests.harness.screen import WIDE, bar, settle, written
 
 
 @pytest.mark.parametrize("pane", ORDER)
@@ -121,3 +123,53 @@ async def test_the_footer_names_the_keys_of_the_pane_that_has_them(tmp_path: Pat
         await pilot.press("1", "7")
         await settle(pilot)
         assert bar(app, "footer") == told
+
+
+def test_sizes_are_remembered_for_each_size_of_the_terminal(tmp_path: Path) -> None:
+    path, chosen = tmp_path / "sizes.json", Sizes(graph=30)
+    RememberedSizes(path).keep(Size(200, 55), chosen)
+    written()
+    again = RememberedSizes(path)
+    assert again.of(Size(205, 58)) == chosen and again.of(Size(120, 40)) == Sizes()
+    again.keep(Size(200, 55), None)
+    assert again.of(Size(200, 55)) == at_first(Size(200, 55))
+
+
+@pytest.mark.parametrize("content", ["", "{", '{"120x30": 3}', '{"120x30": {"graph": "wide"}}'])
+def test_sizes_that_cannot_be_read_are_those_at_first(content: str, tmp_path: Path) -> None:
+    path = tmp_path / "sizes.json"
+    path.write_text(content)
+    assert RememberedSizes(path).of(Size(120, 40)) == Sizes()
+
+
+async def test_a_tall_terminal_shows_the_node_whole(tmp_path: Path) -> None:
+    app = app_of("resnet", tmp_path)
+    async with app.run_test(size=(200, 55)) as pilot:
+        await settle(pilot)
+        node = app.body.panes["node"]
+        assert node.region.height >= 18 and node.max_scroll_y == 0
+
+
+@pytest.mark.parametrize(
+    ("start", "by", "pane"),
+    [
+        ("graph", (-20, 0), "width"),
+        ("source", (0, -4), "height"),
+        ("tabs", (15, 0), "width"),
+        ("top", (0, 3), "height"),
+    ],
+)
+async def test_a_border_follows_the_mouse(start: Split, by: tuple[int, int], pane: str, tmp_path: Path) -> None:
+    app = app_of("resnet", tmp_path)
+    async with app.run_test(size=(160, 45)) as pilot:
+        await settle(pilot)
+        box = app.query_one({"graph": "GraphPane", "source": "SourcePane", "tabs": "#tabs", "top": "#top"}[start])
+        before = getattr(box.region, pane)
+        x, y = box.region.right - 1, box.region.bottom - 1
+        place = (x, y - 2) if pane == "width" else (x - 5, y)
+        await pilot.mouse_down(offset=place)
+        await pilot.hover(offset=(place[0] + by[0], place[1] + by[1]))
+        await pilot.mouse_up(offset=(place[0] + by[0], place[1] + by[1]))
+        await settle(pilot)
+        assert abs(getattr(box.region, pane) - before - (by[0] or by[1])) <= 1
+        assert app.body.dragged is None

@@ -1,6 +1,5 @@
 """Does the palette list everything, a line each, find it by any word, rank it by use, and take every key?"""
 
-import threading
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from idbg_tui.panes.switches.pane import SwitchesPane
 from tests.harness.flipped import open_switches
 from tests.harness.live import living
 from tests.harness.recorded import app_of
-from tests.harness.screen import SMALL, WIDE, settle, until
+from tests.harness.screen import SMALL, WIDE, settle, until, written
 
 
 def listed(app: IdbgApp) -> list[Command]:
@@ -132,9 +131,7 @@ def test_what_was_used_comes_first_also_in_the_next_session(tmp_path: Path) -> N
     uses.counts["Kind: graph three"] = 1
     uses.count("Kind: graph two")
     uses.count("Kind: graph two")
-    for thread in threading.enumerate():
-        if thread.name == "idbg-uses":
-            thread.join()
+    written()
     commands = of("graph one", "graph two", "graph three")
     for typed in ("", "graph"):
         found = [command.title for command in commands.matching(typed, CommandUses(path).counts)]
