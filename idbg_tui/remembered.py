@@ -7,8 +7,6 @@ from typing import TypeVar
 
 import msgspec
 
-from idbg.whole_file import write_whole
-
 Value = TypeVar("Value")
 THREAD = "idbg-remember"  # the name of each thread that writes
 _latest: dict[Path, bytes] = {}  # what is to be written: the last of several
@@ -30,6 +28,8 @@ def write(path: Path, value: object) -> None:
 
 
 def _write(path: Path) -> None:
+    from idbg.whole_file import write_whole  # the first frame needs it not
+
     with _one_at_a_time, contextlib.suppress(OSError):
         if (content := _latest.pop(path, None)) is not None:
             path.parent.mkdir(parents=True, exist_ok=True)

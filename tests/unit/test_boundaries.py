@@ -98,7 +98,7 @@ FIRST_FRAME = {
     "idbg.format": "glyphs plain_text spelling",
     "idbg.schema": "errors faults graphs programs violations",
     "idbg.session": "files",
-    "idbg_tui": "__main__ app keymap layout theming",
+    "idbg_tui": "__main__ app keymap layout pane_sizes remembered theming",
     "idbg_tui.controllers": "routes",
     "idbg_tui.panes": "base loading",
     "idbg_tui.terminal": "runner watchdog",
