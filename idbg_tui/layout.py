@@ -322,17 +322,18 @@ def number(panes: Iterable[Pane]) -> None:
 
 def tab_names(panes: Sequence[Pane], current: PaneId, width: int, gap: int = 2) -> list[tuple[PaneId, str]]:
     """The panes' names for one line of `width` cells, `gap` between two: whole, short, without marks, shorter with them
-    and without, or but for the current numbers.
+    and without, three letters of each, or but for the current numbers.
     """
     whole = [(pane.ID, pane.heading().plain) for pane in panes]
     short = [(pane.ID, pane.short_heading()) for pane in panes]
     bare = [(pane.ID, pane.bare_heading()) for pane in panes]
     tight = [(pane.ID, pane.tight_heading()) for pane in panes]
     tightest = [(pane.ID, pane.tight_heading(marked=False)) for pane in panes]
+    letters = [(pane.ID, pane.three_letters()) for pane in panes]
     numbers = [(pane.ID, pane.short_heading() if current == pane.ID else pane.digit) for pane in panes]
     fitting = (
         names
-        for names in (whole, short, bare, tight, tightest)
+        for names in (whole, short, bare, tight, tightest, letters)
         if sum(len(name) + gap for _, name in names) - gap <= width
     )
     return next(fitting, numbers)

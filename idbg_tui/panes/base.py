@@ -89,6 +89,10 @@ class Pane(Widget):
         """The shortest label, with the mark if that is short too."""
         return self._numbered(self.TIGHT or self.SHORT or self.LABEL) + (self._short_mark if marked else "")
 
+    def three_letters(self) -> str:
+        """The digit and the beginning of the shortest label: for all panes in a line of 60 cells."""
+        return self.digit + (self.TIGHT or self.SHORT or self.LABEL)[:3]
+
     @property
     def _short_mark(self) -> str:
         return f" {self.mark}" if 0 < len(self.mark) <= 4 else ""

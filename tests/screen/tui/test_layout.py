@@ -39,12 +39,14 @@ def test_the_graph_grows_at_the_cost_of_what_is_beside_and_below_it() -> None:
 
 
 NUMBERS = ("1", "5", "7", "8")
+LETTERS = ("1Gra", "5Dif", "7Log", "8Rul")
 SHORT = ("1 Graph", "5 Diff", "7 Log", "8 Rules")
 WHOLE = ("1 Graph", "5 KernelDiff", "7 Log", "8 Rules")
 
 
 @pytest.mark.parametrize(
-    ("width", "wanted"), [(12, NUMBERS), (30, NUMBERS), (31, SHORT), (36, SHORT), (37, WHOLE), (60, WHOLE)]
+    ("width", "wanted"),
+    [(12, NUMBERS), (21, NUMBERS), (22, LETTERS), (30, LETTERS), (31, SHORT), (36, SHORT), (37, WHOLE), (60, WHOLE)],
 )
 def test_the_current_pane_is_always_named_in_the_tabs(width: int, wanted: tuple[str, ...]) -> None:
     panes = [GraphPane(), KernelDiffPane(), LogPane(), RulesPane()]
