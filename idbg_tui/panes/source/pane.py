@@ -5,6 +5,7 @@ from typing import ClassVar, cast
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.containers import Vertical
 from textual.content import Content
 from textual.widget import Widget
 
@@ -28,6 +29,8 @@ from idbg_tui.widgets.clicks import clickable
 from idbg_tui.widgets.code import CodeView
 from idbg_tui.widgets.lines import cut
 from idbg_tui.widgets.search import Searching
+
+_TWO = 140  # cells, from which two texts have room beside one another
 
 
 class Caption(Widget):
@@ -55,8 +58,39 @@ class Caption(Widget):
         return Content("  ".join(part for part in (name, self._words) if part))
 
 
+class SheetSide(Vertical):
+    """One text under its caption."""
+
+    DEFAULT_CSS = """
+    SheetSide { width: 1fr; }
+    SheetSide > CodeView { height: 1fr; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.view: SheetView = "FX"
+        self.sheet = Sheet("")
+        self.caption, self.code = Caption(), CodeView()
+
+    def compose(self) -> ComposeResult:
+        yield self.caption
+        yield self.code
+
+    def show(self, view: SheetView, sheet: Sheet) -> None:
+        """Show a text; nothing moves unless it or its lines are others."""
+        before, self.view, self.sheet = self.sheet, view, sheet
+        self.caption.show(sheet.name, plain(sheet.caption), alone=sheet.excuses)
+        fresh = self.code.load(sheet.text, sheet.language, first=sheet.first)
+        self.code.mark(sheet.marks)
+        moved = fresh or (sheet.line, sheet.marks) != (before.line, before.marks)
+        if sheet.line and moved and (fresh or self.code.line not in sheet.marks):
+            self.code.go(sheet.line, top=sheet.top)
+
+
 class SourcePane(Pane, Searching):
-    """One text at a time, with the selected node's lines marked; moving in it selects what the line belongs to."""
+    """A text with the selected node's lines marked, in a wide pane another view of it beside it; moving in it selects
+    what the line belongs to.
+    """
 
     ID = "source"
     LABEL = "Source"
@@ -71,8 +105,7 @@ class SourcePane(Pane, Searching):
         ("e", "edit"),
     )
     DEFAULT_CSS = """
-    SourcePane { layout: vertical; }
-    SourcePane > CodeView { height: 1fr; }
+    SourcePane { layout: horizontal; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left_square_bracket", "view(-1)", "the view before", show=False),
@@ -87,15 +120,34 @@ class SourcePane(Pane, Searching):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._chosen: SheetView | None = None
-        self._view: SheetView = "FX"
+        self._sides = SheetSide(), SheetSide()
         self._state: State | None = None
-        self._sheet = Sheet("")
         self._seen: tuple[object, ...] = ()
         self._level = 0  # of what a kernel was lowered to; 0 is its source
 
     def compose(self) -> ComposeResult:
-        yield Caption()
-        yield CodeView()
+        yield from self._sides
+
+    def on_mount(self) -> None:
+        self._sides[1].display = False
+
+    def on_resize(self) -> None:
+        """Two texts where both have room."""
+        two = self.size.width >= _TWO
+        if self._sides[1].display != two:
+            self._sides[1].display = two
+            self._seen = ()
+            if self._state is not None:
+                self.show(self._state)
+
+    @property
+    def _view(self) -> SheetView:
+        return self._sides[0].view
+
+    @property
+    def _side(self) -> SheetSide:
+        """The text that takes the keys."""
+        return self._sides[1] if self._sides[1].code.has_focus else self._sides[0]
 
     def show(self, state: State) -> None:
         """Show the selected node's text; nothing moves unless what is selected, or the text, has changed."""
@@ -107,22 +159,17 @@ class SourcePane(Pane, Searching):
             self._show(state)
 
     def _show(self, state: State) -> None:
-        self._view = self._chosen or sheets.default_view(state)
-        before, sheet = self._sheet, self._lowered(state) or sheets.make(self._view, state)
-        self._sheet = sheet
+        view = self._chosen or sheets.default_view(state)
+        self._sides[0].show(view, self._lowered(view, state) or sheets.make(view, state))
         self.set_title(self._views())
-        code = self.query_one(CodeView)
-        self.query_one(Caption).show(sheet.name, plain(sheet.caption), alone=sheet.excuses)
-        fresh = code.load(sheet.text, sheet.language, first=sheet.first)
-        code.mark(sheet.marks)
-        moved = fresh or (sheet.line, sheet.marks) != (before.line, before.marks)
-        if sheet.line and moved and (fresh or code.line not in sheet.marks):
-            code.go(sheet.line, top=sheet.top)
+        if self._sides[1].display:
+            beside = "python" if view != "python" else sheets.default_view(state)
+            self._sides[1].show(beside, sheets.make(beside, state))
 
-    def _lowered(self, state: State) -> Sheet | None:
+    def _lowered(self, view: SheetView, state: State) -> Sheet | None:
         """What the shown kernel was lowered to, where that is wanted and known."""
         kernel = queries.shown_kernel(state)
-        if self._view != "kernel" or not self._level or kernel is None:
+        if view != "kernel" or not self._level or kernel is None:
             return None
         lowered = sheets.known_lowered(state, kernel)
         return sheets.lowered_sheet(kernel, lowered, min(self._level, len(lowered.texts))) if lowered else None
@@ -187,9 +234,9 @@ class SourcePane(Pane, Searching):
     def action_why(self) -> None:
         """What was decided about the kernel, or the line of the user's, that is shown; else about the selected node."""
         state, kernel = self._state, queries.shown_kernel(self._state) if self._state else None
-        if self._sheet.path:
-            self.post_message(WhyRequest(file=self._sheet.path, line=self.query_one(CodeView).line))
-        elif self._view == "kernel" and kernel is not None:
+        if self._side.sheet.path:
+            self.post_message(WhyRequest(file=self._side.sheet.path, line=self._side.code.line))
+        elif self._side.view == "kernel" and kernel is not None:
             self.post_message(WhyRequest(kernel=kernel.key))
         elif state is not None and state.selected is not None:
             self.post_message(WhyRequest(node=state.selected))
@@ -199,8 +246,8 @@ class SourcePane(Pane, Searching):
     def action_edit(self) -> None:
         """Open the user's file: at the cursor if it is the text shown, else at the selected node's line."""
         node = self._state.node if self._state else None
-        if self._sheet.path:
-            self.post_message(EditorRequest(self._sheet.path, self.query_one(CodeView).line))
+        if self._side.sheet.path:
+            self.post_message(EditorRequest(self._side.sheet.path, self._side.code.line))
         elif node is not None and node.file:
             self.post_message(EditorRequest(node.file, node.line))
         else:
@@ -209,9 +256,10 @@ class SourcePane(Pane, Searching):
     def on_code_view_moved(self, event: CodeView.Moved) -> None:
         event.stop()
         state = self._state
-        if state is None or event.line in self._sheet.marks:
+        side = next(side for side in self._sides if side.code is event.view)
+        if state is None or event.line in side.sheet.marks:
             return
-        place = sheets.place_at(self._view, state, event.line)
+        place = sheets.place_at(side.view, state, event.line)
         if place is None:
             return
         if place.node is not None:

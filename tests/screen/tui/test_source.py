@@ -168,6 +168,21 @@ async def test_a_recheck_does_not_move_what_the_user_reads(model: str) -> None:
         assert pane.query_one(CodeView).line == 1
 
 
+async def test_a_wide_pane_shows_the_users_python_beside_and_a_move_there_selects_its_line(model: str) -> None:
+    pane = SourcePane()
+    app = Host(pane, make_state(model, node="mm"))
+    async with app.run_test(size=(160, 20)) as pilot:
+        await pilot.pause()
+        first, beside = (code for code in pane.query(CodeView) if code.parent.display)
+        assert "y = x @ w" in beside.render_line(beside.line - 1).text
+        beside.focus()
+        await pilot.press("j")
+        assert isinstance(app.posted[-1], LineChosen) and app.posted[-1].line == beside.line
+        await pilot.resize_terminal(100, 20)
+        await pilot.pause()
+        assert [code.parent.display for code in (first, beside)] == [True, False]
+
+
 # keys
 
 
