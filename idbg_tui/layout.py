@@ -54,10 +54,16 @@ class TabLine(Widget):
         """Name the panes, as shortly as the width asks for."""
         self._shown = panes, current
         room = self.size.width
-        ways = ((gap, tab_names(panes, current, room, gap)) for gap in (2, 1))
-        # names close together are better than numbers
-        gap, names = next((way for way in ways if not any(len(name) == 1 for _, name in way[1])), (2, None))
-        names = names or tab_names(panes, current, room)
+        # names close together are better than three letters of them, and those than numbers
+        gap, names = next(
+            (
+                (gap, names)
+                for ways in (WHOLE_NAMES, LETTERS)
+                for gap in (2, 1)
+                if (names := fitting_names(panes, room, gap, ways))
+            ),
+            (2, tab_names(panes, current, room)),
+        )
         line = _tabs(names, current, " " * gap)
         if not line.is_same(self._line):
             self._line = line
@@ -320,23 +326,30 @@ def number(panes: Iterable[Pane]) -> None:
         pane.number = ORDER.index(pane.ID) + 1
 
 
+NameOf = Callable[[Pane], str]
+WHOLE_NAMES: tuple[NameOf, ...] = (
+    lambda pane: pane.heading().plain,
+    lambda pane: pane.short_heading(),
+    lambda pane: pane.bare_heading(),
+    lambda pane: pane.tight_heading(),
+    lambda pane: pane.tight_heading(marked=False),
+)
+"""A pane's name in its tab, in ever fewer letters, with its mark as long as there is room for one."""
+LETTERS: tuple[NameOf, ...] = (lambda pane: pane.three_letters(),)
+
+
+def fitting_names(
+    panes: Sequence[Pane], width: int, gap: int, ways: Iterable[NameOf]
+) -> list[tuple[PaneId, str]] | None:
+    """The panes' names for one line of `width` cells, `gap` between two, in the first way that fits."""
+    named = ([(pane.ID, way(pane)) for pane in panes] for way in ways)
+    return next((names for names in named if sum(len(name) + gap for _, name in names) - gap <= width), None)
+
+
 def tab_names(panes: Sequence[Pane], current: PaneId, width: int, gap: int = 2) -> list[tuple[PaneId, str]]:
-    """The panes' names for one line of `width` cells, `gap` between two: whole, short, without marks, shorter with them
-    and without, three letters of each, or but for the current numbers.
-    """
-    whole = [(pane.ID, pane.heading().plain) for pane in panes]
-    short = [(pane.ID, pane.short_heading()) for pane in panes]
-    bare = [(pane.ID, pane.bare_heading()) for pane in panes]
-    tight = [(pane.ID, pane.tight_heading()) for pane in panes]
-    tightest = [(pane.ID, pane.tight_heading(marked=False)) for pane in panes]
-    letters = [(pane.ID, pane.three_letters()) for pane in panes]
+    """The same; where nothing fits the numbers, and the name of the current one."""
     numbers = [(pane.ID, pane.short_heading() if current == pane.ID else pane.digit) for pane in panes]
-    fitting = (
-        names
-        for names in (whole, short, bare, tight, tightest, letters)
-        if sum(len(name) + gap for _, name in names) - gap <= width
-    )
-    return next(fitting, numbers)
+    return fitting_names(panes, width, gap, (*WHOLE_NAMES, *LETTERS)) or numbers
 
 
 def _tabs(names: list[tuple[PaneId, str]], current: PaneId, between: str) -> Content:

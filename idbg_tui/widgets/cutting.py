@@ -1,10 +1,14 @@
 """Shorten shapes and names so that they stay recognizable."""
 
+import re
 from collections.abc import Iterable, Sequence
 from itertools import takewhile
 
 from idbg.format.glyphs import MARKS
 from idbg_tui.widgets.lines import cut
+
+_LIFTED = re.compile(r"l_(?:self_)?modules_(\w+?)_?")
+_PARTS = re.compile(r"_(?:modules|parameters|buffers)_")
 
 
 def cut_shape(text: str, width: int) -> str:
@@ -22,6 +26,16 @@ def cut_shape(text: str, width: int) -> str:
             return shown
     shown = f"{dtype}[{MARKS['ellipsis']}]"
     return shown if len(shown) <= width else cut(dtype, width)
+
+
+def cut_name(name: str, width: int) -> str:
+    """A node's name in at most `width` cells: of a parameter that Dynamo lifts its path in the model, which differs
+    from others ("…mlp.0.weight" of l_self_modules_mlp_modules_0_parameters_weight_); of others the middle is cut out.
+    """
+    if len(name) <= width or (match := _LIFTED.fullmatch(name)) is None:
+        return cut(name, width)
+    dots, path = MARKS["ellipsis"], _PARTS.sub(".", match[1])
+    return dots + path[-max(width - len(dots), 1) :]
 
 
 def distinct(names: Sequence[str], width: int) -> dict[str, str]:

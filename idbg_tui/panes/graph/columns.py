@@ -14,7 +14,7 @@ from idbg.schema.diff import KernelError
 from idbg.schema.graphs import Node
 from idbg.schema.violations import Severity
 from idbg.views.graphs import op_of, shape_of
-from idbg_tui.widgets.cutting import cut_shape
+from idbg_tui.widgets.cutting import cut_name, cut_shape
 from idbg_tui.widgets.lines import StyledRow, clip, cut, fit
 
 GUTTER = 2
@@ -175,7 +175,7 @@ def node_row(node: Node, depth: int, facts: RowFacts, columns: GraphColumns) -> 
         (arrow, "accent" if arrow != " " else ""),
         *_flow(facts.flow, columns),
         (indent, "dim"),
-        (fit(node.name, name_width, dots) + " ", "" if computes else "dim"),
+        (fit(cut_name(node.name, name_width), name_width, dots) + " ", "" if computes else "dim"),
         (_cell(op_of(node), columns.op), "strong" if computes else "dim"),
         (_cell(cut_shape(shape_of(node), columns.shape), columns.shape), "dim" if not computes else ""),
         (_cell(verdict, columns.verdict), facts.severity or ""),

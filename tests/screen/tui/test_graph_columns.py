@@ -24,7 +24,7 @@ from idbg_tui.panes.graph.columns import (
 )
 from idbg_tui.panes.graph.rows import GraphLines
 from idbg_tui.state import navigation, queries
-from idbg_tui.widgets.cutting import cut_shape
+from idbg_tui.widgets.cutting import cut_name, cut_shape
 from idbg_tui.widgets.lines import StyledRow
 from tests.harness.recorded import app_of, state_of
 from tests.harness.rule_texts import FALL
@@ -247,3 +247,17 @@ async def test_the_verdict_of_a_row_is_its_severest_rule(tmp_path: Path) -> None
         await settle(pilot)
         app.session.edit_rules(pad + FALL)
         await until(pilot, lambda: any("⚠ op+1" in row for row in texts(app, "graph")))
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "shown"),
+    [
+        ("l_self_modules_mlp_modules_0_parameters_weight_", 16, "…mlp.0.weight"),
+        ("l_self_modules_mlp_modules_0_parameters_weight_", 8, "….weight"),
+        ("l_self_modules_mlp_modules_0_parameters_weight_", 60, "l_self_modules_mlp_modules_0_parameters_weight_"),
+        ("l_self_modules_bn_buffers_running_mean_", 20, "…bn.running_mean"),
+        ("_low_memory_max_pool_with_offsets", 20, "_low_memor…h_offsets"),
+    ],
+)
+def test_a_name_keeps_what_differs_from_others(name: str, width: int, shown: str) -> None:
+    assert cut_name(name, width) == shown
