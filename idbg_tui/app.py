@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
+from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, ClassVar
 
@@ -114,6 +115,8 @@ class IdbgApp(MessageRoutes, App[None]):
         self.ready = False
         """Session, state and panes are there; before, keys wait in `_typed`."""
         self._opener, self._settings = opener, settings
+        self.choices: Path | None = places.data()
+        """The folder in which panes remember what the user chose; None: they forget it."""
         self._opened: Session | None = None
         self._typed: list[ui.Key] = []
         self._control_characters = ControlCharacterFilter()
@@ -159,7 +162,7 @@ class IdbgApp(MessageRoutes, App[None]):
         await self._make()
         if self.session.live:
             self.session.start()
-        await self.body.fill(loading.first_panes())
+        await self.body.fill(loading.first_panes(self.choices))
         if not self.body.is_attached:  # the user has left
             return
         self.body.panes["graph"].show(self.state)

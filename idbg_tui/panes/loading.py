@@ -1,5 +1,7 @@
 """Placeholders for the panes, and the panes: importing those takes as long as the first paint."""
 
+from pathlib import Path
+
 from idbg_tui.panes.base import Pane, PaneId
 
 
@@ -38,14 +40,19 @@ def placeholders() -> list[Pane]:
     ]
 
 
-def first_panes() -> list[Pane]:
-    """The panes that a session shows first."""
+def first_panes(choices: Path | None = None) -> list[Pane]:
+    """The panes that a session shows first. `choices`: the folder in which they remember what the user chose."""
     from idbg_tui.panes.findings.pane import FindingsPane
     from idbg_tui.panes.graph.pane import GraphPane
     from idbg_tui.panes.node.pane import NodePane
     from idbg_tui.panes.source.pane import SourcePane
 
-    return [GraphPane(), SourcePane(), NodePane(), FindingsPane()]
+    return [
+        GraphPane(choices / "graph.json" if choices is not None else None),
+        SourcePane(),
+        NodePane(),
+        FindingsPane(),
+    ]
 
 
 def other_panes() -> list[Pane]:

@@ -257,6 +257,11 @@ def counts(state: State) -> dict[Severity, int]:
     return totals([state.checks.findings(graph) for graph in level(state)])
 
 
+def counts_of_graph(state: State) -> dict[Severity, int]:
+    """The same of the shown graph alone."""
+    return totals([state.checks.findings(state.graph)]) if state.graph is not None else {}
+
+
 def is_not_counted(state: State) -> bool:
     """Whether what the rules find at the shown level is not in the run's number: torch only prints these graphs, which
     a run checks only with the rules that name their stage.

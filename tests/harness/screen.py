@@ -49,6 +49,7 @@ class ReadyApp(IdbgApp):
         super().__init__(*arguments, **named)
         self._uses = CommandUses(Path(os.devnull))
         self.body.remembered = RememberedSizes(Path(os.devnull))
+        self.choices = None
 
     @asynccontextmanager
     async def run_test(self, **how: Any) -> AsyncGenerator[Pilot[None], None]:  # type: ignore[override]

@@ -1,7 +1,7 @@
 """Draw a node, or a heading, of a graph as one line of columns."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from idbg.analysis.ops import short_name
@@ -37,9 +37,16 @@ _SHRINK_NAMELESS = (
 )  # fmt: skip
 _GIVE_BACK = ("shape", "name", "op")
 _HEADS = {
-    "flow": "flow", "name": "node", "op": "op", "shape": "tensor", "verdict": "rule", "side": "runs", "kernel": "kern",
-    "time": "time", "error": "error", "line": "line", "source": "source",
+    "flow": "flow", "tint": "", "name": "node", "op": "op", "shape": "tensor", "verdict": "rule", "side": "runs",
+    "kernel": "kern", "time": "time", "error": "error", "line": "line", "source": "source",
 }  # fmt: skip
+CHOICES = {
+    "flow": "lanes of the values", "op": "the operator", "tensor": "dtype and shape of the result",
+    "rule": "the severest rule that it breaks", "runs": "the partition that it runs in, or the host",
+    "kern": "the kernel that computes it", "time": "the time of that kernel", "error": "the error of that kernel",
+    "line": "your line", "source": "your text on that line, where there is room",
+}  # fmt: skip
+"""The columns that can be left out, by the names over them."""
 _RIGHT = frozenset({"time", "error", "line"})
 
 
@@ -59,6 +66,7 @@ class GraphColumns:
     source: int = 0  # the user's text on that line, where there is room to spare
     longest: int = 0  # what the names want, however long
     nameless: bool = False  # names do not tell the op
+    tint: int = 0  # a sign in the colour that the user chose
     flow: int = 0  # lanes of values, and a column of what the next row reads
 
     @property
@@ -66,6 +74,11 @@ class GraphColumns:
         """Cells of a row: the gutter, and each column with the blank after it."""
         widths: list[int] = [getattr(self, name) for name in _HEADS]
         return GUTTER + sum(width + 1 for width in widths if width)
+
+    def without(self, names: Collection[str]) -> "GraphColumns":
+        """The same without the columns of these names, as they stand over the rows; that of the nodes stays."""
+        left_out = {column: 0 for column, name in _HEADS.items() if name in names and name in CHOICES}
+        return replace(self, **left_out)  # type: ignore[arg-type]  # they are all cells
 
     def within(self, width: int) -> "GraphColumns":
         """The same columns, made to fit; what is left over goes to those that were cut, then to the user's text."""
@@ -158,6 +171,7 @@ class RowFacts:
     side: str = ""  # where it runs, if something falls back to the host
     selected: bool = False
     flow: StyledRow = ()  # the lanes beside it
+    tint: tuple[str, str] = (" ", "")  # a sign, and the look of it and of the name, where nodes are coloured
 
 
 def node_row(node: Node, depth: int, facts: RowFacts, columns: GraphColumns) -> StyledRow:
@@ -170,12 +184,14 @@ def node_row(node: Node, depth: int, facts: RowFacts, columns: GraphColumns) -> 
     sign = SEVERITY_SIGNS[facts.severity] if facts.severity else ""
     verdict = f"{sign} {facts.words}" if sign else ""
     name_width = columns.name - len(indent)
+    of_name = facts.tint[1] if columns.tint else "" if computes else "dim"
     return [
         (MARKS["bar"] if facts.marked else " ", "accent" if facts.marked else ""),
         (arrow, "accent" if arrow != " " else ""),
         *_flow(facts.flow, columns),
+        *([facts.tint, (" ", "")] if columns.tint else ()),
         (indent, "dim"),
-        (fit(cut_name(node.name, name_width), name_width, dots) + " ", "" if computes else "dim"),
+        (fit(cut_name(node.name, name_width), name_width, dots) + " ", of_name),
         (_cell(op_of(node), columns.op), "strong" if computes else "dim"),
         (_cell(cut_shape(shape_of(node), columns.shape), columns.shape), "dim" if not computes else ""),
         (_cell(verdict, columns.verdict), facts.severity or ""),
@@ -232,6 +248,7 @@ def heading_row(
     return [
         (f" {MARKS['dot']}" if hides else " " * GUTTER, "accent"),
         *_flow(flow, columns),
+        ("  " * columns.tint, ""),
         (start, "dim"),
         (title, "strong"),
         (fit(f"  {kind}" if kind else "", room - len(title), dots) + " ", "dim"),

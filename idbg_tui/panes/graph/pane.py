@@ -1,5 +1,6 @@
 """The pane Graph: the nodes of each stage's graph, by module."""
 
+from pathlib import Path
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -8,8 +9,10 @@ from textual.content import Content
 from textual.widget import Widget
 
 from idbg.schema.graphs import GraphId, NodeId
+from idbg_tui import remembered
 from idbg_tui.messages import CopyRequest, Flash, NodeChosen
 from idbg_tui.panes.base import Pane
+from idbg_tui.panes.graph.appearance import Appearance, picker
 from idbg_tui.panes.graph.columns import heads
 from idbg_tui.panes.graph.filter import GraphFilter
 from idbg_tui.panes.graph.rows import NEAR, GraphLines
@@ -46,6 +49,33 @@ class GraphHeads(Widget):
         return Content(self._shown)
 
 
+class GraphLegend(Widget):
+    """What the colours mean, below the rows; where nodes are not coloured it takes no line."""
+
+    DEFAULT_CSS = """
+    GraphLegend { height: 1; display: none; }
+    GraphLegend.-shown { display: block; }
+    """
+
+    def __init__(self, lines: GraphLines) -> None:
+        super().__init__()
+        self._lines = lines
+        self._shown = Content()
+
+    def show(self) -> None:
+        """Describe the colours as they are now."""
+        colours = self._lines.colours
+        pieces = [(text, Lines.LOOKS[look] if look else "") for text, look in colours.legend()] if colours else []
+        shown = Content.assemble((f" {colours.by}  ", "bold"), *pieces) if colours else Content()
+        if not shown.is_same(self._shown):
+            self._shown = shown
+            self.set_class(colours is not None, "-shown")
+            self.refresh()
+
+    def render(self) -> Content:
+        return self._shown
+
+
 class GraphPane(Pane):
     """Nodes under their modules, a filter, and the selected node's inputs and users marked."""
 
@@ -53,7 +83,7 @@ class GraphPane(Pane):
     LABEL = "Graph"
     HINTS = (
         *(("[ ]", "stage"), ("/", "filter"), ("n", "next"), ("i u", "input user"), ("enter", "fold")),
-        *(("@", "neighbourhood"), ("|", "lanes")),
+        *(("@", "neighbourhood"), ("|", "lanes"), ("*", "columns, colour")),
     )
     DEFAULT_CSS = """
     GraphPane { layout: vertical; }
@@ -66,16 +96,21 @@ class GraphPane(Pane):
         Binding("right,l", "open", "unfold the module", show=False),
         Binding("f", "fold_all", "fold or unfold all", show=False),
         Binding("vertical_line", "lanes", "lanes of values, or none", show=False),
+        Binding("asterisk", "appearance", "choose the columns, and by what nodes are coloured", show=False),
         Binding("at", "around", "the neighbourhood of the node: two steps around it", show=False),
         Binding("n", "next(1)", "the next match", show=False),
         Binding("N", "next(-1)", "the match before", show=False),
         Binding("y", "copy", "copy the node", show=False),
     ]
 
-    def __init__(self, *, id: str | None = None) -> None:
+    def __init__(self, kept: Path | None = None, *, id: str | None = None) -> None:
+        """`kept` is the file that has the columns and the colour which the user chose."""
         super().__init__(id=id)
         self.lines = GraphLines()
-        self._heads = GraphHeads(self.lines)
+        self._kept = kept
+        if kept is not None:
+            self.lines.appearance = remembered.read(kept, Appearance)
+        self._heads, self._legend = GraphHeads(self.lines), GraphLegend(self.lines)
         self._state = State()
         self._filter = GraphFilter(self.lines)
         self._folded: dict[GraphId, set[str]] = {}
@@ -85,6 +120,7 @@ class GraphPane(Pane):
     def compose(self) -> ComposeResult:
         yield self._heads
         yield self.lines
+        yield self._legend
 
     def on_mount(self) -> None:
         self._preparing = self.set_interval(0.03, self._prepare, pause=True)
@@ -115,6 +151,7 @@ class GraphPane(Pane):
             self._go_to(state.selected.name)
         self._set_heading()
         self._heads.show()
+        self._legend.show()
 
     def on_resize(self) -> None:
         self._set_heading()
@@ -257,10 +294,30 @@ class GraphPane(Pane):
         if selected.graph == graph.id and any(node.name == selected.name for node in graph.nodes[first:last]):
             self._choose_heading(heading, selected)
 
+    # ---------------------------------------------------------------- appearance
+
     def action_lanes(self) -> None:
         """Draw the lanes of values beside the rows, or leave them out."""
-        self.lines.show_lanes(shown=not self.lines.has_lanes)
+        self._show_appearance(self.lines.appearance.turned("flow"))
+
+    def action_appearance(self) -> None:
+        """Let the user choose the columns, and by what nodes are coloured, until they leave the list."""
+        self._choose_appearance("op")
+
+    def _choose_appearance(self, last: str) -> None:
+        def take(name: str | None) -> None:
+            if name is not None:
+                self._show_appearance(self.lines.appearance.chosen(name))
+                self._choose_appearance(name)
+
+        self.app.push_screen(picker(self.lines.appearance, last), take)
+
+    def _show_appearance(self, appearance: Appearance) -> None:
+        if self._kept is not None:
+            remembered.write(self._kept, appearance)
+        self.lines.show_appearance(appearance)
         self._heads.show()
+        self._legend.show()
 
     # ---------------------------------------------------------------- filter
 

@@ -16,6 +16,8 @@ from idbg.schema.graphs import Graph, GraphId, NodeId
 from idbg.schema.violations import SEVERITIES
 from idbg.views import kernel_times
 from idbg.views.graphs import op_of
+from idbg_tui.panes.graph.appearance import Appearance
+from idbg_tui.panes.graph.colours import NO_MARK, Colours
 from idbg_tui.panes.graph.columns import (
     GraphColumns,
     RowFacts,
@@ -73,7 +75,8 @@ class GraphLines(Lines):
         self._lanes: Lanes | None = None  # of all nodes
         self._drawn_lanes: Lanes | None = None  # of those that a filter leaves
         self._focus: Span = (0, 0)  # the selected nodes, whose lanes stand out
-        self.has_lanes = True  # whether the user wants them
+        self.appearance = Appearance()
+        self._colours: tuple[object, Colours] | None = None  # as of some versions
         self._rule_costs: RuleCosts | None = None
         self._fitted: dict[int, GraphColumns] = {}
         # a kernel's launch -> the first node of the graph that it computes, as of this version of the graphs
@@ -93,7 +96,8 @@ class GraphLines(Lines):
             self._columns = measure(graph.nodes, depths)
         self._lanes = Lanes(graph, range(len(graph.nodes)), self._index) if graph else None
         self._focus = (0, 0)
-        self._widen(flow=self._flow_width)
+        lanes = self._lanes.width if self._lanes is not None else 0
+        self._widen(flow=lanes + 1 if lanes else 0)
         self._fitted.clear()
         self._first_of = (-1, {})
         self.lay_out()
@@ -110,17 +114,22 @@ class GraphLines(Lines):
         self._widen(verdict=max(self._columns.verdict, verdict), side=max(self._columns.side, side))
         self.repaint_changes()
 
-    @property
-    def _flow_width(self) -> int:
-        """Cells of the lanes, and of the column beside them; 0 where there are none to draw."""
-        width = self._lanes.width if self._lanes is not None and self.has_lanes else 0
-        return width + 1 if width else 0
-
-    def show_lanes(self, *, shown: bool) -> None:
-        """Draw the lanes of values beside the rows, or leave them out."""
-        self.has_lanes = shown
-        self._widen(flow=self._flow_width)
+    def show_appearance(self, appearance: Appearance) -> None:
+        """Show other columns, or nodes in other colours."""
+        self.appearance = appearance
+        self._fitted.clear()
         self.repaint_changes()
+
+    @property
+    def colours(self) -> Colours | None:
+        """By what nodes are coloured now; None where they are not."""
+        versions, by = self._state.versions, self.appearance.colour
+        if self.graph is None or not by:
+            return None
+        key = (id(self.graph), by, versions.graphs, versions.run, versions.rules, versions.costs)
+        if self._colours is None or self._colours[0] != key:
+            self._colours = key, Colours(self._state, self.graph, by)
+        return self._colours[1]
 
     def prepare_lanes(self, count: int) -> bool:
         """Assign the lanes of so many nodes more, so that a jump to the end finds them there. True when all are."""
@@ -173,7 +182,7 @@ class GraphLines(Lines):
     def _lit_rows(self) -> range:
         """The rows that are seen beside which a lane of the selected nodes may be."""
         lanes, graph = self._drawn_lanes, self.graph
-        if lanes is None or graph is None or self._focus == (0, 0) or not self._columns.flow:
+        if lanes is None or graph is None or self._focus == (0, 0) or not self.columns(self.line_width).flow:
             return range(0)
         first, last = (lanes.node_at(place) for place in lanes.reach(self._focus))
         top, bottom = self.scroll_offset.y, self.scroll_offset.y + self.size.height
@@ -299,7 +308,8 @@ class GraphLines(Lines):
     def columns(self, width: int) -> GraphColumns:
         """The columns of every row, for a line of this width."""
         if width not in self._fitted:
-            self._fitted[width] = self._columns.within(width)
+            columns = replace(self._columns.without(self.appearance.hidden), tint=int(bool(self.appearance.colour)))
+            self._fitted[width] = columns.within(width)
         return self._fitted[width]
 
     def row(self, index: int, width: int) -> StyledRow:
@@ -354,17 +364,19 @@ class GraphLines(Lines):
         firsts = [error for launch in first if (error := queries.error_of(self._state, *launch)) is not None]
         times = [time for launch in first if (time := queries.time_of(self._state, *launch)) is not None]
         rule_costs = self._rule_costs
+        severity = self.findings.worst_at(index) if self.findings and broken else None
         return RowFacts(
             side=side_mark(rule_costs.side_of.get(name), crosses=name in rule_costs.crossing) if rule_costs else "",
             relation="input" if name in self._inputs else "user" if name in self._users else "",
             marked=name in self._marked,
-            severity=self.findings.worst_at(index) if self.findings and broken else None,
+            severity=severity,
             words=words,
             kernel=kernel_mark([kernel for kernel, _ in kernels]),
             error=error_mark(firsts),
             bad=any(error.bad for error in errors),
             time=kernel_times.short_time(times),
             selected=index == self._selected,
+            tint=colours.mark(index, kernels, severity) if (colours := self.colours) is not None else NO_MARK,
         )
 
     def _first(self, kernel: Kernel, call: KernelCall) -> int:

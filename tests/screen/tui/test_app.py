@@ -251,9 +251,9 @@ async def test_leaving_while_the_panes_are_made_is_no_failure(
 ) -> None:
     app, made = app_of("resnet", tmp_path), getattr(loading, panes)
 
-    def left() -> list[Pane]:
+    def left(*choices: Path | None) -> list[Pane]:
         app.exit()
-        return made()
+        return made(*choices)
 
     monkeypatch.setattr(loading, panes, left)
     async with app.run_test(size=WIDE):
