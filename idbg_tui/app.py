@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 
 _REFUSED = 2
 """The exit status where there is no session to show."""
+_RIGHT = 3  # a button of the mouse
 _LEAVING = ("q", "ctrl+q", "ctrl+c")
 """Keys that end the program also while its session is being opened."""
 
@@ -223,6 +224,7 @@ class IdbgApp(MessageRoutes, App[None]):
             **self.body.actions(),
             "help": self.show_help,
             "palette": self.show_palette,
+            "menu": self.show_menu,
         }
         self.bars.start()
         self.screen_change_signal.subscribe(self, lambda _: self.bars.show())  # other keys work in what is over it
@@ -348,6 +350,27 @@ class IdbgApp(MessageRoutes, App[None]):
             self._uses = CommandUses(places.data() / "palette.json")
         every = Everything(self)
         self.push_screen(Palette(Commands(list(every.always()), every.things, every.found), self._uses), do)
+
+    def show_menu(self) -> None:
+        """Show what can be done with what the cursor is on, and do what is chosen."""
+        from idbg_tui import menu
+
+        def do(chosen: menu.MenuItem | None) -> None:
+            if chosen is not None and chosen.off:
+                self.bars.flash(chosen.off)
+            elif chosen is not None:
+                chosen.do()
+
+        pane = self.body.panes[self.body.current]
+        place = menu.Place(pane, self.keys, live=self.state.live, why_off=self.controllers.why_off)
+        listed = menu.items(place, self.action_do, lambda offer: self.do_in(pane, offer.node, offer.action))
+        node = self.state.selected.name if self.state.selected is not None else ""
+        self.push_screen(menu.Menu(menu.title(pane, node), list(listed)), do)
+
+    def on_click(self, event: ui.Click) -> None:
+        """The right button: the list under the mouse has put its cursor there."""
+        if event.button == _RIGHT and self.ready and len(self.screen_stack) == 1:
+            self.action_do("menu")
 
     def do_in(self, pane: "Pane", node: "DOMNode", action: str) -> None:
         """Go to a pane, and do what a key does there."""

@@ -89,6 +89,12 @@ KEYS: tuple[Key, ...] = (
     Key("tour_leave", "ctrl+t,f9", "on the tour: leave it", "Tour"),
     Key("help", "question_mark,f1", "help: every key", "Program"),
     Key(
+        "menu",
+        "exclamation_mark,shift+f10,menu",
+        "what can be done with what the cursor is on; also the right button",
+        "Program",
+    ),
+    Key(
         "palette",
         "ctrl+p,colon",
         "every action, node, kernel, finding, file, switch, run and theme by name; :42 goes to row 42",
@@ -127,6 +133,7 @@ _SPELLED = {
     "underscore": "_",
     "slash": "/",
     "backspace": "⌫",
+    "exclamation_mark": "!",
     "comma": ",",
     "full_stop": ".",
     "semicolon": ";",

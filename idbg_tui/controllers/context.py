@@ -16,11 +16,22 @@ Actions = Mapping[str, Callable[[], object]]
 """What the keys of keymap.KEYS do, by their names."""
 
 
+Reasons = Mapping[str, Callable[[], str]]
+"""Why keys do nothing where the cursor is ("" where they do something), by their names."""
+
+
 class Controller(Protocol):
     """Answers for some of the keys."""
 
     def actions(self) -> Actions:
         """What its keys do."""
+
+
+class Explaining(Protocol):
+    """Knows why some of its keys do nothing."""
+
+    def reasons(self) -> Reasons:
+        """Of each such key."""
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ from msgspec import structs
 
 from idbg.format import file_names
 from idbg.views import about
-from idbg_tui.controllers.context import Actions, Context
+from idbg_tui.controllers.context import Actions, Context, Reasons
 from idbg_tui.controllers.listings import Listings
 from idbg_tui.messages import DecisionRequest, WhyRequest
 from idbg_tui.state import queries
-from idbg_tui.state.sentences import why_no_graph
+from idbg_tui.state.sentences import why_no_node
 from idbg_tui.state.state import State
 from idbg_tui.widgets import sections
 from idbg_tui.widgets.listing import Listing
@@ -29,10 +29,13 @@ class Deciding:
         """What the keys do."""
         return {"why": self.of_selected}
 
+    def reasons(self) -> Reasons:
+        return {"why": lambda: why_no_node(self._state)}
+
     def of_selected(self) -> None:
         """Those about the selected node."""
         if self._state.selected is None:
-            self._context.flash(why_no_graph(self._state) or "no node is selected")
+            self._context.flash(why_no_node(self._state))
         else:
             self.ask(WhyRequest(node=self._state.selected))
 

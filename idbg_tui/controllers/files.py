@@ -7,8 +7,10 @@ from pathlib import Path
 from idbg.config.environment import importable
 from idbg.format.amounts import size
 from idbg.format.failures import place_of
-from idbg_tui.controllers.context import Actions, Context
+from idbg_tui.controllers.context import Actions, Context, Reasons
 from idbg_tui.messages import CopyRequest, EditorRequest, TraceRequest
+
+_NO_LINE = "no line of your program is known for this node"
 
 
 class Files:
@@ -23,22 +25,33 @@ class Files:
 
     def copy_nothing(self) -> None:
         """Where the pane has nothing of its own to copy."""
-        pane = self._context.body.panes[self._context.body.current]
-        self._context.flash(f"there is nothing to copy in {pane.LABEL}")
+        self._context.flash(self._why_nothing_copied())
+
+    def _why_nothing_copied(self) -> str:
+        return f"there is nothing to copy in {self._context.body.panes[self._context.body.current].LABEL}"
+
+    def reasons(self) -> Reasons:
+        return {
+            "edit": lambda: "" if self._line() else _NO_LINE,
+            "copy": self._why_nothing_copied,
+        }
 
     def edit_line(self) -> None:
         """Open the selected node's line; where the last run failed before it had any, the line of the failure."""
+        if (line := self._line()) is not None:
+            self.edit(EditorRequest(*line))
+        else:
+            self._context.flash(_NO_LINE)
+
+    def _line(self) -> tuple[str, int] | None:
         node, run, program = self._state.node, self._state.run, self._state.program
         cause = run and (run.failure or run.cause)
         file, line = place_of(cause) if cause and (node is None or self._state.shown is not run) else ("", 0)
         if file:
-            self.edit(EditorRequest(file, line))
-        elif node is not None and node.file:
-            self.edit(EditorRequest(node.file, node.line))
-        elif program is not None and not program.module:
-            self.edit(EditorRequest(program.path))
-        else:
-            self._context.flash("no line of your program is known for this node")
+            return file, line
+        if node is not None and node.file:
+            return node.file, node.line
+        return (program.path, 1) if program is not None and not program.module else None
 
     def copy(self, request: CopyRequest) -> None:
         """Put a text on the clipboard, in a thread: a program that takes it may be slow."""

@@ -4,15 +4,20 @@ from functools import partial
 
 from textual.timer import Timer
 
-from idbg_tui.controllers.context import Actions, Context
+from idbg_tui.controllers.context import Actions, Context, Reasons
 from idbg_tui.messages import KernelChosen, LineChosen, NodeChosen, NumberRequest, RowRequest
 from idbg_tui.state import navigation, queries
 from idbg_tui.state.jumps import Relation
-from idbg_tui.state.sentences import why_no_graph
+from idbg_tui.state.sentences import why_no_graph, why_no_node
 from idbg_tui.status_bar import flashes
 from idbg_tui.widgets.numbered import Numbered
 
 FOLLOW = 0.05  # seconds after the last step of the cursor, when the other panes follow it
+
+_NO_NEIGHBOUR: dict[Relation, str] = {
+    "input": "this node has no inputs",
+    "user": "nothing in this graph uses this node",
+}
 
 
 class Navigation:
@@ -39,6 +44,16 @@ class Navigation:
             "forward": partial(self.jump, back=False),
         }
 
+    def reasons(self) -> Reasons:
+        return {"input": partial(self._why_no_step, "input"), "user": partial(self._why_no_step, "user")}
+
+    def _why_no_step(self, relation: Relation) -> str:
+        graph, node = self._state.graph, self._state.node
+        if graph is None or node is None:
+            return why_no_node(self._state)
+        near = node.inputs if relation == "input" else graph.users.get(node.name, ())
+        return "" if near else _NO_NEIGHBOUR[relation]
+
     # ---------------------------------------------------------------- keys
 
     def _step_stage(self, step: int) -> None:
@@ -48,8 +63,7 @@ class Navigation:
         self._moved(navigation.step_frame(self._state, step), "there is no further frame")
 
     def _walk(self, relation: Relation, turn: int) -> None:
-        none = "this node has no inputs" if relation == "input" else "nothing in this graph uses this node"
-        self._moved(self._state.walk(relation, turn), none)
+        self._moved(self._state.walk(relation, turn), _NO_NEIGHBOUR[relation])
 
     def _step_broken(self, step: int) -> None:
         before = self._state.graph_id

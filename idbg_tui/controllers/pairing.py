@@ -7,10 +7,10 @@ from idbg.schema.code import Kernel
 from idbg.schema.graphs import NodeId
 from idbg.schema.runs import Run
 from idbg.views.fusion import answer_lines
-from idbg_tui.controllers.context import Actions, Context
+from idbg_tui.controllers.context import Actions, Context, Reasons
 from idbg_tui.controllers.listings import Listings
 from idbg_tui.messages import PairRequest
-from idbg_tui.state.sentences import why_no_graph
+from idbg_tui.state.sentences import why_no_graph, why_no_node
 from idbg_tui.widgets.listing import Listing
 from idbg_tui.widgets.section_rows import Look, Row, fixed, picture, sentences
 
@@ -27,10 +27,13 @@ class Pairing:
         """What the keys do."""
         return {"why_not": self.of_selected}
 
+    def reasons(self) -> Reasons:
+        return {"why_not": lambda: why_no_node(self._state)}
+
     def of_selected(self) -> None:
         """The selected node and one that is picked."""
         if self._state.selected is None:
-            self._context.flash(why_no_graph(self._state) or "no node is selected")
+            self._context.flash(why_no_node(self._state))
         else:
             self.ask(PairRequest(self._state.selected))
 

@@ -5,10 +5,11 @@ from pathlib import Path
 
 from idbg.schema.repros import Budget
 from idbg.views.repros import status_words
-from idbg_tui.controllers.context import Actions, Context
+from idbg_tui.controllers.context import Actions, Context, Reasons
 from idbg_tui.controllers.listings import Listings
 from idbg_tui.messages import ReproRequest, ScriptRequest
 from idbg_tui.state import queries, repro_targets
+from idbg_tui.state.sentences import READ_ONLY
 from idbg_tui.widgets.listing import Reading
 
 _ONCE = Budget(calls=1)
@@ -24,6 +25,18 @@ class Repros:
     def actions(self) -> Actions:
         """What the keys do."""
         return {"repro": self.of_selected, "minify": partial(self.of_selected, smallest=True)}
+
+    def reasons(self) -> Reasons:
+        return {"repro": self._why_none, "minify": partial(self._why_none, smallest=True)}
+
+    def _why_none(self, *, smallest: bool = False) -> str:
+        """Why there is nothing to show again of what the cursor is on."""
+        found = repro_targets.of_selected(self._state)
+        if not self._state.live:
+            return READ_ONLY
+        if found is None:
+            return repro_targets.why_none(self._state)
+        return self._why_not(ReproRequest(found, smallest=smallest))
 
     def of_selected(self, *, smallest: bool = False) -> None:
         """A repro of the selected node's severest violation; else of how the run failed; else of what feeds it."""

@@ -2,7 +2,7 @@
 
 from idbg_tui.controllers.comparing import Comparing
 from idbg_tui.controllers.compiling import Compiling
-from idbg_tui.controllers.context import Actions, Context, Controller
+from idbg_tui.controllers.context import Actions, Context, Controller, Explaining
 from idbg_tui.controllers.costing import Costing
 from idbg_tui.controllers.deciding import Deciding
 from idbg_tui.controllers.files import Files
@@ -41,6 +41,14 @@ class Controllers:
         self.files = Files(context, editor)
         self.leaving = Leaving(context, self.compiling)
         self.touring = Touring(context, tour)
+
+    def why_off(self, name: str) -> str:
+        """Why the key of this action does nothing where the cursor is, or ""."""
+        explaining: tuple[Explaining, ...] = self.repros, self.files, self.deciding, self.pairing, self.navigation
+        for controller in explaining:
+            if (reason := controller.reasons().get(name)) is not None:
+                return reason()
+        return ""
 
     def actions(self) -> Actions:
         """What every key does that is theirs."""

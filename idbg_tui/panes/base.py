@@ -116,6 +116,14 @@ class Pane(Widget):
         """A pane that can be searched has a `/` of its own."""
         self.post_message(Flash("no search here: / finds in every pane, and in the form of the rules"))
 
+    def why_off(self, action: str) -> str:
+        """Why an action of this pane does nothing where the cursor is; "" where it does something."""
+        return ""
+
+    def same_everywhere(self, action: str) -> str:
+        """The action of keymap.KEYS that this one is where the cursor is; "" where it is the pane's own."""
+        return ""
+
     @property
     def views(self) -> Sequence[str]:
         """The names of its views; () where there is one."""

@@ -178,13 +178,36 @@ class SectionPane(SearchablePane, SectionKeys):
 
     # ---------------------------------------------------------------- what can be done about a row
 
+    def why_off(self, action: str) -> str:
+        row = self.lines.chosen
+        if action == "try" and (row is None or row.again is None):
+            return "nothing to try here: t works where a row of breaks or recompiles offers it"
+        if action == "open" and (row is None or not (row.enter or row.sides or row.fold is not None)):
+            return self.NOTHING_HERE
+        return ""
+
+    def same_everywhere(self, action: str) -> str:
+        row = self.lines.chosen
+        if action == "edit" and not (row is not None and row.file):
+            return "edit"
+        if action in ("repro", "repro(True)") and self.sought is None:
+            return "repro" if action == "repro" else "minify"
+        return ""
+
+    @property
+    def sought(self) -> Sought | None:
+        """What a script can be written of where the cursor is."""
+        row = self.lines.chosen
+        node = self.node_of(row)
+        return (row.sought if row is not None else None) or (Sought("node", node) if node is not None else None)
+
     def action_try(self) -> None:
         """Run again with what the row suggests."""
         row = self.lines.chosen
         if row is not None and row.again is not None:
             self.post_message(TryRequest(row.again))
         else:
-            self.post_message(Flash("nothing to try here: t works where a row of breaks or recompiles offers it"))
+            self.post_message(Flash(self.why_off("try")))
 
     def action_edit(self) -> None:
         """Open the row's line in the user's editor; of a row without one, what the key does."""
@@ -193,10 +216,7 @@ class SectionPane(SearchablePane, SectionKeys):
 
     def action_repro(self, smallest: bool = False) -> None:
         """A script of what the row names, or of its node; of a row without one, what the key does."""
-        row = self.lines.chosen
-        node = self.node_of(row)
-        sought = (row.sought if row is not None else None) or (Sought("node", node) if node is not None else None)
-        if sought is not None:
+        if (sought := self.sought) is not None:
             self.post_message(ReproRequest(sought, smallest=smallest))
         else:
             self.post_message(ActionRequest("minify" if smallest else "repro"))

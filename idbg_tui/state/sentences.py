@@ -5,6 +5,8 @@ from idbg.schema.violations import Severity
 from idbg_tui.state import queries
 from idbg_tui.state.state import State
 
+READ_ONLY = "read from disk: nothing can be run"
+"""Why a saved session does nothing more."""
 _WORDS: dict[Severity, str] = {
     "reject": "rejected",
     "fallback": "on the host",
@@ -38,3 +40,10 @@ def why_no_graph(state: State) -> str:
         ended = "was cancelled" if state.run.failure.kind == "cancelled" else "failed"
         return f"no graph was captured, the run {ended} before one was"
     return "no graph was captured in this run"
+
+
+def why_no_node(state: State) -> str:
+    """Why no node is selected; "" where one is."""
+    if state.selected is not None:
+        return ""
+    return why_no_graph(state) if state.graph is None else "no node is selected"

@@ -238,7 +238,7 @@ class Lines(ChangedCellsView, can_focus=True):
         if index >= self.row_count:
             return
         self.go(index)
-        if event.chain > 1:
+        if event.chain > 1 and event.button == 1:
             self.action_open()
 
 

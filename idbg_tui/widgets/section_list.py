@@ -88,7 +88,7 @@ class SectionLines(ItemList[Row]):
         # Textual calls that of Lines after this one
         at = event.y + self.scroll_offset.y
         row = self.items[at] if at < len(self.items) else None
-        if row is not None and row.head and row.table is not None:
+        if event.button == 1 and row is not None and row.head and row.table is not None:
             right = self.line_width - event.x
             name = next((name for name, end in row.ends if right <= end), row.table.noun)
             self.post_message(self.HeadClicked(row.table, name))

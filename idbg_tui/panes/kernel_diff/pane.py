@@ -283,14 +283,28 @@ class KernelDiffPane(SectionPane):
     def action_look(self, what: str) -> None:
         self.post_message(DiffRequest(what))
 
+    def why_off(self, action: str) -> str:
+        item, report = self.subject, self.report
+        if action == "owner" and isinstance(item, KernelError) and item.bisected:
+            why = "this node was bisected: there is no launch of it that could be called alone; X finds the smallest"
+            return f"{why} script"
+        if action in ("owner", "repro(True)") and report is not None and not isinstance(item, KernelError):
+            found = repro_targets.of_row(item, report)
+            return found if isinstance(found, str) else ""
+        return super().why_off(action) if action != "open" else ""
+
+    def same_everywhere(self, action: str) -> str:
+        if action in ("owner", "repro(True)"):
+            return "" if self.report is not None else "repro" if action == "owner" else "minify"
+        return super().same_everywhere(action)
+
     def action_owner(self) -> None:
         """Whose the error of the kernel's launch is, with a script of it; elsewhere a repro of what is wrong."""
         item, report = self.subject, self.report
         if not isinstance(item, KernelError) or report is None:
             self.action_repro()
-        elif item.bisected:
-            why = "this node was bisected: there is no launch of it that could be called alone; X finds the smallest"
-            self.post_message(Flash(f"{why} script"))
+        elif why := self.why_off("owner"):
+            self.post_message(Flash(why))
         else:
             self.post_message(AttributionRequest(next(at for at, one in enumerate(report.kernels) if one is item)))
 

@@ -123,6 +123,14 @@ class ReprosPane(SectionPane):
         else:
             self.post_message(Flash("enter on a repro reads its script"))
 
+    def why_off(self, action: str) -> str:
+        return "" if action == "open" and self._chosen is not None else super().why_off(action)
+
+    def same_everywhere(self, action: str) -> str:
+        if action in ("repro", "repro(True)"):
+            return "" if self._chosen is not None else "repro" if action == "repro" else "minify"
+        return "" if action == "edit" and self.lines.path else super().same_everywhere(action)
+
     def action_edit(self) -> None:
         """Open the script in the user's editor; on other rows what the key does everywhere."""
         if not self.lines.path:

@@ -200,7 +200,7 @@ class SourcePane(Pane, Searching):
         state = self._state
         kernels = sheets.kernels(state) if state else []
         if state is None or not kernels:
-            self._flash_no_kernel("this run has no kernels to go through")
+            self.post_message(Flash(self._why_no_kernel("this run has no kernels to go through")))
             return
         keys = [kernel.key for kernel in kernels]
         shown = queries.shown_kernel(state)
@@ -214,7 +214,7 @@ class SourcePane(Pane, Searching):
         state = self._state
         kernel = queries.shown_kernel(state) if state else None
         if state is None or kernel is None or not kernel.source:
-            self._flash_no_kernel("only a generated kernel was lowered here: , and . go to one")
+            self.post_message(Flash(self.why_off("lower")))
             return
         lowered = sheets.known_lowered(state, kernel)
         if lowered is None:
@@ -225,11 +225,19 @@ class SourcePane(Pane, Searching):
         self._seen = ()
         self.choose_view("kernel")
 
-    def _flash_no_kernel(self, otherwise: str) -> None:
-        """Why there is no kernel: that none was made yet is another thing than that there is none."""
+    def why_off(self, action: str) -> str:
+        kernel = queries.shown_kernel(self._state) if self._state else None
+        if action == "lower" and (kernel is None or not kernel.source):
+            return self._why_no_kernel("only a generated kernel was lowered here: , and . go to one")
+        if action == "edit" and self._line_to_edit is None:
+            return "this node has no line in your program to edit"
+        return ""
+
+    def _why_no_kernel(self, otherwise: str) -> str:
+        """That no kernel was made yet is another thing than that there is none."""
         state = self._state
         unmade = state is not None and (state.shown is None or not state.shown.codes)
-        self.post_message(Flash(sheets.why_no_kernel(state) if state is not None and unmade else otherwise))
+        return sheets.why_no_kernel(state) if state is not None and unmade else otherwise
 
     def action_why(self) -> None:
         """What was decided about the kernel, or the line of the user's, that is shown; else about the selected node."""
@@ -245,13 +253,15 @@ class SourcePane(Pane, Searching):
 
     def action_edit(self) -> None:
         """Open the user's file: at the cursor if it is the text shown, else at the selected node's line."""
+        line = self._line_to_edit
+        self.post_message(EditorRequest(*line) if line is not None else Flash(self.why_off("edit")))
+
+    @property
+    def _line_to_edit(self) -> tuple[str, int] | None:
         node = self._state.node if self._state else None
         if self._side.sheet.path:
-            self.post_message(EditorRequest(self._side.sheet.path, self._side.code.line))
-        elif node is not None and node.file:
-            self.post_message(EditorRequest(node.file, node.line))
-        else:
-            self.post_message(Flash("this node has no line in your program to edit"))
+            return self._side.sheet.path, self._side.code.line
+        return (node.file, node.line) if node is not None and node.file else None
 
     def on_code_view_moved(self, event: CodeView.Moved) -> None:
         event.stop()

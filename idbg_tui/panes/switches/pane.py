@@ -288,11 +288,19 @@ class SwitchesPane(PromptingPane, SectionPane):
         default = view.value_words(switch, switch.default)
         self.prompt(f"{switch.name}, {switch.type}; torch's default is {default}", value, take)
 
+    def why_off(self, action: str) -> str:
+        switch, state = self._chosen, self._state
+        if action in ("flip", "remove") and switch is None:
+            return self.lines.empty or "this row is no switch"
+        if action == "remove" and switch is not None and not (state and switches.is_changed(switch, state.target)):
+            return "this switch has torch's default"
+        return "" if switch is not None and action == "open" else super().why_off(action)
+
     def action_remove(self) -> None:
         """Let torch have this switch as it has it by itself."""
-        switch = self._chosen
-        if switch is None or self._state is None or not switches.is_changed(switch, self._state.target):
-            self.post_message(Flash("this switch has torch's default"))
+        why, switch = self.why_off("remove"), self._chosen
+        if switch is None or why:
+            self.post_message(Flash(why))
         else:
             self.post_message(SwitchRequest(switch, switch.default))
 
