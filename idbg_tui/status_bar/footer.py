@@ -41,8 +41,9 @@ def footer_keys(
         ("memory", "memory"),
     ]
     wanted += [("partitions", "partitions"), ("strict", "strict/warn"), ("measure", "measure"), ("charts", "charts")]
-    if state.running or state.measuring or state.searching:
-        wanted.insert(0, ("cancel", "cancel"))
+    cancel = keymap.spelled(keys["cancel"]).split(" ")[0]
+    if (state.running or state.measuring or state.searching) and cancel not in dict(shown):
+        shown.insert(1, (cancel, "cancel"))
     taken = {key for key, _ in shown}
     for name, words in wanted:
         key = keymap.spelled(keys[name]).split(" ")[0]
