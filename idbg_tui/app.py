@@ -29,7 +29,7 @@ from idbg_tui.controllers.routes import MessageRoutes
 from idbg_tui.layout import Body
 from idbg_tui.pane_sizes import RememberedSizes
 from idbg_tui.panes import loading
-from idbg_tui.widgets.ascii_scrollbar import use_ascii_scrollbar
+from idbg_tui.widgets import plain_signs
 from idbg_tui.widgets.bars import Bar
 from idbg_tui.widgets.control_characters import ControlCharacterFilter
 
@@ -85,9 +85,6 @@ class IdbgApp(MessageRoutes, App[None]):
     TITLE = "idbg"
     CSS = """
     Screen { overflow: hidden; }
-    .-ascii {
-        Picker > Vertical, Help > Vertical, Palette > Vertical, Listing > Vertical { border: ascii $border; }
-    }
     """
     ENABLE_COMMAND_PALETTE = False  # Textual's: ours has a line a command
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings()]
@@ -107,10 +104,7 @@ class IdbgApp(MessageRoutes, App[None]):
         `label` names the program or the saved session in that frame. Who runs the app calls `close_session` then.
         """
         super().__init__()
-        plain = glyphs.wants_ascii(os.environ)
-        if plain:
-            glyphs.use_ascii()
-            use_ascii_scrollbar()
+        plain_signs.use(glyphs.set_for(os.environ))
         self.animation_level = "none"
         self.watchdog: ScreenWatchdog | None = None  # of a real terminal
         self.ready = False
@@ -126,8 +120,7 @@ class IdbgApp(MessageRoutes, App[None]):
         self._title = [("idbg", "bold $primary"), (f"  {label}", "bold")]
         self.header.show(self._title, [])
         self.body = Body(loading.placeholders(), RememberedSizes(places.data() / "pane_sizes.json"))
-        self.set_class(plain, "-ascii")
-        self.body.set_class(plain, "-ascii")
+        self.body.set_class(glyphs.is_ascii(), "-ascii")
         self._problem = theming.install(self, (theming.shipped(), places.config() / "themes"), settings.theme)
         try:
             self.keys = keymap.in_force(settings.keys)

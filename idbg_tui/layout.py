@@ -105,10 +105,6 @@ class Body(Vertical):
         }
     }
     Body.-ascii {
-        & > #top > Pane, & > #top > #right > Pane, & TabBox, & > #bottom > Pane {
-            border: ascii $border-blurred;
-            &:focus-within { border: ascii $border; }
-        }
         & > #top > GraphPane, & TabBox { border-right: none !important; }
     }
     """

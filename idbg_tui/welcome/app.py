@@ -25,8 +25,7 @@ from idbg.session.index import sessions
 from idbg.views.tree import Table
 from idbg_tui import theming
 from idbg_tui.welcome.offers import Choosable, Offers, lacking
-from idbg_tui.widgets import sections, sorting
-from idbg_tui.widgets.ascii_scrollbar import use_ascii_scrollbar
+from idbg_tui.widgets import plain_signs, sections, sorting
 from idbg_tui.widgets.bars import Bar, BarPart
 from idbg_tui.widgets.control_characters import ControlCharacterFilter
 from idbg_tui.widgets.lines import Lines, StyledRow
@@ -79,10 +78,7 @@ class Welcome(App[Opened | None], Generic[Opened]):
         super().__init__()
         self.animation_level = "none"
         self._open_offer = open_offer
-        plain = glyphs.wants_ascii(os.environ)
-        if plain:
-            glyphs.use_ascii()
-            use_ascii_scrollbar()
+        plain_signs.use(glyphs.set_for(os.environ))
         self._problem = theming.install(self, (theming.shipped(), places.config() / "themes"), theme)
         self._offers = Offers(output)
         self._input = Input(placeholder="type to find a session or an example", compact=True)

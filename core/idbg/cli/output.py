@@ -51,7 +51,7 @@ def begin(*, as_json: bool = False, verbose: int = 0, quiet: bool = False, when:
     if encoding and "utf" not in encoding.lower():
         from idbg.format import glyphs
 
-        glyphs.use_ascii()
+        glyphs.use("ascii")
     level = logging.ERROR if quiet else _LEVELS[min(verbose, len(_LEVELS) - 1)]
     for name in ("idbg", "idbg_tui"):
         logger = logging.getLogger(name)

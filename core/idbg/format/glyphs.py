@@ -1,10 +1,12 @@
 """Signs for verdicts, severities and directions.
 
 A sign always goes with a colour, so that the screen can be read without colours. The plain set is used where the
-terminal's encoding cannot show the other (see `use_ascii`).
+terminal's encoding or font cannot show the other (see `use`).
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
 
 from idbg.schema.programs import Verdict
 from idbg.schema.violations import Severity
@@ -49,66 +51,68 @@ JOINTS: list[str] = list(" ╵╷│╴╯╮┤╶╰╭├─┴┬┼")
 LEVELS: list[str] = list("▁▂▃▄▅▆▇█")
 """From least to most, in one cell."""
 
-_ASCII_SEVERITIES: dict[Severity, str] = {
-    "reject": "X",
-    "fallback": "!",
-    "pad": "+",
-    "tile": "#",
-    "slow": "~",
-    "unknown": "?",
-}
-_ASCII_VERDICTS: dict[Verdict, str] = {
-    "clean": "v",
-    "compiled": "v",
-    "violations": "!",
-    "empty": "!",
-    "wrong": "X",
-    "failed": "X",
-    "waiting": "~",
-}
-_ASCII_MARKS = {
-    "open": "v",
-    "closed": ">",
-    "arrow": "->",
-    "bar": "|",
-    "dot": "*",
-    "guide": "|",
-    "ellipsis": "~",
-    "times": "x",
-    "rule": "--",
-    "separator": "-",
-    "gone": "v",
-    "up": "^",
-    "down": "v",
-    "on": "x",
-    "off": ".",
-    "far": "~",
-}
-_ASCII_TEXT = str.maketrans({"µ": "u", "±": "~", "→": ">", "·": "-"})
+
+@dataclass(frozen=True)
+class _Signs:
+    """Signs in place of those above, in their order: marks with a blank between them."""
+
+    severities: str
+    verdicts: str
+    marks: str
+    joints: str
+    levels: str
 
 
-def wants_ascii(environ: Mapping[str, str]) -> bool:
-    """Whether the locale says that the terminal shows no UTF-8, or IDBG_ASCII asks for plain signs."""
+SignSet = Literal["unicode", "console", "ascii"]
+_SETS: dict[SignSet, _Signs] = {
+    # what the font of Linux's own console has: the 256 characters of code page 437
+    "console": _Signs("X!♦■·?", "XX!!√√~", "▼ ► → ▌ • │ ~ x ── · √ ↑ ↓ • ○ -", " │││─┘┐┤─└┌├─┴┬┼", "·░░▒▒▓▓█"),
+    "ascii": _Signs("X!+#~?", "XX!!vv~", "v > -> | * | ~ x -- - v ^ v x . ~", " '.|-'.+-'.+-'.+", ".:-=+*#@"),
+}
+_in_use: list[SignSet] = ["unicode"]
+_replaced: dict[str, str] = {}  # signs in texts
+_IN_TEXT: dict[SignSet, dict[str, str]] = {
+    "console": {"×": "x", "…": "~", "━": "=", "−": "-"},
+    "ascii": {"µ": "u", "±": "~", "→": ">", "·": "-", "×": "x", "…": "~", "−": "-"},
+}
+
+
+def set_for(environ: Mapping[str, str]) -> SignSet:
+    """The signs that the terminal can show: by its locale, by IDBG_ASCII, which asks for plain ones, and by TERM."""
     if environ.get("IDBG_ASCII"):
-        return True
+        return "ascii"
     locale = next((environ[name] for name in ("LC_ALL", "LC_CTYPE", "LANG") if environ.get(name)), "")
-    return bool(locale) and "utf" not in locale.lower()
+    if locale and "utf" not in locale.lower():
+        return "ascii"
+    return "console" if environ.get("TERM") == "linux" else "unicode"
 
 
-def use_ascii() -> None:
-    """Replace every sign by an ASCII one, for a terminal that cannot show the others. Call before the first paint."""
-    SEVERITY_SIGNS.update(_ASCII_SEVERITIES)
-    VERDICT_SIGNS.update(_ASCII_VERDICTS)
-    MARKS.update(_ASCII_MARKS)
-    LEVELS[:] = ".:-=+*#@"
-    JOINTS[:] = " '.|-'.+-'.+-'.+"
+def use(name: SignSet) -> None:
+    """Replace every sign by that of another set. Call before the first paint."""
+    if (signs := _SETS.get(name)) is None:
+        return
+    _in_use[0] = name
+    _replaced.update(zip(SEVERITY_SIGNS.values(), signs.severities, strict=True))
+    _replaced.update(zip(VERDICT_SIGNS.values(), signs.verdicts, strict=True))
+    _replaced.update(_IN_TEXT[name])
+    SEVERITY_SIGNS.update(zip(SEVERITY_SIGNS, signs.severities, strict=True))
+    VERDICT_SIGNS.update(zip(VERDICT_SIGNS, signs.verdicts, strict=True))
+    MARKS.update(zip(MARKS, signs.marks.split(" "), strict=True))
+    JOINTS[:], LEVELS[:] = signs.joints, signs.levels
 
 
 def is_ascii() -> bool:
-    """Whether `use_ascii` was called."""
-    return MARKS["guide"] == "|"
+    """Whether every sign must be ASCII."""
+    return _in_use[0] == "ascii"
+
+
+def is_plain() -> bool:
+    """Whether the terminal shows few signs beside ASCII."""
+    return _in_use[0] != "unicode"
 
 
 def plain(text: str) -> str:
-    """A text of ours with the signs that the terminal can show: of "µ", "±" and arrows too."""
-    return text.translate(_ASCII_TEXT) if is_ascii() else text
+    """A text of ours with the signs that the terminal can show."""
+    for sign, other in _replaced.items():
+        text = text.replace(sign, other)
+    return text

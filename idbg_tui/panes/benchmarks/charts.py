@@ -6,7 +6,7 @@ from itertools import groupby
 from math import ceil, floor, log10
 
 from idbg.format.amounts import NOT_MEASURED, day
-from idbg.format.glyphs import LEVELS, MARKS, is_ascii, plain
+from idbg.format.glyphs import LEVELS, MARKS, is_plain, plain
 from idbg.schema.bench import Latency
 from idbg.views import bench, bench_charts
 from idbg.views.bench_charts import Axis, Chart, Figure, Unit, value_words
@@ -123,7 +123,7 @@ def bars(chart: Chart, width: int) -> list[StyledRow]:
     step = 1 if len(labels) > _TIGHT else 2
     tops = [(len(labels) - at) * step - 1 for at in range(len(labels))]
     most = chart.reach
-    plain_set = is_ascii()
+    plain_set = is_plain()
     bar, spread, dot, pale = LEVELS[-1], "=" if plain_set else "━", MARKS["dot"], "#" if plain_set else "▒"
     figure = charts.blank(width, len(labels) * step + (1 if step > 1 else 0) + 3)
     for one, top in zip(chart.figures, tops, strict=True):

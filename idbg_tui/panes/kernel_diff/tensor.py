@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
-from idbg.format.glyphs import is_ascii
+from idbg.format.glyphs import is_plain
 from idbg.schema.diff import ErrorMap, TensorDiff
 from idbg.schema.errors import IdbgError
 from idbg.session.store import safe_name
@@ -78,7 +78,7 @@ class TensorListing(Listing):
         diff = tensor_of(self._state, self._output)
         if diff is None:
             return list(sentences(f"{self._output} is not in the last comparison", look, "dim"))
-        colours = not (self.app.no_color or self.app.current_theme.ansi or is_ascii())
+        colours = not (self.app.no_color or self.app.current_theme.ansi or is_plain())
         return tensor_lines(diff, self.error_map, look, colours=colours)
 
     def action_slice(self, step: int) -> None:

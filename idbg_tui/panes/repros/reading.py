@@ -61,7 +61,6 @@ class ReadingScripts(ModalScreen[None], Searching):
     ReadingScripts Static { height: auto; color: $text-warning; }
     ReadingScripts #keys { dock: bottom; height: 1; color: $foreground 75%; background: $surface; padding: 0 1; }
     ReadingScripts SearchLine { dock: bottom; }
-    App.-ascii ReadingScripts Page { border: ascii $border; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "dismiss", "close", show=False),

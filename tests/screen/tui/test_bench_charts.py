@@ -99,7 +99,7 @@ def test_every_chart_fits_and_each_bar_is_as_long_as_its_figure(width: int) -> N
 
 PLAIN = """
 from idbg.format import glyphs
-glyphs.use_ascii()
+glyphs.use("ascii")
 from tests.harness.benched import memory, told, with_kernels
 from msgspec.structs import replace
 from tests.harness.recorded import state_of

@@ -9,30 +9,37 @@ from idbg.format import glyphs
 
 
 @pytest.mark.parametrize(
-    ("environ", "plain"),
+    ("environ", "signs"),
     [
-        ({}, False),
-        ({"LANG": "en_US.UTF-8"}, False),
-        ({"LANG": "C.utf8"}, False),
-        ({"LANG": "en_US.UTF-8", "LC_ALL": "C"}, True),
-        ({"LANG": "de_DE.ISO-8859-1"}, True),
-        ({"LANG": "en_US.UTF-8", "IDBG_ASCII": "1"}, True),
+        ({}, "unicode"),
+        ({"LANG": "en_US.UTF-8"}, "unicode"),
+        ({"LANG": "C.utf8"}, "unicode"),
+        ({"LANG": "en_US.UTF-8", "LC_ALL": "C"}, "ascii"),
+        ({"LANG": "de_DE.ISO-8859-1"}, "ascii"),
+        ({"LANG": "en_US.UTF-8", "IDBG_ASCII": "1"}, "ascii"),
+        ({"LANG": "en_US.UTF-8", "TERM": "linux"}, "console"),
+        ({"LANG": "C", "TERM": "linux"}, "ascii"),
+        ({"LANG": "en_US.UTF-8", "TERM": "screen"}, "unicode"),
     ],
 )
-def test_the_locale_decides(environ: dict[str, str], plain: bool) -> None:
-    assert glyphs.wants_ascii(environ) is plain
+def test_the_locale_and_the_terminal_decide(environ: dict[str, str], signs: str) -> None:
+    assert glyphs.set_for(environ) == signs
 
 
 def test_signs_tell_severities_apart_without_colour() -> None:
     assert len(set(glyphs.SEVERITY_SIGNS.values())) == len(glyphs.SEVERITY_SIGNS)
 
 
-def test_plain_signs_are_ascii_and_still_apart() -> None:
+@pytest.mark.parametrize(("signs", "encoding"), [("ascii", "ascii"), ("console", "cp437")])
+def test_plain_signs_can_be_shown_and_are_still_apart(signs: str, encoding: str) -> None:
+    """The font of Linux's console has the characters of code page 437, and the bullet and triangles below its 32."""
     code = (
-        "from idbg.format import glyphs; glyphs.use_ascii(); "
+        f"from idbg.format import glyphs; glyphs.use({signs!r}); "
         "tables = glyphs.SEVERITY_SIGNS, glyphs.VERDICT_SIGNS, glyphs.MARKS;"
-        "print(all(sign.isascii() for table in tables for sign in table.values()),"
-        " len(set(glyphs.SEVERITY_SIGNS.values())) == len(glyphs.SEVERITY_SIGNS))"
+        "assert len(set(glyphs.SEVERITY_SIGNS.values())) == len(glyphs.SEVERITY_SIGNS);"
+        "assert len(glyphs.JOINTS) == 16 and len(glyphs.LEVELS) == 8;"
+        "print(''.join([*(sign for table in tables for sign in table.values()), *glyphs.JOINTS, *glyphs.LEVELS]))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["True", "True"]
+    done = subprocess.run([sys.executable, "-X", "utf8", "-c", code], capture_output=True, check=True)
+    low = "►▼↑↓→•○♦·" if signs == "console" else ""
+    assert done.stdout.decode().translate(dict.fromkeys(map(ord, low))).encode(encoding)
