@@ -66,6 +66,7 @@ KEYS: tuple[Key, ...] = (
     Key("go_to_mark", "apostrophe", "go to a mark: the next key is its letter; ' again goes back", "Graph"),
     Key("copy", "y", "copy what the cursor is on", "Files"),
     Key("edit", "e", "open the node's line in $EDITOR", "Files"),
+    Key("edit_kernel", "E", "edit the kernel's source in $EDITOR, and run it in its place: numbers and times", "Files"),
     Key("report", "O", "write a file: the session as one page (report.html); a chart, an error map, a trace", "Files"),
     Key("pane_1", "1", "Graph", "Panes"),
     Key("pane_2", "2", "Source", "Panes"),

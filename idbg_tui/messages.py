@@ -217,6 +217,14 @@ class LowerRequest(Message):
 
 
 @dataclass
+class VersionChosen(Message):
+    """Show this version of a kernel's source; 0 is the original."""
+
+    kernel: tuple[str, Part, str]
+    version: int
+
+
+@dataclass
 class ActionRequest(Message):
     """The user wants what a key does that works everywhere: its `name` in keymap.KEYS."""
 

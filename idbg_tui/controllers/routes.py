@@ -63,6 +63,9 @@ class MessageRoutes:
     def on_lower_request(self, message: "messages.LowerRequest") -> None:
         self.controllers.compiling.lower(message)
 
+    def on_version_chosen(self, message: "messages.VersionChosen") -> None:
+        self.controllers.editing.choose(message)
+
     def on_diff_request(self, message: "messages.DiffRequest") -> None:
         self.controllers.comparing.look_into(message)
 

@@ -5,6 +5,7 @@ from idbg_tui.controllers.compiling import Compiling
 from idbg_tui.controllers.context import Actions, Context, Controller, Explaining
 from idbg_tui.controllers.costing import Costing
 from idbg_tui.controllers.deciding import Deciding
+from idbg_tui.controllers.editing import Editing
 from idbg_tui.controllers.files import Files
 from idbg_tui.controllers.leaving import Leaving
 from idbg_tui.controllers.listings import Listings
@@ -39,6 +40,7 @@ class Controllers:
         self.repros = Repros(context, self.listings)
         self.trying = Trying(context, self.listings)
         self.files = Files(context, editor)
+        self.editing = Editing(context, editor)
         self.leaving = Leaving(context, self.compiling)
         self.touring = Touring(context, tour)
 
@@ -55,6 +57,6 @@ class Controllers:
         controllers: tuple[Controller, ...] = (
             *(self.compiling, self.targeting, self.comparing, self.measuring, self.costing),
             *(self.deciding, self.pairing, self.navigation, self.repros, self.files, self.leaving, self.touring),
-            self.marks,
+            *(self.marks, self.editing),
         )
         return {name: do for controller in controllers for name, do in controller.actions().items()}

@@ -14,6 +14,7 @@ from idbg.schema.code import Kernel, KernelCall
 from idbg.schema.diff import KernelError
 from idbg.schema.errors import AcceleratorError
 from idbg.schema.graphs import Graph, GraphId, NodeId, Part
+from idbg.schema.kernel_edits import KernelEdit
 from idbg.schema.kernel_times import KernelTime, KernelTimes
 from idbg.schema.programs import NO_ACCELERATOR, SUCCESSFUL
 from idbg.schema.runs import Run
@@ -147,6 +148,14 @@ def launches_of_node(state: State) -> list[tuple[Kernel, KernelCall]]:
 def shown_kernel(state: State) -> Kernel | None:
     """The kernel chosen by hand, or the first of those that compute the selected node."""
     return state.kernel or next((kernel for kernel, _ in launches_of_node(state)), None)
+
+
+def shown_edit(state: State, kernel: Kernel) -> KernelEdit | None:
+    """The version of this kernel of the shown run that was chosen; None for the original."""
+    if state.shown is None:
+        return None
+    version = state.kernel_versions.get((str(state.shown.number), *kernel.key), 0)
+    return next((edit for edit in state.shown.edits_of(*kernel.key) if edit.version == version), None)
 
 
 def marked_nodes(state: State) -> frozenset[str]:

@@ -14,8 +14,8 @@ from idbg.schema import events
 from idbg.schema.code import Kernel, KernelCall
 from idbg.schema.diff import KernelError
 from idbg.schema.errors import AcceleratorError
-from idbg.schema.events import DECISION, ReproEnded, SessionEvent, WorkerDied
-from idbg.schema.graphs import Graph, GraphId, Node, NodeId
+from idbg.schema.events import DECISION, KernelEditing, ReproEnded, SessionEvent, WorkerDied
+from idbg.schema.graphs import Graph, GraphId, Node, NodeId, Part
 from idbg.schema.kernel_times import KernelTime
 from idbg.schema.programs import Program, Target
 from idbg.schema.repros import MinifyProgress
@@ -30,6 +30,7 @@ from idbg_tui.state.rule_checks import RuleChecks, first_broken
 # what changes a run, or what was measured of it, and nothing else that is kept here
 _OF_RUN = (
     *(events.PhaseChanged, events.SideStarted, events.Compared, events.ErrorsMapped, events.KernelLowered),
+    events.KernelEditing,
     *(events.RunEnded, events.WorkerStarted),
     *(events.BenchTaskStarted, events.BenchStepStarted, events.RowMeasured, events.KernelsTimed),
 )
@@ -84,6 +85,9 @@ class State:
     heading: ModuleHeading | None = None  # the module under the graph's cursor, if that is on no node
     kernel: Kernel | None = None  # chosen by hand; None: those of the selected node
     launch: KernelCall | None = None  # the one of that kernel's that was chosen, if one was
+    kernel_versions: dict[tuple[str, ...], int] = field(
+        default_factory=dict
+    )  # shown, by run and kernel; 0: the original
     versions: Versions = field(default_factory=Versions)
     checks: RuleChecks = field(default_factory=RuleChecks)
     costs: KnownCosts = field(default_factory=KnownCosts)
@@ -119,8 +123,14 @@ class State:
 
     @property
     def trying(self) -> bool:
-        """Whether a repro is written and tried or made smaller, or a kernel called alone."""
-        return self.repro_running or self.attributing or self.searching
+        """Whether a repro is written and tried or made smaller, or a kernel called alone or edited."""
+        return self.repro_running or self.attributing or self.searching or self.edited is not None
+
+    @property
+    def edited(self) -> KernelEditing | None:
+        """The edited kernel that is tried now."""
+        runs = self.history.runs.values() if self.live else ()
+        return next((run.editing for run in runs if run.editing is not None), None)
 
     @property
     def searching(self) -> bool:
@@ -213,6 +223,10 @@ class State:
             case events.OwnerStarted() | events.OwnerJudged() | events.OwnerEnded():
                 self.versions.run += 1
                 self.attributing = not isinstance(event, events.OwnerEnded)
+            case events.KernelEdited(edit=edit):
+                self.versions.run += 1
+                self.kernel_versions[str(event.run), *edit.kernel] = edit.version
+                self.cancelling = False
             case events.BenchStarted():
                 self.versions.run += 1
                 self.measurements.waiting, self.measurements.failure = 0, None
@@ -308,6 +322,12 @@ class State:
         self.selected, self.heading = node or self.selected, None
         self.versions.selection += 1
 
+    def choose_version(self, kernel: tuple[str, Part, str], version: int) -> None:
+        """Show this version of a kernel of the shown run; 0 is the original."""
+        if self.shown is not None:
+            self.kernel_versions[str(self.shown.number), *kernel] = version
+            self.versions.selection += 1
+
     def walk(self, relation: Relation, turn: int) -> bool:
         """Select the node's first input or user; with `turn` 1 the next after the last step. False if there is none."""
         graph = self.graph
@@ -339,7 +359,7 @@ class State:
 
     def cancel(self) -> None:
         """What runs was requested to stop, and what waits is dropped."""
-        self.cancelling = self.running or self.measuring or self.searching
+        self.cancelling = self.running or self.measuring or self.searching or self.edited is not None
         self.measurements.waiting = 0
 
     def set_target(self, target: Target) -> None:

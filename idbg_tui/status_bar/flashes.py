@@ -6,10 +6,12 @@ from idbg.format.failures import headline, with_hint
 from idbg.schema import events
 from idbg.schema.attribution import KernelAttribution
 from idbg.schema.events import SessionEvent
+from idbg.schema.kernel_edits import KernelEdit
 from idbg.schema.programs import Failure
 from idbg.views.attribution import script_sentence
 from idbg.views.blame import blame_sentence, where_to_ask
 from idbg.views.frame_graphs import graph_words
+from idbg.views.kernel_edits import brief
 from idbg.views.repros import brief_words
 from idbg_tui.state import queries
 from idbg_tui.state.state import State
@@ -45,6 +47,8 @@ def of_event(event: SessionEvent) -> Flashed | None:
             return script_sentence(owner) or attributions.sentence(owner), "info"
         case events.KernelLowered(failure=Failure() as failure):
             return with_hint(failure), "error"
+        case events.KernelEdited(edit=edit):
+            return _edited(edit)
         case events.BenchEnded():
             return _measured(event.failure)
         case events.Noted():
@@ -66,6 +70,13 @@ def _minified(event: events.MinifyEnded) -> Flashed:
     goes_on = not found.minimal and found.signature.kind != "none"
     more = "9 has it, X there goes on" if goes_on else "9 Repros has it"
     return f"{words}: {more}", "info" if found.reproduced else "warning"
+
+
+def _edited(edit: KernelEdit) -> Flashed:
+    if edit.failure is not None and edit.failure.kind == "cancelled":
+        return f"version {edit.version} of {edit.name} was stopped: E edits again", "info"
+    level = {"agrees": "info", "not compared": "warning"}.get(edit.verdict, "error")
+    return f"version {edit.version}: {brief(edit)}; 6 Benchmarks has all versions", level
 
 
 def _measured(failure: Failure | None) -> Flashed:

@@ -79,6 +79,8 @@ def footer_progress(state: State, width: int) -> list[BarPart]:
         return [("minify", "$text-primary"), ("  stopping: the smallest so far is kept", "")]
     if state.searching and state.search is not None:
         return [("minify", "$text-primary"), (_search(state.search, width), "")]
+    if state.edited is not None:
+        return [("edited kernel", "$text-primary"), (f"  {state.edited.step or 'starting'}", "")]
     if state.attributing:
         return [("whose error it is: the kernel alone", "$text-primary")]
     if state.measuring:

@@ -8,6 +8,9 @@ from idbg.schema.code import Kernel, OutputCode
 from idbg.schema.errors import BadInput
 
 _ENTRY = re.compile(r'extern "C".*?\bkernel\s*\((.*?)\)\s*\{', re.DOTALL)
+# the kernel's own function, and how the line ends after which its body begins
+_FUNCTION = re.compile(r'^\s*(?:extern\s*"C"|(?:async )?def |__global__)')
+_OPENS = ("{", ":")
 _NAME = re.compile(r"\s*\b(\w+)\s*$")
 _CPP_ERROR = re.compile(r"^(\S*?\.(?:cpp|cc|cu)):(\d+)(?::\d+)?: (?:fatal )?error: (.*)$", re.MULTILINE)
 _TRITON_ERROR = re.compile(r"^(?:.*CompilationError: )?at (\d+):(\d+):\s*$", re.MULTILINE)
@@ -55,6 +58,14 @@ def redefined(code: str, name: str, text: str) -> str:
             case _:
                 pass
     raise ValueError("the wrapper does not define it by one text")
+
+
+def first_line(source: str) -> int:
+    """The line of a kernel's first statement, below its includes and its parameters; 1 if it is not known."""
+    lines = source.split("\n")
+    entry = next((i for i, line in enumerate(lines) if _FUNCTION.match(line)), None)
+    opened = (i for i in range(entry, len(lines)) if lines[i].rstrip().endswith(_OPENS)) if entry is not None else ()
+    return next((i + 2 for i in opened if i + 1 < len(lines)), 1 if entry is None else entry + 1)
 
 
 def source_constant(call: ast.Call) -> ast.Constant | None:
@@ -128,6 +139,19 @@ def build_error(name: str, text: str, output: str) -> tuple[str, int]:
         return message, _within(text, int(match[1]) + _first_line(name, text) - 1)
     own = [(file, int(line)) for file, line in _PYTHON_FRAME.findall(output) if not _NOT_THE_KERNEL.search(file)]
     return said or output.strip().rpartition("\n")[2], _within(text, own[-1][1]) if own else 0
+
+
+def without_warnings(output: str) -> str:
+    """The output of a C++ compiler without its warnings: torch's headers have many. Any other output as it is."""
+    if not _CPP_ERROR.search(output):
+        return output
+    found = re.split(r"^(?=\S+:\d+:\d+: )", output, flags=re.MULTILINE)
+    kept, wanted = [], False
+    for each in found:
+        first = each.partition("\n")[0]
+        wanted = " error: " in first or (" note: " in first and wanted)
+        kept += [each] if wanted else []
+    return "".join(kept)
 
 
 def _after(output: str, start: int) -> Iterator[str]:

@@ -14,11 +14,12 @@ from statistics import median
 import torch
 from msgspec.structs import replace
 
-from idbg.analysis.kernel_definition import build_error, redefined
+from idbg.analysis.kernel_definition import build_error, redefined, without_warnings
 from idbg.analysis.significance import mann_whitney
 from idbg.engine.bench.kernels import TimedRuns, work_seen
 from idbg.engine.bench.latency import WINDOW, settle
 from idbg.engine.bench.launches import Launches, LaunchSite
+from idbg.engine.bench.resources import OtherProcesses
 from idbg.engine.bench.work import Work
 from idbg.engine.bench.workload import call_of
 from idbg.engine.compat import comparing, exceptions, kernels
@@ -63,7 +64,7 @@ class BuildError(Exception):
             type=type(error).__name__,
             message=f"it does not build: {where}{said}",
             hint="fix the source, and try it again",
-            traceback=output[:KEPT],
+            traceback=without_warnings(output)[:KEPT],
             line=self.line,
         )
 
@@ -263,11 +264,13 @@ def _times(
         for side, within in ((ORIGINAL, nullcontext), (EDITED, with_edited)):
             with within():
                 warm[side] = settle(call, WARMUP_SECONDS)
+        busy = OtherProcesses()
         each = sum(median(times[-WINDOW:]) for times, _ in warm.values())
         for _ in range(max(LEAST, min(RUNS, int(MOST_SECONDS / (3 * each + 1e-9))))):
             runs[ORIGINAL].run()
             with with_edited():
                 runs[EDITED].run()
+        others = busy.share()
 
     def change(samples: Callable[[TimedRuns], list[float]]) -> TimeChange:
         original, edited = (
@@ -281,6 +284,7 @@ def _times(
         call=change(lambda timed: timed.plain),
         launches=sum(each.launches for each in own.values()),
         kind="training" if subject.loss is not None else "forward",
+        others=others,
     )
 
 

@@ -38,13 +38,15 @@ class TimeChange(msgspec.Struct, frozen=True):
 
 class EditTimes(msgspec.Struct, frozen=True, kw_only=True):
     """How long the kernel's `launches` in one call take together, and a whole call whose kernels are not timed. Calls
-    with the original and with the edited kernel alternated.
+    with the original and with the edited kernel alternated. `others`: the part of the processors that other processes
+    used meanwhile.
     """
 
     kernel: TimeChange
     call: TimeChange
     launches: float = 1.0
     kind: CallKind = "forward"
+    others: float | None = None
 
 
 class KernelEdit(msgspec.Struct, frozen=True, kw_only=True):

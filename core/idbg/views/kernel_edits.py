@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from difflib import unified_diff
+from typing import cast
 
 import msgspec
 
-from idbg.format.amounts import counted, duration, elapsed, figure
-from idbg.format.glyphs import MARKS
+from idbg.format.amounts import counted, duration, elapsed, figure, share
+from idbg.format.glyphs import MARKS, VERDICT_SIGNS
 from idbg.schema.bench import Direction
 from idbg.schema.code import Kernel
 from idbg.schema.diff import TensorDiff
@@ -14,9 +15,11 @@ from idbg.schema.events import KernelEditing
 from idbg.schema.graphs import Part
 from idbg.schema.kernel_edits import ORIGINAL, EditVerdict, KernelEdit, TimeChange
 from idbg.schema.programs import Failure
+from idbg.schema.programs import Verdict as RunVerdict
 from idbg.schema.runs import Run
+from idbg.views.kernel_times import TRUSTED
 from idbg.views.tensors import worst_words
-from idbg.views.tree import Cell, Column, Refs, Row, Section, Table, Tone, Verdict, Words, words
+from idbg.views.tree import VERDICT_TONES, Cell, Column, Refs, Row, Section, Table, Tone, Verdict, Words, words
 
 TITLE = "Edited kernels"
 SCHEMA = "idbg.kernel-edit/1"
@@ -28,9 +31,14 @@ _COLUMNS = (
     Column("of original's", "ratio", 3),
     Column("call", "seconds", 1),
 )
-_TONES: dict[EditVerdict, Tone] = {"agrees": "clean", "wrong": "reject", "failed": "reject", "not compared": "unknown"}
 _NUMBERS: dict[EditVerdict, str] = {"agrees": "agree", "wrong": "wrong", "failed": "failed"}
-_SIGNS: dict[EditVerdict, str] = {"agrees": "✔", "wrong": "✘", "failed": "✘", "not compared": "…"}
+VERDICTS: dict[EditVerdict, RunVerdict] = {
+    "agrees": "clean",
+    "wrong": "wrong",
+    "failed": "failed",
+    "not compared": "waiting",
+}
+"""Whose sign and colour a version has."""
 _OUTPUTS = 3  # that are wrong, named
 _LEAST_P = 1e-6
 
@@ -122,7 +130,7 @@ def edit_lines(edit: KernelEdit, file: str) -> Iterator[str]:
         yield f"{file}:{edit.line}: {what}"
         yield f"  {edit.text.splitlines()[edit.line - 1].strip()}"
     first, *rest = sentences(edit)
-    yield f"{_SIGNS[edit.verdict]} version {edit.version} of {edit.name}: {first}"
+    yield f"{VERDICT_SIGNS[VERDICTS[edit.verdict]]} version {edit.version} of {edit.name}: {first}"
     yield from (f"  {sentence}" for sentence in rest)
     if edit.failure is not None and edit.failure.hint:
         yield f"  {edit.failure.hint}"
@@ -185,7 +193,7 @@ def _row(edit: KernelEdit, kernel: Kernel | None) -> Row:
     times = edit.times
     direction: dict[str, Tone] = {"faster": "clean", "slower": "fallback"}
     cells = (
-        Cell(_NUMBERS.get(edit.verdict, "not compared"), _TONES[edit.verdict]),
+        Cell(_NUMBERS.get(edit.verdict, "not compared"), VERDICT_TONES[VERDICTS[edit.verdict]]),
         Cell(max_abs(edit)),
         Cell(edit.edited.isolated if edit.edited else None),
         Cell(times.kernel.edited.median / 1e3 if times else None),
@@ -197,7 +205,10 @@ def _row(edit: KernelEdit, kernel: Kernel | None) -> Row:
     below += [Row((edit.version, "diff"), words(("changed", "dim")), code=changed)] if changed else []
     return Row(
         ("version", *edit.kernel, edit.version),
-        words((f"{_SIGNS[edit.verdict]} ", _TONES[edit.verdict]), (f"version {edit.version}", "strong")),
+        words(
+            (f"{VERDICT_SIGNS[VERDICTS[edit.verdict]]} ", VERDICT_TONES[VERDICTS[edit.verdict]]),
+            (f"version {edit.version}", "strong"),
+        ),
         cells,
         rows=below,
         open="text",
@@ -207,7 +218,7 @@ def _row(edit: KernelEdit, kernel: Kernel | None) -> Row:
 
 
 def _lines(edit: KernelEdit) -> Iterator[Words]:
-    tone = _TONES[edit.verdict] if edit.verdict in ("wrong", "failed") else ""
+    tone = VERDICT_TONES[VERDICTS[edit.verdict]] if edit.verdict in ("wrong", "failed") else ""
     for at, sentence in enumerate(sentences(edit)):
         yield words((sentence, tone if at == 0 else ""))
     if edit.failure is not None and edit.failure.hint:
@@ -221,13 +232,30 @@ def sentences(edit: KernelEdit) -> Iterator[str]:
         return
     yield from _numbers(edit)
     if edit.times is not None:
-        yield f"the kernel is {change_words(edit.times.kernel)}"
+        yield f"kernel: {change_words(edit.times.kernel)}"
         call = "forward" if edit.times.kind == "forward" else "training step"
-        yield f"a {call} is {change_words(edit.times.call)}"
+        yield f"{call}: {change_words(edit.times.call)}"
+        if (others := edit.times.others) and others > TRUSTED:
+            yield f"⚠ other processes used {share(others)} of the processors meanwhile"
     elif edit.report is not None:
         yield "it was not timed: the call that is timed does not launch it"
     built = f"built in {elapsed(edit.build_s)}, " if edit.build_s is not None else ""
     yield f"{built}{elapsed(edit.seconds)} in all"
+
+
+def brief(edit: KernelEdit) -> str:
+    """ "numbers agree · 1.2 times faster", or why it failed."""
+    if edit.failure is not None:
+        return edit.failure.message.strip().partition("\n")[0]
+    numbers = {"agrees": "numbers agree", "wrong": "numbers are wrong"}.get(edit.verdict, "numbers not compared")
+    times = [change_words(edit.times.kernel).partition(":")[0]] if edit.times is not None else []
+    return f" {MARKS['separator']} ".join((numbers, *times))
+
+
+def kernel_of(row: Sequence[str]) -> tuple[str, Part, str]:
+    """The kernel of a version's row, by the row's key."""
+    _, frame, part, name, _ = row
+    return frame, cast("Part", part), name
 
 
 def _numbers(edit: KernelEdit) -> Iterator[str]:
@@ -268,7 +296,7 @@ def change_words(change: TimeChange) -> str:
     times = {
         "faster": f"{1 / change.ratio if change.ratio else 1:.3g} times faster",
         "slower": f"{change.ratio:.3g} times slower",
-        "same": "as fast, within the noise",
+        "same": "no difference beyond the noise",
     }
     p = f"p {change.p:.2g}" if change.p >= _LEAST_P else f"p < {_LEAST_P:g}"
     return f"{times[change.direction]}: {was} {MARKS['arrow']} {now} ({p})"

@@ -6,8 +6,8 @@ from textual.app import ComposeResult
 
 from idbg.schema.kernel_times import KernelTime
 from idbg.schema.runs import Run
-from idbg.views import kernel_times
-from idbg_tui.messages import BenchRequest, Flash, KernelChosen, SourceRequest
+from idbg.views import kernel_edits, kernel_times
+from idbg_tui.messages import BenchRequest, Flash, KernelChosen, SourceRequest, VersionChosen
 from idbg_tui.panes.benchmarks import rows as bench_list
 from idbg_tui.panes.section_pane import SectionPane
 from idbg_tui.state import measurements, queries
@@ -46,7 +46,7 @@ class BenchmarksPane(SectionPane):
     def show(self, state: State) -> None:
         bench = state.measurements
         self._elsewhere = _elsewhere(state)
-        seen = (state.versions.run, bench.waiting, bench.chosen, bench.past, state.target.backend)
+        seen = (state.versions.run, state.shown, bench.waiting, bench.chosen, bench.past, state.target.backend)
         if seen == self._seen or not self.is_mounted:
             return
         self._state, self._seen = state, seen
@@ -70,9 +70,12 @@ class BenchmarksPane(SectionPane):
         kernels = state.history.kernels.times.kernels if state.history.kernels and state.history.kernels.times else ()
         kernel = next((each for each in kernels if kernel_times.key(each) == row.key), None)
         about = {row.key, *row.inside}
+        version = next((key for key in about if isinstance(key, tuple) and key[0] == "version"), None)
         measured = next((each for each in state.history.rows if measurements.key(each) in about), None)
         if kernel is not None:
             self._go_to(kernel)
+        elif version is not None:
+            self.post_message(VersionChosen(kernel_edits.kernel_of(version), version[-1]))
         elif measured is not None:
             self.post_message(BenchRequest(measurements.key(measured)))
         elif row.fold is not None:

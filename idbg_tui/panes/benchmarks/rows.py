@@ -6,7 +6,7 @@ from idbg.format.amounts import counted
 from idbg.format.failures import with_hint
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
 from idbg.schema.programs import Verdict
-from idbg.views import bench, kernel_times
+from idbg.views import bench, kernel_edits, kernel_times
 from idbg.views.tree import Row, Section, Tone, words
 from idbg.views.tree import Verdict as Judged
 from idbg_tui.panes.log.event_lines import step_words
@@ -18,7 +18,7 @@ _SIGNS: dict[Judged, Verdict] = {"ok": "clean", "warning": "violations", "error"
 
 
 def rows(state: State, look: Look) -> Rows:
-    """What is measured now, the rows of each program, the times of kernels."""
+    """What is measured now, the rows of each program, the times of kernels, and edited versions of them."""
     found = Rows()
     for section in _sections(state):
         found.extend(sections.rows(section, look))
@@ -35,6 +35,8 @@ def _sections(state: State) -> Iterator[Section]:
         yield bench.view(measured, changes, past.problem)
     if state.history.kernels is not None:
         yield kernel_times.of_event(state.history.kernels)
+    if state.shown is not None and (state.shown.edits or state.shown.editing):
+        yield kernel_edits.view(state.shown, editing=state.edited)
 
 
 def mark(state: State) -> str:

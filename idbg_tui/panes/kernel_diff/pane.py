@@ -61,7 +61,7 @@ class KernelDiffPane(SectionPane):
         *(("enter", "open"), ("d", "compare"), ("D", "kernels"), ("C", "chart"), ("x", "whose error, repro")),
         *(
             ("X", "minify"),
-            ("E", "each step of a training"),
+            ("^e", "each step of a training"),
             ("p", "the pass's diff"),
             ("/", "filter"),
             ("o", "order"),
@@ -76,7 +76,7 @@ class KernelDiffPane(SectionPane):
         Binding("o", "order", "another order: by error, as they ran", show=False),
         Binding("H", "failed", "only what failed, or all", show=False),
         Binding("C", "look('chart')", "the chart of the error from kernel to kernel", show=False),
-        Binding("E", "look('steps')", "compare each step of a training", show=False),
+        Binding("ctrl+e", "look('steps')", "compare each step of a training", show=False),
         Binding("comma", "look('before')", "the comparison before", show=False),
         Binding("full_stop", "look('after')", "the comparison after", show=False),
         Binding("x", "owner", "whose error is the launch? Else write a repro of the row", show=False),

@@ -19,6 +19,7 @@ from idbg.schema.violations import Severity
 from idbg.views.attribution import owner_lines
 from idbg.views.bisection import OUTCOMES, view
 from idbg.views.faults import clean_lines, failure_rows
+from idbg.views.kernel_edits import VERDICTS, brief, sentences
 from idbg.views.repros import progress_words, reproduced_words, result_lines, sought_words, verdict
 from idbg.views.tree import VERDICT_TONES, Span
 
@@ -75,6 +76,11 @@ def event_lines(event: SessionEvent, run: Run | None = None) -> Iterator[LogText
             yield from _indented(others, severity or "")
         case events.ReproEnded() | events.MinifyEnded() | events.BisectEnded() | events.OwnerEnded():
             yield from _ended(event)
+        case events.KernelEdited(edit=edit):
+            looks = VERDICTS[edit.verdict]
+            what = f"{VERDICT_SIGNS[looks]} version {edit.version} of {edit.name}"
+            yield from _listed((f"{what}: {brief(edit)}", *sentences(edit)), VERDICT_TONES[looks])
+            yield from _failure(edit.failure)
         case events.RowMeasured(row=row) if row.status == "failed":
             yield _marked("reject", f"{row.backend} failed: {uncoloured(row.reason)}")
         case events.KernelsTimed(times=None, failure=failure):
@@ -96,6 +102,8 @@ def _strong(event: SessionEvent, run: Run | None) -> str:
         case events.MinifyStarted(sought=sought):
             what = "writing a repro of" if sought.kind == "node" else "looking for a small script of"
             return f"{what} {sought_words(sought)}"
+        case events.KernelEditing(step="", name=name, version=version):
+            return f"trying version {version} of {name} in place of the original"
         case events.BisectStarted():
             return "bisecting the failure"
         case events.OwnerStarted():
@@ -129,6 +137,8 @@ def _dim(event: SessionEvent) -> str:
             return f"  {progress_words(progress)}"
         case events.BisectProgressed(tried=tried) if tried is not None:
             return f"  {event.what}: {OUTCOMES[tried.outcome]}"
+        case events.KernelEditing(step=step):
+            return f"  {step}"
         case events.BenchStepStarted():
             return f"  {step_words(event)}"
         case events.BenchTaskStarted():

@@ -103,6 +103,7 @@ class SourcePane(Pane, Searching):
         ("/", "find"),
         ("y", "copy"),
         ("e", "edit"),
+        ("E", "edit kernel"),
     )
     DEFAULT_CSS = """
     SourcePane { layout: horizontal; }

@@ -1,17 +1,17 @@
 """Find the text that a view shows for the selected node, and which of its lines are the node's."""
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from idbg.analysis.kernel_definition import first_line
 from idbg.analysis.output_code import is_cpp
 from idbg.format import file_names
 from idbg.format.amounts import counted
 from idbg.format.kernels import language_of, resource_words
 from idbg.schema.code import Kernel, KernelCall, Lowered, OutputCode
 from idbg.schema.graphs import Graph, GraphId, Node, NodeId
-from idbg.views import kernel_times
+from idbg.views import kernel_edits, kernel_times
 from idbg_tui import user_files
 from idbg_tui.state import queries
 from idbg_tui.state.sentences import why_no_graph
@@ -21,9 +21,6 @@ SheetView = Literal["kernel", "wrapper", "FX", "python"]
 VIEWS: tuple[SheetView, ...] = ("kernel", "wrapper", "FX", "python")
 
 _LINES = 3  # of a kernel's calls, as many are named in the caption
-# the kernel's own function, and how the line ends after which its body begins
-_ENTRY = re.compile(r'^\s*(?:extern\s*"C"|(?:async )?def |__global__)')
-_OPENS = ("{", ":")
 
 
 @dataclass(frozen=True)
@@ -112,16 +109,14 @@ def _kernel(state: State) -> Sheet:
         lines = " ".join(str(call.line) for call in _calls(state, kernel))
         where = f"; called at wrapper line {lines}" if lines else ""
         return replace(wrapper, name=f"extern: {kernel.name}", caption=f"no generated source{where}")
-    line = _body(kernel.source)
-    return Sheet(_about(state, kernel), kernel.name, kernel.source, kernel.language, line, top=True)
-
-
-def _body(source: str) -> int:
-    """The line of a kernel's first statement, below its includes and its parameters; 1 if it is not known."""
-    lines = source.split("\n")
-    entry = next((i for i, line in enumerate(lines) if _ENTRY.match(line)), None)
-    opened = (i for i in range(entry, len(lines)) if lines[i].rstrip().endswith(_OPENS)) if entry is not None else ()
-    return next((i + 2 for i in opened if i + 1 < len(lines)), 1 if entry is None else entry + 1)
+    edit = queries.shown_edit(state, kernel)
+    if edit is not None:
+        line, failed = edit.line or first_line(edit.text), frozenset({edit.line} - {0})
+        caption = f"version {edit.version} · {kernel_edits.brief(edit)}"
+        return Sheet(caption, kernel.name, edit.text, kernel.language, line, failed, top=not failed)
+    line, known = first_line(kernel.source), len(state.shown.edits_of(*kernel.key)) if state.shown else 0
+    edited = f" · {counted(known, 'edited version')} in 6" if known else ""
+    return Sheet(_about(state, kernel) + edited, kernel.name, kernel.source, kernel.language, line, top=True)
 
 
 def _about(state: State, kernel: Kernel) -> str:

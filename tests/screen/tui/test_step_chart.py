@@ -63,7 +63,7 @@ async def test_s_asks_for_a_training(tmp_path: Path, monkeypatch: pytest.MonkeyP
         await pilot.press("5")
         await settle(pilot)
         monkeypatch.setattr(app.session, "run", lambda *, comparison: asked.append(comparison))
-        await pilot.press("E")
+        await pilot.press("ctrl+e")
         await settle(pilot)
 
     async with app.run_test(size=WIDE) as pilot:

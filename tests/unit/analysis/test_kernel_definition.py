@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from idbg.analysis.kernel_definition import build_error, check_edit, parameters, redefined
+from idbg.analysis.kernel_definition import build_error, check_edit, parameters, redefined, without_warnings
 from idbg.analysis.output_code import read_output_code
 from idbg.schema.code import Kernel, OutputCode
 from idbg.schema.errors import BadInput
@@ -79,6 +79,11 @@ GPP = """\
     5 |     out_ptr0[0] = in_ptr0[0]
 /tmp/x/cabc.main.cpp:9:1: error: another
 """
+WARNED = """\
+In file included from /v/torch/include/vec.h:3:
+/v/torch/include/vec.h:1870:7: warning: overflow in conversion
+ 1870 |       0x80,
+"""
 TRITON_SOURCE = """\
 import triton
 import triton.language as tl
@@ -111,6 +116,12 @@ Traceback (most recent call last):
                ^
 SyntaxError: '(' was never closed
 """
+
+
+def test_warnings_of_torchs_headers_are_left_out_of_what_a_compiler_printed():
+    errors = GPP.partition("\n")[2]
+    assert without_warnings(WARNED + GPP + WARNED.partition("\n")[2]) == errors
+    assert without_warnings(TRITON) == TRITON
 
 
 @pytest.mark.parametrize(

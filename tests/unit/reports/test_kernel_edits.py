@@ -6,6 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from idbg.render.text import text as as_text
+from idbg.reports.documents import SessionData
+from idbg.reports.documents.html.sections import kernels
+from idbg.reports.documents.json import session_report
 from idbg.schema import strict_json
 from idbg.schema.bench import Latency
 from idbg.schema.diff import DiffReport, KernelError, Outcome, TensorDiff
@@ -13,7 +16,7 @@ from idbg.schema.events import KernelEdited, KernelEditing
 from idbg.schema.kernel_edits import EditTimes, KernelEdit, TimeChange
 from idbg.schema.programs import Failure
 from idbg.schema.remarks import NoFloat64
-from idbg.schema.runs import Run, fold
+from idbg.schema.runs import History, Run, fold
 from idbg.views import kernel_edits
 from tests.harness import recorded
 
@@ -78,7 +81,7 @@ def test_the_verdict_is_the_worst_of_what_is_known(edit: KernelEdit, verdict: st
     [
         (20, 10, "2 times faster: 20 µs → 10 µs (p 1e-05)"),
         (10, 20, "2 times slower: 10 µs → 20 µs (p 1e-05)"),
-        (100, 99, "as fast, within the noise: 100 µs → 99 µs (p 1e-05)"),  # two processes differ by as much
+        (100, 99, "no difference beyond the noise: 100 µs → 99 µs (p 1e-05)"),  # two processes differ by as much
     ],
 )
 def test_a_time_has_changed_only_beyond_the_noise(original: float, edited: float, words: str):
@@ -109,6 +112,15 @@ def test_the_json_has_each_version_with_its_figures_and_its_diff():
     assert (first["verdict"], first["max_abs"], first["error"]) == ("agrees", 1e-6, 2e-7)
     assert first["kernel_time"]["direction"] == "faster" and first["call_time"]["direction"] == "same"
     assert "+// faster" in first["diff"] and second["line"] == 3 and second["kernel_time"] is None
+
+
+def test_the_page_and_the_json_of_a_session_have_them():
+    run = Run(1, RUN.program, RUN.target, 0.0, codes=RUN.codes, edits=[AGREES])
+    session = SessionData("s", History({1: run}))
+    page = str(kernels.section(session))
+    assert "Edited kernels" in page and "version 1" in page and "+// faster" in page
+    (written,) = session_report(session).runs
+    assert [(edit.name, edit.version) for edit in written.edits] == [(KERNEL.name, 1)]
 
 
 def test_an_error_of_the_build_stands_at_its_line_of_the_file():

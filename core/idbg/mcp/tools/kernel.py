@@ -11,11 +11,13 @@ from idbg.mcp.where import AllowedSessions
 from idbg.schema.errors import BadInput
 
 ABOUT = (
-    "Show the generated source of a kernel of a saved session, C++ or Triton, with the nodes that it computes. Without "
+    "Show the generated source of a kernel of a saved session, C++ or Triton, with the nodes that it computes and "
+    "the edited versions that were tried in its place (`idbg kernel SESSION NAME --edit FILE`). Without "
     "a name: which kernels there are. Nothing is run."
 )
 RUNS = False
 _MAX_CHARACTERS = 8000  # of a source, in whole lines
+_VERSIONS = 5  # edited ones, the last
 
 
 class Arguments(tools.Arguments, frozen=True, kw_only=True):
@@ -53,4 +55,7 @@ def summarize(arguments: Arguments, done: Done) -> tools.Result:
     after = arguments.first_line + len(some)
     more = f"{len(lines):,} lines in all: first_line={after} has the next" if after <= len(lines) else ""
     what = f"lines {arguments.first_line} to {after - 1} of {len(lines)}" if lines else "an extern op: it has no source"
-    return tools.Result(f"{kernel['name']}, {kernel['language']}: {what}", {**kernel, "source": "\n".join(some)}, more)
+    tried = done.report.get("versions") or []
+    versions = [{key: each.get(key) for key in ("version", "verdict", "words")} for each in tried[-_VERSIONS:]]
+    found = {**kernel, "source": "\n".join(some), **({"versions": versions} if versions else {})}
+    return tools.Result(f"{kernel['name']}, {kernel['language']}: {what}", found, more)

@@ -8,6 +8,7 @@ from markupsafe import Markup
 from idbg.analysis.provenance import Provenance
 from idbg.format.kernels import language_of, resource_words
 from idbg.format.shown import short
+from idbg.render import html
 from idbg.render.html import links
 from idbg.render.html.code import Listing, listings
 from idbg.render.html.templating import fill
@@ -15,6 +16,7 @@ from idbg.reports.documents import SessionData
 from idbg.schema.code import Kernel, Lowered
 from idbg.schema.graphs import NodeId
 from idbg.schema.runs import Run
+from idbg.views import kernel_edits
 
 TITLE = "Kernels"
 ANCHOR = "kernels"
@@ -43,10 +45,15 @@ def section(session: SessionData) -> Markup | None:
     sources: dict[str, str] = {}
     return fill(
         "kernels.html",
-        runs=[(run, _of(run, sources)) for run in runs],
+        runs=[(run, _of(run, sources), _edits(run)) for run in runs],
         most=MOST_NODES,
         wrappers=listings(_wrappers(runs)),
     )
+
+
+def _edits(run: Run) -> Markup:
+    """The edited versions of its kernels."""
+    return html.section(kernel_edits.view(run), run, "version") if run.edits else Markup()
 
 
 def _wrappers(runs: list[Run]) -> Iterator[Listing]:
