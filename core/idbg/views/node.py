@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from msgspec import structs
+
 from idbg.analysis.liveness import MemoryProfile
 from idbg.analysis.partition import HOST
 from idbg.analysis.provenance import Provenance
@@ -10,9 +12,10 @@ from idbg.checking import costs
 from idbg.checking.rule_costs import RuleCosts
 from idbg.constraints import Findings
 from idbg.format import file_names
-from idbg.format.amounts import counted, figure, size
+from idbg.format.amounts import counted, few, figure, size
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
 from idbg.format.kernels import language_of
+from idbg.schema.code import Kernel
 from idbg.schema.diff import DiffReport
 from idbg.schema.graphs import Graph, GraphId, Node, NodeId, Sym, TensorMeta
 from idbg.schema.runs import Run
@@ -21,7 +24,7 @@ from idbg.views import fusion, kernel_times
 from idbg.views.blame import made_by, stage_name
 from idbg.views.cost_words import waste_words
 from idbg.views.facts import Launch, dotted, error_words, fact, value_size
-from idbg.views.tree import Place, Row, Section
+from idbg.views.tree import Place, Row, Section, Tone, words
 
 
 class NodeContext(NamedTuple):
@@ -62,6 +65,7 @@ def facts(about: NodeContext) -> tuple[Row, ...]:
         *_side(about),
         *_memory(about),
         *_where(about.node),
+        *_strip(about),
         *_neighbours(about.graph, "inputs", about.node.inputs),
         *_neighbours(about.graph, "users", about.graph.users.get(about.node.name, ())),
         *([fact("args", about.node.args)] if about.node.args else []),
@@ -223,15 +227,60 @@ def _computed_repeatedly(about: NodeContext) -> Iterator[Row]:
             yield fact("computed", f"{SEVERITY_SIGNS['fallback']} {times}: see 0 Why, fusion", "fallback")
 
 
+def _strip(about: NodeContext) -> Iterator[Row]:
+    """The same computation from stage to stage down to its kernel, in one line; it leads to the next stage."""
+    of_stage = _of_stages(about)
+    if not any(places for stage, places in of_stage if stage != about.graph.id):
+        return
+    here = [stage for stage, _ in of_stage].index(about.graph.id)
+    arrow = f" {MARKS['arrow']} "
+    parts: list[tuple[str, Tone]] = []
+    for stage, places in of_stage:
+        more = f" +{len(places) - 1}" if len(places) > 1 else ""
+        alone = sum(other.stage == stage.stage for other, _ in of_stage) == 1
+        text = f"{stage.stage if alone else _stage(stage)} {places[0].name + more if places else 'none'}"
+        is_here = stage == about.graph.id
+        parts += [(arrow if parts else "", "dim"), (f"[{text}]" if is_here else text, _strip_tone(is_here, places))]
+    if about.launches:
+        names = dict.fromkeys(_short_name(launch.kernel) for launch in about.launches)
+        parts += [(arrow, "dim"), (few(names, 1, " +{:,}"), "")]
+    elif about.run.codes:
+        parts += [(arrow, "dim"), ("no kernel", "dim")]
+    onward = [place for _, places in of_stage[here + 1 :] + of_stage[:here] for place in places]
+    row = fact("stages", "", node=onward[0])
+    copied = "".join(text for text, _ in parts)
+    yield structs.replace(row, key="stages", words=(row.words[0], *words(*parts)), copied=copied)
+
+
+def _short_name(kernel: Kernel) -> str:
+    """ "kernel 3" of a generated one that ends in _3, and the name of an extern one."""
+    number = kernel.name.rpartition("_")[2]
+    return f"kernel {number}" if kernel.source and number.isdecimal() else kernel.name
+
+
+def _strip_tone(is_here: bool, places: Sequence[NodeId]) -> Tone:
+    return "strong" if is_here else "accent" if places else "dim"
+
+
+def _of_stages(about: NodeContext) -> list[tuple[GraphId, list[NodeId]]]:
+    """Each graph of the frame, with the nodes of it that are the same computation."""
+    known = about.provenance
+    if known is None:
+        return []
+    return [
+        (each, [about.id] if each == about.graph.id else known.counterparts(about.id, each)) for each in about.stages
+    ]
+
+
+def _stage(graph: GraphId) -> str:
+    return graph.stage + (f" ({graph.part})" if graph.part else "")
+
+
 def _in_other_graphs(about: NodeContext) -> Iterator[Row]:
     """The same computation in the frame's other graphs."""
-    if about.provenance is None:
-        return
-    others = (other for other in about.stages if other != about.graph.id)
-    places = [(other, place) for other in others for place in about.provenance.counterparts(about.id, other)]
-    for number, (other, place) in enumerate(places):
-        stage = other.stage + (f" ({other.part})" if other.part else "")
-        yield fact("" if number else "also", dotted(stage, place.name), node=place)
+    places = [place for stage, places in _of_stages(about) if stage != about.graph.id for place in places]
+    for number, place in enumerate(places):
+        yield fact("" if number else "also", dotted(_stage(place.graph), place.name), node=place)
 
 
 def _symbols(node: Node) -> Iterator[Row]:

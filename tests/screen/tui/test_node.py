@@ -54,6 +54,9 @@ def test_the_node_is_told_whole(state: State) -> None:
     assert found["users"] == ["relu  f32[8,7]"]
     assert found["args"] == ["(arg0_1, arg1_1)"]
     assert found["kernels"][0].startswith("extern_kernels.mm · extern · wrapper line ")
+    assert found["stages"] == [
+        "dynamo matmul → [inference mm] → post_grad mm → extern_kernels.mm",
+    ]
     assert found["also"] == ["dynamo · matmul", "post_grad (inference) · mm"]
 
 
@@ -64,6 +67,22 @@ def test_each_violation_is_told_with_what_was_found_wanted_and_where_the_rule_co
         "→ pad dim 0 to 16, dim 1 to 16: +357 % bytes",
         "source https://hardware.example/alignment",
     ]
+
+
+def test_a_node_is_followed_through_the_stages_and_where_it_is_no_more_the_strip_says_so() -> None:
+    state = state_of("attention")
+    graph = state.graph
+    assert graph is not None
+    for name in ("var_mean", "view_1", "ne_scalar"):
+        assert state.choose(graph.node_id(name))
+        found = told(state)
+        (strip,) = found["stages"]
+        assert strip.startswith("dynamo ") and f"[inference {state.node.name}]" in strip
+        parts = strip.split(" → ")
+        assert [part.split()[0].strip("[") for part in parts[:3]] == ["dynamo", "inference", "post_grad"]
+        assert (parts[3] == "no kernel") == ("kernels" not in found)
+        row = next(fact.row for fact in facts(state) if fact.label == "stages")
+        assert row.refs.nodes[0].graph.stage == "post_grad" or "post_grad none" in strip
 
 
 def test_a_module_is_a_thing_of_its_own_until_a_node_is_chosen(state: State) -> None:
@@ -157,7 +176,7 @@ async def pressed(state: State, *keys: str) -> Host:
 
 
 async def test_enter_on_an_input_goes_there_as_a_jump(state: State) -> None:
-    app = await pressed(state, "j", "j", "j", "j", "j", "enter")
+    app = await pressed(state, *"jjjjjjj", "enter")
     assert [(message.node.name, message.jump) for message in app.of(NodeChosen)] == [("arg1_1", True)]
 
 
