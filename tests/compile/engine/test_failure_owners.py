@@ -147,6 +147,10 @@ def _lying(x: torch.Tensor) -> torch.Tensor:
     return torch.empty_like(x)
 
 
+def _lying_of_dtype(x: torch.Tensor) -> torch.Tensor:
+    return torch.empty_like(x, dtype=torch.float64)
+
+
 @pytest.mark.parametrize("by", ["a library", "custom_op"])
 def test_a_fake_kernel_with_other_strides_than_its_op_is_where_it_fails(by: str) -> None:
     with torch.library._scoped_library("idbg_owners", "DEF") as library:
@@ -160,6 +164,18 @@ def test_a_fake_kernel_with_other_strides_than_its_op_is_where_it_fails(by: str)
     assert (failure.kind, failure.type, failure.called_back) == ("user", "AssertionError", True)
     assert (failure.file, failure.line) == (HERE, line_of(_lying, 0))
     assert failure.hint.startswith("the fake kernel of idbg_owners::turned describes another result")
+
+
+@pytest.mark.skipif(torch.__version__ < "2.15", reason="compiled code looked at sizes and strides alone")
+def test_a_fake_kernel_with_another_dtype_than_its_op_is_where_it_fails() -> None:
+    with torch.library._scoped_library("idbg_owners", "FRAGMENT"):
+        torch.library.custom_op(
+            "idbg_owners::same", torch.clone, mutates_args=(), schema="(Tensor x) -> Tensor"
+        ).register_fake(_lying_of_dtype)
+        failure = raised(torch.compile(lambda x: torch.ops.idbg_owners.same(x)), torch.ones(3, 5))
+    assert (failure.kind, failure.type, failure.called_back) == ("user", "RuntimeError", True)
+    assert (failure.file, failure.line) == (HERE, line_of(_lying_of_dtype, 0))
+    assert failure.hint.startswith("the fake kernel of idbg_owners::same describes another result")
 
 
 def test_a_backend_of_the_programs_own_is_the_programs() -> None:

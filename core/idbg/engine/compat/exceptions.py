@@ -116,10 +116,10 @@ def _real(value: object) -> object:
 
 
 def op_with_other_result(error: BaseException) -> str:
-    """The op ("my::op") that returned another shape or stride than its fake kernel, which is why compiled code raised
-    this; "" for another exception.
+    """The op ("my::op") that returned another shape, stride or dtype than its fake kernel, which is why compiled code
+    raised this; "" for another exception.
     """
-    found = _OTHER_RESULT.search(str(error)) if isinstance(error, AssertionError) else None
+    found = _OTHER_RESULT.search(str(error)) if isinstance(error, (AssertionError, RuntimeError)) else None
     return f"{found[1]}::{found[2]}" if found else ""
 
 
