@@ -9,7 +9,7 @@ _Unreached = Literal["never run in eager"]
 _Proof = Literal["right without it", "right before it", "right anew", "undeclared", "wrong uncompiled", _Unreached]
 _Reuse = Literal["returned for it", "overwritten", "not written", "reused", "reused, read", "argument overwritten"]
 # why a stage or a launch was not judged, or what limits its verdict
-_Stage = Literal["as dynamo", "other draws than before", "after nonfinite", "not reported"]
+_Stage = Literal["as dynamo", "other draws than before", "after nonfinite", "after rounding", "not reported"]
 _NotJudged = Literal[_Stage, "narrow", "own way", "none observed"]
 _NotCompared = Literal[
     "not saved", "other arguments", "not called", "parts unknown", "node unknown", "maker unknown", "error"

@@ -41,6 +41,7 @@ _REMARKS: dict[RemarkKind, str] = {
     "as dynamo": "what comes of it computes what Dynamo's graph does",
     "other draws than before": "it draws other random numbers than the stage before it",
     "after nonfinite": "a stage before it is wrong by NaN or an infinity",
+    "after rounding": "a stage before it rounds by far more",
     "not reported": "Inductor did not report it",
     "narrow": "{subject} has no float64, and ran in {detail}",
     "own way": "{subject} compiles it in its own way",

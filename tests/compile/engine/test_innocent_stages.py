@@ -15,7 +15,7 @@ from idbg.engine.kerneldiff.float64.rounding import PerturbedRounding
 from idbg.engine.kerneldiff.float64.undeclared_writes import WithoutUndeclaredWrites
 from idbg.engine.kerneldiff.stages.chain import FrameInputs, Stage
 from idbg.engine.kerneldiff.stages.evaluate import computed
-from idbg.engine.kerneldiff.stages.nonfinite import first_nonfinite, first_unlike
+from idbg.engine.kerneldiff.stages.own_dtypes import first_nonfinite, first_unlike
 from idbg.reports.diff import summary
 from idbg.schema.remarks import Remark
 from idbg.views import remarks

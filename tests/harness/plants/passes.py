@@ -147,6 +147,33 @@ def scaled_after(*targets: object) -> Edit:
     return edit
 
 
+def rounded_to(dtype: torch.dtype, *targets: object) -> Edit:
+    """What these ops give is cast to this dtype and back."""
+
+    def edit(graph: Graph) -> None:
+        for node in calls(graph, *targets):
+            users, last = list(node.users), node
+            for each in (dtype, node.meta["val"].dtype):
+                with graph.inserting_after(last):
+                    last = graph.call_function(torch.ops.prims.convert_element_type.default, (last, each))
+                last.meta.update(node.meta | {"val": node.meta["val"].to(each)})
+            for user in users:
+                user.replace_input_with(node, last)
+
+    return edit
+
+
+def scaled_before(*targets: object) -> Edit:
+    """What these are given is scaled by a new node without metadata."""
+
+    def edit(graph: Graph) -> None:
+        for node in calls(graph, *targets):
+            with graph.inserting_before(node):
+                node.args = (graph.call_function(operator.mul, (node.args[0], 1.0625)), *node.args[1:])
+
+    return edit
+
+
 def dropped(*targets: object) -> Edit:
     """What the op is given goes on in its place."""
 
@@ -237,7 +264,7 @@ class Counting(nn.Module):
 
 
 SQUARE = ((32, 32), (32, 32))
-BF16 = torch.bfloat16
+BF16, F8 = torch.bfloat16, torch.float8_e4m3fn
 MUL = (aten.mul.Tensor, aten.mul.Scalar)
 SUB = aten.sub.Tensor
 PRE, JOINT, POST = (
@@ -254,6 +281,10 @@ PRE_GRAD = (
     Plant(
         "pre_grad", "swapped_sub", apart, SQUARE, hooked("pre_grad_custom_pass", swapped_arguments(operator.sub)),
         stage="pre_grad", maker="pass", made_by="pre_grad_custom_pass", node="h", backward=True, dtype=BF16,
+    ),
+    Plant(
+        "pre_grad", "inserted", waved, SQUARE, hooked("pre_grad_custom_pass", scaled_before("sin")),
+        stage="pre_grad", maker="pass", made_by="pre_grad_custom_pass", node="mul", backward=True,
     ),
     Plant(
         "pre_grad", "builtin", rectified, SQUARE,
@@ -307,6 +338,15 @@ POST_GRAD = (
         "post_grad", "another_op", powered, SQUARE,
         hooked("post_grad_custom_pre_pass", another([aten.exp.default], aten.tanh.default)),
         stage="post_grad", maker="pass", made_by="post_grad_custom_pre_pass", node="exp", backward=True, dtype=BF16,
+    ),
+    Plant(
+        "post_grad", "rounded", powered, SQUARE, hooked("post_grad_custom_post_pass", rounded_to(F8, aten.exp.default)),
+        stage="post_grad", maker="pass", made_by="post_grad_custom_post_pass", node="exp", backward=True,
+        devices=("cpu",),
+    ),
+    Plant(
+        "joint", "rounded", scaled, SQUARE, hooked("joint_custom_post_pass", rounded_to(F8, *MUL)),
+        stage="joint_passes", maker="pass", made_by="joint_custom_post_pass", node="mul", devices=("cpu",),
     ),
     Plant(
         "post_grad", "builtin", scaled, SQUARE, made_wrong(POST, "decompose_auto_functionalized", dropped(*MUL)),

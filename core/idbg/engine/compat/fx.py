@@ -141,10 +141,11 @@ def origins(node: Node) -> set[str]:
 
     def roots(sources: "Iterable[NodeSource]") -> Iterator[str]:
         for source in sources:
-            deeper = list(source.from_node or ())
-            if deeper:
-                yield from roots(deeper)
-            else:
+            if deeper := set(roots(source.from_node or ())):
+                yield from deeper
+            elif source.name and not is_replacement(
+                source
+            ):  # that is of a later graph; one that a pass inserts has none
                 yield str(source.name)
 
     return set(roots(node.meta.get("from_node") or []))

@@ -60,7 +60,8 @@ class FaultLocalization:
         failed = report.verdict == "failed"
         observed = self._observed()
         kernels = observed.kernels
-        if not kernels:
+        nothing_ran = observed.side.result.failure is not None and not (kernels or failed)
+        if not kernels and not nothing_ran:
             self.notes.append(Remark("no kernels", name_of(self.request.test)))
             kernels = self._bisected() if failed else ()
         if report.passed:
@@ -68,7 +69,8 @@ class FaultLocalization:
         self.begin("stages")
         with comparing.inductor_set(self.request.options), uncaptured():
             kernels, rows = _stages(observed, kernels, report, self.notes)
-            rows = rows or _of_a_backend(kernels, name_of(self.request.test))
+            if not rows and not nothing_ran:
+                rows = _of_a_backend(kernels, name_of(self.request.test))
         if failed and not any(row.bad for row in rows):
             rows = self._of_a_cache(rows, observed.side, report) or self._before_the_backend(rows)
         elif failed and observed.frames and (error := self.failing(observed.side)):

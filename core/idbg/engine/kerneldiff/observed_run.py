@@ -20,6 +20,7 @@ from idbg.engine.kerneldiff.kernels.watch import Watch
 from idbg.engine.kerneldiff.sides.run import Call, Side, run_side
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.kerneldiff.stages.captured import FrameStages, StageCapture, stages_captured, users_place
+from idbg.engine.kerneldiff.stages.own_dtypes import OwnDtypes
 from idbg.engine.kerneldiff.stages.table import APPROXIMATED, LITTLE, called_frames, stage_table
 from idbg.schema.attribution import Maker, StageError
 from idbg.schema.diff import KernelError
@@ -60,12 +61,15 @@ class ObservedRun:
             return ()
         below = self._kernels_row(kernels)
         bad_launch = below.frame if below.bad else ""
+        sought: OwnDtypes = "nonfinite" if nonfinite else ""
         rows = stage_table(
-            self.frames, bad_launch=bad_launch, node_errors=not failed, nonfinite=nonfinite, hidden=hidden
+            self.frames, bad_launch=bad_launch, node_errors=not failed, in_own_dtypes=sought, hidden=hidden
         )
         if failed and not nonfinite and not below.bad and not any(row.bad for row in rows):
             below = self._lost(below)
-            rows = rows if below.bad else stage_table(self.frames, share=LITTLE)
+            little = rows if below.bad else stage_table(self.frames, share=LITTLE)
+            is_found = below.bad or any(row.bad for row in little)
+            rows = little if is_found else stage_table(self.frames, in_own_dtypes="rounding")
         elif not failed and not any(row.bad for row in rows) and any((row.error or 0.0) > APPROXIMATED for row in rows):
             changed = stage_table(self.frames, share=LITTLE, node_errors=True)
             rows = changed if any(row.changed for row in changed) else rows

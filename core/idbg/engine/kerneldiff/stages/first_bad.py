@@ -8,7 +8,7 @@ right.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 
 import numpy as np
@@ -39,9 +39,10 @@ class StageValues:
 
     def __init__(self, stage: Stage, inputs: FrameInputs, *, exact: bool = True) -> None:
         self.stage = stage
+        self.run = partial(stage.run, inputs, exact=exact)
         self.nodes: dict[Key, Node] = {(part, node.name): node for part, node in stage.nodes()}
         self.prints: dict[Key, Fingerprint] = {}
-        self.result = stage.run(inputs, exact=exact, on_value=self._note)
+        self.result = self.run(on_value=self._note)
 
     def _note(self, part: Part, node: Node, value: object) -> None:
         if (made := fingerprint(value)) is not None:
@@ -59,6 +60,17 @@ class StageValues:
         place = self._places.get(self.nodes[key].meta.get("seq_nr", -1))
         name = stages.original_op(self.nodes[key])
         return (place, name) if place is not None and name else None
+
+    def origins(self, key: Key) -> set[str]:
+        """The Dynamo nodes that it was traced from; of a backward's node, those that it differentiates."""
+        return fx.origins(self.nodes[key]) or self._traced.get(self.nodes[key].meta.get("seq_nr", -1), set())
+
+    @cached_property
+    def _traced(self) -> dict[int, set[str]]:
+        found: dict[int, set[str]] = {}
+        for node in self.nodes.values():
+            found.setdefault(node.meta.get("seq_nr", -1), set()).update(fx.origins(node))
+        return found
 
     @cached_property
     def _by_size(self) -> tuple[np.ndarray[tuple[int], np.dtype[np.float64]], list[Fingerprint]]:
@@ -99,9 +111,13 @@ class StageValues:
                 waiting += self.sources(key)
 
 
-def first_bad(above: Stage, below: Stage, inputs: FrameInputs, allowed: StageAllowance) -> FirstBad:
-    """The first bad node of `below`. Raises what running a stage raises."""
-    right, wrong = StageValues(above, inputs), StageValues(below, inputs)
+def first_bad(
+    above: Stage, below: Stage, inputs: FrameInputs, allowed: StageAllowance, *, exact: bool = True
+) -> FirstBad:
+    """The first bad node of `below`, in float64 or (not `exact`) in the program's own dtypes. Raises what running a
+    stage raises.
+    """
+    right, wrong = (StageValues(stage, inputs, exact=exact) for stage in (above, below))
     at = distance(right.result, wrong.result, allowed).first
     start = result_key(right, inputs, at)
     other_start = result_key(wrong, inputs, at)
@@ -118,7 +134,7 @@ def first_bad(above: Stage, below: Stage, inputs: FrameInputs, allowed: StageAll
     candidates = dict.fromkeys(pair for pairs in kinds for pair in islice(pairs, _TRIED))
     pairs = sorted(candidates, key=lambda pair: order[pair[0]])
     if pairs:
-        key, other = _repairing(right, wrong, inputs, allowed, pairs) or pairs[0]
+        key, other = _repairing(right, wrong, allowed, pairs) or pairs[0]
         return FirstBad(wrong.nodes[other], other[0], right.nodes[key], key[0])
     foreign = _roots(wrong, _unmatched(wrong, right, other_start))
     lost = _roots(right, _unmatched(right, wrong, start))
@@ -158,7 +174,8 @@ def _foreign_pairs(right: StageValues, wrong: StageValues, start: Key) -> Iterat
         node = wrong.nodes[root]
         group = [key for key in wrong.nodes if key in foreign and wrong.op(key) == wrong.op(root) is not None] or [root]
         for key, other in right.nodes.items():
-            same = key in right.prints and (right.op(key) == wrong.op(root) is not None or other.name == node.name)
+            same = right.op(key) == wrong.op(root) is not None or other.name == node.name
+            same = same and key in right.prints and _may_correspond(right, key, wrong, root)
             if same and right.prints[key].fits(wrong.prints[group[-1]]):
                 yield key, group[-1]
 
@@ -230,14 +247,21 @@ def _below(right: StageValues, wrong: StageValues, key: Key) -> Iterator[tuple[K
         other = wrong.prints.get(at)
         return other is not None and other.fits(made) and not other.same(made)
 
-    named = [at for at, other in wrong.nodes.items() if at[1] == key[1] or node.name in _replaces(other)]
+    akin = {at: other for at, other in wrong.nodes.items() if _may_correspond(right, key, wrong, at)}
+    named = [at for at, other in akin.items() if at[1] == key[1] or node.name in _replaces(other)]
     stand_ins = [(at, False) for at in named if differs(at)]
-    group = [at for at in wrong.nodes if wrong.op(at) == right.op(key) is not None and differs(at)]
+    group = [at for at in akin if wrong.op(at) == right.op(key) is not None and differs(at)]
     stand_ins += [(at, True) for at in group[-1:]]
     if not stand_ins and (names := fx.origins(node)):
         traced = (at for at, other in wrong.nodes.items() if fx.origins(other) & names)
         stand_ins = [(at, False) for at in traced if differs(at)]
     yield from stand_ins or [(at, True) for at in _taken_instead(wrong, key[0], node) if differs(at)]
+
+
+def _may_correspond(right: StageValues, key: Key, wrong: StageValues, other: Key) -> bool:
+    """False if both are known to come from different Dynamo nodes: a node that a pass inserts takes others' names."""
+    own, others = right.origins(key), wrong.origins(other)
+    return not (own and others and own.isdisjoint(others))
 
 
 def _taken_instead(wrong: StageValues, part: Part, node: Node) -> Iterator[Key]:
@@ -258,7 +282,6 @@ def _replaces(node: Node) -> set[str]:
 def _repairing(
     right: StageValues,
     wrong: StageValues,
-    inputs: FrameInputs,
     allowed: StageAllowance,
     pairs: Sequence[tuple[Key, Key]],
 ) -> tuple[Key, Key] | None:
@@ -270,10 +293,10 @@ def _repairing(
         if (part, node.name) in wanted:
             held[part, node.name] = value
 
-    right.stage.run(inputs, on_value=keep)
+    right.run(on_value=keep)
     before = distance(right.result, wrong.result, allowed)
     for key, other in pairs:
-        after = distance(right.result, wrong.stage.run(inputs, instead={other: held[key]}), allowed)
+        after = distance(right.result, wrong.run(instead={other: held[key]}), allowed)
         if after.excess <= 1 or after.error * _BETTER < before.error:
             return key, other
     return None

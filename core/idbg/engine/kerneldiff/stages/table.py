@@ -30,7 +30,14 @@ from idbg.engine.kerneldiff.stages.evaluate import GraphResult
 from idbg.engine.kerneldiff.stages.fingerprints import forget
 from idbg.engine.kerneldiff.stages.first_bad import FirstBad, first_bad
 from idbg.engine.kerneldiff.stages.makers import StageTransition, maker_of
-from idbg.engine.kerneldiff.stages.nonfinite import OwnDtypeTransition, first_nonfinite, first_unlike
+from idbg.engine.kerneldiff.stages.own_dtypes import (
+    ROUNDS_MORE,
+    OwnDtypes,
+    OwnDtypeTransition,
+    RoundingTransition,
+    first_nonfinite,
+    first_unlike,
+)
 from idbg.schema.attribution import STAGES, Maker, StageError, StageName
 from idbg.schema.errors import first_line
 from idbg.schema.graphs import GraphId, Part
@@ -58,13 +65,13 @@ class _Frame:
     results: dict[StageName, GraphResult] = field(default_factory=dict)
     chain: dict[StageName, Stage] = field(default_factory=dict)
 
-    def judged(self, *, nonfinite: bool) -> tuple[StageError, ...]:
+    def judged(self, in_own_dtypes: OwnDtypes) -> tuple[StageError, ...]:
         """A row for every stage above the kernels."""
         try:
             self._begin()
             self._judge_all()
-            if nonfinite:
-                self._judge_nonfinite()
+            if in_own_dtypes:
+                self._judge_in_own_dtypes(in_own_dtypes)
         except NotComparable as error:
             self._give_up(error.remark)
         except (*_RAISED, NotInFloat64) as error:
@@ -193,8 +200,8 @@ class _Frame:
             explained = explained or row.bad
             before = stage
 
-    def _judge_nonfinite(self) -> None:
-        """If float64 finds nothing: the first stage that makes NaN or an infinity in the program's own dtypes."""
+    def _judge_in_own_dtypes(self, sought: OwnDtypes) -> None:
+        """If float64 finds nothing: the first stage that is off in the program's own dtypes."""
         if not self.chain or any(row.bad for row in self.rows.values()):
             return
         before: StageName = "dynamo"
@@ -202,17 +209,37 @@ class _Frame:
         self._take_pre_grad()
         for stage in (stage for stage in STAGES[1:-1] if stage in self.chain):
             made = self.chain[stage].run(self.inputs, exact=False)
-            if (at := first_unlike(right, made)) is not None:
-                row = StageError(stage=stage, error=inf, added=inf, bad=True, output=self._named(at), frame=self.name)
-                search = partial(first_nonfinite, at=at)
-                self.rows[stage] = self._explained(row, before, search, partial(OwnDtypeTransition, right=right))
+            judge = self._nonfinite if sought == "nonfinite" else self._rounded
+            if (row := judge(stage, before, right, made)) is not None:
+                self.rows[stage] = row
                 for later in STAGES[STAGES.index(stage) + 1 : -1]:
                     if not self.rows[later].judged:
-                        self.rows[later] = self._unjudged(later, Remark("after nonfinite"))
+                        self.rows[later] = self._unjudged(later, Remark(f"after {sought}"))  # type: ignore[arg-type]
                 return
             if not self.rows[stage].judged:
                 self.rows[stage] = StageError(stage=stage, frame=self.name)
             before, right = stage, made
+
+    def _nonfinite(
+        self, stage: StageName, before: StageName, right: GraphResult, made: GraphResult
+    ) -> StageError | None:
+        """The row of a stage that makes NaN or an infinity where the one before makes none."""
+        if (at := first_unlike(right, made)) is None:
+            return None
+        row = StageError(stage=stage, error=inf, added=inf, bad=True, output=self._named(at), frame=self.name)
+        return self._explained(row, before, partial(first_nonfinite, at=at), partial(OwnDtypeTransition, right=right))
+
+    def _rounded(self, stage: StageName, before: StageName, _: GraphResult, made: GraphResult) -> StageError | None:
+        """The row of a stage that rounds by far more than Dynamo's graph, as with a cast to a lower precision."""
+        exact = self.results["dynamo"]
+        apart = distance(exact, made, self.allowed)
+        if apart.excess <= ROUNDS_MORE:
+            return None
+        row = StageError(
+            stage=stage, error=apart.error, added=apart.error, bad=True, output=self._named(apart.at), frame=self.name
+        )
+        search = partial(first_bad, allowed=self.allowed, exact=False)
+        return self._explained(row, before, search, partial(RoundingTransition, right=exact))
 
     def _of_float64(self, row: StageError, before: StageName) -> StageError:
         search = partial(first_bad, allowed=self.allowed)
@@ -322,17 +349,16 @@ def stage_table(
     bad_launch: str = "",
     share: float = 1.0,
     node_errors: bool = False,
-    nonfinite: bool = False,
+    in_own_dtypes: OwnDtypes = "",
     hidden: Callable[[Remark], None] = lambda _: None,
 ) -> tuple[StageError, ...]:
     """A row for each stage above the kernels: those of the first frame with a bad one, else each stage's worst.
 
     `bad_launch`: the frame of a bad launch, whose rows they are if no stage is bad. `share`: the share of the rounding
-    that is allowed. `node_errors`: also measure the error of the first bad node. `nonfinite`: if no stage is wrong in
-    float64, one that makes NaN or an infinity in the program's own dtypes is bad. `hidden` is called for each frame
-    that could not be judged and has no row of its own.
+    that is allowed. `node_errors`: also measure the error of the first bad node. `in_own_dtypes`: what makes a stage
+    bad if none is wrong in float64. `hidden` is called for each frame that could not be judged and has no row.
     """
-    tables = [_Frame(frame, share, _name(frame), node_errors).judged(nonfinite=nonfinite) for frame in frames]
+    tables = [_Frame(frame, share, _name(frame), node_errors).judged(in_own_dtypes) for frame in frames]
     forget()
     shown = next((rows for rows in tables if any(row.bad for row in rows)), None) or _merged(tables, bad_launch)
     frames_shown = {row.frame for row in shown if not row.judged}

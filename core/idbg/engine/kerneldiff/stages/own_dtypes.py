@@ -1,14 +1,22 @@
-"""Find the stage and node that make NaN or an infinity in the program's own dtypes, where float64 makes none."""
+"""Find the stage and node that are off in the program's own dtypes alone: they make NaN or an infinity, or round by far
+more, which float64 does not show.
+"""
 
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
 
-from idbg.engine.kerneldiff.stages.chain import FrameInputs, Stage
+from idbg.engine.kerneldiff.stages.chain import FrameInputs, Stage, distance
 from idbg.engine.kerneldiff.stages.evaluate import GraphResult
 from idbg.engine.kerneldiff.stages.first_bad import FirstBad, Key, StageValues, result_key
 from idbg.engine.kerneldiff.stages.makers import StageTransition
+
+OwnDtypes = Literal["", "nonfinite", "rounding"]
+"""What to look for in the program's own dtypes."""
+
+ROUNDS_MORE = 10.0  # times the rounding of Dynamo's graph: decompositions and fused ops stay below
 
 
 def first_unlike(reference: GraphResult, other: GraphResult) -> int | str | None:
@@ -36,6 +44,14 @@ class OwnDtypeTransition(StageTransition):
 
     def is_wrong(self, stage: Stage) -> bool:
         return first_unlike(self.right, stage.run(self.inputs, exact=False)) is not None
+
+
+@dataclass(frozen=True)
+class RoundingTransition(StageTransition):
+    """A step that rounds by far more than what is above it; `right` is Dynamo's graph in float64."""
+
+    def is_wrong(self, stage: Stage) -> bool:
+        return distance(self.right, stage.run(self.inputs, exact=False), self.allowed).excess > ROUNDS_MORE
 
 
 def first_nonfinite(above: Stage, below: Stage, inputs: FrameInputs, at: int | str) -> FirstBad:
