@@ -57,7 +57,7 @@ def redefined(code: str, name: str, text: str) -> str:
                 return ast.unparse(statement)
             case _:
                 pass
-    raise ValueError("the wrapper does not define it by one text")
+    raise ValueError("no statement of its wrapper defines it by its source, as in a C++ wrapper")
 
 
 def first_line(source: str) -> int:

@@ -50,7 +50,7 @@ def test_an_edit_that_the_program_could_not_call_is_refused():
         check_edit(kernel, code, "x = 1\n")
     with pytest.raises(BadInput, match="op of a library"):
         check_edit(replace(kernel, language="extern", source=""), code, "x")
-    with pytest.raises(BadInput, match="cannot be replaced: the wrapper"):
+    with pytest.raises(BadInput, match="cannot be replaced: no statement"):
         check_edit(kernel, replace(code, text="// C++\n"), kernel.source + "# another\n")
 
 
