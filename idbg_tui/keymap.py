@@ -101,7 +101,7 @@ KEYS: tuple[Key, ...] = (
         "every action, node, kernel, finding, file, switch, run and theme by name; :42 goes to row 42",
         "Program",
     ),
-    Key("suspend", "ctrl+z", "suspend: `fg` brings it back, the worker goes on", "Program"),
+    Key("suspend", "ctrl+z", "suspend: `fg` brings it back", "Program"),
     Key("quit", "q,ctrl+q", "quit", "Program"),
     Key("interrupt", "ctrl+c", "cancel the compile; when idle, quit", "Program", priority=True),
 )

@@ -8,6 +8,7 @@ from string import digits, punctuation
 from textual.dom import DOMNode
 
 import idbg_tui.panes
+import idbg_tui.welcome
 import idbg_tui.widgets
 from idbg_tui import bound_keys, keymap
 from idbg_tui.bound_keys import BoundKey
@@ -26,6 +27,7 @@ PLACES = {
     "widgets.code": "code",
     "widgets.listing": "a list over the screen",
     "widgets.picker": "a choice over the screen",
+    "welcome.app": "the list of sessions",
     "widgets.prompt": "a line that is typed in",
 }
 """Where keys work that are not of one pane: by module, without `idbg_tui.`."""
@@ -58,7 +60,7 @@ def bound() -> Iterator[tuple[str, BoundKey]]:
 
 def widgets() -> Iterator[tuple[str, type]]:
     """The kinds of panes and widgets that are ours, each with its module's name without `idbg_tui.`."""
-    for package in (idbg_tui.panes, idbg_tui.widgets):
+    for package in (idbg_tui.panes, idbg_tui.widgets, idbg_tui.welcome):
         for module in walk_packages(package.__path__, f"{package.__name__}."):
             for kind in vars(import_module(module.name)).values():
                 if isinstance(kind, type) and issubclass(kind, DOMNode) and kind.__module__ == module.name:

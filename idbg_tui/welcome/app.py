@@ -64,13 +64,13 @@ class Welcome(App[Opened | None], Generic[Opened]):
     OfferLines { height: 1fr; padding: 0 0; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "leave", show=False, priority=True),
-        Binding("ctrl+c,ctrl+q", "quit", show=False, priority=True),
-        Binding("down,ctrl+n", "move(1)", show=False, priority=True),
-        Binding("up,ctrl+p", "move(-1)", show=False, priority=True),
-        Binding("pagedown", "move(10)", show=False, priority=True),
-        Binding("pageup", "move(-10)", show=False, priority=True),
-        Binding("ctrl+s", "sort", show=False, priority=True),
+        Binding("escape", "leave", "leave", show=False, priority=True),
+        Binding("ctrl+c,ctrl+q", "quit", "leave", show=False, priority=True),
+        Binding("down,ctrl+n", "move(1)", "down", show=False, priority=True),
+        Binding("up,ctrl+p", "move(-1)", "up", show=False, priority=True),
+        Binding("pagedown", "move(10)", "a page down", show=False, priority=True),
+        Binding("pageup", "move(-10)", "a page up", show=False, priority=True),
+        Binding("ctrl+s", "sort", "sort the list by a column", show=False, priority=True),
     ]
 
     def __init__(self, output: Path, theme: str, open_offer: Callable[[Choosable], Opened]) -> None:

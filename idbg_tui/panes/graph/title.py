@@ -12,7 +12,7 @@ from idbg.views.frame_graphs import graph_words
 from idbg_tui.state import queries
 from idbg_tui.state.sentences import why_no_graph
 from idbg_tui.state.state import State
-from idbg_tui.widgets.clicks import clickable
+from idbg_tui.widgets.clicks import choice
 
 
 def titles(state: State, label: str, filtered: str) -> Iterator[Content]:
@@ -40,8 +40,7 @@ def _title(state: State, graph: Graph, label: str, filtered: str, *, between: st
     all_stages = queries.stages_of_frame(state)
     for stage in [graph.id] if terse else all_stages:
         name = _stage_name(stage, alone=sum(one.stage == "post_grad" for one in all_stages) < 2)
-        shown = (f"[{name}]", "bold $primary") if stage == graph.id else (f" {name} ", "not bold dim")
-        pieces.append(clickable(*shown, f"app.stage({all_stages.index(stage)})"))
+        pieces.append(choice(name, f"app.stage({all_stages.index(stage)})", shown=stage == graph.id))
     if terse and len(all_stages) > 1:
         pieces.append((f" {all_stages.index(graph.id) + 1} of {len(all_stages)}", "not bold dim"))
     nodes = filtered or f"{len(graph.nodes):,} nodes"

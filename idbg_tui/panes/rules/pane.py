@@ -26,6 +26,7 @@ from idbg_tui.panes.rules.views import DiffRows, RelaxRows
 from idbg_tui.panes.searchable import SearchablePane
 from idbg_tui.state import queries, stages
 from idbg_tui.state.state import State
+from idbg_tui.widgets.clicks import choice
 from idbg_tui.widgets.lines import Lines, clip
 from idbg_tui.widgets.picker import Picker
 from idbg_tui.widgets.prompt import Prompt
@@ -119,6 +120,7 @@ class RulesPane(RuleText, SearchablePane):
 
     def on_resize(self) -> None:
         self._show_about()
+        self._show_title()
 
     def show(self, state: State) -> None:
         """Take the text that is in force (unless it would overwrite unsaved edits), its error, and what it changed."""
@@ -189,7 +191,10 @@ class RulesPane(RuleText, SearchablePane):
         elif self.view == "diff":
             words = [f"+{self.diff.added} -{self.diff.removed} lines against {self.document.base.label}"]
         shown = f" {MARKS['separator']} ".join(word for word in words if word)
-        self.set_title(self.heading() + Content(f" {MARKS['rule']} {shown}"))
+        title, rule = self.heading() + Content(f" {MARKS['rule']} {shown}"), Content(f" {MARKS['rule']} ")
+        names = (choice(view, f"app.view('rules', '{view}')", shown=view == self.view) for view in self.views)
+        whole = Content.assemble(title, rule, *names)
+        self.set_title(whole if whole.cell_length <= self.size.width - 4 else title)  # the border keeps two cells
 
     def _show_about(self) -> None:
         """What the selected row of the form is for, and which document says so."""

@@ -25,7 +25,7 @@ from idbg_tui.panes.source import sheets
 from idbg_tui.panes.source.sheets import VIEWS, Sheet, SheetView
 from idbg_tui.state import queries
 from idbg_tui.state.state import State
-from idbg_tui.widgets.clicks import clickable
+from idbg_tui.widgets.clicks import choice
 from idbg_tui.widgets.code import CodeView
 from idbg_tui.widgets.lines import cut
 from idbg_tui.widgets.search import Searching
@@ -177,11 +177,7 @@ class SourcePane(Pane, Searching):
 
     def _views(self) -> Content:
         """The border's title: number and label, then the views with the shown one in brackets."""
-        names = (
-            (view, f"[{view}]", "bold $primary") if view == self._view else (view, f" {view} ", "not bold dim")
-            for view in VIEWS
-        )
-        shown = (clickable(name, style, f"app.view('source', '{view}')") for view, name, style in names)
+        shown = (choice(view, f"app.view('source', '{view}')", shown=view == self._view) for view in VIEWS)
         return Content.assemble(self.heading(), f" {MARKS['rule']} ", *shown)
 
     @property

@@ -67,7 +67,23 @@ KEYS: tuple[str, ...] = (
         "y",
         "Y",
     ),
-    *("question_mark", "ctrl+p", "backspace", "delete", "S", "ctrl+z", "ctrl+s", "shift+up", "shift+down", "0", "漢"),
+    *(
+        "question_mark",
+        "ctrl+p",
+        "colon",
+        "exclamation_mark",
+        "apostrophe",
+        "Z",
+        "backspace",
+        "delete",
+        "S",
+        "ctrl+z",
+        "ctrl+s",
+        "shift+up",
+        "shift+down",
+        "0",
+        "漢",
+    ),
 )
 
 

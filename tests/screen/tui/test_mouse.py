@@ -41,7 +41,12 @@ async def test_a_click_on_a_stage_shows_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("keys", "words", "pane", "view"),
-    [("2", " wrapper ", "source", "_view"), ("0", "guards", "why", "view"), ("-", " two runs ", "switches", "view")],
+    [
+        ("2", " wrapper ", "source", "_view"),
+        ("0", "guards", "why", "view"),
+        ("-", " two runs ", "switches", "view"),
+        ("8", " relax ", "rules", "view"),
+    ],
 )
 async def test_a_click_on_a_view_shows_it(tmp_path: Path, keys: str, words: str, pane: str, view: str) -> None:
     app = app_of("attention", tmp_path)

@@ -63,7 +63,9 @@ MOVING = {
 def bound() -> dict[str, set[str]]:
     """Each key -> what it does in the panes and the lists of them, and everywhere."""
     found: dict[str, set[str]] = {}
-    for _, kind in key_table.widgets():
+    for module, kind in key_table.widgets():
+        if module.startswith("welcome."):
+            continue  # its letters are typed: only control keys are left there
         for key in bound_keys.of_class(kind):
             found.setdefault(key.key, set()).add(key.action)
     for action in keymap.KEYS:
