@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -26,6 +27,25 @@ def asking(x: Tensor, w: Tensor) -> Tensor:
     if torch.compiler.is_compiling() and _planted:
         h = h * 1.25  # guilty
     return h.cos()
+
+
+class Doubled(torch.autograd.Function):
+    """Its backward asks."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:  # type: ignore[override]
+        gradient = gradient * 2
+        if torch.compiler.is_compiling() and _planted:
+            gradient = gradient * 1.25  # guilty
+        return gradient
+
+
+def asking_in_backward(x: Tensor, w: Tensor) -> Tensor:
+    return Doubled.apply((x @ w).sin()).cos()  # type: ignore[no-any-return, no-untyped-call]
 
 
 def tripled(x: Tensor) -> Tensor:
@@ -64,6 +84,10 @@ PLANTS = (
     Plant(
         "dynamo", "is_compiling", asking, SQUARE, planting,
         stage="dynamo", maker="dynamo", made_by="Dynamo", node="h",
+    ),
+    Plant(
+        "dynamo", "is_compiling", asking_in_backward, SQUARE, planting, shown_by=Doubled,
+        stage="dynamo", maker="dynamo", made_by="Dynamo", node="gradient", backward=True,
     ),
     Plant(
         "dynamo", "substitute", substituted, SQUARE, planting,

@@ -171,7 +171,7 @@ class FaultLocalization:
         row = StageError(stage="dynamo", error=error, bad=True, made_by=Maker(kind="dynamo", name=name, proven=proven))
         run = partial(run_eager, self.subject, backward=self.backward)
         with uncaptured():
-            graphs = [gm for gm, _ in _graphs(self.subject, self.request.dynamic)]
+            graphs = [gm for gm, _ in _graphs(self.subject, self.request.dynamic, grad=self.backward)]
             found = unexecuted_node(graphs, run)
         if found is None:
             return row
@@ -267,8 +267,12 @@ def first_bad_of(
     return ()
 
 
-def _graphs(subject: Subject, dynamic: bool | None) -> list[tuple[GraphModule, tuple[object, ...]]]:
-    """The program's graphs, with the values that each is first called with."""
+def _graphs(
+    subject: Subject, dynamic: bool | None, *, grad: bool = False
+) -> list[tuple[GraphModule, tuple[object, ...]]]:
+    """The program's graphs, with the values that each is first called with; `grad`: as they are where gradients are
+    recorded, with the backward of autograd functions.
+    """
     calls: dict[GraphModule, tuple[object, ...]] = {}
 
     def remember(gm: GraphModule, _: object) -> Callable[..., Any]:
@@ -280,6 +284,6 @@ def _graphs(subject: Subject, dynamic: bool | None) -> list[tuple[GraphModule, t
         return run
 
     torch.compiler.reset()
-    with subject.restored(), torch.set_grad_enabled(subject.grad):
+    with subject.restored(), torch.set_grad_enabled(grad or subject.grad):
         torch.compile(subject.model, backend=remember, dynamic=dynamic)(*subject.args, **subject.kwargs)
     return list(calls.items())

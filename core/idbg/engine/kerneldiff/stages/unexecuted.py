@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import CodeType, FrameType
 from typing import Any
 
-from torch.fx import GraphModule
+from torch.fx import GraphModule, Node
 
 from idbg.analysis.crashes import Place, frames_of
 from idbg.engine.compat import dynamo, stages
@@ -35,11 +35,8 @@ def unexecuted_node(graphs: Sequence[GraphModule], run: Callable[[], object]) ->
     substitute, the first node of the line that calls it: one that returns a number leaves no node. None if there is
     none.
     """
-    stacks = [
-        (number, node.name, _own_frames(node.meta.get("stack_trace") or ""))
-        for number, gm in enumerate(graphs)
-        for node in gm.graph.nodes
-    ]
+    nodes = [(number, name, node) for number, gm in enumerate(graphs) for name, node in _nodes(gm)]
+    stacks = [(number, name, _own_frames(node.meta.get("stack_trace") or "")) for number, name, node in nodes]
     calls: list[tuple[Place, Place]] = []
     with _lines_executed({frame.file for _, _, stack in stacks for frame in stack}, calls) as executed:
         run()
@@ -47,8 +44,8 @@ def unexecuted_node(graphs: Sequence[GraphModule], run: Callable[[], object]) ->
         at = next(
             (at for at, frame in enumerate(stack) if frame.line not in executed[frame.file, frame.function]), None
         )
-        if at is None:
-            continue
+        if at is None or ("." in name and not executed[stack[at].file, stack[at].function]):
+            continue  # the backward of an autograd function may run in another thread
         if at and not executed[stack[at].file, stack[at].function]:
             return UnexecutedNode(number, name, stack[at - 1], stack[at])
         return UnexecutedNode(number, name, stack[at])
@@ -59,6 +56,13 @@ def unexecuted_node(graphs: Sequence[GraphModule], run: Callable[[], object]) ->
         if caller in stack
     )
     return next(at_calls, None)
+
+
+def _nodes(gm: GraphModule) -> Iterator[tuple[str, Node]]:
+    """The graph's nodes, then those of the graphs that it holds, as of an autograd function: "bwd_body_0.mul"."""
+    for path, module in gm.named_modules():
+        if isinstance(module, GraphModule):
+            yield from ((f"{path}.{node.name}" if path else node.name, node) for node in module.graph.nodes)
 
 
 def _own_frames(stack: str) -> list[Place]:
