@@ -52,7 +52,16 @@ class Picture:
 PICTURES = {
     "screen": Picture("block", ("v", "v"), "matmul tiles", WHOLE),
     "tour": Picture("", (), "it has compiled", WHOLE, "it has compiled", ("--tour",)),
-    "help": Picture("block", ("?",), "Moving"),
+    "help": Picture(
+        "block",
+        (
+            "4",
+            "?",
+        ),
+        "Moving",
+    ),
+    "palette": Picture("block", ("z", ":", *"fus"), "fusion", LOW),
+    "menu": Picture("block", ("v", "z", "!"), "esc closes", LOW),
     "graph": Picture("block", ("]", "]", "v", "z"), "1 Graph"),
     "source": Picture("block", ("v", "2", ".", ".", "z"), "2 Source"),
     "node": Picture("block", ("v", "3", "z"), "3 Node"),
@@ -61,7 +70,7 @@ PICTURES = {
     "benchmarks": Picture("block", ("6", "z"), "6 Bench"),
     "log": Picture("counts", ("7", "z"), "7 Log"),
     "rules": Picture("block", ("8", "z"), "8 Rules", LOW),
-    "relaxed": Picture("block", ("8", "w", "z"), "8 Rules", LOW),
+    "relaxed": Picture("block", ("8", "]", "]", "z"), "8 Rules", LOW),
     "repros": Picture("block", ("9", "z"), "9 Repros", LOW),
     "repro": Picture("block", ("9", "z", "enter"), "repro.py", WHOLE),
     "why": Picture("counts", ("0", "]", "]", "z"), "0 Why"),

@@ -102,7 +102,7 @@ class Palette(FilteredScreen[Command | None]):
     Palette > Vertical { width: 110; max-width: 96%; height: 80%; }
     Palette CommandLines { height: 1fr; }
     """
-    PLACEHOLDER = "an action, node, kernel, finding, file, switch, run, theme; a number goes to that row"
+    PLACEHOLDER = "an action, or the name of anything; a number goes to that row"
 
     def __init__(self, commands: Commands, uses: CommandUses) -> None:
         self._commands, self._uses = commands, uses

@@ -93,7 +93,7 @@ class GraphPane(Pane):
         Binding("slash", "filter", "filter the nodes", show=False),
         Binding("escape", "clear", "clear the filter", show=False),
         Binding("left,h", "close", "fold the module", show=False),
-        Binding("right,l", "open", "unfold the module", show=False),
+        Binding("right,l", "unfold", "unfold the module", show=False),
         Binding("f", "fold_all", "fold or unfold all", show=False),
         Binding("vertical_line", "lanes", "lanes of values, or none", show=False),
         Binding("asterisk", "appearance", "choose the columns, and by what nodes are coloured", show=False),
@@ -253,7 +253,7 @@ class GraphPane(Pane):
         else:
             self._set_folded(heading, folded=True)
 
-    def action_open(self) -> None:
+    def action_unfold(self) -> None:
         """Unfold the module under the cursor."""
         heading = self.lines.heading_of(self.lines.cursor)
         if heading is not None and self.lines.node_at(self.lines.cursor) is None:
