@@ -15,7 +15,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events as ui
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.await_complete import AwaitComplete
 from textual.binding import BindingType
 from textual.filter import LineFilter
@@ -29,6 +29,7 @@ from idbg_tui.controllers.routes import MessageRoutes
 from idbg_tui.layout import Body
 from idbg_tui.pane_sizes import RememberedSizes
 from idbg_tui.panes import loading
+from idbg_tui.terminal.changed_output import ChangedOutputApp
 from idbg_tui.widgets import plain_signs
 from idbg_tui.widgets.bars import Bar
 from idbg_tui.widgets.control_characters import ControlCharacterFilter
@@ -79,7 +80,7 @@ async def in_thread(make: "Callable[[], Session]") -> "Session":
     return await made
 
 
-class IdbgApp(MessageRoutes, App[None]):
+class IdbgApp(MessageRoutes, ChangedOutputApp[None]):
     """The screen over one session. The session is started here, and closed by whoever made it."""
 
     TITLE = "idbg"

@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import Thread
 from typing import ClassVar, Generic, TypeVar
 
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.filter import LineFilter
 from textual.widgets import Input
@@ -24,6 +24,7 @@ from idbg.schema.summaries import SessionSummary
 from idbg.session.index import sessions
 from idbg.views.tree import Table
 from idbg_tui import theming
+from idbg_tui.terminal.changed_output import ChangedOutputApp
 from idbg_tui.welcome.offers import Choosable, Offers, lacking
 from idbg_tui.widgets import plain_signs, sections, sorting
 from idbg_tui.widgets.bars import Bar, BarPart
@@ -53,7 +54,7 @@ class OfferLines(SectionLines, can_focus=False):
         return item.draw(width)
 
 
-class Welcome(App[Opened | None], Generic[Opened]):
+class Welcome(ChangedOutputApp[Opened | None], Generic[Opened]):
     """Returns what `open_offer` made of the user's choice, or None; a refused choice flashes its error."""
 
     TITLE = "idbg"

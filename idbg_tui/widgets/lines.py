@@ -14,7 +14,7 @@ from textual.message import Message
 from textual.strip import Strip
 
 from idbg.format.glyphs import MARKS
-from idbg_tui.widgets.changed_cells import ChangedCellsView
+from idbg_tui.widgets.changed_lines import ChangedLinesView
 from idbg_tui.widgets.looks import look
 
 StyledRow = Sequence[tuple[str, str]]
@@ -22,7 +22,7 @@ StyledRow = Sequence[tuple[str, str]]
 "#112233 on #445566"."""
 
 
-class Lines(ChangedCellsView, can_focus=True):
+class Lines(ChangedLinesView, can_focus=True):
     """Rows made on demand by `row`, with a cursor; subclasses define `row_count` and `row`.
 
     Only the cells that change are repainted: `cursor` is no Textual reactive, which would repaint the whole widget.

@@ -10,7 +10,7 @@ from idbg.schema.events import SessionEvent
 from idbg.schema.graphs import GraphId
 from idbg_tui.app import IdbgApp
 from idbg_tui.state import queries
-from idbg_tui.widgets.changed_cells import ChangedCellsView
+from idbg_tui.widgets.changed_lines import ChangedLinesView
 from idbg_tui.widgets.lines import Lines
 from tests.harness.recorded import app_of, log
 from tests.harness.screen import settle
@@ -23,7 +23,7 @@ LONG = events.Noted(level="warning", text="a sentence with many words " * 12)
 def stale(app: IdbgApp) -> dict[str, list[int]]:
     """Of each list on the screen, the lines that were painted otherwise than they are."""
     found = {}
-    for widget in app.query(ChangedCellsView):
+    for widget in app.query(ChangedLinesView):
         lines = [y for y in range(widget.size.height) if widget._painted.get(y) != widget.line(y).simplify()]
         if lines:
             found[type(widget).__name__] = lines

@@ -1,7 +1,5 @@
 """Does a list of many rows move, keep its cursor in sight, and repaint only the cells that differ?"""
 
-from collections.abc import Iterable
-
 import pytest
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -10,7 +8,6 @@ from textual.app import App, ComposeResult
 from textual.geometry import Region
 from textual.strip import Strip
 
-from idbg_tui.widgets.changed_cells import difference
 from idbg_tui.widgets.lines import Lines, StyledRow, clip, cut, fit
 
 
@@ -137,27 +134,6 @@ async def test_rows_that_did_not_change_are_not_repainted() -> None:
 
 def strip(*pieces: tuple[str, str]) -> Strip:
     return Strip([Segment(text, Style.parse(style)) for text, style in pieces])
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "span"),
-    [
-        (["abc"], ["abc"], None),
-        (["abcdef"], ["abXdef"], (2, 3)),
-        (["abcdef"], ["Xbcdef"], (0, 1)),
-        (["日本語"], ["日木語"], (2, 4)),
-        (["abc"], ["abcd"], (0, 4)),
-    ],
-)
-def test_the_span_that_differs_is_found(
-    before: Iterable[str], after: Iterable[str], span: tuple[int, int] | None
-) -> None:
-    assert difference(strip(*((t, "none") for t in before)), strip(*((t, "none") for t in after))) == span
-
-
-def test_another_colour_is_a_difference_and_another_cut_into_segments_is_none() -> None:
-    assert difference(strip(("ab", "red"), ("cd", "none")), strip(("ab", "blue"), ("cd", "none"))) == (0, 2)
-    assert difference(strip(("ab", "red"), ("cd", "red")), strip(("abc", "red"), ("d", "red"))) is None
 
 
 def test_names_are_cut_in_their_middle_and_sentences_at_their_end() -> None:

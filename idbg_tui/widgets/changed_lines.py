@@ -1,19 +1,13 @@
-"""Repaint only the changed cells of a line-API widget.
+"""Repaint only the changed lines of a line-API widget, which are remembered as they were painted."""
 
-Textual writes whole regions. Over SSH that is felt: a page of rows is 10 kB, a changed mark in one of them 50 bytes.
-So the lines are remembered as they were painted, and only the span of a line that differs is refreshed.
-"""
+from collections.abc import Iterable
 
-from collections.abc import Iterable, Iterator
-
-from rich.cells import get_character_cell_size
-from rich.style import Style
 from textual.geometry import Region
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 
-class ChangedCellsView(ScrollView):
+class ChangedLinesView(ScrollView):
     """A ScrollView that repaints what differs; subclasses define `line(y)`, the visible line `y`."""
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
@@ -59,27 +53,5 @@ class ChangedCellsView(ScrollView):
             if not 0 <= y < height:
                 continue
             painted = self._painted.get(y)
-            if painted is None or painted.cell_length != width:
+            if painted is None or painted.cell_length != width or painted != self.line(y).simplify():
                 self.refresh(Region(0, y, width, 1))
-            elif span := difference(painted, self.line(y).simplify()):
-                self.refresh(Region(span[0], y, span[1] - span[0], 1))
-
-
-def difference(before: Strip, after: Strip) -> tuple[int, int] | None:
-    """The cells, from and to (exclusive), outside of which two lines of one length are the same; None if they are."""
-    if before == after:
-        return None
-    old, new = list(_cells(before)), list(_cells(after))
-    if len(old) != len(new):
-        return 0, max(len(old), len(new))
-    changed = [x for x, (ours, theirs) in enumerate(zip(old, new, strict=True)) if ours != theirs]
-    return (changed[0], changed[-1] + 1) if changed else None
-
-
-def _cells(strip: Strip) -> Iterator[tuple[str, Style | None]]:
-    """One entry for each cell: a wide character has an empty second one."""
-    for text, style, _ in strip:
-        for character in text:
-            yield character, style
-            for _ in range(1, get_character_cell_size(character)):
-                yield character, style
