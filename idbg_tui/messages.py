@@ -218,8 +218,9 @@ class LowerRequest(Message):
 
 @dataclass
 class VersionChosen(Message):
-    """Show this version of a kernel's source; 0 is the original."""
+    """Show this version of the source of a run's kernel; 0 is the original."""
 
+    run: int
     kernel: tuple[str, Part, str]
     version: int
 

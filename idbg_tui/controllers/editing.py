@@ -7,6 +7,7 @@ from idbg_tui.controllers.context import Actions, Context
 from idbg_tui.messages import KernelChosen, SourceRequest, VersionChosen
 from idbg_tui.panes.source.sheets import why_no_kernel
 from idbg_tui.state import queries
+from idbg_tui.state.state import KernelOfRun
 
 
 class Editing:
@@ -16,7 +17,7 @@ class Editing:
 
     def __init__(self, context: Context, editor: str) -> None:
         self._context, self._state, self._editor = context, context.state, editor
-        self._refused: dict[tuple[str, ...], str] = {}  # the last text of a kernel that was not tried
+        self._refused: dict[KernelOfRun, str] = {}  # the last text of a kernel that was not tried
 
     def actions(self) -> Actions:
         """What the keys do."""
@@ -48,7 +49,7 @@ class Editing:
 
         run, shown = self._state.shown, queries.shown_edit(self._state, kernel)
         assert run is not None
-        key = (str(run.number), *kernel.key)
+        key = (run.number, *kernel.key)
         before = shown.text if shown is not None else kernel.source
         text = self._refused.get(key, before)
         line = shown.line if shown is not None and shown.line else first_line(text)
@@ -64,8 +65,16 @@ class Editing:
         self._context.flash(f"version {version} of {kernel.name} is tried (c stops it)")
 
     def choose(self, chosen: VersionChosen) -> None:
-        """Show a version of a kernel's source, or the original."""
-        self._state.choose_version(chosen.kernel, chosen.version)
-        app = self._context.app
+        """Show a version of a kernel's source, or the original: of an earlier run where the shown one has the same."""
+        run, shown, app = self._state.history.runs[chosen.run], self._state.shown, self._context.app
+        source = next((kernel.source for kernel in run.kernels if kernel.key == chosen.kernel), None)
+        same = (
+            each for each in (shown.kernels if shown else ()) if each.key == chosen.kernel and each.source == source
+        )
+        if (kernel := next(same, None)) is None:
+            self._context.flash(f"the run that is shown has another {chosen.kernel[2]} than run {run.number}")
+            return
+        edits = (edit for edit in run.edits_of(*chosen.kernel) if edit.version == chosen.version)
+        self._state.choose_version(kernel, next(edits, None))
         app.post_message(KernelChosen(*chosen.kernel))
         app.post_message(SourceRequest())

@@ -152,10 +152,7 @@ def shown_kernel(state: State) -> Kernel | None:
 
 def shown_edit(state: State, kernel: Kernel) -> KernelEdit | None:
     """The version of this kernel of the shown run that was chosen; None for the original."""
-    if state.shown is None:
-        return None
-    version = state.kernel_versions.get((str(state.shown.number), *kernel.key), 0)
-    return next((edit for edit in state.shown.edits_of(*kernel.key) if edit.version == version), None)
+    return state.kernel_versions.get((state.shown.number, *kernel.key)) if state.shown is not None else None
 
 
 def marked_nodes(state: State) -> frozenset[str]:

@@ -16,6 +16,7 @@ from idbg.schema.diff import KernelError
 from idbg.schema.errors import AcceleratorError
 from idbg.schema.events import DECISION, KernelEditing, ReproEnded, SessionEvent, WorkerDied
 from idbg.schema.graphs import Graph, GraphId, Node, NodeId, Part
+from idbg.schema.kernel_edits import KernelEdit
 from idbg.schema.kernel_times import KernelTime
 from idbg.schema.programs import Program, Target
 from idbg.schema.repros import MinifyProgress
@@ -35,6 +36,8 @@ _OF_RUN = (
     *(events.BenchTaskStarted, events.BenchStepStarted, events.RowMeasured, events.KernelsTimed),
 )
 _DECIDED = DECISION | events.GraphBroke | events.Recompiled | events.FrameFailed | events.FrameStarted
+KernelOfRun = tuple[int, str, Part, str]
+"""A run's number, and a kernel's frame, part and name."""
 ONE_EDIT = 2.0  # seconds: edits that follow one another faster are one change of the rules
 
 
@@ -85,9 +88,7 @@ class State:
     heading: ModuleHeading | None = None  # the module under the graph's cursor, if that is on no node
     kernel: Kernel | None = None  # chosen by hand; None: those of the selected node
     launch: KernelCall | None = None  # the one of that kernel's that was chosen, if one was
-    kernel_versions: dict[tuple[str, ...], int] = field(
-        default_factory=dict
-    )  # shown, by run and kernel; 0: the original
+    kernel_versions: dict[KernelOfRun, KernelEdit | None] = field(default_factory=dict)  # shown; None: the original
     versions: Versions = field(default_factory=Versions)
     checks: RuleChecks = field(default_factory=RuleChecks)
     costs: KnownCosts = field(default_factory=KnownCosts)
@@ -225,7 +226,7 @@ class State:
                 self.attributing = not isinstance(event, events.OwnerEnded)
             case events.KernelEdited(edit=edit):
                 self.versions.run += 1
-                self.kernel_versions[str(event.run), *edit.kernel] = edit.version
+                self.kernel_versions[event.run, *edit.kernel] = edit
                 self.cancelling = False
             case events.BenchStarted():
                 self.versions.run += 1
@@ -322,10 +323,10 @@ class State:
         self.selected, self.heading = node or self.selected, None
         self.versions.selection += 1
 
-    def choose_version(self, kernel: tuple[str, Part, str], version: int) -> None:
-        """Show this version of a kernel of the shown run; 0 is the original."""
+    def choose_version(self, kernel: Kernel, edit: KernelEdit | None) -> None:
+        """Show this version of a kernel of the shown run; None is the original."""
         if self.shown is not None:
-            self.kernel_versions[str(self.shown.number), *kernel] = version
+            self.kernel_versions[self.shown.number, *kernel.key] = edit
             self.versions.selection += 1
 
     def walk(self, relation: Relation, turn: int) -> bool:

@@ -1,6 +1,6 @@
 """Show the edited versions of kernels: whether their numbers agree, their times beside the original's, and the diff."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from difflib import unified_diff
 from typing import cast
 
@@ -151,9 +151,15 @@ def _time(change: TimeChange) -> TimeReport:
     )
 
 
-def view(run: Run, only: tuple[str, Part, str] | None = None, editing: KernelEditing | None = None) -> Section:
+def view(
+    run: Run,
+    only: tuple[str, Part, str] | None = None,
+    editing: KernelEditing | None = None,
+    *,
+    named: bool = False,
+) -> Section:
     """A table a kernel that was edited (or `only` this one): the original and its versions, the diff of each below it.
-    `editing` is what is tried now.
+    `editing` is what is tried now; `named`: the summary says of which run.
     """
     edits = [edit for edit in run.edits if only in (None, edit.kernel)]
     keys = list(dict.fromkeys([*(edit.kernel for edit in edits), *([_key(editing)] if editing else [])]))
@@ -166,6 +172,7 @@ def view(run: Run, only: tuple[str, Part, str] | None = None, editing: KernelEdi
     verdict: Verdict = "warning" if bad else "ok"
     what = counted(len(edits), "version") if edits else "no version"
     of = f" of {only[2]}" if only else f" of {counted(len(keys), 'kernel')}" if keys else " of a kernel"
+    of += f" of run {run.number}" if named else ""
     return Section(TITLE, f"{what}{of} tried in place of the original", len(edits), verdict, body)
 
 
@@ -181,15 +188,19 @@ def _rows(run: Run, key: tuple[str, Part, str], kernel: Kernel | None, editing: 
         Cell(None),
         Cell(timed.call.original.median / 1e3 if timed else None),
     )
-    yield Row(("version", *key, 0), words((ORIGINAL, "strong")), cells, refs=Refs(kernel=key), opens="kernel")
+    yield Row(
+        ("version", run.number, *key, 0), words((ORIGINAL, "strong")), cells, refs=Refs(kernel=key), opens="kernel"
+    )
     for edit in edits:
-        yield _row(edit, kernel)
+        yield _row(run, edit, kernel)
     if editing is not None and _key(editing) == key:
         step = f"{MARKS['ellipsis']} {editing.step or 'waiting'}"
-        yield Row(("version", *key, editing.version), words((f"version {editing.version}", "slow"), f"  {step}"))
+        yield Row(
+            ("version", run.number, *key, editing.version), words((f"version {editing.version}", "slow"), f"  {step}")
+        )
 
 
-def _row(edit: KernelEdit, kernel: Kernel | None) -> Row:
+def _row(run: Run, edit: KernelEdit, kernel: Kernel | None) -> Row:
     times = edit.times
     direction: dict[str, Tone] = {"faster": "clean", "slower": "fallback"}
     cells = (
@@ -204,7 +215,7 @@ def _row(edit: KernelEdit, kernel: Kernel | None) -> Row:
     changed = diff_of(edit, kernel)
     below += [Row((edit.version, "diff"), words(("changed", "dim")), code=changed)] if changed else []
     return Row(
-        ("version", *edit.kernel, edit.version),
+        ("version", run.number, *edit.kernel, edit.version),
         words(
             (f"{VERDICT_SIGNS[VERDICTS[edit.verdict]]} ", VERDICT_TONES[VERDICTS[edit.verdict]]),
             (f"version {edit.version}", "strong"),
@@ -252,10 +263,10 @@ def brief(edit: KernelEdit) -> str:
     return f" {MARKS['separator']} ".join((numbers, *times))
 
 
-def kernel_of(row: Sequence[str]) -> tuple[str, Part, str]:
-    """The kernel of a version's row, by the row's key."""
-    _, frame, part, name, _ = row
-    return frame, cast("Part", part), name
+def version_of(row: tuple[Hashable, ...]) -> tuple[int, tuple[str, Part, str], int]:
+    """The run, kernel and version of a row, by the row's key."""
+    _, run, frame, part, name, version = cast("tuple[str, int, str, Part, str, int]", row)
+    return run, (frame, part, name), version
 
 
 def _numbers(edit: KernelEdit) -> Iterator[str]:

@@ -75,7 +75,7 @@ class BenchmarksPane(SectionPane):
         if kernel is not None:
             self._go_to(kernel)
         elif version is not None:
-            self.post_message(VersionChosen(kernel_edits.kernel_of(version), version[-1]))
+            self.post_message(VersionChosen(*kernel_edits.version_of(version)))
         elif measured is not None:
             self.post_message(BenchRequest(measurements.key(measured)))
         elif row.fold is not None:

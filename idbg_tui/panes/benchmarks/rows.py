@@ -35,8 +35,10 @@ def _sections(state: State) -> Iterator[Section]:
         yield bench.view(measured, changes, past.problem)
     if state.history.kernels is not None:
         yield kernel_times.of_event(state.history.kernels)
-    if state.shown is not None and (state.shown.edits or state.shown.editing):
-        yield kernel_edits.view(state.shown, editing=state.edited)
+    edited = [run for run in reversed(state.history.runs.values()) if run.edits or run.editing]
+    for run in edited:
+        editing = run.editing if state.live else None
+        yield kernel_edits.view(run, editing=editing, named=len(edited) > 1 or run is not state.shown)
 
 
 def mark(state: State) -> str:

@@ -9,7 +9,7 @@ from textual.pilot import Pilot
 
 from idbg.config.settings import Settings
 from idbg.schema.code import Kernel
-from idbg.schema.events import KernelEdited
+from idbg.schema.events import CodeCaptured, KernelEdited, RunEvent
 from idbg.schema.programs import Failure
 from idbg.session.session import Session
 from idbg_tui.app import IdbgApp
@@ -55,7 +55,7 @@ async def to_kernel(app: IdbgApp) -> Kernel:
 
 async def to_version(app: IdbgApp, pilot: Pilot[None], kernel: Kernel, version: int) -> None:
     """Press enter on its row in the pane Benchmarks."""
-    app.post_message(RowRequest("benchmarks", ("version", *kernel.key, version)))
+    app.post_message(RowRequest("benchmarks", ("version", 1, *kernel.key, version)))
     await until(pilot, lambda: app.body.current == "benchmarks")
     await pilot.press("enter")
 
@@ -113,6 +113,29 @@ async def test_a_build_error_stands_at_its_line(tmp_path: Path, opened) -> None:
         await pilot.press("E")
         await until(pilot, lambda: opened[0][-1][2] == 12)
         assert queries.shown_edit(app.state, kernel) == edit
+
+
+async def test_a_version_of_an_earlier_run_is_shown_where_this_run_has_the_same_kernel(tmp_path: Path, opened) -> None:
+    app = ReadyApp(lambda: Session.resume(session_of("resnet", tmp_path), command=FAKE), Settings())
+    async with app.run_test(size=(200, 60)) as pilot:
+        await settle(pilot)
+        kernel = await to_kernel(app)
+        opened[1].append(lambda text: text + "// first\n")
+        await pilot.press("E")
+        await until(pilot, lambda: "version 1 ·" in shown(app)[0])
+        again = [replace(event, run=2) for event in recorded.log("resnet") if isinstance(event, RunEvent)]
+        app.state.apply(again)
+        app.show()
+        await until(pilot, lambda: app.state.shown is not None and app.state.shown.number == 2)
+        await until(pilot, lambda: "version" not in shown(app)[0])
+        await to_version(app, pilot, kernel, 1)
+        await until(pilot, lambda: shown(app)[1] == kernel.source + "// first\n")
+        code = next(event for event in again if isinstance(event, CodeCaptured))
+        others = tuple(replace(each, source=each.source.replace("kernel", "other")) for each in code.code.kernels)
+        app.state.apply([replace(code, code=replace(code.code, kernels=others))])
+        app.show()
+        await to_version(app, pilot, kernel, 1)
+        await until(pilot, lambda: "has another" in str(app.bars.flashed))
 
 
 async def test_of_a_saved_session_the_command_is_named_that_tries_one(tmp_path: Path, opened) -> None:
