@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from idbg_tui import messages
     from idbg_tui.controllers.bars import Bars
     from idbg_tui.controllers.table import Controllers
+    from idbg_tui.palette.commands import Everything
     from idbg_tui.palette.uses import CommandUses
     from idbg_tui.panes.base import Pane, PaneId
     from idbg_tui.state.inbox import Inbox
@@ -130,6 +131,7 @@ class IdbgApp(MessageRoutes, ChangedOutputApp[None]):
             self.keys = keymap.in_force({})
             self._problem = f"{error.message}; {error.hint}"
         self._uses: CommandUses | None = None
+        self._everything: Everything | None = None
         self.tour: TourStrip | None = None
         self._wants_tour = tour
 
@@ -342,8 +344,11 @@ class IdbgApp(MessageRoutes, ChangedOutputApp[None]):
 
         if self._uses is None:
             self._uses = CommandUses(places.data() / "palette.json")
-        every = Everything(self)
-        self.push_screen(Palette(Commands(list(every.always()), every.things, every.found), self._uses), do)
+        if self._everything is None:
+            self._everything = Everything(self)
+        every = self._everything
+        commands = Commands(list(every.always()), every.things, every.found, every.prepare)
+        self.push_screen(Palette(commands, self._uses), do)
 
     def show_menu(self) -> None:
         """Show what can be done with what the cursor is on, and do what is chosen."""

@@ -108,16 +108,27 @@ class Everything:
             where = {"+": "rows down", "-": "rows up", "$": "the last row"}.get(typed[0], "that row")
             do = partial(host.post_message, NumberRequest(typed))
             yield Command("Go", typed, do, words=f"{where} of {pane.LABEL}")
-        graph = state.graph
-        if graph is None:
+        graph, search = state.graph, self._search()
+        if graph is None or search is None:
             return
-        if self._index is None or self._index[0] is not graph:
-            self._index = graph, NodeSearch(graph)
-        for index in self._index[1].find(typed)[:_BEST]:
+        for index in search.find(typed)[:_BEST]:
             node = graph.nodes[index]
             message = NodeChosen(graph.node_id(node.name), jump=True)
             words = f"{node.target} {node.tensor or ''}"
             yield Command("node", node.name, partial(host.post_message, message), words=words)
+
+    def prepare(self, seconds: float) -> bool:
+        """Index the nodes of the shown graph for so long; True when all are."""
+        search = self._search()
+        return search is None or search.prepare(seconds)
+
+    def _search(self) -> NodeSearch | None:
+        graph = self._host.state.graph
+        if graph is None:
+            return None
+        if self._index is None or self._index[0] is not graph:
+            self._index = graph, NodeSearch(graph)
+        return self._index[1]
 
     # ---------------------------------------------------------------- each kind
 

@@ -14,6 +14,7 @@ from idbg_tui.widgets.picker import FilteredScreen
 _MOST = 300
 """Lines that are listed: who wants another types more."""
 _KIND = 12  # cells
+_TICK, _SLICE = 0.03, 0.008  # seconds: keys are answered between slices
 
 
 @dataclass(frozen=True)
@@ -48,8 +49,11 @@ class Commands:
         always: Sequence[Command],
         things: Callable[[], Iterable[Command]],
         found: Callable[[str], Iterable[Command]],
+        prepare: Callable[[float], bool] = lambda seconds: True,
     ) -> None:
+        """`prepare` works on what `found` needs for about so many seconds; True when it is complete."""
         self._always, self._things, self._found = always, things, found
+        self.prepare = prepare
         self._made: Sequence[Command] | None = None
 
     def matching(self, typed: str, uses: Mapping[str, int]) -> list[Command]:
@@ -110,6 +114,14 @@ class Palette(FilteredScreen[Command | None]):
         self._listed.empty = "nothing is called that: backspace shows more"
         self._listed.items = commands.matching("", uses.counts)
         super().__init__(self._listed, "Do or go to", "enter does it, esc closes")
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self._preparing = self.set_interval(_TICK, self._prepare)
+
+    def _prepare(self) -> None:
+        if self._commands.prepare(_SLICE):
+            self._preparing.stop()
 
     def filter(self, typed: str) -> None:
         self._listed.items = self._commands.matching(typed, self._uses.counts)
