@@ -36,6 +36,7 @@ def footer_keys(
         ("edit", "edit"),
         ("minify", "minify"),
         ("palette", "palette"),
+        ("menu", "menu"),
         ("next_pane", "pane"),
         ("zoom", "zoom"),
         ("memory", "memory"),
