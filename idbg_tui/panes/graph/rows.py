@@ -75,6 +75,7 @@ class GraphLines(Lines):
         self._lanes: Lanes | None = None  # of all nodes
         self._drawn_lanes: Lanes | None = None  # of those that a filter leaves
         self._focus: Span = (0, 0)  # the selected nodes, whose lanes stand out
+        self._flow_of: dict[int, StyledRow] = {}  # the lanes beside a row, as they were drawn last
         self.appearance = Appearance()
         self._colours: tuple[object, Colours] | None = None  # as of some versions
         self._rule_costs: RuleCosts | None = None
@@ -168,7 +169,10 @@ class GraphLines(Lines):
         self._selected, selected = self._index.get(node.name, -1) if node else -1, self._selected
         places = {self._row_of.get(self._shown_as(index), -1) for index in (selected, self._selected)}
         self._focus = self._focused(state)
-        self.repaint_rows({*places, *lit, *self._lit_rows(), *(row for row in rows if row is not None)})
+        # the lanes of most rows stay as they are, and to draw a row whole takes ten times as long
+        columns = self.columns(self.line_width)
+        near = {row for row in (*lit, *self._lit_rows()) if self._flow_of.get(row) != self._flow_beside(row, columns)}
+        self.repaint_rows({*places, *near, *(row for row in rows if row is not None)})
 
     def _focused(self, state: State) -> Span:
         """The places of the selected node, or of those of the selected module."""
@@ -206,6 +210,7 @@ class GraphLines(Lines):
         self._rows = self.outline.rows() if self._matches is None else self._under_paths(self._matches)
         self._row_of = {row: place for place, row in enumerate(self._rows)}
         self._drawn_lanes = self._lanes
+        self._flow_of.clear()
         if self._matches is not None and self.graph is not None and self._lanes is not None:
             self._drawn_lanes = Lanes(self.graph, self._matches, self._index, self._lanes.width)
         self._focus = self._focused(self._state)
@@ -321,12 +326,12 @@ class GraphLines(Lines):
             return self._heading_row(index, self.outline.headings[~row], columns)
         assert self.graph is not None
         depth = self.outline.depth(row) if self._matches is None else int(self.outline.owner[row] >= 0)
-        facts = replace(self._facts(self.graph, row), flow=self._flow_beside(index, columns))
-        return node_row(self.graph.nodes[row], depth, facts, columns)
+        flow = self._flow_of[index] = self._flow_beside(index, columns)
+        return node_row(self.graph.nodes[row], depth, replace(self._facts(self.graph, row), flow=flow), columns)
 
     def _heading_row(self, place: int, heading: ModuleHeading, columns: GraphColumns) -> StyledRow:
         broken = self._tally.within(heading.first, heading.last) if self._tally else {}
-        flow = self._flow_beside(place, columns)
+        flow = self._flow_of[place] = self._flow_beside(place, columns)
         if self._matches is not None:
             matched = bisect_left(self._matches, heading.last) - bisect_left(self._matches, heading.first)
             return heading_row(heading, broken, columns, folded=False, matched=matched, flow=flow)

@@ -124,3 +124,22 @@ async def test_lanes_are_left_out_where_the_pane_is_narrow_and_with_a_key(tmp_pa
         lines = app.body.query_one(GraphLines)
         await pilot.press("vertical_line")
         assert lines.columns(78).flow and not lines.columns(30).flow
+
+
+async def test_a_step_draws_only_rows_that_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = app_of("attention", tmp_path)
+    async with app.run_test(size=(160, 90)) as pilot:
+        await settle(pilot)
+        lines, graph = app.body.query_one(GraphLines), app.state.graph
+        assert graph is not None
+        app.state.choose(graph.node_id("permute_1"))
+        app.show()
+        await settle(pilot)
+        drawn: list[int] = []
+        whole = GraphLines.row
+        monkeypatch.setattr(GraphLines, "row", lambda self, at, width: (drawn.append(at), whole(self, at, width))[1])
+        app.state.choose(graph.node_id("select_2"))
+        before = dict(lines._flow_of)
+        lines.show_relations(app.state)
+        changed = {at for at, flow in before.items() if flow != lines._flow_beside(at, lines.columns(lines.line_width))}
+        assert changed <= set(drawn) and 2 <= len(changed) <= len(set(drawn)) <= len(changed) + 8
