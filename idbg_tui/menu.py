@@ -18,6 +18,7 @@ from idbg_tui.panes.base import Pane
 from idbg_tui.state.sentences import READ_ONLY
 from idbg_tui.widgets.item_list import ItemList
 from idbg_tui.widgets.lines import Lines, StyledRow, clip
+from idbg_tui.widgets.numbered import Numbered
 
 _IN_PANES = {
     *(
@@ -85,8 +86,11 @@ def items(place: Place, do: Callable[[str], object], do_in: Callable[[Offer], ob
 def title(pane: Pane, node: str) -> str:
     """The pane, and the row that its cursor is on; where that is a node's, the node that is selected."""
     rows = pane.focus_target()
-    text = " ".join(rows.searched(rows.cursor).split()) if isinstance(rows, ItemList) else ""
-    text = node if pane.ID == "graph" else text
+    text = f"line {rows.number}" if isinstance(rows, Numbered) else ""
+    if isinstance(rows, ItemList):
+        text = " ".join(rows.searched(rows.cursor).split())
+    elif pane.ID == "graph":
+        text = node
     return f"{pane.LABEL}: {clip(text, _TITLE)}" if text else pane.LABEL
 
 

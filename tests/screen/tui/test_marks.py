@@ -3,9 +3,10 @@
 from pathlib import Path
 
 import pytest
+from textual import events
 
 from tests.harness.recorded import app_of
-from tests.harness.screen import SMALL, WIDE, bar, settle
+from tests.harness.screen import SMALL, WIDE, bar, settle, until
 
 
 @pytest.mark.parametrize("size", [WIDE, SMALL])
@@ -18,6 +19,19 @@ async def test_a_mark_in_the_graph_leads_back_to_its_node_from_another_pane(
         node, target = app.state.selected, app.state.target
         await pilot.press("m", "b")  # b chooses the backend elsewhere
         await pilot.press("G", "7", "apostrophe", "b")
+        await settle(pilot)
+        assert app.body.current == "graph" and app.state.selected == node
+        assert len(app.screen_stack) == 1 and app.state.target == target
+
+
+async def test_keys_that_come_at_once_are_a_mark_and_its_letter(tmp_path: Path) -> None:
+    app = app_of("attention", tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        node, target = app.state.selected, app.state.target
+        for key in ("m", "b", "G", "7", "apostrophe", "b"):
+            app.post_message(events.Key(key, key if len(key) == 1 else None))
+        await until(pilot, lambda: not app.message_queue_size and not app.keys_typed._waiting)
         await settle(pilot)
         assert app.body.current == "graph" and app.state.selected == node
         assert len(app.screen_stack) == 1 and app.state.target == target

@@ -8,6 +8,7 @@ from textual.pilot import Pilot
 from idbg_tui.app import IdbgApp
 from idbg_tui.menu import Menu, MenuItem, MenuLines
 from idbg_tui.state.sentences import READ_ONLY
+from idbg_tui.widgets.code import CodeView
 from idbg_tui.widgets.listing import Listing
 from tests.harness.flipped import open_switches
 from tests.harness.live import living
@@ -98,6 +99,17 @@ async def test_the_right_button_puts_the_cursor_there_and_opens_it(tmp_path: Pat
         await pilot.press("escape")
         await settle(pilot)
         assert len(app.screen_stack) == 1
+
+
+async def test_the_right_button_on_a_line_of_code_is_about_that_line(tmp_path: Path) -> None:
+    app = app_of("attention", tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        code = app.body.panes["source"].query(CodeView).first()
+        await pilot.click(code, offset=(12, 4), button=3)
+        await settle(pilot)
+        assert isinstance(app.screen, Menu) and app.body.current == "source"
+        assert app.screen.query_one("Vertical").border_title == f"Source: line {code.line}"
 
 
 @pytest.mark.parametrize("key", "1234567890-")
