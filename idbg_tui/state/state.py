@@ -202,6 +202,8 @@ class State:
                 self.worker_died = event
             case events.FrameStarted() | events.GraphCaptured() | events.CodeCaptured() | events.LinksCaptured():
                 self.versions.graphs += 1
+                if isinstance(event, events.GraphCaptured) and event.graph.id == self.graph_id:
+                    self.heading = None  # it is of the graph before
             case events.RulesEdited():
                 self._take_rules(event.text, event.origin, event.at)
             case events.RulesRefused():
@@ -262,7 +264,7 @@ class State:
         if self.shown is not run and (self.shown is None or ended or self.shown.graphs.keys() <= run.graphs.keys()):
             self.shown = run
             self.versions.graphs += 1
-            self.kernel = self.launch = None
+            self.kernel = self.launch = self.heading = None
         assert self.shown is not None
         if self.graph_id not in self.shown.graphs or (self._follow and self.shown is run):
             self._show_graph(stages.most_telling(self.shown))

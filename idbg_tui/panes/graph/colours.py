@@ -9,6 +9,7 @@ from idbg.format.glyphs import LEVELS, MARKS, SEVERITY_SIGNS
 from idbg.schema.code import Kernel, KernelCall
 from idbg.schema.graphs import Graph
 from idbg.schema.violations import SEVERITIES, Severity
+from idbg_tui.panes.graph.columns import kernel_mark
 from idbg_tui.state import queries
 from idbg_tui.state.state import State
 from idbg_tui.widgets.lines import StyledRow
@@ -60,11 +61,10 @@ class Colours:
     def __init__(self, state: State, graph: Graph, by: ColourBy) -> None:
         self._state, self.by = state, by
         self._live = profile.live_bytes if (profile := state.costs.profile(graph)) is not None else None
-        self._hue_of: dict[str, int] = {}
         self._scale = self._made_scale()
-        if by == "kernel" and state.shown is not None and state.graph_id is not None:
-            mine = (kernel for kernel in state.shown.kernels if kernel.frame == state.graph_id.frame)
-            self._hue_of = {name: at for at, name in enumerate(dict.fromkeys(kernel.name for kernel in mine))}
+        mine = (each for each in state.shown.kernels if each.frame == graph.id.frame) if state.shown else ()
+        self._kernels = {each.name: each for each in mine} if by == "kernel" else {}
+        self._hue_of = {name: f"hue {at % HUES}" for at, name in enumerate(self._kernels)}
 
     def _made_scale(self) -> Scale:
         state = self._state
@@ -88,7 +88,7 @@ class Colours:
             case "memory" if self._live is not None:
                 return self._scale.mark(self._live[index])
             case "kernel" if launches:
-                return MARKS["bar"], f"hue {self._hue_of.get(launches[0][0].name, 0) % HUES}"
+                return MARKS["bar"], self._hue_of.get(launches[0][0].name, "hue 0")
             case "time":
                 times = [time.median_us for each in launches if (time := queries.time_of(state, *each)) is not None]
                 return self._scale.mark(max(times)) if times else NO_MARK
@@ -99,6 +99,12 @@ class Colours:
                     return SEVERITY_SIGNS["reject"], "reject"
                 return self._scale.mark(max(known)) if known and not self._scale.is_empty else NO_MARK
         return NO_MARK
+
+    def mark_of_module(self, first: int, last: int, worst: Severity | None) -> Mark:
+        """The mark of a folded module: the severest rule that its nodes break, or the most memory while they run."""
+        if self.by == "memory" and self._live is not None and first < last:
+            return self._scale.mark(max(self._live[first:last]))
+        return self.mark(first, (), worst) if self.by == "finding" else NO_MARK
 
     def legend(self) -> StyledRow:
         """What the marks mean, or why there are none."""
@@ -120,8 +126,13 @@ class Colours:
                 return scale.legend(wrong) if not scale.is_empty else [(none, "dim")]
             case "kernel":
                 listed = [
-                    (f"{MARKS['bar']}{name.rpartition('_')[2] if name[-1].isdigit() else 'ext'} ", f"hue {at % HUES}")
-                    for name, at in self._hue_of.items()
+                    (f"{MARKS['bar']}{_spelled(kernel)} ", self._hue_of[name]) for name, kernel in self._kernels.items()
                 ]
-                return [("k", ""), *listed] if listed else [("no kernel yet", "dim")]
+                return listed or [("no kernel yet", "dim")]
         return []
+
+
+def _spelled(kernel: Kernel) -> str:
+    """As in the column of kernels, and an extern one by its function."""
+    mark = kernel_mark([kernel])
+    return mark if kernel.source else kernel.name.rpartition(".")[2]

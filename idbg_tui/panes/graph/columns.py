@@ -226,6 +226,7 @@ def heading_row(
     hides: bool = False,
     matched: int = 0,
     flow: StyledRow = (),
+    tint: tuple[str, str] = (" ", ""),
 ) -> StyledRow:
     """One module: fold sign, name and class, how many nodes, and how many violations, with the severest one's sign.
 
@@ -248,7 +249,7 @@ def heading_row(
     return [
         (f" {MARKS['dot']}" if hides else " " * GUTTER, "accent"),
         *_flow(flow, columns),
-        ("  " * columns.tint, ""),
+        *([tint, (" ", "")] if columns.tint else ()),
         (start, "dim"),
         (title, "strong"),
         (fit(f"  {kind}" if kind else "", room - len(title), dots) + " ", "dim"),

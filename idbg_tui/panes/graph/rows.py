@@ -337,7 +337,9 @@ class GraphLines(Lines):
             return heading_row(heading, broken, columns, folded=False, matched=matched, flow=flow)
         folded = heading.key in self.outline.folded
         hides = folded and self._selected >= 0 and self._shown_as(self._selected) == self._rows[place]
-        return heading_row(heading, broken, columns, folded=folded, hides=hides, flow=flow)
+        colours, worst = self.colours, next(iter(broken), None)
+        tint = colours.mark_of_module(*heading.span, worst) if folded and colours is not None else NO_MARK
+        return heading_row(heading, broken, columns, folded=folded, hides=hides, flow=flow, tint=tint)
 
     def _flow_beside(self, place: int, columns: GraphColumns) -> StyledRow:
         """The lanes beside a row."""

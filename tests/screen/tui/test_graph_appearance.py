@@ -75,6 +75,9 @@ def test_nodes_are_coloured_by_the_memory_that_is_alive_while_they_run() -> None
     live, colours = profile.live_bytes, colours_of(state, "memory")
     assert colours.mark(live.index(max(live)), (), None)[1] == f"heat {HEATS - 1}"
     assert colours.mark(live.index(min(live)), (), None)[1] == "heat 0"
+    assert colours.mark_of_module(0, len(live), None) == colours.mark(live.index(max(live)), (), None)
+    assert colours_of(state, "finding").mark_of_module(0, 9, "pad") == (SEVERITY_SIGNS["pad"], "pad")
+    assert colours_of(state, "kernel").mark_of_module(0, 9, "pad") == (" ", "")
 
 
 def test_nodes_are_coloured_by_the_error_of_their_kernel_and_what_is_wrong_has_its_sign() -> None:
@@ -105,6 +108,7 @@ def test_nodes_of_one_kernel_have_one_colour_that_the_next_does_not_have() -> No
     assert state.shown is not None
     colours = colours_of(state, "kernel")
     one, other = state.shown.kernels[:2]
+    assert text(colours.legend()).split()[:2] == ["▌k0", "▌convolution"]
     first, again = (colours.mark(at, [(one, one.calls[0])], None) for at in (0, 9))
     assert first == again != colours.mark(0, [(other, other.calls[0])], None)
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from idbg.analysis.outline import ModuleHeading
 from idbg.schema import events
 from idbg.schema.graphs import Graph, GraphId, NodeId
 from idbg.schema.programs import Failure, Program, Target
@@ -196,3 +197,16 @@ def test_the_next_violation_may_be_in_another_graph() -> None:
     assert navigation.step_broken(state, 1)
     assert state.graph_id.stage == "backward"
     assert state.selected is not None and queries.violations_of(state, state.selected)
+
+
+def test_a_module_that_is_selected_is_forgotten_with_its_graph() -> None:
+    heading = ModuleHeading("m", "m", "", 0, 0, 3, -1)
+    state = running_with()
+    assert state.choose(state.graph.node_id("relu_0"), heading=heading) and queries.about_module(state) is not None
+    state.apply([captured(1, Graph(INFERENCE, chain(2).nodes))])
+    assert state.heading is heading
+    state.apply([captured(1, dynamo(1))])
+    assert state.heading is None and queries.about_module(state) is None
+    assert state.choose(state.graph.node_id("relu_0"), heading=heading)
+    state.apply([ended(1), started(2), captured(2, dynamo(2)), ended(2)])
+    assert state.heading is None
