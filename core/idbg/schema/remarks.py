@@ -6,7 +6,15 @@ import msgspec
 
 # how a maker is proven
 _Unreached = Literal["never run in eager"]
-_Proof = Literal["right without it", "right before it", "right anew", "undeclared", "wrong uncompiled", _Unreached]
+_Proof = Literal[
+    "right without it",
+    "right before it",
+    "right anew",
+    "undeclared",
+    "undeclared alias",
+    "wrong uncompiled",
+    _Unreached,
+]
 _Reuse = Literal["returned for it", "overwritten", "not written", "reused", "reused, read", "argument overwritten"]
 # why a stage or a launch was not judged, or what limits its verdict
 _Stage = Literal["as dynamo", "other draws than before", "after nonfinite", "after rounding", "not reported"]

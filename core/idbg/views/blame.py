@@ -109,6 +109,13 @@ def is_of_numbers(report: DiffReport) -> bool:
     return any(set(diff.failed_by) - STRUCTURE for diff in (*report.outputs, *report.gradients))
 
 
+def why_not_accused(report: DiffReport) -> str:
+    """Why what is off is not to blame."""
+    if report.passed:
+        return "the outputs agree"
+    return "eager itself varies" if not is_of_numbers(report) else "the outputs differ by another cause"
+
+
 def where_to_ask(report: DiffReport, by: str) -> str:
     """How to find out where the numbers go wrong, of a comparison that did not: `by` is a key or an option."""
     if report.verdict != "failed" or not is_of_numbers(report):
@@ -308,7 +315,7 @@ def _cells(stage: StageError, report: DiffReport) -> StageCells:
         "unjudged": f"not judged: {remarks.sentence(stage.reason) or NO_REASON}",
         "implied": "not run: what follows from it is right",
         "faithful": "faithful to what it was given",
-        "harmless": "off, and not accused, as the outputs agree",
+        "harmless": f"off, and not accused: {why_not_accused(report)}",
         "wrong": "adds to what is wrong already",
         "first_wrong": f"its output {stage.output}" if stage.output else "at no known node",
     }.get(stands, remarks.sentence(stage.reason))

@@ -2,6 +2,7 @@
 
 from idbg.format.amounts import counted
 from idbg.schema.diff import DiffReport, launch_name
+from idbg.views.blame import why_not_accused
 
 
 def is_bisected(report: DiffReport) -> bool:
@@ -21,7 +22,8 @@ def kernels_sentence(report: DiffReport) -> str:
     if not seen:
         return f"{launches}, none observed"
     if harmless := sum(one.harmless for one in report.kernels):
-        return f"{launches}, {seen:,} observed; {harmless:,} worse than its inputs and not accused: the outputs agree"
+        why = why_not_accused(report)
+        return f"{launches}, {seen:,} observed; {harmless:,} worse than its inputs and not accused: {why}"
     if seen == every:
         return f"{launches}, {seen:,} observed; none is worse than its inputs"
     return f"{launches}; none of the {seen:,} observed is worse than its inputs; not observed: {every - seen:,}"

@@ -29,6 +29,8 @@ _REMARKS: dict[RemarkKind, str] = {
     "right anew": "compiled anew, and without CUDA graphs, the outputs are right",
     "undeclared": "it writes to its argument {subject} and does not declare it (mutates_args); without that write "
     "eager's outputs are others too",
+    "undeclared alias": "it returns its argument {subject} itself, or a part of it, and does not declare it; with a "
+    "copy in its place eager's outputs are others too",
     "wrong uncompiled": "with nothing compiled below it the outputs are wrong",
     "never run in eager": "with nothing compiled below it the outputs are wrong, and eager never runs this line",
     "returned for it": "{subject} is returned in its place",

@@ -71,6 +71,26 @@ def test_an_op_with_an_undeclared_write_is_to_blame_and_not_the_pass_that_moves_
     assert "does not declare it" in remarks.sentence(stage.made_by.proven) and report.culprit is None
 
 
+def test_an_op_that_returns_its_own_argument_is_to_blame() -> None:
+    with torch.library._scoped_library("idbg_alias", "DEF") as library:
+        library.define("same(Tensor x) -> Tensor")
+        library.impl("same", lambda x: x.view(-1), "CPU")
+        torch.library.register_fake("idbg_alias::same", lambda x: torch.empty_like(x), lib=library)
+
+        def program(x: Tensor, factor: float) -> Tensor:
+            y = x * 1.5
+            torch.ops.idbg_alias.same(y).mul_(factor)
+            return y.sin()
+
+        report = KernelDiff(program, (values(54), 2.0), per_kernel=True).compare()
+        unchanged = KernelDiff(program, (values(54), 1.0), per_kernel=True).compare()
+    stage = report.first_wrong_stage
+    assert report.verdict == "failed" and stage is not None and stage.made_by is not None and report.culprit is None
+    assert (stage.made_by.kind, stage.made_by.name) == ("op", "idbg_alias::same")
+    assert "it returns its argument x itself" in remarks.sentence(stage.made_by.proven)
+    assert unchanged.passed and not unchanged.notes
+
+
 def test_a_rounding_goes_on_with_what_an_op_wrote() -> None:
     x = values(8)
     with PerturbedRounding(0):

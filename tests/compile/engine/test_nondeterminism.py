@@ -9,6 +9,7 @@ from idbg import KernelDiff
 from idbg.engine.kerneldiff.sides.resampling import is_worth_repeating, judge_repeated
 from idbg.engine.kerneldiff.tensors.compare import compare_tensors
 from idbg.schema.diff import TensorDiff
+from idbg.views.blame import blame_sentence, stage_cells
 from idbg.views.remarks import tensor_note
 
 
@@ -20,6 +21,24 @@ def test_a_program_that_reads_a_clock_does_not_pass() -> None:
     report = KernelDiff(lambda x: now(x) * 2, torch.zeros(4)).compare()
     assert report.verdict == "failed" and report.outputs[0].failed_by == ("unsteady",)
     assert "eager itself gives something else each time" in tensor_note(report.outputs[0])
+
+
+def test_of_an_op_with_hidden_state_nothing_is_accused() -> None:
+    calls = [0]
+
+    @torch.library.custom_op("nondeterminism::warm", mutates_args=())
+    def warm(x: Tensor) -> Tensor:
+        calls[0] += 1
+        return x * (1 + 0.1 * calls[0])
+
+    @warm.register_fake
+    def _(x: Tensor) -> Tensor:
+        return torch.empty_like(x)
+
+    report = KernelDiff(lambda x: warm(x @ x).relu(), torch.randn(6, 6), per_kernel=True).compare()
+    assert report.verdict == "failed" and report.outputs[0].failed_by == ("unsteady",)
+    assert report.first_bad_kernel is None and not any(stage.bad for stage in report.stages)
+    assert blame_sentence(report) == "" and not any(cells.made_by for cells in stage_cells(report))
 
 
 def test_what_rounds_otherwise_is_not_called_unsteady() -> None:

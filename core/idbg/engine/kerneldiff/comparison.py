@@ -114,7 +114,8 @@ class ComparisonRun:
                 self._publish(self._compare(reference, test, None, final=False))
             truth = self._float64(reference)
         undeclared = truth.undeclared if truth is not None else ()
-        self.notes += [Remark("undeclared write", each.op, each.argument) for each in undeclared]
+        writes = [each for each in undeclared if not each.returned]
+        self.notes += [Remark("undeclared write", each.op, each.argument) for each in writes]
         judged = self._resampling.judge_nondeterminism(self._compare(reference, test, truth), reference)
         draws = RandomDrawCheck(self.subject, self._compiler("eager"), self._begin, self._rules, self.backward)
         report = self._publish(draws.judge(judged, reference, test))

@@ -57,14 +57,15 @@ class FaultLocalization:
 
     def located(self, report: DiffReport) -> DiffReport:
         """The report with its kernels and stages, and the first bad one of each."""
-        failed = report.verdict == "failed"
+        varies = only_eager_varies(report)
+        failed = report.verdict == "failed" and not varies
         observed = self._observed()
         kernels = observed.kernels
         nothing_ran = observed.side.result.failure is not None and not (kernels or failed)
         if not kernels and not nothing_ran:
             self.notes.append(Remark("no kernels", name_of(self.request.test)))
             kernels = self._bisected() if failed else ()
-        if report.passed:
+        if report.passed or varies:
             kernels = _not_accused(kernels)
         self.begin("stages")
         with comparing.inductor_set(self.request.options), uncaptured():
@@ -77,8 +78,8 @@ class FaultLocalization:
             rows = (*rows[:-1], replace(rows[-1], error=error))
         if failed and self.undeclared and (maker := self._undeclared()):
             rows, kernels = _made_by(maker, rows), _not_accused(kernels)
-        if report.passed:
-            rows = tuple(replace(row, bad=False, harmless=row.bad) for row in rows)
+        if report.passed or varies:
+            rows = tuple(replace(row, bad=False, harmless=row.bad, changed=row.changed and not varies) for row in rows)
         bad = next((at for at, kernel in enumerate(kernels) if kernel.bad), None)
         births = None if report.births is None else (*report.births, *observed.nan_origins)
         return replace(
@@ -150,7 +151,8 @@ class FaultLocalization:
         first = self.undeclared[0]
         function = registrations.functions_of_op(first.op).get("init")
         file, line = stages.place_of(function)
-        return Maker(kind="op", name=first.op, file=file, line=line, proven=Remark("undeclared", first.argument))
+        proven = Remark("undeclared alias" if first.returned else "undeclared", first.argument)
+        return Maker(kind="op", name=first.op, file=file, line=line, proven=proven)
 
     def _before_the_backend(self, rows: tuple[StageError, ...]) -> tuple[StageError, ...]:
         """Whether the program is wrong before any backend compiles it: as Dynamo and AOTAutograd run it."""
@@ -191,7 +193,7 @@ def _stages(
     """The launches and the stages of an observed run. If no stage and no launch makes a NaN from exact inputs, the
     first launch that writes one is marked bad.
     """
-    failed = report.verdict == "failed"
+    failed = report.verdict == "failed" and not only_eager_varies(report)
     ceased = failed and any({"nan", "inf"} & {*diff.failed_by} for diff in (*report.outputs, *report.gradients))
     rows = observed.stages(kernels, failed=failed, nonfinite=ceased, hidden=notes.append)
     if ceased and rows and not any(row.bad for row in rows):
@@ -215,6 +217,12 @@ def _made_by(maker: Maker, rows: Sequence[StageError]) -> tuple[StageError, ...]
 
 def _not_accused(kernels: Sequence[KernelError]) -> tuple[KernelError, ...]:
     return tuple(replace(each, bad=False, harmless=each.bad) for each in kernels)
+
+
+def only_eager_varies(report: DiffReport) -> bool:
+    """Whether nothing fails but what eager itself computes otherwise each time: no stage and no kernel is to blame."""
+    found = [set(diff.failed_by) for diff in (*report.outputs, *report.gradients) if diff.failed_by]
+    return bool(found) and all(each == {"unsteady"} for each in found)
 
 
 def is_far(diff: TensorDiff) -> bool:

@@ -118,8 +118,9 @@ class Float64(TorchDispatchMode):
         try:
             wide_args, wide_kwargs = tree_map(self._wide, (args, kwargs))
             before = ReadOnlyArguments(func, wide_args, wide_kwargs)
-            result = self._marked(in_float64(func, wide_args, wide_kwargs), was, at)
-            self.undeclared.update(write for write, _, _ in before.written())
+            wide = in_float64(func, wide_args, wide_kwargs)
+            self.undeclared.update((*(write for write, _, _ in before.written()), *before.returned(wide)))
+            result = self._marked(wide, was, at)
         except (RuntimeError, NotImplementedError, ValueError):
             if not self.narrows:
                 raise

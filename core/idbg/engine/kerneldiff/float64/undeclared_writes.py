@@ -1,4 +1,4 @@
-"""Find custom ops that write to arguments which their schema declares as read only.
+"""Find custom ops that write to arguments which their schema declares as read only, or return them.
 
 A compiler may move such an op before or behind what reads the argument: the schema is all that it knows.
 """
@@ -11,16 +11,19 @@ import torch
 from torch import Tensor
 
 from idbg.engine.compat import fx, registrations
-from idbg.engine.compat.torch_types import OpOverload, tree_leaves
+from idbg.engine.compat.torch_types import OpOverload, tree_leaves, tree_map
 from idbg.engine.kerneldiff.float64.op_mode import Args, Kwargs, OpMode
 
 
 @dataclass(frozen=True)
 class UndeclaredWrite:
-    """`op` as "my::op", and its argument's name."""
+    """`op` as "my::op", and its argument's name. `returned`: it only returns the argument's memory: what writes to its
+    result writes there.
+    """
 
     op: str
     argument: str
+    returned: bool = False
 
 
 class ReadOnlyArguments:
@@ -42,6 +45,12 @@ class ReadOnlyArguments:
             (UndeclaredWrite(self._op, name), now, then) for name, now, then in self._held if not _is_same(now, then)
         ]
 
+    def returned(self, result: object) -> list[UndeclaredWrite]:
+        """The arguments whose memory the op has returned."""
+        memory = {leaf.untyped_storage().data_ptr() for leaf in tree_leaves(result) if _is_plain(leaf)} - {0}
+        own = {name: now.untyped_storage().data_ptr() for name, now, _ in self._held}
+        return [UndeclaredWrite(self._op, name, returned=True) for name, at in own.items() if at in memory]
+
 
 def _is_plain(value: object) -> TypeGuard[Tensor]:
     if not isinstance(value, Tensor) or type(value) not in (Tensor, torch.nn.Parameter):
@@ -61,9 +70,13 @@ class WithoutUndeclaredWrites(OpMode):
 
 
 def without_undeclared_writes(func: Callable[..., object], args: Args, kwargs: Kwargs) -> object:
-    """The op's result, with its undeclared writes reverted."""
+    """The op's result, with its undeclared writes reverted, and copied if it is an argument."""
     before = ReadOnlyArguments(func, args, kwargs)
     result = func(*args, **kwargs)
     for _, now, then in before.written():
         now.copy_(then)
-    return result
+    return tree_map(_copy, result) if before.returned(result) else result
+
+
+def _copy(leaf: object) -> object:
+    return leaf.clone() if isinstance(leaf, Tensor) else leaf

@@ -153,7 +153,7 @@ def run_float64(subject: Subject, *, backward: bool = False) -> Side:
 
     side = run_side("float64", subject, around, backward)
     values = side.values and replace(side.values, forms={})  # its copies have memory of their own
-    undeclared = tuple(sorted(mode.undeclared, key=lambda write: (write.op, write.argument)))
+    undeclared = tuple(sorted(mode.undeclared, key=lambda write: (write.returned, write.op, write.argument)))
     return replace(side, values=values, draws=tuple(mode.draws), undeclared=undeclared)
 
 
