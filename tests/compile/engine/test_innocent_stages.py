@@ -1,5 +1,6 @@
 """Is nothing accused that computes what it should, and is an op named that writes to what it does not declare?"""
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -79,7 +80,7 @@ def test_an_op_that_returns_its_own_argument_is_to_blame() -> None:
 
         def program(x: Tensor, factor: float) -> Tensor:
             y = x * 1.5
-            torch.ops.idbg_alias.same(y).mul_(factor)
+            torch.ops.idbg_alias.same(y).mul_(factor)  # here
             return y.sin()
 
         report = KernelDiff(program, (values(54), 2.0), per_kernel=True).compare()
@@ -87,6 +88,9 @@ def test_an_op_that_returns_its_own_argument_is_to_blame() -> None:
     stage = report.first_wrong_stage
     assert report.verdict == "failed" and stage is not None and stage.made_by is not None and report.culprit is None
     assert (stage.made_by.kind, stage.made_by.name) == ("op", "idbg_alias::same")
+    lines, first = inspect.getsourcelines(program)
+    here = next(first + at for at, line in enumerate(lines) if "# here" in line)
+    assert (stage.node, stage.file, stage.line) == ("same", __file__, here)
     assert "it returns its argument x itself" in remarks.sentence(stage.made_by.proven)
     assert unchanged.passed and not unchanged.notes
 

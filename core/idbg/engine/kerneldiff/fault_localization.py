@@ -9,10 +9,11 @@ from typing import Any
 
 import torch
 from msgspec.structs import replace
-from torch.fx import GraphModule
+from torch.fx import GraphModule, Node
 
+from idbg.engine.capture.fx import user_line
 from idbg.engine.capture.run import uncaptured
-from idbg.engine.compat import comparing, registrations, stages
+from idbg.engine.compat import comparing, fx, registrations, stages
 from idbg.engine.kerneldiff.float64.undeclared_writes import UndeclaredWrite, WithoutUndeclaredWrites
 from idbg.engine.kerneldiff.kernels.bisect import first_bad_node
 from idbg.engine.kerneldiff.kernels.inputs import copied
@@ -21,7 +22,9 @@ from idbg.engine.kerneldiff.observed_run import CapturedCompile, ObservedRun, ru
 from idbg.engine.kerneldiff.request import Backend, ComparisonRequest, compile_backend, name_of
 from idbg.engine.kerneldiff.sides.run import Call, Side, run_compiled, run_eager, run_side
 from idbg.engine.kerneldiff.sides.subject import Subject
+from idbg.engine.kerneldiff.stages.captured import FrameStages, users_place
 from idbg.engine.kerneldiff.stages.other_backends import BackendGraph, backend_graphs
+from idbg.engine.kerneldiff.stages.table import frame_name
 from idbg.engine.kerneldiff.stages.unexecuted import unexecuted_node
 from idbg.engine.kerneldiff.tensors.allowance import KERNEL_K
 from idbg.schema.attribution import Maker, StageError
@@ -77,7 +80,7 @@ class FaultLocalization:
         elif failed and observed.frames and (error := self.failing(observed.side)):
             rows = (*rows[:-1], replace(rows[-1], error=error))
         if failed and self.undeclared and (maker := self._undeclared()):
-            rows, kernels = _made_by(maker, rows), _not_accused(kernels)
+            rows, kernels = _made_by(maker, rows, observed.frames), _not_accused(kernels)
         if report.passed or varies:
             rows = tuple(replace(row, bad=False, harmless=row.bad, changed=row.changed and not varies) for row in rows)
         bad = next((at for at, kernel in enumerate(kernels) if kernel.bad), None)
@@ -209,10 +212,22 @@ def _stages(
     return kernels, rows
 
 
-def _made_by(maker: Maker, rows: Sequence[StageError]) -> tuple[StageError, ...]:
-    """The first bad stage, or Dynamo's if none is bad, with this maker."""
+def _made_by(maker: Maker, rows: Sequence[StageError], frames: Sequence[FrameStages]) -> tuple[StageError, ...]:
+    """The first bad stage, or Dynamo's if none is bad, with this op as its maker; Dynamo's with the op's node."""
     at = next((at for at, row in enumerate(rows) if row.bad), 0)
-    return (*rows[:at], replace(rows[at], bad=True, made_by=maker), *rows[at + 1 :])
+    row = replace(rows[at], bad=True, made_by=maker)
+    called = ((frame, node) for frame in frames for node in frame.dynamo.graph.nodes if _calls(node, maker.name))
+    if row.stage == "dynamo" and not row.node and (found := next(called, None)) is not None:
+        frame, node = found
+        name = frame_name(frame)
+        file, line = users_place(frame, *user_line(node.meta.get("stack_trace") or "")[:2])
+        row = replace(row, frame=name, graph=GraphId(name, "dynamo"), node=node.name, file=file, line=line)
+    return (*rows[:at], row, *rows[at + 1 :])
+
+
+def _calls(node: Node, op: str) -> bool:
+    """Whether it calls this op ("my::op"), of whatever overload."""
+    return node.op == "call_function" and f".{op.replace('::', '.')}." in f".{fx.qualified_target(node)}."
 
 
 def _not_accused(kernels: Sequence[KernelError]) -> tuple[KernelError, ...]:

@@ -358,7 +358,7 @@ def stage_table(
     that is allowed. `node_errors`: also measure the error of the first bad node. `in_own_dtypes`: what makes a stage
     bad if none is wrong in float64. `hidden` is called for each frame that could not be judged and has no row.
     """
-    tables = [_Frame(frame, share, _name(frame), node_errors).judged(in_own_dtypes) for frame in frames]
+    tables = [_Frame(frame, share, frame_name(frame), node_errors).judged(in_own_dtypes) for frame in frames]
     forget()
     shown = next((rows for rows in tables if any(row.bad for row in rows)), None) or _merged(tables, bad_launch)
     frames_shown = {row.frame for row in shown if not row.judged}
@@ -388,7 +388,8 @@ def _unknown_first(rows: Sequence[StageError]) -> Iterator[tuple[bool, bool, flo
     return ((at > last, row.judged, row.error or 0.0, row) for at, row in enumerate(rows))
 
 
-def _name(frame: FrameStages) -> str:
+def frame_name(frame: FrameStages) -> str:
+    """The frame's name, as its compiled code has it."""
     return next((watch.frame for watch in frame.watches.values()), frame.frame)
 
 
