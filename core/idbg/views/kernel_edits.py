@@ -28,7 +28,8 @@ _COLUMNS = (
     Column("max |d|", "error", 4),
     Column("to float64", "error", 3),
     Column("kernel", "seconds", 4),
-    Column("of original's", "ratio", 3),
+    Column("original's", "seconds", 2),
+    Column("speed", "text", 5),
     Column("call", "seconds", 1),
 )
 _NUMBERS: dict[EditVerdict, str] = {"agrees": "agree", "wrong": "wrong", "failed": "failed"}
@@ -178,15 +179,15 @@ def view(
 
 def _rows(run: Run, key: tuple[str, Part, str], kernel: Kernel | None, editing: KernelEditing | None) -> Iterator[Row]:
     edits = run.edits_of(*key)
-    timed = next((edit.times for edit in reversed(edits) if edit.times), None)
     judged = next((edit.original for edit in reversed(edits) if edit.original), None)
     cells = (
         Cell(""),
         Cell(None),
         Cell(judged.isolated if judged else None),
-        Cell(timed.kernel.original.median / 1e3 if timed else None),
         Cell(None),
-        Cell(timed.call.original.median / 1e3 if timed else None),
+        Cell(None),
+        Cell(""),
+        Cell(None),
     )
     yield Row(
         ("version", run.number, *key, 0), words((ORIGINAL, "strong")), cells, refs=Refs(kernel=key), opens="kernel"
@@ -202,18 +203,20 @@ def _rows(run: Run, key: tuple[str, Part, str], kernel: Kernel | None, editing: 
 
 def _row(run: Run, edit: KernelEdit, kernel: Kernel | None) -> Row:
     times = edit.times
-    direction: dict[str, Tone] = {"faster": "clean", "slower": "fallback"}
+    tones: dict[str, Tone] = {"faster": "clean", "slower": "fallback"}
     cells = (
         Cell(_NUMBERS.get(edit.verdict, "not compared"), VERDICT_TONES[VERDICTS[edit.verdict]]),
         Cell(max_abs(edit)),
         Cell(edit.edited.isolated if edit.edited else None),
         Cell(times.kernel.edited.median / 1e3 if times else None),
-        Cell(times.kernel.ratio if times else None, direction.get(times.kernel.direction, "") if times else ""),
+        Cell(times.kernel.original.median / 1e3 if times else None),
+        Cell(_direction(times.kernel) or "=", tones.get(times.kernel.direction, "dim")) if times else Cell(""),
         Cell(times.call.edited.median / 1e3 if times else None),
     )
-    below = [Row((edit.version, at), line, hangs=True) for at, line in enumerate(_lines(edit))]
+    key = ("of version", run.number, *edit.kernel, edit.version)
+    below = [Row((*key, at), line) for at, line in enumerate(_lines(edit))]
     changed = diff_of(edit, kernel)
-    below += [Row((edit.version, "diff"), words(("changed", "dim")), code=changed)] if changed else []
+    below += [Row((*key, "diff"), words(("changed", "dim")), code=changed)] if changed else []
     return Row(
         ("version", run.number, *edit.kernel, edit.version),
         words(
@@ -304,13 +307,16 @@ def _tensors(edit: KernelEdit) -> Sequence[TensorDiff]:
 def change_words(change: TimeChange) -> str:
     """ "1.5 times faster: 1.2 ms to 0.8 ms (p < 1e-06)"."""
     was, now = duration(change.original.median), duration(change.edited.median)
-    times = {
-        "faster": f"{1 / change.ratio if change.ratio else 1:.3g} times faster",
-        "slower": f"{change.ratio:.3g} times slower",
-        "same": "no difference beyond the noise",
-    }
     p = f"p {change.p:.2g}" if change.p >= _LEAST_P else f"p < {_LEAST_P:g}"
-    return f"{times[change.direction]}: {was} {MARKS['arrow']} {now} ({p})"
+    return f"{_direction(change) or 'no difference beyond the noise'}: {was} {MARKS['arrow']} {now} ({p})"
+
+
+def _direction(change: TimeChange) -> str:
+    """ "1.5 times faster"; "" where there is no difference beyond the noise."""
+    if change.direction == "same":
+        return ""
+    times = 1 / change.ratio if change.direction == "faster" and change.ratio else change.ratio
+    return f"{times:.3g} times {change.direction}"
 
 
 def diff_of(edit: KernelEdit, kernel: Kernel | None) -> str:

@@ -18,6 +18,9 @@ from idbg.schema.programs import Failure
 from idbg.schema.remarks import NoFloat64
 from idbg.schema.runs import History, Run, fold
 from idbg.views import kernel_edits
+from idbg.views.tree import Table
+from idbg_tui.widgets import sections
+from idbg_tui.widgets.section_rows import Look
 from tests.harness import recorded
 
 RUN = next(iter(fold(recorded.log("resnet")).runs.values()))
@@ -94,7 +97,7 @@ def test_versions_stand_below_the_original_with_what_came_of_them_and_their_diff
         run.apply(KernelEdited(run=1, edit=edit))
     text = as_text(kernel_edits.view(run), None)
     assert f"{KERNEL.name}\n" in text and text.count("original") >= 3
-    assert "✔ version 1  agree" in text and "0.50x" in text and "✘ version 2  failed" in text
+    assert "✔ version 1  agree" in text and "2 times faster" in text and "✘ version 2  failed" in text
     assert "it does not build: line 3: no" in text and "\n      +// faster\n" in text
     assert kernel_edits.view(run).count == 2 and kernel_edits.view(run, ("1/0", "", "k")).count == 0
     editing = KernelEditing(
@@ -104,6 +107,15 @@ def test_versions_stand_below_the_original_with_what_came_of_them_and_their_diff
     assert "version 3" in as_text(kernel_edits.view(run, editing=run.editing), None)
     run.apply(KernelEdited(run=1, edit=replace(AGREES, version=3)))
     assert run.editing is None
+
+
+@pytest.mark.parametrize("width", [40, 60, 78, 100, 120, 200])
+def test_unfolded_versions_can_be_laid_out_in_any_width(width: int):
+    run = Run(1, RUN.program, RUN.target, 0.0, codes=RUN.codes, edits=[AGREES, FAILED])
+    section = kernel_edits.view(run)
+    unfolded = frozenset(row.key for table in section.body if isinstance(table, Table) for row in table.rows)
+    listed = sections.rows(section, Look(width=width, turned=unfolded))
+    assert len({row.key for row in listed if row.key is not None}) >= 8
 
 
 def test_the_json_has_each_version_with_its_figures_and_its_diff():
