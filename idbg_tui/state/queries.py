@@ -211,14 +211,10 @@ def about_module(state: State) -> ModuleContext | None:
         has_kernels(state),
         memory=state.costs.profile(graph),
         report=compared.diff if compared is run else None,
+        keys=True,
     )
-    provenance = state.provenance
-    within = {
-        (kernel.frame, kernel.part, kernel.name, call.line): (kernel, call)
-        for each in about.nodes
-        for kernel, call in (provenance.kernels_of(graph.node_id(each.name)) if provenance else ())
-    }
-    return about._replace(launches=[_launch(state, *each) for each in within.values()])
+    within = about.calls(state.provenance) if state.provenance is not None else ()
+    return about._replace(launches=[_launch(state, *each) for each in within])
 
 
 def _launch(state: State, kernel: Kernel, call: KernelCall) -> Launch:

@@ -7,9 +7,10 @@ from msgspec import structs
 
 from idbg.accelerators.parse import parse
 from idbg.analysis.neighbours import distances
+from idbg.analysis.outline import outline
 from idbg.analysis.provenance import Provenance
 from idbg.checking.check import rules_for_stage, unreadable
-from idbg.constraints import Checker
+from idbg.constraints import Checker, Findings
 from idbg.format.amounts import counted
 from idbg.format.glyphs import MARKS
 from idbg.format.spelling import did_you_mean
@@ -18,6 +19,7 @@ from idbg.schema.graphs import Graph, GraphId, Node, Part, Stage
 from idbg.schema.runs import Run
 from idbg.schema.strict_json import like
 from idbg.schema.violations import SEVERITIES, Severity
+from idbg.views import module as module_view
 from idbg.views import node
 from idbg.views.facts import Launch
 from idbg.views.tree import Cell, Column, Place, Row, Section, Table, words
@@ -72,8 +74,8 @@ class NodeLine(msgspec.Struct, frozen=True, kw_only=True):
 
 class GraphSlice(msgspec.Struct, frozen=True, kw_only=True):
     """`nodes` in the graph's order; `left_out` is how many more were requested; `about` is what is known of the node,
-    a fact a line. With neither node nor module named, `nodes` is empty, and `graphs` and `modules` say what can be
-    named."""
+    or of the module, a fact a line. With neither node nor module named, `nodes` is empty, and `graphs` and `modules`
+    say what can be named."""
 
     schema: str = SCHEMA
     run: int
@@ -111,8 +113,7 @@ def around(run: Run, name: str, depth: int, stage: Stage | None = None, frame: s
 
 def _context(run: Run, graph: Graph, name: str) -> node.NodeContext:
     """The node with what the run's own rules find in its graph."""
-    rules = () if unreadable(run) else rules_for_stage(graph.id.stage, parse(run.target.rules).rules)
-    findings, provenance = Checker(graph).check(rules), Provenance(run)
+    findings, provenance = _findings(run, graph), Provenance(run)
     return node.NodeContext(
         graph,
         graph.by_name[name],
@@ -126,6 +127,23 @@ def _context(run: Run, graph: Graph, name: str) -> node.NodeContext:
     )
 
 
+def _findings(run: Run, graph: Graph) -> Findings:
+    rules = () if unreadable(run) else rules_for_stage(graph.id.stage, parse(run.target.rules).rules)
+    return Checker(graph).check(rules)
+
+
+def _totals(run: Run, graph: Graph, path: str) -> list[str]:
+    """What a module's nodes come to; nothing where several stretches of the graph are of it, or none alone is."""
+    headings = [each for each in outline(graph).headings if each.path == path and not each.is_group]
+    if len(headings) != 1:
+        return []
+    findings = _findings(run, graph)
+    memory = findings.facts.profile(weights=True)
+    about = module_view.ModuleContext(graph, headings[0], findings, bool(run.codes), memory=memory, report=run.diff)
+    launches = [Launch(*each, None, None) for each in about.calls(Provenance(run))]
+    return [row.text for row in module_view.facts(about._replace(launches=launches))]
+
+
 def within(run: Run, module: str, stage: Stage | None = None, frame: str = "") -> GraphSlice:
     """The nodes of a module of the user's ("layer1.0") and of those inside it. Raises BadInput for no such module."""
     graphs = [graph for graph in _candidates(run, stage, frame) if any(_is_in(node, module) for node in graph.nodes)]
@@ -133,7 +151,8 @@ def within(run: Run, module: str, stage: Stage | None = None, frame: str = "") -
         there = dict.fromkeys(node.module for graph in _candidates(run, stage, frame) for node in graph.nodes)
         raise BadInput(f"no graph has a module {module!r}", hint=_near(module, filter(None, there)))
     names = [node.name for node in graphs[0].nodes if _is_in(node, module)]
-    return _slice(run, graphs[0], names, {}, module=module)
+    found = _slice(run, graphs[0], names, {}, module=module)
+    return structs.replace(found, about=_totals(run, graphs[0], module))
 
 
 def view(part: GraphSlice) -> Section:
@@ -142,6 +161,7 @@ def view(part: GraphSlice) -> Section:
         return _overview(part)
     what = f"{counted(part.depth, 'step')} around {part.node}" if part.node else f"module {part.module}"
     shown = f"{len(part.nodes)} of {counted(part.graph.nodes, 'node')}"
+    totals = [Row(("about", at), words(fact)) for at, fact in enumerate(part.about if part.module else ())]
     left = [Row("left out", words(f"and {part.left_out:,} more: ask for fewer steps, or for a module"))]
     return Section(
         "Graph",
@@ -149,6 +169,7 @@ def view(part: GraphSlice) -> Section:
         len(part.nodes),
         body=(
             Table(_NODES, [_node_row(each, part) for each in part.nodes], "node"),
+            *totals,
             *(left if part.left_out else ()),
         ),
     )

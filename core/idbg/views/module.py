@@ -6,10 +6,12 @@ from typing import NamedTuple
 
 from idbg.analysis.liveness import MemoryProfile
 from idbg.analysis.outline import ModuleHeading
+from idbg.analysis.provenance import Provenance
 from idbg.checking.tally import Tally
 from idbg.constraints import Findings
 from idbg.format.amounts import NOT_MEASURED, and_unsized, counted, few, figure, size
 from idbg.format.glyphs import SEVERITY_SIGNS
+from idbg.schema.code import Kernel, KernelCall
 from idbg.schema.diff import DiffReport
 from idbg.schema.graphs import Graph, Node
 from idbg.schema.violations import Severity
@@ -26,7 +28,7 @@ _OPS = 6
 
 class ModuleContext(NamedTuple):
     """A module of a graph, and what is known of its nodes. `launches` are those of its first `LARGEST` nodes; `report`
-    is a comparison of this run.
+    is a comparison of this run. `keys`: the reader can press keys that measure what is not known.
     """
 
     graph: Graph
@@ -36,11 +38,18 @@ class ModuleContext(NamedTuple):
     launches: Sequence[Launch] = ()
     memory: MemoryProfile | None = None
     report: DiffReport | None = None
+    keys: bool = False
 
     @property
     def nodes(self) -> Sequence[Node]:
         """Its nodes in the graph's order, at most `LARGEST`."""
         return self.graph.nodes[self.heading.first : self.heading.last][:LARGEST]
+
+    def calls(self, provenance: Provenance) -> list[tuple[Kernel, KernelCall]]:
+        """The calls of kernels that compute those nodes, each once."""
+        uses = (use for node in self.nodes for use in provenance.kernels_of(self.graph.node_id(node.name)))
+        by_call = {(kernel.frame, kernel.part, kernel.name, call.line): (kernel, call) for kernel, call in uses}
+        return list(by_call.values())
 
     @property
     def part(self) -> str:
@@ -140,19 +149,19 @@ def _kernels(about: ModuleContext) -> Iterator[Row]:
         yield fact("", "  ".join(filter(None, (launches[0].kernel.name, dotted(many, took)))), launch=launches[0])
     if len(ordered) > _MOST:
         yield fact("", f"and {counted(len(ordered) - _MOST, 'other kernel')}", "dim")
-    yield from _time(about.launches)
+    yield from _time(about)
 
 
 def _microseconds(launches: Iterable[Launch]) -> float:
     return sum(each.time.run_us for each in launches if each.time is not None)
 
 
-def _time(launches: Sequence[Launch]) -> Iterator[Row]:
-    times = [each.time for each in launches if each.time is not None]
+def _time(about: ModuleContext) -> Iterator[Row]:
+    times = [each.time for each in about.launches if each.time is not None]
     if not times:
-        yield fact("time", f"{NOT_MEASURED}: R times each kernel", "dim")
+        yield fact("time", NOT_MEASURED + (": R times each kernel" if about.keys else ""), "dim")
     else:
-        left = len(launches) - len(times)
+        left = len(about.launches) - len(times)
         untimed = f"; {counted(left, 'launch')} {NOT_MEASURED}" if left else ""
         yield fact("time", f"{kernel_times.sum_words(times)}, with what the kernels compute beside it{untimed}")
 
@@ -179,7 +188,7 @@ def _error(about: ModuleContext) -> Iterator[Row]:
     if not about.launches:
         return
     if about.report is None or not about.report.kernels:
-        yield fact("error", "not compared: D compares each kernel", "dim")
+        yield fact("error", "not compared" + (": D compares each kernel" if about.keys else ""), "dim")
         return
     seen = [(each.error.error or 0.0, each) for each in about.launches if each.error and each.error.observed]
     if not seen:

@@ -12,6 +12,7 @@ from idbg.schema.errors import BadInput
 from idbg.schema.graphs import Stage
 from idbg.schema.runs import Run
 from idbg.views import graph_slice, kernel_source
+from idbg.views.tree import Row
 from tests.harness.recorded import RECORDINGS, chain, state_of
 
 
@@ -31,7 +32,7 @@ def test_what_is_around_a_node_goes_both_ways_by_steps(resnet: Run) -> None:
     told = {each.name: each for each in near.nodes}
     assert told[node.name].distance == 0 and set(told[node.name].users) == users and told[node.name].kernels
     assert node.target in near.about[0] and any(fact.startswith("kernels") for fact in near.about)
-    assert near.about[0] in text(graph_slice.view(near)) and not graph_slice.within(resnet, "layer1").about
+    assert near.about[0] in text(graph_slice.view(near))
     far = graph_slice.around(resnet, node.name, 3)
     assert {each.name for each in near.nodes} < {each.name for each in far.nodes}
     assert [each.name for each in far.nodes] == [
@@ -46,6 +47,17 @@ def test_a_module_is_told_with_what_is_inside_it_and_what_it_breaks(resnet: Run)
     assert broken and {rule.rule for rule in broken} == {"unsupported_ops"}
     dynamo = graph_slice.within(resnet, "layer1", "dynamo")
     assert dynamo.graph is not None and dynamo.graph.stage == "dynamo"
+
+
+def test_a_module_has_its_totals_without_keys_of_the_screen(resnet: Run) -> None:
+    told = graph_slice.within(resnet, "layer1.0")
+    facts = {fact[:11].strip(): fact[11:] for fact in told.about}
+    assert facts["module"].startswith("layer1.0 ·") and facts["nodes"].startswith("33 · ")
+    assert facts["✘ reject"] == "2 violations" and facts["time"] == "not measured" and facts["error"] == "not compared"
+    assert "live while it runs" in facts["memory"] and "kernels ·" in facts["kernels"]
+    shown = [row.text for row in graph_slice.view(told).body if isinstance(row, Row)]
+    assert shown == told.about
+    assert graph_slice.within(resnet, "layer1.0.bn1", "dynamo").about == []  # one node: no heading
 
 
 def test_without_a_name_it_says_what_can_be_named(resnet: Run) -> None:
