@@ -400,6 +400,12 @@ class DiffReport(msgspec.Struct, frozen=True, kw_only=True):
         return next((stage for stage in self.stages if stage.bad), None)
 
     @property
+    def only_eager_varies(self) -> bool:
+        """Whether nothing fails but what eager itself computes otherwise each time: nothing is to blame for that."""
+        found = [each.failed_by for each in (*self.outputs, *self.gradients) if each.failed_by]
+        return bool(found) and all(set(each) == {"unsteady"} for each in found)
+
+    @property
     def changed_stage(self) -> StageError | None:
         """Of a run that passed, the first stage that is proven to compute something else than the one before, though
         the outputs are within rounding; None where none is.

@@ -113,7 +113,7 @@ def why_not_accused(report: DiffReport) -> str:
     """Why what is off is not to blame."""
     if report.passed:
         return "the outputs agree"
-    return "eager itself varies" if not is_of_numbers(report) else "the outputs differ by another cause"
+    return "eager itself varies" if report.only_eager_varies else "the outputs differ by another cause"
 
 
 def where_to_ask(report: DiffReport, by: str) -> str:

@@ -256,6 +256,11 @@ def _compared(session: "Session", against: Comparison, kernel: str) -> tuple[Run
         return done, None if is_unusable(done) else Sought()
     if kernel and done.diff is not None:
         return done, Sought("wrong", launch=launch_named(done.diff, kernel))
+    if done.diff is not None and done.diff.only_eager_varies:
+        raise BadInput(
+            "eager itself gives something else each time: no smaller program can be told from a right one",
+            hint="idbg diff names the outputs that vary",
+        )
     wrong = done.diff is not None and done.diff.verdict == "failed"
     return done, Sought("wrong") if wrong else None
 

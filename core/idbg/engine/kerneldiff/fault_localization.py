@@ -60,7 +60,7 @@ class FaultLocalization:
 
     def located(self, report: DiffReport) -> DiffReport:
         """The report with its kernels and stages, and the first bad one of each."""
-        varies = only_eager_varies(report)
+        varies = report.only_eager_varies
         failed = report.verdict == "failed" and not varies
         observed = self._observed()
         kernels = observed.kernels
@@ -196,7 +196,7 @@ def _stages(
     """The launches and the stages of an observed run. If no stage and no launch makes a NaN from exact inputs, the
     first launch that writes one is marked bad.
     """
-    failed = report.verdict == "failed" and not only_eager_varies(report)
+    failed = report.verdict == "failed" and not report.only_eager_varies
     ceased = failed and any({"nan", "inf"} & {*diff.failed_by} for diff in (*report.outputs, *report.gradients))
     rows = observed.stages(kernels, failed=failed, nonfinite=ceased, hidden=notes.append)
     if ceased and rows and not any(row.bad for row in rows):
@@ -232,12 +232,6 @@ def _calls(node: Node, op: str) -> bool:
 
 def _not_accused(kernels: Sequence[KernelError]) -> tuple[KernelError, ...]:
     return tuple(replace(each, bad=False, harmless=each.bad) for each in kernels)
-
-
-def only_eager_varies(report: DiffReport) -> bool:
-    """Whether nothing fails but what eager itself computes otherwise each time: no stage and no kernel is to blame."""
-    found = [set(diff.failed_by) for diff in (*report.outputs, *report.gradients) if diff.failed_by]
-    return bool(found) and all(each == {"unsteady"} for each in found)
 
 
 def is_far(diff: TensorDiff) -> bool:
