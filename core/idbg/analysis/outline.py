@@ -115,9 +115,13 @@ def outline(graph: Graph, folded: set[str] | None = None) -> Outline:
     paths = _paths(graph.nodes)
     builder = _Builder(graph.nodes, paths)
     headings = builder.headings
-    tops = _joined(headings)
-    _mark_twins(headings, tops, graph.nodes)
-    built = _in_order(headings, _grouped(headings, tops), builder.owner)
+    count = len(headings)
+    tops, is_joined = _joined(headings)
+    _group(headings, tops, _mark_twins(headings, tops, graph.nodes))
+    if is_joined or len(headings) > count:
+        built = _in_order(headings, tops, builder.owner)
+    else:
+        built = Outline(headings, builder.owner, set())
     built.folded = _folded_at_first(built) if folded is None else folded
     return built
 
@@ -177,14 +181,14 @@ class _Builder:
 
     def _begin(self, node: Node, path: tuple[str, ...], index: int, *, leaf: bool) -> None:
         again = self._seen[path] = self._seen.get(path, 0) + 1
-        key = ".".join(path) + (f"#{again}" if again > 1 else "")
-        kind = node.module_class if leaf and node.module == ".".join(path) else ""
+        joined = ".".join(path)
+        kind = node.module_class if leaf and node.module == joined else ""
         parent = self._open[-1] if self._open else -1
         if parent >= 0:
             self.headings[parent].children.append(len(self.headings))
         self._open.append(len(self.headings))
-        heading = ModuleHeading(key, path[-1], kind, len(path) - 1, index, index, parent, path=".".join(path))
-        self.headings.append(heading)
+        key = f"{joined}#{again}" if again > 1 else joined
+        self.headings.append(ModuleHeading(key, path[-1], kind, len(path) - 1, index, index, parent, path=joined))
 
     def _close(self, depth: int, index: int) -> None:
         while len(self._open) > depth:
@@ -195,24 +199,29 @@ def _folded_at_first(built: Outline) -> set[str]:
     return {heading.key for heading in built.headings if heading.key == INPUTS or heading.twin}
 
 
-def _joined(headings: Sequence[ModuleHeading]) -> list[int]:
-    """Make one heading of each module and the only one in it, where there is nothing else. Returns the outermost."""
-    tops = []
+def _joined(headings: Sequence[ModuleHeading]) -> tuple[list[int], bool]:
+    """Make one heading of each module and the only one in it, where there is nothing else. Returns the outermost
+    headings, and whether there was such a module.
+    """
+    tops, is_joined = [], False
     for at, heading in enumerate(headings):
         if len(heading.children) == 1 and headings[only := heading.children[0]].span == heading.span:
-            inner = headings[only]
+            is_joined, inner = True, headings[only]
             inner.title, inner.parent = f"{heading.title}.{inner.title}", heading.parent
             if heading.parent >= 0:
                 siblings = headings[heading.parent].children
                 siblings[siblings.index(at)] = only
         elif heading.parent < 0:
             tops.append(at)
-    return tops
+    return tops, is_joined
 
 
-def _mark_twins(headings: Sequence[ModuleHeading], tops: Sequence[int], nodes: Sequence[Node]) -> None:
-    """Find modules that repeat a sibling before them, operation by operation, as the layers of a transformer do."""
-    for siblings in (tops, *(heading.children for heading in headings)):
+def _mark_twins(headings: Sequence[ModuleHeading], tops: Sequence[int], nodes: Sequence[Node]) -> set[int]:
+    """Find modules that repeat a sibling before them, operation by operation, as the layers of a transformer do.
+    Returns the headings that they are under.
+    """
+    repeating = set()
+    for siblings in (tops, *(heading.children for heading in headings if len(heading.children) > 1)):
         model: ModuleHeading | None = None
         for heading in (headings[at] for at in siblings):
             differing = _differing(nodes, model, heading) if model is not None else None
@@ -221,6 +230,8 @@ def _mark_twins(headings: Sequence[ModuleHeading], tops: Sequence[int], nodes: S
                 continue
             heading.twin, heading.model, heading.differing = model.title, model.first, differing
             model.alike = max(model.alike, 1) + 1
+            repeating.add(heading.parent)
+    return repeating
 
 
 def _differing(nodes: Sequence[Node], model: ModuleHeading, heading: ModuleHeading) -> tuple[int, ...] | None:
@@ -241,9 +252,9 @@ def _differing(nodes: Sequence[Node], model: ModuleHeading, heading: ModuleHeadi
     return tuple(differing)
 
 
-def _grouped(headings: list[ModuleHeading], tops: list[int]) -> list[int]:
-    """Put adjoining modules that are like the one before them under one heading. Returns the outermost."""
-    for parent in range(-1, len(headings)):
+def _group(headings: list[ModuleHeading], tops: list[int], parents: set[int]) -> None:
+    """Put adjoining modules under these headings that are like the one before them under one heading."""
+    for parent in parents:
         siblings = headings[parent].children if parent >= 0 else tops
         kept: list[int] = []
         for of_one, alike in groupby(siblings, lambda at: headings[at].model):
@@ -255,7 +266,6 @@ def _grouped(headings: list[ModuleHeading], tops: list[int]) -> list[int]:
             else:
                 kept += members
         siblings[:] = kept
-    return tops
 
 
 def _put_under_one(headings: list[ModuleHeading], members: Sequence[int], parent: int) -> None:
@@ -295,8 +305,6 @@ def _in_order(headings: Sequence[ModuleHeading], tops: Sequence[int], owner: Seq
 
     for top in tops:
         add(top, 0, -1)
-    if all(at == place for at, place in place_of.items()) and len(ordered) == len(headings):
-        return Outline(ordered, list(owner), set())
     for heading in ordered:
         heading.children = [place_of[child] for child in heading.children]
     return Outline(ordered, [place_of.get(at, -1) for at in owner], set())
