@@ -35,8 +35,9 @@ class Editing:
                 f"{kernel.name} is an op of a library, without a source: . in 2 Source goes to a kernel"
             )
         elif not session.live:
-            command = f"idbg kernel {session.folder.name} {kernel.name} --edit FILE"
-            self._context.flash(f"this session was read from disk: {command} tries an edited kernel in it")
+            self._context.flash(
+                f"saved: idbg kernel {session.folder.name} {kernel.name} --edit FILE tries an edited one"
+            )
         elif self._state.edited is not None:
             self._context.flash("an edited kernel is tried already: c stops it")
         else:
