@@ -102,6 +102,7 @@ KEYS: tuple[Key, ...] = (
         "Program",
     ),
     Key("suspend", "ctrl+z", "suspend: `fg` brings it back", "Program"),
+    Key("redraw", "ctrl+l", "draw the whole screen anew", "Program"),
     Key("quit", "q,ctrl+q", "quit", "Program"),
     Key("interrupt", "ctrl+c", "cancel the compile; when idle, quit", "Program", priority=True),
 )

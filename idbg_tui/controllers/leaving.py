@@ -13,7 +13,12 @@ class Leaving:
 
     def actions(self) -> Actions:
         """What the keys do."""
-        return {"quit": self.quit, "interrupt": self.interrupt, "suspend": self.suspend}
+        return {
+            "quit": self.quit,
+            "interrupt": self.interrupt,
+            "suspend": self.suspend,
+            "redraw": self._context.app.refresh,
+        }
 
     def suspend(self) -> None:
         """Stop until the shell continues this process; the worker, in a group of its own, goes on."""

@@ -182,6 +182,10 @@ class ChangedOutputApp(App[ReturnType]):
         self._painted_size = None
         return super().refresh(repaint=repaint, layout=layout, recompose=recompose)
 
+    def on_resize(self) -> None:
+        """A terminal that was smaller for a moment has lost what was outside, also where it is as large as before."""
+        self.refresh()
+
     @contextmanager
     def suspend(self) -> Iterator[None]:
         """Leave the terminal to another program."""

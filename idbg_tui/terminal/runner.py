@@ -1,6 +1,7 @@
 """End the program on a signal or a lost terminal, and restore the terminal."""
 
 import asyncio
+import contextlib
 import os
 import select
 import signal
@@ -8,13 +9,39 @@ import sys
 import threading
 import time
 from types import FrameType
-from typing import Any
+from typing import IO, Any, TextIO, cast
 
 from textual.app import App
 
 from idbg_tui.terminal.watchdog import ScreenWatchdog
 
 HANG_UP = 0.5  # seconds after the terminal is gone, for the kernel's own signal to come first
+
+
+class _Terminal:
+    """The file to which Textual draws. It takes what is written after the terminal is gone too: the thread that writes
+    would end, and leave the others waiting for it. The kernel continues a process whose terminal hangs up, and Textual
+    then draws again.
+    """
+
+    def __init__(self, file: IO[str]) -> None:
+        self._file = file
+
+    def write(self, text: str) -> None:
+        with contextlib.suppress(OSError):
+            self._file.write(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError):
+            self._file.flush()
+
+    def fileno(self) -> int:
+        """The terminal's."""
+        return self._file.fileno()
+
+    def isatty(self) -> bool:
+        """Whether it is a terminal."""
+        return self._file.isatty()
 
 
 class AppRunner:
@@ -26,6 +53,8 @@ class AppRunner:
         self._watchdog: ScreenWatchdog | None = None
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
             signal.signal(number, self._end)
+        if sys.__stderr__ is not None:
+            sys.__stderr__ = cast("TextIO", _Terminal(sys.__stderr__))  # type: ignore[misc]
         threading.Thread(target=watch_terminal, args=(sys.stdin.fileno(), self._ended), daemon=True).start()
 
     @property
