@@ -54,7 +54,7 @@ class AppRunner:
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
             signal.signal(number, self._end)
         if sys.__stderr__ is not None:
-            sys.__stderr__ = cast("TextIO", _Terminal(sys.__stderr__))  # type: ignore[misc]
+            sys.__stderr__ = cast("TextIO", _Terminal(sys.__stderr__))  # type: ignore[assignment]
         threading.Thread(target=watch_terminal, args=(sys.stdin.fileno(), self._ended), daemon=True).start()
 
     @property

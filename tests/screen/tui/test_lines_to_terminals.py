@@ -108,7 +108,10 @@ def test_a_connection_that_drops_keeps_what_was_captured(tmp_path: Path) -> None
     terminal = Terminal(command, cwd=tmp_path, env=environment(tmp_path), columns=120, rows=40)
     terminal.until("sin")
     os.close(terminal.fd)
-    os.waitpid(terminal.pid, 0)
+    deadline = time.monotonic() + 60
+    while os.waitpid(terminal.pid, os.WNOHANG)[0] == 0:
+        assert time.monotonic() < deadline, "it did not end"
+        time.sleep(0.05)
     again = Terminal(
         [sys.executable, "-m", "idbg", "open", "last", "--output", str(kept)],
         cwd=tmp_path,
