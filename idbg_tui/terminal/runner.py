@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from types import FrameType
-from typing import IO, Any, TextIO, cast
+from typing import IO, Any
 
 from textual.app import App
 
@@ -54,7 +54,7 @@ class AppRunner:
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
             signal.signal(number, self._end)
         if sys.__stderr__ is not None:
-            sys.__stderr__ = cast("TextIO", _Terminal(sys.__stderr__))  # type: ignore[assignment]
+            vars(sys)["__stderr__"] = _Terminal(sys.__stderr__)  # which Textual's driver takes
         threading.Thread(target=watch_terminal, args=(sys.stdin.fileno(), self._ended), daemon=True).start()
 
     @property
