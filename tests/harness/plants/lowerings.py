@@ -1,7 +1,7 @@
 """Wrong lowerings, in Inductor's table of them."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
@@ -44,6 +44,26 @@ def pointwise(op: torch._ops.OpOverload, factor: float) -> Planting:
             return ops.mul(getattr(ops, op.overloadpacket.__name__)(x), ops.constant(factor, torch.float32))
 
         with patch.dict(lowerings, {op: make_pointwise(wrong)}):
+            yield
+
+    return planting
+
+
+def written(name: str, factor: float) -> Planting:
+    """The C++ of an op is written by a function of the program's: the right values, times a factor."""
+
+    @contextmanager
+    def planting() -> Iterator[None]:
+        from torch._inductor.codegen.cpp import CppOverrides, CppVecOverrides
+
+        with ExitStack() as stack:
+            for overrides in (CppOverrides, CppVecOverrides):
+                right: Callable[..., Any] = getattr(overrides, name)
+
+                def wrong(x: Any, right: Callable[..., Any] = right) -> str:
+                    return f"({right(x)}) * decltype({x})({factor}f)"
+
+                stack.enter_context(patch.object(overrides, name, staticmethod(wrong)))
             yield
 
     return planting
@@ -140,6 +160,10 @@ PLANTS = (
     Plant(
         "lowering", "pointwise", squashed, SQUARE, pointwise(aten.sigmoid.default, 1.02),
         stage="kernels", maker="lowering", made_by="sigmoid", node="sigmoid",
+    ),
+    Plant(
+        "lowering", "override", fused, SQUARE, written("sigmoid", 1.02),
+        stage="kernels", maker="lowering", made_by="sigmoid", node="sigmoid", devices=("cpu",),
     ),
     Plant(
         "lowering", "sum", summed, SQUARE, lowered(aten.sum.dim_IntList, without_the_last),

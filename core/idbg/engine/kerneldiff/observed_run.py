@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from torch.fx import Node
 
 from idbg.engine.capture.fx import user_line
-from idbg.engine.compat import comparing, registrations, stages, tracing
+from idbg.engine.compat import comparing, fx, registrations, stages, tracing
 from idbg.engine.kerneldiff.kernels.observe import Observation, Rerun
 from idbg.engine.kerneldiff.kernels.watch import Watch
 from idbg.engine.kerneldiff.sides.run import Call, Side, run_side
@@ -133,19 +133,30 @@ class ObservedRun:
         return Maker(kind="wrapper", name="call", proven=how) if how else None
 
     def _lowering(self, kernel: KernelError) -> tuple[Node, Maker] | None:
-        """A lowering from outside of torch that made a part of the kernel, and the node that it lowers."""
+        """A lowering from outside of torch that made a part of the kernel, or what writes an op's code in place of
+        torch's own, and the node that it lowers.
+        """
+        written = _foreign_overrides(kernel.name.partition("_")[0])
         for watch in self._watches(kernel):
-            for name in (kernel.node, *kernel.nodes):
-                if name in watch.nodes and (found := _foreign_lowering(watch.nodes[name].target)):
+            for name in (name for name in (kernel.node, *kernel.nodes) if name in watch.nodes):
+                target = watch.nodes[name].target
+                if (found := _foreign_lowering(target, written.get(fx.op_name(target)))) is not None:
                     return watch.nodes[name], found
         return None
 
 
-def _foreign_lowering(target: object) -> Maker | None:
-    """What lowers the op, if it is not torch's own."""
+def _foreign_lowering(target: object, written_by: object = None) -> Maker | None:
+    """What lowers the op, or what its code is `written_by`, if it is not torch's own."""
     function = registrations.part_of(stages.lowering_of(target), lambda file: not stages.is_torchs(file))
-    file, line = stages.place_of(function)
+    file, line = stages.place_of(function or written_by)
     return Maker(kind="lowering", name=str(target), file=file, line=line) if file else None
+
+
+def _foreign_overrides(language: str) -> dict[str, object]:
+    """The functions from outside of torch that write the code of ops ("tanh") in this language ("cpp", "triton")."""
+    module = f"torch._inductor.codegen.{language}"
+    named = ((path.split("."), value) for path, value in registrations.patched(module))
+    return {path[-1]: registrations.function_of(value) for path, value in named if path[-2].endswith("Overrides")}
 
 
 class CapturedCompile:
