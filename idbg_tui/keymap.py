@@ -142,6 +142,7 @@ _SPELLED = {
     "colon": ":",
     "apostrophe": "'",
     "at": "@",
+    "asterisk": "*",
     "vertical_line": "|",
     "up": "↑",
     "down": "↓",

@@ -1,5 +1,7 @@
 """A key means the same in every pane: none that edits, deletes or runs something in one is harmless in another."""
 
+import unicodedata
+
 from idbg_tui import bound_keys, keymap
 from tools import key_table
 
@@ -92,3 +94,13 @@ def test_no_key_that_changes_something_moves_or_folds() -> None:
 
 def test_every_key_has_words() -> None:
     assert [(where, key) for where, key in key_table.bound() if not key.words] == []
+
+
+def test_a_sign_is_written_as_itself_and_not_by_its_name() -> None:
+    for key in {bound.key for _, bound in key_table.bound()}:
+        named = key.rpartition("+")[2].replace("_", " ").upper()
+        try:
+            sign = unicodedata.lookup(named)
+        except KeyError:
+            sign = {"PLUS": "+", "MINUS": "-", "SLASH": "/", "AT": "@", "UNDERSCORE": "_"}.get(named, "")
+        assert not sign or keymap.spelled(key).endswith(sign), key
