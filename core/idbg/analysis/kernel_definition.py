@@ -32,7 +32,7 @@ def check_edit(kernel: Kernel, code: OutputCode | None, text: str) -> None:
         ) from error
     if text.strip() == kernel.source.strip():
         raise BadInput(f"this is the source of {name} as the compiler wrote it", hint="change it, and try it again")
-    if problem := signature_problem(kernel, text):
+    if problem := signature_problem(kernel, text, function_of(code.text if code is not None else "", name)):
         raise BadInput(
             f"the program cannot call this as {name}: {problem}", hint="keep its name and parameters: change its body"
         )
@@ -43,21 +43,38 @@ def redefined(code: str, name: str, text: str) -> str:
 
     Raises ValueError where no one text in the code defines the kernel.
     """
+    if (found := _definition(code, name)) is not None:
+        statement, call = found
+        if (source := source_constant(call)) is not None:
+            source.value = text if text.endswith("\n") else text + "\n"
+            return ast.unparse(statement)
+    raise ValueError("no statement of its wrapper defines it by its source, as in a C++ wrapper")
+
+
+def function_of(code: str, name: str) -> str:
+    """The function that the kernel `name` of the output code is, in a source that has several: a user's own Triton
+    kernel has another name than its object in the wrapper.
+    """
+    match _definition(code, name):
+        case (_, ast.Call(args=[ast.Constant(value=str(function)), *_])) if "\n" not in function:
+            return function
+        case _:
+            return name
+
+
+def _definition(code: str, name: str) -> tuple[ast.Assign, ast.Call] | None:
+    """The statement of the code that defines the kernel, and its call; None where there is none."""
     try:
         statements = ast.parse(code).body
     except SyntaxError:
-        statements = []
+        return None
     for statement in statements:
         match statement:
             case ast.Assign(targets=[ast.Name(id=defined)], value=ast.Call() as call) if defined == name:
-                source = source_constant(call)
-                if source is None:
-                    break
-                source.value = text if text.endswith("\n") else text + "\n"
-                return ast.unparse(statement)
+                return statement, call
             case _:
                 pass
-    raise ValueError("no statement of its wrapper defines it by its source, as in a C++ wrapper")
+    return None
 
 
 def first_line(source: str) -> int:
@@ -95,15 +112,19 @@ def parameter_names(name: str, source: str) -> tuple[str, ...]:
     return tuple(match[1] for each in parameters(name, source) or () if (match := _NAME.search(each)))
 
 
-def signature_problem(kernel: Kernel, text: str) -> str:
-    """Why the program cannot call a kernel with this source as it calls the original, as a sentence; "" where it can,
-    or where only the build shows it.
+def signature_problem(kernel: Kernel, text: str, function: str) -> str:
+    """Why the program cannot call the `function` of this source as it calls the original, as a sentence; "" where it
+    can, or where only the build shows it.
     """
-    before, now = parameters(kernel.name, kernel.source), parameters(kernel.name, text)
+    before, now = parameters(function, kernel.source), parameters(function, text)
     if before is None:
         return ""
     if now is None:
-        return "" if kernel.language == "triton" and not _is_python(text) else f"it defines no kernel {_entry(kernel)}"
+        return (
+            ""
+            if kernel.language == "triton" and not _is_python(text)
+            else f"it defines no kernel {_entry(kernel, function)}"
+        )
     if kernel.language != "triton":  # names of parameters are the kernel's own
         before, now = tuple(map(_type, before)), tuple(map(_type, now))
     if before == now:
@@ -111,8 +132,8 @@ def signature_problem(kernel: Kernel, text: str) -> str:
     return f"its parameters are not the original's: ({', '.join(now)}) in place of ({', '.join(before)})"
 
 
-def _entry(kernel: Kernel) -> str:
-    return kernel.name if kernel.language == "triton" else 'extern "C" void kernel(…)'
+def _entry(kernel: Kernel, function: str) -> str:
+    return function if kernel.language == "triton" else 'extern "C" void kernel(…)'
 
 
 def _type(parameter: str) -> str:
@@ -127,7 +148,7 @@ def _is_python(text: str) -> bool:
     return True
 
 
-def build_error(name: str, text: str, output: str) -> tuple[str, int]:
+def build_error(function: str, text: str, output: str) -> tuple[str, int]:
     """What a compiler's output says of the first error in an edited kernel, and its 1-based line of `text`; 0 where the
     error is in no line of it.
     """
@@ -136,7 +157,7 @@ def build_error(name: str, text: str, output: str) -> tuple[str, int]:
     *_, said = ("", *_RAISED.findall(output.strip()))
     if match := _TRITON_ERROR.search(output):
         message = next(reversed(list(_after(output, match.end()))), said)
-        return message, _within(text, int(match[1]) + _first_line(name, text) - 1)
+        return message, _within(text, int(match[1]) + _first_line(function, text) - 1)
     own = [(file, int(line)) for file, line in _PYTHON_FRAME.findall(output) if not _NOT_THE_KERNEL.search(file)]
     return said or output.strip().rpartition("\n")[2], _within(text, own[-1][1]) if own else 0
 
@@ -168,8 +189,8 @@ def _within(text: str, line: int) -> int:
     return line if 0 < line <= len(text.splitlines()) else 0
 
 
-def _first_line(name: str, text: str) -> int:
+def _first_line(function: str, text: str) -> int:
     """The line at which Triton begins to count: that of the kernel's `def`."""
     found = [number for number, line in enumerate(text.splitlines(), 1) if line.startswith("def ")]
-    own = [number for number, line in enumerate(text.splitlines(), 1) if line.startswith(f"def {name}(")]
+    own = [number for number, line in enumerate(text.splitlines(), 1) if line.startswith(f"def {function}(")]
     return (own or found[-1:] or [1])[0]

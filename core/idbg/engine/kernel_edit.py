@@ -14,7 +14,7 @@ from statistics import median
 import torch
 from msgspec.structs import replace
 
-from idbg.analysis.kernel_definition import build_error, redefined, without_warnings
+from idbg.analysis.kernel_definition import build_error, function_of, redefined, without_warnings
 from idbg.analysis.significance import mann_whitney
 from idbg.engine.bench.kernels import TimedRuns, work_seen
 from idbg.engine.bench.latency import WINDOW, settle
@@ -54,10 +54,10 @@ COMPILE, BUILD, RUN, COMPARE, TIME = (
 class BuildError(Exception):
     """The edited source does not build: `line` of it (1-based) is where, 0 where it is in no line of it."""
 
-    def __init__(self, kernel: Kernel, text: str, error: Exception) -> None:
+    def __init__(self, function: str, text: str, error: Exception) -> None:
         super().__init__(str(error))
         output = exceptions.compiler_output(error)
-        said, self.line = build_error(kernel.name, text, output)
+        said, self.line = build_error(function, text, output)
         where = f"line {self.line}: " if self.line else ""
         self.failure = Failure(
             kind="input",
@@ -139,7 +139,7 @@ class EditedKernel:
             return kernels.built(place.graph.module, statement, self.kernel.name)
         # Broad on purpose: whatever a compiler raises for the edited source is the result.
         except Exception as error:
-            raise BuildError(self.kernel, self.edit.text, error) from error
+            raise BuildError(function_of(place.text, self.kernel.name), self.edit.text, error) from error
 
 
 def _of_original(side: Side) -> Failure:

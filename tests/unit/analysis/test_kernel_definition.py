@@ -3,7 +3,14 @@
 import pytest
 from msgspec.structs import replace
 
-from idbg.analysis.kernel_definition import build_error, check_edit, parameters, redefined, without_warnings
+from idbg.analysis.kernel_definition import (
+    build_error,
+    check_edit,
+    function_of,
+    parameters,
+    redefined,
+    without_warnings,
+)
 from idbg.analysis.output_code import read_output_code
 from idbg.schema.code import Kernel, OutputCode
 from idbg.schema.errors import BadInput
@@ -52,6 +59,32 @@ def test_an_edit_that_the_program_could_not_call_is_refused():
         check_edit(replace(kernel, language="extern", source=""), code, "x")
     with pytest.raises(BadInput, match="cannot be replaced: no statement"):
         check_edit(kernel, replace(code, text="// C++\n"), kernel.source + "# another\n")
+
+
+USERS = """\
+import triton
+import triton.language as tl
+
+@triton.jit
+def scaled(x, out, n, BLOCK: tl.constexpr):
+    tl.store(out, helper(x, 2))
+
+@triton.jit
+def helper(x, by):
+    return tl.load(x) * by
+"""
+
+
+def test_a_users_triton_kernel_is_known_by_its_function_and_not_by_its_helpers():
+    kernel = Kernel(frame="0/0", part="", name="scaled_0", language="triton", source=USERS)
+    code = OutputCode("0/0", "", f"scaled_0 = async_compile.triton('scaled', {USERS!r}, device_str='cuda')\n")
+    check_edit(kernel, code, USERS.replace("by", "times"))
+    with pytest.raises(BadInput, match="its parameters are not"):
+        check_edit(kernel, code, USERS.replace("n, BLOCK", "BLOCK"))
+    output = TRITON.replace("triton_(in_ptr0, out_ptr0, xnumel, XBLOCK", "scaled(x, out, n, BLOCK").replace(
+        "at 3:", "at 2:"
+    )
+    assert build_error(function_of(code.text, kernel.name), USERS, output)[1] == 6
 
 
 CPP = """\
