@@ -24,7 +24,7 @@ Span = tuple[int, int]
 
 
 class Lanes:
-    """The lanes of some nodes of a graph, `order` being their indices. A node's place is its position in there.
+    """The lanes of some nodes of a graph, `order` being their ascending indices. A node's place is its position there.
 
     Lanes are assigned from the first place on, and only as far as rows were drawn. At most `width` are drawn; of a
     whole graph as many as its first nodes need, so that the width stays while the rows scroll.
@@ -32,13 +32,11 @@ class Lanes:
 
     def __init__(self, graph: Graph, order: Sequence[int], index: Mapping[str, int], width: int = MOST) -> None:
         self._graph, self._order, self._index, self.width = graph, order, index, width
-        whole = isinstance(order, range)
-        self._place_of = None if whole else {node: place for place, node in enumerate(order)}
         self._starts: list[list[int]] = [[] for _ in range(width)]
         self._until = [-1] * width
         self._last: dict[int, int] = {}
         self._assigned = 0
-        if whole:
+        if isinstance(order, range):
             self.assign(_MEASURED)
             self.width = max((lane + 1 for lane, starts in enumerate(self._starts) if starts), default=0)
 
@@ -68,7 +66,8 @@ class Lanes:
 
     def place(self, index: int) -> int | None:
         """The place of a node by its index in the graph; None where it is not among these."""
-        return index if self._place_of is None else self._place_of.get(index)
+        place = bisect_left(self._order, index)
+        return place if place < len(self._order) and self._order[place] == index else None
 
     def node_at(self, place: int) -> int:
         """The index of the node at a place; past the end, of the last."""
