@@ -25,6 +25,15 @@ _NAME = 18  # cells of a rule's name where there is little room
 _KEY = 12  # cells of a key's
 _TYPED = 80  # characters of a list that can still be typed in one line
 
+_NO_VALUE = "no further value here: enter writes any"
+_CHANGES: dict[str, tuple[Callable[[Form, FormRow], str | None], str]] = {
+    "switch": (rule_form.toggled, "nothing to switch here"),
+    "step(True)": (partial(rule_form.stepped, up=True), _NO_VALUE),
+    "step(False)": (partial(rule_form.stepped, up=False), _NO_VALUE),
+    "remove": (rule_form.removed, "{rule} is there without being written: space switches it off"),
+}
+"""What actions make of the text, and why where they make nothing of it."""
+
 
 class RuleRows(ItemList[FormRow]):
     """One row a rule; an open one has a row for each key below it, and an open list one for each value it can hold."""
@@ -160,41 +169,51 @@ class RuleRows(ItemList[FormRow]):
 
     # ---------------------------------------------------------------- what keys do
 
-    def _change(self, do: Callable[[Form, FormRow], str | None], otherwise: str) -> bool:
-        """Put the text in force that a key makes of the selected row; say why not where there is none."""
+    def _changed(self, action: str, row: FormRow) -> str | None:
+        """The text that an action makes of a row; None where it changes nothing. Raises AcceleratorError."""
+        if self.wrong:
+            hint = "] goes there, Z takes the last edit back"
+            raise AcceleratorError(f"line {self.wrong} of the text has a mistake", hint=hint)
+        return _CHANGES[action][0](self.form, row)
+
+    def why_off(self, action: str) -> str:
+        """Why an action changes nothing where the cursor is; "" where it does, and of others."""
+        if action not in _CHANGES or (row := self.chosen) is None:
+            return ""
+        try:
+            return "" if self._changed(action, row) is not None else _unchanged(action, row)
+        except AcceleratorError as error:
+            return error.in_one_line
+
+    def _change(self, action: str) -> bool:
+        """Put the text in force that an action makes; flash why not where there is none."""
         row = self.chosen
         if row is None:
             return False
-        if self.wrong:
-            self._flash(f"line {self.wrong} of the text has a mistake: ] goes there, Z takes the last edit back")
-            return False
         try:
-            text = do(self.form, row)
+            text = self._changed(action, row)
         except AcceleratorError as error:
-            self._flash(error.in_one_line)
+            self.post_message(Flash(error.in_one_line, "error"))
             return False
         if text is None:
-            self.post_message(Flash(otherwise))
+            self.post_message(Flash(_unchanged(action, row)))
             return False
         self._edit(text)
         self.show_text(text)
         return True
 
-    def _flash(self, words: str) -> None:
-        self.post_message(Flash(words, "error"))
-
     def action_switch(self) -> None:
-        self._change(rule_form.toggled, "nothing to switch here")
+        self._change("switch")
 
     def action_step(self, up: bool) -> None:
-        self._change(partial(rule_form.stepped, up=up), "no further value here: enter writes any")
+        self._change(f"step({up})")
 
     def action_remove(self) -> None:
         row = self.chosen
         if row is None:
             return
         self.place_cursor(self._place_of((row.rule.name, "", "")))
-        if self._change(rule_form.removed, f"{row.rule.name} is there without being written: space switches it off"):
+        if self._change("remove"):
             self.post_message(Flash(f"{row.rule.name} is taken out: Z brings it back"))
 
     def action_open(self) -> None:
@@ -249,6 +268,10 @@ class RuleRows(ItemList[FormRow]):
         row = self.chosen
         if row is not None and (row.number, "") in self.form.lines:
             self.post_message(CopyRequest(edit.rule_text(self.form.text, row.number), "the rule"))
+
+
+def _unchanged(action: str, row: FormRow) -> str:
+    return _CHANGES[action][1].format(rule=row.rule.name)
 
 
 def _change(count: Count) -> str:

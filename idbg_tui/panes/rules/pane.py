@@ -233,6 +233,9 @@ class RulesPane(RuleText, SearchablePane):
     def choose_view(self, view: str) -> None:
         self._turn_to(next(each for each in self._views if each == view))
 
+    def why_off(self, action: str) -> str:
+        return self.form.why_off(action) if self.view == "form" else ""
+
     def action_back(self) -> None:
         self._turn_to("form")
 
