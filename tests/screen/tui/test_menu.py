@@ -87,15 +87,15 @@ async def test_in_the_switches_the_default_is_no_change_to_take_back() -> None:
         assert not items["ctrl+x"].off and not items["space"].off
 
 
-async def test_in_the_rules_a_rule_that_is_not_written_cannot_be_taken_out(tmp_path: Path) -> None:
+async def test_in_the_rules_a_rule_without_a_value_has_none_to_raise(tmp_path: Path) -> None:
     app = app_of("attention", tmp_path)
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
         items = await opened(app, pilot, "8", "G")
-        assert items["ctrl+x"].off == "unknown is there without being written: space switches it off"
+        assert items["plus"].off == "no further value here: enter writes any" and not items["ctrl+x"].off
         await pilot.press("escape", "g")
         items = await opened(app, pilot)
-        assert not items["ctrl+x"].off and not items["space"].off
+        assert not items["plus"].off and not items["space"].off
 
 
 async def test_the_right_button_puts_the_cursor_there_and_opens_it(tmp_path: Path) -> None:

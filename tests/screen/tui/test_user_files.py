@@ -115,7 +115,7 @@ async def test_the_screen_shows_the_kept_line_and_says_why_no_more(tmp_path: Pat
         app.body.panes["source"].choose_view("python")  # type: ignore[attr-defined]
         await pilot.press("2", "j")
         await settle(pilot)
-        sheet = app.body.panes["source"]._sheet  # type: ignore[attr-defined]
+        sheet = app.body.panes["source"]._side.sheet  # type: ignore[attr-defined]
         assert sheet.text == node.code and sheet.caption.endswith("this line was kept with the run")
 
 
