@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Iterator, Sequence
 from difflib import unified_diff
+from functools import partial
 from typing import cast
 
 import msgspec
@@ -126,7 +127,7 @@ def edit_report(run: Run, edit: KernelEdit, file: str) -> EditReport:
 
 def edit_lines(edit: KernelEdit, file: str) -> Iterator[str]:
     """The same as text; an error of the build at its line of the file."""
-    if edit.line and edit.failure is not None:
+    if edit.line in range(1, len(edit.text.splitlines()) + 1) and edit.failure is not None:
         what = edit.failure.message.partition(f"line {edit.line}: ")[2] or edit.failure.message
         yield f"{file}:{edit.line}: {what}"
         yield f"  {edit.text.splitlines()[edit.line - 1].strip()}"
@@ -213,10 +214,6 @@ def _row(run: Run, edit: KernelEdit, kernel: Kernel | None) -> Row:
         Cell(_direction(times.kernel) or "=", tones.get(times.kernel.direction, "dim")) if times else Cell(""),
         Cell(times.call.edited.median / 1e3 if times else None),
     )
-    key = ("of version", run.number, *edit.kernel, edit.version)
-    below = [Row((*key, at), line) for at, line in enumerate(_lines(edit))]
-    changed = diff_of(edit, kernel)
-    below += [Row((*key, "diff"), words(("changed", "dim")), code=changed)] if changed else []
     return Row(
         ("version", run.number, *edit.kernel, edit.version),
         words(
@@ -224,11 +221,19 @@ def _row(run: Run, edit: KernelEdit, kernel: Kernel | None) -> Row:
             (f"version {edit.version}", "strong"),
         ),
         cells,
-        rows=below,
+        rows=partial(_below, run, edit, kernel),
         open="text",
         refs=Refs(kernel=edit.kernel),
         opens="kernel",
     )
+
+
+def _below(run: Run, edit: KernelEdit, kernel: Kernel | None) -> Iterator[Row]:
+    """What came of a version, and its diff."""
+    key = ("of version", run.number, *edit.kernel, edit.version)
+    yield from (Row((*key, at), line) for at, line in enumerate(_lines(edit)))
+    if changed := diff_of(edit, kernel):
+        yield Row((*key, "diff"), words(("changed", "dim")), code=changed)
 
 
 def _lines(edit: KernelEdit) -> Iterator[Words]:
