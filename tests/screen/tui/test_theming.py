@@ -74,6 +74,7 @@ def test_a_terminal_of_16_colours_takes_the_theme_that_is_made_for_it(
     monkeypatch.setattr(runner, "AppRunner", Seen)
     monkeypatch.setattr(watchdog, "ScreenWatchdog", lambda: None)  # it asks the terminal
     monkeypatch.setattr(__main__, "_check_terminal", lambda: None)
+    monkeypatch.setattr("idbg_tui.app.plain_signs.use", lambda _: None)  # the signs stay for the whole process
     (tmp_path / "settings.toml").touch()
     monkeypatch.setenv("IDBG_SETTINGS", str(tmp_path / "settings.toml"))
     saved = tmp_path / "saved"
