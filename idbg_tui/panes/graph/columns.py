@@ -184,7 +184,7 @@ def node_row(node: Node, depth: int, facts: RowFacts, columns: GraphColumns) -> 
     sign = SEVERITY_SIGNS[facts.severity] if facts.severity else ""
     verdict = f"{sign} {facts.words}" if sign else ""
     name_width = columns.name - len(indent)
-    of_name = facts.tint[1] if columns.tint else "" if computes else "dim"
+    of_name = facts.tint[1] or ("" if computes else "dim")
     return [
         (MARKS["bar"] if facts.marked else " ", "accent" if facts.marked else ""),
         (arrow, "accent" if arrow != " " else ""),

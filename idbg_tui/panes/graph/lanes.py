@@ -145,7 +145,7 @@ class Lanes:
 
     def _is_cut(self, place: int) -> bool:
         """Whether a value that the node there reads, or computes, has no lane and would need one."""
-        if self._node(place).op == "output":
+        if self._node(place).op in _OUTSIDE:
             return False
         if any(maker + 1 < place and maker not in self._last for maker in self._makers(place)):
             return True

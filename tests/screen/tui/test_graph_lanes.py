@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from idbg.format import glyphs
 from idbg.schema.graphs import Graph, Node
@@ -87,6 +88,9 @@ def test_what_has_no_lane_is_marked_as_cut() -> None:
 def test_inputs_and_outputs_have_no_lanes() -> None:
     graph = graph_of([], [0], [1], [0, 2], op="placeholder")
     assert lanes_of(graph).width == 0
+    computed = graph_of([], [], [1], [1, 2], [0, 3], [4])
+    ends = (replace(computed.nodes[0], op="placeholder"), *computed.nodes[1:5], replace(computed.nodes[5], op="output"))
+    assert picture(Graph(INFERENCE, ends)) == ["  ", "╭╮", "││", "╰┤", " │", " ╵"]
 
 
 def test_the_lanes_to_and_from_the_selected_node_stand_out() -> None:
