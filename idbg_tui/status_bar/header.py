@@ -36,7 +36,7 @@ def header(state: State, width: int) -> Ends:
 
 def _headers(state: State) -> Iterator[Ends]:
     """The header in ever fewer words; the counts and the verdict are in all of them. The program's name gives way after
-    the peak of memory and what other stages break.
+    the peak of memory, what other stages break and our own name.
     """
     label = file_names.from_here(state.program.label) if state.program else ""
     name: BarPart = ("idbg", "bold $primary")
@@ -58,7 +58,11 @@ def _headers(state: State) -> Iterator[Ends]:
             yield [name, *shown, *counts], _standing(state, last)
     for counts in ([*here, *least[:1]], here):
         yield [name, file, *counts], _standing(state, last)
-    for counts in ([*here, *few], [*here, *least], here):
+    fewest = [*here, *few], [*here, *least], here
+    if label:
+        for counts in fewest:
+            yield [(f"{os.path.basename(label)}  ", "bold"), *counts], _standing(state, last)
+    for counts in fewest:
         yield [name, gap, *counts], _standing(state, last)
 
 

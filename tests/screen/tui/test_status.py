@@ -199,7 +199,7 @@ def test_the_peak_is_that_of_the_graph_that_needs_the_most() -> None:
 def test_a_narrow_header_gives_up_the_peak_before_the_programs_name(width: int, costs: str) -> None:
     left, right = map(words, header(under("resnet", FALL + PAD + PEAK), width))
     assert left.endswith(f"inference ✘ 1  ⚠ 17  ◇ 435{costs}") and right.endswith("old rules: ⚠")
-    assert ("resnet.py" in left) == (width > 60)
+    assert "resnet.py" in left and ("idbg" in left) == (width > 60)
     assert ("unnamed (warn)" in left) == (width >= 110)
     assert len(left) + len(right) <= width
 
