@@ -65,7 +65,7 @@ class _Frame:
     results: dict[StageName, GraphResult] = field(default_factory=dict)
     chain: dict[StageName, Stage] = field(default_factory=dict)
 
-    def judged(self, in_own_dtypes: OwnDtypes) -> tuple[StageError, ...]:
+    def judged(self, *, in_own_dtypes: OwnDtypes) -> tuple[StageError, ...]:
         """A row for every stage above the kernels."""
         try:
             self._begin()
@@ -358,7 +358,9 @@ def stage_table(
     that is allowed. `node_errors`: also measure the error of the first bad node. `in_own_dtypes`: what makes a stage
     bad if none is wrong in float64. `hidden` is called for each frame that could not be judged and has no row.
     """
-    tables = [_Frame(frame, share, frame_name(frame), node_errors).judged(in_own_dtypes) for frame in frames]
+    tables = [
+        _Frame(frame, share, frame_name(frame), node_errors).judged(in_own_dtypes=in_own_dtypes) for frame in frames
+    ]
     forget()
     shown = next((rows for rows in tables if any(row.bad for row in rows)), None) or _merged(tables, bad_launch)
     frames_shown = {row.frame for row in shown if not row.judged}
