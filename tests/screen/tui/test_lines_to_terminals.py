@@ -84,7 +84,7 @@ def test_in_tmux_it_is_drawn_and_follows_the_windows_size(saved: Path) -> None:
             time.sleep(0.1)
         assert text in tmux("capture-pane", "-p")
 
-    env = os.environ | environment(saved)
+    env = {name: value for name, value in os.environ.items() if name not in ("LINES", "COLUMNS")} | environment(saved)
     tmux("-f", "/dev/null", "new-session", "-d", "-x", "120", "-y", "40", sys.executable, "-m", "idbg_tui", str(saved))
     try:
         until("55 nodes")
