@@ -8,6 +8,7 @@ from idbg.analysis.ops import short_name
 from idbg.analysis.outline import ModuleHeading
 from idbg.analysis.partition import HOST
 from idbg.format.amounts import counted
+from idbg.format.file_names import short
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
 from idbg.schema.code import Kernel
 from idbg.schema.diff import KernelError
@@ -23,31 +24,35 @@ _MODULE_DEPTH = 6
 _NUMBER = re.compile(r"(\d+)$")
 _WIDEST = 100  # cells of a name, however much room there is
 _ROOMY = 24  # cells of a name, indentation included
+_FILE = 20  # cells of a file's name
 _LEAST_SOURCE = 16  # cells of the user's text after its line; fewer say nothing
 # what is read least gives way first: (column, what it keeps at least); 0 leaves it out whole
 _SHRINK = (
-    ("name", 22), ("op", 14), ("name", 16), ("op", 10), ("line", 0), ("name", 12), ("op", 0), ("flow", 0),
+    ("name", 22), ("op", 14), ("file", 0), ("name", 16), ("op", 10), ("line", 0), ("name", 12), ("op", 0),
+    ("flow", 0),
     ("shape", 16), ("error", 0), ("time", 0), ("kernel", 0), ("shape", 10), ("verdict", 2), ("side", 0), ("name", 8),
     ("shape", 0),
 )  # fmt: skip
 # the same where names do not tell the op ("out_1", "x_3")
 _SHRINK_NAMELESS = (
-    ("name", 22), ("op", 14), ("name", 12), ("line", 0), ("flow", 0), ("op", 10), ("shape", 16), ("name", 8),
+    ("name", 22), ("op", 14), ("file", 0), ("name", 12), ("line", 0), ("flow", 0), ("op", 10), ("shape", 16),
+    ("name", 8),
     ("error", 0), ("time", 0), ("kernel", 0), ("shape", 10), ("verdict", 2), ("side", 0), ("shape", 0), ("op", 0),
 )  # fmt: skip
 _GIVE_BACK = ("shape", "name", "op")
 _HEADS = {
     "flow": "flow", "tint": "", "name": "node", "op": "op", "shape": "tensor", "verdict": "rule", "side": "runs",
-    "kernel": "kern", "time": "time", "error": "error", "line": "line", "source": "source",
+    "kernel": "kern", "time": "time", "error": "error", "file": "file", "line": "line", "source": "source",
 }  # fmt: skip
 CHOICES = {
     "flow": "lanes of the values", "op": "the operator", "tensor": "dtype and shape of the result",
     "rule": "the severest rule that it breaks", "runs": "the partition that it runs in, or the host",
     "kern": "the kernel that computes it", "time": "the time of that kernel", "error": "the error of that kernel",
-    "line": "your line", "source": "your text on that line, where there is room",
+    "file": "your file, where there are several", "line": "your line",
+    "source": "your text on that line, where there is room",
 }  # fmt: skip
 """The columns that can be left out, by the names over them."""
-_RIGHT = frozenset({"time", "error", "line"})
+_RIGHT = frozenset({"time", "error", "file", "line"})
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,7 @@ class GraphColumns:
     kernel: int = 4
     time: int = 0
     error: int = 0
+    file: int = 0  # of the line, where the graph's nodes are of several
     line: int = 5
     source: int = 0  # the user's text on that line, where there is room to spare
     longest: int = 0  # what the names want, however long
@@ -110,6 +116,7 @@ def measure(nodes: Sequence[Node], depths: Sequence[int]) -> GraphColumns:
     calls = [node for node in sample if node.op.startswith("call")]
     named = sum(short_name(node.target).strip("_") in node.name for node in calls)
     line = max((max(len(str(node.line)) + 1, len(_HEADS["line"])) for node in sample if node.line), default=0)
+    files = {node.file for node in sample if node.file}
     return GraphColumns(
         name=min(40, longest := max(names, default=8)),
         op=min(28, max((len(op_of(node)) for node in sample), default=4)),
@@ -117,6 +124,7 @@ def measure(nodes: Sequence[Node], depths: Sequence[int]) -> GraphColumns:
         verdict=0,
         side=0,
         kernel=0,
+        file=min(_FILE, max(len(short(file)) for file in files)) if len(files) > 1 else 0,
         line=line,
         source=max((len(node.code) for node in sample), default=0),
         longest=min(longest, _WIDEST),
@@ -199,6 +207,7 @@ def node_row(node: Node, depth: int, facts: RowFacts, columns: GraphColumns) -> 
         (_cell(facts.kernel, columns.kernel), _kernel_style(facts)),
         (_cell(facts.time.rjust(columns.time), columns.time), _kernel_style(facts)),
         (_cell(facts.error.rjust(columns.error), columns.error), _kernel_style(facts)),
+        (_cell(cut(short(node.file), columns.file).rjust(columns.file), columns.file), "dim"),
         (_cell((f":{node.line}" if node.line else "").rjust(columns.line), columns.line), "dim"),
         (clip(node.code, columns.source), "dim"),
     ]

@@ -261,3 +261,14 @@ async def test_the_verdict_of_a_row_is_its_severest_rule(tmp_path: Path) -> None
 )
 def test_a_name_keeps_what_differs_from_others(name: str, width: int, shown: str) -> None:
     assert cut_name(name, width) == shown
+
+
+def test_a_line_has_its_file_where_files_differ_and_there_is_room() -> None:
+    nodes = [
+        Node(name=f"n{at}", op="call_function", target="aten.add.Tensor", file=f"/x/{at}.py", line=at + 1)
+        for at in (0, 1)
+    ]
+    wide, narrow = (measure(nodes, [0, 0]).within(width) for width in (100, 16))
+    shown = ["".join(text for text, _ in node_row(node, 0, RowFacts(), wide)) for node in nodes]
+    assert ["0.py" in shown[0], "1.py" in shown[1], ":2" in shown[1]] == [True] * 3
+    assert wide.file and not narrow.file and not measure(nodes[:1], [0]).file
