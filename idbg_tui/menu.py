@@ -72,14 +72,14 @@ def items(place: Place, do: Callable[[str], object], do_in: Callable[[Offer], ob
 
     `do` does an action that works everywhere, by its name, and `do_in` one of the pane's.
     """
-    taken: set[str] = set()
+    used: set[str] = set()
     for offer in bound_keys.of_chain(place.pane.chain()):
         if offer.action in _IN_PANES:
-            taken.update(offer.keys)
+            used.update(offer.keys)
             yield MenuItem(offer.keys, offer.words, _why_off(place, offer), partial(do_in, offer))
     for key in keymap.KEYS:
         own = place.keys[key.name].split(",")
-        if key.name in _EVERYWHERE and taken.isdisjoint(own):
+        if key.name in _EVERYWHERE and used.isdisjoint(own):
             yield MenuItem(own, key.words, place.why_off(key.name), partial(do, key.name))
 
 

@@ -87,8 +87,8 @@ def first_line(source: str) -> int:
 
 def source_constant(call: ast.Call) -> ast.Constant | None:
     """The one text of several lines among a call's arguments; None if there is none, or more than one."""
-    given = [*call.args, *(keyword.value for keyword in call.keywords)]
-    texts = [each for each in given if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+    arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
+    texts = [each for each in arguments if isinstance(each, ast.Constant) and isinstance(each.value, str)]
     sources = [each for each in texts if "\n" in str(each.value).strip()]
     return sources[0] if len(sources) == 1 else None
 
@@ -154,12 +154,12 @@ def build_error(function: str, text: str, output: str) -> tuple[str, int]:
     """
     if match := _CPP_ERROR.search(output):
         return match[3].strip(), _within(text, int(match[2]))
-    *_, said = ("", *_RAISED.findall(output.strip()))
+    *_, raised = ("", *_RAISED.findall(output.strip()))
     if match := _TRITON_ERROR.search(output):
-        message = next(reversed(list(_after(output, match.end()))), said)
+        message = next(reversed(list(_after(output, match.end()))), raised)
         return message, _within(text, int(match[1]) + _first_line(function, text) - 1)
     own = [(file, int(line)) for file, line in _PYTHON_FRAME.findall(output) if not _NOT_THE_KERNEL.search(file)]
-    return said or output.strip().rpartition("\n")[2], _within(text, own[-1][1]) if own else 0
+    return raised or output.strip().rpartition("\n")[2], _within(text, own[-1][1]) if own else 0
 
 
 def without_warnings(output: str) -> str:
@@ -167,12 +167,12 @@ def without_warnings(output: str) -> str:
     if not _CPP_ERROR.search(output):
         return output
     found = re.split(r"^(?=\S+:\d+:\d+: )", output, flags=re.MULTILINE)
-    kept, wanted = [], False
+    errors, wanted = [], False
     for each in found:
         first = each.partition("\n")[0]
         wanted = " error: " in first or (" note: " in first and wanted)
-        kept += [each] if wanted else []
-    return "".join(kept)
+        errors += [each] if wanted else []
+    return "".join(errors)
 
 
 def _after(output: str, start: int) -> Iterator[str]:
