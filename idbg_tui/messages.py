@@ -8,7 +8,7 @@ from textual.message import Message
 from idbg.analysis.decisions.suggestions import Suggestion
 from idbg.analysis.outline import ModuleHeading
 from idbg.schema.code import Kernel
-from idbg.schema.graphs import NodeId, Part
+from idbg.schema.graphs import GraphId, NodeId, Part
 from idbg.schema.programs import OptionValue, Switch
 from idbg.schema.repros import OtherFailure, Sought
 from idbg.schema.session_repros import SessionRepro
@@ -71,6 +71,17 @@ class RowRequest(Message):
 
     pane: str
     key: Hashable
+
+
+@dataclass
+class BesideRequest(Message):
+    """The user wants to see something beside what is shown: another stage of the frame, the same stage of a run, or a
+    kernel.
+    """
+
+    stage: GraphId | None = None
+    run: int = 0
+    kernel: Kernel | None = None
 
 
 @dataclass

@@ -98,11 +98,14 @@ class Repros:
         elif not path:
             self._context.flash("there is no script of it (yet)")
         elif other is not None:
-            self._context.app.push_screen(ReadingScripts(f"also met: {other.signature}", scripts.read(path, folder)))
+            self._context.app.push_screen(ReadingScripts(scripts.read(path, folder, f"also met: {other.signature}")))
         else:
             found = repro.minified
-            passing = scripts.read(found.passing, folder) if found is not None and found.passing else None
-            lacks = ", ".join(found.difference) if found is not None else ""
+            passing = None
+            if found is not None and found.passing:
+                beside = f"does not fail{': lacks ' if found.difference else ''}{', '.join(found.difference)}"
+                passing = scripts.read(found.passing, folder, beside, "what does not fail")
             ended = f" (exit {repro.status})" if repro.status is not None else ""
             title = f"{status_words(repro, live=self._state.live)}{ended}"
-            self._context.app.push_screen(ReadingScripts(title, scripts.read(path, folder), passing, lacks))
+            script = scripts.read(path, folder, title, "what fails")
+            self._context.app.push_screen(ReadingScripts(script, passing))

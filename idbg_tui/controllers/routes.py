@@ -27,6 +27,9 @@ class MessageRoutes:
     def on_row_request(self, message: "messages.RowRequest") -> None:
         self.controllers.navigation.go_to_row(message)
 
+    def on_beside_request(self, message: "messages.BesideRequest") -> None:
+        self.controllers.standing_beside.open(message)
+
     def on_number_request(self, message: "messages.NumberRequest") -> None:
         self.controllers.navigation.go_to_number(message)
 

@@ -14,6 +14,7 @@ from idbg_tui.controllers.measuring import Measuring
 from idbg_tui.controllers.navigation import Navigation
 from idbg_tui.controllers.pairing import Pairing
 from idbg_tui.controllers.repros import Repros
+from idbg_tui.controllers.standing_beside import StandingBeside
 from idbg_tui.controllers.switching import Switching
 from idbg_tui.controllers.targeting import Targeting
 from idbg_tui.controllers.touring import Touring
@@ -41,6 +42,7 @@ class Controllers:
         self.trying = Trying(context, self.listings)
         self.files = Files(context, editor)
         self.editing = Editing(context, editor)
+        self.standing_beside = StandingBeside(context)
         self.leaving = Leaving(context, self.compiling)
         self.touring = Touring(context, tour)
 

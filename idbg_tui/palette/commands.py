@@ -19,6 +19,7 @@ from idbg_tui.layout import Body
 from idbg_tui.messages import (
     AcceleratorChosen,
     BackendChosen,
+    BesideRequest,
     EditorRequest,
     KernelChosen,
     NodeChosen,
@@ -160,6 +161,9 @@ class Everything:
                 yield Command(pane.LABEL, f"view {view}", partial(self._host.action_view, pane.ID, view))
         for index, graph in enumerate(queries.stages_of_frame(self._host.state)):
             yield Command("stage", graph_words(graph), partial(self._host.action_stage, index))
+            if graph != self._host.state.graph_id:
+                beside = partial(self._host.post_message, BesideRequest(stage=graph))
+                yield Command("beside", f"{graph_words(graph)} beside this stage", beside)
 
     def _kernels(self) -> Iterator[Command]:
         shown = self._host.state.shown
@@ -167,6 +171,9 @@ class Everything:
             do = partial(self._post, KernelChosen(kernel.frame, kernel.part, kernel.name), SourceRequest())
             words = f"{kernel.language}, {counted(len(kernel.nodes), 'node')}"
             yield Command("kernel", kernel.name, do, words=words)
+            if kernel.source:
+                beside = partial(self._host.post_message, BesideRequest(kernel=kernel))
+                yield Command("beside", f"{kernel.name} beside this kernel", beside, words=words)
 
     def _findings(self) -> Iterator[Command]:
         pane = self._host.body.panes["findings"]
@@ -180,6 +187,9 @@ class Everything:
         for run in runs:
             words = compared.run_words(run)
             yield Command("run", f"run {run.number} in the log", self._row("log", run.number), words=words)
+            if run is not self._host.state.shown:
+                beside = partial(self._host.post_message, BesideRequest(run=run.number))
+                yield Command("beside", f"run {run.number} beside this run, at this stage", beside, words=words)
             if run is not runs[-1]:
                 title = f"compare run {run.number} with run {runs[-1].number}"
                 yield Command("run", title, self._row("switches", (run.number, runs[-1].number)), words=words)

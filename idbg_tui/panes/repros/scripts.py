@@ -1,26 +1,13 @@
-"""Read a repro's scripts, and pair the lines of two of them."""
+"""Read a repro's scripts."""
 
 import os
-from bisect import bisect_right
-from dataclasses import dataclass
-from difflib import SequenceMatcher
 from pathlib import Path, PurePath
 
 from idbg_tui import user_files
-
-_MOST, _FEW = 20_000, 2_000  # lines of both: to compare more takes seconds; so many are compared thoroughly
-
-
-@dataclass(frozen=True)
-class Script:
-    """A script as it is on the disk; `problem` says why there is no text."""
-
-    path: str
-    text: str
-    problem: str = ""
+from idbg_tui.widgets.line_pairs import PairedText
 
 
-def read(path: str, folder: Path) -> Script:
+def read(path: str, folder: Path, title: str = "", name: str = "") -> PairedText:
     """The script at a path that a record names; of a session that was moved, the one in its `folder`."""
     found = path
     if not os.path.exists(path):
@@ -32,28 +19,4 @@ def read(path: str, folder: Path) -> Script:
     text, problem = user_files.read(found, 0)
     if not os.path.lexists(found):
         problem = "it is not there any more: it was deleted, or moved"
-    return Script(found, text, problem)
-
-
-class Pairing:
-    """The lines of two texts, 1-based: which of them differ, and which are paired."""
-
-    def __init__(self, left: str, right: str) -> None:
-        self.marks: tuple[frozenset[int], frozenset[int]] = frozenset(), frozenset()
-        self._blocks = [(0, 0, 0)]
-        lines = left.split("\n"), right.split("\n")
-        if len(lines[0]) + len(lines[1]) > _MOST:
-            return
-        blocks = SequenceMatcher(None, *lines, autojunk=len(lines[0]) + len(lines[1]) > _FEW).get_matching_blocks()
-        self._blocks = [(block.a, block.b, block.size) for block in blocks]
-        same = [
-            {line for block in self._blocks for line in range(block[side], block[side] + block[2])} for side in (0, 1)
-        ]
-        differ = [frozenset(range(1, len(lines[side]) + 1)) - {line + 1 for line in same[side]} for side in (0, 1)]
-        self.marks = differ[0], differ[1]
-
-    def beside(self, side: int, line: int) -> int:
-        """The other text's line that is paired with this one of `side` (0 or 1): the equal one, or the next."""
-        starts = [block[side] for block in self._blocks]
-        block = self._blocks[max(0, bisect_right(starts, line - 1) - 1)]
-        return max(1, block[1 - side] + min(line - 1 - block[side], block[2]) + 1)
+    return PairedText(title, text, name, path=found, problem=problem)

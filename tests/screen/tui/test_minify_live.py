@@ -48,7 +48,7 @@ async def test_X_on_a_violation_leaves_a_script_in_pane_9_that_was_seen_to_fail(
             assert "reproduces" in row
             await pilot.press("enter")
             await settle(pilot)
-            assert isinstance(app.screen, ReadingScripts) and "cumsum" in app.screen.page.script.text
+            assert isinstance(app.screen, ReadingScripts) and "cumsum" in app.screen.page.text.text
             (kept,) = session.history.repros
             assert kept.minified is not None and kept.minified.status == 1 and kept.minified.minimal
-            assert app.screen.page.script.text == Path(kept.path).read_text()
+            assert app.screen.page.text.text == Path(kept.path).read_text()

@@ -17,9 +17,10 @@ from idbg.views import repros
 from idbg.views.tree import Table
 from idbg_tui.app import IdbgApp
 from idbg_tui.panes.repros.reading import ReadingScripts
-from idbg_tui.panes.repros.scripts import Pairing, read
+from idbg_tui.panes.repros.scripts import read
 from idbg_tui.state.state import State
 from idbg_tui.terminal import suspend
+from idbg_tui.widgets.line_pairs import EqualLines
 from idbg_tui.widgets.listing import Listing
 from tests.harness import repro_events
 from tests.harness.live import FakeSession, living
@@ -105,7 +106,7 @@ async def test_enter_reads_the_script_beside_the_nearest_that_does_not_fail(
         screen = app.screen
         assert isinstance(screen, ReadingScripts)
         failing, passing = screen._pages
-        assert failing.script.text == repro_events.FAILING and passing.script.text == repro_events.PASSING
+        assert failing.text.text == repro_events.FAILING and passing.text.text == repro_events.PASSING
         lines = repro_events.FAILING.split("\n")
         assert lines[failing.code.line - 1].strip() == "y = y.cumsum(1)"  # not the heading, which differs always
         assert failing.code._marks == {0, lines.index("    y = y.cumsum(1)")}
@@ -114,7 +115,7 @@ async def test_enter_reads_the_script_beside_the_nearest_that_does_not_fail(
         await pilot.press("tab", "j")
         await settle(pilot)
         assert passing.display and screen.page is passing
-        assert passing.script.text.split("\n")[passing.code.line - 1] == lines[failing.code.line - 1]
+        assert passing.text.text.split("\n")[passing.code.line - 1] == lines[failing.code.line - 1]
         await pilot.press("escape")
         await settle(pilot)
         assert app.screen is app.screen_stack[0]
@@ -125,7 +126,7 @@ async def test_a_script_that_was_deleted_says_so_and_one_that_never_was_says_why
         await put(app, pilot, "does not reproduce")
         await pilot.press("enter")
         await settle(pilot)
-        assert isinstance(app.screen, ReadingScripts) and "is not there any more" in app.screen.page.script.problem
+        assert isinstance(app.screen, ReadingScripts) and "is not there any more" in app.screen.page.text.problem
         await pilot.press("escape")
         await settle(pilot)
         await put(app, pilot, "no script")
@@ -139,7 +140,7 @@ async def test_a_failure_that_was_met_on_the_way_is_one_enter_away(tmp_path: Pat
         await put(app, pilot, "also met")
         await pilot.press("enter")
         await settle(pilot)
-        assert isinstance(app.screen, ReadingScripts) and app.screen.page.script.text == repro_events.OTHER
+        assert isinstance(app.screen, ReadingScripts) and app.screen.page.text.text == repro_events.OTHER
         assert "TypeError" in str(app.screen.page.border_title)
 
 
@@ -229,11 +230,11 @@ async def test_a_saved_session_has_its_repros_and_can_search_for_none(tmp_path: 
         assert "was read from disk" in bar(app, "footer")
         await pilot.press("enter")
         await settle(pilot)
-        assert isinstance(app.screen, ReadingScripts) and app.screen.page.script.text == repro_events.FAILING
+        assert isinstance(app.screen, ReadingScripts) and app.screen.page.text.text == repro_events.FAILING
 
 
 def test_lines_of_two_scripts_stand_beside_one_another() -> None:
-    pairing = Pairing("a\nb\nc\nd", "a\nc\nx\nd")
+    pairing = EqualLines("a\nb\nc\nd", "a\nc\nx\nd")
     assert pairing.marks == ({2}, {3})
     assert [pairing.beside(0, line) for line in (1, 2, 3, 4)] == [1, 2, 2, 4]
     assert [pairing.beside(1, line) for line in (1, 2, 3, 4)] == [1, 3, 4, 4]
@@ -269,9 +270,9 @@ async def test_a_recorded_search_is_listed_with_what_is_promised_and_its_scripts
         await settle(pilot)
         assert isinstance(app.screen, ReadingScripts)
         failing, passing = app.screen._pages
-        assert copied == [failing.script.text] and "REPRODUCED" in failing.script.text
-        line = failing.script.text.split("\n")[failing.code.line - 1]
-        assert line.startswith("def program(") and "torch.ops.aten.addmm" not in passing.script.text
+        assert copied == [failing.text.text] and "REPRODUCED" in failing.text.text
+        line = failing.text.text.split("\n")[failing.code.line - 1]
+        assert line.startswith("def program(") and "torch.ops.aten.addmm" not in passing.text.text
         assert "lacks addmm" in str(passing.border_title)
 
 
