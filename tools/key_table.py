@@ -15,6 +15,7 @@ from idbg_tui.bound_keys import BoundKey
 from idbg_tui.panes import loading
 
 PLACES = {
+    "widgets.side_by_side": "two texts side by side",
     "panes.kernel_diff.tensor": "the values of an output",
     "panes.benchmarks.chart_listing": "the charts",
     "panes.repros.reading": "a script",

@@ -8,7 +8,7 @@ from idbg_tui.controllers.context import Context
 from idbg_tui.messages import BesideRequest
 from idbg_tui.state import queries
 from idbg_tui.widgets.line_pairs import EqualLines, PairedText
-from idbg_tui.widgets.side_by_side import SideBySide
+from idbg_tui.widgets.side_by_side import LinePairs, SideBySide
 
 _MOST = 5_000  # nodes of both graphs: of more it takes seconds to find those without a counterpart
 
@@ -65,9 +65,9 @@ class StandingBeside:
             PairedText(f"{name}{graph_words(each.id)}", each.code, f"{name}{graph_words(each.id)}")
             for name, each in zip(named, (graph, found), strict=True)
         ]
-        provenance = self._state.provenance
-        same_run = other is run and provenance is not None
-        pairs = SameComputation(graph, found, provenance) if same_run else EqualLines(graph.code, found.code)
+        pairs: LinePairs = EqualLines(graph.code, found.code)
+        if other is run and self._state.provenance is not None:
+            pairs = SameComputation(graph, found, self._state.provenance)
         line = self._state.node.code_line if self._state.node is not None else 0
         self._context.app.push_screen(SideBySide(texts, pairs, line))
 
