@@ -8,6 +8,7 @@ import random
 from pathlib import Path
 
 import pytest
+from textual import events
 from textual.pilot import Pilot
 
 from idbg_tui.app import IdbgApp
@@ -19,6 +20,7 @@ from tests.harness.screen import settle
 RECORDED = ("attention", "planted", "benched", "resnet", "mlp_train_cuda", "minified")
 SIZES = ((160, 45), (120, 40), (80, 24), (60, 15), (20, 5), (200, 60))
 TURN = 43  # keys from one size to the next
+PASTE, PASTES = 29, ("conv", "a\nb", "\x1b[31mred", "漢" * 300, "[[rules]]\nkind = ", "")
 KEYS: tuple[str, ...] = (
     *("j", "k", "g", "G", "h", "l", "f", "n", "N", "o", "t", "w", "p", "s", "m", "space", "enter", "escape", "slash"),
     *("up", "down", "left", "right", "home", "end", "pageup", "pagedown", "ctrl+d", "ctrl+u", "ctrl+o", "ctrl+y"),
@@ -83,6 +85,12 @@ KEYS: tuple[str, ...] = (
         "shift+down",
         "0",
         "漢",
+        "at",
+        "asterisk",
+        "vertical_line",
+        "E",
+        "ctrl+l",
+        "ctrl+i",
     ),
 )
 
@@ -105,7 +113,11 @@ async def play(app: IdbgApp, pilot: Pilot[None], seed: int, count: int) -> None:
     for number in range(1, count + 1):
         if not app.is_running or app.return_code is not None:
             break
-        if number % TURN:
+        if number % PASTE == 0:
+            pressed.append("paste")
+            app.post_message(events.Paste(chance.choice(PASTES)))
+            await pilot.pause()
+        elif number % TURN:
             pressed.append(chance.choice(KEYS))
             await pilot.press(pressed[-1])
         else:

@@ -2,9 +2,11 @@
 read in the difference. `pytest tests/screen/tui/test_screens.py --snapshot-update` takes them anew: look at each.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from rich.color_triplet import ColorTriplet
 from syrupy.assertion import SnapshotAssertion
 
 from idbg_tui.app import IdbgApp
@@ -48,3 +50,35 @@ async def test_a_pane_alone(key: str, size: tuple[int, int], snapshot: SnapshotA
         await pilot.press(key, *(["z"] if size[0] > 110 else []))
         await settle(pilot)
         assert screen_text(app) == snapshot
+
+
+READABLE = 2.0
+"""The least contrast of a word with what is behind it; line numbers and dim words on the cursor's row have it."""
+
+
+def luminance(color: ColorTriplet) -> float:
+    """Of 0 to 1, by WCAG 2."""
+    parts = [value / 12.92 if value <= 0.03928 else ((value + 0.055) / 1.055) ** 2.4 for value in color.normalized]
+    return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+
+def contrasts(app: IdbgApp) -> Iterator[tuple[float, str]]:
+    """Of each word on the screen."""
+    for strip in app.screen._compositor.render_strips():
+        for text, style, _ in strip:
+            if style is None or style.color is None or style.bgcolor is None or not any(map(str.isalnum, text)):
+                continue
+            if style.color.triplet and style.bgcolor.triplet:
+                dark, light = sorted(map(luminance, (style.color.triplet, style.bgcolor.triplet)))
+                yield (light + 0.05) / (dark + 0.05), text
+
+
+@pytest.mark.parametrize("theme", ["idbg-dark", "idbg-light", "nord", "gruvbox", "textual-light"])
+async def test_every_word_can_be_read_in_each_theme(theme: str, tmp_path: Path) -> None:
+    app = app_of("breaking", tmp_path)
+    async with app.run_test(size=(160, 45)) as pilot:
+        await settle(pilot)
+        app.theme = theme
+        await settle(pilot)
+        found = sorted(contrasts(app))
+        assert len(found) > 100 and found[0][0] >= READABLE, found[:3]
