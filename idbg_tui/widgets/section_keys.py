@@ -23,6 +23,7 @@ class SectionKeys(Searching):
         Binding("l,right", "unfold", "unfold", show=False),
         Binding("f", "fold_all", "fold or unfold all", show=False),
         Binding("semicolon", "sort", "sort the table by a column", show=False),
+        Binding("backslash", "wrap", "show texts whole that are cut, or cut them", show=False),
     ]
     lines: SectionLines
 
@@ -44,6 +45,11 @@ class SectionKeys(Searching):
             self.post_message(Flash("no table is here whose rows could be sorted"))
         else:
             self.app.push_screen(sorting.picker(table, self.look), partial(self._sort, table))
+
+    def action_wrap(self) -> None:
+        """Show below each row that is cut all of its words; or no longer."""
+        look = replace(self.look, wraps=not self.look.wraps)
+        self.relist(look, "what is cut stands whole below it" if look.wraps else "long rows are cut")
 
     def on_section_lines_head_clicked(self, event: SectionLines.HeadClicked) -> None:
         event.stop()

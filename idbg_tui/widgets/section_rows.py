@@ -32,7 +32,8 @@ class Look:
     view's own, and whether all is unfolded (`whole`), whatever the folds are. While the run goes on it is `now`, and a
     phase takes `typical` seconds; `earlier` are runs of the same program that ended well. Of a picture the block in
     `focus`, and that in which it is zoomed: ids of spans, 0 for none. `sorts` has the column by which the rows of a
-    table are sorted, and whether up or down, by the table's key.
+    table are sorted, and whether up or down, by the table's key. With `wraps` a row whose words are cut has them whole
+    below it.
     """
 
     width: int = 100
@@ -48,6 +49,7 @@ class Look:
     focus: int = 0
     zoom: int = 0
     sorts: Mapping[str, tuple[str, Direction]] = field(default_factory=dict)
+    wraps: bool = False
 
     def is_open(self, fold: Hashable, *, at_first: bool = False) -> bool:
         """Whether what is under `fold` is listed: as `at_first`, unless the user turned it."""

@@ -73,7 +73,10 @@ def rows(section: Section, look: Look, chart: Charted | None = None) -> Rows:
             # most rows of a large table are never seen
             shortened = names.get(id(item.table), {})
             at = aligned.get(id(item.table), 0)
-            made.add_later(item.row.key, partial(_first, item, item.row, look, shown, place, shortened, at))
+            if look.wraps:
+                made.add_all(_listed(item, item.row, look, shown, place, shortened, at))
+            else:
+                made.add_later(item.row.key, partial(_first, item, item.row, look, shown, place, shortened, at))
         elif item.row.words or not item.row.charts:
             made.add_all(_listed(item, item.row, look, shown, place))
         if item.row is not None and chart is not None:
@@ -212,11 +215,29 @@ def _listed(
         else:
             draw = fixed(pieces)
         yield refers(row.key, draw)
+        if look.wraps:
+            yield from _whole(row, pieces, draw, look, refers)
     else:
         yield from _wrapped(row, words, indent + "  " * bool(item.table), look, refers)
     code = text_rows(row.code, look, key=(row.key, "code"), depth=item.depth + 2) if row.code else ()
     for line in code:
         yield refers(line.key, line.draw)
+
+
+def _whole(
+    row: tree.Row,
+    pieces: list[tuple[str, str]],
+    draw: Callable[[int], StyledRow],
+    look: Look,
+    refers: Callable[..., Row],
+) -> Iterator[Row]:
+    """The words of a row in which they are cut."""
+    text = "".join(part for part, _ in pieces)
+    if "".join(part for part, _ in draw(look.width)).startswith(text):
+        return
+    lead = " " * (len(text) - len(text.lstrip()) + 2)
+    for number, line in enumerate(wrapped(text.strip(), look.width - len(lead))):
+        yield refers((row.key, "whole", number), fixed([(lead + line, "dim")]))
 
 
 def _wrapped(

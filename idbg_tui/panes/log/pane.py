@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 
 from idbg.format.amounts import counted
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
-from idbg_tui.messages import ActionRequest, CopyRequest, EditorRequest, LineChosen, ReproRequest
+from idbg_tui.messages import ActionRequest, CopyRequest, EditorRequest, Flash, LineChosen, ReproRequest
 from idbg_tui.panes.log.event_lines import LogText
 from idbg_tui.panes.log.rows import LogLines
 from idbg_tui.panes.log.wrapping import LogRows
@@ -83,6 +83,7 @@ class LogList(ItemList[int]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left,h", "sideways(-1)", "scroll to the left", show=False),
         Binding("right,l", "sideways(1)", "scroll to the right", show=False),
+        Binding("backslash", "wrap", "wrap what the program printed, or cut it", show=False),
         Binding("e", "edit", "open the line in $EDITOR", show=False),
         Binding("x", "repro", "write a repro of what the row reports", show=False),
         Binding("X", "repro(True)", "minify what the row reports", show=False),
@@ -165,6 +166,15 @@ class LogList(ItemList[int]):
             self.scroll_to(y=top, animate=False, immediate=True, force=True)
         elif follow:
             self.show_cursor()
+
+    def action_wrap(self) -> None:
+        """Wrap long lines of output, or leave each one row."""
+        line = self._line
+        self._laid.turn()
+        self._lay()
+        self._column, self.cursor = 0, self._laid.row_of(line)
+        self.rows_changed()
+        self.post_message(Flash("output is wrapped" if self._laid.wraps_output else "a line of output is a row"))
 
     def action_sideways(self, side: int) -> None:
         self._column = max(0, self._column + side * _STEP)

@@ -1,4 +1,4 @@
-"""Wrap the lines of the log into rows; what a program printed stays one row a line."""
+"""Wrap the lines of the log into rows; what a program printed stays one row a line, unless it is wrapped too."""
 
 from bisect import bisect_left
 from typing import NamedTuple
@@ -25,12 +25,18 @@ class LogRows:
 
     def __init__(self, log: LogLines) -> None:
         self._log = log
+        self.wraps_output = False
         self._pieces: list[LinePart] = []
         self._width = 0
         self._laid = 0  # lines that have their rows, counted from the first that there ever was
 
     def __len__(self) -> int:
         return len(self._pieces)
+
+    def turn(self) -> None:
+        """Wrap what programs print too, or leave each line of it one row."""
+        self.wraps_output = not self.wraps_output
+        self._width = -1
 
     def lay(self, width: int) -> int:
         """Lay out what is new; the number of rows that went from the front with the log's oldest lines."""
@@ -68,7 +74,7 @@ class LogRows:
 
     def _laid_out(self, line: LogLine, number: int) -> list[LinePart]:
         text, width = line.content.text, self._width
-        if line.stream or len(text) <= width or width < _NARROW:
+        if (line.stream and not self.wraps_output) or len(text) <= width or width < _NARROW:
             return [LinePart(number)]
         pieces, start, room = [], 0, width
         while len(text) - start > room:

@@ -101,3 +101,20 @@ async def test_the_failure_of_a_frame_opens_its_line(tmp_path: Path, monkeypatch
         await pilot.press("enter")
         await settle(pilot)
         assert opened == [__file__] and not isinstance(app.screen, Reading)
+
+
+async def test_rows_that_are_cut_are_shown_whole_below_and_cut_again(tmp_path: Path) -> None:
+    app = app_of("resnet", tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        await pilot.press("4")
+        await settle(pilot)
+        cut = texts(app, "findings")
+        assert "an op that the accelerator runs" not in " ".join(" ".join(cut).split())
+        await pilot.press("backslash")
+        await settle(pilot)
+        whole = " ".join(" ".join(texts(app, "findings")).split())
+        assert "an op that the accelerator runs" in whole
+        await pilot.press("backslash")
+        await settle(pilot)
+        assert texts(app, "findings") == cut

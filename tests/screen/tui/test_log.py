@@ -301,3 +301,26 @@ def test_a_search_is_told_step_by_step_and_its_end_with_all_that_was_found(tmp_p
     assert "the nearest that does not fail (it lacks cumsum)" in text and "met on the way: TypeError" in text
     assert "it was stopped: X on it in 9 Repros goes on" in text
     assert "the search did not come to its end" in text and "no graph has it" in text
+
+
+async def test_long_lines_of_output_are_wrapped_on_request() -> None:
+    state = running()
+    state.apply([output("a long line " * 20 + "its end\n")])
+    pane = LogPane()
+    app = Host(pane, state)
+    async with app.run_test(size=(60, 20)) as pilot:
+        await pilot.pause()
+        pane.show(state)
+        await pilot.pause()
+
+        def ends() -> bool:
+            lines = pane.query_one(Lines)
+            return any("its end" in lines.line(y).text for y in range(lines.size.height))
+
+        assert not ends()
+        await pilot.press("backslash")
+        await pilot.pause()
+        assert ends()
+        await pilot.press("backslash")
+        await pilot.pause()
+        assert not ends()
