@@ -1,11 +1,13 @@
 """One pane in an app of its own, over a small session made by hand: what a pane shows, and what it posts."""
 
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from textual.app import App, ComposeResult
 from textual.message import Message
+from textual.pilot import Pilot
 
 from idbg.schema import events
 from idbg.schema.code import Kernel, KernelCall, OutputCode
@@ -202,13 +204,27 @@ class Host(App[None]):
         self.state = state
         self.posted: list[Message] = []
         self._follow = follow
+        self._is_shown = False
+
+    @asynccontextmanager
+    async def run_test(self, **how: Any) -> AsyncGenerator[Pilot[None], None]:  # type: ignore[override]
+        """The pilot, once the pane shows the state: on a busy machine a pause of the pilot's may end before."""
+        async with super().run_test(**how) as pilot:
+            while not self._is_shown and self.is_running:
+                await pilot.pause(0.002)
+            await pilot.pause()
+            yield pilot
 
     def compose(self) -> ComposeResult:
         yield self.pane
 
     def on_mount(self) -> None:
         self.pane.focus_target().focus()
-        self.call_after_refresh(self.pane.show, self.state)
+        self.call_after_refresh(self._show)
+
+    def _show(self) -> None:
+        self.pane.show(self.state)
+        self._is_shown = True
 
     def on_event_posted(self, message: Message) -> None:
         self.posted.append(message)
