@@ -2,8 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 
-from textual.widgets import Input
-
 from idbg_tui import bound_keys, keymap
 from idbg_tui.panes.base import Pane
 from idbg_tui.widgets.item_list import ItemList
@@ -86,6 +84,5 @@ class Help(FilteredScreen[None]):
     def filter(self, typed: str) -> None:
         self._help_lines.filter(typed)
 
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        event.stop()
+    def take(self) -> None:
         self.dismiss()

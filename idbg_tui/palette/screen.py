@@ -4,8 +4,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from textual.widgets import Input
-
 from idbg_tui.palette.uses import CommandUses
 from idbg_tui.widgets.item_list import ItemList
 from idbg_tui.widgets.lines import Lines, StyledRow, clip
@@ -128,15 +126,7 @@ class Palette(FilteredScreen[Command | None]):
         self._listed.cursor = 0
         self._listed.rows_changed()
 
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        event.stop()
-        self._take()
-
-    def on_lines_opened(self, event: Lines.Opened) -> None:
-        event.stop()
-        self._take()
-
-    def _take(self) -> None:
+    def take(self) -> None:
         chosen = self._listed.chosen
         if chosen is not None:
             self._uses.count(chosen.name)

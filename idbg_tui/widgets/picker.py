@@ -106,6 +106,18 @@ class FilteredScreen(ModalScreen[Answer], Generic[Answer]):
             yield line
             yield self._lines
 
+    def take(self) -> None:
+        """Do what enter does: take the row that the cursor is on."""
+        raise NotImplementedError
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.take()
+
+    def on_lines_opened(self, event: Lines.Opened) -> None:
+        event.stop()
+        self.take()
+
     def on_mount(self) -> None:
         self.query_one(Input).focus()
 
@@ -136,14 +148,6 @@ class Picker(FilteredScreen[str | None]):
     def filter(self, typed: str) -> None:
         self._choices.filter(typed)
 
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        event.stop()
-        self._take()
-
-    def on_lines_opened(self, event: Lines.Opened) -> None:
-        event.stop()
-        self._take()
-
-    def _take(self) -> None:
+    def take(self) -> None:
         if self._choices.chosen is not None:
             self.dismiss(self._choices.chosen[0])

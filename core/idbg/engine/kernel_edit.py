@@ -57,12 +57,12 @@ class BuildError(Exception):
     def __init__(self, function: str, text: str, error: Exception) -> None:
         super().__init__(str(error))
         output = exceptions.compiler_output(error)
-        said, self.line = build_error(function, text, output)
+        problem, self.line = build_error(function, text, output)
         where = f"line {self.line}: " if self.line else ""
         self.failure = Failure(
             kind="input",
             type=type(error).__name__,
-            message=f"it does not build: {where}{said}",
+            message=f"it does not build: {where}{problem}",
             hint="fix the source, and try it again",
             traceback=without_warnings(output)[:KEPT],
             line=self.line,

@@ -30,7 +30,7 @@ class Kernel(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> tuple[str, Part, str]:
-        """What tells it from the other kernels of its run: its frame, its part and its name."""
+        """What distinguishes it from the other kernels of its run: its frame, its part and its name."""
         return self.frame, self.part, self.name
 
     @property

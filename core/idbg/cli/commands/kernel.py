@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     if (args.edit or args.write or args.version) and not args.name:
-        raise BadInput("which kernel is not said", hint=f"idbg kernel {args.session} lists the kernels")
+        raise BadInput("no kernel is named", hint=f"idbg kernel {args.session} lists the kernels")
     if args.edit is not None:
         return _edit(args)
     from idbg.views import kernel_edits, kernel_source

@@ -258,7 +258,7 @@ def _compared(session: "Session", against: Comparison, kernel: str) -> tuple[Run
         return done, Sought("wrong", launch=launch_named(done.diff, kernel))
     if done.diff is not None and done.diff.only_eager_varies:
         raise BadInput(
-            "eager itself gives something else each time: no smaller program can be told from a right one",
+            "eager itself gives something else each time: no smaller program can be distinguished from a right one",
             hint="idbg diff names the outputs that vary",
         )
     wrong = done.diff is not None and done.diff.verdict == "failed"
