@@ -65,7 +65,7 @@ def test_a_run_while_one_runs_cancels_it_and_the_newest_wins(opened: Open) -> No
     ended = verdicts(session)
     assert (ended.pop(1), ended.pop(4)) == ("cancelled", "clean")
     assert {*ended.values()} <= {"cancelled"}  # one that began before the next was requested
-    assert kinds(session).count("WorkerStarted") == 2 + len(ended)
+    assert 2 <= kinds(session).count("WorkerStarted") <= 2 + len(ended)  # or was cancelled before its worker started
     assert "WorkerDied" not in kinds(session)
 
 

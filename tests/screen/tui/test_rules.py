@@ -210,9 +210,8 @@ async def test_a_mistake_out_of_sight_is_scrolled_to_and_its_line_is_named_once(
         bench.state.apply([RulesEdited(text=text, origin="small")])
         bench.state.apply([RulesRefused(text=text, origin="small", message="bad: line 61: name = x", line=61)])
         bench.pane.show(bench.state)
-        await pilot.pause()
-        top = bench.editor.scroll_offset.y
-        assert top < 61 <= top + bench.editor.size.height
+        editor = bench.editor
+        await until(pilot, lambda: editor.scroll_offset.y < 61 <= editor.scroll_offset.y + editor.size.height)
         assert str(bench.pane.query_one("#status").render()).count("line 61") == 1
 
 
