@@ -36,6 +36,9 @@ _OF_RUN = (
     *(events.BenchTaskStarted, events.BenchStepStarted, events.RowMeasured, events.KernelsTimed),
 )
 _DECIDED = DECISION | events.GraphBroke | events.Recompiled | events.FrameFailed | events.FrameStarted
+_OF_GRAPHS = (
+    events.FrameStarted | events.GraphCaptured | events.CodeCaptured | events.LinksCaptured | events.StageCaptured
+)
 KernelOfRun = tuple[int, str, Part, str]
 """A run's number, and a kernel's frame, part and name."""
 ONE_EDIT = 2.0  # seconds: edits that follow one another faster are one change of the rules
@@ -200,7 +203,7 @@ class State:
                 self.versions.run += 1
                 self.beginning = False
                 self.worker_died = event
-            case events.FrameStarted() | events.GraphCaptured() | events.CodeCaptured() | events.LinksCaptured():
+            case _ if isinstance(event, _OF_GRAPHS):
                 self.versions.graphs += 1
                 if isinstance(event, events.GraphCaptured) and event.graph.id == self.graph_id:
                     self.heading = None  # it is of the graph before

@@ -19,7 +19,7 @@ from idbg.schema.bisection import (
     SuspectPart,
     Tried,
 )
-from idbg.schema.code import Kernel, KernelCall, Lowered, LoweredText, OutputCode, Resources
+from idbg.schema.code import CompilerStage, Kernel, KernelCall, Lowered, LoweredText, OutputCode, Resources
 from idbg.schema.decisions.dynamo import GraphBreak
 from idbg.schema.diff import (
     Baseline,
@@ -128,6 +128,21 @@ EVERY: list[events.SessionEvent] = [
     events.GraphCaptured(run=1, graph=Graph(ID, (NODE,), "def forward(): ...")),
     events.CodeCaptured(run=1, code=OutputCode("0/0", "forward", "text", (KERNEL,))),
     events.LinksCaptured(run=1, links=Links(GraphId("0/0", "forward"), ID, (("relu", "relu"),))),
+    events.StageCaptured(
+        run=1,
+        stage=CompilerStage(
+            frame="0/0",
+            part="inference",
+            compiler="iree",
+            name="flow",
+            language="mlir",
+            text="flow.executable @relu",
+            graph=ID,
+            links=((1, ("relu",)),),
+            origin="dump",
+            size=21,
+        ),
+    ),
     events.GraphBroke(run=1, graph_break=GraphBreak("print", "m.py", 3, "0/0")),
     events.Recompiled(run=1, frame="0/1", reason="x.size(0) was 8"),
     events.FrameFailed(run=1, frame="0/0", failure=FAILURE),

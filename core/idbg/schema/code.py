@@ -1,8 +1,16 @@
-"""Records of the code that Inductor wrote, and of what the compilers below it made of it."""
+"""Records of code: what Inductor wrote, what the compilers below it made of that, and other compilers' stages."""
+
+from typing import Literal
 
 import msgspec
 
-from idbg.schema.graphs import Part
+from idbg.schema.graphs import GraphId, Part
+
+StageOrigin = Literal["artifact", "dump", "call", "adapter"]
+LineLinks = tuple[tuple[int, tuple[str, ...]], ...]
+"""Lines of a text (1-based, in order) with the names of the nodes that each belongs to."""
+StageKey = tuple[str, Part, str, str]
+"""What distinguishes a compiler's stage from the others of its run: its frame, its part, its compiler and its name."""
 
 
 class KernelCall(msgspec.Struct, frozen=True):
@@ -74,3 +82,31 @@ class OutputCode(msgspec.Struct, frozen=True):
     part: Part
     text: str
     kernels: tuple[Kernel, ...] = ()
+
+
+class CompilerStage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What another compiler made of one graph, at one of its stages: "flow" of iree, "after transformations" of
+    openvino.
+
+    `graph` is the one whose nodes `links` names; None where no line is linked. `origin`: an artifact of torch's trace,
+    a dump that a reader read, a call of idbg.stage, or an adapter. A long text is not in `text` but in `file`, which is
+    relative to the session's folder. `size` is in bytes, of the whole text; a `binary` has no text.
+    """
+
+    frame: str = ""
+    part: Part = ""
+    compiler: str
+    name: str
+    language: str = ""
+    text: str = ""
+    graph: GraphId | None = None
+    links: LineLinks = ()
+    origin: StageOrigin
+    file: str = ""
+    size: int = 0
+    binary: bool = False
+
+    @property
+    def key(self) -> StageKey:
+        """What distinguishes it from the other stages of its run."""
+        return self.frame, self.part, self.compiler, self.name

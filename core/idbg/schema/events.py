@@ -11,7 +11,7 @@ import msgspec
 from idbg.schema.attribution import KernelAttribution
 from idbg.schema.bench import Row, Task
 from idbg.schema.bisection import Bisected, Question, Tried
-from idbg.schema.code import Lowered, OutputCode
+from idbg.schema.code import CompilerStage, Lowered, OutputCode
 from idbg.schema.decisions.dynamo import BreakAgain, FailedGuard, FrameCalls, FrameGuards, FrameResult, GraphBreak, Skip
 from idbg.schema.decisions.inductor import Autotuned, CacheAnswer, CudaGraph, FusionLog, PhaseRun, Span
 from idbg.schema.diff import Comparison, DiffReport, ErrorMap, SideResult
@@ -137,6 +137,12 @@ class LinksCaptured(RunEvent, frozen=True, kw_only=True, tag="links_captured"):
     """Which nodes of one stage came from which of the stage above it."""
 
     links: Links
+
+
+class StageCaptured(RunEvent, frozen=True, kw_only=True, tag="stage_captured"):
+    """What another compiler made of a graph at one of its stages; one with the same key before is void."""
+
+    stage: CompilerStage
 
 
 class GraphBroke(RunEvent, frozen=True, kw_only=True, tag="graph_broke"):
@@ -511,6 +517,7 @@ SessionEvent = (
     | GraphCaptured
     | CodeCaptured
     | LinksCaptured
+    | StageCaptured
     | GraphBroke
     | Recompiled
     | FrameFailed

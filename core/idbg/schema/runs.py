@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from idbg.schema import events
 from idbg.schema.bench import Row, Rows
 from idbg.schema.bisection import Bisected
-from idbg.schema.code import Kernel, Lowered, OutputCode
+from idbg.schema.code import CompilerStage, Kernel, Lowered, OutputCode, StageKey
 from idbg.schema.decisions.decided import Decided
 from idbg.schema.decisions.dynamo import GraphBreak
 from idbg.schema.diff import Comparison, DiffReport, ErrorMap, Outcome, SideResult
@@ -50,6 +50,7 @@ class Run:
     graphs: dict[GraphId, Graph] = field(default_factory=dict)
     codes: dict[tuple[str, Part], OutputCode] = field(default_factory=dict)
     links: list[Links] = field(default_factory=list)
+    stages: dict[StageKey, CompilerStage] = field(default_factory=dict)  # of other compilers, in the order they came
     breaks: list[GraphBreak] = field(default_factory=list)
     recompiles: list[events.Recompiled] = field(default_factory=list)
     frame_failures: list[events.FrameFailed] = field(default_factory=list)
@@ -189,6 +190,8 @@ class Run:
                 self.codes[event.code.frame, event.code.part] = event.code
             case events.LinksCaptured():
                 self.links.append(event.links)
+            case events.StageCaptured():
+                self.stages[event.stage.key] = event.stage
             case events.GraphBroke():
                 self.breaks.append(event.graph_break)
             case events.Recompiled() if self.counts(event):
@@ -240,7 +243,7 @@ class Run:
         """Drop nodes, code and output, which take most memory; the verdict stays what it is."""
         self.graphs = {key: Graph(key, ()) for key in self.graphs}
         self.codes, self.lowered, self.maps = {}, {}, {}
-        self.links, self.output = [], []
+        self.links, self.stages, self.output = [], {}, []
         self.decided = Decided()
 
     def _repr_html_(self) -> str | None:
@@ -251,6 +254,7 @@ class Run:
         self.graphs = {key: graph for key, graph in self.graphs.items() if key.frame != frame}
         self.codes = {key: code for key, code in self.codes.items() if key[0] != frame}
         self.links = [links for links in self.links if links.above.frame != frame]
+        self.stages = {key: stage for key, stage in self.stages.items() if stage.frame != frame}
         self.violations = [violation for violation in self.violations if violation.node.graph.frame != frame]
         self.decided.forget(frame)
 
