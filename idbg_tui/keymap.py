@@ -34,7 +34,7 @@ class Key:
 KEYS: tuple[Key, ...] = (
     Key("run", "r", "compile again", "Compile"),
     Key("cancel", "c", "cancel the compile; stop measuring, or the search for a smaller script", "Compile"),
-    Key("strict", "s", "strict or warning: whether a violation stops the compile", "Compile"),
+    Key("strict", "semicolon", "strict or warning: whether a violation stops the compile", "Compile"),
     Key("backend", "b", "choose the backend", "Compile"),
     Key("accelerator", "a", "choose the accelerator", "Compile"),
     Key("compare", "d", "compare the outputs with eager and float64", "Compile"),
@@ -118,7 +118,7 @@ MOVING: tuple[tuple[str, str], ...] = (
     ("\\", "show texts whole that are cut, or cut them"),
     ("h l", "fold, unfold"),
     ("f", "fold or unfold all"),
-    (";", "sort the table by a column, or turn its order round; a click on the head does too"),
+    ("s", "sort the table by a column, then the other way round; a click on its head does too"),
     ("esc", "clear the filter, leave the editor"),
 )
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from idbg.accelerators.parse import parse
 from idbg.analysis.liveness import MemoryProfile
+from idbg.analysis.outline import ModuleHeading
 from idbg.checking.check import ONLY_PRINTED
 from idbg.checking.rule_costs import CostQuestion, RuleCosts, pads
 from idbg.checking.tally import Tally
@@ -200,8 +201,13 @@ def about_node(state: State) -> NodeContext | None:
 
 def about_module(state: State) -> ModuleContext | None:
     """What is known of the module that is selected; None where a node is, or nothing."""
-    graph, heading, run = state.graph, state.heading, state.shown
-    if graph is None or heading is None or run is None:
+    return module_context(state, state.heading) if state.heading is not None else None
+
+
+def module_context(state: State, heading: ModuleHeading) -> ModuleContext | None:
+    """What is known of a module of the shown graph."""
+    graph, run = state.graph, state.shown
+    if graph is None or run is None:
         return None
     compared = compared_run(state)
     about = ModuleContext(

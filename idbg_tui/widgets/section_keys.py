@@ -22,7 +22,7 @@ class SectionKeys(Searching):
         Binding("h,left", "close", "fold, go outside", show=False),
         Binding("l,right", "unfold", "unfold", show=False),
         Binding("f", "fold_all", "fold or unfold all", show=False),
-        Binding("semicolon", "sort", "sort the table by a column", show=False),
+        Binding("s", "sort", "sort the table by a column", show=False),
         Binding("backslash", "wrap", "show texts whole that are cut, or cut them", show=False),
     ]
     lines: SectionLines

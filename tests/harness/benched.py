@@ -73,6 +73,30 @@ def with_kernels(state: State) -> State:
     return state
 
 
+def with_every_launch(state: State) -> State:
+    """The state once each launch of the shown run was timed: 1 µs the first, 2 µs the second, and so on."""
+    run = state.shown
+    assert run is not None
+    launches = [(kernel, call) for kernel in run.kernels for call in kernel.calls]
+    kernels = tuple(
+        KernelTime(
+            frame=kernel.frame,
+            part=kernel.part,
+            name=kernel.name,
+            kind="cpp" if kernel.source else "extern",
+            handle=call.handle,
+            line=call.line,
+            samples_us=(float(at + 1),),
+            share=1 / len(launches),
+        )
+        for at, (kernel, call) in enumerate(launches)
+    )
+    peaks = Peaks(device="a CPU", torch="2.15")
+    times = KernelTimes(kernels=kernels, samples_us=(500.0,), hooked_samples_us=(510.0,), peaks=peaks)
+    state.apply([events.KernelsTimed(program=run.program.label, backend=run.backend, times=times)])
+    return state
+
+
 def memory() -> Chart:
     """Of a graph of 300 nodes, of which the one in the middle needs most."""
     nodes = tuple(Node(name=f"n{at}", op="call_function", target="aten.add.Tensor") for at in range(300))

@@ -186,7 +186,12 @@ def doubts(times: KernelTimes) -> Iterator[str]:
 
 def short_time(times: Sequence[KernelTime]) -> str:
     """The time of a node's kernels in a graph's row: "12µs", "1.2ms"; "" where none was timed."""
-    return _us(sum(one.median_us for one in times)).replace(" ", "") if times else ""
+    return short_time_of(sum(one.median_us for one in times) if times else None)
+
+
+def short_time_of(microseconds: float | None) -> str:
+    """A time in a graph's row; "" for none."""
+    return _us(microseconds).replace(" ", "") if microseconds is not None else ""
 
 
 def sum_words(times: Sequence[KernelTime]) -> str:

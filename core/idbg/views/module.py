@@ -1,7 +1,8 @@
 """Show what the nodes of one module come to: findings, kernels, time, memory, error, and what crosses its border."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from idbg.analysis.liveness import MemoryProfile
@@ -14,6 +15,7 @@ from idbg.format.glyphs import SEVERITY_SIGNS
 from idbg.schema.code import Kernel, KernelCall
 from idbg.schema.diff import DiffReport
 from idbg.schema.graphs import Graph, Node
+from idbg.schema.kernel_times import KernelTime
 from idbg.schema.violations import Severity
 from idbg.views import kernel_times
 from idbg.views.facts import Launch, dotted, fact, value_size
@@ -55,6 +57,54 @@ class ModuleContext(NamedTuple):
     def part(self) -> str:
         """Which of its nodes those are, if not all."""
         return f" in its first {LARGEST:,} nodes" if self.heading.last - self.heading.first > LARGEST else ""
+
+    @property
+    def totals(self) -> "ModuleTotals":
+        """What its launches come to."""
+        return ModuleTotals(self.launches)
+
+
+class ModuleTotals:
+    """What the launches that compute a module's nodes come to together."""
+
+    def __init__(self, launches: Sequence[Launch]) -> None:
+        self._launches = launches
+
+    @cached_property
+    def by_kernel(self) -> list[list[Launch]]:
+        """The launches of each kernel, those of the slowest first, else in the order of the launches."""
+        of_kernel: dict[tuple[str, ...], list[Launch]] = {}
+        for each in self._launches:
+            of_kernel.setdefault(kernel_refs(each.kernel), []).append(each)
+        return sorted(of_kernel.values(), key=lambda launches: ModuleTotals(launches).microseconds or 0.0, reverse=True)
+
+    @cached_property
+    def times(self) -> list[KernelTime]:
+        """Those of the launches that were timed."""
+        return [each.time for each in self._launches if each.time is not None]
+
+    @cached_property
+    def microseconds(self) -> float | None:
+        """How long they take in a run; None where none was timed."""
+        return sum(time.run_us for time in times) if (times := self.times) else None
+
+    @cached_property
+    def worst(self) -> Launch | None:
+        """The observed launch whose own error is largest; None where none was observed."""
+        return max(self._observed, key=lambda each: (each.error and each.error.error) or 0.0, default=None)
+
+    @cached_property
+    def wrong(self) -> int:
+        """How many launches are wrong by themselves."""
+        return sum(bool(each.error and each.error.bad) for each in self._observed)
+
+    @property
+    def _observed(self) -> Iterator[Launch]:
+        return (each for each in self._launches if each.error is not None and each.error.observed)
+
+
+NO_TOTALS = ModuleTotals(())
+"""Of a module that no kernel computes."""
 
 
 def view(about: ModuleContext) -> Section:
@@ -135,16 +185,10 @@ def _kernels(about: ModuleContext) -> Iterator[Row]:
     if not about.launches:
         yield fact("kernels", f"none computes a node of it{about.part}", "dim")
         return
-    of_kernel: dict[tuple[str, ...], list[Launch]] = {}
-    for each in about.launches:
-        of_kernel.setdefault(kernel_refs(each.kernel), []).append(each)
-    yield fact(
-        "kernels", dotted(counted(len(of_kernel), "kernel"), counted(len(about.launches), "launch")) + about.part
-    )
-    ordered = sorted(of_kernel.values(), key=_microseconds, reverse=True)
+    ordered = about.totals.by_kernel
+    yield fact("kernels", dotted(counted(len(ordered), "kernel"), counted(len(about.launches), "launch")) + about.part)
     for launches in ordered[:_MOST]:
-        times = [each.time for each in launches if each.time is not None]
-        took = kernel_times.sum_words(times) if times else ""
+        took = kernel_times.sum_words(times) if (times := ModuleTotals(launches).times) else ""
         many = counted(len(launches), "launch") if len(launches) > 1 else ""
         yield fact("", "  ".join(filter(None, (launches[0].kernel.name, dotted(many, took)))), launch=launches[0])
     if len(ordered) > _MOST:
@@ -152,12 +196,8 @@ def _kernels(about: ModuleContext) -> Iterator[Row]:
     yield from _time(about)
 
 
-def _microseconds(launches: Iterable[Launch]) -> float:
-    return sum(each.time.run_us for each in launches if each.time is not None)
-
-
 def _time(about: ModuleContext) -> Iterator[Row]:
-    times = [each.time for each in about.launches if each.time is not None]
+    times = about.totals.times
     if not times:
         yield fact("time", NOT_MEASURED + (": R times each kernel" if about.keys else ""), "dim")
     else:
@@ -190,14 +230,13 @@ def _error(about: ModuleContext) -> Iterator[Row]:
     if about.report is None or not about.report.kernels:
         yield fact("error", "not compared" + (": D compares each kernel" if about.keys else ""), "dim")
         return
-    seen = [(each.error.error or 0.0, each) for each in about.launches if each.error and each.error.observed]
-    if not seen:
+    totals = about.totals
+    launch, bad = totals.worst, totals.wrong
+    if launch is None or launch.error is None:
         yield fact("error", "none of its kernels was observed", "dim")
         return
-    worst, launch = max(seen, key=lambda each: each[0])
-    bad = sum(bool(each.error and each.error.bad) for _, each in seen)
     wrong = f"{counted(bad, 'launch')} wrong by itself; " if bad else ""
-    text = f"{wrong}at most {figure(worst)} of a kernel's RMS: {launch.kernel.name}"
+    text = f"{wrong}at most {figure(launch.error.error or 0.0)} of a kernel's RMS: {launch.kernel.name}"
     yield fact("error", text, "reject" if bad else "", launch=launch)
 
 

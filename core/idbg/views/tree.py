@@ -309,6 +309,10 @@ def _limited(rows: Sequence[Row], most: int) -> list[Row]:
 
 Direction = Literal["", "up", "down"]
 """How rows are sorted: ""  as suits the column, texts upwards and numbers from the largest down."""
+Order = tuple[str, Direction]
+"""The column by which rows are sorted, and whether up or down."""
+UNSORTED: Order = ("", "")
+"""Rows are in the order in which they came."""
 _TEXTS = ("text", "sentence", "names", "place", "code")
 _SIGNS = re.compile(r"^\W+")  # before a row's words: they do not count where rows are sorted
 

@@ -5,10 +5,11 @@ from math import log10
 from typing import Literal, get_args
 
 from idbg.format.amounts import duration, figure, size
-from idbg.format.glyphs import LEVELS, MARKS, SEVERITY_SIGNS
+from idbg.format.glyphs import JOINTS, LEVELS, MARKS, SEVERITY_SIGNS
 from idbg.schema.code import Kernel, KernelCall
 from idbg.schema.graphs import Graph
 from idbg.schema.violations import SEVERITIES, Severity
+from idbg.views.module import ModuleTotals
 from idbg_tui.panes.graph.columns import kernel_mark
 from idbg_tui.state import queries
 from idbg_tui.state.state import State
@@ -25,6 +26,8 @@ ABOUT: dict[ColourBy, str] = {
 }
 assert set(ABOUT) == set(get_args(ColourBy))
 HEATS, HUES = 5, 6
+SEVERAL = JOINTS[3]
+"""The sign of a folded module that several kernels compute."""
 Launches = Sequence[tuple[Kernel, KernelCall]]
 Mark = tuple[str, str]
 """A sign of one cell, and the name of its look."""
@@ -41,12 +44,12 @@ class Scale:
         self.is_empty = not known
 
     def mark(self, figure: float) -> Mark:
-        """The sign and the heat of a figure."""
+        """The sign and the heat of a figure; one above the scale, which a module's total may be, has the most."""
         if self._of_log:
             low, high, value = log10(self.least), log10(self.most), log10(max(figure, self.least))
         else:
             low, high, value = self.least, self.most, figure
-        part = (value - low) / (high - low) if high > low else 1.0
+        part = min((value - low) / (high - low), 1.0) if high > low else 1.0
         return LEVELS[round(part * (len(LEVELS) - 1))], f"heat {round(part * (HEATS - 1))}"
 
     def legend(self, words: str) -> StyledRow:
@@ -100,10 +103,23 @@ class Colours:
                 return self._scale.mark(max(known)) if known and not self._scale.is_empty else NO_MARK
         return NO_MARK
 
-    def mark_of_module(self, first: int, last: int, worst: Severity | None) -> Mark:
-        """The mark of a folded module: the severest rule that its nodes break, or the most memory while they run."""
-        if self.by == "memory" and self._live is not None and first < last:
-            return self._scale.mark(max(self._live[first:last]))
+    def mark_of_module(self, first: int, last: int, worst: Severity | None, totals: ModuleTotals) -> Mark:
+        """The mark of a folded module: the severest rule that its nodes break, the most memory while they run, and of
+        its kernels the time of all, the worst error, or the one with the longest time.
+        """
+        match self.by:
+            case "memory" if self._live is not None and first < last:
+                return self._scale.mark(max(self._live[first:last]))
+            case "time" if totals.microseconds is not None and not self._scale.is_empty:
+                return self._scale.mark(totals.microseconds)
+            case "error" if totals.wrong:
+                return SEVERITY_SIGNS["reject"], "reject"
+            case "error" if (launch := totals.worst) is not None and launch.error is not None:
+                error = launch.error.error
+                return NO_MARK if error is None or self._scale.is_empty else self._scale.mark(error)
+            case "kernel" if kernels := totals.by_kernel:
+                sign = MARKS["bar"] if len(kernels) == 1 else SEVERAL
+                return sign, self._hue_of.get(kernels[0][0].kernel.name, "hue 0")
         return self.mark(first, (), worst) if self.by == "finding" else NO_MARK
 
     def legend(self) -> StyledRow:
@@ -119,7 +135,8 @@ class Colours:
                 return scale.legend("live while a node runs") if not scale.is_empty else [(none, "dim")]
             case "time":
                 none = "not measured: R times each kernel"
-                return scale.legend("a launch of the kernel") if not scale.is_empty else [(none, "dim")]
+                of = "a launch of the kernel; folded: all of its kernels"
+                return scale.legend(of) if not scale.is_empty else [(none, "dim")]
             case "error":
                 wrong = f"of RMS; {SEVERITY_SIGNS['reject']} wrong by itself"
                 none = "not compared: D compares each kernel"
@@ -128,7 +145,8 @@ class Colours:
                 listed = [
                     (f"{MARKS['bar']}{_spelled(kernel)} ", self._hue_of[name]) for name, kernel in self._kernels.items()
                 ]
-                return listed or [("no kernel yet", "dim")]
+                several = f"{SEVERAL} folded, several: the slowest" if listed else "no kernel yet"
+                return [*listed, (several, "dim")]
         return []
 
 

@@ -1,20 +1,23 @@
 """Draw a node, or a heading, of a graph as one line of columns."""
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from idbg.analysis.ops import short_name
 from idbg.analysis.outline import ModuleHeading
 from idbg.analysis.partition import HOST
-from idbg.format.amounts import counted
+from idbg.format.amounts import column_size, counted
 from idbg.format.file_names import short
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
 from idbg.schema.code import Kernel
 from idbg.schema.diff import KernelError
 from idbg.schema.graphs import Node
 from idbg.schema.violations import Severity
+from idbg.views import kernel_times
 from idbg.views.graphs import op_of, shape_of
+from idbg.views.module import NO_TOTALS, ModuleTotals
+from idbg.views.tree import UNSORTED, Order
 from idbg_tui.widgets.cutting import cut_name, cut_shape
 from idbg_tui.widgets.lines import StyledRow, clip, cut, fit
 
@@ -25,34 +28,37 @@ _NUMBER = re.compile(r"(\d+)$")
 _WIDEST = 100  # cells of a name, however much room there is
 _ROOMY = 24  # cells of a name, indentation included
 _FILE = 20  # cells of a file's name
+_MODULE = 32  # cells of a module's path
 _LEAST_SOURCE = 16  # cells of the user's text after its line; fewer say nothing
 # what is read least gives way first: (column, what it keeps at least); 0 leaves it out whole
 _SHRINK = (
-    ("name", 22), ("op", 14), ("file", 0), ("name", 16), ("op", 10), ("line", 0), ("name", 12), ("op", 0),
-    ("flow", 0),
+    ("module", 14), ("name", 22), ("op", 14), ("file", 0), ("name", 16), ("op", 10), ("line", 0),
+    ("name", 12), ("op", 0), ("flow", 0), ("module", 0),
     ("shape", 16), ("error", 0), ("time", 0), ("kernel", 0), ("shape", 10), ("verdict", 2), ("side", 0), ("name", 8),
     ("shape", 0),
 )  # fmt: skip
 # the same where names do not tell the op ("out_1", "x_3")
 _SHRINK_NAMELESS = (
-    ("name", 22), ("op", 14), ("file", 0), ("name", 12), ("line", 0), ("flow", 0), ("op", 10), ("shape", 16),
-    ("name", 8),
+    ("module", 14), ("name", 22), ("op", 14), ("file", 0), ("name", 12), ("line", 0), ("flow", 0),
+    ("module", 0), ("op", 10), ("shape", 16), ("name", 8),
     ("error", 0), ("time", 0), ("kernel", 0), ("shape", 10), ("verdict", 2), ("side", 0), ("shape", 0), ("op", 0),
 )  # fmt: skip
 _GIVE_BACK = ("shape", "name", "op")
 _HEADS = {
-    "flow": "flow", "tint": "", "name": "node", "op": "op", "shape": "tensor", "verdict": "rule", "side": "runs",
-    "kernel": "kern", "time": "time", "error": "error", "file": "file", "line": "line", "source": "source",
+    "flow": "flow", "tint": "", "name": "node", "module": "module", "op": "op", "shape": "tensor", "verdict": "rule",
+    "side": "runs", "kernel": "kern", "time": "time", "error": "error", "memory": "memory", "file": "file",
+    "line": "line", "source": "source",
 }  # fmt: skip
 CHOICES = {
     "flow": "lanes of the values", "op": "the operator", "tensor": "dtype and shape of the result",
     "rule": "the severest rule that it breaks", "runs": "the partition that it runs in, or the host",
     "kern": "the kernel that computes it", "time": "the time of that kernel", "error": "the error of that kernel",
+    "memory": "what is in memory while it runs, where there is room",
     "file": "your file, where there are several", "line": "your line",
     "source": "your text on that line, where there is room",
 }  # fmt: skip
 """The columns that can be left out, by the names over them."""
-_RIGHT = frozenset({"time", "error", "file", "line"})
+_RIGHT = frozenset({"time", "error", "memory", "file", "line"})
 
 
 @dataclass(frozen=True)
@@ -74,6 +80,10 @@ class GraphColumns:
     nameless: bool = False  # names do not tell the op
     tint: int = 0  # a sign in the colour that the user chose
     flow: int = 0  # lanes of values, and a column of what the next row reads
+    memory: int = 0  # what is in memory while a node runs
+    module: int = 0  # the path of a node's module, where no heading has it
+    modules: int = 0  # what those paths want
+    order: Order = UNSORTED  # of the rows; its column gives no room to others
 
     @property
     def total(self) -> int:
@@ -86,13 +96,21 @@ class GraphColumns:
         left_out = {column: 0 for column, name in _HEADS.items() if name in names and name in CHOICES}
         return replace(self, **left_out)  # type: ignore[arg-type]  # they are all cells
 
+    def sorted_by(self, order: Order) -> "GraphColumns":
+        """The columns of rows that are sorted: beside them are no lanes and over them no modules."""
+        return replace(self, order=order, flow=0, module=self.modules) if order != UNSORTED else self
+
     def within(self, width: int) -> "GraphColumns":
-        """The same columns, made to fit; what is left over goes to those that were cut, then to the user's text."""
-        columns = replace(self, source=0)
+        """The same columns, made to fit; what is left over goes to those that were cut, then to the user's text, then to
+        the memory, unless the rows are sorted by that.
+        """
+        columns = replace(self, source=0, memory=self.memory if self.order[0] == "memory" else 0)
         for column, least in _SHRINK_NAMELESS if self.nameless else _SHRINK:
             over = columns.total - width
             if over <= 0:
                 break
+            if not least and _HEADS[column] == self.order[0]:
+                continue
             present = getattr(columns, column)
             columns = replace(columns, **{column: min(present, max(least, present - over) if least else 0)})
         for column in _GIVE_BACK:
@@ -102,7 +120,10 @@ class GraphColumns:
         room = width - columns.total
         columns = replace(columns, name=max(columns.name, min(self.longest, columns.name + room)))
         source = min(self.source, width - columns.total - 1)
-        return replace(columns, source=source) if source >= min(_LEAST_SOURCE, self.source) else columns
+        if source >= min(_LEAST_SOURCE, self.source):
+            columns = replace(columns, source=source)
+        is_last = columns.source == self.source and columns.total + self.memory < width
+        return replace(columns, memory=self.memory) if is_last else columns
 
 
 def measure(nodes: Sequence[Node], depths: Sequence[int]) -> GraphColumns:
@@ -118,6 +139,7 @@ def measure(nodes: Sequence[Node], depths: Sequence[int]) -> GraphColumns:
     line = max((max(len(str(node.line)) + 1, len(_HEADS["line"])) for node in sample if node.line), default=0)
     files = {node.file for node in sample if node.file}
     return GraphColumns(
+        modules=min(_MODULE, max((len(node.module) for node in sample), default=0)),
         name=min(40, longest := max(names, default=8)),
         op=min(28, max((len(op_of(node)) for node in sample), default=4)),
         shape=min(30, max((len(shape_of(node)) for node in sample), default=4)),
@@ -156,6 +178,11 @@ def error_mark(errors: Sequence[KernelError]) -> str:
     return "" if worst is None else f"{worst:.0e}" if worst else "0"
 
 
+def short_size(nbytes: int) -> str:
+    """Bytes in a graph's row: "61.2MiB"."""
+    return column_size(nbytes).replace(" ", "")
+
+
 def side_mark(side: int | None, *, crosses: bool) -> str:
     """Where a node runs: "p2", "host", with an arrow where its value goes to another side; "" if that is not known."""
     if side is None:
@@ -176,6 +203,7 @@ class RowFacts:
     error: str = ""  # of the kernels whose first node this is, if they were compared
     bad: bool = False  # a kernel that computes it is wrong by itself
     time: str = ""  # of the kernels whose first node this is, if they were measured
+    memory: str = ""  # what is in memory while it runs
     side: str = ""  # where it runs, if something falls back to the host
     selected: bool = False
     flow: StyledRow = ()  # the lanes beside it
@@ -200,6 +228,7 @@ def node_row(node: Node, depth: int, facts: RowFacts, columns: GraphColumns) -> 
         *([facts.tint, (" ", "")] if columns.tint else ()),
         (indent, "dim"),
         (fit(cut_name(node.name, name_width), name_width, dots) + " ", of_name),
+        (_cell(node.module, columns.module), "dim"),
         (_cell(op_of(node), columns.op), "strong" if computes else "dim"),
         (_cell(cut_shape(shape_of(node), columns.shape), columns.shape), "dim" if not computes else ""),
         (_cell(verdict, columns.verdict), facts.severity or ""),
@@ -207,6 +236,7 @@ def node_row(node: Node, depth: int, facts: RowFacts, columns: GraphColumns) -> 
         (_cell(facts.kernel, columns.kernel), _kernel_style(facts)),
         (_cell(facts.time.rjust(columns.time), columns.time), _kernel_style(facts)),
         (_cell(facts.error.rjust(columns.error), columns.error), _kernel_style(facts)),
+        (_cell(facts.memory.rjust(columns.memory), columns.memory), "dim"),
         (_cell(cut(short(node.file), columns.file).rjust(columns.file), columns.file), "dim"),
         (_cell((f":{node.line}" if node.line else "").rjust(columns.line), columns.line), "dim"),
         (clip(node.code, columns.source), "dim"),
@@ -214,12 +244,32 @@ def node_row(node: Node, depth: int, facts: RowFacts, columns: GraphColumns) -> 
 
 
 def heads(columns: GraphColumns) -> StyledRow:
-    """The names of the columns, each where its column is."""
-    cells = []
-    for name, head in _HEADS.items():
-        width = getattr(columns, name)
-        cells.append(_cell(head[:width].rjust(width) if name in _RIGHT else head[:width], width))
-    return [(" " * GUTTER, ""), ("".join(cells), "dim")]
+    """The names of the columns, each where its column is; an arrow stands before the one by which rows are sorted."""
+    by, direction = columns.order
+    pieces = [(" " * GUTTER, "dim")]
+    for name, head, width in widths(columns):
+        text = _cell(head[:width].rjust(width) if name in _RIGHT else head[:width], width)
+        if by and head == by:  # its arrow is in the blank before it
+            before = text[: len(text) - len(text.lstrip())]
+            pieces[-1] = pieces[-1][0] if before else pieces[-1][0][:-1], "dim"
+            text = before[:-1] + MARKS["up" if direction == "up" else "down"] + text[len(before) :]
+        pieces.append((text, "accent" if by and head == by else "dim"))
+    return pieces
+
+
+def head_at(columns: GraphColumns, x: int) -> str:
+    """The name of the column over which a cell is; the blank before a column is its own."""
+    end = GUTTER
+    for _, head, width in widths(columns):
+        end += width + 1
+        if x < end - 1:
+            return head
+    return ""
+
+
+def widths(columns: GraphColumns) -> Iterator[tuple[str, str, int]]:
+    """The columns that there is room for: the field, the name over it, its cells."""
+    return ((name, head, width) for name, head in _HEADS.items() if (width := getattr(columns, name)))
 
 
 def _kernel_style(facts: RowFacts) -> str:
@@ -236,8 +286,11 @@ def heading_row(
     matched: int = 0,
     flow: StyledRow = (),
     tint: tuple[str, str] = (" ", ""),
+    totals: ModuleTotals = NO_TOTALS,
+    memory: str = "",
 ) -> StyledRow:
-    """One module: fold sign, name and class, how many nodes, and how many violations, with the severest one's sign.
+    """One module: fold sign, name and class, how many nodes, and how many violations, with the severest one's sign; of
+    a folded one how many kernels, their time together, their worst error, and the most memory.
 
     With `hides` the selected node is in there, and the heading bears its mark. With `matched`, the nodes of it that a
     filter leaves, it is named by its whole path.
@@ -264,6 +317,20 @@ def heading_row(
         (fit(f"  {kind}" if kind else "", room - len(title), dots) + " ", "dim"),
         (_cell(nodes, columns.shape - over), "dim"),
         (_cell(verdict, columns.verdict), worst or ""),
+        *_totals(totals, memory, columns),
+    ]
+
+
+def _totals(totals: ModuleTotals, memory: str, columns: GraphColumns) -> StyledRow:
+    kernels, worst = len(totals.by_kernel), totals.worst
+    style = "reject" if totals.wrong else "accent"
+    error = error_mark([worst.error] if worst is not None and worst.error is not None else ())
+    return [
+        (_cell("", columns.side), ""),
+        (_cell(f"{MARKS['times']}{kernels}" if kernels else "", columns.kernel), style),
+        (_cell(kernel_times.short_time_of(totals.microseconds).rjust(columns.time), columns.time), style),
+        (_cell(error.rjust(columns.error), columns.error), style),
+        (_cell(memory.rjust(columns.memory), columns.memory), "dim"),
     ]
 
 

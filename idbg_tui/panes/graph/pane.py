@@ -6,74 +6,24 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
-from textual.widget import Widget
 
+from idbg.format.amounts import counted
 from idbg.schema.graphs import GraphId, NodeId
+from idbg.views.tree import UNSORTED
 from idbg_tui import remembered
 from idbg_tui.messages import CopyRequest, Flash, NodeChosen
 from idbg_tui.panes.base import Pane
 from idbg_tui.panes.graph.appearance import Appearance, picker
-from idbg_tui.panes.graph.columns import heads
 from idbg_tui.panes.graph.filter import GraphFilter
+from idbg_tui.panes.graph.heads import GraphHeads, GraphLegend
+from idbg_tui.panes.graph.order import PROGRAM, USUAL
 from idbg_tui.panes.graph.rows import NEAR, GraphLines
 from idbg_tui.panes.graph.title import titles, why_empty
 from idbg_tui.state.sentences import why_no_graph
 from idbg_tui.state.state import State
+from idbg_tui.widgets import sorting
 from idbg_tui.widgets.lines import Lines
 from idbg_tui.widgets.search import SearchLine
-
-
-class GraphHeads(Widget):
-    """The names of the columns, above the rows: they stay while those scroll."""
-
-    DEFAULT_CSS = """
-    GraphHeads { height: 1; color: $foreground 55%; display: none; }
-    GraphHeads.-shown { display: block; }
-    """
-
-    def __init__(self, lines: GraphLines) -> None:
-        super().__init__()
-        self._lines = lines
-        self._shown = ""
-
-    def show(self) -> None:
-        """Name the columns of the graph as they are now; without a graph, take no line."""
-        width = self._lines.line_width
-        shown = "".join(text for text, _ in heads(self._lines.columns(width))) if self._lines.graph else ""
-        if shown != self._shown:
-            self._shown = shown
-            self.set_class(bool(shown), "-shown")
-            self.refresh()
-
-    def render(self) -> Content:
-        return Content(self._shown)
-
-
-class GraphLegend(Widget):
-    """What the colours mean, below the rows; where nodes are not coloured it takes no line."""
-
-    DEFAULT_CSS = """
-    GraphLegend { height: 1; display: none; }
-    GraphLegend.-shown { display: block; }
-    """
-
-    def __init__(self, lines: GraphLines) -> None:
-        super().__init__()
-        self._lines = lines
-        self._shown = Content()
-
-    def show(self) -> None:
-        """Describe the colours as they are now."""
-        colours = self._lines.colours
-        pieces = [(text, Lines.LOOKS[look] if look else "") for text, look in colours.legend()] if colours else []
-        shown = Content.assemble((f" {colours.by}  ", "bold"), *pieces) if colours else Content()
-        if not shown.is_same(self._shown):
-            self._shown = shown
-            self.set_class(colours is not None, "-shown")
-            self.refresh()
-
-    def render(self) -> Content:
-        return self._shown
 
 
 class GraphPane(Pane):
@@ -83,7 +33,7 @@ class GraphPane(Pane):
     LABEL = "Graph"
     HINTS = (
         *(("[ ]", "stage"), ("/", "filter"), ("n", "next"), ("i u", "input user"), ("enter", "fold")),
-        *(("@", "neighbourhood"), ("|", "lanes"), ("*", "columns, colour")),
+        *(("@", "neighbourhood"), ("|", "lanes"), ("s", "sort"), ("*", "columns, colour")),
     )
     DEFAULT_CSS = """
     GraphPane { layout: vertical; }
@@ -91,13 +41,14 @@ class GraphPane(Pane):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("slash", "filter", "filter the nodes", show=False),
-        Binding("escape", "clear", "clear the filter", show=False),
+        Binding("escape", "clear", "clear the filter, then the order", show=False),
         Binding("left,h", "close", "fold the module", show=False),
         Binding("right,l", "unfold", "unfold the module", show=False),
         Binding("f", "fold_all", "fold or unfold all", show=False),
         Binding("vertical_line", "lanes", "lanes of values, or none", show=False),
         Binding("asterisk", "appearance", "choose the columns, and by what nodes are coloured", show=False),
         Binding("at", "around", "the neighbourhood of the node: two steps around it", show=False),
+        Binding("s", "sort", "sort the table by a column", show=False),
         Binding("n", "next(1)", "the next match", show=False),
         Binding("N", "next(-1)", "the match before", show=False),
         Binding("y", "copy", "copy the node", show=False),
@@ -145,7 +96,9 @@ class GraphPane(Pane):
         if graph is not None:
             findings = state.checks.findings(graph)
             self.lines.show_findings(findings, state.costs.of_rules(findings))
+            self.lines.show_memory(state.costs.profile(graph))
         self.lines.show_relations(state)
+        self.lines.sort_again()
         # a node that stands for the heading under the cursor leaves the cursor there
         if state.selected not in (None, self._of_heading) and before[3:4] != (versions.selection,):
             self._go_to(state.selected.name)
@@ -189,6 +142,8 @@ class GraphPane(Pane):
         room = self.size.width - 4  # the border keeps two cells on either side
         query, matched, graph = self._filter.query, self._filter.matched, self._state.graph
         filtered = f"{matched:,} of {len(graph.nodes):,}  /{query}" if query and graph is not None else ""
+        if graph is not None and self.lines.order != UNSORTED:
+            filtered = f"{filtered or counted(len(graph.nodes), 'node')} by {self.lines.order[0]}"
         title = Content()
         for title in titles(self._state, self.name_with_number, filtered):
             if title.cell_length <= room:
@@ -238,14 +193,14 @@ class GraphPane(Pane):
     def action_fold(self) -> None:
         """Fold or unfold the module under the cursor."""
         heading = self.lines.heading_of(self.lines.cursor)
-        if heading is not None and not self._filter.query:
+        if heading is not None and not self._is_flat():
             key = self.lines.outline.headings[heading].key
             self._set_folded(heading, folded=key not in self.lines.outline.folded)
 
     def action_close(self) -> None:
         """Fold the module that the cursor is in; on a folded one, go to the one around it."""
         heading = self.lines.heading_of(self.lines.cursor)
-        if heading is None or self._filter.query:
+        if heading is None or self._is_flat():
             return
         own = self.lines.outline.headings[heading]
         if own.key in self.lines.outline.folded and own.parent >= 0:
@@ -259,8 +214,16 @@ class GraphPane(Pane):
         if heading is not None and self.lines.node_at(self.lines.cursor) is None:
             self._set_folded(heading, folded=False)
 
+    def _is_flat(self) -> bool:
+        """Whether no module can be folded; where that is for an order, it is shown how to end it."""
+        if self.lines.order != UNSORTED:
+            self.post_message(Flash(f"{sorting.words(self.lines.order)}: esc puts the nodes under their modules again"))
+        return self.lines.is_flat
+
     def action_fold_all(self) -> None:
         """Fold every module, or, if all are folded, unfold every one."""
+        if self.lines.order != UNSORTED and self._is_flat():
+            return
         outline = self.lines.outline
         keys = {heading.key for heading in outline.headings}
         everything = keys <= outline.folded
@@ -319,6 +282,37 @@ class GraphPane(Pane):
         self._heads.show()
         self._legend.show()
 
+    # ---------------------------------------------------------------- order
+
+    def action_sort(self) -> None:
+        """Choose the column by which the nodes are sorted."""
+        if self.lines.graph is None:
+            self.post_message(Flash(self._no_row()))
+            return
+        usual = {name: USUAL[name] for name in self.lines.sortable}
+        self.app.push_screen(sorting.picker_of(usual, self.lines.order, PROGRAM), self._sort)
+
+    def on_graph_heads_clicked(self, event: GraphHeads.Clicked) -> None:
+        event.stop()
+        self._sort(event.column)
+
+    def _sort(self, column: str | None) -> None:
+        """Sort by a column that was chosen, and go to the first row; in the program's order, stay at the node."""
+        if column is None or self.lines.graph is None:
+            return
+        order = sorting.turned_to(column, self.lines.order, USUAL.get(column, ""))
+        self.lines.sort(order)
+        first = self.lines.node_at(0)
+        if order != UNSORTED and first is not None:
+            self.lines.place_cursor(0)
+            node = self.lines.graph.node_id(self.lines.graph.nodes[first].name)
+            self.post_message(NodeChosen(node, jump=True))
+        elif self._state.selected is not None:
+            self.lines.reveal(self._state.selected.name)
+        self._set_heading()
+        self._heads.show()
+        self.post_message(Flash(sorting.words(order)))
+
     # ---------------------------------------------------------------- filter
 
     def action_filter(self) -> None:
@@ -339,8 +333,12 @@ class GraphPane(Pane):
         self.lines.reveal(self._state.node.name)
 
     def action_clear(self) -> None:
-        """All rows again, at the node that was found; where nothing was, at the place that the filter left."""
+        """All rows again, at the node that was found; where nothing was, at the place that the filter left. Without a
+        filter, the program's order.
+        """
         if not self._filter.query:
+            if self.lines.order != UNSORTED:
+                self._sort(sorting.AS_IT_IS)
             return
         if not self._filter.matched:
             self._return()

@@ -5,17 +5,18 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from idbg.analysis.liveness import MemoryProfile
 from idbg.analysis.neighbours import distances
 from idbg.analysis.outline import ModuleHeading, Outline, outline
 from idbg.checking.rule_costs import RuleCosts
 from idbg.checking.tally import Tally
 from idbg.constraints import Findings
 from idbg.format.glyphs import MARKS
-from idbg.schema.code import Kernel, KernelCall
-from idbg.schema.graphs import Graph, GraphId, NodeId
+from idbg.schema.graphs import Graph
 from idbg.schema.violations import SEVERITIES
 from idbg.views import kernel_times
 from idbg.views.graphs import op_of
+from idbg.views.tree import UNSORTED, Order
 from idbg_tui.panes.graph.appearance import Appearance
 from idbg_tui.panes.graph.colours import NO_MARK, Colours
 from idbg_tui.panes.graph.columns import (
@@ -27,9 +28,13 @@ from idbg_tui.panes.graph.columns import (
     kernel_mark,
     measure,
     node_row,
+    short_size,
     side_mark,
+    widths,
 )
+from idbg_tui.panes.graph.figures import GraphFigures, versions_of
 from idbg_tui.panes.graph.lanes import Lanes, Span
+from idbg_tui.panes.graph.order import USUAL, NodeValues, in_order
 from idbg_tui.state import queries
 from idbg_tui.state.state import State
 from idbg_tui.widgets.lines import Lines, StyledRow
@@ -77,17 +82,19 @@ class GraphLines(Lines):
         self._focus: Span = (0, 0)  # the selected nodes, whose lanes stand out
         self._flow_of: dict[int, StyledRow] = {}  # the lanes beside a row, as they were drawn last
         self.appearance = Appearance()
+        self.order: Order = UNSORTED
         self._colours: tuple[object, Colours] | None = None  # as of some versions
         self._rule_costs: RuleCosts | None = None
+        self._live: Sequence[int] = ()  # bytes in memory while each node runs
+        self._sorted_as_of: tuple[object, ...] = ()
         self._fitted: dict[int, GraphColumns] = {}
-        # a kernel's launch -> the first node of the graph that it computes, as of this version of the graphs
-        self._first_of: tuple[int, dict[tuple[str, str, str], int]] = (-1, {})
+        self._figures: GraphFigures | None = None  # as of some versions
 
     # ---------------------------------------------------------------- what is shown
 
     def show_graph(self, graph: Graph | None, folded: set[str] | None) -> None:
         """Show another graph, with these headings folded (None: as an outline folds them at first)."""
-        self.graph, self.findings, self._tally, self._matches = graph, None, None, None
+        self.graph, self.findings, self._tally, self._matches, self._live = graph, None, None, None, ()
         self.outline = outline(graph, folded) if graph else Outline([], [], set())
         self._index = {node.name: index for index, node in enumerate(graph.nodes)} if graph else {}
         self._selected = -1
@@ -100,7 +107,7 @@ class GraphLines(Lines):
         lanes = self._lanes.width if self._lanes is not None else 0
         self._widen(flow=lanes + 1 if lanes else 0)
         self._fitted.clear()
-        self._first_of = (-1, {})
+        self._figures = None
         self.lay_out()
 
     def show_findings(self, findings: Findings, rule_costs: RuleCosts | None) -> None:
@@ -114,6 +121,15 @@ class GraphLines(Lines):
         verdict, side = _verdict_width(findings), _side_width(findings, rule_costs)
         self._widen(verdict=max(self._columns.verdict, verdict), side=max(self._columns.side, side))
         self.repaint_changes()
+
+    def show_memory(self, profile: MemoryProfile | None) -> None:
+        """Show what is in memory while each node runs, once that was counted."""
+        live = profile.live_bytes if profile is not None else ()
+        if live is not self._live:
+            self._live = live
+            ends = ("memory", short_size(min(live)), short_size(max(live))) if live else ()
+            self._widen(memory=max((*map(len, ends), self._columns.memory)))
+            self.repaint_changes()
 
     def show_appearance(self, appearance: Appearance) -> None:
         """Show other columns, or nodes in other colours."""
@@ -131,6 +147,12 @@ class GraphLines(Lines):
         if self._colours is None or self._colours[0] != key:
             self._colours = key, Colours(self._state, self.graph, by)
         return self._colours[1]
+
+    def figures(self, graph: Graph) -> GraphFigures:
+        """What the kernels of the graph's nodes come to, as far as it is known now."""
+        if self._figures is None or self._figures.versions != versions_of(self._state):
+            self._figures = GraphFigures(self._state, graph, self._index)
+        return self._figures
 
     def prepare_lanes(self, count: int) -> bool:
         """Assign the lanes of so many nodes more, so that a jump to the end finds them there. True when all are."""
@@ -158,8 +180,6 @@ class GraphLines(Lines):
             )
         if self._columns != now:
             self.repaint_changes()
-        if self._first_of[0] != state.versions.graphs:
-            self._first_of = state.versions.graphs, {}
         before, lit = self._inputs | self._users | self._marked, self._lit_rows()
         self._inputs = frozenset(node.inputs) if node else frozenset()
         self._users = frozenset(graph.users.get(node.name, ())) if graph and node else frozenset()
@@ -195,7 +215,7 @@ class GraphLines(Lines):
 
     def _shown_as(self, index: int) -> int:
         """The row (see `_rows`) that stands for a node: its own, or the outermost folded heading that hides it."""
-        if index < 0 or self._matches is not None:
+        if index < 0 or self.is_flat:
             return index
         hiding = [at for at in self.outline.above(index) if self.outline.headings[at].key in self.outline.folded]
         return ~hiding[-1] if hiding else index
@@ -206,15 +226,56 @@ class GraphLines(Lines):
         self.lay_out()
 
     def lay_out(self) -> None:
-        """Make the rows again, after a fold or a filter."""
-        self._rows = self.outline.rows() if self._matches is None else self._under_paths(self._matches)
+        """Make the rows again, after a fold, a filter or another order."""
+        self._rows = self._ordered_rows()
         self._row_of = {row: place for place, row in enumerate(self._rows)}
-        self._drawn_lanes = self._lanes
+        self._drawn_lanes = self._lanes if self.order == UNSORTED else None
         self._flow_of.clear()
-        if self._matches is not None and self.graph is not None and self._lanes is not None:
-            self._drawn_lanes = Lanes(self.graph, self._matches, self._index, self._lanes.width)
+        if self._matches is not None and self.graph is not None and self._drawn_lanes is not None:
+            self._drawn_lanes = Lanes(self.graph, self._matches, self._index, self._drawn_lanes.width)
         self._focus = self._focused(self._state)
         self.rows_changed()
+
+    def _ordered_rows(self) -> list[int]:
+        if self.order != UNSORTED and self.graph is not None:
+            every = range(len(self.graph.nodes)) if self._matches is None else self._matches
+            self._sorted_as_of = self._values_are_of()
+            return in_order(every, self._values(self.graph).of(self.order[0]), self.order[1])
+        return self.outline.rows() if self._matches is None else self._under_paths(self._matches)
+
+    def _values(self, graph: Graph) -> NodeValues:
+        return NodeValues(graph, self.figures(graph), self.findings, self._rule_costs, self._live)
+
+    def _values_are_of(self) -> tuple[object, ...]:
+        """What the values by which the rows are sorted depend on, beside the graph."""
+        versions = self._state.versions
+        return versions.graphs, versions.run, versions.rules, versions.costs
+
+    def sort(self, order: Order) -> None:
+        """Show the nodes in this order, without their modules; UNSORTED: in that of the program, under them."""
+        self.order = order
+        self._fitted.clear()
+        self.lay_out()
+
+    def sort_again(self) -> None:
+        """Sort the rows by what is known now; the cursor stays on its node."""
+        if self.order != UNSORTED and self._sorted_as_of != self._values_are_of():
+            rows, here = self._rows, self.row_at(self.cursor)
+            self.lay_out()
+            if here is not None and rows != self._rows:
+                self.place_cursor(self.row_that_shows(here))
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether modules do not fold: nodes are filtered or sorted."""
+        return self._matches is not None or self.order != UNSORTED
+
+    @property
+    def sortable(self) -> list[str]:
+        """The names of the columns by which the nodes can be sorted now."""
+        columns = self._columns.without(self.appearance.hidden)
+        shown = {name for _, name, _ in widths(replace(columns, module=columns.modules))}
+        return [name for name in USUAL if name in shown]
 
     def _under_paths(self, matches: Sequence[int]) -> list[int]:
         """The rows of these nodes, each module's after its heading."""
@@ -291,9 +352,9 @@ class GraphLines(Lines):
     def reveal(self, name: str) -> bool:
         """Put the cursor on a node, unfolding what hides it. False if a filter leaves it out."""
         index = self._index.get(name, -1)
-        if index < 0 or (self._matches is not None and index not in self._row_of):
+        if index < 0 or (self.is_flat and index not in self._row_of):
             return False
-        if self.outline.reveal(index) and self._matches is None:
+        if self.outline.reveal(index) and not self.is_flat:
             self.lay_out()
         self.place_cursor(self._row_of[index])
         return True
@@ -314,7 +375,7 @@ class GraphLines(Lines):
         """The columns of every row, for a line of this width."""
         if width not in self._fitted:
             columns = replace(self._columns.without(self.appearance.hidden), tint=int(bool(self.appearance.colour)))
-            self._fitted[width] = columns.within(width)
+            self._fitted[width] = columns.sorted_by(self.order).within(width)
         return self._fitted[width]
 
     def row(self, index: int, width: int) -> StyledRow:
@@ -325,7 +386,8 @@ class GraphLines(Lines):
         if row < 0:
             return self._heading_row(index, self.outline.headings[~row], columns)
         assert self.graph is not None
-        depth = self.outline.depth(row) if self._matches is None else int(self.outline.owner[row] >= 0)
+        depth = 0 if self.order != UNSORTED else int(self.outline.owner[row] >= 0)
+        depth = self.outline.depth(row) if not self.is_flat else depth
         flow = self._flow_of[index] = self._flow_beside(index, columns)
         return node_row(self.graph.nodes[row], depth, replace(self._facts(self.graph, row), flow=flow), columns)
 
@@ -337,9 +399,15 @@ class GraphLines(Lines):
             return heading_row(heading, broken, columns, folded=False, matched=matched, flow=flow)
         folded = heading.key in self.outline.folded
         hides = folded and self._selected >= 0 and self._shown_as(self._selected) == self._rows[place]
-        colours, worst = self.colours, next(iter(broken), None)
-        tint = colours.mark_of_module(*heading.span, worst) if folded and colours is not None else NO_MARK
-        return heading_row(heading, broken, columns, folded=folded, hides=hides, flow=flow, tint=tint)
+        if not folded or self.graph is None:
+            return heading_row(heading, broken, columns, folded=folded, flow=flow)
+        colours, worst, totals = self.colours, next(iter(broken), None), self.figures(self.graph).of_module(heading)
+        tint = colours.mark_of_module(*heading.span, worst, totals) if colours is not None else NO_MARK
+        live = self._live[slice(*heading.span)]
+        memory = short_size(max(live)) if live else ""
+        return heading_row(
+            heading, broken, columns, folded=True, hides=hides, flow=flow, tint=tint, totals=totals, memory=memory
+        )
 
     def _flow_beside(self, place: int, columns: GraphColumns) -> StyledRow:
         """The lanes beside a row."""
@@ -363,13 +431,10 @@ class GraphLines(Lines):
         if broken:
             severest = min((rule for rule, _ in broken), key=lambda rule: SEVERITIES.index(rule.severity))
             words = _word(severest.kind) + (f"+{len(broken) - 1}" if len(broken) > 1 else "")
-        provenance = self._state.provenance if queries.has_kernels(self._state) else None
-        kernels = provenance.kernels_of(graph.node_id(name)) if provenance else []
+        figures = self.figures(graph)
+        kernels = figures.launches(index)
         # a kernel's figures stand once, at the first of its nodes: they are not those of each
-        first = [launch for launch in kernels if self._first(*launch) == index]
-        errors = [error for launch in kernels if (error := queries.error_of(self._state, *launch)) is not None]
-        firsts = [error for launch in first if (error := queries.error_of(self._state, *launch)) is not None]
-        times = [time for launch in first if (time := queries.time_of(self._state, *launch)) is not None]
+        first, errors = figures.firsts(index, kernels), figures.errors(kernels)
         rule_costs = self._rule_costs
         severity = self.findings.worst_at(index) if self.findings and broken else None
         return RowFacts(
@@ -379,25 +444,13 @@ class GraphLines(Lines):
             severity=severity,
             words=words,
             kernel=kernel_mark([kernel for kernel, _ in kernels]),
-            error=error_mark(firsts),
+            error=error_mark(figures.errors(first)),
             bad=any(error.bad for error in errors),
-            time=kernel_times.short_time(times),
+            time=kernel_times.short_time(figures.times(first)),
+            memory=short_size(self._live[index]) if self._live else "",
             selected=index == self._selected,
             tint=colours.mark(index, kernels, severity) if (colours := self.colours) is not None else NO_MARK,
         )
-
-    def _first(self, kernel: Kernel, call: KernelCall) -> int:
-        """The index of the first node of the shown graph that a launch computes; -1 if there is none."""
-        known, key = self._first_of[1], (kernel.frame, kernel.part, f"{call.handle}:{call.line}")
-        if key not in known:
-            provenance, graph = self._state.provenance, self.graph
-            assert provenance is not None and graph is not None
-            below = GraphId(kernel.frame, "post_grad", kernel.part)
-            places = [NodeId(below, name) for name in call.nodes]
-            if graph.id != below:
-                places = [same for place in places for same in provenance.counterparts(place, graph.id)]
-            known[key] = min((self._index[place.name] for place in places if place.name in self._index), default=-1)
-        return known[key]
 
 
 def _word(kind: str) -> str:

@@ -65,7 +65,7 @@ class KernelDiffPane(SectionPane):
             ("p", "the pass's diff"),
             ("/", "filter"),
             ("o", "order"),
-            (";", "sort"),
+            ("s", "sort"),
             ("H", "failed"),
             (", .", "comparison before, after"),
             ("e", "edit"),

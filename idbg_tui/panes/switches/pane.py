@@ -47,7 +47,7 @@ class SwitchesPane(PromptingPane, SectionPane):
         *(
             ("A", "all defaults"),
             ("J", "pick two runs"),
-            (";", "sort"),
+            ("s", "sort"),
             ("H", "only the changed"),
             ("/", "find"),
             ("y", "copy"),

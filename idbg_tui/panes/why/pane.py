@@ -29,7 +29,7 @@ _HINTS = (
     *(
         ("e", "edit"),
         ("f", "fold all"),
-        (";", "sort"),
+        ("s", "sort"),
         ("o", "order"),
         ("H", "hide, show all"),
         ("x", "repro"),

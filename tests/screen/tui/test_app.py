@@ -323,7 +323,7 @@ async def test_the_help_lists_keys_and_filters_them(tmp_path: Path) -> None:
         await pilot.pause()
         assert isinstance(app.screen, Help) and bar(app, "footer") != keys
         rows = [app.screen._lines.line(y).text.split() for y in range(2)]
-        assert rows[0] == ["Compile"] and rows[1][0] == "s"
+        assert rows[0] == ["Compile"] and rows[1][0] == ";"
         await pilot.press("escape")
         assert not isinstance(app.screen, Help) and bar(app, "footer") == keys
 

@@ -5,16 +5,23 @@ from pathlib import Path
 
 import pytest
 
-from idbg.format.glyphs import LEVELS, SEVERITY_SIGNS
+from idbg.analysis.outline import ModuleHeading, outline
+from idbg.format.amounts import duration
+from idbg.format.glyphs import LEVELS, MARKS, SEVERITY_SIGNS
+from idbg.views import module
+from idbg.views.module import NO_TOTALS, ModuleTotals
 from idbg_tui import remembered
 from idbg_tui.app import IdbgApp
 from idbg_tui.panes.graph.appearance import Appearance
-from idbg_tui.panes.graph.colours import HEATS, HUES, ColourBy, Colours, Scale
+from idbg_tui.panes.graph.colours import HEATS, HUES, SEVERAL, ColourBy, Colours, Scale
 from idbg_tui.panes.graph.columns import CHOICES, GraphColumns, heads
-from idbg_tui.panes.graph.pane import GraphLegend, GraphPane
+from idbg_tui.panes.graph.heads import GraphLegend
+from idbg_tui.panes.graph.pane import GraphPane
 from idbg_tui.panes.graph.rows import GraphLines
+from idbg_tui.state import queries
 from idbg_tui.state.state import State
 from idbg_tui.widgets.lines import Lines
+from tests.harness.benched import with_every_launch
 from tests.harness.recorded import app_of, count, state_of
 from tests.harness.screen import WIDE, settle, texts, written
 
@@ -29,7 +36,7 @@ def colours_of(state: State, by: ColourBy) -> Colours:
 
 
 def test_every_column_but_the_nodes_can_be_left_out() -> None:
-    columns = GraphColumns(20, 9, 9, 9, 5, 4, 6, 5, 5, flow=4, source=20)
+    columns = GraphColumns(20, 9, 9, 9, 5, 4, 6, 5, 5, flow=4, source=20, memory=8)
     for name in CHOICES:
         left = heads(columns.without({name}).within(200))
         assert name in text(heads(columns.within(200))).split() and name not in text(left).split()
@@ -75,9 +82,9 @@ def test_nodes_are_coloured_by_the_memory_that_is_alive_while_they_run() -> None
     live, colours = profile.live_bytes, colours_of(state, "memory")
     assert colours.mark(live.index(max(live)), (), None)[1] == f"heat {HEATS - 1}"
     assert colours.mark(live.index(min(live)), (), None)[1] == "heat 0"
-    assert colours.mark_of_module(0, len(live), None) == colours.mark(live.index(max(live)), (), None)
-    assert colours_of(state, "finding").mark_of_module(0, 9, "pad") == (SEVERITY_SIGNS["pad"], "pad")
-    assert colours_of(state, "kernel").mark_of_module(0, 9, "pad") == (" ", "")
+    assert colours.mark_of_module(0, len(live), None, NO_TOTALS) == colours.mark(live.index(max(live)), (), None)
+    assert colours_of(state, "finding").mark_of_module(0, 9, "pad", NO_TOTALS) == (SEVERITY_SIGNS["pad"], "pad")
+    assert colours_of(state, "kernel").mark_of_module(0, 9, "pad", NO_TOTALS) == (" ", "")
 
 
 def test_nodes_are_coloured_by_the_error_of_their_kernel_and_what_is_wrong_has_its_sign() -> None:
@@ -113,6 +120,42 @@ def test_nodes_of_one_kernel_have_one_colour_that_the_next_does_not_have() -> No
     assert first == again != colours.mark(0, [(other, other.calls[0])], None)
 
 
+def test_a_folded_module_has_the_marks_of_what_its_kernels_come_to() -> None:
+    state = with_every_launch(state_of("resnet"))
+    assert state.graph is not None
+    folded = next(each for each in outline(state.graph).headings if each.key.startswith("layer1"))
+    about = queries.module_context(state, folded)
+    assert about is not None and about.totals.microseconds is not None
+    rows = {row.words[0].text.strip(): row.text for row in module.facts(about)}  # what the pane Node shows of it
+    assert duration(about.totals.microseconds / 1e3) in rows["time"]
+    assert f"{len(about.totals.by_kernel)} kernels" in rows["kernels"]
+    by_time = colours_of(state, "time")
+    mark = by_time.mark_of_module(*folded.span, None, about.totals)
+    assert mark == by_time._scale.mark(about.totals.microseconds) and mark[1].startswith("heat")
+    assert by_time.mark_of_module(*folded.span, None, NO_TOTALS) == (" ", "")
+    assert colours_of(state, "error").mark_of_module(*folded.span, None, about.totals) == (" ", "")
+    by_kernel = colours_of(state, "kernel")
+    several = by_kernel.mark_of_module(*folded.span, None, about.totals)
+    slowest = about.totals.by_kernel[0][0]
+    assert several == (SEVERAL, by_kernel.mark(0, [(slowest.kernel, slowest.call)], None)[1])
+    one = ModuleTotals(about.totals.by_kernel[-1])
+    assert by_kernel.mark_of_module(*folded.span, None, one)[0] == MARKS["bar"]
+
+
+def test_a_folded_module_in_which_a_kernel_is_wrong_has_its_sign() -> None:
+    state = state_of("planted")
+    assert state.graph is not None
+    everything = ModuleHeading("m", "m", "", 0, 0, len(state.graph.nodes), -1)
+    about = queries.module_context(state, everything)
+    assert about is not None and about.totals.wrong
+    row = {row.words[0].text.strip(): row.text for row in module.facts(about)}["error"]
+    assert f"{about.totals.wrong} launch" in row
+    by_error = colours_of(state, "error")
+    assert by_error.mark_of_module(*everything.span, None, about.totals) == (SEVERITY_SIGNS["reject"], "reject")
+    right = ModuleTotals([each for each in about.launches if each.error and not each.error.bad])
+    assert by_error.mark_of_module(*everything.span, None, right)[1].startswith("heat")
+
+
 async def chosen(app: IdbgApp, *names: str) -> None:
     pane = app.body.query_one(GraphPane)
     for name in names:
@@ -125,7 +168,7 @@ async def test_the_picker_turns_columns_and_colours_until_it_is_left(tmp_path: P
         await settle(pilot)
         legend, lines = app.body.query_one(GraphLegend), app.body.query_one(GraphLines)
         assert not legend.display and "unsqueeze" in texts(app, "graph")[5]
-        await pilot.press("1", "asterisk", *"tensor", "enter", *"memory", "enter", "escape")
+        await pilot.press("1", "asterisk", *"tensor", "enter", *"by", "space", *"memory", "enter", "escape")
         await settle(pilot)
         assert lines.appearance == Appearance(frozenset({"tensor"}), "memory")
         assert not any("f32[64]" in row for row in texts(app, "graph"))

@@ -155,7 +155,11 @@ async def test_a_kernels_time_stands_once_at_the_first_of_its_nodes(tmp_path: Pa
         kernel = next(kernel for kernel in run.kernels if len(kernel.nodes) > 9 and len(kernel.calls) == 1)
         navigation.choose_kernel(app.state, kernel.frame, kernel.part, kernel.name)
         indices = sorted(lines._index[name] for name in queries.marked_nodes(app.state))
-        assert len(indices) > 1 and lines._first(kernel, kernel.calls[0]) == indices[0]
+        assert (
+            len(indices) > 1
+            and lines.graph is not None
+            and lines.figures(lines.graph)._first(kernel, kernel.calls[0]) == indices[0]
+        )
 
 
 @pytest.mark.parametrize(

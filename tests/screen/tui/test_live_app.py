@@ -42,7 +42,7 @@ async def test_strict_and_backend_are_one_key_and_run_again() -> None:
     app, session = living()
     async with app.run_test(size=WIDE) as pilot:
         await until(pilot, lambda: app.state.running)
-        await pilot.press("s")
+        await pilot.press("semicolon")
         assert session.calls[-1] == "run aot strict"
         await pilot.press("b")
         await pilot.pause()

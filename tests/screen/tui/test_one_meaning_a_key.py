@@ -10,7 +10,7 @@ CHANGING = {
     *("space", "plus", "underscore", "ctrl+up", "ctrl+down", "ctrl+x", "delete", "ctrl+y", "ctrl+s"),
     *("A", "L", "S", "Z", "t"),
     # what the program does everywhere: compile, compare, measure, write
-    *("r", "c", "s", "b", "a", "d", "D", "x", "X", "B", "R", "T"),
+    *("r", "c", "semicolon", "b", "a", "d", "D", "x", "X", "B", "R", "T"),
 }
 MEANINGS: dict[str, set[str]] = {
     "space": {"switch", "flip"},

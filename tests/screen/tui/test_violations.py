@@ -244,7 +244,7 @@ async def test_rules_are_sorted_and_folded_by_keys(tmp_path: Path) -> None:
             return [lines.items[row].key[1] for row in rows_of(lines, "rule")]  # type: ignore[index]
 
         assert rules() == ["unsupported_ops", "alignment"]
-        await pilot.press("4", "semicolon", *"count", "enter")
+        await pilot.press("4", "s", *"count", "enter")
         await until(pilot, lambda: rules() == ["alignment", "unsupported_ops"])
         await pilot.press("f")
         await until(pilot, lambda: not rows_of(lines, "line") and len(rows_of(lines, "rule")) == 2)
