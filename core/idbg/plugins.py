@@ -1,12 +1,16 @@
-"""Load the extensions that other packages install, and list those that fail to import."""
+"""Load the extensions that other packages install, list those that fail to import, and call them with a time limit."""
 
+import threading
+from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-from idbg.schema.errors import exception_text
+from idbg.schema.errors import typed_text
+
+Result = TypeVar("Result")
 
 
 class Loaded:
@@ -20,7 +24,7 @@ class Loaded:
                 self.values[point.name] = point.load()
             # Broad on purpose: a plug-in is code of others, and any failure of it must stop nothing else.
             except (Exception, SystemExit) as error:
-                self.broken[point.name] = f"{type(error).__name__}: {exception_text(error)}"
+                self.broken[point.name] = typed_text(error)
 
 
 @lru_cache(maxsize=8)
@@ -41,3 +45,27 @@ def points(group: str) -> "tuple[EntryPoint, ...]":
     from importlib.metadata import entry_points
 
     return tuple(entry_points(group=group))
+
+
+def within(seconds: float, function: Callable[[], Result]) -> Result:
+    """What a plug-in's function returns. Raises what it raises, and TimeoutError if it takes longer: its thread is then
+    left behind.
+    """
+    results: list[Result] = []
+    errors: list[BaseException] = []
+
+    def call() -> None:
+        try:
+            results.append(function())
+        # Broad on purpose: it is raised again in the thread that waits.
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=call, name="plug-in", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if errors:
+        raise errors[0]
+    if not results:
+        raise TimeoutError(f"no answer within {seconds:g} s")
+    return results[0]

@@ -54,7 +54,7 @@ class Editing:
         before = shown.text if shown is not None else kernel.source
         text = self._refused.get(key, before)
         line = shown.line if shown is not None and shown.line else first_line(text)
-        name = kernel.name[:80] + SUFFIXES.get(kernel.language, ".txt")
+        name = kernel.name[:80] + SUFFIXES.get(kernel.source_language, ".txt")
         left = suspend.edit_text(self._context.app, name, text, line, self._editor)
         if left == before:
             self._refused.pop(key, None)

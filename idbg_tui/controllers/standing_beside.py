@@ -76,5 +76,5 @@ class StandingBeside:
         if kernel is None or not kernel.source:
             self._context.flash("no generated kernel is shown to stand beside it: , and . go to one")
             return
-        texts = [PairedText(each.name, each.source, each.name, each.language) for each in (kernel, other)]
+        texts = [PairedText(each.name, each.source, each.name, each.source_language) for each in (kernel, other)]
         self._context.app.push_screen(SideBySide(texts, EqualLines(kernel.source, other.source)))

@@ -39,16 +39,20 @@ def check_edit(kernel: Kernel, code: OutputCode | None, text: str) -> None:
 
 
 def redefined(code: str, name: str, text: str) -> str:
-    """The statement of the output code that defines the kernel `name`, with `text` as its source.
+    """The statement of the output code that defines the kernel `name`, with `text` as its source. Of a kernel that has
+    no source of its own, as `NAME = async_compile.sdsc('NAME', [OpSpec(...)])`, the text is the statement.
 
-    Raises ValueError where no one text in the code defines the kernel.
+    Raises ValueError where no statement in the code defines the kernel, or the text is none that does.
     """
-    if (found := _definition(code, name)) is not None:
-        statement, call = found
-        if (source := source_constant(call)) is not None:
-            source.value = text if text.endswith("\n") else text + "\n"
-            return ast.unparse(statement)
-    raise ValueError("no statement of its wrapper defines it by its source, as in a C++ wrapper")
+    if (found := _definition(code, name)) is None:
+        raise ValueError("no statement of its wrapper defines it, as in a C++ wrapper")
+    statement, call = found
+    if (source := source_constant(call)) is not None:
+        source.value = text if text.endswith("\n") else text + "\n"
+        return ast.unparse(statement)
+    if (edited := _definition(text, name)) is None:
+        raise ValueError(f"the edited text does not define it: it must be Python, `{name} = ...(...)`")
+    return ast.unparse(edited[0])
 
 
 def function_of(code: str, name: str) -> str:
@@ -116,6 +120,8 @@ def signature_problem(kernel: Kernel, text: str, function: str) -> str:
     """Why the program cannot call the `function` of this source as it calls the original, as a sentence; "" where it
     can, or where only the build shows it.
     """
+    if kernel.language not in ("cpp", "triton"):
+        return ""
     before, now = parameters(function, kernel.source), parameters(function, text)
     if before is None:
         return ""

@@ -1,20 +1,32 @@
-"""Show what the compilers made of a kernel: TTIR to SASS of a Triton kernel, the assembly of a C++ one."""
+"""Show what the compilers made of a kernel: TTIR to SASS of a Triton kernel, the assembly of a C++ one.
+
+A backend of others offers the forms of its kernels itself, from the highest to the lowest: each is (name, language,
+text), as ("SDSC", "json", "..."). Either the object that the wrapper calls has a method `idbg_lowered()`, or a package
+has a function under the entry point `idbg.lowered`, which gets that object and returns None if it is not its own.
+"""
 
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from importlib.util import find_spec
 from math import ceil
 from pathlib import Path
+from typing import cast
 
+from idbg import plugins
 from idbg.engine.compat import kernels
 from idbg.engine.compat.kernels import LaunchConfig
+from idbg.format.amounts import size
 from idbg.schema.code import Kernel, Lowered, LoweredText, Resources
-from idbg.schema.errors import BadInput
+from idbg.schema.errors import BadInput, typed_text
 
 TEXTS = {".ttir": ("TTIR", "mlir"), ".ttgir": ("TTGIR", "mlir"), ".llir": ("LLVM IR", "llvm"), ".ptx": ("PTX", "ptx")}
 CUBIN = ".cubin"
+GROUP = "idbg.lowered"
+SECONDS_OF_PLUGIN = 20
+MOST = 16_000_000  # characters of a form: more is not sent to the screen
 SECONDS = 60  # for a disassembler
 WARP, REGISTERS_OF_A_WARP, BLOCKS = 32, 256, 32  # threads; the unit of register allocation; blocks of a multiprocessor
 RESERVED = 1024  # bytes of shared memory of each block that CUDA reserves
@@ -24,6 +36,8 @@ _FUNCTION = re.compile(r"^[0-9a-f]+ <(.+)>:$")
 def lowered(kernel: Kernel) -> Lowered:
     """The kernel's lowered code. Raises BadInput if the kernel is not in this process, or was not lowered."""
     called = _called(kernel)
+    if (offered := _offered(called, kernel.name)) is not None:
+        return Lowered(offered)
     if (launch := kernels.launched(called)) is not None:
         return Lowered(tuple(_stages(launch)), _resources(launch))
     library = kernels.shared_library(called)
@@ -41,6 +55,36 @@ def _called(kernel: Kernel) -> object:
         )
     own = (module for module in modules if module.__file__ and kernel.source in Path(module.__file__).read_text())
     return getattr(next(own, modules[0]), kernel.name)
+
+
+# Kernels of other backends
+
+
+def _offered(called: object, kernel: str) -> tuple[LoweredText, ...] | None:
+    """What the kernel's object or a plug-in offers; None where nobody knows the object."""
+    hooks = {name: partial(hook, called) for name, hook in plugins.load(GROUP).values.items() if callable(hook)}
+    own = getattr(called, "idbg_lowered", None)
+    for name, hook in ({"its method idbg_lowered": own} if callable(own) else hooks).items():
+        try:
+            forms = plugins.within(SECONDS_OF_PLUGIN, partial(_forms, hook))
+        except Exception as error:  # a plug-in is code of others, and may raise anything
+            problem = f"the lowered forms of {kernel} cannot be shown: {name} failed: {typed_text(error)}"
+            raise BadInput(problem, hint="it must return (name, language, text) of each form") from error
+        if forms is not None:
+            return forms
+    return None
+
+
+def _forms(hook: Callable[[], object]) -> tuple[LoweredText, ...] | None:
+    if (offered := hook()) is None:
+        return None
+    forms = tuple(LoweredText(*map(str, form)) for form in cast("Iterable[tuple[str, str, str]]", offered))
+    return tuple(form if len(form.text) <= MOST else _too_long(form) for form in forms)
+
+
+def _too_long(form: LoweredText) -> LoweredText:
+    length, most = (size(length) for length in (len(form.text), MOST))
+    return LoweredText(form.name, "text", f"{length} of {form.language}: more than the {most} that are shown")
 
 
 # Triton

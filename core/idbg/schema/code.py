@@ -42,6 +42,11 @@ class Kernel(msgspec.Struct, frozen=True, kw_only=True):
         return self.frame, self.part, self.name
 
     @property
+    def source_language(self) -> str:
+        """What its source is written in: Python, where that is the statement of the wrapper that defines it."""
+        return "python" if f"\n{self.name} = " in f"\n{self.source}" else self.language
+
+    @property
     def nodes(self) -> tuple[str, ...]:
         """Post-grad nodes it computes, over all its calls, in order of first mention."""
         return tuple(dict.fromkeys(name for call in self.calls for name in call.nodes))

@@ -100,6 +100,11 @@ def exception_text(error: BaseException) -> str:
         return f"{type(error).__name__}, whose own __str__ raised {type(other).__name__}"
 
 
+def typed_text(error: BaseException) -> str:
+    """The exception's type and its own words: "ValueError: no such op"."""
+    return f"{type(error).__name__}: {exception_text(error)}"
+
+
 def first_line(error: BaseException) -> str:
     """The first line of the exception's message; its type where it has none. A compiler's message can be 100 kB."""
     return exception_text(error).strip().partition("\n")[0] or type(error).__name__

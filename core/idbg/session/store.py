@@ -203,7 +203,7 @@ class Store:
         names = distinct_names(kernel.name for kernel in code.kernels)
         for kernel in code.kernels:
             if kernel.source:
-                suffix = SUFFIXES.get(kernel.language.lower(), ".txt")
+                suffix = SUFFIXES.get(kernel.source_language.lower(), ".txt")
                 self._write(frame / "kernels" / (code.part or "all") / (names[kernel.name] + suffix), kernel.source)
 
     def _write_edit(self, run: int, edit: KernelEdit) -> None:

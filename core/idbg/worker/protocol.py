@@ -108,7 +108,7 @@ class EditKernel(msgspec.Struct, frozen=True, tag_field="type", tag="edit_kernel
             frame=kernel.frame,
             part=kernel.part,
             name=kernel.name,
-            language=kernel.language,
+            language=kernel.source_language,
             version=self.version,
             text=self.text,
             seconds=seconds,

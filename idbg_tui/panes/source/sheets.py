@@ -113,10 +113,10 @@ def _kernel(state: State) -> Sheet:
     if edit is not None:
         line, failed = edit.line or first_line(edit.text), frozenset({edit.line} - {0})
         caption = f"version {edit.version} · {kernel_edits.brief(edit)}"
-        return Sheet(caption, kernel.name, edit.text, kernel.language, line, failed, top=not failed)
+        return Sheet(caption, kernel.name, edit.text, kernel.source_language, line, failed, top=not failed)
     line, known = first_line(kernel.source), len(state.shown.edits_of(*kernel.key)) if state.shown else 0
     edited = f" · {counted(known, 'edited version')} in 6" if known else ""
-    return Sheet(_about(state, kernel) + edited, kernel.name, kernel.source, kernel.language, line, top=True)
+    return Sheet(_about(state, kernel) + edited, kernel.name, kernel.source, kernel.source_language, line, top=True)
 
 
 def _about(state: State, kernel: Kernel) -> str:

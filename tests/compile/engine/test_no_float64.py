@@ -30,7 +30,7 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Reports:
     """What comparisons said on a device without float64, in a process of its own: torch cannot forget a device."""
     if shutil.which("g++") is None:
         pytest.skip("needs g++")
-    command = [sys.executable, "-m", "tests.harness.no_float64.compared", str(tmp_path_factory.mktemp("device"))]
+    command = [sys.executable, "-m", "tests.harness.no_float64.compared", str(tmp_path_factory.getbasetemp().parent)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-4000:]
     reports: Reports = json.loads(done.stdout.splitlines()[-1])

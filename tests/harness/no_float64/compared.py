@@ -1,5 +1,7 @@
 """What do comparisons say of programs on a device without float64? Run as a script with the folder to build it in."""
 
+import fcntl
+import hashlib
 import json
 import os
 import subprocess
@@ -61,17 +63,28 @@ class _Module(types.ModuleType):
 
 
 def build(folder: Path) -> None:
-    """Compile the device and load it into this process."""
-    source, made = Path(__file__).with_name("device.cpp"), folder / "device.so"
-    root = Path(torch.__file__).parent
-    include = [f"-I{root / 'include'}", f"-I{root / 'include/torch/csrc/api/include'}"]
-    abi = f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}"
-    command = ["g++", "-std=c++20", "-O0", abi, "-fPIC", "-shared", *include, str(source), "-o", str(made)]
-    subprocess.run([*command, f"-L{root / 'lib'}", "-ltorch_cpu", "-lc10"], check=True)
+    """Load the device into this process; it is compiled once in this folder, which several tests may share."""
+    source = Path(__file__).with_name("device.cpp")
+    key = hashlib.sha256(source.read_bytes() + torch.__version__.encode()).hexdigest()[:16]
+    library = folder / f"device-{key}.so"
+    with library.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not library.exists():
+            _compile(source, library)
     rename_privateuse1_backend(DEVICE)
     torch._register_device_module(DEVICE, _Module(f"torch.{DEVICE}"))
     generate_methods_for_privateuse1_backend(for_storage=False)
-    torch.ops.load_library(str(made))
+    torch.ops.load_library(str(library))
+
+
+def _compile(source: Path, library: Path) -> None:
+    unfinished = library.with_suffix(".part")
+    root = Path(torch.__file__).parent
+    include = [f"-I{root / 'include'}", f"-I{root / 'include/torch/csrc/api/include'}"]
+    abi = f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}"
+    command = ["g++", "-std=c++20", "-O0", abi, "-fPIC", "-shared", *include, str(source), "-o", str(unfinished)]
+    subprocess.run([*command, f"-L{root / 'lib'}", "-ltorch_cpu", "-lc10"], check=True)
+    unfinished.replace(library)
 
 
 class Layers(nn.Module):

@@ -106,6 +106,20 @@ def test_names_of_cpp_parameters_are_the_kernels_own_and_types_are_not():
         check_edit(kernel, code, CPP.replace("const float", "const double"))
 
 
+SPECS = "k = async_compile.sdsc('k', [OpSpec('add', 'x', 'y'), OpSpec('relu', 'y')])\n"
+
+
+def test_a_kernel_without_a_source_of_its_own_is_edited_as_the_statement_that_defines_it():
+    kernel = Kernel(frame="0/0", part="", name="k", language="sdsc", source=SPECS)
+    code = OutputCode("0/0", "", SPECS)
+    edited = SPECS.replace("relu", "gelu")
+    check_edit(kernel, code, edited)
+    assert redefined(code.text, "k", f"# another op\n{edited}") == edited.strip()
+    for text in ("x = 1\n", "k = 1\n", "def k(: pass\n"):
+        with pytest.raises(BadInput, match=r"must be Python, `k = "):
+            check_edit(kernel, code, text)
+
+
 GPP = """\
 /tmp/x/cabc.main.cpp: In function ‘void kernel(const float*, float*)’:
 /tmp/x/cabc.main.cpp:5:30: error: expected ‘;’ before ‘}’ token

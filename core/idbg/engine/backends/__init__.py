@@ -27,7 +27,7 @@ from idbg.engine.backends.program_backend import is_own, program_backend
 from idbg.engine.backends.torch_backends import Aot, Eager, Inductor, NamedBackend
 from idbg.engine.compat import dynamo
 from idbg.engine.compat.lowering import Compiled
-from idbg.schema.errors import BadInput, exception_text
+from idbg.schema.errors import BadInput, typed_text
 from idbg.schema.events import KnownBackend
 
 __all__ = [
@@ -86,7 +86,7 @@ def _of_others(name: str) -> Backend:
             return AdapterBackend(made, name) if isinstance(made, AcceleratorAdapter) else made
         # Broad on purpose: a plug-in is code of others, and may need a driver or a device that is not here.
         except (Exception, SystemExit) as error:
-            problem = f"{type(error).__name__}: {exception_text(error)}"
+            problem = typed_text(error)
     raise BadInput(f"the backend {name} cannot be used: {problem}", hint="fix or uninstall its package")
 
 

@@ -22,7 +22,7 @@ from idbg.engine.backends.base import Job
 from idbg.engine.compat import lowering
 from idbg.engine.compat.lowering import Compiled
 from idbg.schema import events
-from idbg.schema.errors import BadInput, exception_text
+from idbg.schema.errors import BadInput, typed_text
 from idbg.schema.graphs import Part
 
 _HINT = "choose another backend, or fix the adapter"
@@ -59,7 +59,7 @@ class AdapterBackend:
                 result = CompilationResult(message=f"it gave a {type(result).__name__}, not a CompilationResult")
         # Broad on purpose: an adapter is code of others; what it raises is its result, and there may be a fallback.
         except Exception as error:
-            result, cause = CompilationResult(message=f"{type(error).__name__}: {exception_text(error)}"), error
+            result, cause = CompilationResult(message=typed_text(error)), error
         chosen = result.fallback if result.compiled is None else result.compiled
         why = result.message or "it does not say why"
         if chosen is None:
@@ -74,9 +74,7 @@ class AdapterBackend:
         try:
             fallback = self.adapter.fallback(gm, inputs)
         except Exception as error:  # broad on purpose, as above
-            raise AdapterError(
-                f"{failed}, and its fallback fails: {type(error).__name__}: {exception_text(error)}", hint=_HINT
-            ) from error
+            raise AdapterError(f"{failed}, and its fallback fails: {typed_text(error)}", hint=_HINT) from error
         if fallback is not None and not callable(fallback):
             raise AdapterError(
                 f"{failed}, and its fallback gave a {type(fallback).__name__}, which cannot be called", hint=_HINT

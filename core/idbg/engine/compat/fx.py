@@ -182,6 +182,17 @@ def storage_of(value: torch.Tensor) -> tuple[int, int | None]:
     return storage._cdata, hint_of(dim_of(storage.nbytes()))
 
 
+def storage_values(storage: torch.UntypedStorage, dtype: torch.dtype = torch.uint8) -> torch.Tensor:
+    """A whole storage as a flat tensor that shares it. Not `set_(storage)`: a device of others may lack that form."""
+    empty = torch.empty(0, dtype=dtype, device=storage.device)
+    return empty.set_(storage, 0, (storage.nbytes() // dtype.itemsize,), (1,))
+
+
+def storage_copy(storage: torch.UntypedStorage) -> torch.UntypedStorage:
+    """A copy on the same device. Not `storage.clone()`, for the same reason."""
+    return storage_values(storage).clone().untyped_storage()
+
+
 def short_type(value: torch.Tensor) -> str:
     """ "f32[8,s0]": a tensor's type in short."""
     dtype = str(value.dtype).removeprefix("torch.")

@@ -46,8 +46,7 @@ def float64_copies(tensors: Iterable[Tensor], *, whole: bool = False) -> Iterato
                 lazy += [copy] if is_lazy else []
             else:
                 if memory not in bases:  # views of one memory stay views of one
-                    flat = torch.empty(0, dtype=data.dtype, device=data.device).set_(data.untyped_storage())
-                    bases[memory] = to_float64(flat)
+                    bases[memory] = to_float64(fx.storage_values(data.untyped_storage(), data.dtype))
                 copy = bases[memory].as_strided(data.shape, data.stride(), data.storage_offset())
             if comparing.takes_data_of(tensor, copy):
                 tensor.data = copy

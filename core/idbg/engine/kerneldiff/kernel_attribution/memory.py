@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from idbg.engine.compat import fx
 from idbg.engine.compat.torch_types import tree_leaves
 
 
@@ -104,7 +105,7 @@ class MemoryCopies:
             return value.detach().clone()
         place = MemoryRegion.of(value)
         if place.start not in self.storages:
-            self.storages[place.start] = value.untyped_storage().clone()  # type: ignore[no-untyped-call]
+            self.storages[place.start] = fx.storage_copy(value.untyped_storage())
         return place
 
     def at(self, place: MemoryRegion) -> Tensor:
@@ -114,5 +115,5 @@ class MemoryCopies:
     def duplicate(self) -> "MemoryCopies":
         """Copies of the copies, as they are now."""
         copies = MemoryCopies()
-        copies.storages = {start: storage.clone() for start, storage in self.storages.items()}  # type: ignore[no-untyped-call]
+        copies.storages = {start: fx.storage_copy(storage) for start, storage in self.storages.items()}
         return copies

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.fx import Node
 
-from idbg.engine.compat import comparing
+from idbg.engine.compat import comparing, fx
 from idbg.engine.instrument.wrapper_lines import Wrapper
 from idbg.engine.kerneldiff.kernels.values import changed_by
 
@@ -59,7 +59,7 @@ def snapshot(inputs: Sequence[object], written: Sequence[bool]) -> list[object]:
             return value.clone()
         storage = value.untyped_storage()
         if storage.data_ptr() not in storages:
-            storages[storage.data_ptr()] = storage.clone()  # type: ignore[no-untyped-call]
+            storages[storage.data_ptr()] = fx.storage_copy(storage)
         empty = torch.empty(0, dtype=value.dtype, device=value.device)
         return empty.set_(storages[storage.data_ptr()], value.storage_offset(), value.shape, value.stride())
 
@@ -97,6 +97,6 @@ def _has_bits(value: object) -> bool:
 def _bits(value: object) -> Tensor:
     """The sum of the memory's words, on its device; it wraps around."""
     assert isinstance(value, Tensor)
-    memory = torch.empty(0, dtype=torch.uint8, device=value.device).set_(value.untyped_storage())
+    memory = fx.storage_values(value.untyped_storage())
     words = len(memory) // 8 * 8
     return memory[:words].view(torch.int64).sum() + memory[words:].sum()
