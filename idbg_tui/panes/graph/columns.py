@@ -101,8 +101,8 @@ class GraphColumns:
         return replace(self, order=order, flow=0, module=self.modules) if order != UNSORTED else self
 
     def within(self, width: int) -> "GraphColumns":
-        """The same columns, made to fit; what is left over goes to those that were cut, then to the user's text, then to
-        the memory, unless the rows are sorted by that.
+        """The same columns, made to fit; what is left over goes to those that were cut, then to the user's text, then
+        to the memory, unless the rows are sorted by that.
         """
         columns = replace(self, source=0, memory=self.memory if self.order[0] == "memory" else 0)
         for column, least in _SHRINK_NAMELESS if self.nameless else _SHRINK:

@@ -86,7 +86,7 @@ async def test_a_key_sorts_the_nodes_and_esc_puts_them_under_their_modules_again
         assert graph is not None
         ops = [graph.by_name[name].target for name in nodes if graph.by_name[name].op == "call_function"]
         assert [ops[at] == ops[at - 1] for at in range(1, len(ops))].count(False) == len(set(ops)) - 1
-        assert "\u2191op" in rendered(app) and "by op" in app.body.query_one(GraphPane).border_title
+        assert "\u2191op" in rendered(app) and "by op" in str(app.body.query_one(GraphPane).border_title)
         assert app.state.selected == graph.node_id(nodes[0])
         await pilot.press("escape")
         await settle(pilot)
