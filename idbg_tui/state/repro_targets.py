@@ -53,7 +53,7 @@ def of_row(item: object, report: DiffReport) -> Sought | str:
         return Sought("failure")
     if report.verdict != "failed":
         return "nothing is wrong in this comparison, so there is nothing to make smaller"
-    if isinstance(item, KernelError) and not item.bisected:
+    if isinstance(item, KernelError) and item.is_launch:
         if not item.bad:
             return f"{item.name} is not accused: on one that is, or on an output, X finds the smallest script"
         return Sought("wrong", launch=next(at for at, one in enumerate(report.kernels) if one is item))

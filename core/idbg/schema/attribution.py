@@ -19,11 +19,26 @@ StageName = Literal[
     "partitioned",  # cut in forward and backward, as Inductor is given them
     "post_grad",  # after Inductor's passes on each of them
     "kernels",  # what was compiled
+    "imported",  # of another compiler: its model or module, as its frontend converts the graph
+    "rewritten",  # ... as it is compiled, where passes from outside of the compiler changed it
 ]
+FOREIGN_STAGES: frozenset[StageName] = frozenset({"imported", "rewritten"})
 STAGES: tuple[StageName, ...] = ("dynamo", "pre_grad", "joint", "joint_passes", "partitioned", "post_grad", "kernels")
 
 MakerKind = Literal[
-    "dynamo", "decomposition", "pass", "partitioner", "lowering", "kernel", "wrapper", "backend", "cache", "op"
+    "dynamo",
+    "decomposition",
+    "pass",
+    "partitioner",
+    "lowering",
+    "kernel",
+    "wrapper",
+    "backend",
+    "cache",
+    "op",
+    "importer",  # of another compiler: what converts the graph
+    "layer",  # ... what it executes at a time: a layer of OpenVINO's
+    "dispatch",  # ... of IREE's
 ]
 """What turns one stage into the next, and made it wrong."""
 

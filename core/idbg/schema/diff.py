@@ -264,6 +264,10 @@ class NodeError(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     bad: bool = False
 
 
+Unit = Literal["kernel", "layer", "dispatch"]
+"""What a compiler executes at a time: a kernel of Inductor's, a layer of OpenVINO's, a dispatch of IREE's."""
+
+
 class KernelError(msgspec.Struct, frozen=True, kw_only=True):
     """One launch of a kernel: the relative RMSE (RMSE / RMS of the reference) of its worst output, in float64's eyes.
 
@@ -274,7 +278,8 @@ class KernelError(msgspec.Struct, frozen=True, kw_only=True):
     `outputs_left_out` that are least wrong of very many. `graph` is the post-grad graph that `nodes` are of; `file` and
     `line` are the user's, `wrapper_line` is 1-based in the output code of (`frame`, `part`). Where it was not observed,
     `reason` says why. A `harmless` one is worse than what it was given, in a run whose outputs agree all the same: it
-    is not accused.
+    is not accused. A layer or a dispatch of another compiler (`unit`) has the nodes of Dynamo's graph, and no figures
+    of its own: it was not launched alone.
     """
 
     frame: str
@@ -300,11 +305,22 @@ class KernelError(msgspec.Struct, frozen=True, kw_only=True):
     isolated_eager: float | None = None
     outputs: tuple[NodeError, ...] = ()
     outputs_left_out: int = 0
+    unit: Unit = "kernel"
 
     @property
     def bisected(self) -> bool:
         """Whether it is a node, which was bisected: that search looks at graphs above the kernels, or of no kernels."""
-        return self.graph is not None and self.graph.stage != "post_grad"
+        return self.graph is not None and self.graph.stage != "post_grad" and not self.is_foreign
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether another compiler executes it, as a layer or a dispatch."""
+        return self.unit != "kernel"
+
+    @property
+    def is_launch(self) -> bool:
+        """Whether it is a launch of Inductor's code, which can be read and called alone."""
+        return not self.bisected and not self.is_foreign
 
 
 def launch_name(one: KernelError, among: Iterable[KernelError]) -> str:

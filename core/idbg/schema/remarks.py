@@ -18,7 +18,21 @@ _Proof = Literal[
 _Reuse = Literal["returned for it", "overwritten", "not written", "reused", "reused, read", "argument overwritten"]
 # why a stage or a launch was not judged, or what limits its verdict
 _Stage = Literal["as dynamo", "other draws than before", "after nonfinite", "after rounding", "not reported"]
-_NotJudged = Literal[_Stage, "narrow", "own way", "none observed"]
+# of the models and layers of another compiler
+_Layer = Literal[
+    "random part",  # the node `subject` draws random numbers
+    "from a file",  # `subject` loaded the model
+    "no outputs",  # `subject` cannot run with more outputs: `detail`
+    "no reference",  # what computes `subject` cannot be run by the compiler's reference: `detail`
+    "reference too",
+    "right op by op",
+    "right by reference",
+    "right apart",
+    "model right before it",
+    "no node's value",  # the layer of `subject` leaves none
+    "not run as output",
+]
+_NotJudged = Literal[_Stage, "narrow", "own way", "none observed", _Layer]
 _NotCompared = Literal[
     "not saved", "other arguments", "not called", "parts unknown", "node unknown", "maker unknown", "error"
 ]
@@ -40,6 +54,7 @@ RemarkKind = Literal[
     "forward alone",  # `subject` cannot differentiate its outputs: `detail`
     "nan search ended",  # by `detail`
     "no graph",  # `subject` received none
+    "layers not judged",  # of the compiler `subject`: `detail` is why
     "no kernels",  # `subject` has none that can be observed
     "not observed",  # the kernels: `detail`
     "nothing bisected",

@@ -58,7 +58,7 @@ def launch_named(report: DiffReport, name: str) -> int:
     """The place among the report's kernels of the launch that this names, or its handle: of several the first bad one.
     "" is the first bad one of all. Raises BadInput where there is none.
     """
-    kernels = [at for at, kernel in enumerate(report.kernels) if not kernel.bisected]
+    kernels = [at for at, kernel in enumerate(report.kernels) if kernel.is_launch]
     if not kernels:
         raise BadInput("there is no kernel that was observed", hint="the comparison is shown above")
     if not name:

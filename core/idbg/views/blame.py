@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from idbg.format.amounts import counted, few, share
 from idbg.format.file_names import near_place
-from idbg.schema.attribution import Maker, StageError, StageName
+from idbg.schema.attribution import FOREIGN_STAGES, Maker, StageError, StageName
 from idbg.schema.diff import DiffReport, FailedBy, KernelError, launch_name
 from idbg.schema.remarks import Remark
 from idbg.views import remarks
@@ -37,6 +37,8 @@ _STAGES: dict[StageName, str] = {
     "partitioned": "partitioned",
     "post_grad": "post-grad",
     "kernels": "kernels",
+    "imported": "imported model",
+    "rewritten": "rewritten model",
 }
 
 
@@ -145,6 +147,9 @@ def _since_kernel(kernel: KernelError, wrong_stages: Sequence[StageError], repor
     lowered = f", {_made(made)} {maker_name(made)}" if made is not None and made.kind == "lowering" else ""
     if kernel.bisected:
         return f"wrong since {report.test}{' backward' if kernel.part == 'backward' else ''}: `{name}`{where}"
+    if kernel.is_foreign:
+        node = f", which computes `{kernel.node}`" if kernel.node else ""
+        return f"wrong since {report.test}: {kernel.unit} `{name}`{node}{where}"
     if not any(stage.judged for stage in report.stages):
         return f"the first bad kernel is `{name}`{where}"
     return f"wrong since kernels{_in_frame(kernel.frame, report)}: `{name}`{where}{lowered}"
@@ -160,13 +165,15 @@ def _of_kernels(report: DiffReport, place: Place) -> str:
     """Whether what is below a wrong graph computes what it was given."""
     culprit = report.culprit
     if culprit is not None:
+        if culprit.is_foreign:
+            return f"the first wrong {culprit.unit} is `{launch_name(culprit, report.kernels)}`"
         what = "node" if culprit.bisected else "kernel"
         where = _in(place(culprit.file, culprit.line))
         return f"{what} `{launch_name(culprit, report.kernels)}`{where} is wrong too"
     below = next((stage for stage in report.stages if stage.stage == "kernels"), None)
     if below is not None and below.bad:
         return "the kernels add to it" if not is_foreign(report) else f"{report.test} adds to it"
-    launches = [kernel for kernel in report.kernels if not kernel.bisected]
+    launches = [kernel for kernel in report.kernels if kernel.is_launch]
     seen = sum(kernel.observed for kernel in launches)
     if launches and seen == len(launches):
         return "kernels are faithful"
@@ -234,7 +241,9 @@ def stage_name(stage: StageError, report: DiffReport, *, whole: bool = False) ->
 def is_foreign(report: DiffReport) -> bool:
     """Whether the test's backend is given Dynamo's graphs, and what it makes of them cannot be looked into."""
     stages = {stage.stage for stage in report.stages}
-    return any(kernel.bisected for kernel in report.kernels) or (bool(stages) and stages <= {"dynamo", "kernels"})
+    if any(kernel.bisected or kernel.is_foreign for kernel in report.kernels):
+        return True
+    return bool(stages) and stages <= {"dynamo", "kernels"} | FOREIGN_STAGES
 
 
 def standing(stage: StageError, report: DiffReport) -> Standing:
@@ -288,8 +297,8 @@ def maker_name(maker: Maker) -> str:
             return f"the decomposition of {maker.name}"
         case "lowering":
             return f"the lowering of {maker.name}"
-        case "kernel":
-            return f"kernel {maker.name}"
+        case "kernel" | "layer" | "dispatch":
+            return f"{maker.kind} {maker.name}"
         case "wrapper":
             return "the code that launches the kernels"
         case "partitioner":
@@ -306,7 +315,7 @@ def _made(maker: Maker) -> str:
 
 def _is_sure(maker: Maker) -> bool:
     """Whether it is no guess: what a kernel and a backend give was compared itself."""
-    return bool(maker.proven) or maker.kind in ("kernel", "backend")
+    return bool(maker.proven) or maker.kind in ("kernel", "layer", "dispatch", "backend")
 
 
 def _cells(stage: StageError, report: DiffReport) -> StageCells:

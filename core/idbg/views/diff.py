@@ -41,7 +41,7 @@ from idbg.views.blame import (
 from idbg.views.breaks import sentence
 from idbg.views.criteria import because
 from idbg.views.faults import crash_lines, nan_origin_lines
-from idbg.views.launches import is_bisected, kernels_sentence
+from idbg.views.launches import kernels_sentence, unit_noun
 from idbg.views.tensors import LOOKS, against, block_words, decided, metrics, outcome, worst_parts, worst_words
 from idbg.views.tree import (
     NO_OPTIONS,
@@ -443,7 +443,7 @@ def launch_table(report: DiffReport) -> Table:
     frames = [_FRAME] if len({one.frame for one in report.kernels}) > 1 else []
     columns = (Column("computes", "code", 1), *frames, *_ERRORS[first:], Column("line", "place", 3))
     rows = [_launch(at, one, report, first, bool(frames)) for at, one in enumerate(report.kernels)]
-    return Table(columns, rows, "node" if is_bisected(report) else "kernel launch")
+    return Table(columns, rows, unit_noun(report))
 
 
 def _bad(report: DiffReport) -> Iterator[Row]:
@@ -451,7 +451,7 @@ def _bad(report: DiffReport) -> Iterator[Row]:
     one = report.culprit
     if one is None:
         return
-    what = "node (bisected)" if one.bisected else "kernel"
+    what = "node (bisected)" if one.bisected else one.unit
     where = near_place(one.file, one.line)
     name = f"the first bad {what}: {launch_name(one, report.kernels)}{f' ({where})' if where else ''}"
     computes = "" if one.bisected else f"; computes {', '.join(one.nodes) or 'no known node'}"
@@ -523,11 +523,11 @@ def _launch(at: int, one: KernelError, report: DiffReport, first: int, has_frame
         ),
         refs=Refs(
             nodes=tuple(NodeId(one.graph, each) for each in names) if one.graph else (),
-            kernel=None if one.bisected else (one.frame, one.part, one.name),
+            kernel=(one.frame, one.part, one.name) if one.is_launch else None,
             file=one.file,
             line=one.line,
         ),
-        opens="node" if one.bisected else "kernel",
+        opens="kernel" if one.is_launch else "node",
     )
 
 

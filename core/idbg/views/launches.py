@@ -10,13 +10,20 @@ def is_bisected(report: DiffReport) -> bool:
     return any(one.bisected for one in report.kernels)
 
 
+def unit_noun(report: DiffReport) -> str:
+    """What one row of the launches' table is."""
+    if is_bisected(report):
+        return "node"
+    return next((one.unit for one in report.kernels if one.is_foreign), "kernel launch")
+
+
 def kernels_sentence(report: DiffReport) -> str:
     """How many kernels were observed, and which is the first bad one."""
     bad = report.culprit
     if is_bisected(report):
         return f"the first bad node (bisected): {bad.name if bad else 'none'}"
     seen, every = sum(one.observed for one in report.kernels), len(report.kernels)
-    launches = counted(every, "kernel launch")
+    launches = counted(every, unit_noun(report))
     if bad is not None:
         return f"{launches}, {seen:,} observed; the first bad one is {launch_name(bad, report.kernels)}"
     if not seen:

@@ -191,14 +191,15 @@ def _in_runs_frames(reports: Iterable[DiffReport], run: Run) -> Iterator[DiffRep
     for report in reports:
         observed: dict[str, dict[Part, set[str]]] = {}
         for kernel in report.kernels:
-            if not kernel.bisected:
+            if kernel.is_launch:
                 parts = observed.setdefault(kernel.frame, {})
                 parts.setdefault(kernel.part, set()).add(kernel.handle or kernel.name)
         same_as = {
             frame: [each for each, known in launches.items() if all(known.get(part) == parts[part] for part in parts)]
             for frame, parts in observed.items()
         }
-        same_as |= {kernel.frame: list(_with_node(kernel, run.graphs)) for kernel in report.kernels if kernel.bisected}
+        nodes = (kernel for kernel in report.kernels if not kernel.is_launch and kernel.node)
+        same_as |= {kernel.frame: list(_with_node(kernel, run.graphs)) for kernel in nodes}
         names = {}
         for frame, same in same_as.items():
             names[frame] = min(same, key=lambda each: (each in taken, each != frame), default=frame)
@@ -206,12 +207,12 @@ def _in_runs_frames(reports: Iterable[DiffReport], run: Run) -> Iterator[DiffRep
         yield _with_frames(report, names) if any(map(is_not, names, names.values())) else report
 
 
-def _with_node(bisected: KernelError, graphs: Mapping[GraphId, Graph]) -> Iterator[str]:
+def _with_node(kernel: KernelError, graphs: Mapping[GraphId, Graph]) -> Iterator[str]:
     """The frames of the run whose graph of this stage has the node, at its line."""
     for key, graph in graphs.items():
-        if bisected.graph is not None and (key.stage, key.part) == (bisected.graph.stage, bisected.graph.part):
-            node = graph.by_name.get(bisected.node)
-            if node is not None and (node.file, node.line) == (bisected.file, bisected.line):
+        if kernel.graph is not None and (key.stage, key.part) == (kernel.graph.stage, kernel.graph.part):
+            node = graph.by_name.get(kernel.node)
+            if node is not None and (node.file, node.line) == (kernel.file, kernel.line):
                 yield key.frame
 
 
@@ -240,7 +241,7 @@ def _in_runs_code(
     """
     for kernel in kernels:
         code = codes.get((kernel.frame, kernel.part))
-        if code is None or kernel.bisected:
+        if code is None or not kernel.is_launch:
             yield kernel
             continue
         calls = [call for one in code.kernels if one.name == kernel.name for call in one.calls]

@@ -260,7 +260,7 @@ class KernelDiffPane(SectionPane):
     def _go_to(self, kernel: KernelError) -> None:
         if kernel.graph is not None and (kernel.node or kernel.nodes):
             self.post_message(NodeChosen(NodeId(kernel.graph, kernel.node or kernel.nodes[0])))
-        if not kernel.bisected:
+        if kernel.is_launch:
             launch = kernel.handle, kernel.wrapper_line
             self.post_message(KernelChosen(kernel.frame, kernel.part, kernel.name, *launch))
 
@@ -288,6 +288,8 @@ class KernelDiffPane(SectionPane):
         if action == "owner" and isinstance(item, KernelError) and item.bisected:
             why = "this node was bisected: there is no launch of it that could be called alone; X finds the smallest"
             return f"{why} script"
+        if action == "owner" and isinstance(item, KernelError) and item.is_foreign:
+            return f"a {item.unit} of another compiler cannot be called alone; X finds the smallest script"
         if action in ("owner", "repro(True)") and report is not None and not isinstance(item, KernelError):
             found = repro_targets.of_row(item, report)
             return found if isinstance(found, str) else ""

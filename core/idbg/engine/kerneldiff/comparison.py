@@ -397,7 +397,7 @@ class ComparisonRun:
         Raises BadInput if no kernels were observed, or the model cannot run again.
         """
         one = report.kernels[launch]
-        if self._owners is None or one.bisected:
+        if self._owners is None or not one.is_launch:
             raise BadInput(f"{one.name} is no kernel that was observed", hint="compare with each kernel (D)")
         return self._owners.find(report, launch)
 

@@ -18,6 +18,8 @@ from idbg.engine.kerneldiff.float64.undeclared_writes import UndeclaredWrite, Wi
 from idbg.engine.kerneldiff.kernels.bisect import first_bad_node
 from idbg.engine.kerneldiff.kernels.inputs import copied
 from idbg.engine.kerneldiff.kernels.observe import Rerun
+from idbg.engine.kerneldiff.layers.findings import LayerFindings
+from idbg.engine.kerneldiff.layers.search import first_wrong_layers, is_observable
 from idbg.engine.kerneldiff.observed_run import CapturedCompile, ObservedRun, run_observed
 from idbg.engine.kerneldiff.request import Backend, ComparisonRequest, compile_backend, name_of
 from idbg.engine.kerneldiff.sides.run import Call, Side, run_compiled, run_eager, run_side
@@ -65,15 +67,20 @@ class FaultLocalization:
         observed = self._observed()
         kernels = observed.kernels
         nothing_ran = observed.side.result.failure is not None and not (kernels or failed)
+        layers = None
         if not kernels and not nothing_ran:
-            self.notes.append(Remark("no kernels", name_of(self.request.test)))
-            kernels = self._bisected() if failed else ()
+            layers = self._layers() if failed else None
+            if layers is None:
+                self.notes.append(Remark("no kernels", name_of(self.request.test)))
+            kernels = layers.layers if layers is not None else self._bisected() if failed else ()
         if report.passed or varies:
             kernels = _not_accused(kernels)
         self.begin("stages")
         with comparing.inductor_set(self.request.options), uncaptured():
             kernels, rows = _stages(observed, kernels, report, self.notes)
-            if not rows and not nothing_ran:
+            if layers is not None:
+                rows = layers.stages
+            elif not rows and not nothing_ran:
                 rows = _of_a_backend(kernels, name_of(self.request.test))
         if failed and not any(row.bad for row in rows):
             rows = self._of_a_cache(rows, observed.side, report) or self._before_the_backend(rows)
@@ -101,6 +108,16 @@ class FaultLocalization:
         elif observed.again is not None and (problem := observed.again.observation.problem):
             self.notes.append(Remark("partly observed", detail=problem))
         return observed
+
+    def _layers(self) -> LayerFindings | None:
+        """The layers of another compiler whose model can be run with extra outputs; None where there is none."""
+        if not is_observable():
+            return None
+        self.begin("layers")
+        compile = partial(torch.compile, backend=compile_backend(self.request.test), dynamic=self.request.dynamic)
+        with comparing.inductor_set(self.request.options), uncaptured():
+            smallest = min(KERNEL_K, self.request.k)
+            return first_wrong_layers(self.subject, compile, self.backward, self.notes.append, smallest)
 
     def _bisected(self) -> tuple[KernelError, ...]:
         """The first wrong node, bisected, for a backend whose kernels cannot be observed."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from markupsafe import Markup
 
-from idbg.format.amounts import column_figure, figure
+from idbg.format.amounts import column_figure, counted, figure
 from idbg.reports.drawings.bars import histogram
 from idbg.reports.drawings.heat import heat
 from idbg.reports.drawings.lines import Axis, Line, Point, lines
@@ -12,6 +12,7 @@ from idbg.schema.diff import DiffReport, ErrorMap, KernelError, TensorDiff, laun
 from idbg.schema.steps import StepDistance, TrainingSteps
 from idbg.views import error_maps
 from idbg.views import steps as training_steps
+from idbg.views.launches import unit_noun
 from idbg.views.tensors import decades
 
 _EQUAL, _NONFINITE = 8, 9  # classes of cells, beside those of the levels
@@ -24,7 +25,7 @@ def launches(report: DiffReport) -> Markup | None:
 
     A launch that was not observed is a gap.
     """
-    kernels = report.kernels
+    kernels, unit = report.kernels, unit_noun(report)
     if sum(one.error is not None for one in kernels) < _LEAST:
         return None
     alone = any(one.isolated is not None for one in kernels)
@@ -42,9 +43,9 @@ def launches(report: DiffReport) -> Markup | None:
     drawn = [line for line in (own if alone else read) if any(point.y is not None for point in line.points)]
     return lines(
         drawn,
-        title=f"The error of each of {len(kernels):,} launches, in the order in which they are made",
-        x=Axis("launch", "{:,.0f}".format, whole=True, zero=False),
-        y=Axis(f"{ERROR}; a red dot is a bad launch", column_figure, log=True),
+        title=f"The error of each of {counted(len(kernels), unit)}, in the order in which they are executed",
+        x=Axis(unit, "{:,.0f}".format, whole=True, zero=False),
+        y=Axis(f"{ERROR}; a red dot is a bad {unit}", column_figure, log=True),
     )
 
 

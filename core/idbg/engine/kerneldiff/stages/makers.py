@@ -136,7 +136,12 @@ def _is_wrong(step: StageTransition, gm: GraphModule) -> bool:
 
 def graph_diff(before: GraphModule, after: GraphModule) -> str:
     """Both as readable code, as a unified diff."""
-    lines = difflib.unified_diff(_code(before), _code(after), "before", "after", lineterm="", n=_CONTEXT)
+    return text_diff(_code(before), _code(after))
+
+
+def text_diff(before: Sequence[str], after: Sequence[str]) -> str:
+    """The lines of both as a unified diff."""
+    lines = difflib.unified_diff(before, after, "before", "after", lineterm="", n=_CONTEXT)
     shown = [line for _, line in zip(range(_DIFF_LINES + 1), lines, strict=False)]
     if len(shown) > _DIFF_LINES:
         shown[-1] = f"… cut after {_DIFF_LINES} lines"

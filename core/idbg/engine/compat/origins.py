@@ -1,0 +1,83 @@
+"""Record of which node of an outer graph each node of a `make_fx` trace was traced from.
+
+Backends that call `make_fx` on a graph module lose its nodes' metadata: the module's generated code runs, and no
+interpreter. The line of that code which runs is the node's.
+"""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+
+from torch.fx import GraphModule, Node
+
+from idbg.engine.compat import fx, tracing
+from idbg.engine.compat.wrapped import Function, wrapped
+
+_KEY = "idbg_origin"
+_CREATES = "torch.fx.experimental.proxy_tensor:PythonKeyTracer.create_node"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The Dynamo nodes that a node was traced from, and where: `frame` is the compile id."""
+
+    frame: str
+    nodes: tuple[str, ...]
+    stack_trace: str
+
+
+def origin_of(node: Node) -> Origin | None:
+    """The recorded origin of a node; None if there is none."""
+    found = node.meta.get(_KEY)
+    return found if isinstance(found, Origin) else None
+
+
+def record_origins(gm: GraphModule) -> None:
+    """Record each node of a graph that a backend receives as its own origin."""
+    frame = tracing.current_frame()
+    traced = any(node.meta.get("from_node") for node in gm.graph.nodes)
+    for node in gm.graph.nodes:
+        names = tuple(sorted(fx.origins(node))) if traced else (node.name,)
+        if node.op not in ("placeholder", "output"):
+            node.meta[_KEY] = Origin(frame, names or _of_sequence(node), node.meta.get("stack_trace") or "")
+
+
+def _of_sequence(node: Node) -> tuple[str, ...]:
+    """The Dynamo nodes of the forward's nodes that a node of the backward differentiates."""
+    number = node.meta.get("seq_nr", -1)
+    same = (other for other in node.graph.nodes if other.meta.get("seq_nr", -2) == number)
+    return tuple(sorted({name for other in same for name in fx.origins(other)}))
+
+
+@contextmanager
+def origins_traced() -> Iterator[list[str]]:
+    """While it lasts, nodes that `make_fx` creates have the origins of the nodes whose code runs."""
+
+    def create_node(call: Function, *args: object, **kwargs: object) -> Node:
+        node: Node = call(*args, **kwargs)
+        source = _running_node(sys._getframe(1))
+        if source is not None and (origin := origin_of(source)) is not None:
+            node.meta[_KEY] = origin
+        return node
+
+    with wrapped({_CREATES: create_node}) as problems:
+        yield problems
+
+
+def _running_node(frame: FrameType | None) -> Node | None:
+    """The node of the innermost graph module whose generated code has this frame above it."""
+    while frame is not None:
+        gm = frame.f_locals.get("self") if frame.f_code.co_name == "forward" else None
+        if isinstance(gm, GraphModule) and frame.f_code.co_filename.startswith("<eval_with_key>"):
+            return _node_at(gm, frame.f_lineno)
+        frame = frame.f_back
+    return None
+
+
+def _node_at(gm: GraphModule, line: int) -> Node | None:
+    places: dict[int, int] = getattr(gm, "_lineno_map", None) or {}
+    place = places.get(line - getattr(gm, "_prologue_start", 0))
+    nodes = list(gm.graph.nodes)
+    return nodes[place] if place is not None and place < len(nodes) else None
