@@ -380,11 +380,14 @@ class IdbgApp(MessageRoutes, ChangedOutputApp[None]):
         self.controllers.leaving.quit()
 
     def show_help(self) -> None:
-        """Show every key over the screen."""
-        from idbg_tui.help import Help, entries
+        """Show every key over the screen; over a list, that one's first."""
+        from idbg_tui.help import Help, entries, of_list
 
-        panes = self.body.panes
-        self.push_screen(Help(entries(self.keys, list(panes.values()), panes[self.body.current])))
+        covering, panes = self.screen, self.body.panes
+        if isinstance(covering, Help):
+            return
+        listed = of_list(covering, covering.focused or covering) if len(self.screen_stack) > 1 else []
+        self.push_screen(Help(listed + entries(self.keys, list(panes.values()), panes[self.body.current])))
 
     def on_action_request(self, message: "messages.ActionRequest") -> None:
         self.action_do(message.name)

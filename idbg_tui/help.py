@@ -1,6 +1,10 @@
 """The help: every key, which can be filtered."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
+
+from textual.screen import Screen
+from textual.widget import Widget
 
 from idbg_tui import bound_keys, keymap
 from idbg_tui.panes.base import Pane
@@ -21,6 +25,13 @@ def entries(keys: Mapping[str, str], panes: Sequence[Pane], current: Pane) -> li
         words = f"go to {key.words}" if key.leads_to_pane else key.words
         listed.append((key.group, keymap.spelled(keys[key.name]), words))
     return listed + [entry for pane in panes if pane is not current for entry in _of_pane(pane)]
+
+
+def of_list(screen: Screen[Any], focused: Widget) -> list[HelpEntry]:
+    """What works in a list over the screen, but for the keys that move the cursor."""
+    chain = [node for node in focused.ancestors_with_self if node is screen or screen in node.ancestors]
+    bound = ((keymap.spelled(",".join(offer.keys)), offer.words) for offer in bound_keys.of_chain(chain))
+    return [("In this list", keys, words) for keys, words in bound if not _MOVES.issuperset(keys.split())]
 
 
 def _of_pane(pane: Pane) -> list[HelpEntry]:

@@ -39,7 +39,7 @@ KEYS: tuple[Key, ...] = (
     Key("accelerator", "a", "choose the accelerator", "Compile"),
     Key("compare", "d", "compare the outputs with eager and float64", "Compile"),
     Key("compare_kernels", "D", "compare each stage and kernel too: where the numbers go wrong", "Compile"),
-    Key("pass_diff", "p", "the graph before and after the pass that made the numbers wrong", "Compile"),
+    Key("pass_diff", "p", "before and after: the graph around the pass that made the numbers wrong", "Compile"),
     Key("repro", "x", "write a repro of what the cursor is on, and try it once", "Repros"),
     Key("minify", "X", "minify it: search for the smallest script that still fails so", "Repros"),
     Key("measure", "B", "measure the program: eager, inductor, the target's backend", "Measure"),
@@ -98,7 +98,7 @@ KEYS: tuple[Key, ...] = (
     Key(
         "palette",
         "ctrl+p,colon",
-        "every action, node, kernel, finding, file, switch, run and theme by name; :42 goes to row 42",
+        "every action, node, kernel, finding, file, switch, run and theme by name; :42 goes to row 42 (a count)",
         "Program",
     ),
     Key("suspend", "ctrl+z", "suspend: `fg` brings it back", "Program"),
@@ -110,6 +110,7 @@ KEYS: tuple[Key, ...] = (
 MOVING: tuple[tuple[str, str], ...] = (
     ("↑ ↓ j k", "move"),
     ("g G", "top, bottom"),
+    (":42 :+5 :-5", "a count: go to row 42, five rows down, five up (5j in vim; a digit alone goes to a pane)"),
     ("^d ^u", "half a page"),
     ("PgUp PgDn", "a page"),
     ("enter", "go there"),

@@ -10,12 +10,12 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 
 from idbg_tui import bound_keys, keymap
 from idbg_tui.bound_keys import Offer
 from idbg_tui.panes.base import Pane
 from idbg_tui.state.sentences import READ_ONLY
+from idbg_tui.widgets.covering import Covering
 from idbg_tui.widgets.item_list import ItemList
 from idbg_tui.widgets.lines import Lines, StyledRow, clip
 from idbg_tui.widgets.numbered import Numbered
@@ -28,6 +28,7 @@ _IN_PANES = {
         "copy",
         "copy_line",
         "try",
+        "beside",
         "repro",
         "repro(True)",
         "owner",
@@ -118,7 +119,7 @@ class MenuLines(ItemList[MenuItem]):
         return [(keys, "dim"), (words, "dim"), (clip(f"  {item.off}", room - len(words)), "fallback")]
 
 
-class Menu(ModalScreen[MenuItem | None]):
+class Menu(Covering[MenuItem | None]):
     """Returns the chosen action: by enter, by a click, or by its own key."""
 
     DEFAULT_CSS = """

@@ -1,6 +1,6 @@
 """Messages that panes post for what the user does; the app handles them."""
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import KW_ONLY, dataclass
 
 from textual.message import Message
@@ -12,6 +12,7 @@ from idbg.schema.graphs import GraphId, NodeId, Part
 from idbg.schema.programs import OptionValue, Switch
 from idbg.schema.repros import OtherFailure, Sought
 from idbg.schema.session_repros import SessionRepro
+from idbg_tui.widgets.line_pairs import LinePairs, PairedText
 from idbg_tui.widgets.notices import CopyRequest as CopyRequest
 from idbg_tui.widgets.notices import Flash as Flash
 
@@ -82,6 +83,17 @@ class BesideRequest(Message):
     stage: GraphId | None = None
     run: int = 0
     kernel: Kernel | None = None
+
+
+@dataclass
+class SidesRequest(Message):
+    """The user wants to see two texts side by side, or one alone: `pair` finds which of their lines belong together;
+    None: none do. `line`: where to begin in the first.
+    """
+
+    texts: Sequence[PairedText]
+    pair: Callable[[], LinePairs] | None = None
+    line: int = 0
 
 
 @dataclass

@@ -28,6 +28,7 @@ PLACES = {
     "widgets.code": "code",
     "widgets.listing": "a list over the screen",
     "widgets.picker": "a choice over the screen",
+    "widgets.covering": "a list over the screen",
     "welcome.app": "the list of sessions",
     "widgets.prompt": "a line that is typed in",
 }

@@ -11,9 +11,10 @@ from idbg.schema.events import SessionEvent
 from idbg_tui.layout import Body
 from idbg_tui.state.state import State
 from idbg_tui.status_bar import flashes
-from idbg_tui.status_bar.footer import TYPING, footer_keys, footer_progress
+from idbg_tui.status_bar.footer import LEAVING, TYPING, covering_keys, footer_keys, footer_progress
 from idbg_tui.status_bar.header import header
 from idbg_tui.widgets.bars import Bar
+from idbg_tui.widgets.covering import Covering
 
 Level = Literal["info", "warning", "error"]
 _STYLES: dict[str, str] = {"error": "$text-error", "warning": "$text-warning"}
@@ -53,8 +54,12 @@ class Bars:
             pane, prompting = self._body.panes[self._body.current], isinstance(self._app.focused, Input)
             room = width - sum(len(text) for text, _ in progress) - 2
             hints = TYPING if prompting else pane.HINTS
-            typing = prompting or pane.typed_in
-            self.footer.show(footer_keys(hints, self._keys, self._state, room, typing=typing), progress)
+            if isinstance(self._app.screen, Covering):
+                shown = covering_keys(hints if prompting else LEAVING, self._keys, room)
+            else:
+                typing = prompting or pane.typed_in
+                shown = footer_keys(hints, self._keys, self._state, room, typing=typing)
+            self.footer.show(shown, progress)
         if self._ticking is not None:
             going_on = self._state.running or self._state.trying or self._state.measuring
             (self._ticking.resume if going_on else self._ticking.pause)()

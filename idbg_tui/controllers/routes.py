@@ -30,6 +30,9 @@ class MessageRoutes:
     def on_beside_request(self, message: "messages.BesideRequest") -> None:
         self.controllers.standing_beside.open(message)
 
+    def on_sides_request(self, message: "messages.SidesRequest") -> None:
+        self.controllers.standing_beside.open_sides(message)
+
     def on_number_request(self, message: "messages.NumberRequest") -> None:
         self.controllers.navigation.go_to_number(message)
 

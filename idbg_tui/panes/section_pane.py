@@ -2,7 +2,6 @@
 
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
@@ -18,14 +17,14 @@ from idbg_tui.messages import (
     LineChosen,
     NodeChosen,
     ReproRequest,
+    SidesRequest,
     SourceRequest,
     TryRequest,
 )
+from idbg_tui.panes import before_after
 from idbg_tui.panes.searchable import SearchablePane
 from idbg_tui.state.state import State
-from idbg_tui.widgets import sides
 from idbg_tui.widgets.lines import Lines
-from idbg_tui.widgets.listing import Reading
 from idbg_tui.widgets.section_keys import SectionKeys
 from idbg_tui.widgets.section_list import SectionLines
 from idbg_tui.widgets.section_rows import Look, Row, place_of
@@ -43,6 +42,7 @@ class SectionPane(SearchablePane, SectionKeys):
         Binding("t", "try", "compile again with what the row suggests", show=False),
         Binding("x", "repro", "write a repro of the row", show=False),
         Binding("X", "repro(True)", "minify what the row is about", show=False),
+        Binding("p", "beside", "before and after the row's finding, side by side", show=False),
     ]
     NOTHING_HERE: ClassVar[str] = "this row leads nowhere: enter on a row with a sign before it unfolds it"
 
@@ -158,8 +158,7 @@ class SectionPane(SearchablePane, SectionKeys):
         """Go to what the row opens; of several nodes to the one after the selected one."""
         nodes = self.nodes_of(row)
         if row.sides is not None:
-            title = "Before, and after" if row.sides.before and row.sides.after else "It is in one run alone"
-            self.app.push_screen(Reading(title, "", partial(sides.entries, row.sides)))
+            self.post_message(before_after.of_sides(row.sides))
         elif row.enter == "edit" and row.file:
             self.post_message(EditorRequest(row.file, row.line))
         elif row.enter == "node" and nodes:
@@ -182,6 +181,9 @@ class SectionPane(SearchablePane, SectionKeys):
         row = self.lines.chosen
         if action == "try" and (row is None or row.again is None):
             return "nothing to try here: t works where a row of breaks or recompiles offers it"
+        if action == "beside":
+            found = before_after.of_row(self._state, self.run, row) if self._state is not None else ""
+            return found if isinstance(found, str) else ""
         if action == "open" and (row is None or not (row.enter or row.sides or row.fold is not None)):
             return self.NOTHING_HERE
         return ""
@@ -208,6 +210,16 @@ class SectionPane(SearchablePane, SectionKeys):
             self.post_message(TryRequest(row.again))
         else:
             self.post_message(Flash(self.why_off("try")))
+
+    def action_beside(self) -> None:
+        """Show what is before and after what the row reports; of a row without that, what the key does."""
+        found = before_after.of_row(self._state, self.run, self.lines.chosen) if self._state is not None else ""
+        if isinstance(found, SidesRequest):
+            self.post_message(found)
+        elif found == before_after.NOTHING:
+            self.post_message(ActionRequest("pass_diff"))
+        else:
+            self.post_message(Flash(found))
 
     def action_edit(self) -> None:
         """Open the row's line in the user's editor; of a row without one, what the key does."""

@@ -19,6 +19,16 @@ _KEYS_ROOM = 40  # cells of the footer that the keys need
 TYPING = (("enter", "takes it"), ("esc", "leaves it"))
 """The keys of a line that is typed in."""
 
+LEAVING = (("esc", "closes"), ("?", "its keys"))
+"""The keys of a list over the screen."""
+
+
+def covering_keys(hints: tuple[tuple[str, str], ...], keys: dict[str, str], width: int) -> list[BarPart]:
+    """The keys that work over a list: its own `hints` first. The list has the others in its border."""
+    one_letter = {key for key, _ in hints if len(key) == 1}
+    shown = [*hints, *(() if one_letter else (("f1", "its keys"),))]
+    return _keys([*shown, (keymap.spelled(keys["palette"]).split(" ")[0], "palette")], width)
+
 
 def footer_keys(
     pane_hints: tuple[tuple[str, str], ...], keys: dict[str, str], state: State, width: int, *, typing: bool = False

@@ -3,6 +3,7 @@
 from bisect import bisect_right
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from typing import Protocol
 
 _MOST, _FEW = 20_000, 2_000  # lines of both: to compare more takes seconds; so many are compared thoroughly
 
@@ -17,6 +18,15 @@ class PairedText:
     language: str = "python"
     path: str = ""
     problem: str = ""
+
+
+class LinePairs(Protocol):
+    """Which lines of two texts belong together."""
+
+    marks: tuple[frozenset[int], frozenset[int]]
+
+    def beside(self, side: int, line: int) -> int:
+        """The other text's line that belongs to this one of `side` (0 or 1), both 1-based."""
 
 
 class EqualLines:

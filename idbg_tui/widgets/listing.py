@@ -8,10 +8,10 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widget import Widget
 
 from idbg.format.glyphs import MARKS
+from idbg_tui.widgets.covering import Covering
 from idbg_tui.widgets.lines import Lines, StyledRow
 from idbg_tui.widgets.notices import CopyRequest, Flash
 from idbg_tui.widgets.section_keys import SectionKeys
@@ -56,7 +56,7 @@ def leads(row: Row) -> bool:
     return bool(row.nodes) or row.enter == "why"
 
 
-class Listing(ModalScreen[Row | None], SectionKeys):
+class Listing(Covering[Row | None], SectionKeys):
     """Returns the row that was opened, or None."""
 
     DEFAULT_CSS = """

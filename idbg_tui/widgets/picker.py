@@ -2,19 +2,18 @@
 
 import re
 from collections.abc import Container
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input
 
+from idbg_tui.widgets.covering import Answer, Covering
 from idbg_tui.widgets.item_list import ItemList
 from idbg_tui.widgets.lines import Lines, StyledRow, clip, fit
 
-Answer = TypeVar("Answer")
 Choice = tuple[str, str]
 """A name, and a few words about it."""
 _NAME = 40  # cells of a name at most: those of files can be long
@@ -70,7 +69,7 @@ class Choices(ItemList[Choice], can_focus=False):
         ]
 
 
-class FilteredScreen(ModalScreen[Answer], Generic[Answer]):
+class FilteredScreen(Covering[Answer], Generic[Answer]):
     """A list in a box over the screen, with a line above it; typing filters the list, and the arrows move in it."""
 
     DEFAULT_CSS = """

@@ -1,14 +1,13 @@
 """Two texts over the screen, side by side: one cursor follows the other, and what differs is marked."""
 
 from collections.abc import Sequence
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Static
 
@@ -16,21 +15,13 @@ from idbg.format import file_names
 from idbg.format.amounts import counted
 from idbg.format.glyphs import MARKS
 from idbg_tui.widgets.code import CodeView
-from idbg_tui.widgets.line_pairs import PairedText
+from idbg_tui.widgets.covering import Covering
+from idbg_tui.widgets.line_pairs import LinePairs, PairedText
 from idbg_tui.widgets.lines import cut
 from idbg_tui.widgets.notices import CopyRequest, Flash
 from idbg_tui.widgets.search import Searching
 
 BESIDE = 110  # cells that two texts need to stand side by side
-
-
-class LinePairs(Protocol):
-    """Which lines of two texts belong together."""
-
-    marks: tuple[frozenset[int], frozenset[int]]
-
-    def beside(self, side: int, line: int) -> int:
-        """The other text's line that belongs to this one of `side` (0 or 1), both 1-based."""
 
 
 class Page(Vertical):
@@ -55,7 +46,7 @@ class Page(Vertical):
         self.border_subtitle = Content(cut(where, max(event.size.width - 6, 8)))
 
 
-class SideBySide(ModalScreen[None], Searching):
+class SideBySide(Covering[None], Searching):
     """A text, read only, and another beside it, if there is one. Where one has room, tab changes between them."""
 
     DEFAULT_CSS = """
@@ -106,9 +97,10 @@ class SideBySide(ModalScreen[None], Searching):
         if self._pairs is not None:
             for page, marks in zip(self._pages, self._pairs.marks, strict=True):
                 page.code.mark(marks)
-            if first := self._line or self._first_difference(self._pairs):
-                self._pages[0].code.go(first)
-                self._follow(0, first)
+        first = self._line or (self._first_difference(self._pairs) if self._pairs is not None else 0)
+        if first:
+            self._pages[0].code.go(first)
+            self._follow(0, first)
         self._lay()
 
     def on_resize(self) -> None:

@@ -217,8 +217,11 @@ def _graph(change: GraphChange) -> Row:
 def _kernel_row(change: KernelChange) -> Row:
     key: Hashable = ("kernel", *(kernel.name for kernel in (*change.before, *change.after)))
     text = _kernel_words(change)
-    names = (" and ".join(kernel.name for kernel in kernels) or "none" for kernels in (change.before, change.after))
-    sides = Sides(*_sources(change), *names)
+    before, after = (
+        " and ".join(kernel.name for kernel in kernels) or "none" for kernels in (change.before, change.after)
+    )
+    language = next((kernel.language for kernel in (*change.before, *change.after) if kernel.source), "")
+    sides = Sides(*_sources(change), before, after, language)
     return Row(key, words(text), opens="sides", copied=text, sides=sides)
 
 

@@ -114,6 +114,7 @@ class Sides(Struct, frozen=True):
     after: str
     name_before: str
     name_after: str
+    language: str = ""
 
     @property
     def lines(self) -> tuple[SideLine | None, ...]:

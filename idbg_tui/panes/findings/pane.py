@@ -111,6 +111,11 @@ class FindingsPane(SectionPane):
         self.turn_to(names[(names.index(self.view) + 1) % len(names)])
         self.post_message(Flash(f"only {self.view}: H shows the next kind" if self.view else "all findings"))
 
+    def action_fold_all(self) -> None:
+        """Fold or unfold all, as everywhere; who looks for a filter is shown which key narrows."""
+        super().action_fold_all()
+        self.post_message(Flash("folded or unfolded: H narrows to one kind of findings, / finds a text"))
+
     def every_finding(self, files: frozenset[str], most: int) -> Iterator[tuple[Hashable, str]]:
         """The keys of the rows that lead somewhere, `most` of them, also of those that are folded or of another kind;
         each with its text.

@@ -5,8 +5,8 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 
 from idbg_tui.messages import EditorRequest
-from idbg_tui.widgets.line_pairs import EqualLines, PairedText
-from idbg_tui.widgets.side_by_side import LinePairs, SideBySide
+from idbg_tui.widgets.line_pairs import EqualLines, LinePairs, PairedText
+from idbg_tui.widgets.side_by_side import SideBySide
 
 
 class ReadingScripts(SideBySide):

@@ -58,7 +58,7 @@ class SwitchesPane(PromptingPane, SectionPane):
         Binding(
             "left_square_bracket,right_square_bracket", "view", "the switches, or what two runs differ in", show=False
         ),
-        Binding("J", "pick_runs", "pick the two runs", show=False),
+        Binding("J", "pick_runs", "pick two runs to compare", show=False),
         Binding("ctrl+x,delete", "remove", "put the switch back to torch's default (Z takes it back)", show=False),
         Binding("A", "all", "put every switch back to torch's default (Z takes it back)", show=False),
         Binding("Z", "undo", "undo the last change", show=False),

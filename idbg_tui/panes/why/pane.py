@@ -40,7 +40,7 @@ VIEW_HINTS: dict[ViewName, tuple[tuple[str, str], ...]] = {
     "breaks": (("t", "try it"),),
     "recompiles": (("t", "try it"),),
     "guards": (("H", "only those that failed"), ("o", "by source, by cost")),
-    "fusion": (("J", "mark it; on another: why not fused?"), ("w", "why not fused with...")),
+    "fusion": (("J", "pick it; on another: why not fused?"), ("w", "why not fused with...")),
     "time": (("o", "tree, flame"), ("O", "write a trace"), ("H", "the short ones too")),
 }
 """What keys do in one view alone."""
@@ -60,7 +60,7 @@ class WhyPane(RowKeys):
         Binding("full_stop", "graph(1)", "the graph after the pass", show=False),
         Binding("o", "order", "another order: by source, by cost; as a tree, as a flame", show=False),
         Binding("H", "hide", "hide what matters least, or list all", show=False),
-        Binding("J", "mark", "mark it; on another: why are the two not fused?", show=False),
+        Binding("J", "mark", "pick it; on another: why are the two not fused?", show=False),
         Binding("w", "why_not", "why is it not fused with another that you pick?", show=False),
         Binding("O", "write", "write the time of the run as a trace", show=False),
     ]

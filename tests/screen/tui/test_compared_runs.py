@@ -11,12 +11,13 @@ from idbg.schema.runs import Run, fold
 from idbg.views import compared
 from idbg.views.tree import Row as ViewRow
 from idbg_tui.controllers import switching
+from idbg_tui.panes import before_after
 from idbg_tui.panes.switches.pane import SwitchesPane
 from idbg_tui.panes.why.views import text_of
-from idbg_tui.widgets import sections, sides
-from idbg_tui.widgets.listing import Reading
+from idbg_tui.widgets import sections
 from idbg_tui.widgets.picker import Picker
 from idbg_tui.widgets.section_rows import Look
+from idbg_tui.widgets.side_by_side import SideBySide
 from tests.harness.flipped import open_switches
 from tests.harness.live import living
 from tests.harness.recorded import app_of, log
@@ -56,22 +57,15 @@ def test_what_a_run_broke_more_often_leads_to_its_line() -> None:
     assert "graph breaks" in "\n".join(said(before, after))
 
 
-def test_sources_stand_side_by_side_with_their_own_line_numbers() -> None:
+def test_sources_are_shown_side_by_side_with_what_differs_marked() -> None:
     before, after = runs()
     groups = [block for block in compared.view(before, after).body if isinstance(block, ViewRow)]
     row = next(block for block in groups if "kernels" in block.text).below[0]
     assert row.sides is not None
-    rows = ["".join(text for text, _ in entry.draw(150)) for entry in sides.entries(row.sides, Look(150))]
-    assert all(len(row) <= 150 for row in rows)
-    left, right = row.sides.before.splitlines(), row.sides.after.splitlines()
-    marked = [row for row in rows[1:] if "▌" in row]
-    assert marked
-    for line in marked:
-        ours, theirs = line.split("▌", 1)
-        for side, lines in ((ours, left), (theirs, right)):
-            number, _, text = side.strip().partition(" ")
-            if number.isdigit():
-                assert lines[int(number) - 1].strip().startswith(text.strip().rstrip("…")[:40])
+    shown = before_after.of_sides(row.sides)
+    assert [text.text for text in shown.texts] == [row.sides.before, row.sides.after]
+    assert {text.language for text in shown.texts} == {row.sides.language} != {""}
+    assert shown.pair is not None and any(shown.pair().marks)
 
 
 @pytest.mark.parametrize("size", [WIDE, SMALL])
@@ -87,7 +81,7 @@ async def test_brackets_go_there_and_enter_on_a_kernel_shows_both_sources(
         kernel = next(at for at, row in enumerate(pane.lines.items) if row.sides is not None)
         pane.lines.go(kernel)
         await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.screen, Reading))
+        await until(pilot, lambda: isinstance(app.screen, SideBySide))
         await pilot.press("escape")
         await settle(pilot)
         count = len(pane.lines.items)

@@ -21,6 +21,9 @@ MEANINGS: dict[str, set[str]] = {
     "ctrl+up": {"step(True)", "bump(True)"},
     "underscore": {"step(False)", "bump(False)"},
     "ctrl+down": {"step(False)", "bump(False)"},
+    "p": {"pass_diff", "beside"},
+    "question_mark": {"help", "app.do('help')"},
+    "f1": {"help", "app.do('help')"},
     "x": {"repro", "owner"},
     "X": {"repro(True)", "minify"},
     "left_square_bracket": {
