@@ -13,7 +13,7 @@ _HELP = re.compile(r'^HELP = "([^"\\]*)"$', re.MULTILINE)
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "compile and inspect": ("run", "check", "analyze", "watch", "report"),
     "find the cause of a failure": ("diff", "bisect", "minify", "repro", "replay"),
-    "measure": ("bench", "compare"),
+    "measure": ("bench", "compare", "conform"),
     "saved sessions": ("list", "show", "graph", "kernel", "open", "clean"),
     "settings and hardware": ("accelerators", "switches", "config", "info"),
     "start and connect": ("tour", "help", "completion", "mcp"),

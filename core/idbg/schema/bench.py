@@ -7,7 +7,7 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from idbg.schema.diff import Outcome
+from idbg.schema.diff import DiffReport, Outcome
 from idbg.schema.html_repr import html_of
 from idbg.schema.kernel_times import CallKind, KernelTimes
 from idbg.schema.programs import Failure, OptionValue, Program, Target
@@ -23,7 +23,7 @@ Direction = Literal["faster", "slower", "same"]
 Status = Literal["ok", "failed"]
 RowKey = tuple[str, str, str, str, int | None, str]
 """File, backend, device, dtype, batch, and what torch was set to (`set_to`)."""
-Task = Literal["cold", "warm", "check", "kernels"]
+Task = Literal["cold", "warm", "check", "kernels", "conform"]
 
 
 class BenchBackend(msgspec.Struct, frozen=True):
@@ -156,7 +156,32 @@ class Failed(msgspec.Struct, frozen=True, tag_field="type", tag="failed"):
     failure: Failure
 
 
-TaskResult = Measured | Checked | Timed | Failed
+class NativeOps(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Of the calls in the graphs that a backend partitioned, those that it left to eager: how many of `calls`, and
+    their ops, the most frequent first.
+    """
+
+    left: int
+    calls: int
+    ops: tuple[str, ...] = ()
+
+
+class Conformed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", tag="conformed"):
+    """How one program compares with eager: its numbers, and its time where they agree. `native` is None where the
+    backend partitions no graphs; `p` is as in SpeedChange.
+    """
+
+    report: DiffReport
+    graphs: int = 0
+    breaks: int = 0
+    native: NativeOps | None = None
+    eager: Latency | None = None
+    compiled: Latency | None = None
+    p: float | None = None
+    machine: Machine = Machine()
+
+
+TaskResult = Measured | Checked | Timed | Conformed | Failed
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -264,6 +289,7 @@ PLANS: dict[Task, tuple[str, ...]] = {
     "warm": (IMPORT, LOAD, COMPILE, WARM_UP, CALLS, MEMORY),
     "check": (IMPORT, LOAD, COMPARE),
     "kernels": (IMPORT, LOAD, COMPILE, WARM_UP, KERNELS, PEAKS),
+    "conform": (IMPORT, LOAD, COMPARE, CALLS),
 }
 """Each begins when the one before it is done."""
 

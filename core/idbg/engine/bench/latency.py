@@ -37,20 +37,27 @@ def seconds(call: Call, block: int = 1) -> float:
     return (time.perf_counter() - began) / block
 
 
-def latency(call: Call, runs: int, most: float = MOST_SECONDS, *, begins: Callable[[], None] = lambda: None) -> Latency:
-    """Up to `runs` samples, within `most` seconds, of the time that a caller waits: on a GPU with synchronization.
-    `begins` is called after the warm-up.
+def latency(
+    call: Call,
+    runs: int,
+    most: float = MOST_SECONDS,
+    *,
+    warmup: float = WARMUP_SECONDS,
+    begins: Callable[[], None] = lambda: None,
+) -> Latency:
+    """Up to `runs` samples, within `most` seconds, of the time that a caller waits: on a GPU with synchronization. The
+    warm-up takes at most `warmup` seconds, and `begins` is called after it.
 
     CUDA events would miss the time that Python takes, which is most of a small model's call.
     """
-    warmup, settled = settle(call)
-    each = max(median(warmup[-WINDOW:]), 1e-9)
+    calls, settled = settle(call, warmup)
+    each = max(median(calls[-WINDOW:]), 1e-9)
     wanted = max(1, min(runs, int(most / each)))
     least = max(STEPS * resolution(), overhead() / OVERHEAD, QUEUE_SECONDS if gpu.in_use() else 0.0)
     block = max(1, ceil(least / each))
     begins()
     samples = [1e3 * seconds(call, block) for _ in range(wanted)]
-    return Latency.of(samples, block, len(warmup), settled)
+    return Latency.of(samples, block, len(calls), settled)
 
 
 def overhead() -> float:

@@ -1,5 +1,5 @@
 """Do one task of a benchmark row in this process: measure its compile time and latency, time its kernels, or compare it
-with eager.
+with eager, in its numbers alone or in its time too.
 """
 
 import dataclasses
@@ -14,6 +14,7 @@ from msgspec.structs import replace
 import idbg
 from idbg.accelerators.model import Accelerator
 from idbg.accelerators.parse import parse
+from idbg.analysis.significance import mann_whitney
 from idbg.config import places
 from idbg.config.options import INDUCTOR, family
 from idbg.engine import backends
@@ -24,7 +25,7 @@ from idbg.engine.bench.latency import latency, resolution, seconds
 from idbg.engine.bench.resources import OtherProcesses
 from idbg.engine.bench.workload import Call, batch_of, call_of, describe, in_batches_of, in_dtype, tensors_of
 from idbg.engine.capture.run import RunCapture, capturing
-from idbg.engine.compat import comparing, settings
+from idbg.engine.compat import backend_partitions, comparing, settings
 from idbg.engine.failures import fallbacks
 from idbg.engine.failures.describe import failure_of
 from idbg.engine.kerneldiff.api import ModelDiff
@@ -43,6 +44,7 @@ from idbg.schema.bench import (
     WARM_UP,
     BenchCase,
     Checked,
+    Conformed,
     Failed,
     Machine,
     Measured,
@@ -52,12 +54,13 @@ from idbg.schema.bench import (
     Timed,
     ignore_step,
 )
-from idbg.schema.diff import DiffReport
+from idbg.schema.diff import DiffReport, sayable
 from idbg.schema.events import SessionEvent
 from idbg.schema.programs import Target
 from idbg.schema.runs import Run
 
 NAMED = 3  # of the tensors that are wrong
+CONFORM_SECONDS = 0.5  # for the warm-up and for the samples of a side
 
 
 class _Enough(BaseException):
@@ -114,6 +117,8 @@ def _answered(workload: Workload, case: BenchCase, task: Task, before: int | Non
         case "check":
             tell(COMPARE)
             return _checked(workload, case)
+        case "conform":
+            return _conformed(workload, case, tell)
         case "kernels":
             return _timed(workload, case, tell)
         case "cold" | "warm":
@@ -239,8 +244,45 @@ def _timed(workload: Workload, case: BenchCase, tell: ReportStep) -> Timed:
 
 def _checked(workload: Workload, case: BenchCase) -> Checked:
     """Compile once and compare with eager: graphs, breaks, violations, and whether the numbers agree."""
-    captured: list[SessionEvent] = []
     backend = _target_backend(case, case.rules)
+    report, counted, capture = _compared(workload, case, backend)
+    return Checked(
+        graphs=_graphs(counted),
+        breaks=counted.times_broken,
+        violations=len(capture.violations) if backend.backend.checks and case.rules else None,
+        diff=report.verdict,
+        diff_note=_why(report),
+    )
+
+
+def _conformed(workload: Workload, case: BenchCase, tell: ReportStep) -> Conformed:
+    """Compare with eager in numbers, and where they agree in time, on one machine in one process."""
+    tell(COMPARE)
+    with backend_partitions.observed() as partitions:
+        report, counted, _ = _compared(workload, case, _target_backend(case, rules=""))
+    conformed = Conformed(
+        report=sayable(report),
+        graphs=_graphs(counted),
+        breaks=counted.times_broken,
+        native=partitions.native,
+        machine=_machine(workload),
+    )
+    if not report.passed or not case.runs:
+        return conformed
+    tell(CALLS)
+    calls = [call_of(workload, model) for model in (workload.model, _compiled(workload.model, case))]
+    calls[1]()
+    eager, compiled = (latency(call, case.runs, CONFORM_SECONDS, warmup=CONFORM_SECONDS) for call in calls)
+    return replace(conformed, eager=eager, compiled=compiled, p=mann_whitney(compiled.samples, eager.samples))
+
+
+def _graphs(run: Run) -> int:
+    return sum(graph.stage == "dynamo" for graph in run.graphs)
+
+
+def _compared(workload: Workload, case: BenchCase, backend: TargetBackend) -> tuple[DiffReport, Run, RunCapture]:
+    """The comparison with eager, and what was captured meanwhile."""
+    captured: list[SessionEvent] = []
     capture = RunCapture(0, captured.append, backend.accelerator)
     with capturing(capture):
         report = ModelDiff(
@@ -255,13 +297,7 @@ def _checked(workload: Workload, case: BenchCase) -> Checked:
     counted = Run(0, case.program, Target(), 0.0)
     for event in captured:
         counted.apply(event)
-    return Checked(
-        graphs=sum(graph.stage == "dynamo" for graph in counted.graphs),
-        breaks=counted.times_broken,
-        violations=len(capture.violations) if backend.backend.checks and case.rules else None,
-        diff=report.verdict,
-        diff_note=_why(report),
-    )
+    return report, counted, capture
 
 
 def _why(report: DiffReport) -> str:

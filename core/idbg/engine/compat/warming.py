@@ -83,6 +83,16 @@ def warm_up() -> None:
         os.environ |= {} if before is None else {_BY_NVML: before}
 
 
+def import_backend(name: str) -> None:
+    """Import the package that registers this backend with torch; "" is none. A failure is left to each compile."""
+    from idbg.engine.compat import dynamo
+
+    # Broad on purpose: the package is code of others, and may need a driver or a device that is not here.
+    with contextlib.suppress(Exception):
+        if name in dynamo.backend_names():
+            dynamo.lookup_backend(name)
+
+
 def has_a_driver() -> bool:
     """Whether CUDA's driver is initialized in this process: a process forked from it cannot use a GPU.
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from idbg.engine.failures.owners import home_of
+from idbg.schema.conformance import FALLBACK
 from idbg.schema.programs import Failure
 
 # "Falling back to native PyTorch execution"; "Failed in OpenVINO execution" is followed by Inductor's compile
@@ -59,7 +60,7 @@ def failure(backend: str, text: str) -> Failure:
     """The failure of a graph that the backend ran natively; `text` is its package's message."""
     return Failure(
         kind="backend",
-        type="Fallback",
+        type=FALLBACK,
         message=f"{backend} compiled nothing of a graph, and ran it natively instead. It says: {text[:_MAX_TEXT]}",
         hint=f"give {backend} options and ops that it takes: what was run is not its work",
     )

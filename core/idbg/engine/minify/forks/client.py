@@ -29,8 +29,9 @@ _NO_DEVICE = re.compile(r"Cannot re-initialize CUDA in forked subprocess|CUDA er
 
 
 class Forks:
-    """Runs scripts, one at a time, each in a process forked from a warm one, which has torch imported. Each gets a new
-    Python if `fork` is false, or if the warm process dies twice or cannot be forked.
+    """Runs scripts, one at a time, each in a process forked from a warm one, which has torch and the
+    package of `backend` imported. Each gets a new Python if `fork` is false, or if the warm process dies twice or
+    cannot be forked.
 
     Scripts run in `cwd`; modules are found beside the script, then in `path`. Their compilers' caches are below
     `scratch`, which the caller removes; with `own_caches` false, the user's are used. Leaving the context ends all
@@ -41,10 +42,17 @@ class Forks:
     """
 
     def __init__(
-        self, cwd: Path, path: Sequence[str], scratch: Path, fork: bool = True, *, own_caches: bool = True
+        self,
+        cwd: Path,
+        path: Sequence[str],
+        scratch: Path,
+        fork: bool = True,
+        *,
+        own_caches: bool = True,
+        backend: str = "",
     ) -> None:
         self._cwd, self._path, self._scratch = cwd, list(path), scratch
-        self._own_caches = own_caches
+        self._own_caches, self._backend = own_caches, backend
         self._deaths = 0 if fork else DEATHS
         self._servers: dict[bool, Server] = {}  # by whether they are warm
 
@@ -120,7 +128,9 @@ class Forks:
             if self._own_caches:
                 environment["TORCHINDUCTOR_COMPILE_THREADS"] = "1"  # a pool of processes would be forked as well
                 caches = {name: str(self._scratch / folder) for name, folder in CACHES.items()}
-            self._servers[warm] = Server(self._cwd, environment, caches, warm=warm, log=self._log)
+            self._servers[warm] = Server(
+                self._cwd, environment, caches, warm=warm, log=self._log, backend=self._backend
+            )
         return self._servers[warm]
 
     @property

@@ -23,17 +23,25 @@ class ServerGone(Exception):
 
 
 class Server:
-    """One server. If `warm`, it has torch imported when it is `ready`. The `variables` are added to the environment of
+    """One server. If `warm`, it has torch and the package of `backend` imported when it is
+    `ready`. The `variables` are added to the environment of
     its scripts. Its stderr goes to `log`.
     """
 
     def __init__(
-        self, cwd: Path, environment: Mapping[str, str], variables: Mapping[str, str], *, warm: bool, log: Path
+        self,
+        cwd: Path,
+        environment: Mapping[str, str],
+        variables: Mapping[str, str],
+        *,
+        warm: bool,
+        log: Path,
+        backend: str = "",
     ) -> None:
         ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.warm = warm
         self._channel = ours
-        how = ("warm" if warm else "cold", json.dumps(dict(variables)))
+        how = ("warm" if warm else "cold", json.dumps(dict(variables)), backend)
         with its, log.open("ab") as complaints:
             self.process = subprocess.Popen(
                 [sys.executable, "-P", "-m", SERVER, str(its.fileno()), *how],

@@ -1,8 +1,9 @@
 """The server that forks a process for each script: `python -P -m idbg.engine.minify.forks.server FD warm|cold
-VARIABLES`. FD is a socket; VARIABLES, as JSON, are added to the scripts' environment.
+VARIABLES BACKEND`. FD is a socket; VARIABLES, as JSON, are added to the scripts' environment.
 
-A warm server has torch and its compilers imported, but no device initialized and nothing computed: a CUDA driver and
-GNU OpenMP's threads do not survive a fork. A cold server has imported nothing, and runs each script in a new Python.
+A warm server has torch, its compilers and the package of BACKEND ("" of none) imported, but no device initialized and
+nothing computed: a CUDA driver and GNU OpenMP's threads do not survive a fork. A cold server has imported nothing, and
+runs each script in a new Python.
 
 To `{"script": ...}`, sent with the descriptor to print to, it answers `{"pid": ...}`, and `{"ended": status}` when the
 script has ended; to `{"over": patience}`, after ending all processes that the script left, `{"over": true}`. If its
@@ -45,7 +46,7 @@ def main() -> None:
     os.set_blocking(wake_read, False)
     signal.set_wakeup_fd(wake_write)
     signal.signal(signal.SIGCHLD, _nothing)
-    can_fork = _warm_up() if is_warm else True
+    can_fork = _warm_up(sys.argv[4]) if is_warm else True
     os.environ |= json.loads(sys.argv[3])
     channel.send(json.dumps({"ready": can_fork}).encode())
     try:
@@ -86,13 +87,14 @@ def _serve(channel: socket.socket, host: int, is_warm: bool, wakes: tuple[int, i
         channel.send(json.dumps({"pid": running}).encode())
 
 
-def _warm_up() -> bool:
+def _warm_up(backend: str) -> bool:
     """Import what a compile needs; returns whether this process can still be forked."""
-    from idbg.engine.compat.warming import has_a_driver, warm_up
+    from idbg.engine.compat.warming import has_a_driver, import_backend, warm_up
 
     scratch.begin()
     gc.disable()
     warm_up()
+    import_backend(backend)
     gc.freeze()  # children neither traverse nor copy it
     gc.enable()
     return not has_a_driver()

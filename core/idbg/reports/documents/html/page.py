@@ -1,8 +1,11 @@
 """Fill the page around the sections: head, content security policy, navigation, search."""
 
+from collections.abc import Sequence
+
 from markupsafe import Markup
 
 from idbg import __version__
+from idbg.format.shown import short
 from idbg.render.html.templating import content_hash, fill, static
 from idbg.reports import drawings
 from idbg.reports.documents import SessionData
@@ -13,16 +16,22 @@ STYLES = ("page.css", "print.css")
 
 
 def page(session: SessionData) -> Markup:
-    """The page as one text."""
+    """The page of a session as one text."""
+    return page_of(session.name, list(sections.of(session)), f"idbg report {short(session.name)} -o report.html")
+
+
+def page_of(name: str, shown: Sequence[sections.Filled], command: str) -> Markup:
+    """A page with these sections as one text; `command` writes it again."""
     style, script = f"{_joined(STYLES)}\n{drawings.style()}", _joined(SCRIPTS)
     return fill(
         "page.html",
-        name=session.name,
+        name=name,
         version=__version__,
         policy=_policy(style, script),
         style=Markup(style),
         script=Markup(script),
-        sections=list(sections.of(session)),
+        sections=shown,
+        command=command,
     )
 
 

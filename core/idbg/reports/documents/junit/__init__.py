@@ -6,7 +6,7 @@ warning or a note is in its output, so that a rule that only costs something tur
 looked at is skipped, with why. A session that is not whole is an error in a suite of its own.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from math import isfinite
 from typing import NamedTuple
@@ -27,7 +27,7 @@ from idbg.views.diagnostics import Diagnostic, diagnostics, last_runs, of_benchm
 ABOUT, SUFFIXES = "test cases for a CI", (".xml", ".junit")
 MOST_FINDINGS = 100  # findings of a case
 MOST_OUTPUT = 20_000  # characters of what the program printed: its end
-_MOST_NAME, _MOST_TEXT = 250, 2_000
+MOST_NAME, MOST_TEXT = 250, 2_000
 
 
 class Case(NamedTuple):
@@ -51,10 +51,15 @@ def render(session: SessionData) -> bytes:
     suites = [_suite(run, session.history, number) for number, run in enumerate(last_runs(session.history))]
     suites += [_benchmark(session)] if session.history.rows else []
     suites += [_lacking(session)] if session.history.missing else []
+    return file_of(suites, session.name)
+
+
+def file_of(suites: Sequence[Element], name: str) -> bytes:
+    """The file with these suites, as UTF-8."""
     counts: dict[str, object] = {
-        name: sum(int(suite.get(name, "0")) for suite in suites) for name in ("tests", "failures", "errors")
+        each: sum(int(suite.get(each, "0")) for suite in suites) for each in ("tests", "failures", "errors")
     }
-    root = _element("testsuites", counts | {"name": one_line(session.name, _MOST_NAME) or "idbg"}, *suites)
+    root = element("testsuites", counts | {"name": one_line(name, MOST_NAME) or "idbg"}, *suites)
     ElementTree.indent(root)
     written: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
     return written + b"\n"
@@ -135,7 +140,7 @@ def _of(found: Iterable[Diagnostic], kind: str) -> tuple[Diagnostic, ...]:
 # XML
 
 
-def _element(tag: str, attributes: Mapping[str, object], *inside: Element | None, text: str | None = None) -> Element:
+def element(tag: str, attributes: Mapping[str, object], *inside: Element | None, text: str | None = None) -> Element:
     """An element with those attributes that are known, and what is in it."""
     element = Element(tag, {name: str(value) for name, value in attributes.items() if value not in (None, "")})
     element.text = text
@@ -148,7 +153,7 @@ def _suite(run: Run, history: History, number: int) -> Element:
     failed = [case for case in found if case.errors]
     name = f"{run.program.label} on {run.backend}, {rules_words(run.target)}"
     attributes = {
-        "name": one_line(name, _MOST_NAME),
+        "name": one_line(name, MOST_NAME),
         "id": number,
         "tests": len(found),
         "failures": sum(not case.broken for case in failed),
@@ -158,7 +163,7 @@ def _suite(run: Run, history: History, number: int) -> Element:
         "timestamp": f"{datetime.fromtimestamp(run.started, UTC):%Y-%m-%dT%H:%M:%S}" if 0 < run.started < 1e11 else "",
     }
     printed = [_printed(run, stream, tag) for stream, tag in (("stdout", "system-out"), ("stderr", "system-err"))]
-    return _element("testsuite", attributes, _properties(run, history), *(_case(each, run) for each in found), *printed)
+    return element("testsuite", attributes, _properties(run, history), *(_case(each, run) for each in found), *printed)
 
 
 def _printed(run: Run, stream: str, tag: str) -> Element | None:
@@ -166,7 +171,7 @@ def _printed(run: Run, stream: str, tag: str) -> Element | None:
     text = "".join(event.text for event in run.output if event.stream == stream)
     kept = plain(text[-MOST_OUTPUT:])
     long = f"… of {len(text):,} characters the last:\n" if len(text) > MOST_OUTPUT else ""
-    return _element(tag, {}, text=long + kept) if text else None
+    return element(tag, {}, text=long + kept) if text else None
 
 
 def _seconds(case: Case) -> str:
@@ -176,24 +181,24 @@ def _seconds(case: Case) -> str:
 def _benchmark(session: SessionData) -> Element:
     """What the benchmark found wrong: a suite of its own, with one case for all of its numbers."""
     wrong = of_benchmark(session.history)
-    name = f"benchmark of {one_line(session.name, _MOST_NAME) or 'idbg'}"
+    name = f"benchmark of {one_line(session.name, MOST_NAME) or 'idbg'}"
     checked = any(row.diff in ("passed", "failed") for row in session.history.rows)
-    text = "\n".join(one_line(each.message, _MOST_TEXT) for each in wrong[:MOST_FINDINGS])
-    failed = _element("failure", {"type": "mismatch: benchmark", "message": text.partition("\n")[0]}, text=text)
-    skipped = _element("skipped", {"message": "the numbers of no row were compared"})
+    text = "\n".join(one_line(each.message, MOST_TEXT) for each in wrong[:MOST_FINDINGS])
+    failed = element("failure", {"type": "mismatch: benchmark", "message": text.partition("\n")[0]}, text=text)
+    skipped = element("skipped", {"message": "the numbers of no row were compared"})
     inside = failed if wrong else None if checked else skipped
-    case = _element("testcase", {"name": "numbers agree with eager's", "classname": name}, inside)
+    case = element("testcase", {"name": "numbers agree with eager's", "classname": name}, inside)
     counts = {"tests": 1, "failures": int(bool(wrong)), "errors": 0, "skipped": int(inside is skipped)}
-    return _element("testsuite", {"name": name, **counts}, case)
+    return element("testsuite", {"name": name, **counts}, case)
 
 
 def _lacking(session: SessionData) -> Element:
     """What the session lacks may be what was wrong: a suite of its own, and an error."""
-    name = one_line(session.name, _MOST_NAME) or "idbg"
-    missing = [one_line(text, _MOST_TEXT) for text in session.history.missing[:MOST_FINDINGS]]
-    error = _element("error", {"type": "missing", "message": missing[0]}, text="\n".join(missing))
-    case = _element("testcase", {"name": "the session is whole", "classname": name}, error)
-    return _element("testsuite", {"name": name, "tests": 1, "failures": 0, "errors": 1, "skipped": 0}, case)
+    name = one_line(session.name, MOST_NAME) or "idbg"
+    missing = [one_line(text, MOST_TEXT) for text in session.history.missing[:MOST_FINDINGS]]
+    error = element("error", {"type": "missing", "message": missing[0]}, text="\n".join(missing))
+    case = element("testcase", {"name": "the session is whole", "classname": name}, error)
+    return element("testsuite", {"name": name, "tests": 1, "failures": 0, "errors": 1, "skipped": 0}, case)
 
 
 def _properties(run: Run, history: History) -> Element:
@@ -207,31 +212,31 @@ def _properties(run: Run, history: History) -> Element:
         "python": history.worker.python if history.worker else "",
         "idbg": idbg.__version__,
     }
-    named = ({"name": name, "value": one_line(value, _MOST_NAME)} for name, value in known.items() if value)
-    return _element("properties", {}, *(_element("property", each) for each in named))
+    named = ({"name": name, "value": one_line(value, MOST_NAME)} for name, value in known.items() if value)
+    return element("properties", {}, *(element("property", each) for each in named))
 
 
 def _case(case: Case, run: Run) -> Element:
-    names = {"name": one_line(case.name, _MOST_NAME), "classname": _class_name(run), "time": _seconds(case)}
-    skipped = _element("skipped", {"message": one_line(case.skipped, _MOST_NAME)}) if case.skipped else None
+    names = {"name": one_line(case.name, MOST_NAME), "classname": _class_name(run), "time": _seconds(case)}
+    skipped = element("skipped", {"message": one_line(case.skipped, MOST_NAME)}) if case.skipped else None
     failed = None
     if case.errors:
         first = case.errors[0]
         more = f" (and {counted(len(case.errors) - 1, 'other')})" if len(case.errors) > 1 else ""
-        kind = one_line(f"{first.kind}: {first.rule}", _MOST_NAME)
-        attributes = {"type": kind, "message": one_line(first.message, _MOST_TEXT) + more}
+        kind = one_line(f"{first.kind}: {first.rule}", MOST_NAME)
+        attributes = {"type": kind, "message": one_line(first.message, MOST_TEXT) + more}
         tag = "error" if case.broken else "failure"
-        failed = _element(tag, attributes, text="\n".join(_lines(case.errors, run)))
+        failed = element(tag, attributes, text="\n".join(_lines(case.errors, run)))
     rest = [each for each in case.found if each.level != "error"]
-    noted = _element("system-out", {}, text="\n".join(_lines(rest, run))) if rest else None
-    return _element("testcase", names, skipped, failed, noted)
+    noted = element("system-out", {}, text="\n".join(_lines(rest, run))) if rest else None
+    return element("testcase", names, skipped, failed, noted)
 
 
 def _class_name(run: Run) -> str:
     """ "examples.resnet.net" of examples/resnet.py:net: CIs part it at its points."""
     path = stable_file(run, run.program.path).removesuffix(".py").strip("./").replace("/", ".").replace("\\", ".")
     name = ".".join(part for part in (path, run.program.name) if part)
-    return one_line(name, _MOST_NAME) or "program"
+    return one_line(name, MOST_NAME) or "program"
 
 
 def _lines(found: Iterable[Diagnostic], run: Run) -> Iterator[str]:
@@ -241,8 +246,8 @@ def _lines(found: Iterable[Diagnostic], run: Run) -> Iterator[str]:
         line = f":{each.line}" if each.line else ""
         place = f"{stable_file(run, each.file)}{line}: " if each.file else ""
         times = f" ({each.count:,} times)" if each.count > 1 and each.kind != "violation" else ""
-        yield f"{one_line(place, _MOST_NAME)} {each.level}: {one_line(each.message, _MOST_TEXT)}{times}".strip()
+        yield f"{one_line(place, MOST_NAME)} {each.level}: {one_line(each.message, MOST_TEXT)}{times}".strip()
         if each.fix:
-            yield f"    {one_line(each.fix, _MOST_TEXT)}"
+            yield f"    {one_line(each.fix, MOST_TEXT)}"
     if len(listed) > MOST_FINDINGS:
         yield f"… and {counted(len(listed) - MOST_FINDINGS, 'other')}"
