@@ -286,6 +286,7 @@ class IdbgApp(MessageRoutes, ChangedOutputApp[None]):
 
     def on_body_went(self) -> None:
         if self.ready:
+            self.controllers.navigation.catch_up()
             self.bars.show()
 
     def on_toml_editor_mode_changed(self) -> None:

@@ -16,6 +16,7 @@ from idbg.format.glyphs import MARKS
 from idbg_tui.pane_sizes import RememberedSizes, Sizes, Split
 from idbg_tui.panes.base import Pane, PaneId
 from idbg_tui.widgets.clicks import clickable
+from idbg_tui.widgets.titled import Titled
 
 if TYPE_CHECKING:
     from idbg_tui.state.state import State
@@ -76,7 +77,7 @@ class TabLine(Widget):
         return self._line
 
 
-class TabBox(Vertical):
+class TabBox(Titled, Vertical):
     """The panes that share one frame: one is shown, all are named in its border, as shortly as its width asks for."""
 
     class Resized(Message):
@@ -127,7 +128,6 @@ class Body(Vertical):
         self.zoomed = False
         self._tab: PaneId = TABS[0]
         self._line = TabLine()
-        self._titles: Content | None = None
 
     def actions(self) -> Mapping[str, Callable[[], object]]:
         """What the keys of keymap.KEYS do here, by their names."""
@@ -208,10 +208,7 @@ class Body(Vertical):
         tabs = [self.panes[pane] for pane in ((self._tab,) if self.single else TABS)]
         between = f" {MARKS['guide']} "
         names = tab_names(tabs, self._tab, self.query_one("#tabs").outer_size.width - 4, len(between))
-        titles = _tabs(names, self._tab, between)
-        if self._titles is None or not titles.is_same(self._titles):
-            self._titles = titles
-            self.query_one("#tabs").border_title = titles
+        self.query_one(TabBox).set_title(_tabs(names, self._tab, between))
         if self.single:
             self._line.show(list(self.panes.values()), self.current)
 

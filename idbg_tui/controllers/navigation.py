@@ -1,11 +1,13 @@
 """Move the selection: by keys, rows and names."""
 
+from collections import deque
 from functools import partial
 
 from textual.timer import Timer
 
 from idbg_tui.controllers.context import Actions, Context, Reasons
 from idbg_tui.messages import KernelChosen, LineChosen, NodeChosen, NumberRequest, RowRequest
+from idbg_tui.panes.base import Pane
 from idbg_tui.state import navigation, queries
 from idbg_tui.state.jumps import Relation
 from idbg_tui.state.sentences import why_no_graph, why_no_node
@@ -13,6 +15,7 @@ from idbg_tui.status_bar import flashes
 from idbg_tui.widgets.numbered import Numbered
 
 FOLLOW = 0.05  # seconds after the last step of the cursor, when the other panes follow it
+_NEXT = 0.001  # seconds between two of them: a key that came meanwhile is first
 
 _NO_NEIGHBOUR: dict[Relation, str] = {
     "input": "this node has no inputs",
@@ -147,4 +150,19 @@ class Navigation:
         self._body.panes[self._body.current].show(self._state)
         if self._following is not None:
             self._following.stop()
-        self._following = self._context.app.set_timer(FOLLOW, self._context.show)
+        followers = deque(pane for pane in self._body.panes.values() if pane.display)
+        self._following = self._context.app.set_timer(FOLLOW, partial(self._follow, followers))
+
+    def catch_up(self) -> None:
+        """Show the selection in the current pane, if that has yet to follow: the next key may be about it."""
+        if self._following is not None:
+            self._body.panes[self._body.current].show(self._state)
+
+    def _follow(self, followers: deque[Pane]) -> None:
+        """Show the selection in one pane after the other: a key that comes meanwhile is answered between two."""
+        if not followers:
+            self._following = None
+            self._context.show()
+            return
+        followers.popleft().show(self._state)
+        self._following = self._context.app.set_timer(_NEXT, partial(self._follow, followers))

@@ -1,15 +1,15 @@
 """The base class of panes: a name, a label, and `show`."""
 
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.dom import DOMNode
-from textual.geometry import Region
 from textual.widget import Widget
 
 from idbg_tui.widgets.notices import Flash
+from idbg_tui.widgets.titled import Titled
 
 if TYPE_CHECKING:
     from idbg_tui.state.state import State
@@ -31,7 +31,7 @@ KEYS = "1234567890-"
 """The key that leads to each pane, by its number from 1."""
 
 
-class Pane(Widget):
+class Pane(Titled):
     """One part of the screen, with a name of its own.
 
     `show` is called whenever the state may have changed: it is cheap and idempotent, compares versions
@@ -54,8 +54,6 @@ class Pane(Widget):
     """What stands behind the label in a tab: a count, a sign; set by `show`."""
     typed_in: bool = False
     """Letters are text here, and no keys."""
-    _title: Content = Content("")
-    _titling: bool = False
 
     def show(self, state: "State") -> None:
         raise NotImplementedError
@@ -96,21 +94,6 @@ class Pane(Widget):
     @property
     def _short_mark(self) -> str:
         return f" {self.mark}" if 0 < len(self.mark) <= 4 else ""
-
-    def set_title(self, title: Content) -> None:
-        """Put a title in the border, if it is another one."""
-        if not title.is_same(self._title):
-            self._title = title
-            self._titling = True
-            self.border_title = title
-            self._titling = False
-
-    def refresh(self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False) -> Self:
-        if self._titling and self.is_mounted:
-            # a new title repaints the whole pane, with all that is in it, where its first line is enough
-            left, top = self.content_offset
-            regions = (Region(-left, -top, self.outer_size.width, 1),)
-        return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
 
     def action_find_nothing(self) -> None:
         """A pane that can be searched has a `/` of its own."""

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar
 
 from rich.cells import cell_len
@@ -12,13 +13,13 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.geometry import Region, Size
 from textual.message import Message
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.timer import Timer
 
 from idbg.format.amounts import counted
 from idbg.format.glyphs import MARKS
 from idbg.format.lexing import Lexing
+from idbg_tui.widgets.line_view import LineView
 from idbg_tui.widgets.looks import look
 from idbg_tui.widgets.notices import CopyRequest
 from idbg_tui.widgets.search import SEARCH_KEYS, Finder, SearchRequest
@@ -31,7 +32,27 @@ _FIRST_SLICE, _SLICE, _PAUSE = 0.012, 0.004, 0.02  # seconds: at loading, then a
 _STEP = 8  # columns that one key scrolls sideways
 
 
-class CodeView(ScrollView, can_focus=True):
+@dataclass(frozen=True)
+class _Read:
+    """A text as it is shown, with the colours that were made of it so far."""
+
+    source: list[str]
+    lines: list[str]
+    lexing: Lexing
+    width: int
+
+
+@lru_cache(maxsize=16)  # who goes from node to node comes back to the same kernels
+def _read(text: str, language: str) -> _Read:
+    shown = _CONTROL.sub("�", text.replace("\r\n", "\n").expandtabs(_TAB))
+    source = text.removesuffix("\n").split("\n") if text else []
+    lines = shown.removesuffix("\n").split("\n") if text else []
+    widest = max(lines, key=len, default="")
+    width = len(widest) if shown.isascii() else max(map(cell_len, lines), default=0)
+    return _Read(source, lines, Lexing(shown, language), width)
+
+
+class CodeView(LineView, can_focus=True):
     """Numbered lines with one cursor line, marked lines and colours that are made as they are needed.
 
     Lines are 1-based here, and counted from `first`. It repaints the lines that change and no others, but for a scroll.
@@ -51,7 +72,9 @@ class CodeView(ScrollView, can_focus=True):
         "look-name": "bold",
     }
     DEFAULT_CSS = """
-    CodeView { scrollbar-size-vertical: 1; scrollbar-size-horizontal: 0; background: $background; }
+    CodeView {
+        overflow-x: scroll; scrollbar-size-vertical: 1; scrollbar-size-horizontal: 0; background: $background;
+    }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "step(-1)", "up", show=False),
@@ -114,18 +137,23 @@ class CodeView(ScrollView, can_focus=True):
         if (text, language, first) == (self._text, self._language, self._first):
             return False
         self._text, self._language, self._first = text, language, first
-        self._source = text.removesuffix("\n").split("\n") if text else []
-        shown = _CONTROL.sub("�", text.replace("\r\n", "\n").expandtabs(_TAB))
-        self._lines = shown.removesuffix("\n").split("\n") if text else []
-        self._lexing = Lexing(shown, language)
+        read = _read(text, language)
+        self._source, self._lines, self._lexing = read.source, read.lines, read.lexing
         self._marks, self._cursor, self._anchor = frozenset(), 0, None
         self._lexing.advance(self._bottom, _FIRST_SLICE)
-        widest = max(self._lines, key=len, default="")
-        width = len(widest) if shown.isascii() else max(map(cell_len, self._lines), default=0)
-        self.virtual_size = Size(self._gutter + width + 1, len(self._lines))
+        self._set_size(Size(self._gutter + read.width + 1, len(self._lines)))
         self._scroll(0, 0)
         self.refresh()
         return True
+
+    def _set_size(self, size: Size) -> None:
+        """Of the text: only a scrollbar that appears or goes lays the screen out anew, as assigning the size does."""
+        height = self.container_size.height
+        if height and (size.height > height) == self.show_vertical_scrollbar:
+            self.set_reactive(CodeView.virtual_size, size)
+            self._scroll_update(size)
+        else:
+            self.virtual_size = size
 
     def mark(self, lines: Collection[int]) -> None:
         """Put a bar before these lines, and before no others."""
@@ -162,13 +190,13 @@ class CodeView(ScrollView, can_focus=True):
     def render_line(self, y: int) -> Strip:
         scroll_x, scroll_y = self.scroll_offset
         index = scroll_y + y
-        width = self.scrollable_content_region.width
-        base = self.rich_style
+        width, base = self.line_width, self.base_style
         if index >= len(self._lines):
             return Strip.blank(width, base)
         if index >= self._lexing.done:
             self._lex_soon()
-        if self._is_chosen(index):
+        first, last = self._chosen
+        if first <= index <= last:
             base += self._look("cursor")
         number = f"{index + self._first:>{self._gutter - 3}}  "
         dim = base + self._look("number")
@@ -208,17 +236,16 @@ class CodeView(ScrollView, can_focus=True):
         super().notify_style_update()
         self._styles.clear()
 
-    def on_focus(self) -> None:
+    def focus_changed(self) -> None:
         self._styles.clear()
-        self._refresh_index(self._cursor)
+        first, last = self._chosen
+        self.refresh_lines(first, last + 1 - first)
 
-    def on_blur(self) -> None:
-        self._styles.clear()
-        self._refresh_index(self._cursor)
-
-    def _is_chosen(self, index: int) -> bool:
+    @property
+    def _chosen(self) -> tuple[int, int]:
+        """The first and the last of the selected lines; both are the cursor's where none is selected."""
         anchor = self._cursor if self._anchor is None else self._anchor
-        return min(anchor, self._cursor) <= index <= max(anchor, self._cursor)
+        return min(anchor, self._cursor), max(anchor, self._cursor)
 
     def _lex_soon(self) -> None:
         if self._timer is None:
@@ -323,8 +350,8 @@ class CodeView(ScrollView, can_focus=True):
         self.find("", self.line)
 
     def action_copy(self) -> None:
-        anchor = self._cursor if self._anchor is None else self._anchor
-        chosen = self._source[min(anchor, self._cursor) : max(anchor, self._cursor) + 1]
+        first, last = self._chosen
+        chosen = self._source[first : last + 1]
         if chosen:
             self.post_message(CopyRequest("\n".join(chosen), counted(len(chosen), "line")))
 

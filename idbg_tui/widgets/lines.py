@@ -93,6 +93,8 @@ class Lines(ChangedLinesView, can_focus=True):
         super().__init__(id=id, classes=classes)
         self.cursor = 0
         self._styles: dict[str, Style] = {}
+        self._whole: dict[str, Style] = {}  # the styles of pieces on what is behind them
+        self._whole_on_cursor: dict[str, Style] = {}
 
     # ---------------------------------------------------------------- what a subclass defines
 
@@ -126,7 +128,11 @@ class Lines(ChangedLinesView, can_focus=True):
 
     def notify_style_update(self) -> None:
         super().notify_style_update()
-        self._styles.clear()
+        self._forget_styles()
+
+    def _forget_styles(self) -> None:
+        for styles in (self._styles, self._whole, self._whole_on_cursor):
+            styles.clear()
 
     def style(self, name: str) -> Style:
         """The style of one kind of piece in the present theme."""
@@ -143,29 +149,33 @@ class Lines(ChangedLinesView, can_focus=True):
         index = y + self.scroll_offset.y
         width = self.line_width
         if index >= self.row_count:
-            return Strip.blank(width, self.rich_style)
-        pieces = self.row(index, width)
-        if index != self.cursor:
-            return _strip([(text, self.style(name)) for text, name in pieces], width).apply_style(self.rich_style)
-        cursor = self.style("cursor")
-        if cursor.reverse:
+            return Strip.blank(width, self.base_style)
+        styled = self._on_cursor if index == self.cursor else self._on_plain
+        segments = [Segment(text, styled(name)) for text, name in self.row(index, width) if text]
+        return Strip(segments).adjust_cell_length(width, styled(""))
+
+    def _on_plain(self, name: str) -> Style:
+        """The whole style of a piece."""
+        if (style := self._whole.get(name)) is None:
+            style = self._whole[name] = self.base_style + self.style(name)
+        return style
+
+    def _on_cursor(self, name: str) -> Style:
+        """The same in the row under the cursor: the pieces keep their colours, and the cursor has the background."""
+        if (style := self._whole_on_cursor.get(name)) is None:
+            cursor = self.style("cursor")
             # in 16 colours: reversed pieces of several colours cannot be read
-            return _strip([(text, cursor) for text, _ in pieces], width, cursor).apply_style(self.rich_style)
-        # under the pieces' own styles: they keep their colours, and the cursor has the background
-        line = _strip([(text, self.style(name)) for text, name in pieces], width)
-        return line.apply_style(cursor).apply_style(self.rich_style)
+            own = Style() if cursor.reverse else self.style(name)
+            style = self._whole_on_cursor[name] = self.base_style + cursor + own
+        return style
 
     def on_resize(self, event: events.Resize) -> None:
         self._set_height()
         self.vertical_scrollbar.window_size = event.size.height
         self.call_after_refresh(self.show_cursor)
 
-    def on_focus(self) -> None:
-        self._styles.clear()
-        self.repaint_rows((self.cursor,))
-
-    def on_blur(self) -> None:
-        self._styles.clear()
+    def focus_changed(self) -> None:
+        self._forget_styles()
         self.repaint_rows((self.cursor,))
 
     def repaint_rows(self, rows: Iterable[int]) -> None:
@@ -240,11 +250,6 @@ class Lines(ChangedLinesView, can_focus=True):
         self.go(index)
         if event.chain > 1 and event.button == 1:
             self.action_open()
-
-
-def _strip(pieces: Sequence[tuple[str, Style]], width: int, rest: Style | None = None) -> Strip:
-    segments = [Segment(text, style) for text, style in pieces if text]
-    return Strip(segments).adjust_cell_length(width, rest)
 
 
 def cut(text: str, width: int, ellipsis: str | None = None) -> str:

@@ -52,10 +52,13 @@ class SectionLines(ItemList[Row]):
         """Cells of a row; while it is hidden, as many as when it was seen."""
         return self.line_width if self.size.width else self._width
 
-    def show_rows(self, rows: Sequence[Row], empty: str) -> None:
-        """Show other rows; the cursor stays on what it was on, and off heads."""
-        key = self.chosen.key if self.chosen is not None else None
+    def show_rows(self, rows: Sequence[Row], empty: str, *, top: bool = False) -> None:
+        """Show other rows; the cursor stays on what it was on (with `top` it goes to the first row), and off heads."""
+        key = self.chosen.key if self.chosen is not None and not top else None
         self.items, self.empty = rows, empty
+        if top:
+            self.cursor = 0
+            self.scroll_to(y=0, animate=False, immediate=True)
         self.cursor = min(self.cursor if (at := place_of(rows, key)) is None else at, max(len(rows) - 1, 0))
         while rows and rows[self.cursor].head and self.cursor + 1 < len(rows):
             self.cursor += 1

@@ -44,20 +44,20 @@ class NodePane(SectionPane):
         self.mark = "".join(SEVERITY_SIGNS[severity] for severity in queries.selected_severities(state))
         self.set_title(self.heading() + Content(f" {MARKS['rule']} {name}" if name else ""))
         shown = (state.selected, state.heading.key if state.heading else "")
-        if shown != self._about:
-            self._about = shown
-            self.lines.show_rows((), "")
-            self.lines.scroll_to(y=0, animate=False, immediate=True)
-        self.lay()
+        before, self._about = self._about, shown
+        self._lay(top=shown != before)
 
     def lay(self) -> None:
+        self._lay(top=False)
+
+    def _lay(self, *, top: bool) -> None:
         if (state := self._state) is None:
             return
         about, of_module = queries.about_node(state), queries.about_module(state)
         look = replace(self.look, width=self.lines.room - 1, files=queries.source_files(state))
         section = module.view(of_module) if of_module is not None else node.view(about) if about is not None else None
         rows = sections.rows(section, look) if section is not None else ()
-        self.lines.show_rows(rows, f"no node is selected: {why_no_graph(state)}")
+        self.lines.show_rows(rows, f"no node is selected: {why_no_graph(state)}", top=top)
 
     def moved_to(self, row: Row) -> None:
         """The facts stay those of this node."""

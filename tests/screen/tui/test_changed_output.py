@@ -76,12 +76,23 @@ def test_only_changed_cells_are_written_and_near_ones_at_once() -> None:
     shown = Shown()
     shown.paint(0, 0, strip(("a" * WIDTH, "red on blue")))
     text = shown.paint(0, 0, strip(("aaXaaYaaaaaaaaaaaaaaZaaaaaaaaa", "red on blue")))
-    assert re.sub(r"\x1b\[[\d;]*[mH]", "|", text).replace("||", "|") == "|XaaY|Z|"
+    assert re.sub(r"\x1b\[[\d;]*[mHC]", "|", text).replace("||", "|") == "|XaaY|Z|"
 
 
 def test_a_style_is_written_as_what_it_changes() -> None:
     text = Shown().paint(0, 0, strip(("a", "red on blue"), ("b", "green on blue"), ("c", "green")))
-    assert re.findall(r"\x1b\[([\d;]*)m", text) == ["31;44", "32", "49", "0"]
+    assert re.findall(r"\x1b\[([\d;]*)m", text) == ["32", "31;44", "32", "0"]
+    text = Shown().paint(0, 0, strip(("a", "#102030"), ("b", "bold #102030"), ("c", "bold italic #102030")))
+    assert re.findall(r"\x1b\[([\d;]*)m", text) == ["38;2;16;32;48", "1", "3", "0"]
+
+
+def test_each_style_of_a_frame_is_written_once() -> None:
+    line = strip(*(("x", "red"), (" ", "none"), ("y", "green")) * 4)
+    text = PaintedCells().written([(0, 0, line), (3, 0, line)], ColorSystem.TRUECOLOR)
+    assert re.findall(r"\x1b\[([\d;]*)m", text) == ["31", "32", "0"]
+    screen = pyte.Screen(WIDTH, HEIGHT)
+    pyte.Stream(screen).feed(text)
+    assert [screen.display[y].strip() for y in (0, 3)] == ["x yx yx yx y"] * 2
 
 
 def test_both_kinds_of_updates_are_read() -> None:

@@ -145,5 +145,7 @@ async def test_a_step_draws_only_rows_that_change(tmp_path: Path, monkeypatch: p
         app.state.choose(graph.node_id("select_2"))
         before = dict(lines._flow_of)
         lines.show_relations(app.state)
+        await pilot.pause()
         changed = {at for at, flow in before.items() if flow != lines._flow_beside(at, lines.columns(lines.line_width))}
+        assert len(drawn) == len(set(drawn))
         assert changed <= set(drawn) and 2 <= len(changed) <= len(set(drawn)) <= len(changed) + 8
