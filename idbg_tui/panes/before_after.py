@@ -17,7 +17,7 @@ from idbg_tui.state.state import State
 from idbg_tui.widgets.line_pairs import EqualLines, PairedText
 from idbg_tui.widgets.section_rows import Row
 
-NOTHING = "this row has no before and after: rows of wrong numbers, breaks, recompiles, phases and edited kernels have"
+NOTHING = "this row has no before and after"
 NO_STAGE = "which stage made the numbers wrong is not known: D finds it"
 
 

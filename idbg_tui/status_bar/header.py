@@ -35,8 +35,8 @@ def header(state: State, width: int) -> Ends:
 
 
 def _headers(state: State) -> Iterator[Ends]:
-    """The header in ever fewer words; the counts and the verdict are in all of them. The program's name gives way after
-    the peak of memory, what other stages break and our own name.
+    """The header in ever fewer words; the verdict is in all of them. The program's name gives way
+    last: after the peak of memory, what other stages break, our own name and that of the stage.
     """
     label = file_names.from_here(state.program.label) if state.program else ""
     name: BarPart = ("idbg", "bold $primary")
@@ -61,6 +61,8 @@ def _headers(state: State) -> Iterator[Ends]:
     fewest = [*here, *few], [*here, *least], here
     if label:
         for counts in fewest:
+            yield [(f"{os.path.basename(label)}  ", "bold"), *counts], _standing(state, last)
+        for counts in (here[1:], []):  # without the name of the stage
             yield [(f"{os.path.basename(label)}  ", "bold"), *counts], _standing(state, last)
     for counts in fewest:
         yield [name, gap, *counts], _standing(state, last)

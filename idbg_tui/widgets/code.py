@@ -123,6 +123,16 @@ class CodeView(LineView, can_focus=True):
         return self._cursor + self._first
 
     @property
+    def current(self) -> str:
+        """The text of the cursor's line."""
+        return self._lines[self._cursor] if self._lines else ""
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the cursor's line is wider than there is room for."""
+        return cell_len(self.current) > self.scrollable_content_region.width - self._gutter
+
+    @property
     def place(self) -> int:
         """The cursor's line, as `find` counts them."""
         return self.line

@@ -58,6 +58,8 @@ class SideBySide(Covering[None], Searching):
         &:focus-within { border: round $border; border-title-color: $foreground; border-title-style: bold; }
     }
     SideBySide Static { height: auto; color: $text-warning; }
+    SideBySide #whole { dock: bottom; display: none; max-height: 9; margin: 0 0 1 0; padding: 0 1; color: $foreground; }
+    SideBySide #whole.-shown { display: block; }
     SideBySide #keys { dock: bottom; height: 1; color: $foreground 75%; background: $surface; padding: 0 1; }
     SideBySide SearchLine { dock: bottom; }
     """
@@ -78,10 +80,12 @@ class SideBySide(Covering[None], Searching):
         self._pairs, self._line = pairs, line
         self._current = 0
         self._keys = Static("", id="keys", markup=False)
+        self._whole = Static("", id="whole", markup=False)
 
     def compose(self) -> ComposeResult:
         with Horizontal():
             yield from self._pages
+        yield self._whole
         yield self._keys
 
     @property
@@ -123,16 +127,27 @@ class SideBySide(Covering[None], Searching):
         if not both:
             keys = [key.replace(" copy line", " line") for key in keys]
         self._keys.update(f" {MARKS['separator']} ".join(keys))
+        self.call_after_refresh(self._show_whole)
 
     def _follow(self, side: int, line: int) -> None:
         """Go to the paired line of the other text."""
         if self._pairs is not None:
             self._pages[1 - side].code.go(self._pairs.beside(side, line))
 
+    def _show_whole(self) -> None:
+        """Show the paired lines whole below the texts, where one of them is cut or has no room beside the other."""
+        if self._pairs is None or len(self._pages) < 2:
+            return
+        is_cut = any(not page.display or page.code.is_cut for page in self._pages)
+        lines = (f"{page.code.line:>5}  {page.code.current.strip()}" for page in self._pages)
+        self._whole.set_class(is_cut, "-shown")
+        self._whole.update("\n".join(lines) if is_cut else "")
+
     def on_code_view_moved(self, event: CodeView.Moved) -> None:
         event.stop()
         if event.view is self.page.code:
             self._follow(self._current, event.line)
+            self._show_whole()
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         sides = [side for side, page in enumerate(self._pages) if event.widget is page.code]
@@ -160,6 +175,7 @@ class SideBySide(Covering[None], Searching):
         line = (min if step > 0 else max)(ahead or starts)
         self.page.code.go(line)
         self._follow(self._current, line)
+        self._show_whole()
 
     def action_copy_all(self) -> None:
         lines = counted(self.page.code.line_count, "line")

@@ -36,7 +36,7 @@ class FindingsPane(SectionPane):
     TIGHT = "Find"
     HINTS = (
         *(("enter", "go there"), ("H", "one kind, all"), ("x", "repro"), ("X", "minify"), ("t", "try it")),
-        *(("s", "sort"), ("/", "find"), ("y", "copy")),
+        *(("p", "before, after"), ("s", "sort"), ("/", "find"), ("y", "copy")),
     )
     BINDINGS: ClassVar[list[BindingType]] = [Binding("H", "narrow", "only findings of this kind, or all", show=False)]
 

@@ -248,7 +248,8 @@ def heads(columns: GraphColumns) -> StyledRow:
     by, direction = columns.order
     pieces = [(" " * GUTTER, "dim")]
     for name, head, width in widths(columns):
-        text = _cell(head[:width].rjust(width) if name in _RIGHT else head[:width], width)
+        shown = head[:width] if name != "flow" or width >= len(head) else ""
+        text = _cell(shown.rjust(width) if name in _RIGHT else shown, width)
         if by and head == by:  # its arrow is in the blank before it
             before = text[: len(text) - len(text.lstrip())]
             pieces[-1] = pieces[-1][0] if before else pieces[-1][0][:-1], "dim"

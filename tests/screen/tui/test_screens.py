@@ -2,10 +2,12 @@
 read in the difference. `pytest tests/screen/tui/test_screens.py --snapshot-update` takes them anew: look at each.
 """
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 from rich.color_triplet import ColorTriplet
 from syrupy.assertion import SnapshotAssertion
 
@@ -50,6 +52,79 @@ async def test_a_pane_alone(key: str, size: tuple[int, int], snapshot: SnapshotA
         await pilot.press(key, *(["z"] if size[0] > 110 else []))
         await settle(pilot)
         assert screen_text(app) == snapshot
+
+
+THEMES = ("idbg-dark", "idbg-light", "nord", "gruvbox")
+SCENES: dict[str, tuple[str, Sequence[str]]] = {
+    "benchmarks": ("benched", ["6"]),
+    "rules": ("resnet", ["8"]),
+    "repros": ("minified", ["9"]),
+    "why": ("breaking", ["0"]),
+    "switches": ("switched", ["-"]),
+    "log": ("breaking", ["7"]),
+    "side by side": ("wrong_pass", ["4", "g", "p"]),
+    "palette": ("resnet", [":", *"relu"]),
+    "help": ("attention", ["5", "?"]),
+    "menu": ("breaking", ["4", "g", "!"]),
+    "graph by error": ("planted", ["1", "s", *"error", "enter"]),
+}
+"""What is pictured: of which recording, after which keys."""
+
+
+def pictures() -> Iterator[tuple[str, tuple[int, int], str]]:
+    """Each scene at two sizes in two themes: together every size in every theme."""
+    sizes = (*SIZES[:3], (160, 45), SIZES[3])
+    for at, scene in enumerate(SCENES):
+        yield from ((scene, sizes[number % 5], THEMES[number % 4]) for number in (2 * at, 2 * at + 1))
+
+
+def test_every_size_is_pictured_in_every_theme() -> None:
+    assert len({(size, theme) for _, size, theme in pictures()}) == 5 * len(THEMES)
+
+
+def colours_of(app: IdbgApp) -> str:
+    """The colours of each row, as runs of so many cells; each kind of colour has a number, and its own line below."""
+    kinds: dict[str, int] = {}
+    rows = []
+    for strip in app.screen._compositor.render_strips():
+        runs: list[list[int]] = []
+        for text, style, _ in strip:
+            kind = kinds.setdefault(str(style), len(kinds))
+            if runs and runs[-1][0] == kind:
+                runs[-1][1] += cell_len(text)
+            else:
+                runs.append([kind, cell_len(text)])
+        rows.append(" ".join(f"{kind}*{cells}" for kind, cells in runs))
+    return "\n".join((*rows, *(f"{number}: {kind}" for kind, number in kinds.items())))
+
+
+def worded(value: object) -> str:
+    return "{}x{}".format(*value) if isinstance(value, tuple) else str(value)
+
+
+@pytest.mark.parametrize(("scene", "size", "theme"), list(pictures()), ids=worded)
+async def test_a_picture(
+    scene: str,
+    size: tuple[int, int],
+    theme: str,
+    snapshot: SnapshotAssertion,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("idbg.views.repros.age", lambda at, now: "2 days")
+    name, keys = SCENES[scene]
+    app = app_of(name, tmp_path)
+    async with app.run_test(size=size) as pilot:
+        await settle(pilot)
+        app.theme = theme
+        await settle(pilot)
+        for key in keys:
+            await pilot.press(key)
+            await settle(pilot)
+        assert screen_text(app) == snapshot(name="text")
+        assert colours_of(app) == snapshot(name="colours")
+        if folder := os.environ.get("IDBG_PICTURES"):  # to be looked at
+            Path(folder, f"{scene}-{size[0]}-{theme}.svg").write_text(app.export_screenshot())
 
 
 READABLE = 2.0

@@ -9,7 +9,7 @@ from idbg_tui.app import IdbgApp
 from idbg_tui.messages import BesideRequest
 from idbg_tui.widgets.side_by_side import SideBySide
 from tests.harness.recorded import app_of
-from tests.harness.screen import SMALL, WIDE, bar, settle
+from tests.harness.screen import SMALL, WIDE, bar, settle, until
 
 INFERENCE, DYNAMO = GraphId("0/0", "inference"), GraphId("0/0", "dynamo")
 
@@ -92,3 +92,18 @@ async def test_it_is_found_in_the_palette(tmp_path: Path) -> None:
         await pilot.press(*"beside this stage", "enter")
         await settle(pilot)
         assert isinstance(app.screen, SideBySide)
+
+
+@pytest.mark.parametrize("size", [(120, 40), SMALL])
+async def test_paired_lines_that_are_cut_are_whole_below(tmp_path: Path, size: tuple[int, int]) -> None:
+    app = app_of("wrong_pass", tmp_path)
+    async with app.run_test(size=size) as pilot:
+        await settle(pilot)
+        await pilot.press("4", "g", "p")
+        await until(pilot, lambda: isinstance(app.screen, SideBySide))
+        await settle(pilot)
+        whole = beside(app)._whole
+        assert whole.display
+        shown = " ".join(str(whole.render()).split())
+        one, other = (" ".join(text_at(beside(app), side).split()) for side in (0, 1))
+        assert one != other and one in shown and other in shown
