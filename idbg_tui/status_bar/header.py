@@ -12,6 +12,7 @@ from idbg.format.glyphs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
 from idbg.format.verdicts import session_words, verdict_words
 from idbg.schema.programs import SUCCESSFUL
 from idbg.schema.runs import History, Run
+from idbg.views import splits
 from idbg.views.blame import blamed_stage
 from idbg.views.frame_graphs import graph_words
 from idbg.views.tree import VERDICT_TONES
@@ -115,6 +116,8 @@ def _figures(state: State, *, peak: bool = True) -> Iterator[BarPart]:
     breaks = [("break", run.times_broken), ("recompile", len(run.recompiles))] if run is not None else []
     if words := ", ".join(counted(count, name) for name, count in breaks if count):
         yield f"{dot}{words}", "$text-warning"
+    if run is not None and (native := splits.native_words(run)):
+        yield f"{dot}{native}", "$text-warning"
     graph, profile = (queries.peak(state) if peak else None) or (None, None)
     if graph is not None and profile is not None and profile.peak_bytes:
         where = f" ({graph_words(graph.id)})" if len(queries.level(state)) > 1 else ""

@@ -1,6 +1,7 @@
 """One event of each kind of decision, each field set: what every reader of them must take."""
 
 from idbg.schema import events
+from idbg.schema.decisions.backends import GraphSplit, NativeCall, SplitCalls
 from idbg.schema.decisions.dynamo import (
     BreakAgain,
     FailedGuard,
@@ -172,6 +173,17 @@ EVERY: list[events.SessionEvent] = [
             saved=1.5,
         ),
     ),
+    events.GraphWasSplit(
+        run=1,
+        frame="0/0",
+        split=GraphSplit(
+            number=0,
+            backend="openvino",
+            compiled=(("addmm", "relu"),),
+            native=(NativeCall("j0", "aten.special_bessel_j0.default", "unsupported", file="/home/u/net.py", line=4),),
+        ),
+    ),
+    events.SplitCalled(run=1, frame="0/0", number=0, calls=SplitCalls(calls=2, seconds=2.0, native_seconds=0.5)),
     events.CudaGraphDecided(
         run=1,
         frame="0/0",

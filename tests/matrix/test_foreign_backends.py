@@ -113,6 +113,58 @@ def test_a_graph_that_openvino_gave_up_unseen_is_a_failure(folder: Path, command
     assert (status, report["verdict"]) == (1, "error" if command == "diff" else "failed")
 
 
+SPLIT = """\
+import openvino.frontend.pytorch.torchdynamo.execute as execute
+import openvino.torch
+import torch
+from torch import nn
+
+own = execute.openvino_compile
+
+
+def without_softmax(gm, *args, **kwargs):
+    if any("softmax" in str(node.target) for node in gm.graph.nodes):
+        raise RuntimeError("no kernel for SoftMax-1")
+    return own(gm, *args, **kwargs)
+
+
+execute.openvino_compile = without_softmax
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Linear(24, 48), nn.Linear(48, 8)
+
+    def forward(self, x):
+        hidden = torch.relu(self.first(x))
+        hidden = torch.special.bessel_j0(hidden)
+        return self.last(hidden).softmax(-1)
+
+
+compiled = torch.compile(Net().eval(), backend="openvino")
+with torch.no_grad():
+    for _ in range(3):
+        compiled(torch.randn(16, 24))
+"""
+BESSEL = SPLIT.split("\n").index("        hidden = torch.special.bessel_j0(hidden)") + 1
+
+
+def test_what_openvino_leaves_to_eager_is_named_with_its_reason_and_its_share(folder: Path) -> None:
+    (folder / "split.py").write_text(SPLIT)
+    status, report = idbg(folder, "run", "split.py", "--output", "out")
+    assert (status, report["verdict"]) == (1, "failed") and "no kernel for SoftMax-1" in str(report["frame_failures"])
+    _, analyzed = idbg(folder, "analyze", next(str(each) for each in (folder / "out").iterdir()), "--type", "splits")
+    (split,) = analyzed["splits"]  # type: ignore[misc]
+    assert split["backend"] == "openvino" and [len(names) for names in split["compiled"]] == [3, 3]
+    (native,) = split["native"]
+    assert (native["target"], native["why"]) == ("aten.special_bessel_j0.default", "unsupported")
+    assert (Path(native["file"]).name, native["line"]) == ("split.py", BESSEL)
+    (failed,) = split["calls"]["failed"]
+    assert failed[0] == 1 and "no kernel for SoftMax-1" in failed[1]
+    assert split["calls"]["calls"] == 2 and 0 < split["calls"]["native_seconds"] < split["calls"]["seconds"]
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_benchmark_measures_it_and_says_whether_its_numbers_agree(folder: Path, backend: str) -> None:
     given = ("net.py", "--backend", backend, "--runs", "5", "--database", "rows.sqlite")

@@ -6,7 +6,7 @@ Nothing here imports torch.
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -129,13 +129,15 @@ class CompilationStatus(StrEnum):
 class CompilationResult(msgspec.Struct, frozen=True, kw_only=True):
     """What came of one graph: all of it runs on the accelerator, part of it does, or nothing.
 
-    `message` is one sentence for the user. Raises ValueError for no status, TypeError for what cannot be called.
+    `message` is one sentence for the user. `host_nodes`: of a graph that was compiled in part, the
+    nodes that run on the host, and why. Raises ValueError for no status, TypeError for what cannot be called.
     """
 
     status: CompilationStatus = CompilationStatus.FAILED
     compiled: Callee | None = None
     fallback: Callee | None = None
     message: str = ""
+    host_nodes: Mapping[str, str] = {}
 
     def __post_init__(self) -> None:
         if self.status not in list(CompilationStatus):

@@ -22,6 +22,7 @@ TYPES: dict[str, str] = {
     "fusion": "what became one kernel and what did not, what each kernel does, and what is computed twice",
     "constraints": "the accelerator's rules that are broken",
     "cache": "what was found in which cache, and why not",
+    "splits": "what a backend compiles of each graph, what it leaves to eager, why, and what that costs",
     "cuda_graphs": "what became a CUDA graph, and why not",
     "autotune": "which candidates were measured, and which won",
 }

@@ -9,7 +9,7 @@ from idbg.format.verdicts import rules_words, verdict_words
 from idbg.render.text import lines
 from idbg.schema.programs import Failure
 from idbg.schema.runs import Run
-from idbg.views import breaks, violations
+from idbg.views import breaks, splits, violations
 from idbg.views.faults import crash_lines
 
 # how much of each is shown, so that a run with several broken rules still fits a screen
@@ -103,6 +103,8 @@ def contents(run: Run) -> Iterator[str]:
     if run.backwards_idle:
         frames = f"{counted(len(run.backwards_idle), 'frame')} ({', '.join(run.backwards_idle[:LINES_OF_A_RULE])})"
         yield f"  the program never ran the backward of {frames}: idbg had it compiled, torch alone would not have"
+    if native := splits.native_words(run):
+        yield f"  {native}: idbg analyze --type splits says which and why"
     for graph_break in run.breaks[:LINES_OF_A_RULE]:
         yield f"  {breaks.sentence(graph_break)}"
     if len(run.breaks) > LINES_OF_A_RULE:

@@ -12,6 +12,7 @@ from idbg.schema.attribution import KernelAttribution
 from idbg.schema.bench import Row, Task
 from idbg.schema.bisection import Bisected, Question, Tried
 from idbg.schema.code import CompilerStage, Lowered, OutputCode
+from idbg.schema.decisions.backends import GraphSplit, SplitCalls
 from idbg.schema.decisions.dynamo import BreakAgain, FailedGuard, FrameCalls, FrameGuards, FrameResult, GraphBreak, Skip
 from idbg.schema.decisions.inductor import Autotuned, CacheAnswer, CudaGraph, FusionLog, PhaseRun, Span
 from idbg.schema.diff import Comparison, DiffReport, ErrorMap, SideResult
@@ -379,6 +380,21 @@ class CudaGraphDecided(RunEvent, frozen=True, kw_only=True, tag="cuda_graph_deci
     graph: CudaGraph
 
 
+class GraphWasSplit(RunEvent, frozen=True, kw_only=True, tag="graph_was_split"):
+    """A backend of another package split a graph of a frame between what it compiles and eager."""
+
+    frame: str
+    split: GraphSplit
+
+
+class SplitCalled(RunEvent, frozen=True, kw_only=True, tag="split_called"):
+    """How often the split graph `number` was called, and how long both sides took."""
+
+    frame: str
+    number: int
+    calls: SplitCalls
+
+
 class Autotuning(RunEvent, frozen=True, kw_only=True, tag="autotuning"):
     """Candidates were measured, or were known, and one was chosen."""
 
@@ -498,6 +514,8 @@ DECISION = (
     | SpansRecorded
     | PassesRan
     | FusionDecided
+    | GraphWasSplit
+    | SplitCalled
     | CacheAnswered
     | CudaGraphDecided
     | Autotuning

@@ -9,7 +9,7 @@ from idbg.schema.graphs import NodeId, Part
 from idbg.schema.runs import Run
 from idbg.views.tree import Options, Refs, Section, having, kernel_refs
 
-VIEWS = ("fusion", "autotune", "passes", "breaks", "recompiles", "guards", "frames", "cache", "cuda_graphs")
+VIEWS = ("fusion", "splits", "autotune", "passes", "breaks", "recompiles", "guards", "frames", "cache", "cuda_graphs")
 _OF_FRAMES = ("cache", "cuda_graphs")  # their rows without a node, a kernel or a line are about all of a frame
 
 

@@ -175,11 +175,12 @@ class Jobs:
                 _launches_noted(),
                 fallbacks.fallback_messages(target.backend) as fallen_back,
             ):
+                chosen.watch, capture.fallback_messages = fallen_back.watch, fallen_back.found
                 status = self.programs.run(request.program, target, capture, self.comparing)
                 gpu.wait()  # a kernel's error is raised here at the latest
-            for text in fallen_back:
+            for text in dict.fromkeys(fallen_back.found):
                 frame = next(iter(capture.frames)) if len(capture.frames) == 1 else ""
-                failure = fallbacks.failure(target.backend, text)
+                failure = fallbacks.failure(chosen.names, text)
                 tell(events.FrameFailed(run=request.run, frame=frame, failure=failure))
             if self.checks and (names := ", ".join(dict.fromkeys(capture.rules_without_graphs()))):
                 text = f"rules that were not checked, as this run made no graph of the stages that they name: {names}"
@@ -297,6 +298,12 @@ class _Chosen:
     def __init__(self, backend: backends.TargetBackend, target: Target, capture: RunCapture) -> None:
         self._backend, self._target, self._capture = backend, target, capture
         self._called: dict[str, bool] = {}  # whether it is the program's own
+        self.watch: Callable[[str], None] = lambda backend: None  # called before a backend is, the first time
+
+    @property
+    def names(self) -> str:
+        """The backends that compiled so far."""
+        return " and ".join(self._called)
 
     def of(self, own: Mapping[str, object]) -> backends.TargetBackend:
         """The backend where torch.compile has these arguments, {} if they name none of the program's own."""
@@ -311,6 +318,7 @@ class _Chosen:
         if name in self._called:
             return
         self._called[name] = is_own
+        self.watch(name)
         if any(self._called.values()):
             self._capture.emit(events.BackendsCalled(run=self._capture.run, backends=tuple(self._called)))
         if is_own and (unused := [*self._target.options, *filter(None, [self._target.mode])]):

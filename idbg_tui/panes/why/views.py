@@ -16,7 +16,7 @@ from idbg_tui.widgets.section_rows import Look, Row, Rows, text_rows
 ViewName = Literal["frames", "breaks", "recompiles", "guards", "time", "passes", "fusion", "cache"]
 VIEWS: tuple[ViewName, ...] = ("frames", "breaks", "recompiles", "guards", "time", "passes", "fusion", "cache")
 """In the order in which the keys go through them."""
-PARTS: dict[ViewName, tuple[str, ...]] = {"cache": ("cache", "cuda_graphs", "autotune")}
+PARTS: dict[ViewName, tuple[str, ...]] = {"fusion": ("fusion", "splits"), "cache": ("cache", "cuda_graphs", "autotune")}
 """The sections of a view that shows several, one below the other."""
 
 

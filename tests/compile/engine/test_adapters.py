@@ -17,6 +17,7 @@ import idbg
 from idbg import AcceleratorAdapter, Capabilities, CompilationResult, CompilationStatus, ConstraintViolation, plugins
 from idbg.accelerators.adapter import AdapterError
 from idbg.engine.capture.run import RunCapture, capturing
+from idbg.schema import events
 from idbg.schema.events import Noted, SessionEvent
 
 PACKAGE = Path(__file__).resolve().parents[3] / "examples" / "adapter_package"
@@ -116,6 +117,33 @@ def test_an_adapter_that_cannot_be_made_says_why(monkeypatch):
     monkeypatch.setattr(plugins, "load", lambda group: SimpleNamespace(values={"npu-1": NoDriver}, broken={}))
     with pytest.raises(idbg.IdbgError, match="npu-1 cannot be used: OSError: libnpu"):
         idbg.backend("npu-1")
+
+
+def test_what_an_adapter_leaves_to_the_host_is_recorded_with_its_reason():
+    def split_of(result: Callable[..., CompilationResult]) -> events.GraphWasSplit | None:
+        class Splitting(Npu):
+            capabilities = Capabilities()
+
+            def compile(self, graph_module: torch.fx.GraphModule, inputs: Sequence[object]) -> CompilationResult:
+                return result(graph_module.forward)
+
+        recorded: list[SessionEvent] = []
+        torch.compiler.reset()
+        with capturing(RunCapture(1, recorded.append, None)):
+            torch.compile(lambda x: (x + 1).sin(), backend=idbg.backend(Splitting()))(torch.zeros(10))
+        return next((event for event in recorded if isinstance(event, events.GraphWasSplit)), None)
+
+    whole = split_of(lambda graph: CompilationResult(status=SUCCESS, compiled=graph))
+    assert whole is not None and whole.split.native == () and whole.split.compiled == (("add", "sin"),)
+    hosts = {"sin": "no sine unit", "nosuch": "?"}
+    part = split_of(lambda graph: CompilationResult(status=PARTIAL, compiled=graph, host_nodes=hosts))
+    assert part is not None and part.split.compiled == (("add",),)
+    (call,) = part.split.native
+    assert (call.name, call.why, call.detail) == ("sin", "host", "no sine unit") and call.file == __file__
+    none = split_of(lambda graph: CompilationResult(fallback=graph, message="no memory"))
+    assert none is not None and none.split.compiled == ()
+    assert {(call.why, call.detail) for call in none.split.native} == {("fallback", "no memory")}
+    assert split_of(lambda graph: CompilationResult(status=PARTIAL, compiled=graph)) is None, "which part is not known"
 
 
 def test_forward_and_backward_of_a_training_step_are_compiled():

@@ -19,9 +19,12 @@ from idbg.accelerators.adapter import (
     CompilationStatus,
 )
 from idbg.engine.backends.base import Job
+from idbg.engine.capture.fx import native_call
 from idbg.engine.compat import lowering
 from idbg.engine.compat.lowering import Compiled
+from idbg.engine.compat.partitions import calls_of
 from idbg.schema import events
+from idbg.schema.decisions.backends import GraphSplit
 from idbg.schema.errors import BadInput, typed_text
 from idbg.schema.graphs import Part
 
@@ -68,6 +71,7 @@ class AdapterBackend:
             message = f"the backend {self.name} cannot compile {where}, and has no fallback: {why}"
             raise AdapterError(message, hint=_HINT) from cause
         self._tell(job, where, result, chosen)
+        self._split(job, gm, result, chosen)
         return lowering.boxed(chosen)
 
     def _fallback(self, gm: GraphModule, inputs: Sequence[object], failed: str) -> Callee | None:
@@ -95,6 +99,25 @@ class AdapterBackend:
             f"what {self.name} says of its capabilities is not checked: its package has no accelerator {self.name} "
             "(entry point idbg.accelerators)",
         )
+
+    def _split(self, job: Job, gm: GraphModule, result: CompilationResult, chosen: Callee) -> None:
+        """Record which calls of the graph the adapter compiled, where that is known."""
+        calls = {node.name: node for node in calls_of(gm.graph.nodes)}
+        if chosen is not result.compiled:
+            left = {name: native_call(node, "fallback", result.message) for name, node in calls.items()}
+        elif result.status == CompilationStatus.SUCCESS or result.host_nodes:
+            host = result.host_nodes.items()
+            left = {name: native_call(calls[name], "host", why) for name, why in host if name in calls}
+        else:
+            return
+        compiled = tuple(name for name in calls if name not in left)
+        split = GraphSplit(
+            number=next(job.capture.split_numbers),
+            backend=self.name,
+            compiled=(compiled,) if compiled else (),
+            native=tuple(left.values()),
+        )
+        job.capture.emit(events.GraphWasSplit(run=job.capture.run, frame=job.frame.frame, split=split))
 
     def _tell(self, job: Job, where: str, result: CompilationResult, chosen: Callee) -> None:
         message = f": {result.message}" if result.message else ""

@@ -5,7 +5,8 @@ with eager, in its numbers alone or in its time too.
 import dataclasses
 import os
 import platform
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import cast
 
 import torch
@@ -25,7 +26,9 @@ from idbg.engine.bench.latency import latency, resolution, seconds
 from idbg.engine.bench.resources import OtherProcesses
 from idbg.engine.bench.workload import Call, batch_of, call_of, describe, in_batches_of, in_dtype, tensors_of
 from idbg.engine.capture.run import RunCapture, capturing
-from idbg.engine.compat import backend_partitions, comparing, settings
+from idbg.engine.compat import comparing, settings
+from idbg.engine.compat.hooks import Feature
+from idbg.engine.compat.partitions import Split, observe_splits
 from idbg.engine.failures import fallbacks
 from idbg.engine.failures.describe import failure_of
 from idbg.engine.kerneldiff.api import ModelDiff
@@ -48,6 +51,7 @@ from idbg.schema.bench import (
     Failed,
     Machine,
     Measured,
+    NativeOps,
     ReportStep,
     Task,
     TaskResult,
@@ -78,7 +82,7 @@ def answer(case: BenchCase, task: Task, tell: ReportStep = ignore_step) -> TaskR
             name = case.backend.name
             with fallbacks.fallback_messages(name) as lost:
                 answered = _answered(sized, case, task, before, tell)
-            results.append(Failed(fallbacks.failure(name, lost[0])) if lost else answered)
+            results.append(Failed(fallbacks.failure(name, lost.found[0])) if lost.found else answered)
         raise _Enough
 
     target = Target(
@@ -255,16 +259,26 @@ def _checked(workload: Workload, case: BenchCase) -> Checked:
     )
 
 
+def _native(splits: Sequence[Split]) -> NativeOps | None:
+    """What backends left to eager; None where they split no graph."""
+    if not splits:
+        return None
+    left = Counter(str(node.target) for split in splits for node, _ in split.native)
+    calls = left.total() + sum(len(nodes) for split in splits for nodes in split.compiled.values())
+    return NativeOps(left.total(), calls, tuple(op for op, _ in left.most_common()))
+
+
 def _conformed(workload: Workload, case: BenchCase, tell: ReportStep) -> Conformed:
     """Compare with eager in numbers, and where they agree in time, on one machine in one process."""
     tell(COMPARE)
-    with backend_partitions.observed() as partitions:
+    splits: list[Split] = []
+    with observe_splits(Feature("backend partitions"), lambda split, _: splits.append(split)):
         report, counted, _ = _compared(workload, case, _target_backend(case, rules=""))
     conformed = Conformed(
         report=sayable(report),
         graphs=_graphs(counted),
         breaks=counted.times_broken,
-        native=partitions.native,
+        native=_native(splits),
         machine=_machine(workload),
     )
     if not report.passed or not case.runs:

@@ -12,6 +12,7 @@ from torch.fx import Node as FxNode
 from idbg.analysis.graph_text import code_lines, returns_no_tensor
 from idbg.engine.compat import fx, stages
 from idbg.engine.compat.torch_types import tree_leaves
+from idbg.schema.decisions.backends import NativeCall, NativeReason
 from idbg.schema.graphs import Graph, GraphId, Node, Opcode, Role, Sym
 
 _VALUES = {"example_value", "val"}  # the keys of a node's value in `meta`
@@ -143,6 +144,12 @@ def module_path(path: str) -> str:
     """
     dotted = _INDEX.sub(lambda match: "." + (match[1] or match[2]), _GLOBAL.sub(r"\1", _SELF.sub("", path)))
     return dotted.strip(".")
+
+
+def native_call(node: FxNode, why: NativeReason, detail: str = "") -> NativeCall:
+    """The record of a call that a backend leaves to eager."""
+    file, line, _ = user_line(node.meta.get("stack_trace") or "")
+    return NativeCall(node.name, fx.qualified_target(node), why, detail, file, line)
 
 
 def user_line(stack: str) -> tuple[str, int, str]:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import count
 from typing import cast
 
 import torch
@@ -104,6 +105,8 @@ class RunCapture:
         self.lower: Lower | None = None
         self.on_host = False  # saved inputs are copied to the CPU: the device may be lost before the run ends
         self.outcomes = Outcomes()
+        self.fallback_messages: list[str] = []  # of the backend's package
+        self.split_numbers = count()
         self.timekeeper: Callable[[str, Timed], None] | None = None
         self._ids: dict[str, str] = {}
         self._started: dict[str, Frame] = {}

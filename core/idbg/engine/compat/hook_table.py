@@ -14,7 +14,7 @@ FEATURES = {
     "AOTAutograd parts": "ATen graphs of other backends",
     "autotuning": "autotuning choices",
     "backend calls": "calls of backends",
-    "backend partitions": "calls that backends leave to eager",
+    "backend partitions": "partitions of other backends",
     "bisected passes": "graphs before and after a bisected pass",
     "cache answers": "answers of the graph caches",
     "cache bypass": "reasons to bypass the FX graph cache",
@@ -85,12 +85,12 @@ _TABLE: dict[str, dict[str, str]] = {
         _PHASES: "pass phases, pass graphs",
         "log_cudagraph_skip_and_bump_counter": "cuda graphs",
     },
-    "torch.fx.passes.infra.partitioner": {"CapabilityBasedPartitioner.propose_partitions": "backend partitions"},
     "torch.fx.passes.graph_transform_observer": {
         "GraphTransformObserver.apply_gm_pass .apply_graph_pass .__enter__": "traced passes",
         "GraphTransformObserver.__exit__": "traced passes, bisected passes",
         "GraphTransformObserver._check_disable_pass": "bisected passes",
     },
+    "torch.fx.passes.infra.partitioner": {"CapabilityBasedPartitioner.fuse_partitions": "backend partitions"},
     "torch._inductor.pattern_matcher": {
         "GraphPatternEntry.apply LoweringPatternEntry.apply ReplacementPatternEntry.apply": "patterns"
     },

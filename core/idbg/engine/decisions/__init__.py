@@ -7,7 +7,18 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 
 from idbg.engine.capture.run import RunCapture
-from idbg.engine.decisions import autotune, caches, cuda_graphs, frames, fusion, guards, passes, recompiles, times
+from idbg.engine.decisions import (
+    autotune,
+    caches,
+    cuda_graphs,
+    frames,
+    fusion,
+    guards,
+    passes,
+    recompiles,
+    splits,
+    times,
+)
 
 RECORDERS: tuple[Callable[[RunCapture], AbstractContextManager[None]], ...] = (
     frames.record,
@@ -18,6 +29,7 @@ RECORDERS: tuple[Callable[[RunCapture], AbstractContextManager[None]], ...] = (
     caches.record,
     cuda_graphs.record,
     autotune.record,
+    splits.record,
     guards.record,
 )
 

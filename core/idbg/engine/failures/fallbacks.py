@@ -8,6 +8,7 @@ import logging
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import cast
 
 from idbg.engine.failures.owners import home_of
 from idbg.schema.conformance import FALLBACK
@@ -16,6 +17,7 @@ from idbg.schema.programs import Failure
 # "Falling back to native PyTorch execution"; "Failed in OpenVINO execution" is followed by Inductor's compile
 _FALLS_BACK = re.compile(r"\bfall(?:s|ing)?[ -]?back\b|^failed in openvino execution", re.IGNORECASE)
 _MAX_TEXT = 500  # characters
+_MOST = 1000  # messages
 
 
 class _AllRecords(logging.Filter):
@@ -29,7 +31,7 @@ class _AllRecords(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         text = record.getMessage()
-        if _FALLS_BACK.search(text) and text not in self.found:
+        if _FALLS_BACK.search(text) and len(self.found) < _MOST:
             self.found.append(text)
         return record.levelno >= self.level
 
@@ -38,22 +40,37 @@ class _AllRecords(logging.Filter):
         self.logger.removeFilter(self)
 
 
-@contextmanager
-def fallback_messages(backend: str) -> Iterator[list[str]]:
-    """While it lasts, collect the fallback messages of the backend's package, unless it is torch's or ours."""
-    found: list[str] = []
-    package = home_of(backend).package
-    loggers = [
-        logger
-        for name, logger in list(logging.root.manager.loggerDict.items())
-        if package and isinstance(logger, logging.Logger) and f"{name}.".startswith(f"{package}.")
-    ]
-    filters = [_AllRecords(logger, found) for logger in loggers]
-    try:
-        yield found
-    finally:
-        for each in filters:
+class FallbackMessages:
+    """The messages of watched backends' packages that they fall back, in `found`."""
+
+    def __init__(self) -> None:
+        self.found: list[str] = []
+        self._filters: dict[str, _AllRecords] = {}
+
+    def watch(self, backend: str) -> None:
+        """Read what the backend's package logs from now on, unless that is torch's or ours. Its loggers exist once it
+        is imported: a backend that the program chooses is watched when it is called.
+        """
+        package = home_of(backend).package
+        for name, logger in list(logging.root.manager.loggerDict.items()) if package else ():
+            is_its = isinstance(logger, logging.Logger) and f"{name}.".startswith(f"{package}.")
+            if is_its and name not in self._filters:
+                self._filters[name] = _AllRecords(cast("logging.Logger", logger), self.found)
+
+    def end(self) -> None:
+        for each in self._filters.values():
             each.end()
+
+
+@contextmanager
+def fallback_messages(backend: str) -> Iterator[FallbackMessages]:
+    """While it lasts, collect the fallback messages of this backend's package, and of those that are watched."""
+    messages = FallbackMessages()
+    messages.watch(backend)
+    try:
+        yield messages
+    finally:
+        messages.end()
 
 
 def failure(backend: str, text: str) -> Failure:
@@ -61,6 +78,6 @@ def failure(backend: str, text: str) -> Failure:
     return Failure(
         kind="backend",
         type=FALLBACK,
-        message=f"{backend} compiled nothing of a graph, and ran it natively instead. It says: {text[:_MAX_TEXT]}",
+        message=f"a graph, or a partition of one, ran natively and not by {backend}. It says: {text[:_MAX_TEXT]}",
         hint=f"give {backend} options and ops that it takes: what was run is not its work",
     )

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from idbg.schema import events
+from idbg.schema.decisions.backends import GraphSplit, SplitCalls
 from idbg.schema.decisions.dynamo import BreakAgain, FrameCalls, FrameGuards, FrameResult, Skip
 from idbg.schema.decisions.inductor import Autotuned, CacheAnswer, CudaGraph, FusionLog, PhaseRun, Span
 from idbg.schema.graphs import Part
@@ -26,6 +27,8 @@ class Decided:
     caches: dict[str, list[CacheAnswer]] = field(default_factory=dict)
     cuda_graphs: dict[str, list[CudaGraph]] = field(default_factory=dict)
     autotuned: dict[str, list[Autotuned]] = field(default_factory=dict)
+    splits: dict[str, list[GraphSplit]] = field(default_factory=dict)
+    split_calls: dict[int, SplitCalls] = field(default_factory=dict)  # by the split's number
 
     def apply(self, event: events.DECISION) -> None:
         """Take in one event."""
@@ -54,9 +57,21 @@ class Decided:
                 self.cuda_graphs.setdefault(event.frame, []).append(event.graph)
             case events.Autotuning():
                 self.autotuned.setdefault(event.frame, []).append(event.tuned)
+            case events.GraphWasSplit():
+                self.splits.setdefault(event.frame, []).append(event.split)
+            case events.SplitCalled():
+                self.split_calls[event.number] = event.calls
 
     def forget(self, frame: str) -> None:
         """Drop what was decided of a frame that torch traces anew, but how long it took."""
-        for by_frame in (self.results, self.guards, self.passes, self.caches, self.cuda_graphs, self.autotuned):
+        for by_frame in (
+            self.results,
+            self.guards,
+            self.passes,
+            self.caches,
+            self.cuda_graphs,
+            self.autotuned,
+            self.splits,
+        ):
             by_frame.pop(frame, None)
         self.fusion = {key: log for key, log in self.fusion.items() if key[0] != frame}

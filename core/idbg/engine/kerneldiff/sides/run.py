@@ -136,8 +136,8 @@ def run_compiled(
 
     with fallbacks.fallback_messages(name) as messages:
         side = run_side(name, subject, around, backward, runs, backend=name)
-    if messages and side.values is not None:
-        return Side(SideResult(name, side.result.seconds, fallbacks.failure(name, messages[0])))
+    if messages.found and side.values is not None:
+        return Side(SideResult(name, side.result.seconds, fallbacks.failure(name, messages.found[0])))
     return replace(side, graphs=comparing.graphs_compiled() - before)
 
 

@@ -89,6 +89,7 @@ DECISIONS = ViewSection(
         "passes": "pass",
         "fusion": "fusion",
         "cache": "cache",
+        "splits": "node in eager",
         "cuda_graphs": "CUDA graph",
         "autotune": "candidate",
     },

@@ -1,0 +1,48 @@
+"""Records of what a backend of another package does with a graph: what it compiles, and what it leaves to eager."""
+
+from typing import Literal
+
+import msgspec
+
+NativeReason = Literal["unsupported", "alone", "fallback", "host"]
+
+
+class NativeCall(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A call of the backend's graph that eager runs. "unsupported": the backend does not have the op; "alone": it does,
+    but makes no partition of a single call; "fallback": it compiled the graph, or its partition, in vain; "host": its
+    adapter leaves it to the host. `detail` is the backend's own reason; `file` and `line` are the user's.
+    """
+
+    name: str
+    target: str
+    why: NativeReason
+    detail: str = ""
+    file: str = ""
+    line: int = 0
+
+
+class GraphSplit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How the package `backend` split the calls of one of its graphs: each of `compiled` is a partition that it
+    compiles, `native` is what eager runs. `number` counts the splits of a run. Elements of tuples are left out.
+    """
+
+    number: int
+    backend: str
+    compiled: tuple[tuple[str, ...], ...]
+    native: tuple[NativeCall, ...]
+
+    @property
+    def calls(self) -> int:
+        return sum(map(len, self.compiled)) + len(self.native)
+
+
+class SplitCalls(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The calls of a split graph in a run but the first, in which backends compile: how many, their seconds, and those
+    outside of the partitions (None: a device other than the CPU may still be at work). `failed`: the partitions that
+    eager ran all the same, by their index, and the backend's message.
+    """
+
+    calls: int
+    seconds: float | None = None
+    native_seconds: float | None = None
+    failed: tuple[tuple[int, str], ...] = ()
