@@ -36,12 +36,18 @@ _PRINTED = 400  # characters of what a process printed before its end
 
 
 class ConformanceRunner:
-    """Runs programs with one backend; leaving the context ends all processes."""
+    """Runs programs with one backend, with so many `samples` of each latency (0: none); leaving it ends all processes."""
 
     def __init__(
-        self, backend: str, options: dict[str, OptionValue] | None = None, *, seconds: float = SECONDS
+        self,
+        backend: str,
+        options: dict[str, OptionValue] | None = None,
+        *,
+        seconds: float = SECONDS,
+        samples: int = SAMPLES,
     ) -> None:
-        self.backend, self.options, self.seconds = backend, dict(options or {}), seconds
+        self.backend, self.options = backend, dict(options or {})
+        self.seconds, self.samples = seconds, samples
         self._stack = contextlib.ExitStack()
         self._warm: Forks | None = None
         self._hangs_itself = False  # a program has hung in a process that was not forked
@@ -106,7 +112,7 @@ class ConformanceRunner:
     def _answer(self, forks: Forks, program: ConformanceProgram, backend: str = "") -> Conformed | Failed | TryResult:
         """The answer of a process, or how that ended without one."""
         options = {} if backend else self.options
-        case = case_of(program, backend or self.backend, options)
+        case = case_of(program, backend or self.backend, options, self.samples)
         answer = self._folder / "answer.json"
         answer.unlink(missing_ok=True)
         arguments = (msgspec.json.encode(case).decode(), str(answer))
@@ -136,13 +142,15 @@ class ConformanceRunner:
         return Failure(kind="backend", type="Exit", message=message)
 
 
-def case_of(program: ConformanceProgram, backend: str, options: dict[str, OptionValue]) -> BenchCase:
+def case_of(
+    program: ConformanceProgram, backend: str, options: dict[str, OptionValue], samples: int = SAMPLES
+) -> BenchCase:
     """The program as a case of a benchmark."""
     file = Path(program.file)
     return BenchCase(
         program=Program(str(file), program.name, cwd=str(file.parent)),
         backend=BenchBackend(backend),
-        runs=SAMPLES,
+        runs=samples,
         options=options,
         options_for=families.family(backend),
     )

@@ -1,19 +1,22 @@
 """A pytest plugin that checks what tests compile. pytest loads only `plugin`.
 
-The fixture `idbg` is a `Watcher`; the marker `idbg` and `pytest --idbg` need no code. docs/pytest.md describes them.
+The fixture `idbg` is a `Watcher`; the marker `idbg` and `pytest --idbg` need no code; `conformance` is a test of each
+program of the conformance kit. docs/pytest.md describes them.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from idbg.testing.backend_conformance import conformance as conformance
     from idbg.testing.watcher import Found as Found
     from idbg.testing.watcher import Watcher as Watcher
 
-__all__ = ["Found", "Watcher"]
+__all__ = ["Found", "Watcher", "conformance"]
+_MODULES = {"conformance": "backend_conformance"}
 
 
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module 'idbg.testing' has no attribute {name!r}")
-    return getattr(import_module("idbg.testing.watcher"), name)
+    return getattr(import_module(f"idbg.testing.{_MODULES.get(name, 'watcher')}"), name)

@@ -3,7 +3,7 @@
 `--idbg` watches every test, the marker `idbg` the marked tests, and the fixture `idbg` what a test passes to it.
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    from idbg.testing.backend_conformance import RowOf
     from idbg.testing.run_report import RunReport
     from idbg.testing.watcher import Watcher
 
@@ -75,6 +76,15 @@ def pytest_configure_node(node: Any) -> None:
 def idbg(request: pytest.FixtureRequest) -> "Watcher":
     """Watches what this test compiles: `with idbg.watched(...)`, `idbg.assert_accepts(...)`, and so on."""
     return _watcher(request.node)
+
+
+@pytest.fixture(scope="module")
+def idbg_conformance(tmp_path_factory: pytest.TempPathFactory) -> Iterator["RowOf"]:
+    """Runs programs of the conformance kit: of the tests that `idbg.testing.conformance` makes."""
+    from idbg.testing.backend_conformance import runners
+
+    with runners(tmp_path_factory.mktemp("idbg-conformance")) as row:
+        yield row
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -173,12 +173,17 @@ def _details(row: ConformanceRow, found: Conformance) -> Iterator[tuple[str, str
             else ""
         )
         yield "script", f"{from_here(row.script.path)}{size}" if row.script.path else f"none: {row.script.problem}"
-    yield "again", f"idbg diff {from_here(row.program.file)}:{row.program.name} --backend {found.backend}"
+    yield "again", again(row, found.backend)
 
 
 def _not_run(left: Sequence[ConformanceProgram]) -> Table:
     rows = [Row((each.file, each.name), words((f"{VERDICT_SIGNS['waiting']} ", "dim"), name_of(each))) for each in left]
     return Table((), rows, "program", "Not run")
+
+
+def again(row: ConformanceRow, backend: str) -> str:
+    """The command that compares the program again."""
+    return f"idbg diff {from_here(row.program.file)}:{row.program.name} --backend {backend}"
 
 
 def reason(row: ConformanceRow) -> str:
