@@ -24,14 +24,14 @@ def minimal_script(row: ConformanceRow, case: BenchCase, output: Path, seconds: 
     target = Target(case.backend.name, options=case.options, options_for=case.options_for, accelerator=NO_ACCELERATOR)
     try:
         with Session(case.program, target, output=output, alone=True) as session:
-            return _searched(session, seconds)
+            return _searched(session, seconds, compares=row.cause is None)
     except IdbgError as error:
         return MinimalScript(problem=error.in_one_line)
 
 
-def _searched(session: Session, seconds: float) -> MinimalScript:
+def _searched(session: Session, seconds: float, *, compares: bool) -> MinimalScript:
     folder = str(session.folder)
-    number = session.run(comparison=Comparison(per_kernel=True))
+    number = session.run(comparison=Comparison(per_kernel=True) if compares else None)
     hangs = not session.wait(seconds)
     if hangs:
         session.cancel()
@@ -45,12 +45,12 @@ def _searched(session: Session, seconds: float) -> MinimalScript:
     if not session.wait(3 * seconds):  # the budget ends it; loading what it needs is not in it
         session.cancel()
         session.wait()
-    repro = session.history.repros[-1] if session.history.repros else None
-    minified = repro.minified if repro is not None else None
-    if minified is not None and minified.reproduced and minified.path:
-        return MinimalScript(minified, session=folder, blame=blame)
-    problem = tried_words(repro) if repro is not None else "the search did not begin"
-    return MinimalScript(minified, problem, folder, blame)
+    repros = session.history.repros
+    shown = next((repro for repro in reversed(repros) if repro.reproduced and repro.path), None)
+    if shown is not None:
+        return MinimalScript(shown.path, shown.minified, session=folder, blame=blame)
+    problem = tried_words(repros[-1]) if repros else "the search did not begin"
+    return MinimalScript(problem=problem, session=folder, blame=blame)
 
 
 def _failure_in(run: Run) -> Sought | None:

@@ -33,19 +33,15 @@ class ConformanceProgram(msgspec.Struct, frozen=True):
 
 
 class MinimalScript(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the search for a failure's smallest script came to, and the session that it is in. Without `found` `problem`
-    says why there is none.
+    """The smallest script that failed as the program does in a fresh process, and the search that `found` it. Without a
+    `path` none did, and `problem` says why. `session` is the search's; `blame` says where numbers go wrong.
     """
 
+    path: str = ""
     found: Minified | None = None
     problem: str = ""
     session: str = ""
     blame: str = ""
-
-    @property
-    def path(self) -> str:
-        """The script that failed as the program does in a fresh process; "" where none did."""
-        return self.found.path if self.found is not None and self.found.reproduced else ""
 
 
 class ConformanceRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -149,6 +145,11 @@ class Conformance(msgspec.Struct, frozen=True, kw_only=True):
     quick: bool = False
     seconds: float = 0.0
     at: float = 0.0
+
+    def with_script(self, row: ConformanceRow, script: MinimalScript) -> "Conformance":
+        """The same with the script of one of its rows."""
+        rows = tuple(msgspec.structs.replace(each, script=script) if each is row else each for each in self.rows)
+        return msgspec.structs.replace(self, rows=rows)
 
     def _repr_html_(self) -> str | None:
         return html_of(self)

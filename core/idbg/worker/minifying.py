@@ -28,7 +28,6 @@ from idbg.engine.repro import violation_of
 from idbg.engine.repro.failed_compile import NoGraph
 from idbg.schema import events
 from idbg.schema.errors import BadInput
-from idbg.schema.programs import Program
 from idbg.schema.repros import Minified, MinifyProgress, Signature, Sought
 from idbg.worker.protocol import Compile, Minify
 
@@ -41,7 +40,7 @@ HANG_SECONDS = 60.0
 
 def minify(request: Minify, jobs: "Jobs") -> Minified:
     """Search for the smallest script; `jobs.emit` gets the progress. If interrupted, the result is that so far."""
-    with _scratch("minify-") as folder, forks_of(request.program, scratch := Path(folder)) as forks:
+    with _scratch("minify-") as folder, forks_of(request, scratch := Path(folder)) as forks:
         captured = _captured(request, jobs)
         kind, error = request.sought.kind, captured.error
         in_program = kind == "check" or (kind == "failure" and error is not None and not is_refusal(error))
@@ -86,7 +85,7 @@ def whole_program(captured: CapturedRun, compiled: Compile, folder: Path) -> Pat
 
     Raises ValueError, ProgramError, OutputError.
     """
-    with _scratch("repro-") as scratch, forks_of(compiled.program, Path(scratch)) as forks:
+    with _scratch("repro-") as scratch, forks_of(compiled, Path(scratch)) as forks:
         pattern = pattern_of(Sought("failure"), captured.error, captured.run)
         workspace = Workspace(forks, folder, Path(scratch), state="failed")
         return user_level.whole_program(compiled.program, compiled.target, pattern, workspace)
@@ -111,10 +110,11 @@ def _problem(request: Minify, captured: CapturedRun) -> Problem:
     return problem if request.keep_data else undisclosed(problem)
 
 
-def forks_of(program: Program, scratch: Path) -> Forks:
-    """Processes with the program's folder and modules."""
+def forks_of(request: Minify | Compile, scratch: Path) -> Forks:
+    """Processes with the program's folder and modules, and the backend's package."""
+    program = request.program
     folder = str(Path(program.cwd, program.path).parent) if not program.module else program.cwd
-    return Forks(Path(program.cwd or "."), [folder], scratch / "tries")
+    return Forks(Path(program.cwd or "."), [folder], scratch / "tries", backend=request.target.backend)
 
 
 def known(request: Minify, signature: Signature) -> Path:

@@ -129,26 +129,16 @@ def _run(
                 found = runner.conformance(backend, programs, given, runner.RunControl(begun, ended, args.timeout))
                 found = replace(found, quick=args.quick)
                 done.append(found)
-                done[-1] = _with_scripts(found, given, folder, seconds)
+                for row in (row for row in found.rows if row.grade == "failed" and seconds):
+                    steps.show(f"{backend}: the smallest script of {view.name_of(row.program)}")
+                    case = runner.case_of(row.program, backend, given)
+                    script = scripts.minimal_script(row, case, folder / "sessions", seconds)
+                    done[-1] = done[-1].with_script(row, script)
             except Stopped as stopped:  # what is known is reported
                 if not done or done[-1].backend != backend:
                     done.append(Conformance(backend=backend, rows=tuple(rows), expected=programs, quick=args.quick))
                 return stopped.status
     return 0
-
-
-def _with_scripts(found: Conformance, given: dict[str, OptionValue], folder: Path, seconds: float) -> Conformance:
-    """The same with a script of each failure."""
-    failed = [row for row in found.rows if row.grade == "failed"] if seconds else []
-    steps = Steps(output.bar(), len(failed))
-    rows = list(found.rows)
-    for row in failed:
-        steps.show(f"{found.backend}: the smallest script of {view.name_of(row.program)}")
-        case = runner.case_of(row.program, found.backend, given)
-        script = scripts.minimal_script(row, case, folder / "sessions", seconds)
-        rows[rows.index(row)] = replace(row, script=script)
-        steps.next()
-    return replace(found, rows=tuple(rows))
 
 
 def _text(found: Conformance) -> str:
