@@ -27,7 +27,7 @@ KNOWN = {
 }
 
 test_aot_eager = idbg.testing.conformance("aot_eager", programs=(*FEW, "training:classifier", "control_flow:cond"))
-test_inductor = idbg.testing.conformance("inductor", programs=(*FEW, "sizes:empty"))
+test_inductor = idbg.testing.conformance("inductor", programs=FEW)
 test_openvino = idbg.testing.conformance("openvino", programs=(*FEW, *KNOWN["openvino"]), known=KNOWN["openvino"])
 test_turbine_cpu = idbg.testing.conformance(
     "turbine_cpu", programs=("products:linear", "control_flow:cond"), known=KNOWN["turbine_cpu"]

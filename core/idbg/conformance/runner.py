@@ -29,7 +29,7 @@ from idbg.schema.programs import Failure, OptionValue, Program
 SECONDS = 120.0
 """The limit of each program."""
 HANGS = 3  # in a row, after which the rest is not run
-IMPORTS = 3  # times what importing took at first: a busy machine
+IMPORTS = 2  # times what importing took at first: a busy machine
 SAMPLES = 40  # of each latency: with fewer than nine of each side no difference is significant
 _SCRIPT = "from idbg.worker.conform import main\n\nmain()\n"
 _DECODER: msgspec.json.Decoder[TaskResult] = msgspec.json.Decoder(TaskResult)
