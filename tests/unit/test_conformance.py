@@ -13,10 +13,10 @@ from idbg.format.plain_text import one_line
 from idbg.render.text import lines
 from idbg.reports import conformance as reports
 from idbg.schema.bench import Conformed, Latency, NativeOps
-from idbg.schema.conformance import FALLBACK, Conformance, ConformanceProgram, ConformanceRow
+from idbg.schema.conformance import Conformance, ConformanceProgram, ConformanceRow
 from idbg.schema.diff import DiffReport, SideResult, TensorDiff
 from idbg.schema.errors import BadInput
-from idbg.schema.programs import Failure
+from idbg.schema.programs import FALLBACK, Failure
 from idbg.views import conformance as view
 
 REPORT = DiffReport(test="b", reference="eager", verdict="passed", mode="float64", outputs=(TensorDiff(name="out"),))

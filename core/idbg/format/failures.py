@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from idbg.format import file_names
-from idbg.schema.programs import Failure, LoweredNode
+from idbg.schema.programs import FALLBACK, Failure, LoweredNode
 
 _WHAT = {
     "user": "the program raised {type}",
@@ -56,6 +56,14 @@ def headline(failure: Failure) -> Headline:
     if failure.kind == "input":
         what = _INPUT.get(failure.type, "this cannot be used")
     return Headline(what, "" if failure.kind == "cancelled" else _cause(failure), _place(failure))
+
+
+def frame_words(frame: str, failure: Failure) -> str:
+    """What became of a frame that failed in a program that went on."""
+    became = (
+        "ran in eager, whole or in part" if failure.type == FALLBACK else "did not compile, and the program went on"
+    )
+    return f"frame {frame or '?'} {became}"
 
 
 def with_hint(failure: Failure) -> str:

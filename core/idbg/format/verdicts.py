@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from idbg.format.amounts import counted, few
 from idbg.schema.graphs import Stage
-from idbg.schema.programs import Target
+from idbg.schema.programs import FALLBACK, Target
 from idbg.schema.runs import History, Run
 from idbg.schema.summaries import NO_RUN, SessionSummary
 from idbg.schema.violations import Violation
@@ -88,8 +88,11 @@ def rules_words(target: Target) -> str:
 
 
 def _failed(run: Run) -> str:
-    if any(failed.failure.kind != "constraints" for failed in run.frame_failures):
-        return f"{counted(len({failed.frame for failed in run.frame_failures}), 'frame')} did not compile"
+    failures = [failed for failed in run.frame_failures if failed.failure.kind != "constraints"]
+    if failures:
+        fell_back = all(failed.failure.type == FALLBACK for failed in failures)
+        became = "ran in eager" if fell_back else "did not compile"
+        return f"{counted(len({failed.frame for failed in failures}), 'frame')} {became}"
     side = next((side.name for side in run.diff.sides if side.failure is not None), "") if run.diff else ""
     return f"{side} failed" if side else "failed"
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from idbg.format.amounts import counted, elapsed
+from idbg.format.failures import frame_words
 from idbg.format.file_names import near_place
 from idbg.format.glyphs import VERDICT_SIGNS
 from idbg.format.verdicts import rules_words, verdict_words
@@ -138,7 +139,7 @@ def _swallowed(run: Run, tracebacks: bool) -> Iterator[str]:
         if failed.failure.kind == "constraints" or failed.failure.message == shown:
             continue
         yield ""
-        yield f"frame {failed.frame or '?'} did not compile, and the program went on without it:"
+        yield f"{frame_words(failed.frame, failed.failure)}:"
         yield from (
             "  " + line for line in (*_why(failed.failure), *(_traceback(failed.failure) if tracebacks else ()))
         )

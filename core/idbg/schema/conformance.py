@@ -6,7 +6,7 @@ import msgspec
 
 from idbg.schema.bench import Conformed, direction_of
 from idbg.schema.html_repr import html_of
-from idbg.schema.programs import Failure
+from idbg.schema.programs import FALLBACK, Failure
 from idbg.schema.repros import Minified
 
 CONTROL = "aot_eager"
@@ -14,9 +14,6 @@ CONTROL = "aot_eager"
 
 HANG = "Hang"
 """The type of the failure of a program that was stopped at its limit."""
-
-FALLBACK = "Fallback"
-"""The type of the failure of a graph that a backend ran natively."""
 
 Grade = Literal["passed", "failed", "falls back", "unknown"]
 """Of one program: "falls back": the backend compiled nothing of it, and its numbers are eager's own."""

@@ -116,6 +116,10 @@ class Failure(msgspec.Struct, frozen=True):
     called_back: bool = False
 
 
+FALLBACK = "Fallback"
+"""The type of the failure of a graph, or a partition of one, that eager runs in place of the backend."""
+
+
 class Machine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """On what, and from which checkout, a program was compiled.
 

@@ -8,9 +8,9 @@ from idbg.format.amounts import counted
 from idbg.format.file_names import from_here
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
 from idbg.schema import programs
-from idbg.schema.conformance import CONTROL, FALLBACK, HANG, Conformance, ConformanceProgram, ConformanceRow, Grade
+from idbg.schema.conformance import CONTROL, HANG, Conformance, ConformanceProgram, ConformanceRow, Grade
 from idbg.schema.diff import TensorDiff
-from idbg.schema.programs import Failure
+from idbg.schema.programs import FALLBACK, Failure
 from idbg.views import remarks
 from idbg.views.criteria import because
 from idbg.views.diff import first_line

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from idbg.format import file_names
 from idbg.format.amounts import NOT_MEASURED, counted, duration, elapsed
+from idbg.format.failures import frame_words
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
 from idbg.format.plain_text import uncoloured
 from idbg.format.verdicts import rules_words, verdict_words
@@ -59,7 +60,7 @@ def event_lines(event: SessionEvent, run: Run | None = None) -> Iterator[LogText
             yield _marked("fallback", f"recompiled {event.frame}")
             yield from _block(event.reason)
         case events.FrameFailed():
-            yield _marked("reject", f"frame {event.frame or '?'} did not compile; the program went on")
+            yield _marked("reject", frame_words(event.frame, event.failure))
             yield from _failure(event.failure)
         case events.RunEnded():
             looks = run.looks if run else event.verdict

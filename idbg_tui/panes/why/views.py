@@ -54,8 +54,9 @@ def _listed(name: ViewName, run: Run, look: Look) -> Sequence[Row]:
 
 
 def count(name: ViewName, run: Run) -> int:
-    """The count beside the view's name."""
-    return views.view(PARTS.get(name, (name,))[0]).count(run) or 0
+    """The count beside the view's name: that of its first section that counts something."""
+    counts = (views.view(part).count(run) for part in PARTS.get(name, (name,)))
+    return next((count for count in counts if count), 0)
 
 
 def empty(name: ViewName, run: Run | None) -> str:

@@ -11,8 +11,7 @@ from contextlib import contextmanager
 from typing import cast
 
 from idbg.engine.failures.owners import home_of
-from idbg.schema.conformance import FALLBACK
-from idbg.schema.programs import Failure
+from idbg.schema.programs import FALLBACK, Failure
 
 # "Falling back to native PyTorch execution"; "Failed in OpenVINO execution" is followed by Inductor's compile
 _FALLS_BACK = re.compile(r"\bfall(?:s|ing)?[ -]?back\b|^failed in openvino execution", re.IGNORECASE)
