@@ -21,6 +21,7 @@ from idbg_tui.widgets.section_rows import INDENT, Look, Row, Rows, clipped, fixe
 
 _LEAST = 34
 """Cells of the words before a column gives way."""
+_WIDE = 5  # such a part of the row the words may have, where they need it
 _MOST_MEASURED = 1000  # rows
 _SIGNS = 4  # cells before a name: of the fold and of the row's own sign
 _TRY = "  t tries it"
@@ -56,7 +57,7 @@ def rows(section: Section, look: Look, chart: Charted | None = None) -> Rows:
         made.add_all(text_rows(section.summary, look, key="summary"))
     for number, item in enumerate(found):
         if item.table is not None and id(item.table) not in layouts:
-            least, aligned[id(item.table)] = _measured(item.table, found, place)
+            least, aligned[id(item.table)] = _measured(item.table, found, place, look.width)
             layouts[id(item.table)] = layout(item.table, found, look.width, least, place)
             names[id(item.table)] = _distinct_names(item.table, layouts[id(item.table)].words - _SIGNS)
         shown = layouts.get(id(item.table))
@@ -98,7 +99,7 @@ def searched(row: tree.Row, look: Look) -> str:
     return "".join((*parts, "\n", row.code)) if row.code else "".join(parts)
 
 
-def _measured(table: Table, items: Sequence[Item], place: Callable[[Place], str]) -> tuple[int, int]:
+def _measured(table: Table, items: Sequence[Item], place: Callable[[Place], str], width: int) -> tuple[int, int]:
     """Cells that its words have at least: as many as they need, where that is less. Cells before the last word of a
     row, where that is aligned.
     """
@@ -111,7 +112,8 @@ def _measured(table: Table, items: Sequence[Item], place: Callable[[Place], str]
         (INDENT * depth + 3, _width(words[:-1]), _width(words[-1:])) for depth, words in islice(listed, _MOST_MEASURED)
     ]
     at = max((before for _, before, _ in measured), default=0)
-    return min(max((indent + at + last for indent, _, last in measured), default=0), table.least), at
+    most = max(table.least, width // _WIDE)
+    return min(max((indent + at + last for indent, _, last in measured), default=0), most), at
 
 
 def _is_aligned(row: tree.Row) -> bool:
