@@ -30,7 +30,10 @@ _Layer = Literal[
     "right apart",
     "model right before it",
     "no node's value",  # the layer of `subject` leaves none
+    "no dispatch's value",
     "not run as output",
+    "lines lost",
+    "no dispatch wrong",
 ]
 _NotJudged = Literal[_Stage, "narrow", "own way", "none observed", _Layer]
 _NotCompared = Literal[

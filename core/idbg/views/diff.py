@@ -9,7 +9,7 @@ from idbg.format.amounts import NOT_MEASURED, counted, elapsed, few, figure
 from idbg.format.failures import lowering_words
 from idbg.format.file_names import near_place
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
-from idbg.schema.attribution import StageError
+from idbg.schema.attribution import FOREIGN_STAGES, StageError
 from idbg.schema.diff import (
     LARGEST,
     DiffReport,
@@ -328,7 +328,8 @@ def _made_by(stage: StageError, text: str, key: object) -> Iterator[Row]:
         yield Row((key, "maker"), words(text), refs=refs, opens="edit" if refs.file else "")
     if stage.made_by is not None and stage.made_by.diff:
         changed = Row((key, "diff", "code"), (), code=stage.made_by.diff)
-        text = f"what {stage.made_by.name} changed in the graph"
+        what = "module or model" if stage.stage in FOREIGN_STAGES else "graph"
+        text = f"what {stage.made_by.name} changed in the {what}"
         yield Row((key, "diff"), words(text), rows=(changed,), opens="fold")
     if stage.bad and stage.node:
         above = f"{stage.above}, of {stage.above_graph}" if stage.above_graph else stage.above

@@ -117,7 +117,17 @@ class FaultLocalization:
         compile = partial(torch.compile, backend=compile_backend(self.request.test), dynamic=self.request.dynamic)
         with comparing.inductor_set(self.request.options), uncaptured():
             smallest = min(KERNEL_K, self.request.k)
-            return first_wrong_layers(self.subject, compile, self.backward, self.notes.append, smallest)
+            found = first_wrong_layers(self.subject, compile, self.backward, self.notes.append, smallest)
+        bad = next((at for at, row in enumerate(found.stages) if row.bad), None) if found is not None else None
+        if found is None or bad is None or found.stages[bad].node:
+            return found
+        # it is wrong at no known node: the first one that the backend computes wrong, in parts of the graph
+        if not (nodes := self._bisected()):
+            return found
+        node = nodes[0]
+        place = {"graph": node.graph, "node": node.node, "file": node.file, "line": node.line}
+        rows = (*found.stages[:bad], replace(found.stages[bad], **place), *found.stages[bad + 1 :])
+        return LayerFindings(found.layers, rows)
 
     def _bisected(self) -> tuple[KernelError, ...]:
         """The first wrong node, bisected, for a backend whose kernels cannot be observed."""

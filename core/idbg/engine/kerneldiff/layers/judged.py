@@ -47,6 +47,14 @@ class NodeJudge:
                 found[name] = judge_buffer(value, reference, _finite(inputs), k=self.k, steps=True)
         return found
 
+    def is_moved(self, name: str, value: Tensor) -> bool:
+        """Whether it has a node's elements in another order, as a compiler stores it that moves a transpose."""
+        reference = (self._all or self._references({name: value})).get(name)
+        if reference is None or reference.own.dtype.is_complex or value.numel() != reference.own.numel():
+            return False
+        wide, own, found = (each.flatten().sort().values for each in (reference.exact, reference.own, value))
+        return judge_buffer(found.to(own.dtype), ReferenceValue(wide, own), [], k=self.k, steps=True).excess <= 1
+
     def size(self, name: str) -> int:
         """The bytes of a node's value, where they are known."""
         value = self.nodes[name].meta.get("val")

@@ -6,9 +6,10 @@ from contextlib import AbstractContextManager, ExitStack
 
 import torch
 
+from idbg.engine.compat import iree as iree_modules
 from idbg.engine.compat import openvino as openvino_models
 from idbg.engine.compat.wrapped import Native
-from idbg.engine.kerneldiff.layers import openvino
+from idbg.engine.kerneldiff.layers import iree, openvino
 from idbg.engine.kerneldiff.layers.findings import LayerFindings
 from idbg.engine.kerneldiff.layers.judged import NotJudged
 from idbg.engine.kerneldiff.sides.run import Call, run_side
@@ -29,6 +30,7 @@ _COMPILERS: dict[str, tuple[str, _Observed, _SearchOf]] = {
         openvino_models.observed_openvino,
         openvino.search_of,
     ),
+    "iree.turbine.dynamo.backends.base": ("IREE", iree_modules.observed_iree, iree.search_of),
 }
 """By the module that a backend imports: the compiler, what observes it, and the search in one of its graphs."""
 
