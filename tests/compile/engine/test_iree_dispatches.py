@@ -116,18 +116,11 @@ def test_a_module_that_was_lowered_before_its_edit_is_named_with_the_node_of_a_b
 
 
 def test_a_wrong_backward_is_named_at_the_line_that_it_differentiates(monkeypatch: pytest.MonkeyPatch) -> None:
-    def edit(source: str) -> str:
-        return source.replace("torch.aten.sub.Tensor", "torch.aten.add.Tensor") if "rsub" not in source else source
-
-    def wrong_in_backward(source: str) -> str:
-        """Only the backward's module has a difference: 1 - tanh(x)^2."""
-        return edit(source).replace("torch.aten.rsub.Scalar", "torch.aten.add.Scalar")
-
-    edited(monkeypatch, wrong_in_backward)
+    edited(monkeypatch, lambda source: source.replace("torch.aten.sgn", "torch.aten.neg"))  # of the derivative of abs
     report = compared(Sum(), drawn(8, 64).requires_grad_(), backward=True)
     assert report.verdict == "failed" and all(diff.passed for diff in report.outputs)
     row = stages(report)["rewritten"]
-    assert row.bad and row.file.endswith(HERE) and row.line == line_of(Sum, 3)
+    assert row.bad and row.file.endswith(HERE) and row.line == line_of(Sum, 2)
 
 
 def test_a_module_that_is_wrong_below_its_text_is_the_compilers(monkeypatch: pytest.MonkeyPatch) -> None:
