@@ -153,6 +153,7 @@ def screen(folder: Path, times: int) -> dict[str, float]:
     for name, pane, keys, budget in STEPS:
         press(line.terminal, pane)
         found[name] = report(name, line, keys, times, budget)
+    line.terminal.settle(1.0, 20)
     before = len(line.terminal.raw)
     line.terminal.settle(60, 5)
     print(f"idle for 5 s: {len(line.terminal.raw) - before} bytes (budget 0)")
