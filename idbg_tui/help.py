@@ -28,9 +28,13 @@ def entries(keys: Mapping[str, str], panes: Sequence[Pane], current: Pane) -> li
 
 
 def of_list(screen: Screen[Any], focused: Widget) -> list[HelpEntry]:
-    """What works in a list over the screen, but for the keys that move the cursor."""
+    """What works in a list over the screen, but for the keys that move the cursor: first what closes it."""
+    closing = [bound for bound in bound_keys.of_widget(type(screen)) if bound.action.startswith("dismiss")]
     chain = [node for node in focused.ancestors_with_self if node is screen or screen in node.ancestors]
-    bound = ((keymap.spelled(",".join(offer.keys)), offer.words) for offer in bound_keys.of_chain(chain))
+    offers = (offer for offer in bound_keys.of_chain(chain) if not offer.action.startswith("dismiss"))
+    bound = [(keymap.spelled(",".join(offer.keys)), offer.words) for offer in offers]
+    if closing:
+        bound.insert(0, (keymap.spelled(",".join(each.key for each in closing)), closing[0].words))
     return [("In this list", keys, words) for keys, words in bound if not _MOVES.issuperset(keys.split())]
 
 
