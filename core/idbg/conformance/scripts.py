@@ -40,7 +40,9 @@ def _searched(session: Session, seconds: float, *, compares: bool) -> MinimalScr
     sought = Sought("hang") if hangs else _failure_in(run)
     if sought is None:
         return MinimalScript(problem="the program does not fail in a session of its own", session=folder)
-    blame = blame_sentence(run.diff) if sought.kind == "wrong" and run.diff is not None else ""
+    diff = run.diff
+    is_found = diff is not None and (diff.first_wrong_stage is not None or diff.culprit is not None)
+    blame = blame_sentence(diff) if diff is not None and is_found and sought.kind == "wrong" else ""
     session.minify(sought, Budget(seconds=seconds))
     if not session.wait(3 * seconds):  # the budget ends it; loading what it needs is not in it
         session.cancel()

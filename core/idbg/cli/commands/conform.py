@@ -136,7 +136,15 @@ def _run(
                     done[-1] = done[-1].with_script(row, script)
             except Stopped as stopped:  # what is known is reported
                 if not done or done[-1].backend != backend:
-                    done.append(Conformance(backend=backend, rows=tuple(rows), expected=programs, quick=args.quick))
+                    done.append(
+                        Conformance(
+                            backend=backend,
+                            rows=tuple(rows),
+                            expected=programs,
+                            versions=runner.versions(backend),
+                            quick=args.quick,
+                        )
+                    )
                 return stopped.status
     return 0
 
