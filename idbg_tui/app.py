@@ -333,6 +333,10 @@ class IdbgApp(MessageRoutes, ChangedOutputApp[None]):
         """Show a stage of the frame: a click on its name, or the palette."""
         self.controllers.navigation.go_to_stage(index)
 
+    def action_compiler_stage(self, index: int) -> None:
+        """Show a stage of another compiler: a click on its name, or the palette."""
+        self.controllers.navigation.go_to_compiler_stage(index)
+
     def show_palette(self) -> None:
         """Show every command, and do the one that is chosen."""
         from idbg_tui.palette.commands import Everything

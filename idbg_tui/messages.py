@@ -7,7 +7,7 @@ from textual.message import Message
 
 from idbg.analysis.decisions.suggestions import Suggestion
 from idbg.analysis.outline import ModuleHeading
-from idbg.schema.code import Kernel
+from idbg.schema.code import Kernel, StageKey
 from idbg.schema.graphs import GraphId, NodeId, Part
 from idbg.schema.programs import OptionValue, Switch
 from idbg.schema.repros import OtherFailure, Sought
@@ -76,13 +76,22 @@ class RowRequest(Message):
 
 @dataclass
 class BesideRequest(Message):
-    """The user wants to see something beside what is shown: another stage of the frame, the same stage of a run, or a
-    kernel.
+    """The user wants to see something beside what is shown: another stage of the frame, the same stage of a run, a
+    kernel, or a stage of another compiler.
     """
 
     stage: GraphId | None = None
     run: int = 0
     kernel: Kernel | None = None
+    compiler_stage: StageKey | None = None
+
+
+@dataclass
+class StageChosen(Message):
+    """The user chose a stage of another compiler: `key`, or so many after the shown one."""
+
+    key: StageKey | None = None
+    step: int = 0
 
 
 @dataclass

@@ -20,7 +20,7 @@ from idbg.bench.plan import cases
 from idbg.config.arguments import parse_program
 from idbg.schema.bench import BenchBackend, BenchCase
 from idbg.schema.diff import Comparison
-from idbg.schema.programs import Target
+from idbg.schema.programs import NO_ACCELERATOR, Target
 from idbg.schema.repros import Budget, Sought
 from idbg.session.session import Session
 from tests.harness.terminal import Terminal
@@ -29,6 +29,7 @@ from tools.screen_svg import picture
 ROOT = Path(__file__).resolve().parents[1]
 PICTURES_FOLDER = ROOT / "docs" / "pictures"
 PROGRAMS = "docs/howto/programs"
+FOREIGN = "tests/recordings/foreign.py"  # compiled by other compilers
 ANY = "any.toml"  # an accelerator that takes everything
 TIMEOUT = 1200.0  # seconds for one session
 WHOLE, ONE, LOW = (160, 45), (120, 32), (120, 20)  # columns and rows: of the whole screen, of one pane, of a short one
@@ -76,6 +77,8 @@ PICTURES = {
     "why": Picture("counts", ("0", "]", "]", "z"), "0 Why"),
     "switches": Picture("switched", ("-", "z"), "- Switch"),
     "compared": Picture("switched", ("-", "]", "z"), "- Switch"),
+    "iree": Picture("iree", ("j", "2", ".", ".", ".", "z"), "iree: flow", WHOLE),
+    "openvino": Picture("openvino", ("j", "2", ".", "z"), "after transformations", WHOLE),
     # last: it lists the sessions of the other pictures
     "welcome": Picture("", (), "attention.py", LOW, "session"),
 }
@@ -112,19 +115,30 @@ def twice(session: Session) -> None:
     session.run(replace(session.target, options={"max_fusion_size": 1}))
 
 
+def by(backend: str) -> Callable[[Session], None]:
+    """Compile with another compiler."""
+
+    def compile(session: Session) -> None:
+        session.run(replace(session.target, backend=backend))
+
+    return compile
+
+
 # the program of each session, its accelerator, and what is done in it
 SESSIONS: dict[str, tuple[str, str, Callable[[Session], None]]] = {
     "block": ("examples/attention.py", f"{PROGRAMS}/npu.toml", block),
     "gelu": (f"{PROGRAMS}/gelu.py", ANY, compared),
     "counts": (f"{PROGRAMS}/counts.py", ANY, once),
     "switched": ("examples/mlp_train.py", ANY, twice),
+    "iree": (FOREIGN, NO_ACCELERATOR, by("turbine_cpu")),
+    "openvino": (FOREIGN, NO_ACCELERATOR, by("openvino")),
 }
 
 
 def make(name: str, place: Path) -> Path:
     """The folder of the session; one that exists is not compiled again."""
     file, accelerator, do = SESSIONS[name]
-    output = place / "debug_artifacts"
+    output = place / (name if file == FOREIGN else "debug_artifacts")  # several are of that program
     kept = sorted(output.glob(f"{Path(file).stem}-*/events.jsonl"))
     if kept:
         return kept[-1].parent
@@ -162,6 +176,8 @@ def stage(kept: Path | None) -> Iterator[Path]:
     here = Path.cwd()
     for name in ("examples", PROGRAMS):
         shutil.copytree(ROOT / name, place / name, dirs_exist_ok=True)
+    (place / FOREIGN).parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(ROOT / FOREIGN, place / FOREIGN)
     (place / ANY).write_text('name = "any"\n', encoding="utf-8")
     os.chdir(place)
     try:

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from idbg.schema.decisions.dynamo import GuardReport as GuardReport
     from idbg.schema.errors import ConstraintViolation as ConstraintViolation
     from idbg.schema.errors import IdbgError as IdbgError
+    from idbg.stages import StageReader as StageReader
+    from idbg.stages import StageText as StageText
+    from idbg.stages import stage as stage
 
 __version__ = "0.1.0"
 
@@ -41,6 +44,8 @@ _HOMES = {
     "IdbgError": "idbg.schema.errors",
     "KernelDiff": "idbg.kernel_diff",
     "Session": "idbg.api",
+    "StageReader": "idbg.stages",
+    "StageText": "idbg.stages",
     "aot_backend": "idbg.engine.backends",
     "aot_mock_backend": "idbg.engine.backends",
     "backend": "idbg.engine.backends",
@@ -51,6 +56,7 @@ _HOMES = {
     "reference": "idbg.engine.kerneldiff.kernels.user_reference",
     "report": "idbg.api",
     "run_program": "idbg.api",
+    "stage": "idbg.stages",
 }
 
 __all__ = [  # noqa: RUF022
@@ -65,6 +71,8 @@ __all__ = [  # noqa: RUF022
     "IdbgError",
     "KernelDiff",
     "Session",
+    "StageReader",
+    "StageText",
     "aot_backend",
     "aot_mock_backend",
     "backend",
@@ -75,6 +83,7 @@ __all__ = [  # noqa: RUF022
     "reference",
     "report",
     "run_program",
+    "stage",
     "__version__",
 ]
 

@@ -6,7 +6,7 @@ from functools import partial
 from textual.timer import Timer
 
 from idbg_tui.controllers.context import Actions, Context, Reasons
-from idbg_tui.messages import KernelChosen, LineChosen, NodeChosen, NumberRequest, RowRequest
+from idbg_tui.messages import KernelChosen, LineChosen, NodeChosen, NumberRequest, RowRequest, StageChosen
 from idbg_tui.panes.base import Pane
 from idbg_tui.state import navigation, queries
 from idbg_tui.state.jumps import Relation
@@ -120,6 +120,21 @@ class Navigation:
         graphs = queries.stages_of_frame(self._state)
         if index < len(graphs) and self._state.choose_graph(graphs[index]):
             self._context.show()
+
+    def choose_stage(self, chosen: StageChosen) -> None:
+        """Show a stage of another compiler."""
+        if chosen.step:
+            moved = navigation.step_compiler_stage(self._state, chosen.step)
+        else:
+            moved = self._state.choose_stage(chosen.key)
+        self._moved(moved, "the shown run has no such stage of another compiler")
+
+    def go_to_compiler_stage(self, index: int) -> None:
+        """Show one of the other compilers' stages of the frame, in the pane Source."""
+        stages = queries.compiler_stages(self._state)
+        if index < len(stages):
+            self.choose_stage(StageChosen(stages[index].key))
+            self._body.go("source")
 
     def go_to_row(self, request: RowRequest) -> None:
         """Go to a row of a pane, whatever hides it."""

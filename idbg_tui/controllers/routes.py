@@ -33,6 +33,9 @@ class MessageRoutes:
     def on_sides_request(self, message: "messages.SidesRequest") -> None:
         self.controllers.standing_beside.open_sides(message)
 
+    def on_stage_chosen(self, message: "messages.StageChosen") -> None:
+        self.controllers.navigation.choose_stage(message)
+
     def on_number_request(self, message: "messages.NumberRequest") -> None:
         self.controllers.navigation.go_to_number(message)
 

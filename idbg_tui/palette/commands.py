@@ -64,6 +64,9 @@ class Host(Protocol):
     def action_stage(self, index: int) -> None:
         """Show a stage of the frame."""
 
+    def action_compiler_stage(self, index: int) -> None:
+        """Show a stage of another compiler."""
+
     def do_in(self, pane: Pane, node: DOMNode, action: str) -> None:
         """Go to a pane, and do what a key does there."""
 
@@ -164,6 +167,19 @@ class Everything:
             if graph != self._host.state.graph_id:
                 beside = partial(self._host.post_message, BesideRequest(stage=graph))
                 yield Command("beside", f"{graph_words(graph)} beside this stage", beside)
+
+        yield from self._compiler_stages()
+
+    def _compiler_stages(self) -> Iterator[Command]:
+        """The stages of other compilers."""
+        state = self._host.state
+        shown = queries.shown_stage(state)
+        for index, stage in enumerate(queries.compiler_stages(state)):
+            name = f"{stage.compiler}: {stage.name}"
+            yield Command("stage", name, partial(self._host.action_compiler_stage, index), words=stage.language)
+            if shown is not None and stage is not shown:
+                beside = partial(self._host.post_message, BesideRequest(compiler_stage=stage.key))
+                yield Command("beside", f"{name} beside {shown.name}", beside, words=stage.language)
 
     def _kernels(self) -> Iterator[Command]:
         shown = self._host.state.shown

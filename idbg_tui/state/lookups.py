@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Generic, Protocol, TypeVar
 
-from idbg.schema.code import Kernel, KernelCall
+from idbg.schema.code import CompilerStage, Kernel, KernelCall
 from idbg.schema.graphs import Graph, GraphId, Part
 from idbg_tui import user_files
 
@@ -36,6 +36,33 @@ class LaunchIndex(Generic[T]):
             self._records = records
             self._by_launch = {(one.frame, one.part, one.handle): one for one in records}
         return self._by_launch.get((kernel.frame, kernel.part, call.handle))
+
+
+class StageLines:
+    """Finds the lines of a node in another compiler's stage, and the nodes of a line; built again for another stage."""
+
+    def __init__(self) -> None:
+        self._stage: CompilerStage | None = None
+        self._lines: dict[str, list[int]] = {}
+        self._nodes: dict[int, tuple[str, ...]] = {}
+
+    def lines(self, stage: CompilerStage, names: Iterable[str]) -> frozenset[int]:
+        """The lines that belong to these nodes of `stage.graph`."""
+        self._index(stage)
+        return frozenset(line for name in names for line in self._lines.get(name, ()))
+
+    def nodes(self, stage: CompilerStage, line: int) -> tuple[str, ...]:
+        """The nodes that a line belongs to."""
+        self._index(stage)
+        return self._nodes.get(line, ())
+
+    def _index(self, stage: CompilerStage) -> None:
+        if self._stage is stage:
+            return
+        self._stage, self._nodes, self._lines = stage, dict(stage.links), {}
+        for line, names in stage.links:
+            for name in names:
+                self._lines.setdefault(name, []).append(line)
 
 
 class SourceFiles:

@@ -33,12 +33,26 @@ def next_broken(graph: Graph, findings: Findings, name: str, step: int) -> str |
 
 
 def step_stage(state: State, step: int) -> bool:
-    """Show the frame's next (or previous) stage; stops at the ends."""
-    graphs = queries.stages_of_frame(state)
+    """Show the frame's next (or previous) stage: graphs, then what other compilers made of them; stops at the ends."""
+    graphs, below = queries.stages_of_frame(state), [stage.key for stage in queries.compiler_stages(state)]
     if state.graph_id not in graphs:
         return False
+    if state.stage in below:
+        index = below.index(state.stage) + step
+        return index < len(below) and state.choose_stage(below[index] if index >= 0 else None)
     index = graphs.index(state.graph_id) + step
+    if index == len(graphs) and below:
+        return state.choose_stage(below[0])
     return 0 <= index < len(graphs) and state.choose_graph(graphs[index])
+
+
+def step_compiler_stage(state: State, step: int) -> bool:
+    """Show the next (or previous) stage of other compilers, from the last on to the first."""
+    below = [stage.key for stage in queries.compiler_stages(state)]
+    shown = queries.shown_stage(state)
+    if shown is None:
+        return False
+    return state.choose_stage(below[(below.index(shown.key) + step) % len(below)])
 
 
 def step_frame(state: State, step: int) -> bool:

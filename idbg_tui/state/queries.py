@@ -11,7 +11,7 @@ from idbg.checking.check import ONLY_PRINTED
 from idbg.checking.rule_costs import CostQuestion, RuleCosts, pads
 from idbg.checking.tally import Tally
 from idbg.constraints import Findings
-from idbg.schema.code import Kernel, KernelCall
+from idbg.schema.code import CompilerStage, Kernel, KernelCall
 from idbg.schema.diff import KernelError
 from idbg.schema.errors import AcceleratorError
 from idbg.schema.graphs import Graph, GraphId, NodeId, Part
@@ -250,6 +250,43 @@ def frames(state: State) -> list[str]:
 def stages_of_frame(state: State) -> list[GraphId]:
     """The graphs of the shown frame, in the order of the stages."""
     return stages.of_frame(state.shown, state.graph_id.frame) if state.shown and state.graph_id else []
+
+
+def compiler_stages(state: State) -> list[CompilerStage]:
+    """The stages of other compilers of the shown frame, in the order in which they came."""
+    frame = state.graph_id.frame if state.graph_id else ""
+    return [stage for stage in state.shown.stages.values() if stage.frame in ("", frame)] if state.shown else []
+
+
+def shown_stage(state: State) -> CompilerStage | None:
+    """The stage of another compiler that was chosen, or the first of the shown frame."""
+    stages = compiler_stages(state)
+    chosen = (stage for stage in stages if stage.key == state.stage)
+    return next(chosen, stages[0] if stages else None)
+
+
+def nodes_in_stage(state: State, stage: CompilerStage) -> list[str]:
+    """The names that the selected node has in the graph that a stage's links name."""
+    node, provenance = state.selected, state.provenance
+    if node is None or stage.graph is None:
+        return []
+    if node.graph == stage.graph:
+        return [node.name]
+    return [same.name for same in provenance.counterparts(node, stage.graph)] if provenance else []
+
+
+def node_at(state: State, stage: CompilerStage, line: int) -> NodeId | None:
+    """The node of a stage's line: in the shown graph, else in the one that the stage's links name."""
+    names = state.stage_lines.nodes(stage, line)
+    if not names or stage.graph is None:
+        return None
+    for name in names:
+        node = NodeId(stage.graph, name)
+        if state.graph_id in (None, stage.graph) or state.provenance is None:
+            return node
+        if same := state.provenance.counterparts(node, state.graph_id):
+            return same[-1]
+    return NodeId(stage.graph, names[0])
 
 
 def level(state: State) -> list[Graph]:

@@ -11,7 +11,7 @@ from idbg.analysis.provenance import Provenance
 from idbg.checking.rule_costs import CostAnswer
 from idbg.constraints import Findings
 from idbg.schema import events
-from idbg.schema.code import Kernel, KernelCall
+from idbg.schema.code import Kernel, KernelCall, StageKey
 from idbg.schema.diff import KernelError
 from idbg.schema.errors import AcceleratorError
 from idbg.schema.events import DECISION, KernelEditing, ReproEnded, SessionEvent, WorkerDied
@@ -24,7 +24,7 @@ from idbg.schema.runs import History, Run
 from idbg_tui.state import stages
 from idbg_tui.state.costs import KnownCosts
 from idbg_tui.state.jumps import JumpList, Relation, Walker
-from idbg_tui.state.lookups import LaunchIndex, SourceFiles
+from idbg_tui.state.lookups import LaunchIndex, SourceFiles, StageLines
 from idbg_tui.state.measurements import Measurements, PastMeasurements
 from idbg_tui.state.rule_checks import RuleChecks, first_broken
 
@@ -91,6 +91,7 @@ class State:
     heading: ModuleHeading | None = None  # the module under the graph's cursor, if that is on no node
     kernel: Kernel | None = None  # chosen by hand; None: those of the selected node
     launch: KernelCall | None = None  # the one of that kernel's that was chosen, if one was
+    stage: StageKey | None = None  # of another compiler, chosen in place of a graph's
     kernel_versions: dict[KernelOfRun, KernelEdit | None] = field(default_factory=dict)  # shown; None: the original
     versions: Versions = field(default_factory=Versions)
     checks: RuleChecks = field(default_factory=RuleChecks)
@@ -108,6 +109,7 @@ class State:
     typical: dict[str, float] = field(default_factory=dict)  # seconds of each phase
     launch_errors: LaunchIndex[KernelError] = field(default_factory=LaunchIndex)
     launch_times: LaunchIndex[KernelTime] = field(default_factory=LaunchIndex)
+    stage_lines: StageLines = field(default_factory=StageLines)
     source_files: SourceFiles = field(default_factory=SourceFiles)
     _provenance: tuple[int, Provenance] | None = None
     _edited: float = 0.0
@@ -317,7 +319,17 @@ class State:
         if self.shown is None or graph not in self.shown.graphs:
             return False
         self._follow = False
+        self.choose_stage(None)
         self._show_graph(graph)
+        return True
+
+    def choose_stage(self, stage: StageKey | None) -> bool:
+        """Show a stage of another compiler, of the shown run; None: the graph's own. False if there is none."""
+        if stage is not None and (self.shown is None or stage not in self.shown.stages):
+            return False
+        if stage != self.stage:
+            self.stage = stage
+            self.versions.selection += 1
         return True
 
     def mark_kernel(self, kernel: Kernel, launch: KernelCall | None, node: NodeId | None = None) -> None:

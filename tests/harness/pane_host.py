@@ -242,7 +242,7 @@ def _keep(self: Host, message: Message) -> None:
 
 for _name in (
     *("NodeChosen", "KernelChosen", "LineChosen", "RulesChanged"),
-    *("EditorRequest", "CopyRequest", "Flash", "LowerRequest"),
+    *("EditorRequest", "CopyRequest", "Flash", "LowerRequest", "StageChosen"),
 ):
     setattr(Host, getattr(messages, _name).handler_name, _keep)
 
@@ -254,6 +254,8 @@ def follow_choices(state: State, message: Message) -> None:
             state.choose(message.node, jump=message.jump, heading=message.heading)
         case messages.KernelChosen():
             navigation.choose_kernel(state, message.frame, message.part, message.name, message.handle, message.line)
+        case messages.StageChosen():
+            navigation.step_compiler_stage(state, message.step)
         case messages.LineChosen():
             navigation.choose_line(state, message.file, message.line)
         case _:

@@ -5,7 +5,8 @@ of programs beside this file: `planted` (a kernel is wrong) and `wrong_pass` (a 
 and kernel by kernel too, and `benched` is `planted`, checked by mock and measured on four backends: one is wrong, one
 is not installed. Of `minified` scripts were searched for, which `minified.json` holds. `breaking` breaks, and compiles
 again; `switched` was compiled twice, with other switches; `unruled` is its program without an accelerator, and in
-`agreed` it was compared and its numbers agree. Paths are cut to what is the same on every machine.
+`agreed` it was compared and its numbers agree. `foreign` was compiled by IREE, by IREE for dynamic shapes, and by
+OpenVINO. Paths are cut to what is the same on every machine.
 `mlp_train_cuda` was recorded on an H200 with torch 2.11 and triton 3.6.
 """
 
@@ -31,7 +32,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 NAMES = (
     *("mlp_train", "resnet", "attention", "planted", "wrong_pass", "benched", "minified", "breaking", "switched"),
-    *("unruled", "agreed"),
+    *("unruled", "agreed", "foreign"),
 )
 _BESIDE = {"benched": "planted", "unruled": "switched", "agreed": "switched"}  # recordings of the program of another
 MEASURED = ("eager", "inductor", "mock", "tvm")
@@ -52,12 +53,15 @@ def record(name: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = f"{folder}/cache"
         compared, benched = name in ("planted", "wrong_pass", "agreed"), name == "benched"
-        beside = _BESIDE.get(name, name if compared or name in ("minified", "breaking", "switched") else "")
+        alone = ("minified", "breaking", "switched", "foreign")
+        beside = _BESIDE.get(name, name if compared or name in alone else "")
         file = f"tests/recordings/{beside}.py" if beside else f"examples/{name}.py"
         program = parse_program(file, module=False, argv=(), cwd=str(ROOT))
         target = Target("mock" if benched or name == "minified" else "aot")
-        if name == "unruled":
+        if name in ("unruled", "foreign"):
             target = replace(target, accelerator=NO_ACCELERATOR)
+        if name == "foreign":
+            target = replace(target, backend="turbine_cpu")
         with Session(program, target, output=Path(folder)) as session:
             session.start()
             session.run(comparison=Comparison(per_kernel=True, runs=2) if compared else None)
@@ -71,6 +75,10 @@ def record(name: str) -> None:
             if name == "switched":
                 session.run(replace(session.target, options={"max_autotune": True, "max_fusion_size": 1}))
                 assert session.wait(600)
+            if name == "foreign":
+                for other in (replace(target, dynamic=True), replace(target, backend="openvino")):
+                    session.run(other)
+                    assert session.wait(600)
             if name == "minified":
                 minify(session)
             text = (session.folder / "events.jsonl").read_text()

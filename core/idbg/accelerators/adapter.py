@@ -29,6 +29,7 @@ from idbg.constraints.unsupported_ops import UnsupportedOps
 from idbg.schema.errors import AcceleratorError, BadInput, IdbgError
 from idbg.schema.programs import Failure
 from idbg.schema.violations import Severity
+from idbg.stages import StageText
 
 if TYPE_CHECKING:
     from torch.fx import GraphModule
@@ -130,7 +131,9 @@ class CompilationResult(msgspec.Struct, frozen=True, kw_only=True):
     """What came of one graph: all of it runs on the accelerator, part of it does, or nothing.
 
     `message` is one sentence for the user. `host_nodes`: of a graph that was compiled in part, the
-    nodes that run on the host, and why. Raises ValueError for no status, TypeError for what cannot be called.
+    nodes that run on the host, and why. `stages` are shown below the graph's, from the highest to the lowest: their
+    links name nodes of the graph that was compiled. Raises ValueError for no status, TypeError for what cannot be
+    called.
     """
 
     status: CompilationStatus = CompilationStatus.FAILED
@@ -138,6 +141,7 @@ class CompilationResult(msgspec.Struct, frozen=True, kw_only=True):
     fallback: Callee | None = None
     message: str = ""
     host_nodes: Mapping[str, str] = {}
+    stages: Sequence[StageText] = ()
 
     def __post_init__(self) -> None:
         if self.status not in list(CompilationStatus):

@@ -22,7 +22,10 @@ _ALIASES = {
     "ptx": "ptx",
     "asm": "gas",
     "llvm": "llvm",
+    "xml": "xml",
+    "json": "json",
 }
+_OWN = ("mlir", "sass")  # pygments has no lexers of them
 # Token type, as pygments prints it -> its look. The longest prefix decides.
 _LOOKS: dict[str, TokenLook] = {
     "Token.Keyword": "keyword",
@@ -37,6 +40,8 @@ _LOOKS: dict[str, TokenLook] = {
     "Token.Name.Function": "name",
     "Token.Name.Class": "name",
     "Token.Name.Builtin": "name",
+    "Token.Name.Tag": "keyword",
+    "Token.Name.Attribute": "name",
 }
 
 
@@ -75,6 +80,13 @@ class Lexing:
         return self.done < until
 
     def _start(self, text: str, language: str) -> Iterator[tuple[int, object, str]] | None:
+        if language in _OWN:
+            from idbg.format import compiler_lexers
+
+            own: Iterator[tuple[int, object, str]] = compiler_lexers.LEXERS[language]().get_tokens_unprocessed(
+                text + "\n"
+            )
+            return own
         if (alias := _ALIASES.get(language)) is None:
             return None
         from pygments.lexers import get_lexer_by_name  # 20 ms: not before there is something to read

@@ -25,6 +25,7 @@ TYPES: dict[str, str] = {
     "splits": "what a backend compiles of each graph, what it leaves to eager, why, and what that costs",
     "cuda_graphs": "what became a CUDA graph, and why not",
     "autotune": "which candidates were measured, and which won",
+    "stages": "what other compilers made of the graphs, stage by stage",
 }
 """Each type and what it reports, in the order in which they are shown."""
 

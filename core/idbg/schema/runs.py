@@ -179,8 +179,7 @@ class Run:
             case events.OutputWritten():
                 self.output.append(event)
             case events.FrameStarted():
-                if event.frame.id in self.frames:
-                    self._forget(event.frame.id)
+                self._forget(event.frame.id)
                 self.frames[event.frame.id] = event.frame
             case events.SettingsRead():
                 self.torch_settings = tuple(dict.fromkeys((*(self.torch_settings or ()), *event.settings)))
@@ -190,8 +189,8 @@ class Run:
                 self.codes[event.code.frame, event.code.part] = event.code
             case events.LinksCaptured():
                 self.links.append(event.links)
-            case events.StageCaptured():
-                self.stages[event.stage.key] = event.stage
+            case events.StageCaptured(stage=stage):
+                self.stages[stage.key] = stage
             case events.GraphBroke():
                 self.breaks.append(event.graph_break)
             case events.Recompiled() if self.counts(event):
@@ -223,8 +222,7 @@ class Run:
                 self.bisected = found
             case events.RunEnded():
                 self.ended, self.seconds, self.failure = event.verdict, event.seconds, event.failure
-                self.checked = event.checked
-                self.exit_status = event.exit_status
+                self.checked, self.exit_status = event.checked, event.exit_status
             case _ if isinstance(event, DECISION):
                 self.decided.apply(event)
             case _:
@@ -251,6 +249,8 @@ class Run:
 
     def _forget(self, frame: str) -> None:
         """Drop what was captured of a frame that torch traces anew: the graphs that it had are none that run."""
+        if frame not in self.frames:
+            return
         self.graphs = {key: graph for key, graph in self.graphs.items() if key.frame != frame}
         self.codes = {key: code for key, code in self.codes.items() if key[0] != frame}
         self.links = [links for links in self.links if links.above.frame != frame]

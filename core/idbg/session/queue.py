@@ -157,7 +157,9 @@ class JobQueue:
             case Compile(run=run, program=program, target=target, comparison=comparison):
                 self._bus.emit(events.RunStarted(run=run, program=program, target=target, comparison=comparison))
                 self._watchdog.begin(comparison.seconds if comparison else 0.0)
-                return replace(request, folder=self._repro_folder())
+                store = self._bus.store
+                session = str(store.folder) if store is not None else ""
+                return replace(request, folder=self._repro_folder(), session=session)
             case WriteRepro():
                 self._bus.emit(events.ReproStarted(run=request.run, node=request.node, rule=request.rule))
                 return replace(request, folder=self._repro_folder())

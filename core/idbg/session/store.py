@@ -7,6 +7,7 @@ OUTPUT/resnet-20260301-101500/
     run-1/frame-0_0/dynamo.py     each graph as readable Python; dynamo.metadata.json has its shapes, dtypes, strides
     run-1/frame-0_0/output_code-inference.py
     run-1/frame-0_0/kernels/inference/cpp_fused_relu_0.cpp; cpp_fused_relu_0.v1.cpp is an edited version
+    run-1/stages/003-iree-flow.mlir   what other compilers made of a graph
     repros/
 """
 
@@ -186,6 +187,11 @@ class Store:
                 self._write_graph(event.run, event.graph)
             case events.CodeCaptured():
                 self._write_code(event.run, event.code)
+            case events.StageCaptured(stage=stage) if stage.file:
+                if stage.text:
+                    self._write(self.folder / stage.file, stage.text)
+                else:  # the worker wrote it, as it is long
+                    self._written += stage.size
             case events.KernelEdited():
                 self._write_edit(event.run, event.edit)
             case _:

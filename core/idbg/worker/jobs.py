@@ -161,6 +161,8 @@ class Jobs:
         backend, target = self._backend(request, rules)
         self.last = capture = RunCapture(request.run, tell, rules)
         capture.on_host = self.on_host
+        capture.own_process = True
+        capture.stages.folder = Path(request.session) if request.session else None
         self.checks = backend.backend.checks
         chosen = _Chosen(backend, target, capture)
         capture.lower = lambda gm, inputs, options, own: chosen.of(own).with_options(options)(gm, inputs)

@@ -21,7 +21,8 @@ from idbg.schema.repros import Budget, Sought
 class Compile(msgspec.Struct, frozen=True, tag_field="type", tag="compile"):
     """Run the program for the target, and hold it against a reference if there is a `comparison`.
 
-    `folder` exists and is the session's for repros: strict mode writes one there.
+    `folder` exists and is the session's for repros: strict mode writes one there. `session` is the session's own; ""
+    where that cannot be written.
     """
 
     run: int
@@ -29,6 +30,7 @@ class Compile(msgspec.Struct, frozen=True, tag_field="type", tag="compile"):
     target: Target
     folder: str
     comparison: Comparison | None = None
+    session: str = ""
 
 
 class WriteRepro(msgspec.Struct, frozen=True, tag_field="type", tag="write_repro"):

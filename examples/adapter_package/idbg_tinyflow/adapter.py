@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.fx import GraphModule, Interpreter
 
 import idbg
-from idbg import AcceleratorAdapter, CompilationResult, CompilationStatus
+from idbg import AcceleratorAdapter, CompilationResult, CompilationStatus, StageText
 from idbg_tinyflow.capabilities import CAPABILITIES
 
 TILE = 16
@@ -55,11 +55,19 @@ class Tinyflow(AcceleratorAdapter):
             status=CompilationStatus.PARTIAL if on_host else CompilationStatus.SUCCESS,
             compiled=Executable(graph_module).run,
             message=f"on the host: {on_host}" if on_host else "",
+            stages=(schedule(graph_module),),
         )
 
     def fallback(self, graph_module: GraphModule, inputs: Sequence[object]) -> Callable[..., object]:
         """A graph with nothing for the accelerator runs on the host as a whole."""
         return graph_module.forward
+
+
+def schedule(graph_module: GraphModule) -> StageText:
+    """The graph as Tinyflow runs it, a line for each call: idbg shows it below the graph, with one cursor."""
+    nodes = [node for node in graph_module.graph.nodes if node.op == "call_function"]
+    lines = [f"{'tile' if node.target in KERNELS else 'host'}  {node.target}{node.args}" for node in nodes]
+    return StageText("schedule", "\n".join(lines), links={line: node.name for line, node in enumerate(nodes, 1)})
 
 
 class Executable(Interpreter):

@@ -1,6 +1,7 @@
 """The title of the graph browser, and what it says where there is no graph."""
 
 from collections.abc import Iterator
+from typing import Literal
 
 from textual.content import Content
 
@@ -14,6 +15,8 @@ from idbg_tui.state.sentences import why_no_graph
 from idbg_tui.state.state import State
 from idbg_tui.widgets.clicks import choice
 
+Below = Literal["", "names", "count"]
+
 
 def titles(state: State, label: str, filtered: str) -> Iterator[Content]:
     """The title, longest first. `label` is the pane's, `filtered` what a filter leaves: "12 of 240  /conv", or "".
@@ -23,6 +26,10 @@ def titles(state: State, label: str, filtered: str) -> Iterator[Content]:
     if state.graph is None:
         yield Content(label)
         return
+    if queries.compiler_stages(state):
+        yield _title(state, state.graph, label, filtered, between="  ", below="names")
+        yield _title(state, state.graph, label, filtered, between="  ", below="count")
+        yield _title(state, state.graph, label, filtered, between="  ", terse=True, below="count")
     yield _title(state, state.graph, label, filtered, between=f" {MARKS['rule']} ")
     yield _title(state, state.graph, label, filtered, between="  ")
     yield _title(state, state.graph, label, filtered, between="  ", terse=True)
@@ -33,8 +40,10 @@ def list_title(words: str, state: State) -> str:
     return words + (f" {MARKS['rule']} {graph_words(state.graph.id)}" if state.graph else "")
 
 
-def _title(state: State, graph: Graph, label: str, filtered: str, *, between: str, terse: bool = False) -> Content:
-    """A `terse` one names the shown stage only, and its place among the others."""
+def _title(
+    state: State, graph: Graph, label: str, filtered: str, *, between: str, terse: bool = False, below: Below = ""
+) -> Content:
+    """A `terse` one names the shown stage only, and its place among the others. `below`: how other compilers' are."""
     gap = (between, "dim")
     pieces: list[tuple[str, str] | Content] = [(label, ""), gap]
     all_stages = queries.stages_of_frame(state)
@@ -43,6 +52,7 @@ def _title(state: State, graph: Graph, label: str, filtered: str, *, between: st
         pieces.append(choice(name, f"app.stage({all_stages.index(stage)})", shown=stage == graph.id))
     if terse and len(all_stages) > 1:
         pieces.append((f" {all_stages.index(graph.id) + 1} of {len(all_stages)}", "not bold dim"))
+    pieces += _below(state, below)
     nodes = filtered or f"{len(graph.nodes):,} nodes"
     run = state.run
     if run is not None and "backward" in (graph.id.stage, graph.id.part) and graph.id.frame in run.backwards_idle:
@@ -55,6 +65,22 @@ def _title(state: State, graph: Graph, label: str, filtered: str, *, between: st
     if state.shown is not None and run is not state.shown:
         pieces += [gap, (f"run {state.shown.number}", "$warning")]
     return Content.assemble(*pieces)
+
+
+def _below(state: State, how: Below) -> Iterator[tuple[str, str] | Content]:
+    """The stages of other compilers, under their compilers' names; or the chosen one, and how many there are."""
+    stages, compiler = queries.compiler_stages(state), ""
+    chosen = next((index for index, stage in enumerate(stages) if stage.key == state.stage), -1)
+    if how == "count":
+        name = f"{stages[chosen].name} {chosen + 1} of {len(stages)}" if chosen >= 0 else f"{len(stages)} stages"
+        yield f" {stages[chosen].compiler} ", "not bold dim"
+        yield choice(name, f"app.compiler_stage({max(chosen, 0)})", shown=chosen >= 0)
+        return
+    for index, stage in enumerate(stages if how else ()):
+        if stage.compiler != compiler:
+            compiler = stage.compiler
+            yield f" {compiler} ", "not bold dim"
+        yield choice(stage.name, f"app.compiler_stage({index})", shown=index == chosen)
 
 
 def _stage_name(graph: GraphId, *, alone: bool) -> str:

@@ -10,6 +10,7 @@ from textual.content import Content
 from textual.widget import Widget
 
 from idbg.format.glyphs import MARKS, plain
+from idbg.schema.code import StageKey
 from idbg_tui.messages import (
     ActionRequest,
     EditorRequest,
@@ -18,11 +19,12 @@ from idbg_tui.messages import (
     LineChosen,
     LowerRequest,
     NodeChosen,
+    StageChosen,
     WhyRequest,
 )
 from idbg_tui.panes.base import Pane
 from idbg_tui.panes.source import sheets
-from idbg_tui.panes.source.sheets import VIEWS, Sheet, SheetView
+from idbg_tui.panes.source.sheets import Sheet, SheetView
 from idbg_tui.state import queries
 from idbg_tui.state.state import State
 from idbg_tui.widgets.clicks import choice
@@ -125,6 +127,7 @@ class SourcePane(Pane, Searching):
         self._state: State | None = None
         self._seen: tuple[object, ...] = ()
         self._level = 0  # of what a kernel was lowered to; 0 is its source
+        self._stage: StageKey | None = None  # of another compiler, that was chosen last
 
     def compose(self) -> ComposeResult:
         yield from self._sides
@@ -160,11 +163,13 @@ class SourcePane(Pane, Searching):
             self._show(state)
 
     def _show(self, state: State) -> None:
+        if state.stage != self._stage:  # chosen, or given up, elsewhere: the view follows
+            self._stage, self._chosen = state.stage, "stages" if state.stage else None
         view = self._chosen or sheets.default_view(state)
         self._sides[0].show(view, self._lowered(view, state) or sheets.make(view, state))
         self.set_title(self._views())
         if self._sides[1].display:
-            beside = "python" if view != "python" else sheets.default_view(state)
+            beside: SheetView = "python" if view != "python" else sheets.default_view(state)
             self._sides[1].show(beside, sheets.make(beside, state))
 
     def _lowered(self, view: SheetView, state: State) -> Sheet | None:
@@ -177,12 +182,13 @@ class SourcePane(Pane, Searching):
 
     def _views(self) -> Content:
         """The border's title: number and label, then the views with the shown one in brackets."""
-        shown = (choice(view, f"app.view('source', '{view}')", shown=view == self._view) for view in VIEWS)
+        views = sheets.views(self._state)
+        shown = (choice(view, f"app.view('source', '{view}')", shown=view == self._view) for view in views)
         return Content.assemble(self.heading(), f" {MARKS['rule']} ", *shown)
 
     @property
     def views(self) -> Sequence[str]:
-        return VIEWS
+        return sheets.views(self._state)
 
     def choose_view(self, view: str) -> None:
         """Show another view of the same node."""
@@ -191,10 +197,14 @@ class SourcePane(Pane, Searching):
             self.show(self._state)
 
     def action_view(self, step: int) -> None:
-        self.choose_view(VIEWS[(VIEWS.index(self._view) + step) % len(VIEWS)])
+        views = sheets.views(self._state)
+        self.choose_view(views[(views.index(self._view) + step) % len(views)])
 
     def action_kernel(self, step: int) -> None:
         state = self._state
+        if self._view == "stages":
+            self.post_message(StageChosen(step=step))
+            return
         kernels = sheets.kernels(state) if state else []
         if state is None or not kernels:
             self.post_message(Flash(self._why_no_kernel("this run has no kernels to go through")))
@@ -207,8 +217,13 @@ class SourcePane(Pane, Searching):
         self.post_message(KernelChosen(kernel.frame, kernel.part, kernel.name))
 
     def action_lower(self) -> None:
-        """Go a level down in what the compilers made of the kernel; from the lowest back to its source."""
+        """Go a level down in what the compilers made of the kernel; from the lowest back to its source. Of the stages
+        of another compiler the next one.
+        """
         state = self._state
+        if self._view == "stages":
+            self.post_message(StageChosen(step=1))
+            return
         kernel = queries.shown_kernel(state) if state else None
         if state is None or kernel is None or not kernel.source:
             self.post_message(Flash(self.why_off("lower")))
@@ -224,6 +239,8 @@ class SourcePane(Pane, Searching):
 
     def why_off(self, action: str) -> str:
         kernel = queries.shown_kernel(self._state) if self._state else None
+        if action == "lower" and self._view == "stages":
+            return ""
         if action == "lower" and (kernel is None or not kernel.source):
             return self._why_no_kernel("only a generated kernel was lowered here: , and . go to one")
         if action == "edit" and self._line_to_edit is None:

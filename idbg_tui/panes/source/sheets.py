@@ -1,26 +1,28 @@
 """Find the text that a view shows for the selected node, and which of its lines are the node's."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from idbg.analysis.kernel_definition import first_line
 from idbg.analysis.output_code import is_cpp
 from idbg.format import file_names
-from idbg.format.amounts import counted
+from idbg.format.amounts import counted, size
 from idbg.format.kernels import language_of, resource_words
-from idbg.schema.code import Kernel, KernelCall, Lowered, OutputCode
+from idbg.schema.code import CompilerStage, Kernel, KernelCall, Lowered, OutputCode
 from idbg.schema.graphs import Graph, GraphId, Node, NodeId
+from idbg.session.stage_texts import text_of
 from idbg.views import kernel_edits, kernel_times
+from idbg.views.stages import ORIGINS
 from idbg_tui import user_files
 from idbg_tui.state import queries
 from idbg_tui.state.sentences import why_no_graph
 from idbg_tui.state.state import State
 
-SheetView = Literal["kernel", "wrapper", "FX", "python"]
-VIEWS: tuple[SheetView, ...] = ("kernel", "wrapper", "FX", "python")
+SheetView = Literal["kernel", "wrapper", "FX", "stages", "python"]
+VIEWS: tuple[SheetView, ...] = ("kernel", "wrapper", "FX", "stages", "python")
 
-_LINES = 3  # of a kernel's calls, as many are named in the caption
+_LINES = 3  # of a kernel's calls, or a stage's lines, as many are named in the caption
 
 
 @dataclass(frozen=True)
@@ -60,8 +62,18 @@ class LineOwner:
 
 
 def default_view(state: State) -> SheetView:
-    """The view until the user picks one: kernels where the run has any."""
-    return "kernel" if state.shown is not None and state.shown.codes else "FX"
+    """The view until the user picks one: kernels where the run has any, else what another compiler made of it."""
+    if state.stage is not None:
+        return "stages"
+    if state.shown is not None and state.shown.codes:
+        return "kernel"
+    return "stages" if queries.compiler_stages(state) else "FX"
+
+
+def views(state: State | None) -> tuple[SheetView, ...]:
+    """The views that there are: that of other compilers' stages where the shown run has some."""
+    has_stages = state is not None and state.shown is not None and bool(state.shown.stages)
+    return VIEWS if has_stages else tuple(view for view in VIEWS if view != "stages")
 
 
 def kernels(state: State) -> list[Kernel]:
@@ -93,11 +105,15 @@ def place_at(view: SheetView, state: State, line: int) -> LineOwner | None:
             if node is None or provenance is None or not provenance.nodes_at(node.file, line):
                 return None
             return LineOwner(file=node.file, line=line)
+        case "stages":
+            stage = queries.shown_stage(state)
+            found = queries.node_at(state, stage, line) if stage is not None else None
+            return LineOwner(node=found) if found is not None else None
         case "kernel":
             return None
 
 
-# ---------------------------------------------------------------- the four views
+# ---------------------------------------------------------------- the views
 
 
 def _kernel(state: State) -> Sheet:
@@ -141,8 +157,7 @@ def _wrapper(state: State) -> Sheet:
         name, caption = "Inductor's wrapper", "no call in it is known to compute this node"
     else:
         name = kernel.name
-        shown = ", ".join(map(str, lines[:_LINES])) + (f" +{len(lines) - _LINES}" if len(lines) > _LINES else "")
-        caption = f"called at {shown}" if calls else f"defined at {shown}"
+        caption = f"called at {_some(lines)}" if calls else f"defined at {_some(lines)}"
     caption += f" · {counted(len(code.kernels), 'kernel')}"
     language = "cpp" if is_cpp(code.text) else "python"
     return Sheet(caption, name, code.text, language, min(lines, default=0), frozenset(lines))
@@ -211,6 +226,34 @@ def _fx(state: State) -> Sheet:
     return Sheet(caption, node.name, graph.code, "python", node.code_line, frozenset(lines))
 
 
+def _stages(state: State) -> Sheet:
+    stage = queries.shown_stage(state)
+    if stage is None:
+        return Sheet(why_no_graph(state) if state.graph is None else "no other compiler shows a stage of this frame")
+    stages = queries.compiler_stages(state)
+    text, note = text_of(stage, state.folder)
+    lines = state.stage_lines.lines(stage, queries.nodes_in_stage(state, stage))
+    words = [
+        f"{stages.index(stage) + 1} of {len(stages)}",
+        ORIGINS[stage.origin],
+        note or size(stage.size),
+        f"at {_some(lines)}" if lines else _why_no_line(state, stage),
+    ]
+    name = f"{stage.compiler}: {stage.name}"
+    return Sheet(" · ".join(filter(None, words)), name, text, stage.language, min(lines, default=0), lines)
+
+
+def _some(lines: Iterable[int]) -> str:
+    several = sorted(lines)
+    return ", ".join(map(str, several[:_LINES])) + (f" +{len(several) - _LINES}" if len(several) > _LINES else "")
+
+
+def _why_no_line(state: State, stage: CompilerStage) -> str:
+    if stage.binary or state.node is None:
+        return ""
+    return f"no line of it is known to be {state.node.name}" if stage.links else "its lines are not linked to nodes"
+
+
 def _python(state: State) -> Sheet:
     node = state.node
     if node is None:
@@ -231,6 +274,7 @@ _MAKERS: dict[SheetView, Callable[[State], Sheet]] = {
     "kernel": _kernel,
     "wrapper": _wrapper,
     "FX": _fx,
+    "stages": _stages,
     "python": _python,
 }
 

@@ -27,6 +27,7 @@ from idbg.schema import events
 from idbg.schema.decisions.backends import GraphSplit
 from idbg.schema.errors import BadInput, typed_text
 from idbg.schema.graphs import Part
+from idbg.stages import StageText
 
 _HINT = "choose another backend, or fix the adapter"
 
@@ -63,6 +64,7 @@ class AdapterBackend:
         # Broad on purpose: an adapter is code of others; what it raises is its result, and there may be a fallback.
         except Exception as error:
             result, cause = CompilationResult(message=typed_text(error)), error
+        self._show_stages(job, part, result)
         chosen = result.fallback if result.compiled is None else result.compiled
         why = result.message or "it does not say why"
         if chosen is None:
@@ -73,6 +75,12 @@ class AdapterBackend:
         self._tell(job, where, result, chosen)
         self._split(job, gm, result, chosen)
         return lowering.boxed(chosen)
+
+    def _show_stages(self, job: Job, part: Part, result: CompilationResult) -> None:
+        stages: object = result.stages
+        for stage in stages if isinstance(stages, list | tuple) else (stages,):
+            named = stage._replace(frame="", part=part) if isinstance(stage, StageText) else stage
+            job.capture.stages.add(self.name, named, "adapter")
 
     def _fallback(self, gm: GraphModule, inputs: Sequence[object], failed: str) -> Callee | None:
         try:

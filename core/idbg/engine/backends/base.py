@@ -194,6 +194,7 @@ class TargetBackend:
         finally:
             with phase(capture, OWN_WORK):
                 frame.finish()
+                capture.stages.frame_done(frame)
         if job.refused:
             refusal = ConstraintViolation(job.violations, accelerator=self.accelerator.name, repro=self._repro(job))
             capture.outcomes.errors[tracing.current_frame()] = refusal

@@ -54,6 +54,7 @@ class FrameCapture:
         self.printed: dict[Stage, str] = {}
         self.pieces: list[InductorOutput] = []
         self.trail: dict[Stage, links.Pairs] = {}
+        self.handles: dict[str, list[str]] = {}  # Inductor's debug handles, and the post-grad nodes of each
         self._trail: links.Trail | None = None
         self.finished = False
         self.current_part: Part = ""  # whose inner compile runs
@@ -82,6 +83,7 @@ class FrameCapture:
     def nodes_mapped(self, mapping: Mapped) -> None:
         """Store the post-grad nodes of each kernel of the current part."""
         self._piece("mapping").mapping = mapping
+        self.handles.update(mapping.get("cppCodeToPost", {}))
 
     def _piece(self, slot: str) -> InductorOutput:
         """The current piece, or a new one if the slot is filled: fields of a piece come in any order."""

@@ -20,6 +20,7 @@ from idbg.checking.check import rules_for_stage
 from idbg.constraints import Checker
 from idbg.engine.capture.frame import Emit, FrameCapture
 from idbg.engine.capture.outcomes import Outcomes
+from idbg.engine.capture.stages import Stages
 from idbg.engine.capture.trace import Measured, Problem, Timed, read_trace
 from idbg.engine.compat import registrations, repros
 from idbg.engine.compat.hooks import Feature, notes_to
@@ -108,6 +109,8 @@ class RunCapture:
         self.fallback_messages: list[str] = []  # of the backend's package
         self.split_numbers = count()
         self.timekeeper: Callable[[str, Timed], None] | None = None
+        self.stages = Stages(self)  # of other compilers
+        self.own_process = False  # nothing but the session runs in this process: settings that stay are no harm
         self._ids: dict[str, str] = {}
         self._started: dict[str, Frame] = {}
         self._ended: set[str] = set()  # frames whose compile is over
@@ -185,6 +188,7 @@ class RunCapture:
         code = frame.id.rpartition("/")[0]
         is_known = not self.has_compared or any(known.rpartition("/")[0] == code for known in self._ids)
         self.frame(frame.id)
+        self.stages.forget(name)
         failed = tuple(self.failed_guards.pop(frame.id, ()))
         if (reason := self.outcomes.started(frame)) and is_known:  # else only a comparison compiled it before
             self.emit(events.Recompiled(run=self.run, frame=name, reason=reason, failed=failed))
@@ -197,6 +201,7 @@ class RunCapture:
         name = dropped.frame
         dropped.finished = True
         self.frames[name] = FrameCapture(name, self.run, self.emit)
+        self.stages.forget(name)
         self.violations = [violation for violation in self.violations if violation.node.graph.frame != name]
         self.saved_graphs = {graph: saved for graph, saved in self.saved_graphs.items() if graph.frame != name}
         if name in self._started:
@@ -264,6 +269,7 @@ class RunCapture:
         """Read the remaining data of frames: a failed compile has not finished itself."""
         for frame in self.frames.values():
             frame.finish()
+        self.stages.send()
 
 
 def _copied(gm: GraphModule) -> torch.fx.Graph:

@@ -13,6 +13,7 @@ from idbg.analysis.decisions.break_report import read_break
 from idbg.engine.compat import spans, tracing
 from idbg.engine.compat.hooks import trace_records
 from idbg.schema.graphs import Frame
+from idbg.stages import StageText, package_of
 
 if TYPE_CHECKING:
     from idbg.engine.capture.run import RunCapture
@@ -95,6 +96,8 @@ class _Reader:
             self.capture.frame(frame).code_written(text)
         elif name == "inductor_aot_kernel_code" and text:
             self.capture.frame(frame).code_continued(text)
+        else:
+            self._of_backend(frame, name, text)
 
     def _artifact(self, frame: str, name: str, text: str) -> None:
         match name:
@@ -109,7 +112,13 @@ class _Reader:
             case "recompile_reasons":
                 self.capture.outcomes.recompiling(frame, _reasons(text))
             case _:
-                pass
+                self._of_backend(frame, name, text)
+
+    def _of_backend(self, frame: str, name: str, text: str) -> None:
+        """An artifact that a backend logs, by the convention of tlparse, is a stage of it; torch's own are not."""
+        module = tracing.traced_by()
+        if module is not None and text:
+            self.capture.stages.add(package_of(module), StageText(name, text, frame=frame), "artifact")
 
     def _timed(self, frame: str, text: str) -> None:
         event = _read(text)

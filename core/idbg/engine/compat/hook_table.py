@@ -25,15 +25,18 @@ FEATURES = {
     "fusion": "fusion decisions",
     "guard costs": "guards and their costs",
     "guard failures": "failed guards of recompiles",
+    "IREE stages": "stages of IREE",
     "inner compile": "ATen graphs of backends that call Inductor",
     "kernel builds": "kernels of single builds",
     "kernel caches": "answers of the kernel caches",
     "kernel launches": "launches of Inductor's kernels",
     "loaded wrappers": "modules that Inductor loads",
+    "OpenVINO stages": "stages of OpenVINO",
     "pass graphs": "graphs before and after each phase of passes",
     "pass phases": "phases of passes",
     "patterns": "patterns of the pattern matcher",
     "repeated compiles": "compiles that repeat a compared one",
+    "retraced nodes": "nodes of graphs that a backend traces again",
     "skipped frames": "skipped frames",
     "skipped frames by result": "skipped frames",
     "suppressed errors": "suppressed errors of compiles",
@@ -85,6 +88,7 @@ _TABLE: dict[str, dict[str, str]] = {
         _PHASES: "pass phases, pass graphs",
         "log_cudagraph_skip_and_bump_counter": "cuda graphs",
     },
+    "torch.fx.experimental.proxy_tensor": {"PythonKeyTracer.create_node": "retraced nodes"},
     "torch.fx.passes.graph_transform_observer": {
         "GraphTransformObserver.apply_gm_pass .apply_graph_pass .__enter__": "traced passes",
         "GraphTransformObserver.__exit__": "traced passes, bisected passes",
@@ -123,12 +127,20 @@ _TABLE: dict[str, dict[str, str]] = {
     },
     "torch._inductor.cpu_vec_isa": {"VecISA.check_build": "kernel builds"},
 }
+# the same, of other compilers; none is imported for it
+_OTHERS: dict[str, dict[str, str]] = {
+    "iree.compiler.api.ctypes_dl": {"Invocation.execute": "IREE stages"},
+    "iree.compiler.api": {"_initializeGlobalCL": "IREE stages"},
+    "iree.compiler.extras.fx_importer": {"ContextCache.get_node_location": "IREE stages"},
+    "openvino.frontend.pytorch.torchdynamo.execute": {"openvino_compile": "OpenVINO stages"},
+    "openvino._ov_api": {"Core.compile_model": "OpenVINO stages"},
+}
 _NOT_IN_EACH = {"CatchErrorsWrapper._handle_skip": ("2.14", "2.15")}
 _HIDES_FRAMES = ("CatchErrorsWrapper.__call__",)
 
 
-def _hooks() -> Iterator[Hook]:
-    for module, functions in _TABLE.items():
+def _hooks(table: dict[str, dict[str, str]]) -> Iterator[Hook]:
+    for module, functions in table.items():
         for names, features in functions.items():
             owner = ""
             for name in names.split():
@@ -138,4 +150,6 @@ def _hooks() -> Iterator[Hook]:
                 yield Hook(module, path, tuple(features.split(", ")), versions, path in _HIDES_FRAMES)
 
 
-HOOKS: tuple[Hook, ...] = tuple(_hooks())
+HOOKS: tuple[Hook, ...] = tuple(_hooks(_TABLE))
+OTHER_COMPILERS: tuple[Hook, ...] = tuple(_hooks(_OTHERS))
+"""Functions of other compilers, which may not be installed."""

@@ -18,7 +18,7 @@ from typing import Any, ParamSpec
 import torch
 
 import idbg
-from idbg.engine.compat.hook_table import FEATURES, HOOKS, Hook
+from idbg.engine.compat.hook_table import FEATURES, HOOKS, OTHER_COMPILERS, Hook
 from idbg.engine.compat.tracing import trace_log
 
 P = ParamSpec("P")
@@ -86,7 +86,7 @@ class Feature:
 
 def hooks_of(feature: str) -> list[Hook]:
     """The functions that a feature needs."""
-    return [hook for hook in HOOKS if feature in hook.features]
+    return [hook for hook in (*HOOKS, *OTHER_COMPILERS) if feature in hook.features]
 
 
 def owner_of(hook: Hook) -> Any:
@@ -100,12 +100,14 @@ def owner_of(hook: Hook) -> Any:
 
 
 def missing(feature: str) -> str:
-    """The first function of a feature that this torch lacks, in words; "" where it has all."""
+    """The first function of a feature that this torch, or another compiler, lacks, in words; "" where it has all."""
     for hook in hooks_of(feature):
         try:
             owner_of(hook)
         except (AttributeError, ImportError) as error:
-            return f"torch {torch.__version__} has no {hook.name} ({error})"
+            package = hook.module.partition(".")[0]
+            who = f"torch {torch.__version__}" if package == "torch" else f"the installed {package}"
+            return f"{who} has no {hook.name} ({error})"
     return ""
 
 
@@ -113,7 +115,7 @@ def missing(feature: str) -> str:
 def hooked(feature: Feature | str, wrappers: Mapping[str, Any]) -> Iterator[None]:
     """While it lasts, each function of the feature is called through its Wrapper, given by the path in the table.
 
-    Importing Inductor takes 0.8 s: functions of it are wrapped once something has imported it.
+    Importing Inductor takes 0.8 s: functions of it, and of other compilers, are wrapped once something has imported it.
     """
     feature = Feature(feature) if isinstance(feature, str) else feature
     with ExitStack() as stack:
@@ -125,10 +127,7 @@ def hooked(feature: Feature | str, wrappers: Mapping[str, Any]) -> Iterator[None
             except Exception as error:  # torch's functions are not as expected: nothing of that may end a compile
                 feature.turn_off(f"{type(error).__name__}: {error}")
 
-        if any(hook.module.startswith("torch._inductor") for hook in hooks_of(feature.name)):
-            stack.enter_context(_when_inductor_is_imported(install))
-        else:
-            install()
+        stack.enter_context(when_imported(_awaited(feature.name), install))
         yield
 
 
@@ -249,17 +248,26 @@ def trace_records(feature: Feature, read: Callable[[logging.LogRecord], None]) -
         logger.removeHandler(handler)
 
 
+def _awaited(feature: str) -> str:
+    """The module whose import the feature waits for; "" where it waits for none."""
+    modules = [hook.module for hook in hooks_of(feature)]
+    if others := [module for module in modules if module.partition(".")[0] != "torch"]:
+        return others[0]
+    return "torch._inductor.compile_fx" if any(each.startswith("torch._inductor") for each in modules) else ""
+
+
 @contextmanager
-def _when_inductor_is_imported(install: Callable[[], None]) -> Iterator[None]:
-    """Call `install` once: now, or at the first record of torch's trace after the import of Inductor.
+def when_imported(name: str, install: Callable[[], None]) -> Iterator[None]:
+    """Call `install` once: now, or at the first record of torch's trace after the import of this module.
 
     Torch traces each of its phases, so a record comes between the import and the first call of a wrapped function.
     """
     waiting = iter([install])  # next() is atomic: records come from any thread
 
     def look(_: object = None) -> None:
-        module = sys.modules.get("torch._inductor.compile_fx")
-        if module is not None and not module.__spec__._initializing:  # type: ignore[union-attr]
+        module = sys.modules.get(name) if name else sys
+        spec = getattr(module, "__spec__", None)
+        if module is not None and not getattr(spec, "_initializing", False):
             for each in waiting:
                 each()
 

@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.fx import GraphModule, Node
 
 import idbg
+from idbg.analysis.stage_links.mlir import without_locations
 from idbg.engine.compat.openvino import Caller, NotRunnable
 from idbg.engine.compat.origins import origins_traced, record_origins
 from idbg.engine.compat.stages import copy_of
@@ -95,7 +96,7 @@ class _Observer:
         if self.parts:
             operation = importer.module.operation
             part = self.parts[-1]
-            part.imported = operation.get_asm()
+            part.imported = _plain(operation.get_asm())
             located = operation.get_asm(enable_debug_info=True, use_local_scope=True).splitlines()
             if len(located) == len(part.imported.splitlines()):
                 found = ((at, _NODE.search(line)) for at, line in enumerate(located))
@@ -105,7 +106,7 @@ class _Observer:
     def wrap_buffer(self, call: Function, session: object, buffer: bytes, *args: object, **kwargs: object) -> object:
         if self.parts and not self.parts[-1].received:
             part = self.parts[-1]
-            part.received = bytes(buffer).decode(errors="replace").rstrip("\0")
+            part.received = _plain(bytes(buffer).decode(errors="replace").rstrip("\0"))
             part.callers = tuple(_callers())
         return call(session, buffer, *args, **kwargs)
 
@@ -127,6 +128,11 @@ class _Observer:
             return results
 
         return call(called)
+
+
+def _plain(text: str) -> str:
+    """The text without locations, which are printed once IREE's stages were recorded in this process."""
+    return without_locations(text)[0] if "loc(" in text else text
 
 
 def element_type(name: str) -> torch.dtype | None:

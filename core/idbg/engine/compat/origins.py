@@ -57,7 +57,7 @@ def origins_traced() -> Iterator[list[str]]:
 
     def create_node(call: Function, *args: object, **kwargs: object) -> Node:
         node: Node = call(*args, **kwargs)
-        source = _running_node(sys._getframe(1))
+        source = running_node(sys._getframe(1))
         if source is not None and (origin := origin_of(source)) is not None:
             node.meta[_KEY] = origin
         return node
@@ -66,7 +66,7 @@ def origins_traced() -> Iterator[list[str]]:
         yield problems
 
 
-def _running_node(frame: FrameType | None) -> Node | None:
+def running_node(frame: FrameType | None) -> Node | None:
     """The node of the innermost graph module whose generated code has this frame above it."""
     while frame is not None:
         gm = frame.f_locals.get("self") if frame.f_code.co_name == "forward" else None

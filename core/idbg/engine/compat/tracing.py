@@ -1,8 +1,10 @@
 """Torch's trace of compiles, and the settings under which it is complete."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from logging import Logger
+from typing import cast
 
 import torch
 import torch._dynamo
@@ -14,6 +16,8 @@ import torch._logging.structured
 import torch.compiler.config
 
 from idbg.schema.graphs import Part
+
+_TRACING = ("torch._logging", "torch._utils_internal")  # modules through which a record is written
 
 
 def trace_log() -> Logger:
@@ -33,6 +37,27 @@ def current_frame() -> str:
     """The compile id ("0/0") of the frame that is being compiled on this thread; "" outside of a compile."""
     compile_id = torch._guards.CompileContext.current_compile_id()
     return str(compile_id) if compile_id is not None else ""
+
+
+def compiled_part() -> Part:
+    """The part of the frame that AOTAutograd compiles on this thread; "" outside of it."""
+    logging_utils = sys.modules.get("torch._functorch._aot_autograd.logging_utils")
+    names: list[str] = getattr(logging_utils, "graph_being_compiled", [])
+    part = names[0].rpartition("_")[2] if names else ""
+    return cast("Part", part) if part in ("forward", "backward", "inference") else ""
+
+
+def traced_by() -> dict[str, object] | None:
+    """The globals of the module that writes the record which is being handled; None where that is torch."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        name = str(frame.f_globals.get("__name__", ""))
+        if name.startswith("torch.") and not name.startswith(_TRACING):
+            return None
+        if not name.startswith((*_TRACING, "logging", "idbg.engine")):
+            return frame.f_globals
+        frame = frame.f_back  # type: ignore[assignment]
+    return None
 
 
 def part_of(is_backward: bool, is_inference: bool) -> Part:

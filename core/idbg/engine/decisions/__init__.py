@@ -6,6 +6,7 @@ A module has `record(capture)`: while that lasts, the decisions become events of
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 
+from idbg.engine import stages
 from idbg.engine.capture.run import RunCapture
 from idbg.engine.decisions import (
     autotune,
@@ -31,12 +32,13 @@ RECORDERS: tuple[Callable[[RunCapture], AbstractContextManager[None]], ...] = (
     autotune.record,
     splits.record,
     guards.record,
+    stages.record,
 )
 
 
 @contextmanager
 def record_all(capture: RunCapture) -> Iterator[None]:
-    """While it lasts, all decisions in the compiles of this run are recorded."""
+    """While it lasts, all decisions in the compiles of this run are recorded, and other compilers' stages."""
     with ExitStack() as stack:
         for record in RECORDERS:
             stack.enter_context(record(capture))

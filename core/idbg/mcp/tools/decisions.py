@@ -28,6 +28,7 @@ Kind = Literal[
     "passes",
     "recompiles",
     "splits",
+    "stages",
     "summary",
     "time",
 ]
@@ -37,7 +38,7 @@ class Arguments(tools.Arguments, frozen=True, kw_only=True):
     """The session and the kinds of decisions."""
 
     session: tools.Session = "last"
-    kinds: Annotated[tuple[Kind, ...], msgspec.Meta(min_length=1, max_length=14)] = ("summary",)
+    kinds: Annotated[tuple[Kind, ...], msgspec.Meta(min_length=1, max_length=15)] = ("summary",)
     pair: Annotated[
         tuple[str, ...], msgspec.Meta(max_length=2, description="Two nodes or kernels: why were they not fused?")
     ] = ()

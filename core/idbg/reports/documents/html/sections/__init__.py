@@ -29,6 +29,7 @@ ORDER = (
     "decisions",
     "time",
     "kernels",
+    "stages",
     "bench",
     "repros",
     "compared",

@@ -80,6 +80,13 @@ GUARDS = ViewSection(
     {"guards": "guards"},
     lambda run: run.decided.guards,
 )
+STAGES = ViewSection(
+    "Other compilers",
+    "stages",
+    "Show what other compilers made of the graphs, stage by stage.",
+    {"stages": "stage"},
+    lambda run: run.stages,
+)
 DECISIONS = ViewSection(
     "Frames, fusion, caches",
     "decisions",
