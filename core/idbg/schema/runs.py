@@ -201,19 +201,11 @@ class Run:
                 self.violations.extend(event.violations)
             case events.BackwardsIdle():
                 self.backwards_idle = event.frames
-            case events.SideStarted():
-                self.side = event.side
-            case events.SideEnded():
-                self.side = ""
-                self.sides.append(event.side)
-            case events.Compared():
-                self.diff = event.report
-                self.side = ""  # a report comes between sides, and after the searches that follow them
+            case events.SideStarted() | events.SideEnded() | events.Compared() | events.ErrorsMapped():
+                self._compared(event)
             case events.OwnerJudged() | events.OwnerEnded():
                 if self.diff is not None and event.owner is not None:
                     self.diff = self.diff.with_owner(event.owner)
-            case events.ErrorsMapped(map=ErrorMap() as error_map):
-                self.maps[error_map.name] = error_map
             case events.KernelLowered(lowered=Lowered() as lowered):
                 self.lowered[event.frame, event.part, event.name] = lowered
             case events.KernelEditing() | events.KernelEdited():
@@ -227,6 +219,19 @@ class Run:
                 self.decided.apply(event)
             case _:
                 pass
+
+    def _compared(self, event: events.SideStarted | events.SideEnded | events.Compared | events.ErrorsMapped) -> None:
+        match event:
+            case events.SideStarted():
+                self.side = event.side
+            case events.SideEnded():
+                self.side = ""
+                self.sides.append(event.side)
+            case events.Compared():
+                self.diff = event.report
+                self.side = ""  # a report comes between sides, and after the searches that follow them
+            case events.ErrorsMapped(map=ErrorMap() as error_map):
+                self.maps[error_map.name] = error_map
 
     def _edited(self, event: events.KernelEditing | events.KernelEdited) -> None:
         self.editing = event if isinstance(event, events.KernelEditing) else None
