@@ -140,7 +140,7 @@ def api(_: str) -> str:
     """Every public name: its signature and docstring."""
     parts = [_name("idbg", name, idbg._HOMES[name]) for name in idbg.__all__ if name != "__version__"]
     parts.append("## idbg.\\_\\_version\\_\\_\n\nThe version, as text.\n")
-    parts += [_name("idbg.testing", name, "idbg.testing.watcher") for name in testing.__all__]
+    parts += [_name("idbg.testing", name, testing._HOMES[name]) for name in testing.__all__]
     return "\n".join(parts)
 
 

@@ -13,10 +13,14 @@ if TYPE_CHECKING:
     from idbg.testing.watcher import Watcher as Watcher
 
 __all__ = ["Found", "Watcher", "conformance"]
-_MODULES = {"conformance": "backend_conformance"}
+_HOMES = {
+    "Found": "idbg.testing.watcher",
+    "Watcher": "idbg.testing.watcher",
+    "conformance": "idbg.testing.backend_conformance",
+}
 
 
 def __getattr__(name: str) -> object:
-    if name not in __all__:
+    if name not in _HOMES:
         raise AttributeError(f"module 'idbg.testing' has no attribute {name!r}")
-    return getattr(import_module(f"idbg.testing.{_MODULES.get(name, 'watcher')}"), name)
+    return getattr(import_module(_HOMES[name]), name)
