@@ -9,7 +9,7 @@ from typing import Protocol, cast
 from torch.fx import Node
 
 from idbg.engine.compat.hooks import caller
-from idbg.engine.compat.retracing import origin_of
+from idbg.engine.compat.origins import source_name
 
 
 class _Source(Protocol):
@@ -54,7 +54,7 @@ def wrappers(dumped: Callable[[], Path], ready: Callable[[], None], *, locations
         if caller().f_code.co_name != "import_nodes":  # a function's own location: that of its first node
             return location
         named = cast("Callable[..., object]", sys.modules["iree.compiler.ir"].Location.name)
-        name, context = origin_of(node), cache._c
+        name, context = source_name(node), cache._c
         return named(name, location, context=context) if location is not None else named(name, context=context)
 
     def initialize(call: Callable[..., None], *arguments: str) -> None:

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from torch.fx import GraphModule
 
-from idbg.engine.compat import retracing
+from idbg.engine.compat.origins import source_name
 
 _NO_WEIGHTS = "/dev/null"  # a serialised model's constants are not shown
 
@@ -54,9 +54,4 @@ def save(model: object, file: Path) -> None:
 
 def origins(gm: GraphModule) -> dict[str, str]:
     """The nodes of a graph, which layers are named after, and the nodes of Dynamo's or AOTAutograd's they came from."""
-    return {node.name: retracing.origin_of(node) for node in gm.graph.nodes}
-
-
-def frame_of(gm: GraphModule) -> str:
-    """The compile id of the frame that a graph is of."""
-    return retracing.frame_of(gm)
+    return {node.name: source_name(node) for node in gm.graph.nodes}

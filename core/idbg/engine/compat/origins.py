@@ -1,21 +1,23 @@
 """Record of which node of an outer graph each node of a `make_fx` trace was traced from.
 
 Backends that call `make_fx` on a graph module lose its nodes' metadata: the module's generated code runs, and no
-interpreter. The line of that code which runs is the node's.
+interpreter. The line of that code which runs is the node's. An `Origin` has the Dynamo nodes; `source_name` is the node
+of the graph just before, in which AOTAutograd has told apart what is one node of Dynamo's.
 """
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from types import FrameType
 
 from torch.fx import GraphModule, Node
 
 from idbg.engine.compat import fx, tracing
+from idbg.engine.compat.hooks import hooked
 from idbg.engine.compat.wrapped import Function, wrapped
 
-_KEY = "idbg_origin"
+_KEY, _FRAME, _NAME = "idbg_origin", "idbg_frame", "idbg_name"  # of a node's metadata
 _CREATES = "torch.fx.experimental.proxy_tensor:PythonKeyTracer.create_node"
 
 
@@ -64,6 +66,29 @@ def origins_traced() -> Iterator[list[str]]:
 
     with wrapped({_CREATES: create_node}) as problems:
         yield problems
+
+
+def sources_recorded() -> AbstractContextManager[None]:
+    """While it lasts, nodes that are created carry the frame that is compiled, and the node that they came from."""
+
+    def create_node(call: Function, *args: object, **kwargs: object) -> Node:
+        node: Node = call(*args, **kwargs)
+        node.meta[_FRAME] = tracing.current_frame()
+        if (source := running_node(sys._getframe(1))) is not None:
+            node.meta[_NAME] = source.name
+        return node
+
+    return hooked("retraced nodes", {"PythonKeyTracer.create_node": create_node})
+
+
+def source_name(node: Node) -> str:
+    """The node of the graph before that this one was traced from; its own name where it was not traced again."""
+    return str(node.meta.get(_NAME, node.name))
+
+
+def frame_of(gm: GraphModule) -> str:
+    """The compile id of the frame that a graph is of; "" where that was not recorded."""
+    return next((str(node.meta[_FRAME]) for node in gm.graph.nodes if _FRAME in node.meta), "")
 
 
 def running_node(frame: FrameType | None) -> Node | None:

@@ -12,7 +12,7 @@ from idbg.analysis.stage_links.mlir import without_locations
 from idbg.engine.capture.run import RunCapture
 from idbg.engine.compat import iree_stages as iree
 from idbg.engine.compat.hooks import hooked
-from idbg.engine.compat.retracing import origins_recorded
+from idbg.engine.compat.origins import sources_recorded
 from idbg.stages import StageReader, StageText
 
 PHASES = (
@@ -52,7 +52,7 @@ class Iree(StageReader):
         wrappers = iree.wrappers(next_folder, ready, locations=self._capture.own_process)
         stack = ExitStack()
         stack.enter_context(hooked(self._capture.feature("IREE stages"), wrappers))
-        stack.enter_context(origins_recorded())
+        stack.enter_context(sources_recorded())
         return stack
 
     def read(self, folder: Path) -> Iterator[StageText]:

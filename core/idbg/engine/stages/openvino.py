@@ -11,7 +11,7 @@ from idbg.analysis.stage_links import openvino as layers
 from idbg.engine.capture.run import RunCapture
 from idbg.engine.compat import openvino_stages as openvino
 from idbg.engine.compat.hooks import hooked
-from idbg.engine.compat.retracing import origins_recorded
+from idbg.engine.compat.origins import frame_of, sources_recorded
 from idbg.schema.graphs import GraphId
 from idbg.stages import StageReader, StageText
 
@@ -43,7 +43,7 @@ class OpenVino(StageReader):
             count += 1
             created = folder / f"{count:04}"
             created.mkdir()
-            frame = openvino.frame_of(gm)
+            frame = frame_of(gm)
             about = _About(frame, {**openvino.origins(gm), **self._arguments(frame)})
             (created / _ABOUT).write_bytes(msgspec.json.encode(about))
             openvino.save(model, created / "before.xml")
@@ -56,7 +56,7 @@ class OpenVino(StageReader):
 
         stack = ExitStack()
         stack.enter_context(hooked(self._capture.feature("OpenVINO stages"), openvino.wrappers(compiled)))
-        stack.enter_context(origins_recorded())
+        stack.enter_context(sources_recorded())
         return stack
 
     def _arguments(self, frame: str) -> dict[str, str]:
