@@ -90,15 +90,14 @@ class _Run:
 
     def take(self, cells: Sequence[Cell]) -> bool:
         """Add cells at the end; False if they need another look."""
-        look = self.look
+        look, text = self.look, self.text
         for character, other in cells:
-            if look.serves(character, other):
-                continue
-            if self.text.strip(" ") or not other.serves(" ", look):
-                return False
-            look = other  # there are only blanks before it
-        self.look = look
-        self.text += "".join(character for character, _ in cells)
+            if not look.serves(character, other):
+                if text.strip(" ") or not other.serves(" ", look):
+                    return False
+                look = other  # there are only blanks before it
+            text += character
+        self.look, self.text = look, text
         self.width += len(cells)
         return True
 
@@ -168,11 +167,13 @@ def _in_fewest_bytes(runs: Iterable[_Run]) -> str:
 
 
 def _move(at: tuple[int, int], to: tuple[int, int]) -> str:
-    """Moves the cursor from one row and column to another."""
+    """Moves the cursor from one row and column to another. To a column, and not by so many: a terminal may draw a
+    character wider or narrower than we know.
+    """
     if at == to:
         return ""
-    if at[0] == to[0] and at[1] < to[1]:
-        return f"\x1b[{to[1] - at[1]}C"
+    if at[0] == to[0]:
+        return f"\x1b[{to[1] + 1}G"
     return f"\x1b[{to[0] + 1};{to[1] + 1}H"
 
 
@@ -233,6 +234,15 @@ def _pieces(update: LayoutUpdate | ChopsUpdate) -> Iterator[tuple[int, int, Stri
                 yield y, x, piece if end <= last else piece.crop(0, min(end, last) - x)
 
 
+def _within(pieces: Iterable[tuple[int, int, Strip]], size: Size) -> Iterator[tuple[int, int, Strip]]:
+    """What of the pieces is in the terminal. It may have shrunk since they were laid out: what is beyond its border
+    would be drawn on it.
+    """
+    for y, x, strip in pieces:
+        if y < size.height and x < size.width:
+            yield y, x, strip.crop(0, size.width - x) if x + strip.cell_length > size.width else strip
+
+
 class ChangedOutputApp(App[ReturnType]):
     """An app that writes the cells that changed."""
 
@@ -266,5 +276,6 @@ class ChangedOutputApp(App[ReturnType]):
             return
         if self._painted_size != self.size:
             self._painted, self._painted_size = PaintedCells(), self.size
-        if text := self._painted.written(_pieces(renderable), _SYSTEMS.get(self.console.color_system or "")):
+        pieces = _within(_pieces(renderable), self.size)
+        if text := self._painted.written(pieces, _SYSTEMS.get(self.console.color_system or "")):
             super()._display(screen, _Written(text))  # type: ignore[arg-type]  # it takes every update

@@ -13,7 +13,6 @@ class LineView(ScrollView):
         super().__init__(id=id, classes=classes)
         self._base: Style | None = None
         self._line_width: int | None = None
-        self._laid_out: tuple[Size, Size, Size] | None = None
 
     @property
     def base_style(self) -> Style:
@@ -35,10 +34,6 @@ class LineView(ScrollView):
 
     def _size_updated(self, size: Size, virtual_size: Size, container_size: Size, layout: bool = True) -> bool:
         self._line_width = None
-        laid_out = size, self.virtual_size, container_size
-        if laid_out == self._laid_out:
-            return False  # Textual repaints the scrollbars at every layout of the screen
-        self._laid_out = laid_out
         return super()._size_updated(size, virtual_size, container_size, layout)
 
     # ---------------------------------------------------------------- the focus

@@ -83,7 +83,8 @@ def test_the_baseline_on_the_page_is_one(tmp_path: Path) -> None:
 
 
 def test_the_tests_on_the_page_hold_and_its_flags_are_flags(tmp_path: Path, warm: None) -> None:
-    (text,) = fenced(PYTEST, "python")
+    text, conformance = fenced(PYTEST, "python")
+    compile(conformance, "<page>", "exec")
     (tmp_path / "test_page.py").write_text(text)
     (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --strict-markers -p no:cacheprovider\n")
     installed = any(each.name == "idbg" for each in entry_points(group="pytest11"))

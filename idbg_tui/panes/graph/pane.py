@@ -33,7 +33,7 @@ class GraphPane(Pane):
     LABEL = "Graph"
     HINTS = (
         *(("[ ]", "stage"), ("/", "filter"), ("n", "next"), ("i u", "input user"), ("enter", "fold")),
-        *(("@", "neighbourhood"), ("|", "lanes"), ("s", "sort"), ("*", "columns, colour")),
+        *(("@", "neighbourhood"), ("|", "lanes"), ("s", "sort"), ("*", "columns")),
     )
     DEFAULT_CSS = """
     GraphPane { layout: vertical; }

@@ -6,7 +6,7 @@ from idbg.reports.diff import summary
 from idbg.views.blame import faithful_to
 from idbg_tui.panes.kernel_diff.pane import DiffLines
 from idbg_tui.state import queries
-from idbg_tui.widgets.listing import Listing
+from idbg_tui.widgets.side_by_side import Page, SideBySide
 from tests.harness.recorded import app_of, state_of
 from tests.harness.screen import WIDE, settle, texts
 
@@ -41,11 +41,10 @@ async def test_a_recorded_comparison_that_a_pass_made_wrong_is_told_whole(tmp_pa
         assert "✘ post-grad" in rows[lines.cursor] and "(tests/recordings/wrong_pass.py:10)" in rows[lines.cursor + 1]
         await pilot.press("p")
         await settle(pilot)
-        assert isinstance(app.screen, Listing)
-        shown = [app.screen.lines.text(row) for row in range(app.screen.lines.row_count)]
-        assert any(row.startswith(" -") and "0.5)" in row for row in shown)
-        assert any(row.startswith(" +") and "0.5003)" in row for row in shown)
-        await pilot.press("enter")
+        assert isinstance(app.screen, SideBySide)
+        before, after = (page.text.text for page in app.screen.query(Page))
+        assert "0.5)" in before and "0.5003)" not in before and "0.5003)" in after
+        await pilot.press("escape", "enter")
         await settle(pilot)
         node = app.state.node
         assert node is not None and (node.name, node.target) == ("mul", "aten.mul.Tensor") and "0.5003" in node.args

@@ -16,9 +16,8 @@ from idbg_tui.app import IdbgApp
 from idbg_tui.controllers.routes import MessageRoutes
 from idbg_tui.panes.kernel_diff.pane import DiffLines, KernelDiffPane
 from idbg_tui.status_bar import flashes
-from idbg_tui.widgets.listing import Listing
+from idbg_tui.widgets.side_by_side import Page
 from tests.harness.blamed import (
-    DIFF,
     RECORDED,
     app_comparing,
     by_a_pass,
@@ -54,12 +53,6 @@ async def opened(
 def subject(app: IdbgApp) -> object:
     """What the row under the cursor is about."""
     return app.body.query_one(KernelDiffPane).subject
-
-
-def listed(app: IdbgApp) -> list[str]:
-    assert isinstance(app.screen, Listing)
-    lines = app.screen.lines
-    return [lines.text(row) for row in range(lines.row_count)]
 
 
 async def test_the_sentence_is_at_the_top_and_the_cursor_on_the_first_wrong_stage(tmp_path: Path) -> None:
@@ -128,39 +121,28 @@ async def test_enter_on_a_guilty_row_of_kernels_goes_to_the_kernel(tmp_path: Pat
         assert app.state.kernel.name == found.culprit.name
 
 
-async def test_p_shows_what_the_pass_did_and_a_line_of_it_leads_to_its_node(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    copied: list[str] = []
-    monkeypatch.setattr(MessageRoutes, "on_copy_request", lambda _, asked: copied.append(asked.text))
+async def test_p_shows_the_graph_before_and_after_the_pass_and_enter_its_node(tmp_path: Path) -> None:
     async with opened(tmp_path, recorded_by_a_pass()) as (app, pilot, _):
         await pilot.press("p")
         await settle(pilot)
-        rows = listed(app)
-        assert rows[0].strip() == (
-            "post-grad: made by post_grad_custom_post_pass (tests/plant.py:9): without it the outputs are right"
-        )
-        diff = DIFF.replace("mul_3", "mul_1")
-        assert [row.strip() for row in rows[1:]] == [line.strip() for line in diff.splitlines()]
-        screen = app.screen
-        assert isinstance(screen, Listing)
-        styles = [screen.lines.items[row].draw(200)[0][1] for row in range(len(rows))]
-        assert styles.count("clean") == 2 and styles.count("reject") == 2  # with its heads, --- and +++
-        await pilot.press("Y")
-        await until(pilot, lambda: copied == [diff])
-        assert "+%mul_1" in rows[screen.lines.cursor]
-        await pilot.press("enter")
+        before, after = app.screen.query(Page)
+        assert [page.text.title for page in (before, after)] == [
+            "before post_grad_custom_post_pass",
+            "after post_grad_custom_post_pass",
+        ]
+        assert "(%erf, 0.5)" in before.text.text and "(%erf, 0.5003)" in after.text.text
+        await pilot.press("escape", "enter")
         await settle(pilot)
         assert app.state.selected is not None and app.state.selected.name == "mul_1"
 
 
-async def test_p_says_why_there_is_no_pass_to_show(tmp_path: Path) -> None:
+async def test_p_shows_a_wrong_kernel_beside_its_graph(tmp_path: Path) -> None:
     async with opened(tmp_path, recorded_by_a_kernel()) as (app, pilot, _):
         await pilot.press("p")
         await settle(pilot)
-        assert "what made it wrong is not known" in listed(app)[0]
-        await pilot.press("p")
-        assert not isinstance(app.screen, Listing)
+        graph, kernel = app.screen.query(Page)
+        assert graph.text.title == "post-grad" and "torch.ops.aten.mm.default" in graph.text.text
+        assert kernel.text.title.startswith("cpp_fused") and "#include" in kernel.text.text
 
 
 async def test_e_opens_what_made_it_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

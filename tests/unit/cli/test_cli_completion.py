@@ -19,7 +19,7 @@ from tests.harness.terminal import Terminal
 ROOT = Path(__file__).parents[3]
 # what takes words that no shell can know
 ANY = {"A", "A B", "K", "N", "R", "BYTES", "COMMAND", "KERNEL", "NAME", "NAME=VALUE", "REVISION", "SECONDS", "SOURCE"}
-ANY |= {"COLUMN", "ID", "NODE", "PATH", "SPAN", "SUITE", "TEXT", "WHEN"}
+ANY |= {"COLUMN", "FAMILY[:PROGRAM]", "ID", "NODE", "PATH", "SPAN", "STAGE", "SUITE", "TEXT", "WHEN"}
 BASH = """
 idbg() { "$PYTHON" -m idbg "$@"; }
 idbg-tui() { "$PYTHON" -m idbg_tui "$@"; }
