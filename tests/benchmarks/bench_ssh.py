@@ -134,7 +134,7 @@ def report(name: str, line: Line, keys: Sequence[str], times: int, budget: int) 
     print(
         f"{name:24} {statistics.median(sizes):>7,.0f} {max(sizes):>7,} bytes, {max(sizes) / budget:5.2f} of the budget;"
         f" p95 {first:5.1f} ms, {first / ANSWER:5.2f} of the budget; typed on {typed:5.1f} ms; all panes"
-        f" {p95([answer.last for answer in answers]):5.1f} ms; processor {processor:5.1f} ms; the terminal was asked"
+        f" {p95([answer.last for answer in answers]):5.1f} ms; processor {processor:5.1f} ms; the terminal was queried"
         f" {sum(answer.queries for answer in answers)} times",
         flush=True,
     )

@@ -71,9 +71,9 @@ def test_who_listens_within_another_hears_it_too_and_both_leave_no_trace() -> No
 
 
 def test_nobody_listens_to_torchs_own() -> None:
-    with fallbacks.fallback_messages("inductor") as told:
+    with fallbacks.fallback_messages("inductor") as messages:
         logging.getLogger("torch._inductor").debug("falling back to eager")
-    assert told.found == []
+    assert messages.found == []
 
 
 @pytest.mark.parametrize("task", ["cold", "check"])

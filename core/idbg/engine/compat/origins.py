@@ -2,7 +2,7 @@
 
 Backends that call `make_fx` on a graph module lose its nodes' metadata: the module's generated code runs, and no
 interpreter. The line of that code which runs is the node's. An `Origin` has the Dynamo nodes; `source_name` is the node
-of the graph just before, in which AOTAutograd has told apart what is one node of Dynamo's.
+of the graph just before, in which AOTAutograd has split what is one node of Dynamo's.
 """
 
 import sys
