@@ -243,7 +243,7 @@ def dumping_into(folder: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        del os.environ["IDBG_ACME_DUMP"]
+        os.environ.pop("IDBG_ACME_DUMP", None)
 
 
 class Reader(StageReader):

@@ -76,7 +76,7 @@ def test_only_changed_cells_are_written_and_near_ones_at_once() -> None:
     shown = Shown()
     shown.paint(0, 0, strip(("a" * WIDTH, "red on blue")))
     text = shown.paint(0, 0, strip(("aaXaaYaaaaaaaaaaaaaaZaaaaaaaaa", "red on blue")))
-    assert re.sub(r"\x1b\[[\d;]*[mHC]", "|", text).replace("||", "|") == "|XaaY|Z|"
+    assert re.sub(r"\x1b\[[\d;]*[mHCG]", "|", text).replace("||", "|") == "|XaaY|Z|"
 
 
 def test_a_style_is_written_as_what_it_changes() -> None:
