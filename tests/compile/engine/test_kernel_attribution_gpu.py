@@ -75,8 +75,8 @@ def test_a_buffer_that_was_reused_too_early_names_who_wrote_over_it():
 
     with edited(reuse) as changed:
         owner = Owned(program, (torch.randn(64, 64, device="cuda"),)).owner()
-    assert changed and owner.kind == "before" and owner.cause == 1, sentence(owner)
-    assert "buf1 was given its memory too early" in sentence(owner)
+    assert changed and owner.kind == "before" and owner.launch == 1, sentence(owner)
+    assert "the wrapper gives buf1, which it writes, the memory of buf0" in sentence(owner)
 
 
 def test_a_lost_tail_depends_on_what_was_in_its_memory():

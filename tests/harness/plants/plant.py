@@ -51,7 +51,6 @@ class Plant:
     indices: int = 0  # so many of the last shapes are of integers, below 8
     settings: Mapping[str, Any] = field(default_factory=dict)
     devices: tuple[str, ...] = ("cpu", "cuda")
-    line_since: str = ""  # before this torch the guilty node has no line
 
     @property
     def id(self) -> str:
@@ -60,9 +59,7 @@ class Plant:
 
     @property
     def guilty(self) -> tuple[str, int]:
-        """The file and the line that must be named; "" and 0 where this torch knows none."""
-        if self.line_since and torch.__version__ < self.line_since:
-            return "", 0
+        """The file and the line that must be named."""
         shown = self.shown_by or self.program
         lines, first = inspect.getsourcelines(shown)
         return str(inspect.getsourcefile(shown)), next(first + at for at, line in enumerate(lines) if GUILTY in line)

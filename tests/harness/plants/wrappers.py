@@ -136,7 +136,6 @@ REUSE = (
         maker="wrapper",
         made_by="call",
         backward=True,
-        line_since="2.12",  # 2.11 gives the addmm that it makes of a product and a sum no stack trace, 2.14 does
     ),
     Plant(
         "reuse",
