@@ -36,6 +36,7 @@ from idbg.schema.diff import (
 from idbg.schema.graphs import Frame, Graph, GraphId, Links, Node, NodeId, Sym, TensorMeta
 from idbg.schema.kernel_edits import EditTimes, KernelEdit, TimeChange
 from idbg.schema.kernel_times import KernelTime, KernelTimes, Peaks
+from idbg.schema.processes import Process
 from idbg.schema.programs import Failure, Program, Target
 from idbg.schema.repros import Minified, MinifyProgress, OtherFailure, Signature, Sought
 from idbg.schema.violations import Violation
@@ -116,6 +117,8 @@ EVERY: list[events.SessionEvent] = [
         seconds=1.5,
         backends=(events.KnownBackend("npu", "an NPU"), events.KnownBackend("wreck", error="ImportError: no driver")),
     ),
+    events.ProcessStarted(process=Process(name="rank1", pid=4, rank=1, world_size=2, command=("python", "a.py"))),
+    events.ProcessEnded(name="rank1", signal="SIGKILL", last_phase="codegen"),
     events.WorkerDied(cause="killed by SIGSEGV", last_output="\x1b[31mboom"),
     events.RunStarted(run=1, program=PROGRAM, target=TARGET),
     events.RunStarted(run=2, program=PROGRAM, target=TARGET, comparison=Comparison(per_kernel=True, atol=1e-3)),

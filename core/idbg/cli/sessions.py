@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from idbg.session.session import Session
 
 log = logging.getLogger(__name__)
-SESSION = "a session's folder, its name in the output folder, or `last` for the newest there"
+SESSION = (
+    "a session's folder, its name in the output folder, or `last` for the newest there; of one of its processes with "
+    "its name after it: last/rank3"
+)
 
 
 def add_session(parser: argparse.ArgumentParser) -> None:

@@ -19,6 +19,7 @@ from idbg.schema.diff import Comparison, DiffReport, ErrorMap, SideResult
 from idbg.schema.graphs import Frame, Graph, Links, NodeId, Part
 from idbg.schema.kernel_edits import KernelEdit
 from idbg.schema.kernel_times import KernelTimes
+from idbg.schema.processes import Process
 from idbg.schema.programs import Failure, Machine, Program, Switch, Target, Verdict
 from idbg.schema.repros import Minified, MinifyProgress, Sought
 from idbg.schema.violations import Violation
@@ -40,12 +41,32 @@ class RunEvent(Event, frozen=True, kw_only=True, tag=str):
 
 
 class SessionOpened(Event, frozen=True, kw_only=True, tag="session_opened"):
-    """The log begins. `version` is that of the idbg that writes it, `format` that of the log."""
+    """The log begins. `version` is that of the idbg that writes it, `format` that of the log. `process` is whose log
+    it is, None in the log of a session's main process.
+    """
 
     version: str
     program: Program
     folder: str
     format: int = FORMAT
+    process: Process | None = None
+
+
+class ProcessStarted(Event, frozen=True, kw_only=True, tag="process_started"):
+    """A process of the session compiles: its log is in the session's folder `processes`."""
+
+    process: Process
+
+
+class ProcessEnded(Event, frozen=True, kw_only=True, tag="process_ended"):
+    """A process of the session ended. `exit_status` is None where a `signal` ("SIGKILL") ended it, or nobody has seen
+    how it ended. `last_phase` is what it compiled at that time, "" where nothing.
+    """
+
+    name: str
+    exit_status: int | None = None
+    signal: str = ""
+    last_phase: str = ""
 
 
 class KnownBackend(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -524,6 +545,8 @@ DECISION = (
 
 SessionEvent = (
     SessionOpened
+    | ProcessStarted
+    | ProcessEnded
     | WorkerStarted
     | WorkerDied
     | RunStarted

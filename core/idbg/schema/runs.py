@@ -22,8 +22,10 @@ from idbg.schema.events import DECISION, SessionEvent
 from idbg.schema.graphs import Frame, Graph, GraphId, Links, Part, Stage
 from idbg.schema.html_repr import html_of
 from idbg.schema.kernel_edits import KernelEdit
+from idbg.schema.processes import Process, ProcessEnd, ProcessReport
 from idbg.schema.programs import Failure, Program, Switch, Target, Verdict
 from idbg.schema.session_repros import REPRO, SessionRepro, with_event
+from idbg.schema.strict_json import like
 from idbg.schema.violations import Violation
 
 BACKEND_MATCH = "BACKEND_MATCH"  # torch's guard of which backend a frame was compiled with
@@ -267,7 +269,8 @@ class Run:
 @dataclass
 class History:
     """Every run of a session, and the worker that made them; its repros, oldest first; the benchmark rows, and what is
-    measured now. `missing` says, a sentence each, what the session lacks: what was damaged, or was not kept.
+    measured now. `missing` says, a sentence each, what the session lacks: what was damaged, or was not kept. `process`
+    is whose log it is, None of the session's main process, which has the others in `processes`, by name.
     """
 
     runs: dict[int, Run] = field(default_factory=dict)
@@ -281,6 +284,8 @@ class History:
     worker: events.WorkerStarted | None = None
     switches: tuple[Switch, ...] = ()
     missing: list[str] = field(default_factory=list)
+    process: Process | None = None
+    processes: dict[str, ProcessReport] = field(default_factory=dict)
 
     @property
     def last(self) -> Run | None:
@@ -331,6 +336,12 @@ class History:
                 self.runs[event.run] = Run(event.run, event.program, event.target, event.at, event.comparison)
             case events.RunEvent() if (run := self.runs.get(event.run)) is not None:
                 run.apply(event)
+            case events.SessionOpened():
+                self.process = event.process
+            case events.ProcessStarted():
+                self.processes[event.process.name] = like(ProcessReport, event.process)
+            case events.ProcessEnded() if event.name in self.processes:
+                self.processes[event.name] = replace(self.processes[event.name], ended=like(ProcessEnd, event))
             case events.WorkerStarted():
                 known = self.worker.machine if self.worker else None
                 self.worker = replace(event, machine=event.machine or known)

@@ -15,7 +15,7 @@ from idbg.config import places
 from idbg.format.spelling import did_you_mean
 from idbg.schema.errors import OutputError
 from idbg.schema.summaries import SessionSummary
-from idbg.session import files, summaries
+from idbg.session import files, processes, summaries
 from idbg.session.files import LOG, is_live, is_session
 
 LAST = "last"
@@ -120,11 +120,19 @@ def _save(cache: Path, index: _Index) -> None:
 
 def find(text: str, output: Path) -> Path:
     """The folder of the session that `text` names: a path to it or to its log, its name in the folder `output`, or
-    "last" for the newest there. Raises OutputError, whose hint names sessions that exist, if there is none.
+    "last" for the newest there; with /NAME that of a process of it. Raises OutputError, whose hint names sessions that
+    exist, if there is none.
     """
     found = named(text, output)
     if found is not None:
         return found
+    head, _, tail = text.rpartition("/")
+    if head and processes.is_name(tail) and (session := named(head, output)) is not None:
+        known = ", ".join(processes.names(session)[:20])
+        raise OutputError(
+            f"the session {session.name} has no process {tail}",
+            hint=f"it has {known}" if known else "it has one process: leave its name out",
+        )
     given = places.expanded(text)
     if text == LAST:
         raise OutputError(f"there is no session in {output}", hint="idbg run FILE.py makes one; --output names others")
@@ -149,7 +157,9 @@ def named(text: str, output: Path) -> Path | None:
         return given.parent
     if Path(text).name == text and is_session(output / text):
         return output / text
-    return None
+    head, _, tail = text.rpartition("/")
+    session = named(head, output) if head and processes.is_name(tail) else None
+    return processes.find(session, tail) if session is not None else None
 
 
 def _there(text: str, output: Path) -> str:

@@ -34,7 +34,7 @@ GRACE = 600.0
 GOING = ".idbg-removed-"
 """Prefix of the name of a folder that is being removed."""
 _OURS = re.compile(
-    r"events\.jsonl|summary\.json|run-\d+|repros|report\.html|trace-run-\d+\.json|bench-.*\.(csv|json|png)"
+    r"events\.jsonl|summary\.json|run-\d+|processes|repros|report\.html|trace-run-\d+\.json|bench-.*\.(csv|json|png)"
     r"|error-.*\.png|\..*\.part",
     re.DOTALL,
 )

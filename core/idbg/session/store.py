@@ -8,6 +8,7 @@ OUTPUT/resnet-20260301-101500/
     run-1/frame-0_0/output_code-inference.py
     run-1/frame-0_0/kernels/inference/cpp_fused_relu_0.cpp; cpp_fused_relu_0.v1.cpp is an edited version
     run-1/stages/003-iree-flow.mlir   what other compilers made of a graph
+    processes/rank3/events.jsonl      of a process beside the main one, with all of the above
     repros/
 """
 
@@ -31,10 +32,11 @@ from idbg.schema.errors import OutputError
 from idbg.schema.events import SessionEvent
 from idbg.schema.graphs import Graph
 from idbg.schema.kernel_edits import KernelEdit
+from idbg.schema.processes import Process
 from idbg.schema.programs import Program
 from idbg.schema.runs import History
 from idbg.schema.summaries import SessionSummary
-from idbg.session import files, summaries
+from idbg.session import files, processes, summaries
 from idbg.session.files import LOG
 from idbg.session.reading import LINE_LIMIT
 
@@ -87,6 +89,21 @@ class Store:
             raise OutputError(
                 f"cannot write to the output folder {output}: {error.strerror or error}",
                 hint="name another with --output FOLDER (or IDBG_OUTPUT)",
+            ) from error
+
+    @classmethod
+    def of_process(cls, session: Path, process: Process, limit: int = 0) -> "tuple[Store, Process]":
+        """Create the folder of a process of this session; the process has the name that it got, as names are distinct.
+
+        Raises OutputError if it cannot be written.
+        """
+        try:
+            folder = processes.new_folder(session.absolute(), safe_name(process.name))
+            return cls(folder, (folder / LOG).open("xb"), limit), replace(process, name=folder.name)
+        except OSError as error:
+            raise OutputError(
+                f"cannot write to {session / processes.FOLDER}: {error.strerror or error}",
+                hint="check the permissions of the session's folder",
             ) from error
 
     @classmethod

@@ -12,6 +12,7 @@ from idbg.reports.repros_json import ReproReport, repro_report
 from idbg.schema import strict_json
 from idbg.schema.bench import Row
 from idbg.schema.events import KernelsTimed
+from idbg.schema.processes import Process, ProcessReport
 from idbg.schema.programs import WORST_FIRST, Machine, Verdict
 from idbg.schema.runs import History, Run
 from idbg.schema.strict_json import like
@@ -61,12 +62,15 @@ class BesideReport(msgspec.Struct, frozen=True, kw_only=True):
 class SessionReport(msgspec.Struct, frozen=True, kw_only=True):
     """All of a session. `diagnostics` are those of its last runs and its benchmark, each once, the worst first;
     `verdict` is the worst of these runs, null of a session without runs. `idbg` is the version that wrote this report,
-    `missing` says, a sentence each, what the session lacks: what was damaged, or was not kept.
+    `missing` says, a sentence each, what the session lacks: what was damaged, or was not kept. `process` is whose log
+    this is, null of the main process, which has the others in `processes`.
     """
 
     schema: str
     session: str
     idbg: str
+    process: Process | None
+    processes: list[ProcessReport]
     verdict: Verdict | None
     worker: WorkerReport | None
     diagnostics: list[Diagnostic]
@@ -93,6 +97,8 @@ def session_report(session: SessionData) -> SessionReport:
         schema=SCHEMA,
         session=session.name,
         idbg=idbg.__version__,
+        process=history.process,
+        processes=list(history.processes.values()),
         verdict=_worst(last),
         worker=_worker(history),
         diagnostics=found,
