@@ -1,7 +1,7 @@
 """Read the locations of MLIR: `loc("file":line:col)`, named, fused and call-site ones, and their aliases `#loc12`."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
 from idbg.analysis.stage_links.marks import NOWHERE, Mark, Marks, joined
 
@@ -10,63 +10,65 @@ _TOKEN = re.compile(
     r'"(?P<text>(?:[^"\\]|\\.)*)"(?::(?P<line>\d+):\d+(?:\s+to\s+(?:\d+)?:\d+)*)?'
     r"|(?P<alias>#loc\w*)|(?P<word>callsite|fused|unknown|at)\b|(?P<mark>[()\[\],<>])"
 )
-_CLOSING = re.compile(r"( *)\}")
-_LOCATION = re.compile(r"\s*\bloc\(")
+_PARENTHESIS = re.compile(r'[()]|"(?:[^"\\]|\\.)*"')
+_LOCATION = re.compile(r"\s+loc\(")
 _DEPTH = 64  # of locations in locations; deeper ones are taken for unknown
 _LINE_LIMIT = 1 << 16  # characters: longer lines hold constants or attributes
 
 
 def marks_of(text: str) -> Marks:
     """The marks of the lines of an MLIR text."""
-    return _Reader(text).marks() if "loc(" in text else {}
+    return _marks(_Reader(text).lines()) if "loc(" in text else {}
 
 
 def without_locations(text: str) -> tuple[str, Marks]:
     """The text as it reads without its locations, and the marks of the lines that are left."""
-    reader = _Reader(text)
-    marks = reader.marks()
-    lines: list[str] = []
-    left: Marks = {}
-    for number, line in enumerate(reader.lines, 1):
-        if _ALIAS.match(line):
-            continue
-        lines.append(_stripped(line))
-        if number in marks:
-            left[len(lines)] = marks[number]
-    return "\n".join(lines), left
+    lines = [line for line in _Reader(text).lines() if not line[2]]
+    return "\n".join([line[0] for line in lines]), _marks(lines)
+
+
+_Line = tuple[str, Mark, bool]
+"""A line without its locations, what they mark, and whether it defines an alias of one."""
+
+
+def _marks(lines: Iterable[_Line]) -> Marks:
+    """A region's first line has its marks on the last: `} loc(#loc3)`, at the same indentation."""
+    marks: Marks = {}
+    opened: dict[int, int] = {}  # indentation -> the line that opened a region there
+    for number, (text, mark, _) in enumerate(lines, 1):
+        if mark.names or mark.places:
+            marks[number] = mark
+            indent = len(text) - len(text.lstrip(" "))
+            if text.startswith("}", indent) and (head := opened.get(indent)) is not None:
+                marks[head] = joined([mark, *filter(None, [marks.get(head)])])
+        if text.endswith(("{", "{ ")):
+            opened[len(text) - len(text.lstrip(" "))] = number
+    return marks
 
 
 class _Reader:
     def __init__(self, text: str) -> None:
-        self.lines = text.split("\n")
-        self._definitions = {
-            found[1]: line[found.end() :] for line in self.lines if (found := _ALIAS.match(line)) is not None
-        }
+        self._lines = text.split("\n")
+        definitions = (_ALIAS.match(line) for line in self._lines if line.startswith("#loc"))
+        self._definitions = {found[1]: found.string[found.end() :] for found in definitions if found is not None}
         self._known: dict[str, Mark] = {}
         self._aliases: dict[str, Mark] = {}
 
-    def marks(self) -> Marks:
-        """A region's first line has its marks on the last: `} loc(#loc3)`, at the same indentation."""
-        marks: Marks = {}
-        opened: dict[str, int] = {}  # indentation -> the line that opened a region there
-        for number, line in enumerate(self.lines, 1):
-            if line.startswith("#loc"):
-                continue
-            mark = self._mark(line)
-            if mark and (closing := _CLOSING.match(line)) is not None and (head := opened.get(closing[1])) is not None:
-                marks[head] = joined([mark, *filter(None, [marks.get(head)])])
-            if line.endswith(("{", "{ ")):
-                opened[line[: -len(line.lstrip(" "))]] = number
-            if mark:
-                marks[number] = mark
-        return marks
+    def lines(self) -> Iterator[_Line]:
+        for line in self._lines:
+            first = line.find("loc(")
+            if first < 0:
+                yield line, NOWHERE, False
+            elif line.startswith("#loc"):
+                yield line, NOWHERE, _ALIAS.match(line) is not None
+            elif line.startswith(" loc(#loc", first - 1) and (alias := line[first + 4 : -1]) in self._definitions:
+                yield line[: first - 1], self._alias(alias), False  # almost every line
+            else:
+                yield _stripped(line), self._mark(line), False
 
     def _mark(self, line: str) -> Mark:
-        first = line.find("loc(")
-        if first < 0 or len(line) > _LINE_LIMIT:
+        if len(line) > _LINE_LIMIT:
             return NOWHERE
-        if line.startswith("#loc", first + 4) and (alias := line[first + 4 : -1]) in self._definitions:
-            return self._alias(alias)  # the whole rest of the line: almost every line is so
         found = [self._location(line, end) for end in _ends(line)]
         return joined([mark for mark in found if mark]) if any(found) else NOWHERE
 
@@ -101,29 +103,16 @@ def _ends(line: str) -> list[int]:
 
 def _closing(line: str, start: int) -> int:
     """The place of the parenthesis that closes the one before `start`."""
-    depth, quoted, place = 1, False, start
-    while place < len(line):
-        char = line[place]
-        if quoted:
-            place += char == "\\"
-            quoted = char != '"'
-        elif char == '"':
-            quoted = True
-        elif char in "()":
-            depth += 1 if char == "(" else -1
-            if not depth:
-                return place
-        place += 1
-    return place
+    depth = 1
+    for found in _PARENTHESIS.finditer(line, start):
+        depth += {"(": 1, ")": -1}.get(found[0], 0)
+        if not depth:
+            return found.start()
+    return len(line)
 
 
 def _stripped(line: str) -> str:
     """The line without its locations."""
-    first = line.find(" loc(")
-    if first < 0 and "loc(" not in line:
-        return line
-    if line.startswith("#loc", first + 5) and line.find(")", first) == len(line) - 1:
-        return line[:first]
     kept, at = "", 0
     for found in _LOCATION.finditer(line):
         if found.start() >= at:
