@@ -16,6 +16,10 @@ _DEPTH = 64  # of locations in locations; deeper ones are taken for unknown
 _LINE_LIMIT = 1 << 16  # characters: longer lines hold constants or attributes
 
 
+_Line = tuple[str, Mark, bool]
+"""A line without its locations, what they mark, and whether it defines an alias of one."""
+
+
 def marks_of(text: str) -> Marks:
     """The marks of the lines of an MLIR text."""
     return _marks(_Reader(text).lines()) if "loc(" in text else {}
@@ -23,12 +27,16 @@ def marks_of(text: str) -> Marks:
 
 def without_locations(text: str) -> tuple[str, Marks]:
     """The text as it reads without its locations, and the marks of the lines that are left."""
-    lines = [line for line in _Reader(text).lines() if not line[2]]
-    return "\n".join([line[0] for line in lines]), _marks(lines)
+    texts: list[str] = []
 
+    def left() -> Iterator[_Line]:
+        for line in _Reader(text).lines():
+            if not line[2]:
+                texts.append(line[0])
+                yield line
 
-_Line = tuple[str, Mark, bool]
-"""A line without its locations, what they mark, and whether it defines an alias of one."""
+    marks = _marks(left())  # one line after the other: tens of thousands of tuples at once make Python look for garbage
+    return "\n".join(texts), marks
 
 
 def _marks(lines: Iterable[_Line]) -> Marks:
