@@ -52,10 +52,11 @@ def view(checks: Sequence[Checked], *, fixed: bool = True) -> Section:
         return _costs(rules[rule.name, rule.severity], checks, first=first[rule.severity] is rule)
 
     count = sum(len(check.findings) for check in checks)
+    where = ", ".join(dict.fromkeys(graph_words(each.graph.id) for each in checks))
     summary = f"{counted(count, 'violation')} of {counted(len(broken), 'rule')}" if broken else "no rule is broken"
     return Section(
         "Violations",
-        summary,
+        f"{summary} ({where})" if where else summary,
         count,
         "ok" if not broken else "error" if broken[0].severity == "reject" else "warning",
         (*([rule_table(broken, graphs, costs)] if broken else ()), *(_fixed(checks) if fixed else ())),
