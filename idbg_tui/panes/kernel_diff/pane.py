@@ -362,7 +362,7 @@ def _why_empty(state: State) -> str:
         return f"comparing: {run.side or 'starting'}"
     if not state.live:
         return "this session holds no comparison"
-    return "not compared: d holds the outputs against eager and float64, D each kernel too"
+    return "not compared: d compares the outputs with eager and float64, D each kernel too"
 
 
 def _since(state: State) -> Iterator[tree.Row]:

@@ -22,7 +22,7 @@ from idbg_tui.state.state import State
 SheetView = Literal["kernel", "wrapper", "FX", "stages", "python"]
 VIEWS: tuple[SheetView, ...] = ("kernel", "wrapper", "FX", "stages", "python")
 
-_LINES = 3  # of a kernel's calls, or a stage's lines, as many are named in the caption
+_LINES = 3  # of a kernel's calls, as many are named in the caption
 
 
 @dataclass(frozen=True)
@@ -237,15 +237,15 @@ def _stages(state: State) -> Sheet:
         f"{stages.index(stage) + 1} of {len(stages)}",
         ORIGINS[stage.origin],
         note or size(stage.size),
-        f"at {_some(lines)}" if lines else _why_no_line(state, stage),
+        f"at {_some(lines, 1)}" if lines else _why_no_line(state, stage),
     ]
     name = f"{stage.compiler}: {stage.name}"
     return Sheet(" · ".join(filter(None, words)), name, text, stage.language, min(lines, default=0), lines)
 
 
-def _some(lines: Iterable[int]) -> str:
+def _some(lines: Iterable[int], most: int = _LINES) -> str:
     several = sorted(lines)
-    return ", ".join(map(str, several[:_LINES])) + (f" +{len(several) - _LINES}" if len(several) > _LINES else "")
+    return ", ".join(map(str, several[:most])) + (f" +{len(several) - most}" if len(several) > most else "")
 
 
 def _why_no_line(state: State, stage: CompilerStage) -> str:
