@@ -10,7 +10,7 @@ from idbg.format.amounts import counted
 from idbg.format.glyphs import MARKS
 from idbg.schema.kernel_times import KernelTimes
 from idbg.schema.runs import History, Run
-from idbg.views import breaks, diagnostics, kernel_times, recompiles
+from idbg.views import breaks, diagnostics, kernel_times, recompiles, splits
 from idbg.views.diagnostics import KINDS, SIGNS, Diagnostic, Level, badness, of_history
 from idbg.views.tree import Block, Place, Refs, Row, Section, Table, Tone, Verdict, words
 
@@ -53,6 +53,7 @@ def kinds_of(history: History, run: Run | None, broken: Section, times: KernelTi
         kinds += [
             Kind("breaks", breaks.TITLE, breaks.view(run)),
             Kind("recompiles", recompiles.TITLE, recompiles.view(run)),
+            Kind("splits", splits.TITLE, splits.left_to_eager(run)),
         ]
     if times is not None:
         kinds.append(Kind("slow", kernel_times.SLOW, kernel_times.slow(times)))

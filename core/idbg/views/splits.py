@@ -4,13 +4,14 @@ from collections.abc import Hashable, Iterator
 from typing import NamedTuple
 
 from msgspec import to_builtins
+from msgspec.structs import replace
 
 from idbg.format.amounts import counted, seconds, share
 from idbg.format.glyphs import SEVERITY_SIGNS, VERDICT_SIGNS
 from idbg.schema.decisions.backends import GraphSplit, NativeCall, SplitCalls
 from idbg.schema.graphs import NodeId
 from idbg.schema.runs import Run
-from idbg.views.tree import NO_OPTIONS, Options, Place, Refs, Row, Section, Tone, words
+from idbg.views.tree import NO_OPTIONS, Options, Place, Refs, Row, Section, Table, Tone, words
 
 TITLE = "Partitions of the backend"
 NOTHING = "no backend reported which nodes it compiles: Inductor and eager take all of a graph"
@@ -62,6 +63,13 @@ def view(run: Run, options: Options = NO_OPTIONS) -> Section:
     backends = ", ".join(dict.fromkeys(split.backend for split in _splits(run)))
     summary = f"{backends}: {native_words(run) or 'all of ' + counted(found.of, 'node')}"
     return Section(TITLE, summary, found.calls, "warning" if found.calls else "ok", tuple(rows))
+
+
+def left_to_eager(run: Run) -> Section:
+    """As `view`, the graphs alone of which eager runs something, as one table."""
+    whole = view(run)
+    rows = [row for row in whole.body if isinstance(row, Row) and row.open]
+    return replace(whole, body=(Table((), rows, "graph"),) if rows else ())
 
 
 def count(run: Run) -> int:

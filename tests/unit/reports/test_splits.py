@@ -6,8 +6,9 @@ from idbg.render.text import lines
 from idbg.schema import events
 from idbg.schema.decisions.backends import GraphSplit, NativeCall, SplitCalls
 from idbg.schema.programs import Program, Target
-from idbg.schema.runs import Run, fold
-from idbg.views import splits
+from idbg.schema.runs import History, Run, fold
+from idbg.views import findings, splits
+from idbg.views.tree import Section
 
 SPLIT = GraphSplit(
     number=0,
@@ -56,3 +57,13 @@ def test_a_backend_that_takes_all_is_no_finding() -> None:
     run = run_of(replace(SPLIT, native=()))
     section = splits.view(run)
     assert (section.count, section.verdict) == (0, "ok") and "openvino: all of 5 nodes" in section.summary
+
+
+def test_what_eager_runs_is_a_finding() -> None:
+    run = run_of(SPLIT, replace(SPLIT, number=1, native=()))
+    history = History(runs={1: run})
+    kinds = findings.kinds_of(history, run, Section("Violations", ""))
+    assert [(kind.name, kind.section.count) for kind in kinds] == [("splits", 1)]
+    (text,) = ["\n".join(lines(kind.section)) for kind in kinds]
+    assert "1 node in eager" in text and text.count("openvino compiles") == 1
+    assert findings.kinds_of(history, run_of(replace(SPLIT, native=())), Section("Violations", "")) == []
