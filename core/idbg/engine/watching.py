@@ -28,6 +28,7 @@ from idbg.engine.failures.describe import failure_of, report_frames
 from idbg.engine.kerneldiff.api import ModelDiff
 from idbg.engine.program.environment import random_states
 from idbg.engine.program.machine import machine
+from idbg.engine.program.torch_compile import CurrentBackend
 from idbg.schema import events
 from idbg.schema.diff import sayable
 from idbg.schema.graphs import GraphId
@@ -54,10 +55,19 @@ class Watched(RunCapture):
 
 @contextmanager
 def watching(capture: Watched) -> Iterator[None]:
-    """While it lasts, compiles of this thread are captured, by the innermost watch."""
+    """While it lasts, compiles of this thread are captured, by the innermost watch.
+
+    In a fork of a process whose torch.compile compiles for a target, that goes on for the same target.
+    """
+    outer = current()
+    if outer is not None:
+        capture.lower, capture.backend = outer.lower, outer.backend
 
     def around(backend: Compiler, gm: GraphModule, inputs: list[object]) -> Compiled:
         if current() is not capture:
+            return backend(gm, inputs)
+        if capture.lower is not None and isinstance(backend_calls.innermost(backend), CurrentBackend):
+            capture.called(capture.backend)
             return backend(gm, inputs)
         return _captured(capture, backend, gm, inputs)
 
@@ -136,7 +146,7 @@ def compared(capture: Watched, diff: ModelDiff) -> None:
     capture.emit(events.Compared(run=capture.run, report=sayable(report)))
 
 
-def this_process() -> events.WorkerStarted:
+def this_process(*, with_machine: bool = True) -> events.WorkerStarted:
     """This process, as an event. An unused GPU is not initialized: a test may fork later."""
     gpus = torch.cuda.device_count() if gpu.in_use() else 0
     return events.WorkerStarted(
@@ -145,5 +155,5 @@ def this_process() -> events.WorkerStarted:
         python=platform.python_version(),
         devices=("cpu", *(f"cuda:{index}" for index in range(gpus))),
         seconds=0.0,
-        machine=machine(),
+        machine=machine() if with_machine else None,
     )

@@ -227,7 +227,7 @@ class RunEnded(RunEvent, frozen=True, kw_only=True, tag="run_ended"):
     """The run is over. `checked`: its backend holds graphs against the rules.
 
     `exit_status` is a script's own; with `took_process` it ended the worker's process too (os._exit), or lost the
-    device for it.
+    device for it. `children`: so many processes that the program started compiled too, each into a log of its own.
     """
 
     verdict: Verdict
@@ -236,6 +236,7 @@ class RunEnded(RunEvent, frozen=True, kw_only=True, tag="run_ended"):
     checked: bool = True
     exit_status: int = 0
     took_process: bool = False
+    children: int = 0
 
 
 class RulesEdited(Event, frozen=True, kw_only=True, tag="rules_edited"):

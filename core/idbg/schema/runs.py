@@ -74,6 +74,7 @@ class Run:
     checked: bool = True
     failure: Failure | None = None
     exit_status: int = 0  # a script's own
+    children: int = 0  # processes that the program started, and that compiled
     bisected: Bisected | None = None  # the last
     decided: Decided = field(default_factory=Decided)
 
@@ -100,7 +101,7 @@ class Run:
             yield "empty"
         if self.violations:
             yield "violations"
-        elif not self.graphs:
+        elif not self.graphs and not self.children:
             yield "empty"
         yield "clean" if self.numbers == "agree" else "compiled"
 
@@ -216,7 +217,7 @@ class Run:
                 self.bisected = found
             case events.RunEnded():
                 self.ended, self.seconds, self.failure = event.verdict, event.seconds, event.failure
-                self.checked, self.exit_status = event.checked, event.exit_status
+                self.checked, self.exit_status, self.children = event.checked, event.exit_status, event.children
             case _ if isinstance(event, DECISION):
                 self.decided.apply(event)
             case _:

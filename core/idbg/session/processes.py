@@ -14,9 +14,11 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from idbg.schema.processes import Process
 from idbg.session import files
+from idbg.startup import sitecustomize
 
-FOLDER = "processes"
+FOLDER = sitecustomize.PROCESSES
 MOST = 20_000
 """Processes that are read of one session; a job of 1,000 ranks has some thousands."""
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
@@ -53,6 +55,11 @@ def find(session: Path, name: str) -> Path | None:
     folder = session / FOLDER / name
     known = is_name(name) and _is_folder(folder.parent) and _is_folder(folder) and files.is_session(folder)
     return folder if known else None
+
+
+def pid_file(session: Path, process: Process) -> Path:
+    """The file in which the process that waits for this one notes how it ended."""
+    return Path(sitecustomize.pid_file(str(session), process.pid, process.host))
 
 
 def new_folder(session: Path, name: str) -> Path:

@@ -156,6 +156,15 @@ class _Opening(msgspec.Struct):
     format: int = 0
 
 
+def first_event(log: BinaryIO) -> SessionEvent | None:
+    """The event on the log's first line; None where that is not whole, or damaged."""
+    line = log.readline(LINE_LIMIT + 1)
+    try:
+        return _event(1, line, room=LINE_LIMIT) if line.endswith(b"\n") else None
+    except _Unreadable:
+        return None
+
+
 def is_opening(log: BinaryIO) -> bool:
     """Whether the log begins with a session's first line, of whatever version."""
     return _opening(log.readline(LINE_LIMIT + 1)) is not None

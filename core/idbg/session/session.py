@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -36,6 +37,9 @@ from idbg.session.store import Store
 from idbg.worker.child import COMMAND
 from idbg.worker.protocol import EditKernel, FindOwner, LowerKernel, MapErrors, Minify, WriteRepro
 
+if TYPE_CHECKING:
+    from idbg.session.process_watch import ProcessWatch
+
 
 class Session:
     """A program's runs, live (`start`, `run`) or read from disk (`Session.open`). Safe to use from any thread.
@@ -64,6 +68,7 @@ class Session:
         self.program = program
         self._jobs: JobQueue | None = None
         self._past: dict[str, list[dict[str, float]]] = {}  # by backend
+        self._processes: ProcessWatch | None = None
         if saved is not None:
             self.folder = output.absolute()
             self._bus = EventBus(store, past=saved)
@@ -190,7 +195,16 @@ class Session:
         jobs = self._live()
         if target is not None:
             self._rules.aim(target)
+        self._watch_processes()
         return jobs.run(self.program, self.target, comparison, by_user=asked)
+
+    def _watch_processes(self) -> None:
+        """From the first run on, see which processes of the program compile."""
+        if self._processes is None:
+            from idbg.session.process_watch import ProcessWatch  # not earlier: the first paint would wait
+
+            self._processes = ProcessWatch(self.folder, self._bus.emit)
+            self._processes.start()
 
     def aim(self, target: Target) -> None:
         """Set the target of all later runs. Raises as `run` does."""
@@ -317,6 +331,8 @@ class Session:
         self._rules.stop()
         if self._jobs is not None:
             self._jobs.close()
+        if self._processes is not None:
+            self._processes.close()
         self._bus.close()
 
     def _repr_html_(self) -> str | None:

@@ -179,6 +179,11 @@ class Store:
                 whole = replace(summary, bytes=summaries.bytes_within(self.folder))
                 summaries.write(self.folder, whole, self._log.tell())
 
+    @property
+    def descriptor(self) -> int:
+        """Of the log, which is locked."""
+        return self._log.fileno()
+
     def repro_folder(self) -> Path:
         """The folder for repros; created if it is missing. Raises OSError."""
         folder = (self.folder / "repros").absolute()

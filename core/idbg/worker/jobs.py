@@ -43,6 +43,7 @@ from idbg.schema.events import RunEnded, SessionEvent
 from idbg.schema.programs import Failure, Target
 from idbg.schema.runs import Run
 from idbg.views.repros import next_step
+from idbg.worker.children import children_captured
 from idbg.worker.comparing import RunComparison
 from idbg.worker.crash_site import LAUNCHES
 from idbg.worker.kernel_editing import edit_kernel
@@ -135,6 +136,7 @@ class Jobs:
                 failure=failure,
                 checked=self.checks,
                 exit_status=status,
+                children=self.last.children() if self.last is not None else 0,
                 took_process=took_process or lost,
             )
             run.apply(run_ended)
@@ -161,7 +163,7 @@ class Jobs:
         backend, target = self._backend(request, rules)
         self.last = capture = RunCapture(request.run, tell, rules)
         capture.on_host = self.on_host
-        capture.own_process = True
+        capture.own_process, capture.backend = True, target.backend
         capture.stages.folder = Path(request.session) if request.session else None
         self.checks = backend.backend.checks
         chosen = _Chosen(backend, target, capture)
@@ -175,6 +177,7 @@ class Jobs:
                 record_all(capture),
                 repeats_left_out(capture) if request.comparison is not None else nullcontext(),
                 _launches_noted(),
+                children_captured(request.session if request.comparison is None else "", capture, self._silence),
                 fallbacks.fallback_messages(target.backend) as fallen_back,
             ):
                 chosen.watch, capture.fallback_messages = fallen_back.watch, fallen_back.found
@@ -191,6 +194,10 @@ class Jobs:
         finally:
             if self.comparing is not None:
                 self.comparing.end()
+
+    def _silence(self) -> None:
+        """This process is a fork of the worker: it has no session."""
+        self.emit = lambda event: None
 
     def _backend(self, request: Compile | EditKernel, rules: Accelerator) -> tuple[backends.TargetBackend, Target]:
         """The request's backend, and its target as that takes it. Raises BadInput, and what its device raises."""

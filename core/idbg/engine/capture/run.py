@@ -110,6 +110,8 @@ class RunCapture:
         self.split_numbers = count()
         self.timekeeper: Callable[[str, Timed], None] | None = None
         self.stages = Stages(self)  # of other compilers
+        self.backend = ""  # the name of what `lower` compiles for
+        self.children: Callable[[], int] = lambda: 0  # how many processes that the program started have compiled
         self.own_process = False  # nothing but the session runs in this process: settings that stay are no harm
         self._ids: dict[str, str] = {}
         self._started: dict[str, Frame] = {}

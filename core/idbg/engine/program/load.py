@@ -153,9 +153,10 @@ class Programs:
                 self._program, self._workload = program, None
                 code = run_script(program, capture)
         status = status_of(code)
-        if status and (compare is not None or not capture.frames):
+        compiled = capture.frames or capture.children()
+        if status and (compare is not None or not compiled):
             raise _ended_itself("the program", code)
-        if not capture.frames:
+        if not compiled:
             raise _compiled_nothing(program, calls.count, target.stance)
         return status
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from idbg.engine.capture.run import RunCapture, phase
-from idbg.engine.program.main_file import run_file, words_of
+from idbg.engine.program.main_file import run_file, status_of, words_of
 from idbg.schema.programs import Program
 
 _LIBRARIES = ("site-packages", "dist-packages", sysconfig.get_path("stdlib"))
@@ -23,9 +23,29 @@ _Handler = tuple[Callable[..., object], tuple[object, ...], dict[str, object]]
 
 
 def run_script(program: Program, capture: RunCapture) -> object:
-    """Run it to its end; returns the argument of its sys.exit, if any. Raises what else the script raises."""
-    code = _run_to_its_end(program, capture)
-    return code if _flushed() else UNFLUSHED
+    """Run it to its end; returns the argument of its sys.exit, if any. Raises what else the script raises. A fork of
+    this process that comes to the script's end (os.fork) ends here, as it does without idbg.
+    """
+    process = os.getpid()
+    try:
+        code = _run_to_its_end(program, capture)
+    except BaseException as error:
+        if os.getpid() == process:
+            raise
+        _print_as_of_main(error)
+        code = 1
+    flushed = _flushed()
+    if os.getpid() != process:
+        os._exit(status_of(code) & 0xFF if flushed else UNFLUSHED)
+    return code if flushed else UNFLUSHED
+
+
+def _print_as_of_main(error: BaseException) -> None:
+    """Print the traceback from the main program's frame on, as Python does."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_globals.get("__name__") != "__main__":
+        trace = trace.tb_next
+    traceback.print_exception(type(error), error, trace or error.__traceback__)
 
 
 def _flushed() -> bool:

@@ -1,0 +1,25 @@
+"""Write what became of a process in a few words."""
+
+from idbg.schema.processes import ProcessEnd, ProcessReport
+
+ORDERLY = ("SIGTERM", "SIGINT", "SIGHUP")
+"""Signals by which a program ends its processes: none says that something is wrong."""
+
+
+def end_words(ended: ProcessEnd | None) -> str:
+    """ "killed by SIGKILL in codegen", "exited with status 1", "ended", "running"."""
+    if ended is None:
+        return "running"
+    phase = f" in {ended.last_phase}" if ended.last_phase else ""
+    if ended.signal:
+        return f"{'ended' if ended.signal in ORDERLY else 'killed'} by {ended.signal}{phase}"
+    if ended.exit_status:
+        return f"exited with status {ended.exit_status}{phase}"
+    return f"ended{phase}" if ended.exit_status == 0 else f"ended{phase}, exit status not known"
+
+
+def rank_words(process: ProcessReport) -> str:
+    """ "rank 3 of 8"; "" of a process that is none."""
+    if process.rank is None:
+        return ""
+    return f"rank {process.rank}" + (f" of {process.world_size}" if process.world_size else "")

@@ -1,0 +1,144 @@
+"""Watch the processes of a live session: which have begun a log, and how they end.
+
+A process writes its log itself. The process that waits for it notes its exit status (`idbg.startup.sitecustomize`), and
+that it is gone shows in the lock of its log.
+"""
+
+import contextlib
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from idbg.schema import events
+from idbg.schema.errors import OutputError
+from idbg.schema.events import SessionEvent
+from idbg.schema.faults import signal_name
+from idbg.schema.processes import Process
+from idbg.session import files, processes, reading
+
+log = logging.getLogger(__name__)
+POLL_SECONDS = 0.25
+SETTLE_SECONDS = 2.0
+"""How long the exit status of a process that is gone is waited for."""
+_NOTE_LIMIT = 1000  # bytes
+_PROBLEM = ".problem-"
+
+
+class ProcessWatch:
+    """Emits ProcessStarted and ProcessEnded for the processes of a session that begin from now on, until `close`."""
+
+    def __init__(self, session: Path, emit: Callable[[SessionEvent], None]) -> None:
+        self._session, self._emit = session, emit
+        self._running: dict[str, Process] = {}
+        self._known: set[str] = set(processes.names(session))
+        self._gone: dict[str, float] = {}  # since when
+        self._problems: set[str] = set()
+        self._closing = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Look from time to time, on a thread. Idempotent."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._serve, name="idbg-processes", daemon=True)
+            self._thread.start()
+
+    def close(self) -> None:
+        """Look a last time. Idempotent."""
+        if self._thread is None or self._closing.is_set():
+            return
+        self._closing.set()
+        self._thread.join()
+        self.look(last=True)
+
+    def _serve(self) -> None:
+        while not self._closing.wait(POLL_SECONDS):
+            try:
+                self.look()
+            except OSError:  # the session's folder was removed
+                log.exception("the processes of the session cannot be watched")
+                return
+
+    def look(self, *, last: bool = False) -> None:
+        """Emit what is new. `last`: nothing is waited for any more."""
+        if not (self._session / processes.FOLDER).is_dir():
+            return
+        self._find_started()
+        for name, process in list(self._running.items()):
+            ended = self._end_of(name, process, last=last)
+            if ended is not None:
+                del self._running[name]
+                self._emit(ended)
+        self._find_problems()
+
+    def _find_started(self) -> None:
+        for name in processes.names(self._session):
+            if name in self._known:
+                continue
+            process = self._process_of(name)
+            if process is not None:
+                self._known.add(name)
+                self._running[name] = process
+                self._emit(events.ProcessStarted(process=process))
+
+    def _process_of(self, name: str) -> Process | None:
+        """The process whose log this is; None while the log has no whole line."""
+        with contextlib.suppress(OutputError), reading.opened_log(self._session / processes.FOLDER / name) as file:
+            opening = reading.first_event(file)
+            if isinstance(opening, events.SessionOpened):
+                return opening.process or Process(name=name, started=opening.at)
+        return None
+
+    def _end_of(self, name: str, process: Process, *, last: bool) -> events.ProcessEnded | None:
+        """How it ended; None while that is not known."""
+        folder = self._session / processes.FOLDER / name
+        status = self._status_of(process)
+        if status is None:
+            if files.is_live(folder):
+                return None
+            since = self._gone.setdefault(name, time.monotonic())
+            if not last and time.monotonic() - since < SETTLE_SECONDS:
+                return None
+        if status is not None and os.WIFSIGNALED(status):
+            signal = signal_name(os.WTERMSIG(status))
+            return events.ProcessEnded(name=name, signal=signal, last_phase=last_phase(folder))
+        exit_status = None if status is None else os.WEXITSTATUS(status)
+        return events.ProcessEnded(name=name, exit_status=exit_status, last_phase=last_phase(folder))
+
+    def _status_of(self, process: Process) -> int | None:
+        """Its status as os.waitpid has it, which the process that waited for it has noted; None where none has."""
+        path = processes.pid_file(self._session, process)
+        with contextlib.suppress(OSError, ValueError):
+            name, _, status = files.read(path, _NOTE_LIMIT).decode().partition("\n")
+            return int(status) if name == process.name else None
+        return None
+
+    def _find_problems(self) -> None:
+        """Note why a process could not be captured, once each."""
+        with contextlib.suppress(OSError):
+            for path in (self._session / processes.FOLDER).glob(f"{_PROBLEM}*"):
+                if path.name not in self._problems:
+                    self._problems.add(path.name)
+                    why = files.read(path, 1 << 16).decode("utf-8", "replace")
+                    pid = path.name.removeprefix(_PROBLEM)
+                    text = f"what process {pid} compiled is not recorded: {why}"
+                    self._emit(events.Noted(level="warning", text=text))
+
+
+def last_phase(folder: Path) -> str:
+    """The phase that a process compiled in as its log ends; "" where it compiled nothing then."""
+    with contextlib.suppress(OutputError):
+        begun: dict[tuple[str, str], None] = {}
+        for event in reading.read(folder).events:
+            if isinstance(event, events.RunEnded):
+                begun.clear()
+            elif isinstance(event, events.PhaseChanged):
+                key = (event.frame, event.phase)
+                if event.seconds is None:
+                    begun[key] = None
+                else:
+                    begun.pop(key, None)
+        return next(reversed(begun))[1] if begun else ""
+    return ""
