@@ -25,12 +25,14 @@ FEATURES = {
     "fusion": "fusion decisions",
     "guard costs": "guards and their costs",
     "guard failures": "failed guards of recompiles",
+    "IREE dispatches": "dispatches of IREE",
     "IREE stages": "stages of IREE",
     "inner compile": "ATen graphs of backends that call Inductor",
     "kernel builds": "kernels of single builds",
     "kernel caches": "answers of the kernel caches",
     "kernel launches": "launches of Inductor's kernels",
     "loaded wrappers": "modules that Inductor loads",
+    "OpenVINO layers": "layers of OpenVINO",
     "OpenVINO stages": "stages of OpenVINO",
     "pass graphs": "graphs before and after each phase of passes",
     "pass phases": "phases of passes",
@@ -129,11 +131,28 @@ _TABLE: dict[str, dict[str, str]] = {
 }
 # the same, of other compilers; none is imported for it
 _OTHERS: dict[str, dict[str, str]] = {
-    "iree.compiler.api.ctypes_dl": {"Invocation.execute": "IREE stages"},
+    "iree.turbine.dynamo.backends.base": {
+        "turbine_cpu_pass_pipeline": "IREE dispatches",
+        "make_boxed_func": "IREE dispatches",
+    },
+    "iree.compiler.api.ctypes_dl": {
+        "Invocation.execute": "IREE stages",
+        "Source.wrap_buffer": "IREE dispatches",
+        "Session.set_flags": "IREE dispatches",
+    },
     "iree.compiler.api": {"_initializeGlobalCL": "IREE stages"},
-    "iree.compiler.extras.fx_importer": {"ContextCache.get_node_location": "IREE stages"},
-    "openvino.frontend.pytorch.torchdynamo.execute": {"openvino_compile": "OpenVINO stages"},
+    "iree.compiler.extras.fx_importer": {
+        "FxImporter.import_graph_module": "IREE dispatches",
+        "ContextCache.get_node_location": "IREE dispatches, IREE stages",
+    },
+    "openvino.frontend.pytorch.torchdynamo.backend": {"fx_openvino": "OpenVINO layers"},
+    "openvino.frontend.pytorch.torchdynamo.execute": {"openvino_compile": "OpenVINO layers, OpenVINO stages"},
     "openvino._ov_api": {"Core.compile_model": "OpenVINO stages"},
+    "openvino._pyopenvino": {
+        "FrontEnd.convert": "OpenVINO layers",
+        "Core.compile_model": "OpenVINO layers",
+        "passes.Manager.run_passes": "OpenVINO layers",
+    },
 }
 _NOT_IN_EACH = {"CatchErrorsWrapper._handle_skip": ("2.14", "2.15")}
 _HIDES_FRAMES = ("CatchErrorsWrapper.__call__",)

@@ -23,6 +23,8 @@ from idbg.engine.compat.tracing import trace_log
 
 P = ParamSpec("P")
 Function = Callable[..., Any]
+Native = Any
+"""An object of another compiler's package, which idbg does not import before the program does."""
 Note = Callable[[str], None]
 Wrapper = Callable[..., Any]
 """Called in place of a function of torch: with that function, and with the arguments of the call."""

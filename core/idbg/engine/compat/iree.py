@@ -16,12 +16,11 @@ from torch.fx import GraphModule, Node
 
 import idbg
 from idbg.analysis.stage_links.mlir import without_locations
+from idbg.engine.compat.hooks import Feature, Function, Native, hooked
 from idbg.engine.compat.openvino import Caller, NotRunnable
 from idbg.engine.compat.origins import origins_traced, record_origins
 from idbg.engine.compat.stages import copy_of
-from idbg.engine.compat.wrapped import Function, Native, Wrapper, wrapped
 
-_TURBINE = "iree.turbine.dynamo.backends.base"
 _COMPILER = "iree.compiler"
 _IDBG = str(Path(idbg.__file__).parent)
 _SECONDS = 60.0  # of one compile or run in a process of its own: one that takes longer counts as hanging
@@ -60,17 +59,16 @@ class IREEPart:
 def observed_iree(problems: list[str]) -> Iterator[list[IREEPart]]:
     """Record each module that iree-turbine's torch backend compiles in this context."""
     observer = _Observer()
-    wrappers: dict[str, Wrapper] = {
-        f"{_TURBINE}:turbine_cpu_pass_pipeline": observer.pass_pipeline,
-        f"{_TURBINE}:make_boxed_func": observer.make_boxed_func,
-        f"{_COMPILER}.extras.fx_importer:FxImporter.import_graph_module": observer.import_graph_module,
-        f"{_COMPILER}.extras.fx_importer:ContextCache.get_node_location": observer.get_node_location,
-        f"{_COMPILER}.api:Source.wrap_buffer": observer.wrap_buffer,
-        f"{_COMPILER}.api:Session.set_flags": observer.set_flags,
+    wrappers = {
+        "turbine_cpu_pass_pipeline": observer.pass_pipeline,
+        "make_boxed_func": observer.make_boxed_func,
+        "FxImporter.import_graph_module": observer.import_graph_module,
+        "ContextCache.get_node_location": observer.get_node_location,
+        "Source.wrap_buffer": observer.wrap_buffer,
+        "Session.set_flags": observer.set_flags,
     }
-    with wrapped(wrappers) as unseen, origins_traced() as untraced:
+    with hooked(Feature("IREE dispatches", problems.append), wrappers), origins_traced(problems.append):
         yield observer.parts
-        problems += (*unseen, *untraced)
 
 
 class _Observer:

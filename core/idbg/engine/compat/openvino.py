@@ -16,12 +16,11 @@ from torch import Tensor
 from torch.fx import GraphModule
 
 import idbg
+from idbg.engine.compat.hooks import Feature, Function, Native, hooked
 from idbg.engine.compat.origins import origins_traced, record_origins
 from idbg.engine.compat.stages import copy_of
-from idbg.engine.compat.wrapped import Function, Native, Wrapper, wrapped
 
 _PACKAGE = "openvino"
-_TORCH = f"{_PACKAGE}.frontend.pytorch.torchdynamo"
 _NATIVE = f"{_PACKAGE}._pyopenvino"
 _SECONDS = 60.0  # of one inference: a layer that takes longer counts as hanging
 _CONSTANT = 64 << 20  # bytes of a constant whose values are compared
@@ -171,16 +170,15 @@ def is_openvino(function: object) -> bool:
 def observed_openvino(problems: list[str]) -> Iterator[list[OpenVINOPart]]:
     """Record each model that OpenVINO's torch backend compiles in this context."""
     observer = _Observer()
-    wrappers: dict[str, Wrapper] = {
-        f"{_TORCH}.backend:fx_openvino": observer.fx_openvino,
-        f"{_TORCH}.execute:openvino_compile": observer.openvino_compile,
-        f"{_NATIVE}:FrontEnd.convert": observer.convert,
-        f"{_NATIVE}:passes.Manager.run_passes": observer.run_passes,
-        f"{_NATIVE}:Core.compile_model": observer.compile_model,
+    wrappers = {
+        "fx_openvino": observer.fx_openvino,
+        "openvino_compile": observer.openvino_compile,
+        "FrontEnd.convert": observer.convert,
+        "passes.Manager.run_passes": observer.run_passes,
+        "Core.compile_model": observer.compile_model,
     }
-    with wrapped(wrappers) as unseen, origins_traced() as untraced:
+    with hooked(Feature("OpenVINO layers", problems.append), wrappers), origins_traced(problems.append):
         yield observer.parts
-        problems += (*unseen, *untraced)
 
 
 class _Observer:

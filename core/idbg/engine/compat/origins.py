@@ -6,19 +6,17 @@ of the graph just before, in which AOTAutograd has split what is one node of Dyn
 """
 
 import sys
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import FrameType
 
 from torch.fx import GraphModule, Node
 
 from idbg.engine.compat import fx, tracing
-from idbg.engine.compat.hooks import hooked
-from idbg.engine.compat.wrapped import Function, wrapped
+from idbg.engine.compat.hooks import Feature, Function, Note, hooked
 
 _KEY, _FRAME, _NAME = "idbg_origin", "idbg_frame", "idbg_name"  # of a node's metadata
-_CREATES = "torch.fx.experimental.proxy_tensor:PythonKeyTracer.create_node"
+_RETRACED = "retraced nodes"
 
 
 @dataclass(frozen=True)
@@ -53,8 +51,7 @@ def _of_sequence(node: Node) -> tuple[str, ...]:
     return tuple(sorted({name for other in same for name in fx.origins(other)}))
 
 
-@contextmanager
-def origins_traced() -> Iterator[list[str]]:
+def origins_traced(note: Note) -> AbstractContextManager[None]:
     """While it lasts, nodes that `make_fx` creates have the origins of the nodes whose code runs."""
 
     def create_node(call: Function, *args: object, **kwargs: object) -> Node:
@@ -64,8 +61,7 @@ def origins_traced() -> Iterator[list[str]]:
             node.meta[_KEY] = origin
         return node
 
-    with wrapped({_CREATES: create_node}) as problems:
-        yield problems
+    return hooked(Feature(_RETRACED, note), {"PythonKeyTracer.create_node": create_node})
 
 
 def sources_recorded() -> AbstractContextManager[None]:
@@ -78,7 +74,7 @@ def sources_recorded() -> AbstractContextManager[None]:
             node.meta[_NAME] = source.name
         return node
 
-    return hooked("retraced nodes", {"PythonKeyTracer.create_node": create_node})
+    return hooked(_RETRACED, {"PythonKeyTracer.create_node": create_node})
 
 
 def source_name(node: Node) -> str:

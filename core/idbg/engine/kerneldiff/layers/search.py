@@ -8,7 +8,7 @@ import torch
 
 from idbg.engine.compat import iree as iree_modules
 from idbg.engine.compat import openvino as openvino_models
-from idbg.engine.compat.wrapped import Native
+from idbg.engine.compat.hooks import Native
 from idbg.engine.kerneldiff.layers import iree, openvino
 from idbg.engine.kerneldiff.layers.findings import LayerFindings
 from idbg.engine.kerneldiff.layers.judged import NotJudged
