@@ -138,9 +138,12 @@ def _open(args: argparse.Namespace, programs: tuple[str, ...]) -> Opened:
     """A live session, or a saved one; raises BadInput."""
     folder = None if args.module else _session_named(args.program, args.output)
     if folder is not None:
-        chosen = settings.load(os.environ, {"theme": args.theme} if args.theme else {})
         _check_terminal()
-        return Opened(partial(_saved, folder), folder.name, chosen)
+        return Opened(partial(_saved, folder), folder.name, _settings(args))
+    if (source := _trace_named(args)) is not None:
+        _check_terminal()
+        opener = partial(_importing, source, output_folder(args.output), args.accelerator or "")
+        return Opened(opener, source.name, _settings(args))
     settled = settle(args, programs, strict=False)
     _check_terminal()
     output = places.expanded(settled.settings.output)
@@ -149,6 +152,19 @@ def _open(args: argparse.Namespace, programs: tuple[str, ...]) -> Opened:
         settled.program.label,
         settled.settings,
     )
+
+
+def _settings(args: argparse.Namespace) -> settings.Settings:
+    """The settings of a screen on which nothing is run."""
+    return settings.load(os.environ, {"theme": args.theme} if args.theme else {})
+
+
+def _importing(source: Path, output: Path, accelerator: str) -> "Session":
+    from idbg.session.importing import imported_before
+    from idbg.session.session import Session
+
+    before = imported_before(source, output, accelerator)
+    return Session.open(before) if before is not None else Session.importing(source, output, accelerator)
 
 
 def _saved(folder: Path) -> "Session":
@@ -172,6 +188,16 @@ def _session_named(text: str, output: str | None) -> Path | None:
     from idbg.session.index import named
 
     return named(text, output_folder(output))
+
+
+def _trace_named(args: argparse.Namespace) -> Path | None:
+    """The trace that can be imported; None: it is none."""
+    if args.module or args.program.partition(":")[0].endswith(".py"):
+        return None  # at once: a program is what is mostly named
+    from idbg.traces.sources import kind_of
+
+    source = places.expanded(args.program)
+    return source if kind_of(source) is not None else None
 
 
 def _tour(args: argparse.Namespace, programs: tuple[str, ...]) -> Opened:

@@ -47,9 +47,9 @@ def our_seconds() -> Iterator[list[float]]:
     """While it lasts, the seconds of each call of our code that captures stages, but for those within another."""
     from unittest.mock import patch
 
-    from idbg.engine.capture import stages
     from idbg.engine.compat import openvino_stages, origins
     from idbg.engine.stages import readers
+    from idbg.traces import stages
 
     took: list[float] = []
     inside = False

@@ -135,7 +135,7 @@ def _calls(text: str) -> list[tuple[str, int]]:
     calls = []
     lines = text.splitlines()
     for number, line in enumerate(lines):
-        if match := _HANDLES.search(line):
+        if "[Provenance" in line and (match := _HANDLES.search(line)):
             calls += [(handle.strip(), _called_below(lines, number, handle)) for handle in match[1].split(",")]
     return calls
 

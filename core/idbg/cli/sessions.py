@@ -3,6 +3,7 @@
 import argparse
 import logging
 import os
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,10 +45,14 @@ def output_folder(named: str | None = None) -> Path:
 
 
 def find(text: str, output: str | None = None) -> Path:
-    """The folder of the session that `text` names. `output` is --output. Raises OutputError."""
-    from idbg.session.index import find
+    """The folder of the session that `text` names; a trace is imported first. `output` is --output.
 
-    return find(text, output_folder(output))
+    Raises OutputError, and BadInput for a trace that cannot be imported.
+    """
+    from idbg.session.index import find, named
+
+    folder = output_folder(output)
+    return named(text, folder) or _imported(text, output) or find(text, folder)
 
 
 def find_or_none(text: str, output: str | None = None) -> Path | None:
@@ -58,7 +63,41 @@ def find_or_none(text: str, output: str | None = None) -> Path | None:
     from idbg.session.index import find, named
 
     folder = output_folder(output)
-    return named(text, folder) or (find(text, folder) if places.expanded(text).is_dir() else None)
+    found = named(text, folder) or _imported(text, output)
+    return found or (find(text, folder) if places.expanded(text).is_dir() else None)
+
+
+def _imported(text: str, output: str | None) -> Path | None:
+    """The session of the trace that `text` names; None where it names none."""
+    from idbg.traces.sources import kind_of
+
+    path = places.expanded(text)
+    return import_trace(path, output) if text and kind_of(path) is not None else None
+
+
+def import_trace(path: Path, output: str | None = None, accelerator: str = "") -> Path:
+    """Import a trace, unless it was imported before and has not changed since. Progress goes to stderr.
+
+    Raises BadInput where there is none, OutputError where nothing can be written.
+    """
+    from idbg.cli.bar import Activity
+    from idbg.cli.output import bar
+    from idbg.format.amounts import size
+    from idbg.session.importing import Import, imported_before
+
+    folder = output_folder(output)
+    if (before := imported_before(path, folder, accelerator)) is not None:
+        return before
+    importing, progress, began = Import(path, folder, accelerator=accelerator), bar(), time.monotonic()
+
+    def show(read: int) -> None:
+        progress.show(Activity(f"importing {size(read)} of {size(importing.bytes)}", "import", since=began))
+
+    try:
+        importing.read(show)
+    finally:
+        progress.clear()
+    return importing.folder
 
 
 def saved(args: argparse.Namespace) -> Path | None:

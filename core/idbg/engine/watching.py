@@ -19,7 +19,6 @@ from idbg.accelerators.registry import NO_RULES
 from idbg.engine import backends
 from idbg.engine.backends import TargetBackend
 from idbg.engine.backends.program_backend import ProgramBackend
-from idbg.engine.capture.frame import Emit
 from idbg.engine.capture.run import RunCapture, capturing, current, uncaptured
 from idbg.engine.compat import backend_calls, comparing, gpu, inspecting
 from idbg.engine.compat.lowering import Compiled, Compiler
@@ -33,6 +32,7 @@ from idbg.schema import events
 from idbg.schema.diff import sayable
 from idbg.schema.graphs import GraphId
 from idbg.schema.programs import Failure, Program
+from idbg.traces.frame import Emit
 
 
 class Watched(RunCapture):

@@ -42,7 +42,8 @@ class RunEvent(Event, frozen=True, kw_only=True, tag=str):
 
 class SessionOpened(Event, frozen=True, kw_only=True, tag="session_opened"):
     """The log begins. `version` is that of the idbg that writes it, `format` that of the log. `process` is whose log
-    it is, None in the log of a session's main process.
+    it is, None in the log of a session's main process. `source`: the trace that it was imported from, "" of a session
+    that idbg captured.
     """
 
     version: str
@@ -50,6 +51,7 @@ class SessionOpened(Event, frozen=True, kw_only=True, tag="session_opened"):
     folder: str
     format: int = FORMAT
     process: Process | None = None
+    source: str = ""
 
 
 class ProcessStarted(Event, frozen=True, kw_only=True, tag="process_started"):

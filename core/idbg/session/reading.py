@@ -86,8 +86,8 @@ def _read(folder: Path, log: BinaryIO) -> Reading:
         if number == 1:
             _check_format(folder, line)
         try:
-            event = _event(number, line, room=limit - begins)
-        except _Unreadable as error:
+            event = event_on(number, line, room=limit - begins)
+        except Unreadable as error:
             if not found:
                 raise OutputError(
                     f"the session {folder} is damaged where it begins: {error}",
@@ -109,7 +109,7 @@ def most_bytes() -> int:
     return max(256 << 20, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 16)
 
 
-class _Unreadable(Exception):
+class Unreadable(Exception):
     """Why a line cannot be decoded, as a clause."""
 
 
@@ -119,22 +119,25 @@ def _lines(log: BinaryIO) -> Iterator[bytes]:
         yield line
 
 
-def _event(number: int, line: bytes, *, room: int) -> SessionEvent | None:
-    """The event on this line; None for an empty line and for an event type that this version does not know."""
+def event_on(number: int, line: bytes, *, room: int) -> SessionEvent | None:
+    """The event on this line; None for an empty line and for an event type that this version does not know.
+
+    Raises Unreadable.
+    """
     if len(line) > LINE_LIMIT:
-        raise _Unreadable(f"line {number} is longer than {size(LINE_LIMIT)}")
+        raise Unreadable(f"line {number} is longer than {size(LINE_LIMIT)}")
     if len(line) > room:
-        raise _Unreadable("it is longer than what is read at once")
+        raise Unreadable("it is longer than what is read at once")
     if line.isspace():
         return None
     try:
         event = event_log.decode(line)
     except RecursionError as error:
-        raise _Unreadable(f"line {number} is nested too deep") from error
+        raise Unreadable(f"line {number} is nested too deep") from error
     except ValueError as error:  # msgspec's are, and UnicodeDecodeError
-        raise _Unreadable(f"line {number} is damaged: {one_line(str(error), 160)}") from error
+        raise Unreadable(f"line {number} is damaged: {one_line(str(error), 160)}") from error
     if event is not None and (why := impossible(event)):
-        raise _Unreadable(f"line {number} says what cannot be: {why}")
+        raise Unreadable(f"line {number} says what cannot be: {why}")
     return event
 
 

@@ -1,5 +1,6 @@
 """A session: a program, its runs, and the actions on them. Both front ends use only this."""
 
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
@@ -27,8 +28,9 @@ from idbg.schema.html_repr import html_of
 from idbg.schema.programs import Program, Target
 from idbg.schema.repros import Budget, Sought
 from idbg.schema.runs import History, Run
-from idbg.session import removal
+from idbg.session import import_process, removal
 from idbg.session.event_bus import EventBus, Listener
+from idbg.session.following import TICK, LogFollower, LogTail
 from idbg.session.past import asks_the_same, phases_of_earlier, seconds_of_earlier
 from idbg.session.queue import JobQueue
 from idbg.session.reading import load, read
@@ -39,6 +41,8 @@ from idbg.worker.protocol import EditKernel, FindOwner, LowerKernel, MapErrors, 
 
 if TYPE_CHECKING:
     from idbg.session.process_watch import ProcessWatch
+
+FIRST_EVENTS = 5.0  # seconds: a trace of which nothing came by then is shown empty, and filled later
 
 
 class Session:
@@ -69,8 +73,12 @@ class Session:
         self._jobs: JobQueue | None = None
         self._past: dict[str, list[dict[str, float]]] = {}  # by backend
         self._processes: ProcessWatch | None = None
+        self._follower: LogFollower | None = None  # of a log that another process writes
+        self._end_import: Callable[[], None] = lambda: None
+        self._source = ""  # the trace that it was imported from
         if saved is not None:
             self.folder = output.absolute()
+            self._source = next((event.source for event in saved if isinstance(event, events.SessionOpened)), "")
             self._bus = EventBus(store, past=saved)
             self._rules = RulesInForce(target, self._bus)
             if store is not None:
@@ -103,6 +111,25 @@ class Session:
         saved, missing = read(folder)
         store = Store.resume(folder, saved, missing, keeping.session_size)
         return cls._of_saved(folder, saved, store, command)
+
+    @classmethod
+    def importing(cls, source: Path, output: Path, accelerator: str = "") -> "Session":
+        """The session of a trace, which another process imports meanwhile: its events come as they are read.
+
+        Raises BadInput where nothing can be imported.
+        """
+        begun = import_process.start(source, output, accelerator)
+        tail = LogTail(begun.folder)
+        first = list(tail.more())
+        deadline = time.monotonic() + FIRST_EVENTS
+        while not first and begun.process.poll() is None and time.monotonic() < deadline:
+            time.sleep(TICK / 4)
+            first = list(tail.more())
+        session = cls._of_saved(begun.folder, first)
+        session._source = str(source)
+        session._end_import = begun.end
+        session._follower = LogFollower(tail, session._bus.emit)
+        return session
 
     @classmethod
     def _of_saved(
@@ -328,6 +355,9 @@ class Session:
 
     def close(self) -> None:
         """End the worker and all that it started, and the log. Idempotent."""
+        if self._follower is not None:
+            self._follower.stop()
+        self._end_import()
         self._rules.stop()
         if self._jobs is not None:
             self._jobs.close()
@@ -347,6 +377,11 @@ class Session:
         self.close()
 
     def _live(self) -> JobQueue:
+        if self._jobs is None and self._source:
+            raise BadInput(
+                "this session was imported from a trace: the program is not here, so nothing can be run or compared",
+                hint="run the program with idbg: idbg run FILE.py",
+            )
         if self._jobs is None:
             raise BadInput(
                 "this session was read from disk: nothing can be run in it",

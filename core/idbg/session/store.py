@@ -65,18 +65,23 @@ def distinct_names(texts: Iterable[str]) -> dict[str, str]:
 
 
 class Store:
-    """A live session's folder. `append` raises OSError when the disk refuses."""
+    """A live session's folder. `append` raises OSError when the disk refuses. Without `with_files` only the log is
+    written, and no file for each graph and kernel.
+    """
 
-    def __init__(self, folder: Path, log: BinaryIO, limit: int = 0) -> None:
+    def __init__(self, folder: Path, log: BinaryIO, limit: int = 0, *, with_files: bool = True) -> None:
         self.folder, self._log, self._limit = folder, log, limit
         self._written = 0  # bytes of the log and of all other files
         self._is_full = False
+        self._with_files = with_files
         self._opened: events.SessionOpened | None = None
         self._last = 0.0
         files.claim(log.fileno())
 
     @classmethod
-    def create(cls, output: Path, program: Program, limit: int = 0, name: str = "") -> "Store":
+    def create(
+        cls, output: Path, program: Program, limit: int = 0, name: str = "", *, with_files: bool = True
+    ) -> "Store":
         """Create a session folder under `output` for at most `limit` bytes (0: no limit). Its name begins with `name`
         or the program's.
 
@@ -84,7 +89,7 @@ class Store:
         """
         try:
             folder = _new_folder(output.absolute(), safe_name(name or _stem(program)).lower())
-            return cls(folder, (folder / LOG).open("xb"), limit)
+            return cls(folder, (folder / LOG).open("xb"), limit, with_files=with_files)
         except OSError as error:
             raise OutputError(
                 f"cannot write to the output folder {output}: {error.strerror or error}",
@@ -92,14 +97,18 @@ class Store:
             ) from error
 
     @classmethod
-    def of_process(cls, session: Path, process: Process, limit: int = 0) -> "tuple[Store, Process]":
+    def of_process(
+        cls, session: Path, process: Process, limit: int = 0, *, with_files: bool = True
+    ) -> "tuple[Store, Process]":
         """Create the folder of a process of this session; the process has the name that it got, as names are distinct.
 
         Raises OutputError if it cannot be written.
         """
         try:
             folder = processes.new_folder(session.absolute(), safe_name(process.name))
-            return cls(folder, (folder / LOG).open("xb"), limit), replace(process, name=folder.name)
+            return cls(folder, (folder / LOG).open("xb"), limit, with_files=with_files), replace(
+                process, name=folder.name
+            )
         except OSError as error:
             raise OutputError(
                 f"cannot write to {session / processes.FOLDER}: {error.strerror or error}",
@@ -205,9 +214,9 @@ class Store:
                 self._write(self._run(event.run) / "rules.toml", event.target.rules)
             case events.FrameStarted():  # one that began before is traced anew
                 shutil.rmtree(self._frame(event.run, event.frame.id), ignore_errors=True)
-            case events.GraphCaptured():
+            case events.GraphCaptured() if self._with_files:
                 self._write_graph(event.run, event.graph)
-            case events.CodeCaptured():
+            case events.CodeCaptured() if self._with_files:
                 self._write_code(event.run, event.code)
             case events.StageCaptured(stage=stage) if stage.file:
                 if stage.text:

@@ -21,7 +21,6 @@ from idbg.accelerators.registry import NO_RULES
 from idbg.engine.backends import TargetBackend
 from idbg.engine.backends.adapter import AdapterBackend
 from idbg.engine.backends.program_backend import ProgramBackend
-from idbg.engine.capture import stages as collected
 from idbg.engine.capture.run import RunCapture, capturing
 from idbg.engine.compat.lowering import Compiled
 from idbg.engine.decisions import record_all
@@ -30,6 +29,7 @@ from idbg.schema import events
 from idbg.schema.code import CompilerStage
 from idbg.schema.events import SessionEvent
 from idbg.schema.graphs import GraphId
+from idbg.traces import stages as collected
 
 Does = Callable[[GraphModule], None]
 DYNAMO = GraphId("0/0", "dynamo")

@@ -1,7 +1,7 @@
 """Convert a graph module to a record."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import cast
 
 import msgspec
@@ -13,7 +13,8 @@ from idbg.analysis.graph_text import code_lines, returns_no_tensor
 from idbg.engine.compat import fx, stages
 from idbg.engine.compat.torch_types import tree_leaves
 from idbg.schema.decisions.backends import NativeCall, NativeReason
-from idbg.schema.graphs import Graph, GraphId, Node, Opcode, Role, Sym
+from idbg.schema.graphs import Graph, GraphId, Node, Opcode, Role
+from idbg.traces.enrich import with_weights
 
 _VALUES = {"example_value", "val"}  # the keys of a node's value in `meta`
 _USER_LINE = re.compile(r'File "(.+?)", line (\d+), in .*\n\s*(.*)')
@@ -48,31 +49,6 @@ def _inner_nodes(gm: GraphModule, node: FxNode, prefix: str, storages: dict[int,
             inputs = tuple(prefix + name for name in record.inputs)
             role: Role = "intermediate" if record.role == "input" else record.role  # the graph around it computed it
             yield msgspec.structs.replace(record, name=prefix + record.name, inputs=inputs, role=role)
-
-
-def with_weights(graph: Graph) -> Graph:
-    """Mark nodes that are computed from weights and buffers alone as weights: they are constant."""
-    weights = {node.name for node in graph.nodes if node.role in ("weight", "buffer")}
-
-    def with_role(node: Node) -> Node:
-        if not node.op.startswith("call") or not node.inputs or not weights.issuperset(node.inputs):
-            return node
-        weights.add(node.name)
-        return msgspec.structs.replace(node, role="weight")
-
-    return Graph(graph.id, tuple(map(with_role, graph.nodes)), graph.code)
-
-
-def symbols_of(graphs: Iterable[Graph]) -> dict[str, Sym]:
-    """Every symbolic size in these graphs by its expression, to give printed graphs their hints."""
-    return {
-        dim.expr: dim
-        for graph in graphs
-        for node in graph.nodes
-        for tensor in node.tensors
-        for dim in (*tensor.shape, *tensor.stride)
-        if isinstance(dim, Sym)
-    }
 
 
 def _node(gm: GraphModule, node: FxNode, storages: dict[int, int], code_line: int, is_output: bool) -> Node:

@@ -1,7 +1,6 @@
 """Record the answers of torch's caches of graphs and of kernels, and run with empty ones."""
 
 import contextlib
-import json
 import logging
 import os
 import threading
@@ -10,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import torch._functorch.config
 import torch._inductor.config
@@ -20,20 +19,7 @@ from idbg.engine.compat.builds.scratch import private
 from idbg.engine.compat.hooks import Feature, RaisedForTorch, hooked, trace_records
 from idbg.schema.decisions.inductor import CacheAnswer
 from idbg.schema.decisions.inductor import CacheOutcome as Outcome
-
-_GraphCache = Literal["fx_graph", "aot_autograd"]
-_PREFIXES: dict[str, _GraphCache] = {"fx_graph_cache_": "fx_graph", "aotautograd_cache_": "aot_autograd"}
-_OUTCOMES: tuple[Outcome, ...] = ("hit", "miss", "bypass")
-_ANSWERS = {prefix + outcome: (cache, outcome) for prefix, cache in _PREFIXES.items() for outcome in _OUTCOMES}
-_DISABLED = '"fx_graph_cache_disabled"'  # the name of an event, at its beginning
-
-
-class GraphCacheAnswer(NamedTuple):
-    """The outcome that torch traces for a cache: "hit", "miss", "bypass", or "off" where it was not used."""
-
-    cache: _GraphCache
-    outcome: Outcome
-    payload: Mapping[str, Any]
+from idbg.traces.cache_answers import GraphCacheAnswer, read_answer
 
 
 def observe_graph_caches(
@@ -43,14 +29,8 @@ def observe_graph_caches(
 
     def read(record: logging.LogRecord) -> None:
         metadata, payload = getattr(record, "metadata", None), getattr(record, "payload", None)
-        if not metadata or not isinstance(payload, str):
-            return
-        if "artifact" in metadata:
-            known = _ANSWERS.get(str(metadata["artifact"].get("name", "")))
-            if known is not None:
-                answered(GraphCacheAnswer(*known, json.loads(payload)))
-        elif _DISABLED in payload[:60]:
-            answered(GraphCacheAnswer("fx_graph", "off", {}))
+        if metadata and isinstance(payload, str) and (found := read_answer(metadata, payload)) is not None:
+            answered(found)
 
     return trace_records(feature, read)
 

@@ -3,7 +3,6 @@
 Where another version of torch lacks a name, the answer is "unknown", never an error of idbg.
 """
 
-import ast
 import re
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -15,17 +14,13 @@ import torch._dynamo.exc
 import torch._inductor.exc
 from torch.utils._pytree import tree_leaves, tree_map
 
+from idbg.analysis.raised_text import UNHANDLED
 from idbg.engine.compat.dynamo import lookup_backend
 from idbg.engine.compat.fx import concrete
 
 _TRACERS = ("_get_fake_value_impl", "get_fake_value")  # of torch._dynamo.utils: they run an op on fake tensors
 _MAX_BYTES = 1 << 28  # of real tensors made to try an op
 _OTHER_RESULT = re.compile(r"^Error in op: torch\.ops\.(\w+)\.(\w+)\.\w+$", re.MULTILINE)
-_UNHANDLED = "Observed exception"
-_RAISED = re.compile(r"Developer debug context: raised exception (\w+)\((.*?)\)\s*(?:\n\n For more|\Z)", re.DOTALL)
-_LITERAL = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^()]*"""
-_VARIABLE = rf"ConstantVariable\(\w+: ({_LITERAL})\)"  # an argument, as torch 2.11 has it
-_CONSTANT = re.compile(rf"LazyVariableTracker\(realized: {_VARIABLE}\)|{_VARIABLE}", re.DOTALL)
 
 
 def is_torch_error(error: BaseException) -> bool:
@@ -138,27 +133,6 @@ def is_raised_in_traced_code(error: BaseException) -> bool:
     return isinstance(error, torch._dynamo.exc.ObservedException)
 
 
-def raised_in_traced_code(words: str) -> tuple[str, str] | None:
-    """Type and message of an exception that the program raises in traced code, read from the text of torch's
-    `Unsupported`, which has them in all versions; None for another text.
-    """
-    found = _RAISED.search(words) if words.startswith(_UNHANDLED) else None
-    return (found[1], _message(found[1], found[2])) if found else None
-
-
-def _message(kind: str, arguments: str) -> str:
-    """The text of the exception; `arguments` are those of a call, or, on 2.11, a list or a tuple of variables."""
-    constants, of_variables = _CONSTANT.subn(r"\1\2", arguments)
-    listed = of_variables or arguments in ("[]", "()")
-    try:
-        values = tuple(ast.literal_eval(constants if listed else f"[{constants}]"))
-    except (ValueError, SyntaxError):  # an argument is no constant
-        return arguments.strip("[](),")
-    if len(values) == 1:
-        return repr(values[0]) if kind == "KeyError" else str(values[0])
-    return str(values) if values else kind
-
-
 def is_wrapper(error: BaseException) -> bool:
     """Whether it only wraps an exception of a backend."""
     return isinstance(error, torch._dynamo.exc.BackendCompilerFailed)
@@ -166,7 +140,7 @@ def is_wrapper(error: BaseException) -> bool:
 
 def is_unhandled(error: BaseException) -> bool:
     """Whether torch reports an exception that the program raises and does not catch."""
-    return isinstance(error, torch._dynamo.exc.Unsupported) and str(error).startswith(_UNHANDLED)
+    return isinstance(error, torch._dynamo.exc.Unsupported) and str(error).startswith(UNHANDLED)
 
 
 def is_of_several_compiles(links: Sequence[BaseException]) -> bool:

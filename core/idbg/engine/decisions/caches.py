@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from idbg.analysis.decisions.caches import FOLDER, Key, differences, nearest, parts_of
+from idbg.analysis.decisions.caches import FOLDER, Key, nearest, parts_of
 from idbg.engine.capture.frame import FrameCapture
 from idbg.engine.capture.run import RunCapture
 from idbg.engine.compat import caches
-from idbg.engine.compat.caches import GraphCacheAnswer
 from idbg.engine.compat.tracing import current_frame
 from idbg.engine.decisions.seen_keys import SeenKeys
 from idbg.schema import events
 from idbg.schema.decisions.inductor import Autotuned, CacheAnswer, Choice, KeyPart
+from idbg.traces.cache_answers import GraphCacheAnswer, described
 
 OFF_WHILE_WATCHED = "idbg turns it off while it records: on a hit no graph is lowered, and no rule is checked"
 
@@ -62,32 +62,12 @@ class _Caches:
             self._emit_kernels(frame, with_graph=answer.outcome == "hit")
 
     def _answer(self, frame: FrameCapture, found: GraphCacheAnswer) -> CacheAnswer:
-        answer = CacheAnswer(cache=found.cache, outcome=found.outcome, part=frame.current_part)
-        match found.outcome:
-            case "hit":
-                saved = found.payload.get("time_saved_ns")
-                key = self._key(frame, found)
-                self._remember(frame, found, key)
-                return replace(answer, key=key.key, saved=saved / 1e9 if saved else None)
-            case "miss":
-                return self._miss(frame, found, answer)
-            case "bypass":
-                return replace(answer, reason=str(found.payload.get("cache_bypass_reason") or "torch gives no reason"))
-            case _:
-                return replace(answer, reason=caches.why_off())
-
-    def _miss(self, frame: FrameCapture, found: GraphCacheAnswer, answer: CacheAnswer) -> CacheAnswer:
         key = self._key(frame, found)
-        near = nearest(key, self.seen.like(key)) if found.cache == "fx_graph" else None
-        self._remember(frame, found, key)
-        sizes = found.payload.get("cache_status_detailed") == "guard_miss"
-        return replace(
-            answer,
-            key=key.key,
-            reason="it has graphs with this key, but none for these sizes" if sizes else "",
-            differs=differences(key, near) if near else (),
-            nearest=near.when if near else "",
-        )
+        is_miss = found.outcome == "miss" and found.cache == "fx_graph"
+        near = nearest(key, self.seen.like(key)) if is_miss else None
+        if found.outcome in ("hit", "miss"):
+            self._remember(frame, found, key)
+        return described(found, frame.current_part, key, near, caches.why_off() if found.outcome == "off" else "")
 
     def _remember(self, frame: FrameCapture, found: GraphCacheAnswer, key: Key) -> None:
         if found.cache == "fx_graph":

@@ -9,13 +9,14 @@ from types import CodeType
 from msgspec.structs import replace
 
 import idbg
-from idbg.analysis.decisions.break_report import limit_hit, read_explained, stack_of_error
+from idbg.analysis.decisions.break_report import read_explained, stack_of_error
 from idbg.engine.capture.run import RunCapture
-from idbg.engine.capture.trace import Measured
 from idbg.engine.compat import dynamo, tracing
 from idbg.schema import events
 from idbg.schema.decisions.dynamo import FrameEnd, FrameResult, Skip
 from idbg.schema.errors import exception_text
+from idbg.traces.records import Measured
+from idbg.traces.run import first_words, frame_result
 
 _OURS = str(Path(idbg.__file__).parent)
 MAX_SKIPS = 1000  # skipped functions that are recorded; more are only counted
@@ -54,26 +55,19 @@ class _Frames:
         """A frame's compile is over."""
         end = self._end(frame, measured)
         problem = measured.problem
-        more = 1 if end == "compiled" else 0
         compile_id = frame.partition("#")[0]
         limit, limit_all = dynamo.limits()
-        result = FrameResult(
-            frame=frame,
-            end=end,
-            why=limit_hit(problem.reason) or _first_words(problem.reason) if problem is not None else "",
-            seconds=measured.seconds,
-            attempts=measured.attempts,
-            restarts=tuple(_first_words(reason) for reason in measured.restarts),
-            ops=measured.ops if end == "compiled" else None,
-            guards=measured.guards if end == "compiled" else None,
-            lost=measured.lost or None,
-            entries=None if measured.entries is None else measured.entries + more,
-            alike=None if measured.alike is None else measured.alike + more,
+        result = replace(
+            frame_result(
+                frame,
+                end,
+                measured,
+                tuple(self.capture.failed_guards.pop(compile_id, ())),
+                stack_of_error(self.capture.errors.pop(compile_id, "")),
+            ),
             limit=limit,
             limit_all=limit_all,
             automatic=dynamo.makes_dynamic(),
-            failed=tuple(self.capture.failed_guards.pop(compile_id, ())),
-            stack=stack_of_error(self.capture.errors.pop(compile_id, "")),
         )
         self._skipped = result if end == "skipped" else None
         self._last_problem = problem.reason if problem is not None else ""
@@ -119,7 +113,7 @@ class _Frames:
             self._emit_skip(code, _GENERATOR)
             return
         explained = read_explained(text)
-        reason = explained.reason or _first_words(text)
+        reason = explained.reason or first_words(text)
         place = {"file": code.co_filename, "line": code.co_firstlineno}
         self.capture.graph_broke(replace(explained, reason=reason, way="frame", **place))
 
@@ -138,19 +132,15 @@ def record(capture: RunCapture) -> Iterator[None]:
         find_parent()
         return frames.parent()
 
-    before = capture.parent, capture.measured
+    before = capture.find_parent, capture.record_result
     with (
         dynamo.observe_code(feature.safe(frames.made)),
         dynamo.observe_skips(capture.feature, frames.skipped),
         dynamo.observe_suppressed(capture.feature("suppressed errors"), frames.suppressed),
     ):
-        capture.parent, capture.measured = parent, feature.safe(frames.measured)
+        capture.find_parent, capture.record_result = parent, feature.safe(frames.measured)
         try:
             yield
         finally:
-            capture.parent, capture.measured = before
+            capture.find_parent, capture.record_result = before
             feature.safe(frames.end)()
-
-
-def _first_words(text: str) -> str:
-    return text.strip().partition("\n")[0][:300]

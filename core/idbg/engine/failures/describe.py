@@ -17,7 +17,6 @@ from idbg.analysis.crashes import is_wrapper, launch_at, launch_checked_at, with
 from idbg.analysis.output_code import part_of
 from idbg.config import places
 from idbg.engine.capture.fx import user_line
-from idbg.engine.capture.outcomes import EAGER_HINT
 from idbg.engine.capture.run import RunCapture
 from idbg.engine.compat import caches, exceptions, fx, gpu, kernels
 from idbg.engine.failures.owners import (
@@ -37,6 +36,7 @@ from idbg.schema import events
 from idbg.schema.errors import ConstraintViolation, IdbgError, exception_text, spelled
 from idbg.schema.faults import CrashSite
 from idbg.schema.programs import Failure, LoweredNode, Program
+from idbg.traces.outcomes import EAGER_HINT
 
 WAITS = ("wait_for_launch", "wait_for_op")
 """Our functions that wait for the device (instrument/waiting.py): their errors are not late."""

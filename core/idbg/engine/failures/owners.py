@@ -16,6 +16,7 @@ import torch
 
 from idbg import plugins
 from idbg.accelerators.adapter import GROUP
+from idbg.analysis.raised_text import raised_in_traced_code
 from idbg.engine.compat import caches, dynamo, exceptions, registrations
 from idbg.schema.errors import exception_text
 
@@ -159,7 +160,7 @@ def type_and_message(owner: Owner, links: Sequence[BaseException]) -> tuple[str,
     """Type and message of the exception; of the program's, where torch replaces it by another."""
     if exceptions.is_raised_in_traced_code(owner.error):
         for link in filter(exceptions.is_unhandled, links):
-            if (raised := exceptions.raised_in_traced_code(exception_text(link))) is not None:
+            if (raised := raised_in_traced_code(exception_text(link))) is not None:
                 return raised
     kind = type(owner.error).__name__
     return kind, exception_text(owner.error).strip() or kind

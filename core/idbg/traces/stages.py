@@ -12,22 +12,22 @@ from msgspec.structs import replace
 
 from idbg.analysis.stage_links.languages import SUFFIXES, language_of
 from idbg.analysis.stage_links.resolve import linked
-from idbg.engine.compat import tracing
 from idbg.format.amounts import size as in_words
 from idbg.schema import events
 from idbg.schema.code import CompilerStage, StageKey, StageOrigin
 from idbg.schema.graphs import Graph, Part
 from idbg.stages import StageText
+from idbg.traces.frame import TracedFrame
 
 if TYPE_CHECKING:
-    from idbg.engine.capture.frame import FrameCapture
-    from idbg.engine.capture.run import RunCapture
+    from idbg.traces.run import TracedRun
 
 TEXT_LIMIT = 200_000  # bytes of a text in an event; longer ones are files of the session's folder
 LINKED = 4_000_000  # characters of a text that are searched for links
 FILE_LIMIT = 128 << 20  # bytes of one text
 RUN_LIMIT = 512 << 20  # bytes of all texts of a run
 MOST = 500  # stages of a run
+UNLINKED = frozenset({"torch", "torchdynamo", "inductor"})  # their texts name nodes, and no lines of the program
 _PARTS = ("forward", "backward", "inference")
 
 
@@ -43,10 +43,12 @@ class _Waiting(NamedTuple):
 class Stages:
     """The stages of one run, from all their sources."""
 
-    def __init__(self, capture: "RunCapture") -> None:
+    def __init__(self, capture: "TracedRun[TracedFrame]") -> None:
         self._capture = capture
         self.folder: Path | None = None  # the session's, for long texts
         self.read_dumps: Callable[[], None] = lambda: None
+        self.current: Callable[[], tuple[str, Part]] = lambda: ("", "")  # torch's id of the frame that is compiled
+        self.text_limit, self.most = TEXT_LIMIT, MOST
         self._waiting: list[_Waiting] = []
         self._keys: set[StageKey] = set()
         self._count = 0
@@ -60,15 +62,16 @@ class Stages:
         if (why := _wrong(stage)) is not None:
             self._capture.note(f"a stage of {compiler} is left out: {why}")
             return
-        if self._count >= MOST:
+        if self._count >= self.most:
             self._capture.note(
-                f"{compiler} has more stages than the {MOST} of a run that are shown: the rest is left out"
+                f"{compiler} has more stages than the {self.most:,} of a run that are shown: the rest is left out"
             )
             return
         self._count += 1
         data, text = _decoded(stage.text)
-        frame = self._capture.named(stage.frame or tracing.current_frame())
-        part = stage.part if stage.part in _PARTS else tracing.compiled_part()
+        current_frame, current_part = self.current()
+        frame = self._capture.named(stage.frame or current_frame)
+        part = stage.part if stage.part in _PARTS else current_part
         language = (stage.language or language_of(stage.name, text)) if text is not None else ""
         record = CompilerStage(
             frame=frame,
@@ -82,12 +85,13 @@ class Stages:
         )
         if text is not None:
             record = self._with_text(record, data, text)
-        self._waiting.append(_Waiting(record, (text or "")[:LINKED], self._links(compiler, stage), of_author))
+        beginning = (text or "")[:LINKED] if compiler not in UNLINKED else ""
+        self._waiting.append(_Waiting(record, beginning, self._links(compiler, stage), of_author))
         known = self._capture.frames.get(frame)
         if known is None or known.finished:
             self.send(frame)
 
-    def frame_done(self, frame: "FrameCapture") -> None:
+    def frame_done(self, frame: TracedFrame) -> None:
         """All graphs of this frame are known."""
         self.read_dumps()
         self.send(frame.frame)
@@ -142,7 +146,7 @@ class Stages:
         suffix = SUFFIXES.get(record.language, ".txt")
         name = f"{self._count:03}-{_safe(record.compiler)}-{_safe(record.name)}{suffix}"
         file = f"run-{self._capture.run}/stages/{name}" if self.folder is not None else ""
-        if len(data) <= TEXT_LIMIT:
+        if len(data) <= self.text_limit:
             return replace(record, text=text, file=file)
         if self.folder is None:
             self._capture.note(
@@ -201,7 +205,7 @@ def _decoded(text: str | bytes) -> tuple[bytes, str | None]:
         return data, None
 
 
-def _graphs(frame: "FrameCapture", part: Part) -> Sequence[Graph]:
+def _graphs(frame: TracedFrame, part: Part) -> Sequence[Graph]:
     """The graphs that a stage may name, those of its part first, then Dynamo's."""
     rank = {part: 0, "inference": 1, "forward": 2, "dynamo": 3, "backward": 4}
     return sorted(frame.graphs.values(), key=lambda graph: rank.get(graph.id.part or graph.id.stage, 5))

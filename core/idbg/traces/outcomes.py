@@ -5,12 +5,12 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from idbg.analysis.decisions.break_report import limit_hit, read_explained
-from idbg.engine.capture.trace import Problem
-from idbg.engine.compat import exceptions
+from idbg.analysis.raised_text import raised_in_traced_code
 from idbg.schema.decisions.dynamo import GraphBreak
 from idbg.schema.errors import exception_text
 from idbg.schema.graphs import Frame
 from idbg.schema.programs import Failure
+from idbg.traces.records import Problem
 
 _SOFT = ("Unsupported", "UserError")  # torch runs the frame eagerly for these, except with fullgraph
 EAGER_HINT = (
@@ -86,7 +86,7 @@ def _is_same(problem: Problem, error: BaseException) -> bool:
 
 
 def _failure(problem: Problem) -> Failure:
-    raised = exceptions.raised_in_traced_code(problem.reason)
+    raised = raised_in_traced_code(problem.reason)
     if raised is not None:
         return Failure(
             kind="user", type=raised[0], message=raised[1], hint=EAGER_HINT, file=problem.file, line=problem.line

@@ -1,0 +1,309 @@
+"""Turn the records of a trace file into the events of a run."""
+
+import re
+from collections import OrderedDict
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from idbg.accelerators.model import Accelerator
+from idbg.analysis.decisions.break_report import stack_of_error
+from idbg.analysis.decisions.caches import Key, nearest, parts_of
+from idbg.analysis.decisions.guard_text import read_guards
+from idbg.analysis.decisions.guards import read_failed
+from idbg.analysis.graph_text import read_graph
+from idbg.schema import events
+from idbg.schema.decisions.dynamo import FrameEnd
+from idbg.schema.graphs import Graph, GraphId, Links, Node, Part, Role, Sym
+from idbg.schema.programs import Verdict
+from idbg.stages import StageText
+from idbg.traces import cache_answers
+from idbg.traces.enrich import symbols_of, with_arguments
+from idbg.traces.frame import PRINTED, Emit, TracedFrame
+from idbg.traces.reader import RecordReader
+from idbg.traces.records import Measured, Metadata, Timed, compile_id, each_reason, json_object, name_of
+from idbg.traces.run import TracedRun, frame_result
+from idbg.traces.spans import SpanStacks
+from idbg.traces.stream import Record
+
+RUN = 1
+NODES_HELD = 200_000  # of the graphs of finished frames: a backward that is compiled later is linked to its forward
+NODES_PARSED = 100_000  # of texts that were read: ranks and layers print the same graphs again
+SPANS_AT_ONCE = 500
+MOST_STAGES = 20_000
+MOST_FAILED = 64  # versions of a frame whose failed guards are read
+_RANGE = re.compile(r"\[(-?\d+|-?int_oo), (-?\d+|int_oo)\]")
+# what has no payload that is read, and is most of a trace's records
+_UNREAD = frozenset(
+    {
+        *("describe_storage", "describe_tensor", "describe_source", "guard_added", "guard_added_fast", "link"),
+        *("expression_created", "propagate_real_tensors", "create_unbacked_symbol", "symbolic_shape_specialization"),
+    }
+)
+_NO_STAGES = frozenset({"torch_version", "process_name", "thread_name", "graph_execution", "fx_graph_cache_hash"})
+_OTHER_GRAPHS = ("compiled_autograd_graph", "optimize_ddp_split_graph", "optimize_ddp_split_child", "dump_file")
+
+
+class ImportedFrame(TracedFrame):
+    """One frame of a trace file. Its graphs are read as they come; a backward may come long after its forward."""
+
+    def __init__(self, frame: str, run: "ImportedRun") -> None:
+        super().__init__(frame, run.run, run.emit)
+        self.of_run = run
+        self.symbols: dict[str, Sym] = {}
+        self._emitted: set[tuple[GraphId, GraphId]] = set()
+
+    def graph_printed(self, kind: str, text: str) -> None:
+        if kind == "inductor_post_grad_graph":
+            super().graph_printed(kind, text)
+        else:
+            self.read(text, GraphId(self.frame, PRINTED[kind]), list(self.graphs.values()))
+
+    def parsed(self, text: str, graph_id: GraphId, donors: list[Graph]) -> Graph:
+        return Graph(graph_id, self.of_run.nodes_of(text, {**symbols_of(donors), **self.symbols}), text)
+
+    def enriched(self, graph: Graph, donors: list[Graph]) -> Graph:
+        if graph.id.stage == "dynamo":
+            return Graph(graph.id, tuple(map(_with_role, graph.nodes)), graph.code)
+        dynamo = self.graphs.get(GraphId(self.frame, "dynamo"))
+        if dynamo is not None and graph.id.stage != "post_grad":
+            graph = with_arguments(graph, dynamo, self.graphs.get(GraphId(self.frame, "forward")))
+        return super().enriched(graph, donors)
+
+    def captured(self, graph: Graph) -> Graph:
+        captured = super().captured(graph)
+        self.of_run.has_graphs = True
+        self.of_run.check(captured)
+        return captured
+
+    def linked(self, linked: Links) -> None:
+        if (pair := (linked.above, linked.below)) not in self._emitted and linked.pairs:
+            self._emitted.add(pair)
+            super().linked(linked)
+
+    def part_without_name(self) -> Part:
+        known = [each for each in ("inference", "forward") if GraphId(self.frame, each) in self.graphs]
+        return known[0] if known else ""  # type: ignore[return-value]
+
+    def forget_graphs(self) -> None:
+        """Drop the graphs: what comes later is not linked to them."""
+        self.graphs = {}
+
+
+def _with_role(node: Node) -> Node:
+    """A Dynamo graph names its arguments by where the program has them."""
+    if node.op != "placeholder" or node.role != "input":
+        return node
+    name = node.target.lower()
+    role: Role = "weight" if "_parameters_" in name else "buffer" if "_buffers_" in name else "input"
+    return replace(node, role=role)
+
+
+class ImportedRun(TracedRun[ImportedFrame]):
+    """The run of one process, from its trace. `folder`: the session's, for long texts."""
+
+    def __init__(self, emit: Emit, accelerator: Accelerator | None, folder: Path | None) -> None:
+        super().__init__(RUN, emit, accelerator)
+        self.stages.folder, self.stages.most = folder, MOST_STAGES
+        self.stages.text_limit = 0 if folder is not None else self.stages.text_limit
+        self.limit: int | None = None  # torch's recompile_limit, and the one of all entries
+        self.limit_all: int | None = None
+        self.began = self.ended = 0.0
+        self.has_graphs = False
+        self._spans = SpanStacks("", self.named)
+        self.timekeeper = self._take_time
+        self._keys: list[Key] = []
+        self._nodes: OrderedDict[tuple[str, tuple[tuple[str, Sym], ...]], tuple[Node, ...]] = OrderedDict()
+        self._held = self._parsed = 0
+
+    def new_frame(self, name: str) -> ImportedFrame:
+        return ImportedFrame(name, self)
+
+    def nodes_of(self, text: str, symbols: dict[str, Sym]) -> tuple[Node, ...]:
+        """The nodes that a text prints. Equal texts share them. Raises ValueError."""
+        key = text, tuple(sorted(symbols.items()))
+        if (known := self._nodes.get(key)) is not None:
+            self._nodes.move_to_end(key)
+            return known
+        nodes = read_graph(text, GraphId("", "dynamo"), symbols).nodes
+        self._nodes[key] = nodes
+        self._parsed += len(nodes)
+        while self._parsed > NODES_PARSED and len(self._nodes) > 1:
+            self._parsed -= len(self._nodes.popitem(last=False)[1])
+        return nodes
+
+    def measured(self, name: str, measured: Measured) -> None:
+        frame = self.frames[name] if name in self.frames else self.frame(name)
+        compiled_id = name.partition("#")[0]
+        result = frame_result(
+            name,
+            self._end(frame, measured),
+            measured,
+            tuple(self.failed_guards.pop(compiled_id, ())),
+            stack_of_error(self.errors.pop(compiled_id, "")),
+        )
+        self.emit(events.FrameDone(run=self.run, result=replace(result, limit=self.limit, limit_all=self.limit_all)))
+        self.part_of_frame_done(name)
+        frame.finished = True
+
+    def part_of_frame_done(self, name: str) -> None:
+        """A compile of the frame, or of its backward, is over."""
+        if (frame := self.frames.get(name)) is None:
+            return
+        frame.flush()
+        self.stages.send(name)
+        self._send_spans()
+        held = sum(len(graph.nodes) for each in self.frames.values() for graph in each.graphs.values())
+        for each in self.frames.values() if held > NODES_HELD else ():
+            if each is not frame and each.finished:
+                held -= sum(len(graph.nodes) for graph in each.graphs.values())
+                each.forget_graphs()
+            if held <= NODES_HELD // 2:
+                break
+
+    def _end(self, frame: ImportedFrame, measured: Measured) -> FrameEnd:
+        if measured.problem is None:
+            return "compiled" if frame.graphs or measured.ops else "skipped"
+        return "failed" if any(self.named(one) == frame.frame for one in self.outcomes.problems) else "eager"
+
+    def cache_answered(self, frame: str, found: cache_answers.GraphCacheAnswer) -> None:
+        """A graph cache answered. A miss is compared with the keys before it in this trace."""
+        name = self.named(frame)
+        started = self.started(name)
+        place = f"{started.file}:{started.function}" if started else ""
+        components = found.payload.get("components")
+        lines = [str(line) for line in components] if isinstance(components, list) else []
+        parts = {part.name: part for part in parts_of(lines)}
+        key = Key(str(found.payload.get("key", "")), place, f"frame {name} of this trace", parts)
+        near = None
+        if found.cache == "fx_graph" and parts:
+            near = nearest(key, self._keys) if found.outcome == "miss" else None
+            self._keys = [*self._keys[-200:], key]
+        answer = cache_answers.described(found, "", key, near, "the trace does not say why")
+        self.emit(events.CacheAnswered(run=self.run, frame=name, answer=answer))
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict of all that was read."""
+        return "violations" if self.violations else "compiled" if self.has_graphs else "empty"
+
+    def _take_time(self, frame: str, part: Timed) -> None:
+        self.began = self.began or part.at
+        self.ended = max(self.ended, part.at)
+        if part.began:
+            self._spans.begin(frame, part, "")
+        else:
+            self._spans.end(part, "")
+        if len(self._spans.pending) >= SPANS_AT_ONCE:
+            self._send_spans()
+
+    def _send_spans(self) -> None:
+        if spans := self._spans.taken():
+            self.emit(events.SpansRecorded(run=self.run, spans=spans))
+
+    def finish(self) -> None:
+        super().finish()
+        self._send_spans()
+        for frame, failure in self.outcomes.swallowed(()):
+            if not isinstance(failure, BaseException):
+                self.emit(events.FrameFailed(run=self.run, frame=self.named(frame), failure=failure))
+
+
+class FileReader(RecordReader):
+    """Passes the records of a trace file to its run."""
+
+    def __init__(self, run: ImportedRun) -> None:
+        super().__init__(run)
+        self.imported = run
+        self.torch = ""  # its version, where the trace has it
+        self._files: dict[int, str] = {}
+        self._writer = ""
+
+    def file_of(self, number: int) -> str:
+        return self._files.get(number, "")
+
+    def record(self, record: Record) -> bool:
+        """Take in one record; False where it has a form that is not known."""
+        try:
+            self._take(record)
+        # a trace may come from anybody, and from a torch that does not exist yet: a record of another form is no error
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError, msgspec.MsgspecError):
+            return False
+        return True
+
+    def _take(self, record: Record) -> None:
+        kind, metadata = record.kind, record.metadata
+        if kind in _UNREAD:
+            return
+        self._writer = record.writer
+        about = metadata[kind]
+        frame = compile_id(metadata)
+        if kind == "str" and isinstance(about, list):
+            self._files[int(about[1])] = str(about[0])
+        elif kind == "create_symbol":
+            self.imported.frame(frame).symbols.update(_symbol(about))
+        elif kind == "dynamo_cpp_guards_str":
+            name = self.imported.frame(frame).frame
+            self.run.emit(events.GuardsCaptured(run=RUN, guards=read_guards(record.text, name)))
+        elif kind in _OTHER_GRAPHS:
+            self.unread(frame, kind, record.text)
+        else:
+            self._read_shared(frame, metadata, record.text)
+
+    def _read_shared(self, frame: str, metadata: Metadata, text: str) -> None:
+        if (answer := cache_answers.read_answer(metadata, text)) is not None and frame:
+            self.imported.cache_answered(frame, answer)
+        kind = next(iter(metadata))
+        if kind == "artifact" and name_of(metadata[kind]) == "torch_version":
+            self.torch = str(json_object(text).get("pytorch_version") or "")
+        if kind == "artifact" and name_of(metadata[kind]) == "recompile_reasons":
+            self._failed_guards(frame, text)
+        if kind == "compilation_metrics":
+            self._limits(metadata[kind])
+        self.read(metadata, text)
+        if kind == "bwd_compilation_metrics":
+            self.imported.part_of_frame_done(self.imported.named(frame))
+
+    def _failed_guards(self, frame: str, text: str) -> None:
+        failed = [read_failed(each).failed for each in each_reason(text)[:MOST_FAILED]]
+        self.run.failed_guards[frame] = [replace(each, against=self.run.named(each.against)) for each in failed]
+
+    def _limits(self, metrics: object) -> None:
+        config = metrics.get("dynamo_config") if isinstance(metrics, dict) else None
+        settings = json_object(config) if isinstance(config, str) else {}
+        for name, field in (("recompile_limit", "limit"), ("accumulated_recompile_limit", "limit_all")):
+            if isinstance(value := settings.get(name), int):
+                setattr(self.imported, field, value)
+
+    def unread(self, frame: str, name: str, text: str) -> None:
+        """Any other artifact is a stage of the package that wrote it."""
+        if text and name not in _NO_STAGES and not name.startswith(("fx_graph_cache", "aotautograd_cache")):
+            stage = StageText(name, text, _language(name, text), frame=frame)
+            self.run.stages.add(_package(self._writer), stage, "artifact", of_author=False)
+
+
+def _symbol(about: object) -> dict[str, Sym]:
+    """The size that a create_symbol record names, with its value and range."""
+    if not isinstance(about, dict):
+        return {}
+    value, bounds = str(about.get("val")), _RANGE.match(str(about.get("vr")))
+    low, high = (
+        int(each) if each.lstrip("-").isdigit() else None for each in (bounds.groups() if bounds else ("", ""))
+    )
+    name = str(about["symbol"])
+    return {name: Sym(name, int(value) if value.isdigit() else None, low, high)}
+
+
+def _language(name: str, text: str) -> str:
+    """The language of an artifact of torch's, by its name; "" where it has to be guessed."""
+    if text.startswith(("{", "[")):
+        return "json"
+    return "python" if name.endswith(("_graph", "_runnable", "_graph_runnable", "_code")) else ""
+
+
+def _package(writer: str) -> str:
+    """The package that a source file belongs to."""
+    inside = writer.rpartition("-packages/")[2]
+    package = inside.lstrip("/").partition("/")[0].removesuffix(".py")
+    return package if not writer.startswith("/") or "-packages/" in writer else Path(writer).stem

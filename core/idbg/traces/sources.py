@@ -1,0 +1,148 @@
+"""Recognize what can be imported, and list the trace files of a folder."""
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, Literal, NamedTuple
+
+from idbg.schema.processes import Process
+from idbg.traces.stream import is_trace
+
+Kind = Literal["trace", "debug", "triton", "archive"]
+"""A TORCH_TRACE folder or file, a torch_compile_debug folder, tritonparse's ndjson, or an archive of any."""
+
+HEAD = 1 << 16  # bytes of a file in which its kind and its rank are looked for
+MOST_FILES = 20_000  # of a folder
+MOST_DEPTH = 6
+_TRACE_NAME = re.compile(r"dedicated_log_torch_trace_.*\.log$")
+_TRITON_NAME = re.compile(r"\.ndjson(\.gz)?$")
+_RANK_NAME = re.compile(r"_rank_(\d+)_")
+_RANK = re.compile(rb'"rank": (\d+)')
+_PID = re.compile(rb"^V\d{4} [\d:.]+ (\d+) ", re.MULTILINE)
+_ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".log.gz")
+_RUN = re.compile(r"run_\d{4}_\d\d_\d\d_\d\d_\d\d_\d\d_\d+-pid_(\d+)$")
+_TRITON_IDS = re.compile(r"_rank_(\d+|none)_(?:pid_(\d+)_)?(?:host_(.*?)_\.)?")
+
+
+def kind_of(path: Path) -> Kind | None:
+    """What can be imported from there; None where nothing can."""
+    try:
+        if path.is_dir():
+            return _kind_of_folder(path)
+        if not path.is_file():
+            return None
+        if path.name.lower().endswith(_ARCHIVES):
+            return "archive"
+        if _TRITON_NAME.search(path.name):
+            return "triton"
+        return "trace" if path.suffix != ".py" and is_trace(head_of(path)) else None
+    except OSError:
+        return None
+
+
+def _kind_of_folder(folder: Path) -> Kind | None:
+    found: set[Kind] = set()
+    for path in files_of(folder):
+        if _is_trace_file(path):
+            return "trace"
+        if _run_folder(path, folder) is not None:
+            found.add("debug")
+        elif _TRITON_NAME.search(path.name):
+            found.add("triton")
+    return next((kind for kind in ("debug", "triton") if kind in found), None)
+
+
+def _run_folder(path: Path, folder: Path) -> Path | None:
+    """The run_… folder of a torch_compile_debug folder that the path is in."""
+    above = (each for each in (path, *path.parents) if each == folder or folder in each.parents)
+    return next((each for each in above if _RUN.match(each.name)), None)
+
+
+def files_of(folder: Path) -> Iterator[Path]:
+    """The regular files in a folder and below, sorted in each folder; links are not followed."""
+    count = 0
+    pending = [(folder, 0)]
+    while pending:
+        current, depth = pending.pop()
+        try:
+            with os.scandir(current) as entries:
+                listed = sorted(entries, key=lambda entry: entry.name)
+        except OSError:
+            continue
+        for entry in listed:
+            if entry.is_file(follow_symlinks=False):
+                count += 1
+                if count > MOST_FILES:
+                    return
+                yield Path(entry.path)
+        folders = [Path(entry.path) for entry in listed if entry.is_dir(follow_symlinks=False)]
+        pending += [(each, depth + 1) for each in reversed(folders)] if depth < MOST_DEPTH else []
+
+
+def parts_of(source: Path, kind: Kind) -> list[Path]:
+    """What is imported, each of one process: the trace files, the folders of dumps, or the ndjson files."""
+    if not source.is_dir():
+        return [source]
+    files = files_of(source)
+    match kind:
+        case "debug":
+            folders = (_run_folder(path, source) for path in files)
+            return list(dict.fromkeys(folder for folder in folders if folder is not None))
+        case "triton":
+            return [path for path in files if _TRITON_NAME.search(path.name)]
+        case _:
+            return [path for path in files if _is_trace_file(path)]
+
+
+def _is_trace_file(path: Path) -> bool:
+    """By its name; another .log file by its first line."""
+    if _TRACE_NAME.match(path.name):
+        return True
+    try:
+        return path.suffix == ".log" and is_trace(head_of(path))
+    except OSError:
+        return False
+
+
+def head_of(path: Path) -> bytes:
+    """The beginning of a file. Raises OSError."""
+    with opened(path) as file:
+        return file.read(HEAD)
+
+
+def opened(path: Path) -> BinaryIO:
+    """The file, without a wait for the writer of a pipe. Raises OSError."""
+    return os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb", buffering=0)
+
+
+class Identity(NamedTuple):
+    """Whose trace a file is, as far as its name and its beginning tell."""
+
+    pid: int
+    rank: int | None
+    host: str = ""
+
+    @property
+    def name(self) -> str:
+        """The process's name in a session."""
+        return f"rank{self.rank}" if self.rank is not None else f"process-{self.pid}" if self.pid else "process"
+
+    def process(self, started: float) -> Process:
+        """The process as a record."""
+        return Process(name=self.name, pid=self.pid, rank=self.rank, host=self.host, how="import", started=started)
+
+
+def identity_of(path: Path) -> Identity:
+    """Whose trace or dump it is. Raises OSError."""
+    if run := _RUN.match(path.name):
+        return Identity(int(run[1]), None)
+    if _TRITON_NAME.search(path.name):
+        ids = _TRITON_IDS.search(path.name)
+        if ids is None:
+            return Identity(0, None)
+        return Identity(int(ids[2] or 0), int(ids[1]) if ids[1].isdigit() else None, ids[3] or "")
+    head = head_of(path)
+    named, inside, pid = _RANK_NAME.search(path.name), _RANK.search(head), _PID.search(head)
+    rank = int(named[1]) if named else int(inside[1]) if inside else None
+    return Identity(int(pid[1]) if pid else 0, rank)

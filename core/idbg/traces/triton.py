@@ -1,0 +1,149 @@
+"""Read tritonparse's ndjson: the Triton kernels that one process compiled and launched.
+
+A line is {"event_type": "compilation", "pid": ..., "timestamp": ..., "payload": {"metadata": {...}, "file_content":
+{"kernel.ttir": ...}, "python_source": {...}, "pt_info": {...}}}, or {"event_type": "launch", ...}. With compression
+each line is a gzip member of its own.
+"""
+
+import gzip
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from idbg.format.amounts import counted, size
+from idbg.schema import events
+from idbg.schema.code import Kernel, Lowered, LoweredText, OutputCode, Resources
+from idbg.schema.graphs import Frame
+from idbg.traces.imported import RUN
+from idbg.traces.process import Emit, Opening, ProcessLog
+from idbg.traces.records import compile_id
+
+LINE_LIMIT = 64 << 20  # bytes of a line that are read
+NO_FRAME = "triton"
+"""The frame of kernels that no frame of Dynamo's compiled: the user's own."""
+# suffix of a file in `file_content` -> the name and the language of what the kernel was lowered to
+_TEXTS = {
+    "ttir": ("TTIR", "mlir"),
+    "ttgir": ("TTGIR", "mlir"),
+    "llir": ("LLVM IR", "llvm"),
+    "ptx": ("PTX", "ptx"),
+    "amdgcn": ("AMDGCN", "asm"),
+    "sass": ("SASS", "sass"),
+}
+
+
+class TritonFile:
+    """One file on its way into a log. Raises OSError for a file that cannot be read."""
+
+    def __init__(self, file: Path, opening: Opening, write: Emit) -> None:
+        self.file = file
+        self.read_bytes = 0
+        self._log = ProcessLog(opening, write)
+        with open(file, "rb") as head:
+            is_packed = head.read(2) == b"\x1f\x8b"
+        self._lines = gzip.open(file) if is_packed else open(file, "rb")  # noqa: SIM115
+        self._left_out: Counter[str] = Counter()
+        self._kernels: dict[str, list[Kernel]] = {}  # by frame
+        self._launches: Counter[str] = Counter()  # by the kernel's hash
+        self._hashes: dict[str, str] = {}  # the name of the kernel with this hash
+
+    @property
+    def last_phase(self) -> str:
+        """Not in these files."""
+        return ""
+
+    def steps(self, *, is_whole: bool) -> Iterator[int]:
+        """Read the lines that came."""
+        try:
+            while line := self._lines.readline(LINE_LIMIT + 1):
+                self.read_bytes += len(line)
+                if len(line) > LINE_LIMIT:
+                    self._left_out[f"longer than the {size(LINE_LIMIT)} that are read of one"] += 1
+                    while line and not line.endswith(b"\n"):
+                        line = self._lines.readline(LINE_LIMIT)
+                    continue
+                self._take(line)
+                yield self.read_bytes
+        except (EOFError, OSError, zlib.error):
+            self._left_out["the file is damaged from there on"] += 1
+
+    def _take(self, line: bytes) -> None:
+        if not line.strip():
+            return
+        try:
+            event: Any = msgspec.json.decode(line)
+            self._log.begin(_seconds(event))
+            if event["event_type"] == "compilation":
+                self._compiled(event["payload"])
+            elif event["event_type"] == "launch":
+                self._launches[str(event.get("compilation_metadata", {}).get("hash", ""))] += 1
+        # a line may be anything
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            self._left_out["damaged, cut off, or of an unknown form"] += 1
+
+    def _compiled(self, payload: Mapping[str, Any]) -> None:
+        metadata, texts = payload["metadata"], payload.get("file_content") or {}
+        info = payload.get("pt_info") or {}
+        frame = compile_id(info) or NO_FRAME
+        source = payload.get("python_source") or {}
+        if frame not in self._kernels:
+            self._kernels[frame] = []
+            function = str(source.get("file_path") or "kernels of the program") if frame == NO_FRAME else "?"
+            self._log.run.frame_started(Frame(frame, function))
+        known = {kernel.name for kernel in self._kernels[frame]}
+        name = base = str(metadata.get("name") or "kernel")
+        number = 1
+        while name in known:
+            number += 1
+            name = f"{base} ({number})"
+        code = str(source.get("code") or "")
+        self._kernels[frame].append(Kernel(frame=frame, part="", name=name, language="triton", source=code))
+        self._hashes[str(metadata.get("hash", ""))] = name
+        lowered = Lowered(tuple(_lowered(texts)), _resources(metadata))
+        self._log.emit(events.KernelLowered(run=RUN, frame=frame, part="", name=name, lowered=lowered))
+
+    def end(self) -> None:
+        """Write the code of each frame with its kernels, and end the run."""
+        self._lines.close()
+        for frame, kernels in self._kernels.items():
+            text = "\n\n".join(dict.fromkeys(kernel.source for kernel in kernels))
+            self._log.emit(events.CodeCaptured(run=RUN, code=OutputCode(frame, "", text, tuple(kernels))))
+        launched = [
+            f"{name} {counted(self._launches[each], 'time')}"
+            for each, name in self._hashes.items()
+            if self._launches[each]
+        ]
+        if launched:
+            self._log.emit(events.Noted(level="info", text=f"kernels launched: {', '.join(launched)}"))
+        self._log.run.has_graphs = bool(self._kernels)
+        self._log.end(
+            [f"{counted(count, 'line')} of {self.file.name} left out: {why}" for why, count in self._left_out.items()]
+        )
+
+
+def _seconds(event: Mapping[str, Any]) -> float:
+    """The time of an event, of whose text the fraction of a second is not filled in."""
+    text = str(event.get("timestamp") or "").partition(".")[0]
+    return datetime.fromisoformat(text).timestamp() if text else 0.0
+
+
+def _lowered(texts: Mapping[str, Any]) -> Iterator[LoweredText]:
+    by_suffix = {name.rpartition(".")[2]: str(text) for name, text in texts.items()}
+    for suffix, (name, language) in _TEXTS.items():
+        if suffix in by_suffix:
+            yield LoweredText(name, language, by_suffix[suffix])
+
+
+def _resources(metadata: Mapping[str, Any]) -> Resources:
+    def count(*names: str) -> int | None:
+        found = (metadata.get(name) for name in names)
+        return next((value for value in found if isinstance(value, int)), None)
+
+    return Resources(
+        registers=count("n_regs"), spills=count("n_spills"), shared_bytes=count("shared"), warps=count("num_warps")
+    )

@@ -1,0 +1,66 @@
+"""Record the traces in tests/recordings/traces: what torch itself writes with TORCH_TRACE, for small programs.
+
+    python -m tools.record_traces                     with the torch of this environment
+    python -m tools.record_traces --python OTHER/bin/python     with that of another
+
+Each program is run in a folder of its own under a fixed path, as its path is in the trace. Nothing is edited: a
+record's payload is held against its MD5.
+"""
+
+import argparse
+import gzip
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1] / "tests" / "recordings" / "traces"
+PROGRAMS = ("train", "breaking", "ranks")
+JOB = Path("/tmp/idbg-traced-job")  # whatever TMPDIR is
+TIMEOUT = 600
+
+
+def version(python: str) -> str:
+    """The torch of an environment: "2.6"."""
+    code = "import torch; print('.'.join(torch.__version__.split('.')[:2]))"
+    return subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def record(python: str, name: str, to: Path) -> list[Path]:
+    """Run one program with TORCH_TRACE, and store its compressed trace files in `to`."""
+    shutil.rmtree(JOB, ignore_errors=True)
+    traces = JOB / "trace"
+    traces.mkdir(parents=True)
+    program = shutil.copy(ROOT / "programs" / f"{name}.py", JOB / f"{name}.py")
+    environment = {
+        **os.environ,
+        "TORCH_TRACE": str(traces),
+        "TORCHINDUCTOR_CACHE_DIR": str(JOB / "cache"),
+        "INDUCTOR_PROVENANCE": "1",
+    }
+    subprocess.run([python, program], cwd=JOB, env=environment, timeout=TIMEOUT, check=True)
+    shutil.rmtree(to, ignore_errors=True)
+    to.mkdir(parents=True)
+    stored = []
+    for trace in sorted(traces.iterdir()):
+        path = to / f"{trace.name}.gz"
+        path.write_bytes(gzip.compress(trace.read_bytes(), mtime=0))
+        stored.append(path)
+    shutil.rmtree(JOB)
+    return stored
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--python", default=sys.executable)
+    parser.add_argument("programs", nargs="*", default=PROGRAMS)
+    args = parser.parse_args()
+    torch = version(args.python)
+    for name in args.programs:
+        for path in record(args.python, name, ROOT / f"{name}-{torch}"):
+            print(f"{path.relative_to(ROOT)}  {path.stat().st_size:,} bytes")
+
+
+if __name__ == "__main__":
+    main()
