@@ -163,8 +163,8 @@ def first_event(log: BinaryIO) -> SessionEvent | None:
     """The event on the log's first line; None where that is not whole, or damaged."""
     line = log.readline(LINE_LIMIT + 1)
     try:
-        return _event(1, line, room=LINE_LIMIT) if line.endswith(b"\n") else None
-    except _Unreadable:
+        return event_on(1, line, room=LINE_LIMIT) if line.endswith(b"\n") else None
+    except Unreadable:
         return None
 
 
