@@ -172,7 +172,7 @@ class IdbgApp(MessageRoutes, ChangedOutputApp[None]):
 
     async def _make_hidden(self) -> None:
         """Make the panes that are not seen at first, and let the keys go to all of them."""
-        await self.body.fill(loading.other_panes(self.choices))
+        await self.body.fill(loading.other_panes())
         if not self.body.is_attached:  # the user has left
             return
         self.bars.flash_findings()

@@ -15,6 +15,7 @@ from idbg.schema import html_repr
 from idbg.schema.errors import BadInput
 from idbg.schema.programs import OptionValue, Program, Target
 from idbg.schema.runs import Run, fold
+from idbg.session import ranks
 from idbg.session.session import Session as Session
 
 
@@ -107,6 +108,7 @@ def _data(session: Session | str | Path) -> SessionData:
     if isinstance(session, Session):
         return SessionData(session.folder.name, session.history, str(session.folder))
     with Session.open(Path(session)) as saved:
+        ranks.add(saved.history, saved.folder)
         return SessionData(saved.folder.name, saved.history, str(saved.folder))
 
 

@@ -19,6 +19,7 @@ import idbg
 from idbg.accelerators.parse import parse
 from idbg.accelerators.registry import NO_RULES
 from idbg.config import settings
+from idbg.engine import collectives
 from idbg.engine.watching import Watched, ended, this_process, watching
 from idbg.schema import events
 from idbg.schema.errors import AcceleratorError, IdbgError
@@ -27,6 +28,7 @@ from idbg.schema.programs import Program, Target
 from idbg.schema.runs import History
 from idbg.session import files, processes
 from idbg.session.store import Store
+from idbg.startup import sitecustomize
 
 RUN = 1
 _RULES_LIMIT = 1 << 20  # bytes
@@ -62,6 +64,8 @@ class OwnProcess:
     def start(self) -> None:
         """Capture from here on, until `end`."""
         self._stack.enter_context(watching(self.capture))
+        if self.process.rank is not None:
+            self._stack.enter_context(collectives.recorded(RUN, self._emit))
 
     def end(self, status: int = 0, error: BaseException | None = None) -> None:
         """Complete the log: the process ends now. Idempotent; a fork of the process changes nothing."""
@@ -171,8 +175,9 @@ def _ranks(parent_rank: str) -> tuple[int | None, int | None, int | None]:
         rank, world_size = torch.distributed.get_rank(), torch.distributed.get_world_size()
         if parent_rank != str(rank):
             return rank, _number("LOCAL_RANK"), world_size
-    if (number := _number("RANK")) is not None and parent_rank != str(number):
-        return number, _number("LOCAL_RANK"), _number("WORLD_SIZE")
+    for variables in sitecustomize.RANKS:
+        if (number := _number(variables[0])) is not None and parent_rank != str(number):
+            return number, _number(variables[1]), _number(variables[2])
     return None, None, None
 
 

@@ -47,25 +47,15 @@ def first_panes(choices: Path | None = None) -> list[Pane]:
     from idbg_tui.panes.node.pane import NodePane
     from idbg_tui.panes.source.pane import SourcePane
 
-    panes: list[Pane] = [
+    return [
         GraphPane(choices / "graph.json" if choices is not None else None),
         SourcePane(),
         NodePane(),
         FindingsPane(),
     ]
-    return _remembering(panes, choices)
 
 
-def _remembering(panes: list[Pane], choices: Path | None) -> list[Pane]:
-    from idbg_tui.panes.section_pane import SectionPane
-
-    for pane in panes:
-        if choices is not None and isinstance(pane, SectionPane):
-            pane.remember_orders(choices / "orders.json")
-    return panes
-
-
-def other_panes(choices: Path | None = None) -> list[Pane]:
+def other_panes() -> list[Pane]:
     """The others."""
     from idbg_tui.panes.benchmarks.pane import BenchmarksPane
     from idbg_tui.panes.kernel_diff.pane import KernelDiffPane
@@ -75,13 +65,4 @@ def other_panes(choices: Path | None = None) -> list[Pane]:
     from idbg_tui.panes.switches.pane import SwitchesPane
     from idbg_tui.panes.why.pane import WhyPane
 
-    panes: list[Pane] = [
-        KernelDiffPane(),
-        BenchmarksPane(),
-        LogPane(),
-        RulesPane(),
-        ReprosPane(),
-        WhyPane(),
-        SwitchesPane(),
-    ]
-    return _remembering(panes, choices)
+    return [KernelDiffPane(), BenchmarksPane(), LogPane(), RulesPane(), ReprosPane(), WhyPane(), SwitchesPane()]

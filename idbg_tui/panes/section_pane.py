@@ -2,7 +2,6 @@
 
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
@@ -10,8 +9,6 @@ from textual.binding import Binding, BindingType
 from idbg.schema.graphs import NodeId
 from idbg.schema.repros import Sought
 from idbg.schema.runs import Run
-from idbg.views.tree import Order
-from idbg_tui import remembered
 from idbg_tui.messages import (
     ActionRequest,
     EditorRequest,
@@ -57,12 +54,6 @@ class SectionPane(SearchablePane, SectionKeys):
         self._looks: dict[str, Look] = {}
         self._left: dict[str, Hashable] = {}  # the key of the row that the cursor was on
         self._state: State | None = None
-        self._orders_file: Path | None = None
-        self._orders: dict[str, Order] = {}  # of tables, that were chosen in earlier sessions
-
-    def remember_orders(self, path: Path) -> None:
-        """Sort tables as they were sorted in earlier sessions, and remember the orders of this one in the file."""
-        self._orders_file, self._orders = path, remembered.read(path, dict[str, Order])
 
     # ---------------------------------------------------------------- what a subclass defines
 
@@ -80,14 +71,10 @@ class SectionPane(SearchablePane, SectionKeys):
     @property
     def look(self) -> Look:
         """How the user looks at what is shown."""
-        return self._looks.get(self.view, Look(sorts=self._orders))
+        return self._looks.get(self.view, Look())
 
     def relist(self, look: Look, words: str = "") -> None:
         """List the rows again for another look, and flash the `words`."""
-        if self._orders_file is not None and look.sorts != self.look.sorts:
-            others = remembered.read(self._orders_file, dict[str, Order])  # those of other panes
-            kept = {key: order for key, order in others.items() if key not in self.look.sorts}
-            remembered.write(self._orders_file, {**kept, **look.sorts})
         self._looks[self.view] = look
         self.lay()
         if words:

@@ -20,6 +20,7 @@ from idbg.schema.bisection import (
     Tried,
 )
 from idbg.schema.code import CompilerStage, Kernel, KernelCall, Lowered, LoweredText, OutputCode, Resources
+from idbg.schema.collectives import Collective, ProcessGroup
 from idbg.schema.decisions.dynamo import GraphBreak
 from idbg.schema.diff import (
     Baseline,
@@ -107,6 +108,19 @@ OWNER = KernelAttribution(
     launch=0, name="k0", kind="before", sentence="what came before", error=1e-7, cause=0, status=1
 )
 FASTER = TimeChange(Latency.of([2.0, 2.1], 1, 10, True), Latency.of([1.0, 1.1], 1, 10, True), 0.01)
+COLLECTIVE = Collective(
+    group="0",
+    number=2,
+    op="all_reduce",
+    inputs=("f32[4]",),
+    outputs=("f32[4]",),
+    file="train.py",
+    line=3,
+    function="main",
+    began=1.5,
+    peer_to_peer=True,
+    peer=1,
+)
 EVERY: list[events.SessionEvent] = [
     events.SessionOpened(version="0.1.0", program=PROGRAM, folder="/tmp/s"),
     events.WorkerStarted(
@@ -225,6 +239,15 @@ EVERY: list[events.SessionEvent] = [
         ),
     ),
     *decided.EVERY,
+    events.CollectivesSeen(
+        run=1,
+        began=(COLLECTIVE,),
+        groups=(ProcessGroup("0", "default_pg", (0, 1)),),
+        pending=(COLLECTIVE,),
+        last=(COLLECTIVE,),
+        lost=2,
+        stack=decided.STACK,
+    ),
 ]
 
 

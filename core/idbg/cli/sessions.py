@@ -106,10 +106,14 @@ def saved(args: argparse.Namespace) -> Path | None:
 
 
 def opened(folder: Path) -> "Session":
-    """Open a saved session, and warn of what it lacks. Raises OutputError where it cannot be read."""
+    """Open a saved session with its ranks compared, and warn of what it lacks. Raises OutputError where it cannot be
+    read.
+    """
+    from idbg.session import ranks
     from idbg.session.session import Session
 
     session = Session.open(folder)
+    ranks.add(session.history, folder)
     _warn_of_missing(folder, session.history)
     return session
 

@@ -14,7 +14,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "compile and inspect": ("run", "check", "analyze", "watch", "report"),
     "find the cause of a failure": ("diff", "bisect", "minify", "repro", "replay"),
     "measure": ("bench", "compare", "conform"),
-    "saved sessions": ("list", "show", "import", "graph", "kernel", "stage", "open", "clean"),
+    "saved sessions": ("list", "show", "import", "graph", "kernel", "stage", "open", "merge", "clean"),
     "settings and hardware": ("accelerators", "switches", "config", "info"),
     "start and connect": ("tour", "help", "completion", "mcp"),
 }

@@ -65,7 +65,9 @@ def session_words(history: History) -> str:
         return f"benchmark: {few(dict.fromkeys(row.backend for row in wrong), _NAMED)} with wrong numbers"
     run = history.deciding_run
     if run is None:
-        return f"benchmark: {counted(len(history.rows), 'row')}" if history.rows else NO_RUN
+        ranks = sum(process.rank is not None for process in history.processes.values())
+        rows = f"benchmark: {counted(len(history.rows), 'row')}" if history.rows else NO_RUN
+        return counted(ranks, "rank") if ranks else rows
     return verdict_words(run) if run is history.last else f"run {run.number}: {verdict_words(run)}"
 
 

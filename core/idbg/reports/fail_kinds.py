@@ -13,6 +13,7 @@ KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "failure": ("something fails, or nothing is compiled", ("failure",)),
     "mismatch": ("an output or gradient differs", ("mismatch",)),
     "change": ("a stage changes the numbers, within rounding", ("change",)),
+    "rank": ("a rank stops, or another differs from it", ("rank",)),
     "violation": ("a rule is broken", SEVERITIES),
     "reject": ("the accelerator rejects an op", ("reject",)),
     "fallback": ("that, or an op falls back", ("reject", "fallback")),

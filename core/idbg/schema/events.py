@@ -12,8 +12,18 @@ from idbg.schema.attribution import KernelAttribution
 from idbg.schema.bench import Row, Task
 from idbg.schema.bisection import Bisected, Question, Tried
 from idbg.schema.code import CompilerStage, Lowered, OutputCode
+from idbg.schema.collectives import Collective, ProcessGroup
 from idbg.schema.decisions.backends import GraphSplit, SplitCalls
-from idbg.schema.decisions.dynamo import BreakAgain, FailedGuard, FrameCalls, FrameGuards, FrameResult, GraphBreak, Skip
+from idbg.schema.decisions.dynamo import (
+    BreakAgain,
+    FailedGuard,
+    FrameCalls,
+    FrameGuards,
+    FrameResult,
+    GraphBreak,
+    Skip,
+    Stack,
+)
 from idbg.schema.decisions.inductor import Autotuned, CacheAnswer, CudaGraph, FusionLog, PhaseRun, Span
 from idbg.schema.diff import Comparison, DiffReport, ErrorMap, SideResult
 from idbg.schema.graphs import Frame, Graph, Links, NodeId, Part
@@ -426,6 +436,23 @@ class Autotuning(RunEvent, frozen=True, kw_only=True, tag="autotuning"):
     tuned: Autotuned
 
 
+# Ranks
+
+
+class CollectivesSeen(RunEvent, frozen=True, kw_only=True, tag="collectives_seen"):
+    """What torch's flight recorder has since the event before: the collectives that `began`, those that are `pending`
+    now, and the main thread's `stack`. Where they are too many to be recorded, `last` has the last of each group, and
+    `lost` counts them.
+    """
+
+    began: tuple[Collective, ...] = ()
+    groups: tuple[ProcessGroup, ...] = ()
+    pending: tuple[Collective, ...] = ()
+    last: tuple[Collective, ...] = ()
+    lost: int = 0
+    stack: Stack = ()
+
+
 # Searches
 
 
@@ -589,6 +616,7 @@ SessionEvent = (
     | KernelEditing
     | KernelEdited
     | DECISION
+    | CollectivesSeen
     | SwitchesListed
     | BenchStarted
     | BenchTaskStarted

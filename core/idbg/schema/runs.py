@@ -15,6 +15,7 @@ from idbg.schema import events
 from idbg.schema.bench import Row, Rows
 from idbg.schema.bisection import Bisected
 from idbg.schema.code import CompilerStage, Kernel, Lowered, OutputCode, StageKey
+from idbg.schema.collectives import CollectiveLog
 from idbg.schema.decisions.decided import Decided
 from idbg.schema.decisions.dynamo import GraphBreak
 from idbg.schema.diff import Comparison, DiffReport, ErrorMap, Outcome, SideResult
@@ -24,6 +25,7 @@ from idbg.schema.html_repr import html_of
 from idbg.schema.kernel_edits import KernelEdit
 from idbg.schema.processes import Process, ProcessEnd, ProcessReport
 from idbg.schema.programs import Failure, Program, Switch, Target, Verdict
+from idbg.schema.ranks import RankComparison
 from idbg.schema.session_repros import REPRO, SessionRepro, with_event
 from idbg.schema.strict_json import like
 from idbg.schema.violations import Violation
@@ -77,6 +79,7 @@ class Run:
     children: int = 0  # processes that the program started, and that compiled
     bisected: Bisected | None = None  # the last
     decided: Decided = field(default_factory=Decided)
+    collectives: CollectiveLog = field(default_factory=CollectiveLog)
 
     @property
     def backend(self) -> str:
@@ -202,6 +205,8 @@ class Run:
                 self.frame_failures.append(event)
             case events.ViolationsFound():
                 self.violations.extend(event.violations)
+            case events.CollectivesSeen():
+                self.collectives.apply(event)
             case events.BackwardsIdle():
                 self.backwards_idle = event.frames
             case events.SideStarted() | events.SideEnded() | events.Compared() | events.ErrorsMapped():
@@ -286,6 +291,7 @@ class History:
     switches: tuple[Switch, ...] = ()
     missing: list[str] = field(default_factory=list)
     process: Process | None = None
+    ranks: RankComparison | None = None  # of its processes; None where they were not compared
     processes: dict[str, ProcessReport] = field(default_factory=dict)
 
     @property

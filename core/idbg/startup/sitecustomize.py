@@ -34,6 +34,13 @@ PIDS = ".pids"
 """In the session's folder of processes: a file HOST-PID for each that has a log, with its name and how it ended."""
 TRACES = ".traces"
 """Beside it: the traces of processes whose Python does not import this module (python -I)."""
+RANKS = (
+    ("RANK", "LOCAL_RANK", "WORLD_SIZE"),
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("PMI_RANK", "MPI_LOCALRANKID", "PMI_SIZE"),
+    ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS"),
+)
+"""The variables of torchrun, Open MPI, MPICH and Slurm: of the rank, of that on its host, of the number of ranks."""
 OLDEST_PYTHON, OLDEST_TORCH = (3, 11), (2, 11)  # with which idbg runs
 _ENV = 5  # the place of the environment among the arguments of fork_exec
 _NOT_CAPTURED = (
@@ -79,7 +86,7 @@ class Inheritance:
 
     def _variables(self, path: str, trace: str) -> dict[str, str]:
         """The variables of a process that has these of its own."""
-        own = f"{os.environ.get('RANK', '')}|{self.session}"
+        own = f"{own_rank()}|{self.session}"
         return {PATH: _with_folder(path), VARIABLE: own, TRACE: trace or traces(self.session)}
 
     def _replace(self, owner: object, name: str, function: object) -> None:
@@ -233,7 +240,7 @@ def _after_fork() -> None:
         return
     if inheritance.forked is not None:
         inheritance.forked()
-    inheritance.parent_rank = os.environ.get("RANK", "")
+    inheritance.parent_rank = own_rank()
     own = sys.modules.get("idbg.own_process")
     if own is not None:
         own.forget()
@@ -300,8 +307,20 @@ class _TorchLoader:
             if traces_itself:
                 del os.environ[TRACE]
                 os.putenv(TRACE, traces(inheritance.session))
-        if not traces_itself:
+        if not traces_itself and _is_rank(inheritance.parent_rank):
+            _capture(inheritance)
+        elif not traces_itself:
             _arm()
+
+
+def own_rank() -> str:
+    """The rank of this process as a launcher set it, also where it started this one's parent; "" where none did."""
+    return next((os.environ[rank] for rank, _, _ in RANKS if os.environ.get(rank, "").isdecimal()), "")
+
+
+def _is_rank(parent_rank: str) -> bool:
+    """Whether this process is a rank of a job: such a one is captured also while it compiles nothing."""
+    return own_rank() not in ("", parent_rank)
 
 
 def _can_import_idbg(torch_file: str) -> bool:

@@ -27,16 +27,25 @@ from idbg.schema.bench import Row, set_to
 from idbg.schema.diff import TensorDiff
 from idbg.schema.graphs import NodeId
 from idbg.schema.programs import Failure
+from idbg.schema.ranks import RankComparison
 from idbg.schema.runs import History, Run
 from idbg.schema.violations import SEVERITIES, Severity, Violation, problem
-from idbg.views import recompiles, remarks, steps
+from idbg.views import ranks, recompiles, remarks, steps
 from idbg.views.blame import blame_sentence, blamed_line
 from idbg.views.criteria import because
 
-DiagnosticKind = Literal["failure", "mismatch", "change", "violation", "break", "recompile"]
+DiagnosticKind = Literal["failure", "mismatch", "change", "rank", "violation", "break", "recompile"]
 Level = Literal["error", "warning", "note"]
 
-KINDS: tuple[DiagnosticKind, ...] = ("failure", "mismatch", "change", "violation", "break", "recompile")  # worst first
+KINDS: tuple[DiagnosticKind, ...] = (  # worst first
+    "failure",
+    "mismatch",
+    "change",
+    "rank",
+    "violation",
+    "break",
+    "recompile",
+)
 LEVELS: tuple[Level, ...] = ("error", "warning", "note")
 SIGNS: dict[Level, str] = {"error": "✘", "warning": "⚠", "note": "·"}
 NODES = 3  # named in a message
@@ -86,9 +95,10 @@ def _wrong(run: Run) -> Iterator[Diagnostic]:
 
 
 def of_history(history: History, find: Callable[[Run], list[Diagnostic]] = diagnostics) -> list[Diagnostic]:
-    """All of a session's `last_runs` and of its benchmark, each once, the worst first."""
+    """All of a session's `last_runs`, of its benchmark and of its ranks, each once, the worst first."""
     by_key = {found.key: found for run in last_runs(history) for found in find(run)}
     by_key |= {found.key: found for found in of_benchmark(history)}
+    by_key |= {found.key: found for found in of_ranks(history.ranks)} if history.ranks is not None else {}
     return sorted(by_key.values(), key=badness)
 
 
@@ -110,6 +120,26 @@ def _of_row(row: Row) -> Diagnostic:
         file=row.file if row.file.endswith(".py") else "",
         key=_key("mismatch", "benchmark", row.program, row.backend, *where),
     )
+
+
+def of_ranks(found: RankComparison) -> list[Diagnostic]:
+    """One for each thing in which the ranks of a job differ; what stopped the job comes first."""
+    levels: dict[str, Level] = {"error": "error", "warning": "warning"}
+    listed = [
+        Diagnostic(
+            kind="rank",
+            level=levels.get(ranks.level(each), "note"),
+            rule=each.kind,
+            message=ranks.sentence(each),
+            program=found.program,
+            file=each.place[0],
+            line=each.place[1],
+            count=len(each.sides[0].ranks),
+            key=_key("rank", each.kind, found.program, each.frame, each.what, short(each.place[0])),
+        )
+        for each in found.differences
+    ]
+    return _worst_first(listed)
 
 
 def changes(now: Sequence[Diagnostic], before: Sequence[Diagnostic]) -> tuple[list[Diagnostic], list[Diagnostic]]:

@@ -224,9 +224,9 @@ async def test_a_key_that_comes_before_its_pane_is_there_goes_to_it(
 ) -> None:
     app, hidden = app_of("resnet", tmp_path), loading.other_panes
 
-    def pressed(*choices: Path | None) -> list[Pane]:
+    def pressed() -> list[Pane]:
         app.body.go("log")
-        return hidden(*choices)
+        return hidden()
 
     monkeypatch.setattr(loading, "other_panes", pressed)
     async with app.run_test(size=WIDE) as pilot:

@@ -14,7 +14,7 @@ from idbg_tui.widgets.section_rows import Look, Row
 from idbg_tui.widgets.sections import rows as painted
 from idbg_tui.widgets.sorting import AS_IT_IS, sorted_by
 from tests.harness.recorded import app_of
-from tests.harness.screen import SMALL, WIDE, settle, texts, until, written
+from tests.harness.screen import SMALL, WIDE, settle, texts, until
 
 FIGURES = {"b": 2.0, "a": None, "d": 0.5, "c": 1.0}
 TABLE = Table(
@@ -129,26 +129,3 @@ async def test_below_a_table_the_key_is_about_the_nearest_above(tmp_path: Path) 
         assert isinstance(pane, SectionPane) and pane.lines.chosen is not None and pane.lines.chosen.table is None
         await choose(pilot, app, "so far")
         assert [how[0] for how in pane.look.sorts.values()] == ["so far"]
-
-
-async def test_the_next_session_sorts_a_table_as_this_one_did(tmp_path: Path) -> None:
-    async def before_and_after(session: str, column: str = "") -> tuple[list[object], list[object]]:
-        (tmp_path / session).mkdir()
-        app = app_of("breaking", tmp_path / session)
-        app.choices = tmp_path / "choices"
-        async with app.run_test(size=WIDE) as pilot:
-            await settle(pilot)
-            await pilot.press("0")
-            await settle(pilot)
-            pane = app.body.panes["why"]
-            assert isinstance(pane, SectionPane)
-            before: list[object] = [row.key for row in table_rows(pane)]
-            table = next(row.table for row in pane.lines.items if row.head and row.table is not None)
-            await choose(pilot, app, column or table.noun)
-            written()
-            return before, [row.key for row in table_rows(pane)]
-
-    as_it_was, by_name = await before_and_after("first")
-    assert as_it_was != by_name
-    assert await before_and_after("second", "as it was") == (by_name, as_it_was)
-    assert (await before_and_after("third"))[0] == as_it_was

@@ -102,7 +102,7 @@ def test_related_commands_are_there(name: str) -> None:
         (["run", "x.py", "--option=1", "--backnd=aot"], "there is no flag --backnd", "did you mean --backend?"),
         (["check", "x.py", "--stage", "atn"], "--stage: invalid choice 'atn'; did you mean aten?", "check --help"),
         (["minify", "x.py", "--calls", "few"], "--calls: 'few' is not a whole number", "minify --help"),
-        (["run"], "FILE.py[:NAME] is missing", "idbg run --help"),
+        (["check"], "FILE.py[:NAME] is missing", "idbg check --help"),
         (["run", "x.py", "y.py"], "unexpected argument 'y.py'", "idbg run --help"),
         (["run", "x.py", "--color", "pink"], "--color: invalid choice 'pink'", "run --help"),
         (["run", "x.py", "--strict", "--warn"], "not allowed with", "run --help"),

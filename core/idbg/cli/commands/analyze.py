@@ -25,6 +25,7 @@ EXAMPLES = (
     ("idbg analyze examples/mlp_train.py", "a summary"),
     ("idbg analyze train.py --type breaks --type recompiles", "two reports, in full"),
     ("idbg analyze debug_artifacts/SESSION --nodes add mul", "why two nodes were not fused, from a saved session"),
+    ("idbg analyze last --type ranks", "the ranks of the last job, compared"),
     ("idbg analyze train.py --trace time.json", "where the compile time went, for Perfetto"),
 )
 EXITS = {
@@ -33,6 +34,8 @@ EXITS = {
 }
 SEE = ("run", "compare", "bench")
 SCHEMA = "idbg.analyze/1"
+RANKS = "ranks"
+_RANKS_WORDS = "of a session alone: which rank waits for whom, and where ranks differ"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,10 +43,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--type",
         action="append",
-        choices=list(decisions.TYPES),
+        choices=[*decisions.TYPES, RANKS],
         dest="types",
         help="the report (repeat for more; default: summary): "
-        + "; ".join(f"{name}: {words}" for name, words in decisions.TYPES.items()),
+        + "; ".join(f"{name}: {words}" for name, words in {**decisions.TYPES, RANKS: _RANKS_WORDS}.items()),
     )
     parser.add_argument(
         "--nodes",
@@ -66,6 +69,8 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
 
     policy = fail_on.requested(args)
     folder = sessions.saved(args)
+    if RANKS in (args.types or ()):
+        return _report_ranks(args, folder)
     if folder is None:
         done, folder = run_once(settle(args, argv))
     else:
@@ -82,6 +87,19 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
         log.warning("the run failed: %s", done.cause.message.strip().partition("\n")[0])
     output.session(folder)
     return status(done, policy)
+
+
+def _report_ranks(args: argparse.Namespace, session: Path | None) -> int:
+    """Raises BadInput where no session is named, or other types beside it."""
+    from idbg.cli import ranks
+
+    if session is None:
+        raise BadInput(f"{args.program} is not a session", hint="idbg run --nproc-per-node N starts ranks")
+    if set(args.types) != {RANKS}:
+        raise BadInput("--type ranks is of all ranks, and the other types are of one process", hint="name it alone")
+    found = ranks.report(session, SCHEMA)
+    output.session(session)
+    return exits.FAILED if ranks.has_stopped(found) else exits.DONE
 
 
 def status(run: Run, policy: fail_on.Policy) -> int:

@@ -4,7 +4,9 @@ import argparse
 import sys
 
 from idbg.cli import exits, fail_on, output
+from idbg.config import launching
 from idbg.config.arguments import add_arguments as add_program_arguments
+from idbg.schema.errors import BadInput
 from idbg.schema.programs import NO_ACCELERATOR, SUCCESSFUL
 from idbg.schema.runs import Run
 
@@ -16,6 +18,10 @@ a session, which idbg show, analyze, report and others read.
 
 A program is a file whose program() returns a model and its inputs, or any script that calls torch.compile. Arguments
 after -- are the script's own.
+
+With --nproc-per-node the script runs as a job of several ranks, which torch's own launcher starts; without a program,
+what follows -- is the whole command of a job: torchrun, mpirun, srun. Each rank is captured as a process of the
+session, and the ranks are compared: which one waits for whom, and where they differ first.
 """
 EXAMPLES = (
     ("idbg run examples/mlp_train.py", "the report, as text; the last line says where the session is kept"),
@@ -26,6 +32,8 @@ EXAMPLES = (
     ),
     ("idbg run train.py --fail-on break --baseline known.json", "1 only for a break that is not known yet"),
     ("idbg run -m package.train --json -q > run.json", "a module; only JSON"),
+    ("idbg run --nproc-per-node 2 examples/distributed/ddp.py", "two ranks, compared with each other"),
+    ("idbg run -- torchrun --nproc-per-node 2 train.py", "the same of a job that another command starts"),
 )
 EXITS = {
     exits.DONE: "it ran, and nothing stopped it",
@@ -37,7 +45,8 @@ SEE = ("check", "analyze", "diff", "report", "show")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_program_arguments(parser)
+    add_program_arguments(parser, required=False)
+    launching.add_arguments(parser)
     fail_on.add_arguments(parser, fail_on.OF_A_RUN, "a failure does, and with --strict what the rules reject")
 
 
@@ -45,6 +54,12 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     from idbg.cli.one_run import print_run, run_once
     from idbg.config.arguments import settle
 
+    if launching.is_requested(args) or (args.program is None and argv):
+        from idbg.cli.ranks import run_job
+
+        return run_job(args, argv)
+    if args.program is None:
+        raise BadInput("no program is named", hint="idbg run FILE.py; idbg run -- torchrun ... for a whole command")
     request = settle(args, argv)
     policy = fail_on.requested(args)
     if args.strict and request.target.accelerator == NO_ACCELERATOR:

@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 
 from idbg.format.plain_text import plain
+from idbg.render.text import lines
 from idbg.reports.documents import SessionData
 from idbg.reports.text import run_report
+from idbg.views import ranks
 
 ABOUT = "plain text, each run as idbg run reports it"
 SUFFIXES = (".txt",)
@@ -21,5 +23,7 @@ def _lines(session: SessionData) -> Iterator[str]:
         yield ""
         yield f"run {run.number}"
         yield from run_report(run)
-    if not session.history.runs:
+    if session.history.ranks is not None:
+        yield from ("", *lines(ranks.view(session.history.ranks)))
+    elif not session.history.runs:
         yield "nothing was run: 0 runs, 0 graphs, 0 kernels, 0 violations"

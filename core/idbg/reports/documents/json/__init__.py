@@ -16,7 +16,7 @@ from idbg.schema.processes import Process, ProcessReport
 from idbg.schema.programs import WORST_FIRST, Machine, Verdict
 from idbg.schema.runs import History, Run
 from idbg.schema.strict_json import like
-from idbg.views import kernel_edits
+from idbg.views import kernel_edits, ranks
 from idbg.views.diagnostics import Diagnostic, changes, diagnostics, last_runs, of_history
 from idbg.views.kernel_edits import VersionReport
 
@@ -63,7 +63,8 @@ class SessionReport(msgspec.Struct, frozen=True, kw_only=True):
     """All of a session. `diagnostics` are those of its last runs and its benchmark, each once, the worst first;
     `verdict` is the worst of these runs, null of a session without runs. `idbg` is the version that wrote this report,
     `missing` says, a sentence each, what the session lacks: what was damaged, or was not kept. `process` is whose log
-    this is, null of the main process, which has the others in `processes`.
+    this is, null of the main process, which has the others in `processes`; `ranks` compares those that are ranks, null
+    where there are none.
     """
 
     schema: str
@@ -71,6 +72,7 @@ class SessionReport(msgspec.Struct, frozen=True, kw_only=True):
     idbg: str
     process: Process | None
     processes: list[ProcessReport]
+    ranks: msgspec.Raw
     verdict: Verdict | None
     worker: WorkerReport | None
     diagnostics: list[Diagnostic]
@@ -99,6 +101,7 @@ def session_report(session: SessionData) -> SessionReport:
         idbg=idbg.__version__,
         process=history.process,
         processes=list(history.processes.values()),
+        ranks=_json(None if history.ranks is None else ranks.as_json(history.ranks)),
         verdict=_worst(last),
         worker=_worker(history),
         diagnostics=found,

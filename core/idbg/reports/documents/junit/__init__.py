@@ -20,9 +20,10 @@ from idbg.format.plain_text import one_line, plain
 from idbg.format.verdicts import rules_words, verdict_words
 from idbg.reports.documents import SessionData
 from idbg.schema.errors import AcceleratorError
+from idbg.schema.ranks import RankComparison
 from idbg.schema.runs import History, Run
 from idbg.views import remarks
-from idbg.views.diagnostics import Diagnostic, diagnostics, last_runs, of_benchmark, stable_file
+from idbg.views.diagnostics import Diagnostic, diagnostics, last_runs, of_benchmark, of_ranks, stable_file
 
 ABOUT, SUFFIXES = "test cases for a CI", (".xml", ".junit")
 MOST_FINDINGS = 100  # findings of a case
@@ -50,6 +51,7 @@ def render(session: SessionData) -> bytes:
     """The file as UTF-8."""
     suites = [_suite(run, session.history, number) for number, run in enumerate(last_runs(session.history))]
     suites += [_benchmark(session)] if session.history.rows else []
+    suites += [_ranks(session.history.ranks)] if session.history.ranks is not None else []
     suites += [_lacking(session)] if session.history.missing else []
     return file_of(suites, session.name)
 
@@ -189,6 +191,21 @@ def _benchmark(session: SessionData) -> Element:
     inside = failed if wrong else None if checked else skipped
     case = element("testcase", {"name": "numbers agree with eager's", "classname": name}, inside)
     counts = {"tests": 1, "failures": int(bool(wrong)), "errors": 0, "skipped": int(inside is skipped)}
+    return element("testsuite", {"name": name, **counts}, case)
+
+
+def _ranks(found: RankComparison) -> Element:
+    """Whether ranks came to their end: a suite with one case. In what else they differ is in its output."""
+    name = one_line(f"ranks of {found.program}", MOST_NAME)
+    listed = of_ranks(found)
+    stops = [each for each in listed if each.level == "error"]
+    texts = ["\n".join(one_line(each.message, MOST_TEXT) for each in some[:MOST_FINDINGS]) for some in (stops, listed)]
+    failed = element("failure", {"type": "rank", "message": texts[0].partition("\n")[0]}, text=texts[0])
+    skipped = element("skipped", {"message": f"{counted(len(found.unseen), 'rank')} not seen"})
+    inside = failed if stops else skipped if found.unseen else None
+    noted = element("system-out", {}, text=texts[1]) if listed else None
+    case = element("testcase", {"name": "each rank comes to its end", "classname": name}, inside, noted)
+    counts = {"tests": 1, "failures": int(bool(stops)), "errors": 0, "skipped": int(inside is skipped)}
     return element("testsuite", {"name": name, **counts}, case)
 
 

@@ -57,7 +57,8 @@ def render(session: SessionData) -> bytes:
 def _head(session: SessionData, runs: list[Run]) -> str:
     missing = [f"- ⚠ {code(text, 400)}" for text in session.history.missing[:3]]
     if not runs:
-        what = session_words(session.history) if session.history.rows else "nothing ran in this session"
+        ran = session.history.rows or session.history.processes
+        what = session_words(session.history) if ran else "nothing ran in this session"
         return "\n".join([f"### idbg: {_inert(what)}", *([""] if missing else []), *missing])
     worst = min(runs, key=lambda run: WORST_FIRST.index(run.looks))
     looks, words = worst.looks, verdict_words(worst)

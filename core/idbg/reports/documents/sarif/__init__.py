@@ -41,6 +41,10 @@ _ABOUT: dict[DiagnosticKind, tuple[str, str]] = {
         "a stage changes the numbers within rounding",
         "The outputs agree within rounding, but in float64 a stage of the compiler computes something else.",
     ),
+    "rank": (
+        "ranks of a job differ, or one stops",
+        "A rank of a distributed job fails, waits for another one, or compiles something else than the others.",
+    ),
     "violation": (
         "the accelerator's rule is broken",
         "The accelerator's file has a rule that these nodes of the captured graphs break.",

@@ -20,6 +20,7 @@ from idbg.reports.documents import SessionData
 
 ORDER = (
     "summary",
+    "ranks",
     "programs",
     "graphs",
     "violations",

@@ -1,0 +1,86 @@
+"""Find the first collective of each process group in which its ranks differ."""
+
+from collections.abc import Hashable, Iterator, Sequence
+
+from idbg.schema.ranks import CallKind, GroupCalls, RankDifference, RankDigest, RankSide
+
+_UNEVEN = ("all_to_all", "alltoall", "gather", "scatter", "coalesced")
+"""Ops whose sizes may differ between ranks; of all_gather and reduce_scatter they may not."""
+_EVEN = ("all_gather", "allgather", "reduce_scatter")
+GroupKey = tuple[str, tuple[int, ...]]
+
+
+def sequence(digest: RankDigest) -> Hashable:
+    """What is equal for ranks whose collectives are equal, as far as both began them."""
+    return tuple(
+        (group.group.about, group.first, tuple(signature(digest.calls[kind]) for kind in group.order), group.begun)
+        for group in digest.groups
+    )
+
+
+def signature(call: CallKind) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    """What of a collective must be equal in all ranks of its group."""
+    is_uneven = any(op in call.op for op in _UNEVEN) and not any(op in call.op for op in _EVEN)
+    return (call.op, (), ()) if is_uneven else (call.op, call.inputs, call.outputs)
+
+
+def members(digests: Sequence[RankDigest]) -> dict[GroupKey, dict[int, GroupCalls]]:
+    """Each process group, and the calls of the ranks in it; none of a rank that began none there."""
+    found: dict[GroupKey, dict[int, GroupCalls]] = {}
+    for digest in digests:
+        for group in digest.groups:
+            found.setdefault(group.key, {})[digest.rank] = group
+    return found
+
+
+def differences(digests: Sequence[RankDigest]) -> Iterator[RankDifference]:
+    """One for each group in which a collective differs. Fewer calls alone are none: a rank may still come to them."""
+    by_rank = {digest.rank: digest for digest in digests}
+    for key, calls in members(digests).items():
+        number = _first(by_rank, calls)
+        if number is not None:
+            yield RankDifference(kind="collective", sides=_sides(by_rank, calls, number), what=key[0], number=number)
+
+
+def call_at(digest: RankDigest, calls: GroupCalls, number: int) -> CallKind | None:
+    """The call with this number; None where it is not recorded, or did not begin."""
+    at = number - calls.first
+    return digest.calls[calls.order[at]] if 0 <= at < len(calls.order) else None
+
+
+def words(op: str, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> str:
+    """ "all_reduce f32[8]", "all_gather f32[8] -> f32[16]"."""
+    arrow = f" -> {', '.join(outputs)}" if outputs and outputs != inputs else ""
+    return f"{op} {', '.join(inputs)}{arrow}".rstrip()
+
+
+def _first(by_rank: dict[int, RankDigest], calls: dict[int, GroupCalls]) -> int | None:
+    """The number of the first call that is not the same in all ranks that have it; equal ranks are looked at once."""
+    distinct: dict[Hashable, int] = {}
+    for rank, group in calls.items():
+        distinct.setdefault((group.first, tuple(signature(by_rank[rank].calls[kind]) for kind in group.order)), rank)
+    ranks = list(distinct.values())
+    if len(ranks) < 2:
+        return None
+    begin = max(calls[rank].first for rank in ranks)
+    end = max(calls[rank].first + len(calls[rank].order) for rank in ranks)
+    for number in range(begin, end):
+        found = {signature(call) for rank in ranks if (call := call_at(by_rank[rank], calls[rank], number))}
+        if len(found) > 1:
+            return number
+    return None
+
+
+def _sides(by_rank: dict[int, RankDigest], calls: dict[int, GroupCalls], number: int) -> tuple[RankSide, ...]:
+    groups: dict[Hashable, list[int]] = {}
+    for rank, group in calls.items():
+        call = call_at(by_rank[rank], group, number)
+        if call is not None:
+            groups.setdefault(signature(call), []).append(rank)
+    sides = []
+    for ranks in sorted(groups.values(), key=lambda group: (len(group), -group[0])):
+        call = call_at(by_rank[ranks[0]], calls[ranks[0]], number)
+        assert call is not None
+        value = words(call.op, call.inputs, call.outputs)
+        sides.append(RankSide(ranks=tuple(ranks), value=value, file=call.file, line=call.line))
+    return tuple(sides)

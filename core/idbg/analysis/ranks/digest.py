@@ -1,0 +1,159 @@
+"""Reduce the run of one rank to what it is compared by."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from idbg.analysis.ranks.normal import fingerprint, of_graph, plain, relative
+from idbg.schema.collectives import Collective, CollectiveLog
+from idbg.schema.decisions.dynamo import Stack, StackLine
+from idbg.schema.events import Recompiled
+from idbg.schema.graphs import Frame
+from idbg.schema.ranks import CallKind, Ended, Fingerprint, FrameDigest, GroupCalls, RankDigest
+from idbg.schema.runs import Run
+
+MOST_CALLS = 2000
+"""Collectives of a group that are compared; of later ones the last alone is known."""
+
+
+def digest(
+    run: Run | None, name: str, rank: int, *, world_size: int | None = None, host: str = "", pid: int = 0
+) -> RankDigest:
+    """The digest of a rank's run; of None, which nothing is known of yet, an empty one."""
+    known = RankDigest(name=name, rank=rank, world_size=world_size, host=host, pid=pid)
+    if run is None:
+        return known
+    seconds = [result.seconds for result in run.decided.results.values() if result.seconds is not None]
+    log, cause = run.collectives, run.cause
+    kinds: dict[CallKind, int] = {}
+    groups = tuple(_groups(log, kinds))
+    return RankDigest(
+        name=name,
+        rank=rank,
+        program=run.program.label,
+        world_size=world_size,
+        host=host,
+        pid=pid,
+        frames=tuple(_frames(run)),
+        compile_seconds=sum(seconds) if seconds else None,
+        recorded=log.recorded,
+        calls=tuple(kinds),
+        groups=groups,
+        pending=log.pending,
+        lost=log.lost,
+        stands=users_line(log.stack),
+        phase=run.phase if any(frame not in run.decided.results for frame in run.frames) else "",
+        ended=_ended(run),
+        exit_status=run.exit_status if run.ended is not None else None,
+        failure=cause.message.strip().partition("\n")[0] if cause else "",
+        failed_at=StackLine(cause.file, cause.line) if cause and cause.file else None,
+    )
+
+
+def users_line(stack: Stack) -> StackLine | None:
+    """The innermost line that is of no installed package and not of Python's own; None where there is none."""
+    own = [line for line in stack if not is_library(line.file)]
+    return own[-1] if own else None
+
+
+def is_library(file: str) -> bool:
+    """Whether a file is of an installed package, of Python's library or of no file."""
+    return (
+        not file
+        or file.startswith("<")
+        or any(part in file for part in ("/site-packages/", "/dist-packages/", "/lib/python"))
+    )
+
+
+def _ended(run: Run) -> Ended:
+    if run.ended is None:
+        return "running"
+    return "failed" if run.failure is not None or run.exit_status else "ended"
+
+
+def _frames(run: Run) -> Iterator[FrameDigest]:
+    """In the order in which they were compiled, each the nth of its code."""
+    seen: Counter[tuple[str, int, str]] = Counter()
+    guards = {each.frame: each for each in run.recompiles}
+    for frame in run.frames.values():
+        path = relative(frame.file, run.program.cwd)
+        nth = seen[path, frame.line, frame.function]
+        seen[path, frame.line, frame.function] += 1
+        result = run.decided.results.get(frame.id)
+        again = guards.get(frame.id)
+        yield FrameDigest(
+            id=frame.id,
+            function=frame.function,
+            file=frame.file,
+            path=path,
+            line=frame.line,
+            nth=nth,
+            end=result.end if result else "",
+            seconds=result.seconds if result else None,
+            graphs=tuple(_graphs(run, frame)),
+            guards=_guards(run, frame),
+            kernels=_kernels(run, frame),
+            recompiled=plain((again.failed[0].text if again.failed else again.reason).partition("\n")[0])
+            if again
+            else "",
+            breaks=tuple(_breaks(run, frame)),
+            caches=tuple(
+                sorted({f"{answer.cache} {answer.outcome}" for answer in run.decided.caches.get(frame.id, ())})
+            ),
+        )
+
+
+def _guard_that_failed(again: Recompiled) -> str:
+    return plain((again.failed[0].text if again.failed else again.reason).partition("\n")[0])
+
+
+def _cache_answers(run: Run, frame: Frame) -> tuple[str, ...]:
+    return tuple(sorted({f"{each.cache} {each.outcome}" for each in run.decided.caches.get(frame.id, ())}))
+
+
+def _graphs(run: Run, frame: Frame) -> Iterator[tuple[str, Fingerprint]]:
+    for key, graph in run.graphs.items():
+        if key.frame == frame.id and graph.nodes:
+            yield " ".join(filter(None, (key.stage, key.part))), of_graph(graph)
+
+
+def _guards(run: Run, frame: Frame) -> Fingerprint | None:
+    found = run.decided.guards.get(frame.id)
+    return (
+        fingerprint(sorted(plain(f"{guard.kind} {' '.join(guard.code)}") for guard in found.guards)) if found else None
+    )
+
+
+def _kernels(run: Run, frame: Frame) -> Fingerprint | None:
+    codes = [code for (owner, _), code in run.codes.items() if owner == frame.id]
+    texts = [kernel.source or f"{kernel.language} {kernel.name}" for code in codes for kernel in code.kernels]
+    return fingerprint(texts) if codes else None
+
+
+def _breaks(run: Run, frame: Frame) -> Iterator[str]:
+    for each in run.breaks:
+        if each.frame == frame.id:
+            yield f"{relative(each.file, run.program.cwd)}:{each.line}: {plain(each.reason)}"
+    for again in run.decided.breaks_again:
+        if again.frame == frame.id and again.first < len(run.breaks):
+            first = run.breaks[again.first]
+            yield f"{relative(first.file, run.program.cwd)}:{first.line}: {plain(first.reason)}"
+
+
+def _groups(log: CollectiveLog, kinds: dict[CallKind, int]) -> Iterator[GroupCalls]:
+    """Those of each group up to the first that is not recorded; `kinds` gets each call once."""
+    by_group: dict[str, list[Collective]] = {name: [] for name in log.groups}
+    for each in log.began:
+        if not each.peer_to_peer:
+            by_group.setdefault(each.group, []).append(each)
+    for name, calls in by_group.items():
+        group, last = log.groups.get(name), log.last.get(name)
+        if group is None or last is None:
+            continue
+        order: list[int] = []
+        first = calls[0].number if calls else last.number
+        for each in calls[:MOST_CALLS]:
+            if each.number != first + len(order):
+                break
+            kind = CallKind(each.op, each.inputs, each.outputs, each.file, each.line, each.function)
+            order.append(kinds.setdefault(kind, len(kinds)))
+        yield GroupCalls(group, first, tuple(order), last.number)

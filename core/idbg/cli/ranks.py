@@ -1,0 +1,60 @@
+"""Run a job of several ranks, and report the ranks of a session."""
+
+import argparse
+import os
+from pathlib import Path
+
+from idbg.cli import exits, output
+from idbg.schema.errors import BadInput
+from idbg.schema.ranks import RankComparison
+
+MOST_ROWS = 50  # of one list: the JSON report has all
+SCHEMA = "idbg.ranks/1"
+_OF_ONE_PROCESS = (
+    *("backend", "accelerator", "strict", "device", "mode", "stance", "dynamic", "dynamic_sources", "cold"),
+    *("option", "setting", "fail_on", "baseline", "update_baseline"),
+)
+"""Options of `idbg run` that a job cannot have: its ranks compile as the script says."""
+
+
+def run_job(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
+    """Run the job of a command line to its end. Raises BadInput for what a job cannot have, OutputError."""
+    from idbg.cli.signals import raise_on_signal
+    from idbg.config import launching, places, settings
+    from idbg.config.arguments import parse_program
+    from idbg.session import launch
+
+    for name in _OF_ONE_PROCESS:
+        if getattr(args, name, None):
+            raise BadInput(f"--{name.replace('_', '-')} is of one process", hint="ranks compile as the script says")
+    if args.program is None:
+        command, program = argv, launching.wrapped(argv, os.getcwd())
+    else:
+        program = parse_program(args.program, module=args.module, argv=argv, cwd=os.getcwd())
+        command = launching.launcher(args, program)
+    chosen = settings.load(os.environ, {"output": args.output} if args.output else {})
+    folder = places.expanded(args.session).absolute() if args.session else None
+    store = launch.new_session(program, places.expanded(chosen.output), folder, chosen.keeping.session_size)
+    with raise_on_signal(), launch.Job(command, program, store, stdout=2 if args.json else 1) as job:
+        status = job.wait()
+    found = report(job.folder, SCHEMA)
+    output.session(job.folder)
+    return status or (exits.FAILED if has_stopped(found) else exits.DONE)
+
+
+def report(folder: Path, schema: str) -> RankComparison:
+    """Print the comparison of the session's ranks: the text, or the JSON with --json."""
+    from idbg.render.text import text
+    from idbg.session.ranks import of_session
+    from idbg.views import ranks
+
+    found = of_session(folder)
+    output.report(lambda: {"schema": schema, "ranks": ranks.as_json(found)}, lambda: text(ranks.view(found), MOST_ROWS))
+    return found
+
+
+def has_stopped(found: RankComparison) -> bool:
+    """Whether a rank failed, hangs, or began another collective than the others."""
+    from idbg.views import ranks
+
+    return any(ranks.level(each) == "error" for each in found.differences)

@@ -1,0 +1,103 @@
+"""Run the command that starts the ranks of a job, each captured as a process of a session."""
+
+import contextlib
+import os
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple
+
+import idbg
+from idbg.schema import events
+from idbg.schema.errors import BadInput, OutputError
+from idbg.schema.programs import Program
+from idbg.session import files, ranks
+from idbg.session.event_bus import EventBus
+from idbg.session.files import LOG
+from idbg.session.process_watch import ProcessWatch
+from idbg.session.store import Store
+from idbg.startup.sitecustomize import environment
+
+_END_SECONDS = 30.0  # that a job has to end its ranks after SIGTERM
+
+
+class Session(NamedTuple):
+    """Where the ranks' logs go. Without a `store` another host began the session, and writes its own log."""
+
+    folder: Path
+    store: Store | None
+
+
+def new_session(program: Program, output: Path, folder: Path | None = None, limit: int = 0) -> Session:
+    """A new session in `output`; or the one in `folder`, which another host of the job may have begun.
+
+    Raises OutputError if it cannot be written.
+    """
+    if folder is None:
+        store = Store.create(output, program, limit)
+        return Session(store.folder, store)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return Session(folder, Store(folder, (folder / LOG).open("xb"), limit))
+    except FileExistsError:
+        if files.is_session(folder):
+            return Session(folder, None)
+        raise OutputError(f"{folder} is not a session", hint="name a folder that is not there yet") from None
+    except OSError as error:
+        raise OutputError(
+            f"cannot write to the session {folder}: {error.strerror or error}", hint="name another with --session"
+        ) from error
+
+
+class Job:
+    """A running job, whose ranks are processes of the session."""
+
+    def __init__(self, command: Sequence[str], program: Program, session: Session, *, stdout: int = 1) -> None:
+        """Start it. Raises BadInput where the command cannot be started."""
+        self.folder = session.folder
+        self._bus = EventBus(session.store) if session.store is not None else None
+        self._emit(events.SessionOpened(version=idbg.__version__, program=program, folder=str(self.folder)))
+        self._watch = ProcessWatch(self.folder, self._emit)
+        self._watch.start()
+        try:
+            self._process = subprocess.Popen(
+                command, env=environment(str(self.folder), os.environ), cwd=program.cwd or None, stdout=stdout
+            )
+        except OSError as error:
+            self._close()
+            raise BadInput(f"cannot start {command[0]}: {error.strerror or error}", hint="write its path") from error
+
+    def __enter__(self) -> "Job":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.end()
+
+    def wait(self) -> int:
+        """Wait for the job. Returns its exit status, 128 + N after signal N."""
+        status = self._process.wait()
+        return 128 - status if status < 0 else status
+
+    def end(self) -> None:
+        """Stop the job if it runs still, complete the session's log, and write the ranks' digests. Idempotent."""
+        if self._process.poll() is None:
+            self._process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(_END_SECONDS)
+            self._process.kill()
+            self._process.wait()
+        self._close()
+        with contextlib.suppress(OutputError):
+            ranks.of_session(self.folder)
+
+    def _close(self) -> None:
+        self._watch.close()
+        if self._bus is not None:
+            self._bus.close()
+
+    def _emit(self, event: events.SessionEvent) -> None:
+        if self._bus is not None:
+            self._bus.emit(event)
