@@ -3,8 +3,8 @@
     python -m tools.record_traces                     with the torch of this environment
     python -m tools.record_traces --python OTHER/bin/python     with that of another
 
-Each program is run in a folder of its own under a fixed path, as its path is in the trace. Nothing is edited: a
-record's payload is held against its MD5.
+`debug` is what TORCH_COMPILE_DEBUG dumps of the program `train`. Each program is run in a folder of its own under a
+fixed path, as its path is in the trace. Nothing is edited: a record's payload is held against its MD5.
 """
 
 import argparse
@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1] / "tests" / "recordings" / "traces"
-PROGRAMS = ("train", "breaking", "ranks")
+PROGRAMS = ("train", "breaking", "ranks", "debug")
 JOB = Path("/tmp/idbg-traced-job")  # whatever TMPDIR is
 TIMEOUT = 600
 
@@ -32,16 +32,19 @@ def record(python: str, name: str, to: Path) -> list[Path]:
     shutil.rmtree(JOB, ignore_errors=True)
     traces = JOB / "trace"
     traces.mkdir(parents=True)
-    program = shutil.copy(ROOT / "programs" / f"{name}.py", JOB / f"{name}.py")
+    file = "train.py" if name == "debug" else f"{name}.py"
+    program = shutil.copy(ROOT / "programs" / file, JOB / file)
     environment = {
         **os.environ,
-        "TORCH_TRACE": str(traces),
+        **({"TORCH_COMPILE_DEBUG": "1"} if name == "debug" else {"TORCH_TRACE": str(traces)}),
         "TORCHINDUCTOR_CACHE_DIR": str(JOB / "cache"),
         "INDUCTOR_PROVENANCE": "1",
     }
     subprocess.run([python, program], cwd=JOB, env=environment, timeout=TIMEOUT, check=True)
     shutil.rmtree(to, ignore_errors=True)
     to.mkdir(parents=True)
+    if name == "debug":
+        return [Path(shutil.make_archive(str(to / "torch_compile_debug"), "gztar", JOB, "torch_compile_debug"))]
     stored = []
     for trace in sorted(traces.iterdir()):
         path = to / f"{trace.name}.gz"

@@ -121,8 +121,14 @@ def opened(folder: Path) -> "Session":
 def last_run(history: "History", folder: Path) -> "Run":
     """Raises BadInput where the session has no run."""
     if history.last is None:
-        raise BadInput(f"the session {folder} has no run", hint="make one: idbg run")
+        raise BadInput(f"the session {folder} has no run", hint=_where_runs_are(history, folder.name))
     return history.last
+
+
+def _where_runs_are(history: "History", name: str) -> str:
+    """Of a session without a run the name of one of its processes, if it has any."""
+    process = next(iter(history.processes), "")
+    return f"its processes have: {name}/{process} is the first of {len(history.processes):,}" if process else "idbg run"
 
 
 def run_of(args: argparse.Namespace) -> "Run":
@@ -142,7 +148,9 @@ def numbered(history: "History", number: int | None, name: str) -> "Run":
     if found is None:
         known = ", ".join(map(str, sorted(history.runs)[:20]))
         what = "has no run" if not known else f"has no run {number}"
-        raise BadInput(f"the session {name} {what}", hint=f"it has {known}" if known else "nothing was run in it")
+        raise BadInput(
+            f"the session {name} {what}", hint=f"it has {known}" if known else _where_runs_are(history, name)
+        )
     return found
 
 

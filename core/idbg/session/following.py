@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from idbg.schema.events import Noted, SessionEvent
+from idbg.session.deferred import LogPlaces
 from idbg.session.reading import LINE_LIMIT, Unreadable, event_on, most_bytes, opened_log
 
 TICK = 0.1  # seconds between two looks
@@ -15,6 +16,7 @@ class LogTail:
 
     def __init__(self, folder: Path) -> None:
         self._log = opened_log(folder)
+        self._places = LogPlaces(self._log.fileno())
         self._rest = b""
         self._lines = 0
         self._read = 0
@@ -30,13 +32,13 @@ class LogTail:
             whole, self._rest = self._rest, b""
             self._lines += 1
             try:
-                event = event_on(self._lines, whole, room=most_bytes() - self._read)
+                event = event_on(self._lines, whole, room=most_bytes() - self._places.held)
             except Unreadable as error:
                 self.damage = f"the session's log is not whole: {error}"
                 return
-            self._read += len(whole)
+            begin, self._read = self._read, self._read + len(whole)
             if event is not None:
-                yield event
+                yield self._places.taken(event, begin, len(whole))
 
     def close(self) -> None:
         """Close the log."""

@@ -18,6 +18,7 @@ from idbg.schema.errors import OutputError
 from idbg.schema.events import FORMAT, Noted, SessionEvent, SessionOpened
 from idbg.schema.graphs import Graph, Node, TensorMeta
 from idbg.session import files
+from idbg.session.deferred import LogPlaces
 from idbg.session.files import LOG
 
 LINE_LIMIT = 128 << 20
@@ -81,12 +82,13 @@ def opened_log(folder: Path) -> BinaryIO:
 def _read(folder: Path, log: BinaryIO) -> Reading:
     limit = most_bytes()
     found: list[SessionEvent] = []
+    places = LogPlaces(log.fileno())
     begins = 0  # offset of the line
     for number, line in enumerate(_lines(log), 1):
         if number == 1:
             _check_format(folder, line)
         try:
-            event = event_on(number, line, room=limit - begins)
+            event = event_on(number, line, room=limit - places.held)
         except Unreadable as error:
             if not found:
                 raise OutputError(
@@ -96,16 +98,16 @@ def _read(folder: Path, log: BinaryIO) -> Reading:
             if _is_torn(log, line):
                 break
             return Reading(found, _left_out(log, str(error), begins))
-        begins += len(line)
         if event is not None:
-            found.append(event)
+            found.append(places.taken(event, begins, len(line)))
+        begins += len(line)
     if not found:
         raise _no_session(folder, f"its {LOG} is empty")
     return Reading(found, "")
 
 
 def most_bytes() -> int:
-    """The most bytes of a log that are read: decoded events take several times that in memory."""
+    """The most bytes of a log that are held in memory: decoded events take several times that (see `deferred`)."""
     return max(256 << 20, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 16)
 
 

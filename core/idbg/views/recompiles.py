@@ -133,7 +133,7 @@ def guard_words(failed: FailedGuard) -> str:
     if not failed.source or not (failed.actual or failed.expected):
         return failed.text.partition("  # ")[0].rstrip()
     if not failed.actual:
-        return f"{of}{name} no longer exists: {failed.expected}"
+        return f"{of}{name} is no longer {failed.expected}"  # gone, or of a trace, which has no values
     was = failed.expected.replace("the same ", "another ", 1) if failed.kind == "identity" else failed.expected
     return f"{of}{name} is {failed.actual}, and was {was}"
 

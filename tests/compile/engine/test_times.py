@@ -20,6 +20,7 @@ from idbg.schema import events
 from idbg.schema.decisions.inductor import Span
 from idbg.schema.programs import Program, Target
 from idbg.schema.runs import Run, fold
+from idbg.traces import spans as nested
 from idbg.views.time import explained
 from idbg.worker.jobs import Jobs
 from idbg.worker.protocol import Compile
@@ -242,8 +243,8 @@ def test_torchs_functions_are_put_back(compiled: Compiled):
 
 
 def test_beyond_the_limit_only_what_is_outermost_is_counted(compiled: Compiled, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(heard_times, "LIMIT", 12)
-    monkeypatch.setattr(heard_times, "SHORT", 0.0)
+    monkeypatch.setattr(nested, "LIMIT", 12)
+    monkeypatch.setattr(nested, "SHORT", 0.0)
     text = RESETTING.format(times=8)
     run, _ = compiled(text, backend="eager")
     (counted,) = (span for span in spans(run) if span.times > 1)

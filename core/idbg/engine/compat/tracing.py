@@ -54,7 +54,7 @@ def traced_by() -> dict[str, object] | None:
         name = str(frame.f_globals.get("__name__", ""))
         if name.startswith("torch.") and not name.startswith(_TRACING):
             return None
-        if not name.startswith((*_TRACING, "logging", "idbg.engine")):
+        if not name.startswith((*_TRACING, "logging", "idbg.engine", "idbg.traces")):
             return frame.f_globals
         frame = frame.f_back  # type: ignore[assignment]
     return None
