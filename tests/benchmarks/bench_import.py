@@ -124,9 +124,9 @@ def log_size(session: Path) -> float:
 
 
 def unpacked_all(to: Path) -> Path:
-    """All recordings."""
+    """The recordings of one process: of several ranks tlparse reads the first alone."""
     for name in recordings():
-        if name != "programs":
+        if name.startswith(("train", "breaking")):
             unpacked(name, to / name)
     return to
 

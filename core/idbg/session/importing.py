@@ -89,6 +89,7 @@ class ProcessLogs:
         self._place, self._kind, self._session, self._opening = place, kind, session, opening
         self._say, self._main, self._how, self._limit = say, main, how, limit
         self._known: dict[Path, _Process | None] = {}  # None: it was read, or cannot be
+        self._ranks: set[int] = set()
 
     def read(self, progress: Callable[[int], None]) -> None:
         """Read all of a trace that does not grow, a part after the other. `progress` gets the bytes so far."""
@@ -129,6 +130,10 @@ class ProcessLogs:
             writer = self._main[1]
             return _Process(self._reader(path, self._opening, writer), writer, None)
         process = replace(sources.identity_of(path).process(path.stat().st_mtime), how=self._how)
+        if process.rank is not None and process.rank in self._ranks:
+            text = f"rank {process.rank} has more than one trace, so {self._place.name} may hold two jobs"
+            self._say(events.Noted(level="warning", text=text, missing=True))
+        self._ranks |= {process.rank} if process.rank is not None else set()
         store, process = Store.of_process(self._session, process, self._limit, with_files=False)
         writer = LogWriter(store)
         opening = self._opening._replace(folder=store.folder, process=process, source=str(path))
@@ -143,7 +148,8 @@ class ProcessLogs:
             case "triton":
                 return TritonFile(path, opening, writer)
             case _:
-                return TraceFile(path, opening, writer)
+                dumps = sources.dumps_of(self._place, sources.identity_of(path).pid)
+                return TraceFile(path, opening, writer, dumps)
 
     def _end(self, path: Path, known: _Process) -> None:
         known.reader.end()
@@ -180,7 +186,8 @@ class Import:
             self._main(opening.event())
             self._say_missing()
         self._logs = ProcessLogs(place, kind, self.folder, opening, self._main, main=main, limit=limit)
-        self.bytes = sum(part.stat().st_size for part in parts)
+        inside = (file for part in parts for file in ([part] if part.is_file() else sources.files_of(part)))
+        self.bytes = sum(file.stat().st_size for file in inside)
 
     def _unpacked(self) -> tuple[Path, sources.Kind]:
         """Unpack the archive into the session's folder. Raises BadInput where it holds nothing to import."""

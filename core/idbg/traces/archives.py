@@ -25,6 +25,7 @@ MOST_FILES = 20_000
 _PIECE = 1 << 20
 _DAMAGED = (
     EOFError,
+    gzip.BadGzipFile,
     zlib.error,
     lzma.LZMAError,
     tarfile.TarError,

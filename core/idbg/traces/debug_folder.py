@@ -109,6 +109,15 @@ class DebugFolder:
         self._log.end([*self._unreadable[:10], *([f"{counted(len(more), 'more file')} left out"] if more else [])])
 
 
+def scheduler_dumps(folder: Path) -> Iterator[tuple[str, StageText]]:
+    """Inductor's dumps of its scheduler, which are in no trace: the number of the graph, and the text."""
+    for file in sorted(files_of(folder), key=lambda file: _number(file.parent)):
+        if file.name.startswith("ir_") and (match := _GRAPH_FOLDER.match(file.parent.name)):
+            with opened(file) as source:
+                text = source.read(FILE_LIMIT).decode("utf-8", "replace")
+            yield match[2], StageText(file.name, text, part=match[3])
+
+
 def _number(folder: Path) -> int:
     """When a graph was dumped, among the others."""
     match = _GRAPH_FOLDER.match(folder.name)

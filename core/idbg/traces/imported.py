@@ -32,7 +32,9 @@ NODES_HELD = 200_000  # of the graphs of finished frames: a backward that is com
 NODES_PARSED = 100_000  # of texts that were read: ranks and layers print the same graphs again
 SPANS_AT_ONCE = 500
 MOST_STAGES = 20_000
+KEYS_HELD = 8  # of each function, with which the next is compared
 MOST_FAILED = 64  # versions of a frame whose failed guards are read
+_AOT_NUMBER = re.compile(r"# AOT ID: \['(\d+)_")
 _RANGE = re.compile(r"\[(-?\d+|-?int_oo), (-?\d+|int_oo)\]")
 # what has no payload that is read, and is most of a trace's records
 _UNREAD = frozenset(
@@ -59,6 +61,11 @@ class ImportedFrame(TracedFrame):
             super().graph_printed(kind, text)
         else:
             self.read(text, GraphId(self.frame, PRINTED[kind]), list(self.graphs.values()))
+
+    def code_written(self, text: str) -> None:
+        super().code_written(text)
+        if number := _AOT_NUMBER.search(text[:400]):
+            self.of_run.frame_of_graph[number[1]] = self.frame
 
     def parsed(self, text: str, graph_id: GraphId, donors: list[Graph]) -> Graph:
         return Graph(graph_id, self.of_run.nodes_of(text, {**symbols_of(donors), **self.symbols}), text)
@@ -111,9 +118,10 @@ class ImportedRun(TracedRun[ImportedFrame]):
         self.limit_all: int | None = None
         self.began = self.ended = 0.0
         self.has_graphs = False
+        self.frame_of_graph: dict[str, str] = {}  # by AOTAutograd's number of a graph
         self._spans = SpanStacks("", self.named)
         self.timekeeper = self._take_time
-        self._keys: list[Key] = []
+        self._keys: dict[str, list[Key]] = {}  # of the FX graph cache, by the frame's place
         self._nodes: OrderedDict[tuple[str, tuple[tuple[str, Sym], ...]], tuple[Node, ...]] = OrderedDict()
         self._held = self._parsed = 0
 
@@ -178,8 +186,9 @@ class ImportedRun(TracedRun[ImportedFrame]):
         key = Key(str(found.payload.get("key", "")), place, f"frame {name} of this trace", parts)
         near = None
         if found.cache == "fx_graph" and parts:
-            near = nearest(key, self._keys) if found.outcome == "miss" else None
-            self._keys = [*self._keys[-200:], key]
+            alike = self._keys.setdefault(place, [])
+            near = nearest(key, alike) if found.outcome == "miss" else None
+            alike[:] = [*alike[1 - KEYS_HELD :], key]
         answer = cache_answers.described(found, "", key, near, "the trace does not say why")
         self.emit(events.CacheAnswered(run=self.run, frame=name, answer=answer))
 
@@ -279,8 +288,9 @@ class FileReader(RecordReader):
     def unread(self, frame: str, name: str, text: str) -> None:
         """Any other artifact is a stage of the package that wrote it."""
         if text and name not in _NO_STAGES and not name.startswith(("fx_graph_cache", "aotautograd_cache")):
-            stage = StageText(name, text, _language(name, text), frame=frame)
-            self.run.stages.add(_package(self._writer), stage, "artifact", of_author=False)
+            package = _package(self._writer)
+            stage = StageText(name, text, _language(name, text) if package == "torch" else "", frame=frame)
+            self.run.stages.add(package, stage, "artifact", of_author=False)
 
 
 def _symbol(about: object) -> dict[str, Sym]:
@@ -296,10 +306,10 @@ def _symbol(about: object) -> dict[str, Sym]:
 
 
 def _language(name: str, text: str) -> str:
-    """The language of an artifact of torch's, by its name; "" where it has to be guessed."""
+    """The language of an artifact of torch's, which is quicker than to guess it."""
     if text.startswith(("{", "[")):
         return "json"
-    return "python" if name.endswith(("_graph", "_runnable", "_graph_runnable", "_code")) else ""
+    return "python" if name.endswith(("_graph", "_runnable", "_graph_runnable", "_code")) else "text"
 
 
 def _package(writer: str) -> str:

@@ -95,6 +95,22 @@ def parts_of(source: Path, kind: Kind) -> list[Path]:
             return [path for path in files if _is_trace_file(path)]
 
 
+def dumps_of(source: Path, pid: int) -> Path | None:
+    """The run_… folder of a torch_compile_debug folder that this process wrote beside its trace."""
+    if not source.is_dir() or not any(_RUN.match(part) for part in _folders(source)):
+        return None
+    return next((folder for folder in parts_of(source, "debug") if identity_of(folder).pid == pid), None)
+
+
+def _folders(source: Path) -> list[str]:
+    """The names of a folder's folders, and of those in them."""
+    try:
+        above = [entry for entry in os.scandir(source) if entry.is_dir(follow_symlinks=False)]
+        return [each.name for entry in above for each in (entry, *os.scandir(entry.path))]
+    except OSError:
+        return []
+
+
 def _is_trace_file(path: Path) -> bool:
     """By its name; another .log file by its first line."""
     if _TRACE_NAME.match(path.name):

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from idbg.format.amounts import counted
+from idbg.traces.debug_folder import scheduler_dumps
 from idbg.traces.imported import FileReader
 from idbg.traces.process import Emit, Opening, ProcessLog
 from idbg.traces.sources import opened
@@ -38,10 +39,12 @@ class Clock:
 
 
 class TraceFile:
-    """The trace of one process on its way into a log. Raises OSError for a file that cannot be read."""
+    """The trace of one process on its way into a log. `dumps`: the folder in which Inductor dumped its graphs beside
+    the trace. Raises OSError for a file that cannot be read.
+    """
 
-    def __init__(self, file: Path, opening: Opening, write: Emit) -> None:
-        self.file = file
+    def __init__(self, file: Path, opening: Opening, write: Emit, dumps: Path | None = None) -> None:
+        self.file, self._dumps = file, dumps
         self._log = ProcessLog(opening, write)
         self._opened = opened(file)
         self._stream = RecordStream(self._opened, time.localtime(file.stat().st_mtime).tm_year)
@@ -83,6 +86,10 @@ class TraceFile:
     def end(self) -> None:
         """The trace is over: end the run, and say what was left out. A log without a record gets its beginning."""
         self._opened.close()
+        run = self._log.run
+        for number, stage in scheduler_dumps(self._dumps) if self._dumps is not None else ():
+            if (frame := run.frame_of_graph.get(number)) is not None:
+                run.stages.add("inductor", stage._replace(frame=frame), "dump", of_author=False)
         self._log.end(list(self._missing()))
 
     def _missing(self) -> Iterator[str]:

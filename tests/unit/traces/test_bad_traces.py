@@ -1,0 +1,149 @@
+"""A damaged, foreign or hostile trace is opened as far as it is intact, with a sentence for what is not."""
+
+import json
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from idbg.schema.runs import History, fold
+from idbg.session import processes
+from idbg.session.importing import Import
+from idbg.session.reading import load
+from idbg.traces.sources import kind_of
+from tests.harness.traces import line, recordings, trace_in, unpacked
+
+
+def session_of(trace: Path) -> Path:
+    importing = Import(trace, trace.parent / "out")
+    importing.read()
+    return importing.folder
+
+
+def history_of(trace: Path) -> History:
+    return fold(load(session_of(trace)))
+
+
+def recorded(program: str = "breaking") -> bytes:
+    name = recordings(program)[0]
+    with tempfile.TemporaryDirectory() as folder:
+        return next(unpacked(name, Path(folder)).glob("*.log")).read_bytes()
+
+
+@pytest.mark.parametrize("part", [0.2, 0.5, 0.9])
+def test_a_truncated_trace_has_what_came_before(part: float, tmp_path: Path) -> None:
+    whole = recorded()
+    history = history_of(trace_in(tmp_path / "trace", whole[: int(len(whole) * part)]))
+    assert history.last is not None and history.last.frames and history.last.ended is not None
+    assert len(history.missing) <= 1
+
+
+def test_two_traces_written_into_one_file_are_told_apart_as_far_as_records_are_whole(tmp_path: Path) -> None:
+    whole = recorded()
+    other = line({"dynamo_start": {"stack": []}, "frame_id": 90, "frame_compile_id": 0}, pid=99)
+    lines = whole.split(b"\n")
+    torn = b"\n".join([*lines[:2000], other.rstrip(b"\n"), *lines[2000:]])
+    history = history_of(trace_in(tmp_path / "trace", torn))
+    assert history.last is not None and len(history.last.frames) >= 8
+    assert any("several processes (99 beside the first)" in text for text in history.missing)
+
+
+def test_records_of_a_newer_torch_are_ignored_or_counted(tmp_path: Path) -> None:
+    newer = line({"a_kind_of_2030": {"x": 1}, "frame_id": 0}, "payload") + line({"dynamo_start": 7, "frame_id": "x"})
+    newer += line({"compilation_metrics": [1, 2], "frame_id": {}}) + line({"str": "no list"})
+    newer += line({"str": [1]}) + line({"create_symbol": {"val": 3}, "frame_id": 1})
+    history = history_of(trace_in(tmp_path / "trace", newer + recorded()))
+    assert history.last is not None and len(history.last.graphs) > 10
+    assert any("of an unknown form, maybe of a newer torch" in text for text in history.missing)
+
+
+def test_bytes_that_are_no_utf8_are_replaced(tmp_path: Path) -> None:
+    content = recorded().replace(b"breaking.py", b"br\xffaking.py")
+    history = history_of(trace_in(tmp_path / "trace", content))
+    assert history.last is not None and history.last.frames
+
+
+def test_a_clock_that_goes_back_is_said(tmp_path: Path) -> None:
+    late = line({"a": {}}, second=50) + line({"b": {}}, second=5)
+    history = history_of(trace_in(tmp_path / "trace", late))
+    assert any("goes back by 45 s" in text for text in history.missing)
+
+
+def test_a_foreign_log_is_no_trace(tmp_path: Path) -> None:
+    (tmp_path / "server.log").write_text("2026-11-28 INFO started\n" * 10)
+    assert kind_of(tmp_path) is None and kind_of(tmp_path / "server.log") is None
+
+
+def test_two_jobs_in_one_folder_are_processes_of_other_names_and_it_is_said(tmp_path: Path) -> None:
+    content = line({"a": {}, "rank": 0}, pid=10)
+    trace_in(tmp_path / "trace", content, "dedicated_log_torch_trace_rank_0_a.log")
+    trace_in(tmp_path / "trace", content.replace(b" 10 ", b" 20 "), "dedicated_log_torch_trace_rank_0_b.log")
+    trace_in(tmp_path / "trace", content.replace(b" 10 ", b" 30 "), "dedicated_log_torch_trace_rank_1_a.log")
+    folder = session_of(tmp_path / "trace")
+    assert processes.names(folder) == ["rank0", "rank0-2", "rank1"]
+    assert any("rank 0" in text and "two jobs" in text for text in fold(load(folder)).missing)
+
+
+def test_a_growing_trace_is_followed_with_processes_that_start_later(tmp_path: Path) -> None:
+    trace = trace_in(tmp_path / "trace", b"")
+    whole = recorded()
+    file = trace / "dedicated_log_torch_trace_x1.log"
+    file.write_bytes(whole[:100_000])
+    importing = Import(trace, tmp_path / "out")
+    steps = iter(range(100))
+
+    def is_over() -> bool:
+        step = next(steps)
+        if step == 2:
+            assert fold(load(importing.folder)).last is not None
+            trace_in(trace, line({"dynamo_start": {}, "frame_id": 0}, pid=77), "dedicated_log_torch_trace_child.log")
+        with open(file, "ab") as grows:
+            grows.write(whole[100_000 * (step + 1) : 100_000 * (step + 2)])
+        return 100_000 * (step + 2) > len(whole)
+
+    importing.follow(is_over)
+    history = fold(load(importing.folder))
+    assert history.last is not None and len(history.last.graphs) > 10 and history.last.ended == "compiled"
+    assert list(history.processes) == ["process-77"] and not history.missing
+
+
+KINDS = (
+    *("dynamo_start", "dynamo_output_graph", "compilation_metrics", "artifact", "chromium_event", "create_symbol"),
+    *("inductor_output_code", "dynamo_cpp_guards_str", "graph_dump", "str", "aot_forward_graph"),
+)
+ARTIFACTS = (
+    *("recompile_reasons", "fx_graph_cache_miss", "dynamo_graph_break_reason", "torch_version", "dynamo_error"),
+    *("inductor_provenance_tracking_node_mappings", "anything"),
+)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 2**70) | st.floats(allow_nan=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["stack", "name", "line"]), inner),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    records=st.lists(
+        st.tuples(
+            st.sampled_from(KINDS),
+            VALUES | st.fixed_dictionaries({"name": st.sampled_from(ARTIFACTS)}),
+            st.none() | st.text(max_size=30) | VALUES.map(json.dumps),
+            st.none() | st.integers(0, 3),
+        ),
+        max_size=8,
+    )
+)
+def test_whatever_records_hold_the_session_can_be_read(
+    records: list[tuple[str, object, str | None, int | None]], tmp_path: Path
+) -> None:
+    folder = tmp_path / str(time.monotonic_ns()) / "trace"
+    content = b"".join(
+        line({kind: about, **({} if frame is None else {"frame_id": frame})}, payload)
+        for kind, about, payload, frame in records
+    )
+    history = history_of(trace_in(folder, content))
+    assert history.last is not None and history.last.ended is not None

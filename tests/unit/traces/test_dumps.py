@@ -1,0 +1,72 @@
+"""A torch_compile_debug folder and tritonparse's ndjson become sessions."""
+
+import json
+import shutil
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from idbg.schema.runs import Run, fold
+from idbg.session.importing import Import
+from idbg.session.reading import load
+from tests.harness.traces import RECORDED, recordings
+
+
+def imported(source: Path, output: Path) -> Run:
+    importing = Import(source, output)
+    importing.read()
+    run = fold(load(importing.folder)).last
+    assert run is not None
+    return run
+
+
+@pytest.fixture(params=recordings("debug"))
+def dumped(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    with tarfile.open(RECORDED / request.param / "torch_compile_debug.tar.gz") as tar:
+        tar.extractall(tmp_path, filter="data")
+    return tmp_path / "torch_compile_debug"
+
+
+def test_dumps_alone_have_graphs_code_and_the_scheduler(dumped: Path, tmp_path: Path) -> None:
+    shutil.rmtree(dumped / "tlparse")
+    run = imported(dumped, tmp_path / "out")
+    found = {(graph.stage, graph.part) for graph in run.graphs}
+    assert {("forward", ""), ("backward", ""), ("post_grad", "forward"), ("post_grad", "backward")} <= found
+    assert run.verdict == "compiled" and all(kernel.calls for kernel in run.kernels)
+    assert {name for (_, _, _, name) in run.stages} >= {"ir_pre_fusion.txt", "ir_post_fusion.txt"}
+
+
+def test_dumps_beside_a_trace_add_the_scheduler_to_its_frames(dumped: Path, tmp_path: Path) -> None:
+    run = imported(dumped, tmp_path / "out")
+    assert ("0/0", "dynamo") in {(graph.frame, graph.stage) for graph in run.graphs}
+    stages = {(frame, part, name) for (frame, part, _, name) in run.stages}
+    assert {("0/0", "forward", "ir_post_fusion.txt"), ("0/1", "backward", "ir_pre_fusion.txt")} <= stages
+
+
+def test_tritonparse_has_kernels_with_what_they_were_lowered_to(tmp_path: Path) -> None:
+    """By the documented form of its records: no GPU wrote this one."""
+    compiled = {
+        "event_type": "compilation",
+        "pid": 7,
+        "timestamp": "2026-11-28T10:15:00.%fZ",
+        "payload": {
+            "metadata": {"name": "add_kernel", "hash": "abc", "num_warps": 4, "shared": 0, "cache_hit": False},
+            "file_content": {"add_kernel.ttir": "module {}", "add_kernel.ptx": ".version 8.0"},
+            "python_source": {"file_path": "/job/add.py", "start_line": 3, "code": "def add_kernel(x): ..."},
+        },
+    }
+    launch = {"event_type": "launch", "pid": 7, "compilation_metadata": {"hash": "abc"}, "grid": [4]}
+    lines = [json.dumps(compiled), json.dumps(launch), json.dumps(launch), "torn {"]
+    file = tmp_path / "dedicated_log_triton_trace_rank_3_pid_7_host_node1_.ndjson"
+    file.write_text("\n".join(lines))
+    importing = Import(file, tmp_path / "out")
+    importing.read()
+    history = fold(load(importing.folder))
+    assert history.last is not None
+    (kernel,) = history.last.kernels
+    assert kernel.name == "add_kernel" and kernel.source.startswith("def add_kernel")
+    lowered = history.last.lowered["triton", "", "add_kernel"]
+    assert [text.name for text in lowered.texts] == ["TTIR", "PTX"]
+    assert lowered.resources is not None and lowered.resources.warps == 4
+    assert any("1 line" in text for text in history.missing)
