@@ -104,20 +104,20 @@ class GraphInLog(Graph, frozen=True, dict=True):
     def _whole(self) -> Graph:
         return cast("events.GraphCaptured", self.__dict__["load"]()).graph
 
-    @property
-    def nodes(self) -> tuple[Node, ...]:  # type: ignore[override]
+    @property  # type: ignore[misc]
+    def nodes(self) -> tuple[Node, ...]:
         return self._whole.nodes
 
-    @property
-    def code(self) -> str:  # type: ignore[override]
+    @property  # type: ignore[misc]
+    def code(self) -> str:
         return self._whole.code
 
     @property
-    def by_name(self) -> dict[str, Node]:  # type: ignore[override]
+    def by_name(self) -> dict[str, Node]:
         return self._whole.by_name
 
     @property
-    def users(self) -> dict[str, tuple[str, ...]]:  # type: ignore[override]
+    def users(self) -> dict[str, tuple[str, ...]]:
         return self._whole.users
 
     def __eq__(self, other: object) -> bool:
@@ -130,23 +130,24 @@ class GraphInLog(Graph, frozen=True, dict=True):
 class LinksInLog(Links, frozen=True, dict=True):
     """Links whose pairs are in the log."""
 
-    @property
-    def pairs(self) -> tuple[tuple[str, str], ...]:  # type: ignore[override]
+    @property  # type: ignore[misc]
+    def pairs(self) -> tuple[tuple[str, str], ...]:
         return cast("events.LinksCaptured", self.__dict__["load"]()).links.pairs
 
 
 class CodeInLog(OutputCode, frozen=True, dict=True):
     """Code whose text is in the log."""
 
-    @property
-    def text(self) -> str:  # type: ignore[override]
+    @property  # type: ignore[misc]
+    def text(self) -> str:
         return cast("events.CodeCaptured", self.__dict__["load"]()).code.text
 
 
 class KernelInLog(Kernel, frozen=True, kw_only=True, dict=True):
     """A kernel whose source is in the log."""
 
-    @property
-    def source(self) -> str:  # type: ignore[override]
+    @property  # type: ignore[misc]
+    def source(self) -> str:
         code = cast("events.CodeCaptured", self.__dict__["load"]()).code
-        return code.kernels[self.__dict__["number"]].source
+        number: int = self.__dict__["number"]
+        return code.kernels[number].source
