@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from idbg.session.session import Session
     from idbg_tui import messages
     from idbg_tui.controllers.bars import Bars
+    from idbg_tui.controllers.process_switch import OpenedProcess
     from idbg_tui.controllers.table import Controllers
     from idbg_tui.palette.commands import Everything
     from idbg_tui.palette.uses import CommandUses
@@ -115,6 +116,7 @@ class IdbgApp(MessageRoutes, ChangedOutputApp[None]):
         self.choices: Path | None = places.data()
         """The folder in which panes remember what the user chose; None: they forget it."""
         self._opened: Session | None = None
+        self._process: OpenedProcess | None = None  # another than the main one is on the screen
         self._typed: list[ui.Key] = []
         self._control_characters = ControlCharacterFilter()
         self._inbox: Inbox | None = None
@@ -181,7 +183,8 @@ class IdbgApp(MessageRoutes, ChangedOutputApp[None]):
         if not gc.isenabled():  # as `main` began: modules stay, and later collections need not look at them
             gc.freeze()
             gc.enable()
-        for event in self._typed:
+        typed, self._typed = self._typed, []
+        for event in typed:
             self.post_message(event)
         if self.session.live:  # what was typed meanwhile may ask for another run than this one
             self.call_later(self.keys_typed.then, self._first_run)
@@ -193,9 +196,6 @@ class IdbgApp(MessageRoutes, ChangedOutputApp[None]):
 
     async def _make(self) -> None:
         """Make the state of the session, and what follows from keys."""
-        from idbg_tui.controllers.bars import Bars
-        from idbg_tui.controllers.context import Context
-        from idbg_tui.controllers.table import Controllers
         from idbg_tui.state.inbox import Inbox
         from idbg_tui.state.state import State
         from idbg_tui.terminal.typed_ahead import TypedAhead
@@ -206,13 +206,23 @@ class IdbgApp(MessageRoutes, ChangedOutputApp[None]):
         self.state = State(live=session.live, target=session.target, folder=folder, beginning=session.live)
         self._inbox = Inbox(session, asyncio.get_running_loop(), self._take)
         self.state.apply(self._inbox.past)
-        self.bars = Bars(self, (self.header, self.footer), self.state, self.body, self.keys, self._problem)
         if self._wants_tour:
             from idbg_tui.tour.progress import Tour
             from idbg_tui.tour.strip import TourStrip
 
             self.tour = TourStrip(Tour(), self.keys)
             await self.mount(self.tour, before=self.footer)
+        self._connect(session, self.state, self._problem)
+        self.screen_change_signal.subscribe(self, lambda _: self.bars.show())  # other keys work in what is over it
+
+    def _connect(self, session: "Session", state: "State", problem: str = "") -> None:
+        """Show this state of this session, and let the keys act on it."""
+        from idbg_tui.controllers.bars import Bars
+        from idbg_tui.controllers.context import Context
+        from idbg_tui.controllers.table import Controllers
+
+        self.session, self.state = session, state
+        self.bars = Bars(self, (self.header, self.footer), state, self.body, self.keys, problem)
         context = Context(self, session, self.state, self.body, self.bars, lambda: self.show())
         self.controllers = Controllers(context, self.keys, self._settings.editor, self.tour)
         self.actions = {
@@ -221,9 +231,9 @@ class IdbgApp(MessageRoutes, ChangedOutputApp[None]):
             "help": self.show_help,
             "palette": self.show_palette,
             "menu": self.show_menu,
+            "main_process": lambda: self.show_process(""),
         }
         self.bars.start()
-        self.screen_change_signal.subscribe(self, lambda _: self.bars.show())  # other keys work in what is over it
 
     @property
     def session_folder(self) -> str:
@@ -232,6 +242,7 @@ class IdbgApp(MessageRoutes, ChangedOutputApp[None]):
 
     def close_session(self) -> None:
         """Close the session, if there is one by now."""
+        self._close_process()
         if self._opened is not None:
             self._opened.close()
 
@@ -243,6 +254,10 @@ class IdbgApp(MessageRoutes, ChangedOutputApp[None]):
         """Take in what happened since the last time, and show it once."""
         from idbg.schema import events
 
+        if self.state.main is not None:  # another process is on the screen
+            self.state.main.apply(batch)
+            self.show()
+            return
         before, cancelled = self.state.accelerator, self.state.cancelling
         self.state.apply(batch)
         for event in batch:
@@ -253,6 +268,51 @@ class IdbgApp(MessageRoutes, ChangedOutputApp[None]):
         if self.state.live and edited and self.state.accelerator != before:
             self.controllers.compiling.run_soon()
         self.show()
+
+    def show_process(self, name: str) -> None:
+        """Show a process of the session on the whole screen; "" is the main one."""
+        shown = self.state.process.name if self.state.process is not None else ""
+        if name == shown:
+            self.bars.flash(f"{name} is on the screen" if name else "this is the main process")
+        else:
+            self.run_worker(self._show_process(name), exclusive=True)
+
+    async def _show_process(self, name: str) -> None:
+        from idbg_tui.controllers.process_switch import OpenedProcess, opened
+
+        assert self._opened is not None
+        main = self.state.whole
+        chosen: OpenedProcess | None = None
+        if name:
+            try:
+                chosen = await opened(Path(main.folder), name, main, in_thread, self._take_of_process)
+            except BadInput as error:
+                self.bars.flash(error.in_one_line, "error")
+                return
+        self.ready = False
+        self._close_process()
+        self._process = chosen
+        self.bars.stop()
+        self._connect(chosen.session if chosen else self._opened, chosen.state if chosen else main)
+        await self.body.fill([*loading.first_panes(self.choices), *loading.other_panes()])
+        if not self.body.is_attached:  # the user has left
+            return
+        self.body.go("graph")
+        self.ready = True
+        self.show()
+        typed, self._typed = self._typed, []
+        for event in typed:
+            self.post_message(event)
+
+    def _take_of_process(self, batch: "list[SessionEvent]") -> None:
+        """Take in what a process has written since the last time."""
+        self.state.apply(batch)
+        self.show()
+
+    def _close_process(self) -> None:
+        if self._process is not None:
+            self._process.close()
+            self._process = None
 
     # ---------------------------------------------------------------- state becomes screen
 
@@ -399,6 +459,9 @@ class IdbgApp(MessageRoutes, ChangedOutputApp[None]):
 
     def on_source_request(self) -> None:
         self.body.go("source")
+
+    def on_process_chosen(self, message: "messages.ProcessChosen") -> None:
+        self.show_process(message.name)
 
     def on_rules_changed(self, message: "messages.RulesChanged") -> None:
         self.session.edit_rules(message.text, message.origin)

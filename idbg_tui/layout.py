@@ -25,7 +25,7 @@ WIDE = (110, 30)
 """Columns and rows that it takes to show every pane at once; below, one pane is shown at a time."""
 ORDER: tuple[PaneId, ...] = get_args(PaneId)
 """The panes by their numbers: the first is 1."""
-TABS: tuple[PaneId, ...] = ("findings", "kernel_diff", "benchmarks", "log", "repros", "why", "switches")
+TABS: tuple[PaneId, ...] = ("findings", "kernel_diff", "benchmarks", "log", "repros", "why", "switches", "processes")
 """The panes that share one frame."""
 _BOXES: dict[str, tuple[PaneId, ...]] = {
     "#top": ("graph", "source", "node"),
@@ -205,12 +205,15 @@ class Body(Vertical):
 
     def refresh_titles(self) -> None:
         """Name the panes again where several share a place, after a mark or the current pane has changed."""
-        tabs = [self.panes[pane] for pane in ((self._tab,) if self.single else TABS)]
+        tabs = [self.panes[pane] for pane in ((self._tab,) if self.single else TABS) if self._is_named(pane)]
         between = f" {MARKS['guide']} "
         names = tab_names(tabs, self._tab, self.query_one("#tabs").outer_size.width - 4, len(between))
         self.query_one(TabBox).set_title(_tabs(names, self._tab, between))
         if self.single:
-            self._line.show(list(self.panes.values()), self.current)
+            self._line.show([pane for pane in self.panes.values() if self._is_named(pane.ID)], self.current)
+
+    def _is_named(self, pane: PaneId) -> bool:
+        return not self.panes[pane].hidden or pane == self.current
 
     def go(self, pane: PaneId) -> None:
         """Focus a pane, and show it if it is hidden."""
@@ -237,7 +240,8 @@ class Body(Vertical):
 
     def step(self, step: int) -> None:
         """Go to the next pane; on a wide screen, of those that can be seen."""
-        seen = [pane for pane in self.panes if self.single or pane not in TABS or pane == self._tab]
+        named = [pane for pane in self.panes if self._is_named(pane)]
+        seen = [pane for pane in named if self.single or pane not in TABS or pane == self._tab]
         self.go(seen[(seen.index(self.current) + step) % len(seen)])
 
     def zoom(self) -> None:

@@ -232,6 +232,13 @@ class TraceRequest(Message):
 
 
 @dataclass
+class ProcessChosen(Message):
+    """The user wants to see a process of the session on the whole screen; "" is the main one."""
+
+    name: str
+
+
+@dataclass
 class EditorRequest(Message):
     """Open a file in $EDITOR at a line (1-based). With `text` there is no file yet: the text is edited in a temporary
     one named `path`, and what comes back becomes the rules."""

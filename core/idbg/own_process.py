@@ -20,6 +20,7 @@ from idbg.accelerators.parse import parse
 from idbg.accelerators.registry import NO_RULES
 from idbg.config import settings
 from idbg.engine import collectives
+from idbg.engine.compat.forks import forget_threads
 from idbg.engine.watching import Watched, ended, this_process, watching
 from idbg.schema import events
 from idbg.schema.errors import AcceleratorError, IdbgError
@@ -31,6 +32,8 @@ from idbg.session.store import Store
 from idbg.startup import sitecustomize
 
 RUN = 1
+SUMMARY_SECONDS = 1.0
+"""Between two summaries of the log, by which others list this process."""
 _RULES_LIMIT = 1 << 20  # bytes
 _current: "OwnProcess | None" = None
 
@@ -48,6 +51,7 @@ class OwnProcess:
         self._pid = os.getpid()
         self._lock = threading.Lock()
         self._history = History()
+        self._summarized = 0.0
         self._stack = ExitStack()
         self._program, target = _program(), _target_of(session, self.process.run)
         self.capture = Watched(RUN, self._emit, parse(target.rules) if target.has_rules else None)
@@ -103,12 +107,15 @@ class OwnProcess:
                 note = self._store.append(event)
                 if note is not None:
                     self._history.apply(note)
+                if isinstance(event, events.FrameDone) and time.monotonic() - self._summarized > SUMMARY_SECONDS:
+                    self._keep_summary()
             # Broad on purpose: beside the disk's OSError, encoding a plug-in's record may raise anything, and none of
             # it may end the program's compile.
             except Exception:
                 self._store.close()
 
     def _keep_summary(self) -> None:
+        self._summarized = time.monotonic()
         summary = self._store.summary(self._history)
         if summary is not None:
             self._store.keep(summary)
@@ -143,6 +150,7 @@ def forget() -> None:
     global _current
     if _current is not None:
         _current.leave()
+        forget_threads()
         _current = None
 
 

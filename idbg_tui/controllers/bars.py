@@ -40,6 +40,12 @@ class Bars:
         """Start the clock that repaints while something runs."""
         self._ticking = self._app.set_interval(_TICK, self.show, pause=True)
 
+    def stop(self) -> None:
+        """Show nothing more: another state is on the screen."""
+        if self._ticking is not None:
+            self._ticking.stop()
+            self._ticking = None
+
     def show(self) -> None:
         """Show the present state."""
         if not self._app.screen_stack:  # a last tick of the clock, while the app ends

@@ -26,8 +26,9 @@ PaneId = Literal[
     "repros",
     "why",
     "switches",
+    "processes",
 ]
-KEYS = "1234567890-"
+KEYS = "1234567890-#"
 """The key that leads to each pane, by its number from 1."""
 
 
@@ -52,6 +53,8 @@ class Pane(Titled):
     """Its place among the panes from 1, which the layout gives; 0 outside of it."""
     mark: str = ""
     """What stands behind the label in a tab: a count, a sign; set by `show`."""
+    hidden: bool = False
+    """There is nothing in it that this session could have: no tab names it."""
     typed_in: bool = False
     """Letters are text here, and no keys."""
 

@@ -8,8 +8,9 @@ from idbg_tui.panes.base import Pane, PaneId
 class PlaceholderPane(Pane):
     """The name of a pane that is still to come."""
 
-    def __init__(self, name: PaneId, label: str, short: str = "", tight: str = "") -> None:
+    def __init__(self, name: PaneId, label: str, short: str = "", tight: str = "", *, hidden: bool = False) -> None:
         super().__init__()
+        self.hidden = hidden
         self.ID, self.LABEL, self.SHORT, self.TIGHT = name, label, short, tight  # type: ignore[misc]
 
     def render(self) -> str:
@@ -37,6 +38,7 @@ def placeholders() -> list[Pane]:
         PlaceholderPane("repros", "Repros", tight="Repro"),
         PlaceholderPane("why", "Why"),
         PlaceholderPane("switches", "Switches", "Switch", "Swit"),
+        PlaceholderPane("processes", "Processes", "Procs", hidden=True),
     ]
 
 
@@ -60,9 +62,13 @@ def other_panes() -> list[Pane]:
     from idbg_tui.panes.benchmarks.pane import BenchmarksPane
     from idbg_tui.panes.kernel_diff.pane import KernelDiffPane
     from idbg_tui.panes.log.pane import LogPane
+    from idbg_tui.panes.processes.pane import ProcessesPane
     from idbg_tui.panes.repros.pane import ReprosPane
     from idbg_tui.panes.rules.pane import RulesPane
     from idbg_tui.panes.switches.pane import SwitchesPane
     from idbg_tui.panes.why.pane import WhyPane
 
-    return [KernelDiffPane(), BenchmarksPane(), LogPane(), RulesPane(), ReprosPane(), WhyPane(), SwitchesPane()]
+    return [
+        *(KernelDiffPane(), BenchmarksPane(), LogPane(), RulesPane(), ReprosPane(), WhyPane(), SwitchesPane()),
+        ProcessesPane(),
+    ]

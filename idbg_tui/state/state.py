@@ -18,6 +18,7 @@ from idbg.schema.events import DECISION, KernelEditing, ReproEnded, SessionEvent
 from idbg.schema.graphs import Graph, GraphId, Node, NodeId, Part
 from idbg.schema.kernel_edits import KernelEdit
 from idbg.schema.kernel_times import KernelTime
+from idbg.schema.processes import Process
 from idbg.schema.programs import Program, Target
 from idbg.schema.repros import MinifyProgress
 from idbg.schema.runs import History, Run
@@ -81,6 +82,7 @@ class State:
     program: Program | None = None
     folder: str = ""  # the session's, where it is now
     target: Target = field(default_factory=Target)
+    main: "State | None" = None  # of the session's main process, where this is of another one
     live: bool = True
     beginning: bool = False  # the first run comes by itself, and has not begun
     rules: Rules = Rules()
@@ -116,6 +118,16 @@ class State:
     _in_force: str = ""  # the last good rules
     _follow: bool = True  # nobody chose a graph yet: go to the most telling one as it arrives
     _last_in: dict[GraphId, str] = field(default_factory=dict)
+
+    @property
+    def process(self) -> Process | None:
+        """The process on the screen; None: the session's main one."""
+        return self.history.process if self.main is not None else None
+
+    @property
+    def whole(self) -> "State":
+        """The state of the session's main process, which knows of the others."""
+        return self.main or self
 
     @property
     def run(self) -> Run | None:

@@ -3,11 +3,14 @@
 from idbg.format import attributions, file_names
 from idbg.format.amounts import counted
 from idbg.format.failures import headline, with_hint
+from idbg.format.processes import end_words, is_wrong
 from idbg.schema import events
 from idbg.schema.attribution import KernelAttribution
 from idbg.schema.events import SessionEvent
 from idbg.schema.kernel_edits import KernelEdit
+from idbg.schema.processes import ProcessEnd
 from idbg.schema.programs import Failure
+from idbg.schema.strict_json import like
 from idbg.views.attribution import script_sentence
 from idbg.views.blame import blame_sentence, where_to_ask
 from idbg.views.frame_graphs import graph_words
@@ -28,6 +31,8 @@ def of_event(event: SessionEvent) -> Flashed | None:
     match event:
         case events.WorkerDied():
             return f"the worker died: {event.cause}; 7 Log has its last output, r starts another", "error"
+        case events.ProcessEnded() if is_wrong(ended := like(ProcessEnd, event)):
+            return f"the process {event.name}: {end_words(ended)}; # shows it", "error"
         case events.RunEnded(failure=failure) if failure is not None and failure.kind == "cancelled":
             return "cancelled: r runs again", "info"
         case events.RunEnded(failure=failure) if failure is not None:

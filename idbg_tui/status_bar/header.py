@@ -40,8 +40,12 @@ def _headers(state: State) -> Iterator[Ends]:
     last: after the peak of memory, what other stages break, our own name and that of the stage.
     """
     label = file_names.from_here(state.program.label) if state.program else ""
+    short = base = os.path.basename(label)
+    if state.process is not None:
+        label, short = f"{_process(state)}  {label}", _process(state, brief=True)
+        base = f"{short}  {base}"
     name: BarPart = ("idbg", "bold $primary")
-    path, file, gap = (f"  {label}   ", "bold"), (f"  {os.path.basename(label)}   ", "bold"), ("  ", "")
+    path, file, gap = (f"  {label}   ", "bold"), (f"  {base}   ", "bold"), ("  ", "")
     target, rules = (f"{_target(state)}   ", ""), (f"{_rules(state)}   ", "")
     severities, signs, here = _counts(state), _counts(state, words=False), _counts(state, words=False, others=False)
     figures = [*_figures(state)] if severities else []
@@ -62,11 +66,21 @@ def _headers(state: State) -> Iterator[Ends]:
     fewest = [*here, *few], [*here, *least], here
     if label:
         for counts in fewest:
-            yield [(f"{os.path.basename(label)}  ", "bold"), *counts], _standing(state, last)
+            yield [(f"{short}  ", "bold"), *counts], _standing(state, last)
         for counts in (here[1:], []):  # without the name of the stage
-            yield [(f"{os.path.basename(label)}  ", "bold"), *counts], _standing(state, last)
+            yield [(f"{short}  ", "bold"), *counts], _standing(state, last)
     for counts in fewest:
         yield [name, gap, *counts], _standing(state, last)
+
+
+def _process(state: State, *, brief: bool = False) -> str:
+    """Which process of how many is on the screen: "process 2 of 9: rank0", "2/9 rank0"."""
+    names = ["", *state.whole.history.processes]
+    name = state.process.name if state.process is not None else ""
+    if name not in names:
+        return name
+    place = names.index(name) + 1
+    return f"{place}/{len(names)} {name}" if brief else f"process {place} of {len(names)}: {name}"
 
 
 def _shorter(words: str) -> str:

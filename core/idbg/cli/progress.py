@@ -6,9 +6,12 @@ from collections.abc import Callable
 from typing import TextIO
 
 from idbg.cli.bar import Activity, Bar
+from idbg.format.processes import end_words, is_wrong
 from idbg.schema import events
 from idbg.schema.events import SessionEvent
+from idbg.schema.processes import ProcessEnd
 from idbg.schema.repros import MinifyProgress
+from idbg.schema.strict_json import like
 from idbg.views.repros import progress_words, sought_words
 
 log = logging.getLogger(__name__)
@@ -64,6 +67,9 @@ class Progress:
             case events.Noted(level="warning" | "error", text=text):
                 self._bar.end_line()
                 self._bar.passed(f"idbg: {text}\n")
+            case events.ProcessEnded() if is_wrong(ended := like(ProcessEnd, event)):
+                self._bar.end_line()
+                self._bar.passed(f"idbg: the process {event.name}: {end_words(ended)}\n")
             case (
                 events.RunEnded()
                 | events.ReproEnded()

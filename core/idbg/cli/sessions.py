@@ -13,6 +13,7 @@ from idbg.schema.errors import BadInput
 if TYPE_CHECKING:
     from idbg.schema.runs import History, Run
     from idbg.session.session import Session
+    from idbg.views.processes import ProcessOverview
 
 log = logging.getLogger(__name__)
 SESSION = (
@@ -116,6 +117,15 @@ def opened(folder: Path) -> "Session":
     ranks.add(session.history, folder)
     _warn_of_missing(folder, session.history)
     return session
+
+
+def processes_of(folder: Path, history: "History") -> "list[ProcessOverview]":
+    """The processes of the session beside its main one, each with what came of it."""
+    from idbg.session import processes, summaries
+    from idbg.views.processes import overview
+
+    every = processes.reports(folder, history.processes)
+    return [overview(each, summaries.current(folder / processes.FOLDER / each.name)) for each in every]
 
 
 def last_run(history: "History", folder: Path) -> "Run":

@@ -18,6 +18,11 @@ def end_words(ended: ProcessEnd | None) -> str:
     return f"ended{phase}" if ended.exit_status == 0 else f"ended{phase}, exit status not known"
 
 
+def is_wrong(ended: ProcessEnd | None) -> bool:
+    """Whether it ended as no process should: by a signal that is no request to end, or with an exit status."""
+    return ended is not None and bool(ended.exit_status or (ended.signal and ended.signal not in ORDERLY))
+
+
 def rank_words(process: ProcessReport) -> str:
     """ "rank 3 of 8"; "" of a process that is none."""
     if process.rank is None:

@@ -34,6 +34,8 @@ def verdict_words(run: Run) -> str:
             return "nothing was compiled"
         case "failed" if run.failure is None:
             return _failed(run)
+        case "compiled" if run.children and not run.graphs:
+            return f"compiled in {counted(run.children, 'other process')}"
         case "compiled" if run.diff is not None and run.diff.not_comparable:
             return f"numbers not comparable, {'no rule broken' if run.checked_rules else 'no rules checked'}"
         case "compiled":

@@ -132,7 +132,9 @@ class RecompileReport(msgspec.Struct, frozen=True):
 
 
 class RunReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The whole run: `said` is its verdict in words, `phases` in seconds, `peak_bytes` of the graph that takes most."""
+    """The whole run: `said` is its verdict in words, `phases` in seconds, `peak_bytes` of the graph that takes most;
+    `children` processes that the program started compiled too, each in a log of its own.
+    """
 
     schema: str = SCHEMA
     run: int
@@ -148,6 +150,7 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True):
     frame_failures: list[FrameFailureReport]
     backwards_idle: tuple[str, ...]
     exit_status: int
+    children: int
     violations: list[ViolationReport]
     breaks: list[GraphBreak]
     recompiles: list[RecompileReport]

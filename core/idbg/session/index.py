@@ -9,14 +9,13 @@ import os
 from pathlib import Path
 
 import msgspec
-from msgspec.structs import replace
 
 from idbg.config import places
 from idbg.format.spelling import did_you_mean
 from idbg.schema.errors import OutputError
 from idbg.schema.summaries import SessionSummary
 from idbg.session import files, processes, summaries
-from idbg.session.files import LOG, is_live, is_session
+from idbg.session.files import LOG, is_session
 
 LAST = "last"
 _FORMAT = 3  # 2: what was wrong stays a session's verdict; 3: "compiled"
@@ -50,7 +49,7 @@ def sessions(output: Path) -> list[SessionSummary]:
     for name, status in _logs(output):
         known = before.get(name)
         if known is None or (known.inode, known.size, known.changed) != _mark(status):
-            summary = _look(output / name, status)
+            summary = summaries.current(output / name)
             if summary is None:
                 continue
             known = _Known(*_mark(status), summary)
@@ -88,13 +87,6 @@ def _logs(output: Path) -> list[tuple[str, os.stat_result]]:
 
 def _mark(status: os.stat_result) -> tuple[int, int, int]:
     return status.st_ino, status.st_size, status.st_ctime_ns
-
-
-def _look(folder: Path, status: os.stat_result) -> SessionSummary | None:
-    """The summary of the session; None if the log is not one of a session."""
-    live = is_live(folder)
-    found = summaries.read(folder, None if live else status) or summaries.of_log(folder)
-    return None if found is None else replace(found, live=live, ended=found.ended and not live)
 
 
 def _cache_of(output: Path) -> Path:

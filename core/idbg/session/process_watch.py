@@ -96,7 +96,7 @@ class ProcessWatch:
         folder = self._session / processes.FOLDER / name
         status = self._status_of(process)
         if status is None:
-            if files.is_live(folder):
+            if files.is_live(folder) or (not last and _is_waited_for(process)):
                 return None
             since = self._gone.setdefault(name, time.monotonic())
             if not last and time.monotonic() - since < SETTLE_SECONDS:
@@ -125,6 +125,19 @@ class ProcessWatch:
                     pid = path.name.removeprefix(_PROBLEM)
                     text = f"what process {pid} compiled is not recorded: {why}"
                     self._emit(events.Noted(level="warning", text=text))
+
+
+def _is_waited_for(process: Process) -> bool:
+    """Whether the process is still known to this system: nobody has waited for it yet."""
+    if process.host != os.uname().nodename or not process.pid:
+        return False
+    try:
+        os.kill(process.pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # of another user
+        return True
+    return True
 
 
 def last_phase(folder: Path) -> str:

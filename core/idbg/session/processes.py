@@ -11,10 +11,10 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from idbg.schema.processes import Process
+from idbg.schema.processes import Process, ProcessReport
 from idbg.session import files
 from idbg.startup import sitecustomize
 
@@ -55,6 +55,14 @@ def find(session: Path, name: str) -> Path | None:
     folder = session / FOLDER / name
     known = is_name(name) and _is_folder(folder.parent) and _is_folder(folder) and files.is_session(folder)
     return folder if known else None
+
+
+def reports(session: Path, known: Mapping[str, ProcessReport]) -> list[ProcessReport]:
+    """The processes of the session: those that its main log names (`known`), and those that it does not, as where it
+    was cut off.
+    """
+    others = [name for name in names(session) if name not in known]
+    return [*known.values(), *(ProcessReport(name=name) for name in others)]
 
 
 def pid_file(session: Path, process: Process) -> Path:

@@ -28,7 +28,7 @@ from idbg.schema.html_repr import html_of
 from idbg.schema.programs import Program, Target
 from idbg.schema.repros import Budget, Sought
 from idbg.schema.runs import History, Run
-from idbg.session import import_process, removal
+from idbg.session import files, import_process, removal
 from idbg.session.event_bus import EventBus, Listener
 from idbg.session.following import TICK, LogFollower, LogTail
 from idbg.session.past import asks_the_same, phases_of_earlier, seconds_of_earlier
@@ -104,6 +104,16 @@ class Session:
         Raises OutputError if the folder is not a session that can be read.
         """
         return cls._of_saved(folder, load(folder))
+
+    @classmethod
+    def follow(cls, folder: Path) -> "Session":
+        """The same of a session that may still be written: later events come too. Raises like `open`."""
+        if not files.is_live(folder):
+            return cls.open(folder)
+        tail = LogTail(folder)
+        session = cls._of_saved(folder, list(tail.more()))
+        session._follower = LogFollower(tail, session._bus.emit)
+        return session
 
     @classmethod
     def resume(cls, folder: Path, *, command: Sequence[str] = COMMAND, keeping: Keeping = ALL) -> "Session":

@@ -55,6 +55,17 @@ def read(folder: Path, log: os.stat_result | None) -> SessionSummary | None:
     return replace(kept.summary, folder=str(folder), name=folder.name)
 
 
+def current(folder: Path) -> SessionSummary | None:
+    """The session's summary as it is now: kept, or made from its log; None if that is not one of a session."""
+    live = files.is_live(folder)
+    try:
+        status = os.stat(folder / files.LOG, follow_symlinks=False)
+    except OSError:
+        return None
+    found = read(folder, None if live else status) or of_log(folder)
+    return None if found is None else replace(found, live=live, ended=found.ended and not live)
+
+
 def of_log(folder: Path) -> SessionSummary | None:
     """The summary of the session's log; None if the log is not one of a session."""
     from idbg.session import reading

@@ -23,9 +23,11 @@ from idbg.constraints import Finding
 from idbg.format import failures
 from idbg.format.amounts import few
 from idbg.format.file_names import short
+from idbg.format.processes import end_words, is_wrong
 from idbg.schema.bench import Row, set_to
 from idbg.schema.diff import TensorDiff
 from idbg.schema.graphs import NodeId
+from idbg.schema.processes import ProcessReport
 from idbg.schema.programs import Failure
 from idbg.schema.ranks import RankComparison
 from idbg.schema.runs import History, Run
@@ -95,9 +97,9 @@ def _wrong(run: Run) -> Iterator[Diagnostic]:
 
 
 def of_history(history: History, find: Callable[[Run], list[Diagnostic]] = diagnostics) -> list[Diagnostic]:
-    """All of a session's `last_runs`, of its benchmark and of its ranks, each once, the worst first."""
+    """All of a session's `last_runs`, of its benchmark, its processes and its ranks, each once, the worst first."""
     by_key = {found.key: found for run in last_runs(history) for found in find(run)}
-    by_key |= {found.key: found for found in of_benchmark(history)}
+    by_key |= {found.key: found for found in (*of_benchmark(history), *of_processes(history))}
     by_key |= {found.key: found for found in of_ranks(history.ranks)} if history.ranks is not None else {}
     return sorted(by_key.values(), key=badness)
 
@@ -105,6 +107,32 @@ def of_history(history: History, find: Callable[[Run], list[Diagnostic]] = diagn
 def of_benchmark(history: History) -> list[Diagnostic]:
     """One for each benchmark row whose wrong numbers are the session's verdict."""
     return [_of_row(row) for row in history.wrong_rows]
+
+
+def of_processes(history: History) -> list[Diagnostic]:
+    """One for each process of the last run that ended by a signal or with an exit status."""
+    last = history.last.number if history.last is not None else 0
+    return [
+        _of_process(process, history.last)
+        for process in history.processes.values()
+        if is_wrong(process.ended)
+        and process.run in (0, last)
+        and (process.rank is None or history.ranks is None)  # a comparison of the ranks names those
+    ]
+
+
+def _of_process(process: ProcessReport, run: Run | None) -> Diagnostic:
+    name = _PASSING.sub("", process.name) if process.rank is None else process.name
+    words = end_words(process.ended)
+    return Diagnostic(
+        kind="failure",
+        level="error",
+        rule="process",
+        message=f"the process {process.name} {'was ' if words.startswith('killed') else ''}{words}",
+        program=run.program.label if run is not None else "",
+        file=run.program.path if run is not None and run.program.path.endswith(".py") else "",
+        key=_key("failure", "process", name, words),
+    )
 
 
 def _of_row(row: Row) -> Diagnostic:

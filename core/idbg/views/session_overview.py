@@ -1,6 +1,6 @@
 """Show what is in a session: its runs, its repros and measurements, what wrote it, and what is missing of it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -8,11 +8,14 @@ from idbg.format.amounts import counted, elapsed, moment, size
 from idbg.format.glyphs import VERDICT_SIGNS
 from idbg.format.plain_text import one_line
 from idbg.format.verdicts import verdict_words
+from idbg.schema.processes import Process
 from idbg.schema.programs import Verdict
 from idbg.schema.runs import History, Numbers, Run
 from idbg.schema.session_repros import SessionRepro
 from idbg.schema.strict_json import like
 from idbg.schema.summaries import SessionSummary
+from idbg.views.processes import ProcessOverview
+from idbg.views.processes import view as process_list
 from idbg.views.repros import sign, sought_words, status_words
 from idbg.views.tree import Cell, Column, Row, Section, Table, words
 
@@ -62,20 +65,24 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     torch: str
     python: str
     devices: list[str]
+    process: Process | None
+    processes: list[ProcessOverview]
     runs: list[RunOverview]
     repros: list[ReproOverview]
     measured: int
     missing: list[str]
 
 
-def overview(summary: SessionSummary, history: History) -> Overview:
-    """What the session of this summary has come to."""
+def overview(summary: SessionSummary, history: History, processes: Sequence[ProcessOverview] = ()) -> Overview:
+    """What the session of this summary has come to, with its other processes."""
     worker = history.worker
     return Overview(
         session=summary,
         torch=worker.torch if worker else "",
         python=worker.python if worker else "",
         devices=list(worker.devices) if worker else [],
+        process=history.process,
+        processes=list(processes),
         runs=[_run(history.runs[number]) for number in sorted(history.runs)],
         repros=[_repro(each, live=summary.live) for each in history.repros],
         measured=len(history.rows),
@@ -126,6 +133,7 @@ def view(found: Overview) -> Section:
     """Facts of the session as rows, then tables of its runs and its repros."""
     session = found.session
     facts = {
+        **({"process": f"{found.process.name}, pid {found.process.pid}"} if found.process else {}),
         "program": session.program,
         "started": f"{moment(session.started)}, {elapsed(session.seconds)} long, {_state(session)}",
         "writer": ", ".join(_makers(found)),
@@ -141,6 +149,7 @@ def view(found: Overview) -> Section:
         len(found.runs),
         body=(
             *rows,
+            *process_list(found.processes).body,
             Table(_RUNS, [_run_row(run) for run in found.runs], "run", "runs"),
             Table(_REPROS, [_repro_row(repro) for repro in found.repros], "repro", "repros"),
         ),

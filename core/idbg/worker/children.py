@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from idbg.engine.capture.run import RunCapture
+from idbg.engine.compat.forks import forget_threads
 from idbg.startup import sitecustomize
 
 
@@ -22,6 +23,7 @@ def children_captured(session: str, capture: RunCapture, silence: Callable[[], N
     def forked() -> None:
         capture.is_paused = True
         faulthandler.disable()  # it writes to the worker's file
+        forget_threads()
         silence()
 
     capture.children = lambda: len(sitecustomize.captured(session) - known)

@@ -9,13 +9,16 @@ from idbg.format.amounts import NOT_MEASURED, counted, duration, elapsed
 from idbg.format.failures import frame_words
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
 from idbg.format.plain_text import uncoloured
+from idbg.format.processes import end_words, is_wrong
 from idbg.format.verdicts import rules_words, verdict_words
 from idbg.render.text import lines
 from idbg.schema import events
 from idbg.schema.events import SessionEvent
+from idbg.schema.processes import ProcessEnd
 from idbg.schema.programs import Failure
 from idbg.schema.repros import Sought
 from idbg.schema.runs import Run
+from idbg.schema.strict_json import like
 from idbg.schema.violations import Severity
 from idbg.views.attribution import owner_lines
 from idbg.views.bisection import OUTCOMES, view
@@ -46,6 +49,12 @@ def event_lines(event: SessionEvent, run: Run | None = None) -> Iterator[LogText
             yield _marked("reject", f"the worker died: {event.cause}")
             yield LogText("  r starts another and runs again")
             yield from _block(event.last_output, "dim")
+        case events.ProcessStarted(process=process):
+            yield LogText(f"the process {process.name} compiles: # lists all")
+        case events.ProcessEnded():
+            ended = like(ProcessEnd, event)
+            text = f"the process {event.name}: {end_words(ended)}"
+            yield _marked("reject", text) if is_wrong(ended) else LogText(text, "dim")
         case events.RunStarted(target=target):
             parts = (event.program.label, target.backend, target.device, rules_words(target))
             words = f" {MARKS['separator']} ".join(part for part in parts if part)

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from pathlib import Path
 
 from idbg.cli import exits, fail_on, output
 from idbg.config import launching
@@ -66,8 +67,21 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
         output.note("--strict refuses nothing here: no accelerator is chosen (--accelerator NAME)")
     done, folder = run_once(request, stdout=None if args.json else sys.stdout)
     print_run(done)
+    if done.children and not args.json:
+        _print_processes(folder)
     output.session(folder)
     return status_with_policy(done, policy)
+
+
+def _print_processes(folder: Path) -> None:
+    """Print what each process that the program started has compiled."""
+    from idbg.cli.sessions import processes_of
+    from idbg.render.text import text
+    from idbg.schema.runs import fold
+    from idbg.session.reading import load
+    from idbg.views.processes import view
+
+    output.say(text(view(processes_of(folder, fold(load(folder))))))
 
 
 def status_with_policy(run: Run, policy: fail_on.Policy) -> int:

@@ -30,13 +30,14 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     from idbg.session.summaries import read_whole
     from idbg.views.session_overview import overview, view
 
-    summary, history = read_whole(sessions.find(args.session, args.output).absolute())
+    folder = sessions.find(args.session, args.output).absolute()
+    summary, history = read_whole(folder)
     if args.run is not None:
         from idbg.cli.one_run import print_run
 
         print_run(sessions.numbered(history, args.run, summary.name))
         return exits.DONE
-    found = overview(summary, history)
+    found = overview(summary, history, sessions.processes_of(folder, history))
     output.report(lambda: found, lambda: tables.text(view(found), args.sort))
     if not args.json:
         output.note(

@@ -7,6 +7,7 @@ from idbg.render.text import lines
 from idbg.reports.documents import SessionData
 from idbg.reports.text import run_report
 from idbg.views import ranks
+from idbg.views.processes import listed
 
 ABOUT = "plain text, each run as idbg run reports it"
 SUFFIXES = (".txt",)
@@ -19,6 +20,9 @@ def render(session: SessionData) -> bytes:
 
 def _lines(session: SessionData) -> Iterator[str]:
     yield f"session {session.name}" if session.name else "no session"
+    if session.history.process is not None:
+        yield f"process {session.history.process.name}"
+    yield from lines(listed(session.history.processes.values()))
     for run in session.history.runs.values():
         yield ""
         yield f"run {run.number}"

@@ -21,6 +21,7 @@ from idbg.schema.programs import WORST_FIRST
 from idbg.schema.runs import Run
 from idbg.views import bench, environment, findings
 from idbg.views.diagnostics import SIGNS, Diagnostic, changes, last_runs, of_history, stable_file
+from idbg.views.processes import listed
 
 ABOUT, SUFFIXES = "for an issue or a pull request", (".md",)
 MOST = 65_536  # characters that GitHub takes
@@ -151,5 +152,7 @@ def _details(session: SessionData, runs: list[Run]) -> Iterator[tuple[str, str]]
         if run.diff is not None:
             yield f"Where the numbers differ{which}", diff.summary(run.diff)
         yield f"The run as <code>idbg run</code> reports it{which}", "\n".join(run_report(run))
+    if session.history.processes:
+        yield "Processes", as_text(listed(session.history.processes.values()))
     if session.history.rows:
         yield "Benchmarks", as_text(bench.view(session.history.rows))

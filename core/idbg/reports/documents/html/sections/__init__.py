@@ -21,6 +21,7 @@ from idbg.reports.documents import SessionData
 ORDER = (
     "summary",
     "ranks",
+    "processes",
     "programs",
     "graphs",
     "violations",

@@ -1,0 +1,150 @@
+"""List the processes of a session: what each compiled, and how it ended."""
+
+from collections.abc import Iterable, Sequence
+
+from idbg.format.amounts import counted
+from idbg.format.glyphs import MARKS, VERDICT_SIGNS
+from idbg.format.plain_text import one_line
+from idbg.format.processes import end_words, is_wrong, rank_words
+from idbg.schema.processes import ProcessReport
+from idbg.schema.programs import Verdict
+from idbg.schema.strict_json import like
+from idbg.schema.summaries import SessionSummary
+from idbg.views.tree import VERDICT_TONES, Cell, Column, Row, Section, Table, Tone, Words, words
+
+MAIN = "main"
+"""What the main process is called among the others."""
+EMPTY = "one process: what a program compiles in children or ranks is listed here, a row each"
+
+
+class ProcessOverview(ProcessReport, frozen=True, kw_only=True):
+    """A process in a line, with what came of its last run; `state` is how it ended, in words. Counts are null where its
+    log cannot be read.
+    """
+
+    state: str
+    result: str
+    verdict: Verdict
+    looks: Verdict
+    backend: str
+    graphs: int | None
+    kernels: int | None
+    breaks: int | None
+    seconds: float | None
+
+
+def overview(process: ProcessReport, summary: SessionSummary | None) -> ProcessOverview:
+    """The process, with the summary of its log; None where that cannot be read."""
+    return like(
+        ProcessOverview,
+        process,
+        state=end_words(process.ended),
+        result=summary.result if summary else "not known",
+        verdict=summary.verdict if summary else "waiting",
+        looks=summary.looks if summary else "waiting",
+        backend=summary.backend if summary else "",
+        graphs=summary.graphs if summary else None,
+        kernels=summary.kernels if summary else None,
+        breaks=summary.breaks if summary else None,
+        seconds=summary.seconds if summary else None,
+    )
+
+
+_COLUMNS = (
+    Column("rank", rank=2),
+    Column("result", rank=5, least=10),
+    Column("backend", rank=2),
+    Column("graphs", "count", 3),
+    Column("kernels", "count", 1),
+    Column("breaks", "count", 1),
+    Column("time", "seconds", 1),
+    Column("state", rank=4, least=7),
+)
+_LISTED = (Column("rank", rank=3), Column("pid", rank=2), Column("host", rank=1), Column("state", rank=4, least=7))
+
+
+def listed(processes: Iterable[ProcessReport]) -> Section:
+    """A row each, from what the main process's log knows of them: what a report has, whose logs lie elsewhere."""
+    rows = [
+        Row(
+            key_of(each.name),
+            words(each.name),
+            (
+                Cell(rank_words(each) or None),
+                Cell(str(each.pid) if each.pid else None),
+                Cell(one_line(each.host, 60) or None),
+                _state_cell(each),
+            ),
+        )
+        for each in processes
+    ]
+    return Section("Processes", "", len(rows), "ok", (Table(_LISTED, rows, "process", names=True),) if rows else ())
+
+
+def view(found: Sequence[ProcessOverview], main: SessionSummary | None = None, shown: str | None = None) -> Section:
+    """A row each, after one for the main process where its summary is passed. `shown` is the name of the one that is on
+    the screen, "" for the main process.
+    """
+    rows = [_row(each, is_shown=each.name == shown) for each in found]
+    if main is not None and found:
+        state = "running" if main.live else "ended" if main.ended else "it never came to its end"
+        rows.insert(0, _main_row(main, state, is_shown=shown == ""))
+    died = sum(is_wrong(each.ended) for each in found)
+    summary = counted(len(found), "process") + (f", {died} did not end well" if died else "")
+    return Section(
+        "Processes",
+        summary if found else EMPTY,
+        len(found),
+        "error" if died else "ok",
+        (Table(_COLUMNS, rows, "process", names=True),) if found else (),
+    )
+
+
+def key_of(name: str) -> tuple[str, str]:
+    """The key of the row of a process; "" is the main one."""
+    return ("process", name)
+
+
+def _row(each: ProcessOverview, *, is_shown: bool) -> Row:
+    return Row(
+        key_of(each.name),
+        _name(each.looks, each.name, is_shown=is_shown),
+        (
+            Cell(rank_words(each) or None),
+            Cell(one_line(each.result, 100)),
+            Cell(one_line(each.backend, 40) or None),
+            Cell(each.graphs),
+            Cell(each.kernels),
+            Cell(each.breaks),
+            Cell(each.seconds),
+            _state_cell(each),
+        ),
+    )
+
+
+def _state_cell(each: ProcessReport) -> Cell:
+    tone: Tone = "reject" if is_wrong(each.ended) else "" if each.ended is None else "dim"
+    return Cell(end_words(each.ended), tone)
+
+
+def _main_row(main: SessionSummary, state: str, *, is_shown: bool) -> Row:
+    return Row(
+        key_of(""),
+        _name(main.looks, MAIN, is_shown=is_shown),
+        (
+            Cell(None),
+            Cell(one_line(main.result, 100)),
+            Cell(one_line(main.backend, 40) or None),
+            Cell(main.graphs),
+            Cell(main.kernels),
+            Cell(main.breaks),
+            Cell(main.seconds),
+            Cell(state, "" if main.live else "dim"),
+        ),
+    )
+
+
+def _name(looks: Verdict, name: str, *, is_shown: bool) -> Words:
+    tone: Tone = "strong" if is_shown else ""
+    shown = f"  {MARKS['separator']} shown" if is_shown else ""
+    return words((f"{VERDICT_SIGNS[looks] or ' '} ", VERDICT_TONES[looks]), (name, tone), (shown, "dim"))

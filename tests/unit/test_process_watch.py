@@ -1,0 +1,162 @@
+"""A live session sees which processes begin a log, and how each of them ends; every output says so."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from idbg import cli
+from idbg.reports.documents import SessionData, document
+from idbg.schema import events
+from idbg.schema.events import SessionEvent
+from idbg.schema.processes import Process
+from idbg.schema.programs import Program, Target
+from idbg.schema.runs import fold
+from idbg.session import processes, reading
+from idbg.session.process_watch import ProcessWatch, last_phase
+from idbg.session.store import Store
+from idbg.startup import sitecustomize
+from idbg.views.diagnostics import of_history
+
+PROGRAM = Program(path="serve.py")
+
+
+def opened(store: Store, process: Process | None = None) -> None:
+    store.append(events.SessionOpened(version="0", program=PROGRAM, folder=str(store.folder), process=process))
+
+
+def begun(session: Path, process: Process) -> Store:
+    """The log of a process that compiles: it is in the phase codegen."""
+    store, process = Store.of_process(session, process)
+    opened(store, process)
+    store.append(events.RunStarted(run=1, program=PROGRAM, target=Target(backend="inductor")))
+    for phase, seconds in (("dynamo", None), ("dynamo", 0.1), ("codegen", None), ("lowering", None), ("lowering", 1.0)):
+        store.append(events.PhaseChanged(run=1, phase=phase, frame="0/0", seconds=seconds))
+    pid = processes.pid_file(session, process)
+    pid.parent.mkdir(exist_ok=True)
+    pid.write_text(process.name)
+    return store
+
+
+class Watched:
+    """A session whose processes are watched; `look` is what the watch's thread does from time to time."""
+
+    def __init__(self, output: Path) -> None:
+        self.store = Store.create(output, PROGRAM)
+        opened(self.store)
+        self.watch = ProcessWatch(self.store.folder, self.take)
+        self.seen: list[SessionEvent] = []
+
+    @property
+    def folder(self) -> Path:
+        return self.store.folder
+
+    def take(self, event: SessionEvent) -> None:
+        self.seen.append(event)
+        self.store.append(event)
+
+    def look(self, *, last: bool = False) -> list[SessionEvent]:
+        self.seen.clear()
+        self.watch.look(last=last)
+        return list(self.seen)
+
+
+def note_end(session: Path, pid: int, status: int) -> None:
+    """What a process that waits for another does, once it is captured."""
+    sitecustomize.Inheritance(str(session))._ended(pid, status)
+
+
+def test_a_process_is_seen_once_it_has_a_log_and_its_signal_once_it_is_waited_for(tmp_path: Path) -> None:
+    session = Watched(tmp_path)
+    assert session.look() == []
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    store = begun(session.folder, Process(name=f"EngineCore-{child.pid}", pid=child.pid, host=os.uname().nodename))
+    (started,) = session.look()
+    assert isinstance(started, events.ProcessStarted)
+    assert started.process.pid == child.pid
+    assert session.look() == []
+    store.close()
+    assert session.look() == []  # its log is over, and the process is not
+    child.kill()
+    _, status = os.waitpid(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    note_end(session.folder, child.pid, status)
+    (ended,) = session.look()
+    assert ended == events.ProcessEnded(
+        name=f"EngineCore-{child.pid}", signal="SIGKILL", last_phase="codegen", at=ended.at
+    )
+
+
+def test_a_process_whose_end_nobody_sees_is_ended_without_a_status(tmp_path: Path) -> None:
+    session = Watched(tmp_path)
+    begun(session.folder, Process(name="child-7", pid=7, host="another")).close()
+    assert [type(each) for each in session.look()] == [events.ProcessStarted]
+    (ended,) = session.look(last=True)
+    assert isinstance(ended, events.ProcessEnded)
+    assert (ended.exit_status, ended.signal) == (None, "")
+
+
+def test_only_how_a_captured_process_ended_is_noted(tmp_path: Path) -> None:
+    session = Watched(tmp_path)
+    begun(session.folder, Process(name="child-7", pid=7, host=os.uname().nodename))
+    note_end(session.folder, 7, signal.SIGSEGV)
+    with pytest.raises(FileNotFoundError):
+        note_end(session.folder, 8, signal.SIGSEGV)
+    assert sorted(path.name for path in (session.folder / "processes" / ".pids").iterdir()) == [
+        f"{os.uname().nodename}-7"
+    ]
+
+
+def test_a_phase_that_is_over_is_not_the_last(tmp_path: Path) -> None:
+    session = Watched(tmp_path)
+    store = begun(session.folder, Process(name="child-7"))
+    assert last_phase(store.folder) == "codegen"
+    store.append(events.PhaseChanged(run=1, phase="codegen", frame="0/0", seconds=2.0))
+    assert last_phase(store.folder) == ""
+
+
+def test_what_could_not_be_captured_is_noted_once(tmp_path: Path) -> None:
+    session = Watched(tmp_path)
+    (session.folder / "processes").mkdir()
+    (session.folder / "processes" / ".problem-12").write_text("ImportError: no module")
+    (noted,) = session.look()
+    assert isinstance(noted, events.Noted)
+    assert "process 12" in noted.text and "no module" in noted.text
+    assert session.look() == []
+
+
+def test_every_output_names_the_process_that_was_killed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    session = Watched(tmp_path)
+    session.store.append(events.RunStarted(run=1, program=PROGRAM, target=Target()))
+    begun(session.folder, Process(name="rank3", rank=3, world_size=8, run=1)).close()
+    session.look()
+    session.take(events.ProcessEnded(name="rank3", signal="SIGKILL", last_phase="codegen"))
+    session.take(events.RunEnded(run=1, verdict="compiled", seconds=1.0, children=1))
+    session.store.close()
+    history = fold(reading.load(session.folder))
+    found = [each for each in of_history(history) if each.rule == "process"]
+    assert [each.message for each in found] == ["the process rank3 was killed by SIGKILL in codegen"]
+    for name in ("text", "html", "markdown", "json"):
+        text = document(name).render(SessionData("job", history, str(session.folder))).decode()
+        assert "rank3" in text and "SIGKILL" in text and "codegen" in text, name
+    assert cli.main(["show", str(session.folder)]) == 0
+    shown = capsys.readouterr().out
+    assert "rank 3 of 8" in shown and "killed by SIGKILL in codegen" in shown
+    assert "compiled in 1 other process" in shown
+    assert cli.main(["show", f"{session.folder}/rank3"]) == 0
+    assert "process   rank3" in capsys.readouterr().out
+
+
+def test_an_orderly_end_is_no_finding() -> None:
+    log: list[SessionEvent] = [
+        events.SessionOpened(version="0", program=PROGRAM, folder="/there"),
+        *(events.ProcessStarted(process=Process(name=f"child-{number}")) for number in range(4)),
+        events.ProcessEnded(name="child-0", exit_status=0),
+        events.ProcessEnded(name="child-1", signal="SIGTERM"),
+        events.ProcessEnded(name="child-2"),
+        events.ProcessEnded(name="child-3", exit_status=7),
+    ]
+    assert [each.message for each in of_history(fold(log))] == ["the process child-3 exited with status 7"]
