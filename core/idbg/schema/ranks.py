@@ -140,14 +140,15 @@ class RankSide(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class RankDifference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One thing in which ranks differ. The first side has the ranks that stand out, the others those that agree.
 
-    `frame`: the function that is compiled; `what`: the stage of a graph, the group of a collective, an aspect, or how
-    ranks ended; `number`: of a collective. `to_ranks`: whom the first side waits for. `follows_rank`: the numbers that
-    differ are the ranks' own.
+    `frame`: the function that is compiled, for the `nth` time (from 0); `what`: the stage of a graph, the group of a
+    collective, an aspect, or how ranks ended; `number`: of a collective. `to_ranks`: whom the first side waits for.
+    `follows_rank`: the numbers that differ are the ranks' own.
     """
 
     kind: DifferenceKind
     sides: tuple[RankSide, ...]
     frame: str = ""
+    nth: int = 0
     what: str = ""
     number: int = 0
     to_ranks: tuple[int, ...] = ()

@@ -163,7 +163,7 @@ def of_ranks(found: RankComparison) -> list[Diagnostic]:
             file=each.place[0],
             line=each.place[1],
             count=len(each.sides[0].ranks),
-            key=_key("rank", each.kind, found.program, each.frame, each.what, short(each.place[0])),
+            key=_key("rank", each.kind, found.program, each.frame, str(each.nth), each.what, short(each.place[0])),
         )
         for each in found.differences
     ]

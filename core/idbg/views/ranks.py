@@ -23,7 +23,7 @@ from idbg.schema.ranks import (
 from idbg.views.tree import Cell, Column, Place, Refs, Row, Section, Table, Tone, Verdict, words
 
 TITLE = "Ranks"
-NOTHING = "no ranks: the job has one process (idbg run --nproc-per-node N FILE.py starts several)"
+NOTHING = "no rank was seen: each is captured from its import of torch on (idbg run --nproc-per-node N FILE.py)"
 MOST_COLUMNS = 8
 _ASPECTS: dict[Aspect, str] = {
     "end": "how it ended",
@@ -83,7 +83,8 @@ def first_of_program(found: RankComparison) -> RankDifference | None:
 def sentence(difference: RankDifference) -> str:
     """What differs, without the place."""
     first, *others = difference.sides
-    name, frame = rank_names(first.ranks), spoken_name(difference.frame)
+    again = f" (compile {difference.nth})" if difference.nth else ""
+    name, frame = rank_names(first.ranks), spoken_name(difference.frame) + again
     other = others[0] if others else None
     elsewhere = _at(other) if other and (other.file, other.line) != difference.place else ""
     both = f"{name} {first.value}" + (f"; {rank_names(other.ranks)} {other.value}{elsewhere}" if other else "")
@@ -163,7 +164,7 @@ _LOOKS: dict[Verdict, tuple[str, Tone]] = {
 def _difference(each: RankDifference) -> Row:
     sign, tone = _LOOKS[level(each)]
     file, line = each.place
-    key: Hashable = ("difference", each.kind, each.frame, each.what, each.sides[0].ranks)
+    key: Hashable = ("difference", each.kind, each.frame, each.nth, each.what, each.sides[0].ranks)
     return Row(
         key,
         words((f"{sign} ", tone), *((Place(file, line), ": ") if file else ()), sentence(each)),
@@ -334,8 +335,7 @@ def as_json(found: RankComparison) -> object:
                 **to_builtins(each),
                 "sentence": sentence(each),
                 "level": level(each),
-                "file": each.place[0],
-                "line": each.place[1],
+                "place": each.place,
             }
             for each in listed(found)
         ],

@@ -140,7 +140,7 @@ def _of_row(row: FrameRow, cells: Cells) -> Iterator[RankDifference]:
     absent = tuple(rank for rank, frame in cells.items() if frame is None)
     if absent:
         compiled = RankSide(ranks=tuple(present), file=row.file, line=row.line)
-        yield RankDifference(kind="absent", sides=(RankSide(ranks=absent), compiled), frame=row.function)
+        yield RankDifference(kind="absent", sides=(RankSide(ranks=absent), compiled), frame=row.function, nth=row.nth)
         return
     for stage in _stages([*present.values()]):
         graphs = {rank: dict(frame.graphs)[stage] for rank, frame in present.items()}
@@ -151,14 +151,20 @@ def _of_row(row: FrameRow, cells: Cells) -> Iterator[RankDifference]:
             is_constant = len(set(forms.values())) == 1
             sides = _sides(wholes if is_constant else forms, texts, present)
             kind: DifferenceKind = "constants" if is_constant else "graph"
-            yield RankDifference(kind=kind, sides=sides, frame=row.function, what=stage)
+            yield RankDifference(kind=kind, sides=sides, frame=row.function, nth=row.nth, what=stage)
             return
     for aspect in ("breaks", "end", "recompile", "guards", "kernels"):
         if aspect in row.aspects:
             of = _aspects([*present.values()])[aspect]
             values = {rank: str(of(frame)) for rank, frame in present.items()}
             texts = {rank: _aspect_text(aspect, frame) for rank, frame in present.items()}
-            yield RankDifference(kind="aspect", sides=_sides(values, texts, present), frame=row.function, what=aspect)
+            yield RankDifference(
+                kind="aspect",
+                sides=_sides(values, texts, present),
+                frame=row.function,
+                nth=row.nth,
+                what=aspect,
+            )
             return
 
 
@@ -196,7 +202,7 @@ def _slower(row: FrameRow, cells: Cells) -> Iterator[RankDifference]:
             RankSide(ranks=slow, value=str(worst), file=row.file, line=row.line),
             RankSide(ranks=others, value=str(usual)),
         )
-        yield RankDifference(kind="time", sides=sides, frame=row.function)
+        yield RankDifference(kind="time", sides=sides, frame=row.function, nth=row.nth)
 
 
 def _ended(digests: Sequence[RankDigest]) -> Iterator[RankDifference]:
