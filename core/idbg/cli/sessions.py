@@ -53,7 +53,7 @@ def find(text: str, output: str | None = None) -> Path:
     from idbg.session.index import find, named
 
     folder = output_folder(output)
-    return named(text, folder) or _imported(text, output) or find(text, folder)
+    return named(text, folder) or imported(text, output) or find(text, folder)
 
 
 def find_or_none(text: str, output: str | None = None) -> Path | None:
@@ -64,12 +64,12 @@ def find_or_none(text: str, output: str | None = None) -> Path | None:
     from idbg.session.index import find, named
 
     folder = output_folder(output)
-    found = named(text, folder) or _imported(text, output)
+    found = named(text, folder) or imported(text, output)
     return found or (find(text, folder) if places.expanded(text).is_dir() else None)
 
 
-def _imported(text: str, output: str | None) -> Path | None:
-    """The session of the trace that `text` names; None where it names none."""
+def imported(text: str, output: str | None) -> Path | None:
+    """The session of the trace that `text` names, which is imported; None where it names none."""
     from idbg.traces.sources import kind_of
 
     path = places.expanded(text)

@@ -18,8 +18,10 @@ from idbg.accelerators.parse import parse
 from idbg.accelerators.registry import rules_for
 from idbg.config.settings import default_accelerator
 from idbg.schema import events
+from idbg.schema.code import OutputCode
 from idbg.schema.errors import BadInput
 from idbg.schema.events import SessionEvent
+from idbg.schema.graphs import Graph
 from idbg.schema.processes import HowCaptured, Process
 from idbg.schema.programs import Program, Target
 from idbg.schema.runs import History
@@ -50,14 +52,30 @@ class LogWriter:
 
     def __call__(self, event: SessionEvent) -> None:
         self.store.append(event)
-        if not isinstance(event, events.GraphCaptured | events.CodeCaptured | events.LinksCaptured):
-            self.history.apply(event)
+        if (counted := _counted(event)) is not None:
+            self.history.apply(counted)
 
     def end(self) -> None:
         """Write the summary and close the log."""
         if (summary := self.store.summary(self.history)) is not None:
             self.store.keep(summary)
         self.store.close()
+
+
+def _counted(event: SessionEvent) -> SessionEvent | None:
+    """What a summary needs of an event: of graphs and code that there are some."""
+    match event:
+        case events.GraphCaptured(graph=graph):
+            return events.GraphCaptured(at=event.at, run=event.run, graph=Graph(graph.id, ()))
+        case events.CodeCaptured(code=code):
+            kernels = tuple(replace(kernel, source="", calls=()) for kernel in code.kernels)
+            return events.CodeCaptured(at=event.at, run=event.run, code=OutputCode(code.frame, code.part, "", kernels))
+        case events.LinksCaptured() | events.StageCaptured() | events.KernelLowered():
+            return None
+        case _ if isinstance(event, events.DECISION) and not isinstance(event, events.BrokeAgain):
+            return None
+        case _:
+            return event
 
 
 @dataclass

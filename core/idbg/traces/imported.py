@@ -1,5 +1,6 @@
 """Turn the records of a trace file into the events of a run."""
 
+import hashlib
 import re
 from collections import OrderedDict
 from pathlib import Path
@@ -28,8 +29,8 @@ from idbg.traces.spans import SpanStacks
 from idbg.traces.stream import Record
 
 RUN = 1
-NODES_HELD = 200_000  # of the graphs of finished frames: a backward that is compiled later is linked to its forward
-NODES_PARSED = 100_000  # of texts that were read: ranks and layers print the same graphs again
+NODES_HELD = 50_000  # of the graphs of finished frames: a backward that is compiled later is linked to its forward
+NODES_PARSED = 30_000  # of texts that were read: ranks and layers print the same graphs again
 SPANS_AT_ONCE = 500
 MOST_STAGES = 20_000
 KEYS_HELD = 8  # of each function, with which the next is compared
@@ -95,7 +96,7 @@ class ImportedFrame(TracedFrame):
 
     def forget_graphs(self) -> None:
         """Drop the graphs: what comes later is not linked to them."""
-        self.graphs = {}
+        self.graphs, self.handles, self._emitted = {}, {}, set()
 
 
 def _with_role(node: Node) -> Node:
@@ -122,15 +123,16 @@ class ImportedRun(TracedRun[ImportedFrame]):
         self._spans = SpanStacks("", self.named)
         self.timekeeper = self._take_time
         self._keys: dict[str, list[Key]] = {}  # of the FX graph cache, by the frame's place
-        self._nodes: OrderedDict[tuple[str, tuple[tuple[str, Sym], ...]], tuple[Node, ...]] = OrderedDict()
-        self._held = self._parsed = 0
+        self._nodes: OrderedDict[tuple[bytes, tuple[tuple[str, Sym], ...]], tuple[Node, ...]] = OrderedDict()
+        self._held: dict[str, int] = {}  # the nodes of the frames whose graphs are held, in the order of their ends
+        self._parsed = 0
 
     def new_frame(self, name: str) -> ImportedFrame:
         return ImportedFrame(name, self)
 
     def nodes_of(self, text: str, symbols: dict[str, Sym]) -> tuple[Node, ...]:
         """The nodes that a text prints. Equal texts share them. Raises ValueError."""
-        key = text, tuple(sorted(symbols.items()))
+        key = hashlib.md5(text.encode(), usedforsecurity=False).digest(), tuple(sorted(symbols.items()))
         if (known := self._nodes.get(key)) is not None:
             self._nodes.move_to_end(key)
             return known
@@ -162,13 +164,16 @@ class ImportedRun(TracedRun[ImportedFrame]):
         frame.flush()
         self.stages.send(name)
         self._send_spans()
-        held = sum(len(graph.nodes) for each in self.frames.values() for graph in each.graphs.values())
-        for each in self.frames.values() if held > NODES_HELD else ():
-            if each is not frame and each.finished:
-                held -= sum(len(graph.nodes) for graph in each.graphs.values())
-                each.forget_graphs()
-            if held <= NODES_HELD // 2:
-                break
+        self._forget_old(name, sum(len(graph.nodes) for graph in frame.graphs.values()))
+
+    def _forget_old(self, name: str, nodes: int) -> None:
+        """Drop the graphs of the frames that ended first, beyond NODES_HELD nodes."""
+        self._held.pop(name, None)
+        self._held[name] = nodes
+        while sum(self._held.values()) > NODES_HELD and len(self._held) > 1:
+            oldest = next(iter(self._held))
+            del self._held[oldest]
+            self.frames[oldest].forget_graphs()
 
     def _end(self, frame: ImportedFrame, measured: Measured) -> FrameEnd:
         if measured.problem is None:

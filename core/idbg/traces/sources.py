@@ -15,6 +15,7 @@ Kind = Literal["trace", "debug", "triton", "archive"]
 HEAD = 1 << 16  # bytes of a file in which its kind and its rank are looked for
 MOST_FILES = 20_000  # of a folder
 MOST_DEPTH = 6
+_SESSION_LOG = "events.jsonl"
 _TRACE_NAME = re.compile(r"dedicated_log_torch_trace_.*\.log$")
 _TRITON_NAME = re.compile(r"\.ndjson(\.gz)?$")
 _RANK_NAME = re.compile(r"_rank_(\d+)_")
@@ -60,7 +61,9 @@ def _run_folder(path: Path, folder: Path) -> Path | None:
 
 
 def files_of(folder: Path) -> Iterator[Path]:
-    """The regular files in a folder and below, sorted in each folder; links are not followed."""
+    """The regular files in a folder and below, sorted in each folder; links are not followed, and sessions, which may
+    hold traces of their own, not looked into.
+    """
     count = 0
     pending = [(folder, 0)]
     while pending:
@@ -69,6 +72,8 @@ def files_of(folder: Path) -> Iterator[Path]:
             with os.scandir(current) as entries:
                 listed = sorted(entries, key=lambda entry: entry.name)
         except OSError:
+            continue
+        if any(entry.name == _SESSION_LOG for entry in listed):
             continue
         for entry in listed:
             if entry.is_file(follow_symlinks=False):

@@ -168,7 +168,8 @@ def _makers(found: Overview) -> Iterator[str]:
     yield f"idbg {found.session.version or 'of an unknown version'}"
     if found.torch:
         yield f"torch {found.torch}"
-        yield f"Python {found.python}"
+        if found.python:  # not of a trace, which does not say it
+            yield f"Python {found.python}"
         yield from found.devices
     else:
         yield "no torch was started"

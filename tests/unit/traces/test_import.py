@@ -8,8 +8,10 @@ from idbg.schema.errors import BadInput
 from idbg.schema.graphs import GraphId
 from idbg.schema.runs import Run, fold
 from idbg.session.importing import Import, imported_before
+from idbg.session.index import sessions
 from idbg.session.reading import load
 from idbg.session.session import Session
+from idbg.traces import imported as imported_run
 from tests.harness.traces import recordings, trace_in, unpacked
 
 
@@ -68,6 +70,22 @@ def test_an_import_says_why_nothing_can_be_run_in_it(tmp_path: Path) -> None:
     importing.read()
     with Session.open(importing.folder) as session, pytest.raises(BadInput, match="imported from a trace"):
         session.run()
+
+
+def test_a_list_of_sessions_says_what_it_is(tmp_path: Path) -> None:
+    run = imported(unpacked(recordings("breaking")[0], tmp_path / "trace"), tmp_path / "out")
+    (listed,) = sessions(tmp_path / "out")
+    assert (listed.verdict, listed.graphs, listed.kernels) == ("compiled", len(run.graphs), len(run.kernels))
+    assert listed.breaks == run.times_broken and listed.ended
+
+
+def test_graphs_of_old_frames_are_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(imported_run, "NODES_HELD", 1)
+    monkeypatch.setattr(imported_run, "NODES_PARSED", 1)
+    few = imported(unpacked(recordings("breaking")[0], tmp_path / "trace"), tmp_path / "out")
+    monkeypatch.undo()
+    all_held = imported(tmp_path / "trace", tmp_path / "other")
+    assert few.graphs == all_held.graphs and few.links == all_held.links
 
 
 def test_a_trace_is_imported_once_for_the_same_rules(tmp_path: Path) -> None:

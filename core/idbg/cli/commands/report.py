@@ -103,8 +103,10 @@ def _content(args: argparse.Namespace, argv: tuple[str, ...]) -> tuple[SessionDa
 
 
 def _folder(text: str, args: argparse.Namespace) -> Path:
-    """The named session, or the path as it is: a folder of sessions, or nothing."""
+    """The named session, or the path as it is: a folder of sessions, or nothing. A trace is imported."""
     folder = places.expanded(text)
+    if not is_session(folder) and (session := sessions.imported(text, args.output)) is not None:
+        return session
     return folder if folder.exists() else sessions.find_or_none(text, args.output) or folder
 
 
