@@ -6,7 +6,7 @@ log, is made again. So a job of 1,000 ranks opens without its logs.
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -17,7 +17,7 @@ from idbg.analysis.ranks.digest import digest
 from idbg.analysis.ranks.nodes import RankRun, with_nodes
 from idbg.schema import strict_json
 from idbg.schema.errors import OutputError
-from idbg.schema.processes import ProcessEnd
+from idbg.schema.processes import ProcessEnd, ProcessReport
 from idbg.schema.ranks import DIGEST_FORMAT, Ended, RankComparison, RankDifference, RankDigest
 from idbg.schema.runs import History, Run, fold
 from idbg.session import files, processes, reading
@@ -29,13 +29,14 @@ _MOST_DETAILED = 4
 """Differences of graphs whose nodes are looked for: each needs two logs."""
 
 
-def of_session(session: Path, history: History | None = None) -> RankComparison:
-    """The ranks of a session, held against one another. `history` is the main process's, read where it is None.
+def of_session(session: Path, reports: Iterable[ProcessReport] | None = None) -> RankComparison:
+    """The ranks of a session, held against one another. `reports`: what the main process's log knows of the processes,
+    which is read where they are None.
 
     A log that cannot be read is a rank that is not seen. Raises OutputError where the session cannot be read.
     """
-    main = fold(reading.load(session)) if history is None else history
-    ends = {name: report.ended for name, report in main.processes.items() if report.ended is not None}
+    known = fold(reading.load(session)).processes.values() if reports is None else reports
+    ends = {each.name: each.ended for each in known if each.ended is not None}
     latest: dict[int, RankDigest] = {}
     for found in _digests(session, ends):
         if found.rank not in latest or latest[found.rank].started <= found.started:
@@ -46,7 +47,7 @@ def of_session(session: Path, history: History | None = None) -> RankComparison:
 
 def add(history: History, session: Path) -> None:
     """Compare the ranks of the session in the history, where it has some. Raises OutputError."""
-    found = of_session(session, history)
+    found = of_session(session, list(history.processes.values()))
     history.ranks = found if found.digests else None
 
 

@@ -144,7 +144,7 @@ def view(found: RankComparison) -> Section:
     running = any(each.ended == "running" for each in found.digests) or bool(found.unseen)
     verdicts: tuple[Verdict, ...] = ("error", "warning", "unknown" if running else "ok")
     verdict = next(each for each in verdicts if each in levels or each is verdicts[-1])
-    rows = tuple(_difference(each) for each in differences)
+    rows = tuple(_difference(each, is_first=at == 0) for at, each in enumerate(differences))
     return Section(TITLE, summary(found), count(found), verdict, (*rows, _matrix(found)))
 
 
@@ -161,7 +161,7 @@ _LOOKS: dict[Verdict, tuple[str, Tone]] = {
 }
 
 
-def _difference(each: RankDifference) -> Row:
+def _difference(each: RankDifference, *, is_first: bool) -> Row:
     sign, tone = _LOOKS[level(each)]
     file, line = each.place
     key: Hashable = ("difference", each.kind, each.frame, each.nth, each.what, each.sides[0].ranks)
@@ -169,7 +169,7 @@ def _difference(each: RankDifference) -> Row:
         key,
         words((f"{sign} ", tone), *((Place(file, line), ": ") if file else ()), sentence(each)),
         rows=[_side((key, at), side) for at, side in enumerate(each.sides) if side.value or side.file],
-        open="screen",
+        open="screen" if is_first else "",
         refs=Refs(file=file, line=line),
         opens="edit" if file else "fold",
         hangs=True,

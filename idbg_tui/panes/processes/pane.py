@@ -1,14 +1,22 @@
-"""The processes of the session; enter shows one of them on the whole screen."""
+"""The processes of the session; enter shows one of them on the whole screen. Ranks are compared in a second view."""
 
+import asyncio
+import time
 from collections.abc import Hashable
 from dataclasses import replace
+from math import inf
 from pathlib import Path
+from typing import ClassVar
 
 from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 
+from idbg.schema.errors import OutputError
 from idbg.schema.processes import ProcessReport
-from idbg.session import processes, summaries
+from idbg.schema.ranks import RankComparison
+from idbg.session import processes, ranks, summaries
 from idbg.views import processes as view
+from idbg.views import ranks as ranks_view
 from idbg_tui.messages import Flash, ProcessChosen
 from idbg_tui.panes.section_pane import SectionPane
 from idbg_tui.state.state import State
@@ -16,16 +24,26 @@ from idbg_tui.widgets import sections
 from idbg_tui.widgets.section_list import SectionLines
 from idbg_tui.widgets.section_rows import Row
 
+RANKS = "ranks"
+COMPARING = "ranks are compared ..."
 _READ_AGAIN = 1.0  # seconds, while the pane is seen and a process runs
+_REST = 10  # ranks are compared again after so many times what that took
 
 
 class ProcessesPane(SectionPane):
-    """A row a process, the main one first."""
+    """A row a process, the main one first; or what the ranks differ in, and the matrix of their compiles."""
 
     ID = "processes"
     LABEL = "Processes"
     SHORT = "Procs"
-    HINTS = (("enter", "show it"), ("Q", "main process"), ("s", "sort"), ("/", "find"), ("y", "copy"))
+    HINTS = (
+        *(("enter", "show it"), ("Q", "main process"), ("[ ]", "processes, ranks compared")),
+        *(("s", "sort"), ("/", "find"), ("y", "copy")),
+    )
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left_square_bracket", "view", "the other view: processes, ranks compared", show=False),
+        Binding("right_square_bracket", "view", "the other view: processes, ranks compared", show=False),
+    ]
     NOTHING_HERE = "enter on a process shows it on the whole screen"
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -33,6 +51,9 @@ class ProcessesPane(SectionPane):
         self.hidden = True
         self._known: list[ProcessReport] = []
         self._overviews: list[view.ProcessOverview] | None = None
+        self._ranks: RankComparison | None = None
+        self._why_no_ranks = ""
+        self._compare_at = 0.0
 
     def compose(self) -> ComposeResult:
         yield self.lines
@@ -63,6 +84,11 @@ class ProcessesPane(SectionPane):
         if not self._known:
             self.lines.show_rows((), view.EMPTY)
             return
+        look = replace(self.look, width=self.lines.room - 1)
+        if self.view == RANKS:
+            rows = sections.rows(ranks_view.view(self._ranks), look) if self._ranks is not None else ()
+            self.lines.show_rows(rows, self._why_no_ranks or COMPARING)
+            return
         folder = Path(state.whole.folder or ".")
         if self._overviews is None:
             self._overviews = [
@@ -70,12 +96,40 @@ class ProcessesPane(SectionPane):
             ]
         main = summaries.current(folder)
         section = view.view(self._overviews, main, state.process.name if state.process is not None else "")
-        self.lines.show_rows(sections.rows(section, replace(self.look, width=self.lines.room - 1)), view.EMPTY)
+        self.lines.show_rows(sections.rows(section, look), view.EMPTY)
+
+    def action_view(self) -> None:
+        """Turn to the ranks, or back to the processes."""
+        if not self._known:
+            self.post_message(Flash(view.EMPTY))
+            return
+        self.turn_to("" if self.view == RANKS else RANKS)
+        if self.view == RANKS:
+            self.run_worker(self._compare(), group=RANKS, exclusive=True)
+
+    async def _compare(self) -> None:
+        """Compare the ranks beside the screen, and list what comes of it."""
+        state, began = self._state, time.monotonic()
+        assert state is not None
+        self._compare_at = inf
+        try:
+            found = await asyncio.to_thread(ranks.of_session, Path(state.whole.folder or "."), self._known)
+        except OutputError as error:
+            self._ranks, self._why_no_ranks = None, error.in_one_line
+        else:
+            self._ranks = found if found.digests else None
+            self._why_no_ranks = "" if found.digests else ranks_view.NOTHING
+        self._compare_at = time.monotonic() + _REST * (time.monotonic() - began)
+        if self.view == RANKS:
+            self.lay()
 
     def _read_again(self) -> None:
         if self._known and self.lines.size.width and any(each.ended is None for each in self._known):
             self._overviews = None
-            self.lay()
+            if self.view != RANKS:
+                self.lay()
+            elif time.monotonic() >= self._compare_at:
+                self.run_worker(self._compare(), group=RANKS, exclusive=True)
 
     @property
     def _chosen(self) -> str | None:
@@ -84,7 +138,9 @@ class ProcessesPane(SectionPane):
         return str(key[1]) if isinstance(key, tuple) and len(key) == 2 and key[0] == "process" else None
 
     def open_row(self, row: Row) -> None:
-        if (name := self._chosen) is not None:
+        if self.view == RANKS:
+            super().open_row(row)
+        elif (name := self._chosen) is not None:
             self.post_message(ProcessChosen(name))
         else:
             self.post_message(Flash(self.NOTHING_HERE))
