@@ -61,13 +61,14 @@ def watching(capture: Watched) -> Iterator[None]:
     """
     outer = current()
     if outer is not None:
-        capture.lower, capture.backend = outer.lower, outer.backend
+        capture.lower, capture.lowered_by = outer.lower, outer.lowered_by
 
     def around(backend: Compiler, gm: GraphModule, inputs: list[object]) -> Compiled:
         if current() is not capture:
             return backend(gm, inputs)
-        if capture.lower is not None and isinstance(backend_calls.innermost(backend), CurrentBackend):
-            capture.called(capture.backend)
+        inside = backend_calls.innermost(backend)
+        if capture.lower is not None and isinstance(inside, CurrentBackend):
+            capture.called(capture.lowered_by(inside.arguments))
             return backend(gm, inputs)
         return _captured(capture, backend, gm, inputs)
 

@@ -11,15 +11,26 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
+from idbg.accelerators.parse import parse
 from idbg.schema import events
 from idbg.schema.errors import OutputError
 from idbg.schema.events import SessionEvent
 from idbg.schema.faults import signal_name
 from idbg.schema.processes import Process
+from idbg.schema.programs import Program, Target
 from idbg.session import files, processes, reading
+from idbg.startup import sitecustomize
+from idbg.traces.process import Opening
+
+if TYPE_CHECKING:
+    from idbg.session.importing import ProcessLogs
 
 log = logging.getLogger(__name__)
+NO_PROGRAM = Program(path="")
 POLL_SECONDS = 0.25
 SETTLE_SECONDS = 2.0
 """How long the exit status of a process that is gone is waited for."""
@@ -28,10 +39,20 @@ _PROBLEM = ".problem-"
 
 
 class ProcessWatch:
-    """Emits ProcessStarted and ProcessEnded for the processes of a session that begin from now on, until `close`."""
+    """Emits ProcessStarted and ProcessEnded for the processes of a session that begin from now on, until `close`.
 
-    def __init__(self, session: Path, emit: Callable[[SessionEvent], None]) -> None:
-        self._session, self._emit = session, emit
+    The trace of one that cannot capture itself is read into its log, with the rules of `target`.
+    """
+
+    def __init__(
+        self,
+        session: Path,
+        emit: Callable[[SessionEvent], None],
+        program: Program = NO_PROGRAM,
+        target: Callable[[], Target] = Target,
+    ) -> None:
+        self._session, self._emit, self._program, self._target = session, emit, program, target
+        self._traced: ProcessLogs | None = None
         self._running: dict[str, Process] = {}
         self._known: set[str] = set(processes.names(session))
         self._gone: dict[str, float] = {}  # since when
@@ -65,6 +86,7 @@ class ProcessWatch:
         """Emit what is new. `last`: nothing is waited for any more."""
         if not (self._session / processes.FOLDER).is_dir():
             return
+        self._read_traces(last=last)
         self._find_started()
         for name, process in list(self._running.items()):
             ended = self._end_of(name, process, last=last)
@@ -72,6 +94,32 @@ class ProcessWatch:
                 del self._running[name]
                 self._emit(ended)
         self._find_problems()
+
+    def _read_traces(self, *, last: bool) -> None:
+        """Read what torch has written of processes that do not capture themselves."""
+        folder = Path(sitecustomize.traces(str(self._session)))
+        if self._traced is None and folder.is_dir():
+            from idbg.session.importing import ProcessLogs  # few programs have such processes
+
+            target = self._target()
+            opening = Opening(self._program, replace(target, backend=""), self._session, parse(target.rules))
+            self._traced = ProcessLogs(folder, "trace", self._session, opening, self._take_of_trace, how="trace")
+        if self._traced is not None:
+            self._traced.poll(is_over=last)
+
+    def _take_of_trace(self, event: SessionEvent) -> None:
+        """Take what the trace's reader says; how the process ended is known better here."""
+        if isinstance(event, events.ProcessStarted):
+            process = replace(event.process, host=os.uname().nodename)
+            note = processes.pid_file(self._session, process)
+            with contextlib.suppress(OSError):
+                if not note.exists():  # else it has ended already
+                    files.write(note, process.name.encode())
+            self._known.add(process.name)
+            self._running[process.name] = process
+            self._emit(events.ProcessStarted(process=process))
+        elif not isinstance(event, events.ProcessEnded):
+            self._emit(event)
 
     def _find_started(self) -> None:
         for name in processes.names(self._session):
@@ -112,7 +160,7 @@ class ProcessWatch:
         path = processes.pid_file(self._session, process)
         with contextlib.suppress(OSError, ValueError):
             name, _, status = files.read(path, _NOTE_LIMIT).decode().partition("\n")
-            return int(status) if name == process.name else None
+            return int(status) if name in (process.name, "") else None
         return None
 
     def _find_problems(self) -> None:

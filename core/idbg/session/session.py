@@ -240,7 +240,7 @@ class Session:
         if self._processes is None:
             from idbg.session.process_watch import ProcessWatch  # not earlier: the first paint would wait
 
-            self._processes = ProcessWatch(self.folder, self._bus.emit)
+            self._processes = ProcessWatch(self.folder, self._bus.emit, self.program, lambda: self.target)
             self._processes.start()
 
     def aim(self, target: Target) -> None:

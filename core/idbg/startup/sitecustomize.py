@@ -33,7 +33,7 @@ PROCESSES = "processes"
 PIDS = ".pids"
 """In the session's folder of processes: a file HOST-PID for each that has a log, with its name and how it ended."""
 TRACES = ".traces"
-"""Beside it: the traces of processes whose Python does not import this module (python -I)."""
+"""Beside it: the traces of processes that cannot import idbg, or whose Python does not import this module (-I)."""
 RANKS = (
     ("RANK", "LOCAL_RANK", "WORLD_SIZE"),
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE"),
@@ -42,6 +42,8 @@ RANKS = (
 )
 """The variables of torchrun, Open MPI, MPICH and Slurm: of the rank, of that on its host, of the number of ranks."""
 OLDEST_PYTHON, OLDEST_TORCH = (3, 11), (2, 11)  # with which idbg runs
+TRACED = "process-"
+"""What the name of a process begins with whose log is read from its trace."""
 _ENV = 5  # the place of the environment among the arguments of fork_exec
 _NOT_CAPTURED = (
     "torch/_inductor/compile_worker",
@@ -161,7 +163,11 @@ class Inheritance:
 
     def _ended(self, pid: int, status: int) -> None:
         if os.WIFEXITED(status) or os.WIFSIGNALED(status):
-            file = os.open(pid_file(self.session, pid), os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW)
+            flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW
+            if os.path.isdir(traces(self.session)):  # perhaps of a process whose trace is not read yet
+                os.makedirs(os.path.join(self.session, PROCESSES, PIDS), exist_ok=True)
+                flags |= os.O_CREAT
+            file = os.open(pid_file(self.session, pid), flags, 0o644)
             try:
                 os.write(file, f"\n{status}".encode())
             finally:
@@ -175,15 +181,20 @@ def pid_file(session: str, pid: int, host: str = "") -> str:
 
 
 def captured(session: str) -> set[str]:
-    """The processes of the session that have a log: HOST-PID of each."""
-    try:
-        return set(os.listdir(os.path.join(session, PROCESSES, PIDS)))
-    except OSError:
-        return set()
+    """The processes of the session that capture themselves, by their names, and the traces of others."""
+    found = set()
+    pids = os.path.join(session, PROCESSES, PIDS)
+    for each in os.listdir(pids) if os.path.isdir(pids) else ():
+        with open(os.path.join(pids, each), encoding="utf-8", errors="replace") as file:
+            name = file.readline().strip()
+        if name and not name.startswith(TRACED):
+            found.add(name)
+    folder = traces(session)
+    return found | set(os.listdir(folder) if os.path.isdir(folder) else ())
 
 
 def traces(session: str) -> str:
-    """The folder of traces of processes whose Python does not import this module."""
+    """The folder into which torch writes the traces of processes that do not capture themselves."""
     return os.path.join(session, PROCESSES, TRACES)
 
 
@@ -300,7 +311,7 @@ class _TorchLoader:
         spec.loader = module.__loader__ = self._loader
         traces_itself = TRACE not in os.environ and not _can_import_idbg(spec.origin or "")
         if traces_itself:
-            os.environ[TRACE] = os.path.join(inheritance.session, PROCESSES, f"child-{os.getpid()}", "trace")
+            os.environ[TRACE] = traces(inheritance.session)
         try:
             self._loader.exec_module(module)
         finally:

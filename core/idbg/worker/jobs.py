@@ -163,10 +163,11 @@ class Jobs:
         backend, target = self._backend(request, rules)
         self.last = capture = RunCapture(request.run, tell, rules)
         capture.on_host = self.on_host
-        capture.own_process, capture.backend = True, target.backend
+        capture.own_process = True
         capture.stages.folder = Path(request.session) if request.session else None
         self.checks = backend.backend.checks
         chosen = _Chosen(backend, target, capture)
+        capture.lowered_by = lambda own: chosen.of(own).backend.name
         capture.lower = lambda gm, inputs, options, own: chosen.of(own).with_options(options)(gm, inputs)
         if request.comparison is not None:
             folder = Path(request.folder)

@@ -92,7 +92,7 @@ class RunCapture(TracedRun[FrameCapture]):
         self.on_host = False  # saved inputs are copied to the CPU: the device may be lost before the run ends
         self.fallback_messages: list[str] = []  # of the backend's package
         self.split_numbers = count()
-        self.backend = ""  # the name of what `lower` compiles for
+        self.lowered_by: Callable[[Mapping[str, object]], str] = lambda arguments: ""  # the backend of `lower`
         self.children: Callable[[], int] = lambda: 0  # how many processes that the program started have compiled
         self.own_process = False  # nothing but the session runs in this process: settings that stay are no harm
         self.stages.current = lambda: (tracing.current_frame(), tracing.compiled_part())

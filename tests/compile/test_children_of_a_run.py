@@ -1,0 +1,109 @@
+"""What a program's processes compile in a run of a session, as `idbg run` and the screen run it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from idbg.schema.processes import ProcessReport
+from idbg.schema.programs import Program, Target
+from idbg.schema.runs import History, Run, fold
+from idbg.session import processes, reading
+from idbg.session.session import Session
+from tests.harness.children import engine_core, pre_fork
+
+pytestmark = pytest.mark.cold
+
+
+def run_of(tmp_path: Path, script: Path, *argv: str) -> tuple[Run, History, Path]:
+    """One run of the script, compiled by its own backends; the session is closed."""
+    program = Program(path=str(script), argv=argv, cwd=str(tmp_path))
+    with Session(program, Target(backend="inductor", accelerator="none", own_backend=True), output=tmp_path) as session:
+        number = session.run()
+        assert session.wait(500)
+    history = fold(reading.load(session.folder))
+    return history.runs[number], history, session.folder
+
+
+def log_of(session: Path, process: ProcessReport) -> Run:
+    folder = processes.find(session, process.name)
+    assert folder is not None
+    run = fold(reading.load(folder)).last
+    assert run is not None
+    return run
+
+
+def printed(run: Run) -> str:
+    return "".join(event.text for event in run.output if event.stream == "stdout")
+
+
+def test_an_engine_that_is_spawned_compiles_in_a_log_of_its_own_and_its_death_is_named(tmp_path: Path) -> None:
+    run, history, session = run_of(tmp_path, Path(engine_core.__file__), "killed")
+    assert printed(run) == "ready\n1 74.0\n4 296.0\n1 74.0\nexit code -9\n"
+    (engine,) = history.processes.values()
+    assert engine.name.startswith("EngineCore_DP0-")
+    assert engine.ended is not None
+    assert (engine.ended.signal, engine.ended.exit_status) == ("SIGKILL", None)
+    compiled = log_of(session, engine)
+    assert compiled.backend == "aot_eager"
+    assert len(compiled.frames) == 2 and len(compiled.recompiles) == 1
+    assert {graph.stage for graph in compiled.graphs} == {"dynamo", "inference"}
+    # the main process compiled nothing, and that is no failure
+    assert (run.verdict, run.children, run.failure) == ("compiled", 1, None)
+    assert not run.frames
+
+
+def test_workers_that_a_server_forks_compile_in_logs_of_their_own(tmp_path: Path) -> None:
+    run, history, session = run_of(tmp_path, Path(pre_fork.__file__))
+    assert printed(run) == "worker 0: 4.0\nworker 1: 10.0\nworker 2: 18.0\n[0, 1, -11]\n"
+    ends = sorted(
+        (each.ended.signal, each.ended.exit_status) for each in history.processes.values() if each.ended is not None
+    )
+    assert ends == [("", 0), ("", 1), ("SIGSEGV", None)]
+    for process in history.processes.values():
+        compiled = log_of(session, process)
+        assert len(compiled.graphs) == 1 and compiled.backend == "eager"
+    assert not run.frames and not run.graphs  # nothing of them is in the main process's log
+    assert run.children == 3
+
+
+@pytest.fixture
+def foreign_python(tmp_path: Path) -> Path:
+    """A Python that has torch, and can import neither idbg nor what that needs."""
+    (packages,) = (Path(path) for path in sys.path if path.endswith("site-packages"))
+    own = tmp_path / "packages"
+    own.mkdir()
+    for entry in packages.iterdir():
+        if not entry.name.startswith(("msgspec", "idbg", "_idbg")) and entry.suffix != ".pth":
+            (own / entry.name).symlink_to(entry)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "env"], check=True)
+    (site,) = (tmp_path / "env" / "lib").glob("python*/site-packages")
+    (site / "own.pth").write_text(f"{own}\n")
+    return tmp_path / "env" / "bin" / "python"
+
+
+FOREIGN = """
+import os, subprocess, sys
+CODE = '''
+import importlib.util, os, torch
+assert importlib.util.find_spec("msgspec") is None
+function = torch.compile(lambda x: (x * 2).relu(), backend="eager")
+print(float(function(torch.ones(3)).sum()), [name for name in os.environ if name.startswith(("IDBG", "TORCH_TRACE"))])
+'''
+print(subprocess.run([sys.argv[1], "-c", CODE + "os._exit(9)"]).returncode)
+"""
+
+
+def test_a_child_that_cannot_import_idbg_is_read_from_its_trace(tmp_path: Path, foreign_python: Path) -> None:
+    script = tmp_path / "foreign.py"
+    script.write_text(FOREIGN)
+    run, history, session = run_of(tmp_path, script, str(foreign_python))
+    assert printed(run).split("\n")[:2] == ["6.0 []", "9"] or os.environ.get("TORCH_TRACE")
+    (child,) = history.processes.values()
+    assert child.how == "trace"
+    assert child.ended is not None and child.ended.exit_status == 9
+    compiled = log_of(session, child)
+    assert [graph.stage for graph in compiled.graphs] == ["dynamo"]
+    assert run.children == 1 and run.verdict == "compiled"
