@@ -1,5 +1,6 @@
 """Sentences about a state that several parts of the screen show."""
 
+from idbg.format.amounts import counted
 from idbg.format.glyphs import MARKS
 from idbg.schema.violations import Severity
 from idbg_tui.state import queries
@@ -32,6 +33,8 @@ def why_no_graph(state: State) -> str:
         return "nothing compiled yet: the worker is starting, and will compile the program"
     if state.running:
         return "nothing captured yet, the program is still being compiled"
+    if state.history.processes and state.run is None:
+        return f"its {counted(len(state.history.processes), 'process')} have the graphs: # lists them"
     if not state.live:
         return "this saved session has no graph"
     if state.run is None:

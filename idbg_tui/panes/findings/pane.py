@@ -216,4 +216,4 @@ def why_no_findings(state: State | None) -> str:
         return "compiling: findings are listed as they are made"
     if run is not None and run.failure is not None:
         return f"no graph was captured: {headline(run.failure)}"
-    return "not compiled yet: r runs"
+    return "not compiled yet: r runs" if state.live else sentences.why_no_graph(state)

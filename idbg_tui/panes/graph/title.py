@@ -94,7 +94,7 @@ def why_empty(state: State) -> str:
     run = state.run
     if run is not None and run.failure is not None:
         return _why_failed(run.failure)
-    if state.beginning:
+    if state.beginning or (not state.live and run is None):
         return why_no_graph(state)
     if state.running:
         return "compiling: each graph is shown as soon as it is captured"
