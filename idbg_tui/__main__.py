@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from idbg.cli import screen
 from idbg.cli.sessions import output_folder
-from idbg.config import examples, places, settings
+from idbg.config import examples, launching, places, settings
 from idbg.config.arguments import settle
 from idbg.config.command_line import split
 from idbg.schema.errors import BadInput
@@ -50,7 +50,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = screen.parsed(ours)
     if args.tour and args.program is not None:
         screen.refuse("--tour has a program of its own", "leave one of them out")
-    nothing_named = args.program is None and not args.tour
+    is_command = args.program is None and bool(programs)
+    nothing_named = args.program is None and not args.tour and not is_command
     if nothing_named and (args.module or not _is_terminal()):
         print(TRY, end="")
         return BAD_USAGE if ours else 0
@@ -135,7 +136,9 @@ def _suit_terminal(app: "App[Any]", chosen: settings.Settings) -> None:
 
 
 def _open(args: argparse.Namespace, programs: tuple[str, ...]) -> Opened:
-    """A live session, or a saved one; raises BadInput."""
+    """A live session, a job of ranks, or a saved session; raises BadInput."""
+    if launching.is_requested(args) or args.program is None:
+        return _job(args, programs)
     folder = None if args.module else _session_named(args.program, args.output)
     if folder is not None:
         _check_terminal()
@@ -165,6 +168,26 @@ def _importing(source: Path, output: Path, accelerator: str) -> "Session":
 
     before = imported_before(source, output, accelerator)
     return Session.open(before) if before is not None else Session.importing(source, output, accelerator)
+
+
+def _job(args: argparse.Namespace, programs: tuple[str, ...]) -> Opened:
+    """The session of a job of ranks, which runs meanwhile; raises BadInput."""
+    command, program = launching.job(args, programs, os.getcwd())
+    named = {name: getattr(args, name) for name in ("theme", "output") if getattr(args, name)}
+    chosen = settings.load(os.environ, named)
+    _check_terminal()
+    folder = places.expanded(args.session).absolute() if args.session else None
+    return Opened(partial(_running_job, command, program, chosen, folder), program.label, chosen)
+
+
+def _running_job(
+    command: tuple[str, ...], program: Program, chosen: settings.Settings, folder: Path | None
+) -> "Session":
+    from idbg.session import launch
+    from idbg.session.session import Session
+
+    place = launch.new_session(program, places.expanded(chosen.output), folder, chosen.keeping.session_size)
+    return Session.of_job(command, program, place)
 
 
 def _saved(folder: Path) -> "Session":

@@ -94,7 +94,7 @@ def test_the_screen_has_no_torch() -> None:
 FIRST_FRAME = {
     "idbg": "plugins",
     "idbg.cli": "color exits manual parsing screen sessions streams verbs",
-    "idbg.config": "arguments command_line environment examples options places settings settings_file",
+    "idbg.config": "arguments command_line environment examples launching options places settings settings_file",
     "idbg.format": "glyphs plain_text spelling",
     "idbg.schema": "errors faults graphs programs violations",
     "idbg.session": "files",

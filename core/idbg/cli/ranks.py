@@ -5,33 +5,19 @@ import os
 from pathlib import Path
 
 from idbg.cli import exits, output
-from idbg.schema.errors import BadInput
 from idbg.schema.ranks import RankComparison
 
 MOST_ROWS = 50  # of one list: the JSON report has all
 SCHEMA = "idbg.ranks/1"
-_OF_ONE_PROCESS = (
-    *("backend", "accelerator", "strict", "device", "mode", "stance", "dynamic", "dynamic_sources", "cold"),
-    *("option", "setting", "fail_on", "baseline", "update_baseline"),
-)
-"""Options of `idbg run` that a job cannot have: its ranks compile as the script says."""
 
 
 def run_job(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     """Run the job of a command line to its end. Raises BadInput for what a job cannot have, OutputError."""
     from idbg.cli.signals import raise_on_signal
     from idbg.config import launching, places, settings
-    from idbg.config.arguments import parse_program
     from idbg.session import launch
 
-    for name in _OF_ONE_PROCESS:
-        if getattr(args, name, None):
-            raise BadInput(f"--{name.replace('_', '-')} is of one process", hint="ranks compile as the script says")
-    if args.program is None:
-        command, program = argv, launching.wrapped(argv, os.getcwd())
-    else:
-        program = parse_program(args.program, module=args.module, argv=argv, cwd=os.getcwd())
-        command = launching.launcher(args, program)
+    command, program = launching.job(args, argv, os.getcwd())
     chosen = settings.load(os.environ, {"output": args.output} if args.output else {})
     folder = places.expanded(args.session).absolute() if args.session else None
     store = launch.new_session(program, places.expanded(chosen.output), folder, chosen.keeping.session_size)

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from typing import NoReturn, cast
 
 from idbg.cli import color, exits, parsing, sessions, streams, verbs
+from idbg.config import launching
 from idbg.config.arguments import add_arguments as add_program_arguments
 
 HELP = "the debugger's screen: compile a program, or open a saved session"
@@ -20,6 +21,7 @@ EXAMPLES = (
     ("idbg-tui examples/mlp_train.py", "compile it, and look"),
     ("idbg-tui examples/mlp_train.py --accelerator tpu --backend aot", "check an accelerator's rules"),
     ("idbg-tui debug_artifacts/SESSION", "open a saved session"),
+    ("idbg-tui --nproc-per-node 2 examples/distributed/ddp.py", "a job of two ranks: # lists and compares them"),
     ("idbg-tui --tour", "a tour of the screen in five minutes"),
 )
 EXITS = {exits.DONE: "you left the screen"}
@@ -30,6 +32,7 @@ PACKAGES = ("idbg_tui", "textual")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_program_arguments(parser, required=False, instead=sessions.SESSION)
+    launching.add_arguments(parser)
     parser.add_argument("--theme", help="a theme's name (default: idbg-dark)")
     parser.add_argument("--tour", action="store_true", help="a tour of the screen in five minutes, with a small model")
 

@@ -4,7 +4,9 @@ import argparse
 import shutil
 import sys
 from importlib.util import find_spec
+from typing import NamedTuple
 
+from idbg.config.arguments import parse_program
 from idbg.schema.errors import BadInput
 from idbg.schema.programs import Program
 
@@ -20,6 +22,11 @@ _OPTIONS = {
     "max-restarts": ("N", "how often a job that failed is started again"),
 }
 """Of torch.distributed.run, without --nproc-per-node."""
+_OF_ONE_PROCESS = (
+    *("backend", "accelerator", "strict", "device", "mode", "stance", "dynamic", "dynamic_sources", "cold"),
+    *("option", "setting", "fail_on", "baseline", "update_baseline"),
+)
+"""Options that a job cannot have: its ranks compile as the script says."""
 _NAMED = ("gpu", "cpu", "xpu", "auto")  # numbers of processes that torch finds out
 _LEAVE_OUT = "leave --nproc-per-node out to run it as one process"
 
@@ -48,7 +55,25 @@ def is_requested(args: argparse.Namespace) -> bool:
     return args.nproc_per_node is not None
 
 
-def launcher(args: argparse.Namespace, program: Program) -> tuple[str, ...]:
+class Job(NamedTuple):
+    """The command that starts a job, and the program that its ranks run."""
+
+    command: tuple[str, ...]
+    program: Program
+
+
+def job(args: argparse.Namespace, argv: tuple[str, ...], cwd: str) -> Job:
+    """The job of a command line: of a program, or, without one, of the command `argv`. Raises BadInput, ProgramError."""
+    for name in _OF_ONE_PROCESS:
+        if getattr(args, name, None):
+            raise BadInput(f"--{name.replace('_', '-')} is of one process", hint="ranks compile as the script says")
+    if args.program is None:
+        return Job(argv, _wrapped(argv, cwd))
+    program = parse_program(args.program, module=args.module, argv=argv, cwd=cwd)
+    return Job(_launcher(args, program), program)
+
+
+def _launcher(args: argparse.Namespace, program: Program) -> tuple[str, ...]:
     """The command that starts the ranks of the program. Raises BadInput for a wrong number, and without torch."""
     number = str(args.nproc_per_node)
     if not (number in _NAMED or (number.isdecimal() and int(number) > 0)):
@@ -73,7 +98,7 @@ def launcher(args: argparse.Namespace, program: Program) -> tuple[str, ...]:
     )
 
 
-def wrapped(command: tuple[str, ...], cwd: str) -> Program:
+def _wrapped(command: tuple[str, ...], cwd: str) -> Program:
     """The program of a command that starts a job: the script in it. Raises BadInput where the command is not there."""
     if shutil.which(command[0]) is None:
         raise BadInput(f"there is no command {command[0]}", hint="write the whole command: idbg run -- torchrun ...")

@@ -3,10 +3,11 @@
 import contextlib
 import os
 import subprocess
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple
+from typing import BinaryIO, Literal, NamedTuple
 
 import idbg
 from idbg.schema import events
@@ -22,27 +23,27 @@ from idbg.startup.sitecustomize import environment
 _END_SECONDS = 30.0  # that a job has to end its ranks after SIGTERM
 
 
-class Session(NamedTuple):
+class JobSession(NamedTuple):
     """Where the ranks' logs go. Without a `store` another host began the session, and writes its own log."""
 
     folder: Path
     store: Store | None
 
 
-def new_session(program: Program, output: Path, folder: Path | None = None, limit: int = 0) -> Session:
+def new_session(program: Program, output: Path, folder: Path | None = None, limit: int = 0) -> JobSession:
     """A new session in `output`; or the one in `folder`, which another host of the job may have begun.
 
     Raises OutputError if it cannot be written.
     """
     if folder is None:
         store = Store.create(output, program, limit)
-        return Session(store.folder, store)
+        return JobSession(store.folder, store)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        return Session(folder, Store(folder, (folder / LOG).open("xb"), limit))
+        return JobSession(folder, Store(folder, (folder / LOG).open("xb"), limit))
     except FileExistsError:
         if files.is_session(folder):
-            return Session(folder, None)
+            return JobSession(folder, None)
         raise OutputError(f"{folder} is not a session", hint="name a folder that is not there yet") from None
     except OSError as error:
         raise OutputError(
@@ -53,8 +54,10 @@ def new_session(program: Program, output: Path, folder: Path | None = None, limi
 class Job:
     """A running job, whose ranks are processes of the session."""
 
-    def __init__(self, command: Sequence[str], program: Program, session: Session, *, stdout: int = 1) -> None:
-        """Start it. Raises BadInput where the command cannot be started."""
+    def __init__(
+        self, command: Sequence[str], program: Program, session: JobSession, *, stdout: int | None = 1
+    ) -> None:
+        """Start it. With no `stdout`, what it writes becomes events. Raises BadInput where it cannot be started."""
         self.folder = session.folder
         self._bus = EventBus(session.store) if session.store is not None else None
         self._emit(events.SessionOpened(version=idbg.__version__, program=program, folder=str(self.folder)))
@@ -62,11 +65,20 @@ class Job:
         self._watch.start()
         try:
             self._process = subprocess.Popen(
-                command, env=environment(str(self.folder), os.environ), cwd=program.cwd or None, stdout=stdout
+                command,
+                env=environment(str(self.folder), os.environ),
+                cwd=program.cwd or None,
+                stdin=subprocess.DEVNULL if stdout is None else None,
+                stdout=subprocess.PIPE if stdout is None else stdout,
+                stderr=subprocess.PIPE if stdout is None else None,
             )
         except OSError as error:
             self._close()
             raise BadInput(f"cannot start {command[0]}: {error.strerror or error}", hint="write its path") from error
+
+        for name in ("stdout", "stderr"):
+            if (pipe := getattr(self._process, name)) is not None:
+                threading.Thread(target=self._pass_on, args=(name, pipe), name=f"idbg-{name}", daemon=True).start()
 
     def __enter__(self) -> "Job":
         return self
@@ -97,6 +109,10 @@ class Job:
         self._watch.close()
         if self._bus is not None:
             self._bus.close()
+
+    def _pass_on(self, stream: Literal["stdout", "stderr"], pipe: BinaryIO) -> None:
+        for line in pipe:
+            self._emit(events.OutputWritten(run=0, stream=stream, text=line.decode("utf-8", "replace")))
 
     def _emit(self, event: events.SessionEvent) -> None:
         if self._bus is not None:

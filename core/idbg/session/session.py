@@ -28,7 +28,7 @@ from idbg.schema.html_repr import html_of
 from idbg.schema.programs import Program, Target
 from idbg.schema.repros import Budget, Sought
 from idbg.schema.runs import History, Run
-from idbg.session import files, import_process, removal
+from idbg.session import files, import_process, launch, removal
 from idbg.session.event_bus import EventBus, Listener
 from idbg.session.following import TICK, LogFollower, LogTail
 from idbg.session.past import asks_the_same, phases_of_earlier, seconds_of_earlier
@@ -74,7 +74,7 @@ class Session:
         self._past: dict[str, list[dict[str, float]]] = {}  # by backend
         self._processes: ProcessWatch | None = None
         self._follower: LogFollower | None = None  # of a log that another process writes
-        self._end_import: Callable[[], None] = lambda: None
+        self._end_writer: Callable[[], None] = lambda: None
         self._source = ""  # the trace that it was imported from
         if saved is not None:
             self.folder = output.absolute()
@@ -137,8 +137,19 @@ class Session:
             first = list(tail.more())
         session = cls._of_saved(begun.folder, first)
         session._source = str(source)
-        session._end_import = begun.end
+        session._end_writer = begun.end
         session._follower = LogFollower(tail, session._bus.emit)
+        return session
+
+    @classmethod
+    def of_job(cls, command: Sequence[str], program: Program, place: launch.JobSession) -> "Session":
+        """The session of a job of ranks, which this command starts, and which ends with the session.
+
+        Raises OutputError if it cannot be written, BadInput if the command cannot be started.
+        """
+        job = launch.Job(command, program, place, stdout=None)
+        session = cls.follow(job.folder)
+        session._end_writer = job.end
         return session
 
     @classmethod
@@ -367,7 +378,7 @@ class Session:
         """End the worker and all that it started, and the log. Idempotent."""
         if self._follower is not None:
             self._follower.stop()
-        self._end_import()
+        self._end_writer()
         self._rules.stop()
         if self._jobs is not None:
             self._jobs.close()
