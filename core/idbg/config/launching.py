@@ -63,7 +63,7 @@ class Job(NamedTuple):
 
 
 def job(args: argparse.Namespace, argv: tuple[str, ...], cwd: str) -> Job:
-    """The job of a command line: of a program, or, without one, of the command `argv`. Raises BadInput, ProgramError."""
+    """The job of a command line: of a program, or, without one, of the command `argv`. Raises BadInput."""
     for name in _OF_ONE_PROCESS:
         if getattr(args, name, None):
             raise BadInput(f"--{name.replace('_', '-')} is of one process", hint="ranks compile as the script says")

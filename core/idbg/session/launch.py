@@ -20,6 +20,7 @@ from idbg.session.process_watch import ProcessWatch
 from idbg.session.store import Store
 from idbg.startup.sitecustomize import environment
 
+_READ_SECONDS = 2.0  # that are waited for the last output: a process that goes on may hold the pipe
 _END_SECONDS = 30.0  # that a job has to end its ranks after SIGTERM
 
 
@@ -76,9 +77,14 @@ class Job:
             self._close()
             raise BadInput(f"cannot start {command[0]}: {error.strerror or error}", hint="write its path") from error
 
-        for name in ("stdout", "stderr"):
-            if (pipe := getattr(self._process, name)) is not None:
-                threading.Thread(target=self._pass_on, args=(name, pipe), name=f"idbg-{name}", daemon=True).start()
+        pipes = ((name, getattr(self._process, name)) for name in ("stdout", "stderr"))
+        self._readers = [
+            threading.Thread(target=self._pass_on, args=pipe, name=f"idbg-{pipe[0]}", daemon=True)
+            for pipe in pipes
+            if pipe[1] is not None
+        ]
+        for reader in self._readers:
+            reader.start()
 
     def __enter__(self) -> "Job":
         return self
@@ -93,6 +99,11 @@ class Job:
         status = self._process.wait()
         return 128 - status if status < 0 else status
 
+    def wait_and_end(self) -> None:
+        """Complete the session's log as soon as the job ends."""
+        self.wait()
+        self.end()
+
     def end(self) -> None:
         """Stop the job if it runs still, complete the session's log, and write the ranks' digests. Idempotent."""
         if self._process.poll() is None:
@@ -101,6 +112,8 @@ class Job:
                 self._process.wait(_END_SECONDS)
             self._process.kill()
             self._process.wait()
+        for reader in self._readers:
+            reader.join(_READ_SECONDS)
         self._close()
         with contextlib.suppress(OutputError):
             ranks.of_session(self.folder)

@@ -1,5 +1,6 @@
 """A session: a program, its runs, and the actions on them. Both front ends use only this."""
 
+import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -148,6 +149,7 @@ class Session:
         Raises OutputError if it cannot be written, BadInput if the command cannot be started.
         """
         job = launch.Job(command, program, place, stdout=None)
+        threading.Thread(target=job.wait_and_end, name="idbg-job", daemon=True).start()
         session = cls.follow(job.folder)
         session._end_writer = job.end
         return session

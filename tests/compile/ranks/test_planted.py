@@ -1,11 +1,18 @@
 """What makes ranks differ, hang or die is planted in jobs of gloo ranks, and found with its line."""
 
+import sys
+import time
 from pathlib import Path
 
 import pytest
 import torch.distributed as dist
 
-from tests.harness.jobs import JobReport, run_job
+from idbg.schema.events import OutputWritten
+from idbg.schema.programs import Program
+from idbg.session.files import is_live
+from idbg.session.launch import new_session
+from idbg.session.session import Session
+from tests.harness.jobs import SETUP, JobReport, run_job
 
 pytestmark = pytest.mark.skipif(not dist.is_gloo_available(), reason="this torch has no gloo")
 
@@ -157,3 +164,32 @@ def test_a_rank_that_hangs_in_a_collective(tmp_path: Path) -> None:
     waits, late = first["sides"]
     assert waits["ranks"] == [0] and waits["line"] == line_of(found, "# waits here")
     assert first["to_ranks"] == [1] and late["line"] == line_of(found, "# stands here")
+
+
+PRINTS = """
+x = torch.ones(4)
+dist.all_reduce(x)
+print(f"rank {rank} has {x[0].item()}\\n", end="", flush=True)
+dist.destroy_process_group()
+"""
+
+
+def test_a_screen_follows_a_job(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(SETUP.format(timeout=60) + PRINTS)
+    program = Program(str(script), cwd=str(tmp_path))
+    command = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", str(script))
+    with Session.of_job(command, program, new_session(program, tmp_path / "kept")) as session:
+        deadline = time.monotonic() + 120
+        while not _is_over(session) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        printed = "".join(event.text for event in session.events if isinstance(event, OutputWritten))
+    assert "rank 0 has 2.0" in printed and "rank 1 has 2.0" in printed
+    assert [each.ended and each.ended.exit_status for each in session.history.processes.values()] == [0, 0]
+    assert not is_live(session.folder)
+    assert all((session.folder / "processes" / f"rank{rank}" / "digest.json").exists() for rank in (0, 1))
+
+
+def _is_over(session: Session) -> bool:
+    known = session.history.processes.values()
+    return len(known) == 2 and all(each.ended for each in known) and not is_live(session.folder)
