@@ -156,6 +156,13 @@ def test_who_waits_for_whom() -> None:
     assert not compare([replace(each, seen=101.0) for each in digests], 2).differences, "it has only begun"
 
 
+def test_a_rank_that_ended_well_waits_for_nobody() -> None:
+    runs = [with_calls(run_of(), "all_reduce", "all_reduce", pending=1), with_calls(run_of(), "all_reduce")]
+    digests = [digest(run, f"rank{at}", at) for at, run in enumerate(runs)]
+    assert [each.ended for each in digests] == ["ended", "ended"] and digests[0].pending
+    assert not [each for each in compare(digests, 2).differences if each.kind == "wait"]
+
+
 def test_a_killed_rank_comes_before_those_that_its_death_ended() -> None:
     whole = [digest(run_of(), f"rank{at}", at) for at in range(3)]
     ended: list[RankDigest] = [

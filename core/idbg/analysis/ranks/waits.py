@@ -43,9 +43,11 @@ _MOST_OTHERS = 4
 
 
 def _is_long(digest: RankDigest, call: Collective, now: float | None) -> bool:
-    """Whether it is pending for good: the rank ended in it, or has been in it for long."""
+    """Whether it is pending for good: the rank ended in it, or has been in it for long. Of a rank that ended well it is
+    not known whether NCCL's last sends were over.
+    """
     if digest.ended != "running":
-        return True
+        return digest.ended != "ended"
     return bool(call.began) and max(digest.seen, now or 0.0) - call.began >= LEAST_WAIT
 
 
