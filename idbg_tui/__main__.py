@@ -167,7 +167,7 @@ def _importing(source: Path, output: Path, accelerator: str) -> "Session":
     from idbg.session.session import Session
 
     before = imported_before(source, output, accelerator)
-    return Session.open(before) if before is not None else Session.importing(source, output, accelerator)
+    return _saved(before) if before is not None else Session.importing(source, output, accelerator)
 
 
 def _job(args: argparse.Namespace, programs: tuple[str, ...]) -> Opened:
@@ -191,9 +191,12 @@ def _running_job(
 
 
 def _saved(folder: Path) -> "Session":
+    from idbg.session.deferred import WHOLE
+    from idbg.session.files import LOG
     from idbg.session.session import Session
 
-    return Session.open(folder)
+    is_long = os.path.getsize(folder / LOG) > WHOLE
+    return Session.streamed(folder) if is_long else Session.open(folder)
 
 
 def _live(program: Program, target: Target, output: Path, chosen: settings.Settings) -> "Session":

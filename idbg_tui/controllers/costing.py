@@ -1,6 +1,7 @@
 """Compute the memory of graphs and the cost of rules, and list them."""
 
 import gc
+import time
 from collections.abc import Sequence
 from functools import partial
 
@@ -13,8 +14,10 @@ from idbg_tui.controllers.listings import Listings
 from idbg_tui.state import queries
 from idbg_tui.state.cost_thread import CostThread
 from idbg_tui.state.costs import AT_ONCE
+from idbg_tui.state.inbox import APART
 from idbg_tui.widgets.listing import Listing
 
+SOON = 0.02  # seconds until an answer is shown
 REST = 0.4  # seconds without another change, after which a large graph is counted
 
 
@@ -26,6 +29,8 @@ class Costing:
         self._thread: CostThread | None = None
         self._questions: Sequence[CostQuestion] = ()
         self._resting: Timer | None = None
+        self._showing: Timer | None = None
+        self._pause = SOON
 
     def actions(self) -> Actions:
         """What the keys do."""
@@ -54,9 +59,18 @@ class Costing:
         self._thread.start(questions)
 
     def _take(self, findings: Findings, answer: CostAnswer) -> None:
-        """Take in one answer about one check, which the counting thread found."""
+        """Take in one answer about one check, which the counting thread found. Of thousands of graphs each show takes
+        long: keys come first.
+        """
         self._state.take_cost(findings, answer)
+        if self._showing is None:
+            self._showing = self._context.app.set_timer(self._pause, self._show)
+
+    def _show(self) -> None:
+        self._showing = None
+        began = time.perf_counter()
         self._context.show()
+        self._pause = max(SOON, APART * (time.perf_counter() - began))
 
     def list_memory(self) -> None:
         """List what is alive at the peak of memory."""

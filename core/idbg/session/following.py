@@ -9,6 +9,7 @@ from idbg.session.deferred import LogPlaces
 from idbg.session.reading import LINE_LIMIT, Unreadable, event_on, most_bytes, opened_log
 
 TICK = 0.1  # seconds between two looks
+AT_ONCE, REST = 50, 0.002  # events, and seconds after them in which the screen answers keys
 
 
 class LogTail:
@@ -63,10 +64,12 @@ class LogFollower:
 
     def _follow(self) -> None:
         while not self._stopped.is_set():
-            for event in self._tail.more():
+            for number, event in enumerate(self._tail.more(), 1):
                 self._emit(event)
                 if self._stopped.is_set():
                     return
+                if number % AT_ONCE == 0:
+                    self._stopped.wait(REST)
             if self._tail.damage:
                 self._emit(Noted(level="warning", text=self._tail.damage, missing=True))
                 return

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Sequence
+from itertools import islice
 from pathlib import Path
 from statistics import median
 from types import TracebackType
@@ -43,7 +44,9 @@ from idbg.worker.protocol import EditKernel, FindOwner, LowerKernel, MapErrors, 
 if TYPE_CHECKING:
     from idbg.session.process_watch import ProcessWatch
 
-FIRST_EVENTS = 5.0  # seconds: a trace of which nothing came by then is shown empty, and filled later
+FIRST_EVENTS = 200
+"""Events of a long log that are read before it is shown."""
+FIRST_WAIT = 5.0  # seconds: a trace of which nothing came by then is shown empty, and filled later
 
 
 class Session:
@@ -130,15 +133,23 @@ class Session:
         Raises BadInput where nothing can be imported.
         """
         begun = import_process.start(source, output, accelerator)
-        tail = LogTail(begun.folder)
-        first = list(tail.more())
-        deadline = time.monotonic() + FIRST_EVENTS
-        while not first and begun.process.poll() is None and time.monotonic() < deadline:
-            time.sleep(TICK / 4)
-            first = list(tail.more())
-        session = cls._of_saved(begun.folder, first)
+        session = cls.streamed(begun.folder, lambda: begun.process.poll() is None)
         session._source = str(source)
         session._end_writer = begun.end
+        return session
+
+    @classmethod
+    def streamed(cls, folder: Path, is_written: Callable[[], bool] = lambda: False) -> "Session":
+        """A saved session whose first events are there at once, and the others as they are read: of a long log that
+        takes seconds. Raises OutputError where there is no log.
+        """
+        tail = LogTail(folder)
+        first = list(islice(tail.more(), FIRST_EVENTS))
+        deadline = time.monotonic() + FIRST_WAIT
+        while not first and is_written() and time.monotonic() < deadline:
+            time.sleep(TICK / 4)
+            first = list(islice(tail.more(), FIRST_EVENTS))
+        session = cls._of_saved(folder, first)
         session._follower = LogFollower(tail, session._bus.emit)
         return session
 
