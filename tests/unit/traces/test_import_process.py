@@ -8,6 +8,8 @@ import pytest
 
 from idbg.cli import main
 from idbg.schema.errors import BadInput
+from idbg.session import session as session_module
+from idbg.session.importing import Import
 from idbg.session.session import Session
 from tests.harness.traces import line, recordings, trace_in, unpacked
 
@@ -66,3 +68,14 @@ def test_a_session_of_several_processes_names_them(tmp_path: Path, capsys: pytes
     folder = next((tmp_path / "out").iterdir())
     assert main(["show", f"{folder}/rank1", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["runs"][0]["graphs"] > 0
+
+
+def test_a_long_session_is_there_before_it_is_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    importing = Import(unpacked(recordings("breaking")[0], tmp_path / "trace"), tmp_path / "out")
+    importing.read()
+    monkeypatch.setattr(session_module, "FIRST_EVENTS", 3)
+    with Session.streamed(importing.folder) as session, Session.open(importing.folder) as whole:
+        wait_for_end(session)
+        assert session.history.last is not None and whole.history.last is not None
+        assert session.history.last.graphs == whole.history.last.graphs
+        assert len(session.events) == len(whole.events)
