@@ -14,11 +14,11 @@ _OPTIONS = {
     "nnodes": ("N", "hosts of the job, or MIN:MAX"),
     "node-rank": ("N", "the number of this host, from 0"),
     "rdzv-backend": ("NAME", "how the hosts find each other: c10d, static, ..."),
-    "rdzv-endpoint": ("HOST:PORT", "where they do"),
+    "rdzv-endpoint": ("TEXT", "where they do: HOST:PORT"),
     "rdzv-id": ("ID", "the id of the job"),
-    "rdzv-conf": ("KEY=VALUE,...", "more of it"),
-    "master-addr": ("HOST", "the host of rank 0, for the backend static"),
-    "master-port": ("PORT", "its port"),
+    "rdzv-conf": ("TEXT", "more of it: KEY=VALUE,..."),
+    "master-addr": ("NAME", "the host of rank 0, for the backend static"),
+    "master-port": ("N", "its port"),
     "max-restarts": ("N", "how often a job that failed is started again"),
 }
 """Of torch.distributed.run, without --nproc-per-node."""

@@ -555,74 +555,21 @@ class Noted(Event, frozen=True, kw_only=True, tag="noted"):
     missing: bool = False
 
 
-DECISION = (
-    FrameDone
-    | FrameSkipped
-    | SkipsDropped
-    | BrokeAgain
-    | GuardsCaptured
-    | CallsTimed
-    | SpansRecorded
-    | PassesRan
-    | FusionDecided
-    | GraphWasSplit
-    | SplitCalled
-    | CacheAnswered
-    | CudaGraphDecided
-    | Autotuning
-)
+_DYNAMO_DECISION = FrameDone | FrameSkipped | SkipsDropped | BrokeAgain | GuardsCaptured | CallsTimed
+_BACKEND_DECISION = SpansRecorded | PassesRan | FusionDecided | GraphWasSplit | SplitCalled | CacheAnswered
+DECISION = _DYNAMO_DECISION | _BACKEND_DECISION | CudaGraphDecided | Autotuning
 """Those of a run."""
 
+_SESSION = SessionOpened | ProcessStarted | ProcessEnded | WorkerStarted | WorkerDied | SwitchesListed | Noted
+_COMPILE = FrameStarted | SettingsRead | GraphCaptured | CodeCaptured | LinksCaptured | StageCaptured | GraphBroke
+_RUN = (
+    RunStarted | BackendsCalled | PhaseChanged | OutputWritten | Recompiled | FrameFailed | ViolationsFound | RunEnded
+)
+_COMPARISON = SideStarted | SideEnded | Compared | OwnerStarted | OwnerJudged | OwnerEnded | ErrorsMapped
+_EDIT = RulesEdited | RulesRefused | KernelLowered | KernelEditing | KernelEdited | ReproStarted | ReproEnded
+_SEARCH = MinifyStarted | MinifyProgressed | MinifyEnded | BisectStarted | BisectProgressed | BisectEnded
+_BENCH = BenchStarted | BenchTaskStarted | BenchStepStarted | RowMeasured | KernelsTimed | BenchEnded
+
 SessionEvent = (
-    SessionOpened
-    | ProcessStarted
-    | ProcessEnded
-    | WorkerStarted
-    | WorkerDied
-    | RunStarted
-    | BackendsCalled
-    | PhaseChanged
-    | OutputWritten
-    | FrameStarted
-    | SettingsRead
-    | GraphCaptured
-    | CodeCaptured
-    | LinksCaptured
-    | StageCaptured
-    | GraphBroke
-    | Recompiled
-    | FrameFailed
-    | ViolationsFound
-    | BackwardsIdle
-    | SideStarted
-    | SideEnded
-    | Compared
-    | RunEnded
-    | RulesEdited
-    | RulesRefused
-    | ReproStarted
-    | ReproEnded
-    | MinifyStarted
-    | MinifyProgressed
-    | MinifyEnded
-    | BisectStarted
-    | BisectProgressed
-    | BisectEnded
-    | OwnerStarted
-    | OwnerJudged
-    | OwnerEnded
-    | ErrorsMapped
-    | KernelLowered
-    | KernelEditing
-    | KernelEdited
-    | DECISION
-    | CollectivesSeen
-    | SwitchesListed
-    | BenchStarted
-    | BenchTaskStarted
-    | BenchStepStarted
-    | RowMeasured
-    | KernelsTimed
-    | BenchEnded
-    | Noted
+    _SESSION | _RUN | _COMPILE | _COMPARISON | _EDIT | _SEARCH | _BENCH | BackwardsIdle | DECISION | CollectivesSeen
 )

@@ -3,6 +3,7 @@
 ProcessGroupGloo and ProcessGroupNCCL each have one; TORCH_FR_BUFFER_SIZE is the number of entries, 0 is off.
 """
 
+import io
 import pickle
 import re
 import sys
@@ -57,6 +58,13 @@ class Recorded:
     ranks: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
 
+class _Plain(pickle.Unpickler):
+    """Reads what torch wrote just now, in this process, with its stacks, which the JSON lacks: plain values alone."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        raise pickle.UnpicklingError(f"{module}.{name} is no plain value")
+
+
 def read() -> Recorded:
     """Everything that the recorders of this process have; nothing where torch.distributed is not in use."""
     found = Recorded()
@@ -70,7 +78,7 @@ def read() -> Recorded:
         dump = getattr(recorders, name, None)
         if dump is None:
             continue
-        trace = pickle.loads(dump(True, True, False))  # torch wrote it just now, in this process
+        trace = _Plain(io.BytesIO(dump(True, True, False))).load()
         found.entries.extend(_entry(name, each) for each in trace.get("entries", ()))
     found.entries.sort(key=lambda each: each.began)
     return found
