@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -80,14 +81,28 @@ def test_a_process_is_seen_once_it_has_a_log_and_its_signal_once_it_is_waited_fo
     assert session.look() == []
     store.close()
     assert session.look() == []  # its log is over, and the process is not
-    child.kill()
+    child.terminate()
     _, status = os.waitpid(child.pid, 0)
     child.returncode = os.waitstatus_to_exitcode(status)
     note_end(session.folder, child.pid, status)
     (ended,) = session.look()
     assert ended == events.ProcessEnded(
-        name=f"EngineCore-{child.pid}", signal="SIGKILL", last_phase="codegen", at=ended.at
+        name=f"EngineCore-{child.pid}", signal="SIGTERM", last_phase="codegen", at=ended.at
     )
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_signal_is_known_before_anybody_waits_for_the_process(tmp_path: Path) -> None:
+    session = Watched(tmp_path)
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    begun(session.folder, Process(name="Engine-1", pid=child.pid, host=os.uname().nodename)).close()
+    assert [type(each) for each in session.look()] == [events.ProcessStarted]
+    os.kill(child.pid, signal.SIGSEGV)
+    deadline = time.monotonic() + 20
+    while not (ended := session.look()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert [getattr(each, "signal", "") for each in ended] == ["SIGSEGV"]
+    child.wait()
 
 
 def test_a_process_whose_end_nobody_sees_is_ended_without_a_status(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
     each run came to its end. `verdict` is "waiting" where that is not known, `looks` the one whose sign and colour it
     is shown with, `result` the same in words ("17 violations"). `bytes` is all that lies in its folder. `damaged` says
     in a sentence what of it cannot be read, "" where all can: the rest is of what stands before that. `version` is
-    that of the idbg that wrote it.
+    that of the idbg that wrote it. `processes` beside the main one compiled too, each with a log of its own.
     """
 
     folder: str
@@ -41,3 +41,4 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
     bytes: int = 0
     damaged: str = ""
     version: str = ""
+    processes: int = 0

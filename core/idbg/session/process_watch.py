@@ -160,8 +160,9 @@ class ProcessWatch:
         path = processes.pid_file(self._session, process)
         with contextlib.suppress(OSError, ValueError):
             name, _, status = files.read(path, _NOTE_LIMIT).decode().partition("\n")
-            return int(status) if name in (process.name, "") else None
-        return None
+            if status:
+                return int(status) if name in (process.name, "") else None
+        return _status_of_zombie(process.pid) if process.host == os.uname().nodename else None
 
     def _find_problems(self) -> None:
         """Note why a process could not be captured, once each."""
@@ -173,6 +174,14 @@ class ProcessWatch:
                     pid = path.name.removeprefix(_PROBLEM)
                     text = f"what process {pid} compiled is not recorded: {why}"
                     self._emit(events.Noted(level="warning", text=text))
+
+
+def _status_of_zombie(pid: int) -> int | None:
+    """The status of a process that ended badly and that nobody has waited for, as Linux tells its owner; else None."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+        return int(fields[-1]) or None if fields[0] == "Z" else None
+    return None
 
 
 def _is_waited_for(process: Process) -> bool:

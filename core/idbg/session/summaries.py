@@ -108,6 +108,7 @@ def summary(folder: Path, opened: "SessionOpened", history: "History", last: flo
         seconds=max(0.0, last - opened.at),
         ended=not history.missing and all(run.ended is not None for run in history.runs.values()),
         runs=len(history.runs),
+        processes=len(history.processes),
         verdict=history.verdict,
         looks=history.looks,
         result=session_words(history),

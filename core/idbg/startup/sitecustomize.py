@@ -11,7 +11,6 @@ Python's `os.environ`, and removed from theirs again. Where idbg cannot be impor
 from __future__ import annotations
 
 import os
-import re
 import sys
 
 TYPE_CHECKING = False
@@ -49,7 +48,6 @@ _NOT_CAPTURED = (
     "torch/_inductor/compile_worker",
     "idbg.worker",
 )  # on the command lines of helpers, which compile parts
-_VERSION = re.compile(r"^__version__ = ['\"](\d+)\.(\d+)", re.MULTILINE)
 
 
 class Inheritance:
@@ -176,7 +174,7 @@ class Inheritance:
 
 def pid_file(session: str, pid: int, host: str = "") -> str:
     """The file that has the name of a captured process of a host (""; this one), and below it how it ended."""
-    host = re.sub(r"[^\w.-]", "_", host or os.uname().nodename)
+    host = "".join(each if each.isalnum() or each in ".-" else "_" for each in host or os.uname().nodename)
     return os.path.join(session, PROCESSES, PIDS, f"{host}-{pid}")
 
 
@@ -337,14 +335,20 @@ def _is_rank(parent_rank: str) -> bool:
 def _can_import_idbg(torch_file: str) -> bool:
     import importlib.util
 
-    try:
-        with open(os.path.join(os.path.dirname(torch_file), "version.py"), encoding="utf-8") as file:
-            found = _VERSION.search(file.read())
-    except OSError:
-        found = None
-    if sys.version_info < OLDEST_PYTHON or found is None or (int(found[1]), int(found[2])) < OLDEST_TORCH:
+    if sys.version_info < OLDEST_PYTHON or _torch_version(torch_file) < OLDEST_TORCH:
         return False
     return importlib.util.find_spec("msgspec") is not None
+
+
+def _torch_version(torch_file: str) -> tuple[int, int]:
+    """The version of the torch that is to be imported; (0, 0) where it cannot be told."""
+    try:
+        with open(os.path.join(os.path.dirname(torch_file), "version.py"), encoding="utf-8") as file:
+            (line,) = (each for each in file if each.startswith("__version__ = "))
+        major, minor = line.partition(" = ")[2].strip("'\"\n").split(".")[:2]
+        return int(major), int(minor)
+    except (OSError, ValueError):
+        return 0, 0
 
 
 def _arm() -> None:
