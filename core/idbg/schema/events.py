@@ -3,7 +3,6 @@
 A session is the list of these events and nothing else: the screen, the JSON report and a replay are folds of it.
 """
 
-import time
 from typing import Literal
 
 import msgspec
@@ -12,7 +11,6 @@ from idbg.schema.attribution import KernelAttribution
 from idbg.schema.bench import Row, Task
 from idbg.schema.bisection import Bisected, Question, Tried
 from idbg.schema.code import CompilerStage, Lowered, OutputCode
-from idbg.schema.collectives import Collective, ProcessGroup
 from idbg.schema.decisions.backends import GraphSplit, SplitCalls
 from idbg.schema.decisions.dynamo import (
     BreakAgain,
@@ -22,13 +20,17 @@ from idbg.schema.decisions.dynamo import (
     FrameResult,
     GraphBreak,
     Skip,
-    Stack,
 )
 from idbg.schema.decisions.inductor import Autotuned, CacheAnswer, CudaGraph, FusionLog, PhaseRun, Span
 from idbg.schema.diff import Comparison, DiffReport, ErrorMap, SideResult
+from idbg.schema.event_base import Event as Event
+from idbg.schema.event_base import RunEvent as RunEvent
 from idbg.schema.graphs import Frame, Graph, Links, NodeId, Part
 from idbg.schema.kernel_edits import KernelEdit
 from idbg.schema.kernel_times import KernelTimes
+from idbg.schema.process_events import CollectivesSeen as CollectivesSeen
+from idbg.schema.process_events import ProcessEnded as ProcessEnded
+from idbg.schema.process_events import ProcessStarted as ProcessStarted
 from idbg.schema.processes import Process
 from idbg.schema.programs import Failure, Machine, Program, Switch, Target, Verdict
 from idbg.schema.repros import Minified, MinifyProgress, Sought
@@ -36,18 +38,6 @@ from idbg.schema.violations import Violation
 
 FORMAT = 1
 """Of the event log. It grows when an old reader would misread a new log; new types and new fields do not need it."""
-
-
-class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=str):
-    """Anything that happened; `at` is seconds since the epoch."""
-
-    at: float = msgspec.field(default_factory=time.time)
-
-
-class RunEvent(Event, frozen=True, kw_only=True, tag=str):
-    """Something that happened in a run."""
-
-    run: int
 
 
 class SessionOpened(Event, frozen=True, kw_only=True, tag="session_opened"):
@@ -62,23 +52,6 @@ class SessionOpened(Event, frozen=True, kw_only=True, tag="session_opened"):
     format: int = FORMAT
     process: Process | None = None
     source: str = ""
-
-
-class ProcessStarted(Event, frozen=True, kw_only=True, tag="process_started"):
-    """A process of the session compiles: its log is in the session's folder `processes`."""
-
-    process: Process
-
-
-class ProcessEnded(Event, frozen=True, kw_only=True, tag="process_ended"):
-    """A process of the session ended. `exit_status` is None where a `signal` ("SIGKILL") ended it, or nobody has seen
-    how it ended. `last_phase` is what it compiled at that time, "" where nothing.
-    """
-
-    name: str
-    exit_status: int | None = None
-    signal: str = ""
-    last_phase: str = ""
 
 
 class KnownBackend(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -434,23 +407,6 @@ class Autotuning(RunEvent, frozen=True, kw_only=True, tag="autotuning"):
 
     frame: str
     tuned: Autotuned
-
-
-# Ranks
-
-
-class CollectivesSeen(RunEvent, frozen=True, kw_only=True, tag="collectives_seen"):
-    """What torch's flight recorder has since the event before: the collectives that `began`, those that are `pending`
-    now, and the main thread's `stack`. Where they are too many to be recorded, `last` has the last of each group, and
-    `lost` counts them.
-    """
-
-    began: tuple[Collective, ...] = ()
-    groups: tuple[ProcessGroup, ...] = ()
-    pending: tuple[Collective, ...] = ()
-    last: tuple[Collective, ...] = ()
-    lost: int = 0
-    stack: Stack = ()
 
 
 # Searches

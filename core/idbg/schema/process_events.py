@@ -1,0 +1,37 @@
+"""Events of the processes and ranks of a session; `events` has all others, and these too."""
+
+from idbg.schema.collectives import Collective, ProcessGroup
+from idbg.schema.decisions.dynamo import Stack
+from idbg.schema.event_base import Event, RunEvent
+from idbg.schema.processes import Process
+
+
+class ProcessStarted(Event, frozen=True, kw_only=True, tag="process_started"):
+    """A process of the session compiles: its log is in the session's folder `processes`."""
+
+    process: Process
+
+
+class ProcessEnded(Event, frozen=True, kw_only=True, tag="process_ended"):
+    """A process of the session ended. `exit_status` is None where a `signal` ("SIGKILL") ended it, or nobody has seen
+    how it ended. `last_phase` is what it compiled at that time, "" where nothing.
+    """
+
+    name: str
+    exit_status: int | None = None
+    signal: str = ""
+    last_phase: str = ""
+
+
+class CollectivesSeen(RunEvent, frozen=True, kw_only=True, tag="collectives_seen"):
+    """What torch's flight recorder has since the event before: the collectives that `began`, those that are `pending`
+    now, and the main thread's `stack`. Where they are too many to be recorded, `last` has the last of each group, and
+    `lost` counts them.
+    """
+
+    began: tuple[Collective, ...] = ()
+    groups: tuple[ProcessGroup, ...] = ()
+    pending: tuple[Collective, ...] = ()
+    last: tuple[Collective, ...] = ()
+    lost: int = 0
+    stack: Stack = ()
