@@ -107,3 +107,27 @@ def test_a_child_that_cannot_import_idbg_is_read_from_its_trace(tmp_path: Path, 
     compiled = log_of(session, child)
     assert [graph.stage for graph in compiled.graphs] == ["dynamo"]
     assert run.children == 1 and run.verdict == "compiled"
+
+
+QUEUE = """
+import multiprocessing
+
+def work(queue):
+    queue.put("put")
+
+if __name__ == "__main__":
+    spawning = multiprocessing.get_context("spawn")
+    queue = spawning.Queue()
+    process = spawning.Process(target=work, args=(queue,))
+    process.start()
+    print(queue.get())
+    process.join()
+"""
+
+
+def test_a_queue_that_the_program_leaves_to_its_end_is_no_leak(tmp_path: Path) -> None:
+    script = tmp_path / "queue_left.py"
+    script.write_text(QUEUE)
+    command = [sys.executable, "-m", "idbg", "run", str(script), "--output", str(tmp_path)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert "put" in ended.stdout + ended.stderr and "leaked" not in ended.stderr

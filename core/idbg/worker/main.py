@@ -174,6 +174,10 @@ def _read_requests(fd: int, requests: "queue.SimpleQueue[Request]") -> None:
 
 def end() -> NoReturn:
     """End this process and all that it started, compilers too, as the host is gone."""
+    if (multiprocessing := sys.modules.get("multiprocessing.util")) is not None:  # else its tracker warns of leaks
+        clean = threading.Thread(target=multiprocessing._run_finalizers, daemon=True)
+        clean.start()
+        clean.join(0.5)
     if os.getpgrp() == os.getpid():  # not in somebody else's group, as when run by hand
         os.killpg(os.getpgrp(), signal.SIGTERM)  # compilers delete what they have half-written; we end here too,
         time.sleep(0.5)  # unless the program took the signal for itself
