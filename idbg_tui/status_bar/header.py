@@ -9,6 +9,7 @@ from idbg.format import file_names
 from idbg.format.amounts import counted, elapsed, size
 from idbg.format.failures import headline
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
+from idbg.format.processes import in_order
 from idbg.format.verdicts import session_words, verdict_words
 from idbg.schema.programs import SUCCESSFUL
 from idbg.schema.runs import History, Run
@@ -47,6 +48,8 @@ def _headers(state: State) -> Iterator[Ends]:
     name: BarPart = ("idbg", "bold $primary")
     path, file, gap = (f"  {label}   ", "bold"), (f"  {base}   ", "bold"), ("  ", "")
     target, rules = (f"{_target(state)}   ", ""), (f"{_rules(state)}   ", "")
+    if state.run is None and state.history.processes:  # each has its own
+        target = rules = ("", "")
     severities, signs, here = _counts(state), _counts(state, words=False), _counts(state, words=False, others=False)
     figures = [*_figures(state)] if severities else []
     few = [(_shorter(words), style) for words, style in _figures(state, peak=False)] if severities else []
@@ -75,7 +78,7 @@ def _headers(state: State) -> Iterator[Ends]:
 
 def _process(state: State, *, brief: bool = False) -> str:
     """Which process of how many is on the screen: "process 2 of 9: rank0", "2/9 rank0"."""
-    names = ["", *state.whole.history.processes]
+    names = ["", *(each.name for each in in_order(state.whole.history.processes.values()))]
     name = state.process.name if state.process is not None else ""
     if name not in names:
         return name
@@ -180,6 +183,8 @@ _STANDING = ("whole", "without times", "without kernels", "verdict only")
 
 def _standing(state: State, brevity: int) -> list[BarPart]:
     run = state.run
+    if run is None and state.history.processes:
+        return [(counted(len(state.history.processes), "process"), "$foreground 60%")]
     if not state.live:
         saved: list[BarPart] = [("saved  " if brevity else "saved session  ", "$foreground 60%")]
         return saved + (_of_rules(state, run, brevity) if run else [])

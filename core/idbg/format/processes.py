@@ -1,6 +1,13 @@
 """Write what became of a process in a few words."""
 
+from collections.abc import Iterable
+from typing import TypeVar
+
 from idbg.schema.processes import ProcessEnd, ProcessReport
+
+Report = TypeVar("Report", bound=ProcessReport)
+NO_END = "it never came to its end"
+"""What became of a process whose end nobody saw, and whose log nobody writes."""
 
 ORDERLY = ("SIGTERM", "SIGINT", "SIGHUP")
 """Signals by which a program ends its processes: none says that something is wrong."""
@@ -28,3 +35,8 @@ def rank_words(process: ProcessReport) -> str:
     if process.rank is None:
         return ""
     return f"rank {process.rank}" + (f" of {process.world_size}" if process.world_size else "")
+
+
+def in_order(processes: Iterable[Report]) -> list[Report]:
+    """Ranks by their numbers, then the others as they began."""
+    return sorted(processes, key=lambda each: (each.rank is None, each.rank or 0))

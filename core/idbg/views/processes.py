@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from idbg.format.amounts import counted
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
 from idbg.format.plain_text import one_line
-from idbg.format.processes import end_words, is_wrong, rank_words
+from idbg.format.processes import NO_END, end_words, in_order, is_wrong, rank_words
 from idbg.schema.processes import ProcessReport
 from idbg.schema.programs import Verdict
 from idbg.schema.strict_json import like
@@ -35,10 +35,11 @@ class ProcessOverview(ProcessReport, frozen=True, kw_only=True):
 
 def overview(process: ProcessReport, summary: SessionSummary | None) -> ProcessOverview:
     """The process, with the summary of its log; None where that cannot be read."""
+    is_lost = process.ended is None and summary is not None and not summary.live
     return like(
         ProcessOverview,
         process,
-        state=end_words(process.ended),
+        state=NO_END if is_lost else end_words(process.ended),
         result=summary.result if summary else "not known",
         verdict=summary.verdict if summary else "waiting",
         looks=summary.looks if summary else "waiting",
@@ -76,7 +77,7 @@ def listed(processes: Iterable[ProcessReport]) -> Section:
                 _state_cell(each),
             ),
         )
-        for each in processes
+        for each in in_order(processes)
     ]
     return Section("Processes", "", len(rows), "ok", (Table(_LISTED, rows, "process", names=True),) if rows else ())
 
@@ -85,9 +86,9 @@ def view(found: Sequence[ProcessOverview], main: SessionSummary | None = None, s
     """A row each, after one for the main process where its summary is passed. `shown` is the name of the one that is on
     the screen, "" for the main process.
     """
-    rows = [_row(each, is_shown=each.name == shown) for each in found]
+    rows = [_row(each, is_shown=each.name == shown) for each in in_order(found)]
     if main is not None and found:
-        state = "running" if main.live else "ended" if main.ended else "it never came to its end"
+        state = "running" if main.live else "ended" if main.ended else NO_END
         rows.insert(0, _main_row(main, state, is_shown=shown == ""))
     died = sum(is_wrong(each.ended) for each in found)
     summary = counted(len(found), "process") + (f", {died} did not end well" if died else "")
@@ -124,7 +125,7 @@ def _row(each: ProcessOverview, *, is_shown: bool) -> Row:
 
 def _state_cell(each: ProcessReport) -> Cell:
     tone: Tone = "reject" if is_wrong(each.ended) else "" if each.ended is None else "dim"
-    return Cell(end_words(each.ended), tone)
+    return Cell(each.state if isinstance(each, ProcessOverview) else end_words(each.ended), tone)
 
 
 def _main_row(main: SessionSummary, state: str, *, is_shown: bool) -> Row:

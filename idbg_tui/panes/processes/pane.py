@@ -17,7 +17,7 @@ from idbg.schema.ranks import RankComparison
 from idbg.session import processes, ranks, summaries
 from idbg.views import processes as view
 from idbg.views import ranks as ranks_view
-from idbg_tui.messages import Flash, ProcessChosen
+from idbg_tui.messages import ActionRequest, Flash, ProcessChosen
 from idbg_tui.panes.section_pane import SectionPane
 from idbg_tui.state.state import State
 from idbg_tui.widgets import sections
@@ -27,6 +27,7 @@ from idbg_tui.widgets.section_rows import Row
 RANKS = "ranks"
 COMPARING = "ranks are compared ..."
 _READ_AGAIN = 1.0  # seconds, while the pane is seen and a process runs
+_GO_HERE = "pane_12"  # in keymap.KEYS
 _REST = 10  # ranks are compared again after so many times what that took
 
 
@@ -72,6 +73,8 @@ class ProcessesPane(SectionPane):
         elif list(state.whole.history.processes.values()) != self._known and state.whole.history.processes:
             self._known = list(state.whole.history.processes.values())
             self._overviews = None
+        if self._known and self.hidden and state.whole is state and state.run is None:
+            self.post_message(ActionRequest(_GO_HERE))  # the main process has nothing to show
         self.hidden = not self._known
         self.mark = str(len(self._known) + 1) if self._known else ""
         if self._overviews is None:

@@ -15,7 +15,7 @@ and rules are checked on its graphs. No torch is needed, and nothing is run.
 The other commands import by themselves: idbg show FOLDER, idbg open FOLDER, idbg report FOLDER -o report.html.
 """
 EXAMPLES = (
-    ("TORCH_TRACE=/tmp/trace python train.py; idbg import /tmp/trace", "the trace of a program"),
+    ("idbg import /tmp/trace", "what TORCH_TRACE=/tmp/trace python train.py left"),
     ("idbg import /tmp/trace --accelerator tpu", "and check its graphs against an accelerator"),
 )
 EXITS = {exits.DONE: "the session was written, also where a part of the trace could not be read"}
