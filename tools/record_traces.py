@@ -3,8 +3,10 @@
     python -m tools.record_traces                     with the torch of this environment
     python -m tools.record_traces --python OTHER/bin/python     with that of another
 
-`debug` is what TORCH_COMPILE_DEBUG dumps of the program `train`. Each program is run in a folder of its own under a
-fixed path, as its path is in the trace. Nothing is edited: a record's payload is held against its MD5.
+`debug` is what TORCH_COMPILE_DEBUG dumps of the program `train`. `attention` needs a GPU with Triton: it was run by
+hand on an H200 with torch 2.11 and TORCH_TRACE alone, so that nothing in it names the nodes of kernels, as in most
+traces. Each program is run in a folder of its own under a fixed path, as its path is in the trace. Nothing is edited: a
+record's payload is held against its MD5.
 """
 
 import argparse

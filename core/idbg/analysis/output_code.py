@@ -2,7 +2,8 @@
 
 Generated kernels are module-level assignments, `NAME = async_compile.LANG(..., '''source''', ...)`, or what else a
 backend of others defines them by: `NAME = async_compile.sdsc('NAME', [OpSpec(...)])`. Extern ops appear as calls only.
-Each call stands below a comment with Inductor's debug handles: `# [Provenance debug handles] NAME:3`. With the option
+Each call stands below a comment with Inductor's debug handles: `# [Provenance debug handles] NAME:3`; code that was
+written without has only calls, and comments above Triton's kernels. With the option
 `cpp_wrapper` all of this is C++ in one string: kernels are its functions, and comments begin with `//`. AOTInductor
 writes C++ alone: the wrapper, and below it the kernels.
 
@@ -26,6 +27,11 @@ from idbg.schema.graphs import Graph, Node, Part
 _HANDLES = re.compile(r"(?:#|//)\s*\[Provenance debug handles\]\s*(.+?)\s*$")
 _CPP_KERNEL = re.compile(r'^extern "C"\s+void\s+(\w+)\([^;{]*\)\s*\{.*?^\}', re.MULTILINE | re.DOTALL)
 _AOT_ID = re.compile(r"# AOT ID: \['\d+_(forward|backward|inference)'\]")
+_DEFINITION = re.compile(r"(\w+) = async_compile\.")
+_COMPUTED = re.compile(r"#\s+%(\w+) : .*= call_function\[")
+_LAUNCH = re.compile(
+    r"\s+(?:\w+ = )?(?:(?P<extern>(?:extern_kernels|torch\.ops\.(?!inductor\b))[\w.]*\w)|(?P<kernel>\w+)(?:\.run)?)\("
+)
 _NEAR = 8  # lines below its comment within which a call stands
 _LANGUAGES = {"cpp_pybinding": "cpp", "cpp": "cpp", "triton": "triton"}
 _PARTS: dict[str, Part] = {"forward": "forward", "backward": "backward", "inference": "inference"}
@@ -45,8 +51,11 @@ def read_output_code(
     Raises ValueError where the text is not Python.
     """
     handles = handles or {}
+    launches = _calls(text)
+    if not launches and not is_cpp(text):
+        launches, handles = _calls_without_handles(text)
     calls: dict[str, list[KernelCall]] = {}
-    for handle, line in _calls(text):
+    for handle, line in launches:
         calls.setdefault(handle.rpartition(":")[0], []).append(KernelCall(handle, line, tuple(handles.get(handle, ()))))
     defined = {
         definition.name: Kernel(
@@ -61,8 +70,8 @@ def read_output_code(
         for definition in (*([] if is_cpp(text) else _definitions(text, calls)), *_cpp_definitions(text, calls))
     }
     extern = [
-        Kernel(frame=frame, part=part, name=name, language="extern", calls=tuple(launches))
-        for name, launches in calls.items()
+        Kernel(frame=frame, part=part, name=name, language="extern", calls=tuple(own))
+        for name, own in calls.items()
         if name not in defined
     ]
     kernels = sorted([*defined.values(), *extern], key=lambda kernel: kernel.calls[0].line if kernel.calls else 1 << 30)
@@ -138,6 +147,23 @@ def _calls(text: str) -> list[tuple[str, int]]:
         if "[Provenance" in line and (match := _HANDLES.search(line)):
             calls += [(handle.strip(), _called_below(lines, number, handle)) for handle in match[1].split(",")]
     return calls
+
+
+def _calls_without_handles(text: str) -> tuple[list[tuple[str, int]], dict[str, list[str]]]:
+    """The calls of code that Inductor wrote without tracking provenance, as in most traces, numbered as their handles
+    are; and the nodes of each that the comment above a Triton kernel's definition lists.
+    """
+    nodes: dict[str, list[str]] = {}
+    above: list[str] = []
+    calls: list[tuple[str, int]] = []
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.startswith("#"):
+            above += _COMPUTED.findall(line)
+        elif (definition := _DEFINITION.match(line)) is not None:
+            nodes[definition[1]], above = above, []
+        elif (launch := _LAUNCH.match(line)) is not None and (launch["extern"] or launch["kernel"] in nodes):
+            calls.append((f"{launch['extern'] or launch['kernel']}:{len(calls) + 1}", number))
+    return calls, {handle: nodes.get(handle.rpartition(":")[0], []) for handle, _ in calls}
 
 
 def _called_below(lines: Sequence[str], comment: int, handle: str) -> int:

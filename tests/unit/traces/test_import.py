@@ -109,3 +109,20 @@ def test_a_folder_without_a_trace_is_refused_and_nothing_is_created(tmp_path: Pa
 def test_a_trace_of_nothing_is_an_empty_session(tmp_path: Path) -> None:
     run = imported(trace_in(tmp_path / "trace", b""), tmp_path / "out")
     assert run.verdict == "empty" and not run.graphs
+
+
+def test_kernels_of_a_trace_without_provenance_have_their_calls_and_what_torch_writes_above_them(
+    tmp_path: Path,
+) -> None:
+    run = imported(unpacked("attention-2.11", tmp_path / "trace"), tmp_path / "out")
+    assert "[Provenance" not in "".join(code.text for code in run.codes.values())
+    kernels = {kernel.name: kernel for kernel in run.kernels if kernel.part == "forward"}
+    norm = kernels["triton_per_fused_native_layer_norm_0"]  # as the same program's live capture has it
+    assert set(norm.nodes) == {"var_mean", "rsqrt", "add", "add_1", "mul_1", "mul", "sub"}
+    assert (
+        "triton_per_fused_native_layer_norm_0.run("
+        in run.codes["0/0", "forward"].text.split("\n")[norm.calls[0].line - 1]
+    )
+    assert len(kernels["extern_kernels.addmm"].calls) == 3 and not kernels["extern_kernels.addmm"].nodes
+    (own,) = [kernel for kernel in run.kernels if kernel.name == "gate_kernel_0"]
+    assert len(own.calls) == 1 and own.frame == "1/0"
