@@ -9,6 +9,7 @@ from idbg.analysis.decisions.frames import spoken_name
 from idbg.format.amounts import counted, few, seconds
 from idbg.format.file_names import near_place
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
+from idbg.format.processes import ORDERLY
 from idbg.schema.decisions.dynamo import StackLine
 from idbg.schema.ranks import (
     Aspect,
@@ -68,8 +69,15 @@ def level(difference: RankDifference) -> Verdict:
 
 
 def listed(found: RankComparison) -> list[RankDifference]:
-    """The differences: what stopped the job, then those of consequence, each in the order of the program."""
-    return sorted(found.differences, key=lambda each: ("error", "warning", "unknown", "ok").index(level(each)))
+    """The differences: what stopped the job, then those of consequence, each in the order of the program. What a
+    launcher or a user ends by a signal comes after why.
+    """
+
+    def place(each: RankDifference) -> tuple[int, bool]:
+        is_ended = each.kind == "ended" and each.sides[0].value in ORDERLY
+        return ("error", "warning", "unknown", "ok").index(level(each)), is_ended
+
+    return sorted(found.differences, key=place)
 
 
 def first_of_program(found: RankComparison) -> RankDifference | None:
@@ -90,7 +98,8 @@ def sentence(difference: RankDifference) -> str:
     both = f"{name} {first.value}" + (f"; {rank_names(other.ranks)} {other.value}{elsewhere}" if other else "")
     match difference.kind:
         case "ended":
-            how = {"killed": "was killed", "failed": "failed", "lost": "ended without a word"}[difference.what]
+            was = "was" if len(first.ranks) == 1 else "were"
+            how = {"killed": f"{was} killed", "failed": "failed", "lost": "ended without a word"}[difference.what]
             return f"{name} {how}{f': {first.value}' if first.value else ''}"
         case "wait":
             number = f"number {difference.number} of {difference.what or 'its group'}"

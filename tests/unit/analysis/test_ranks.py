@@ -206,3 +206,12 @@ def test_every_difference_has_a_sentence_and_json_has_them_all() -> None:
     assert isinstance(record, dict)
     assert len(record["differences"]) == len(found.differences) >= 2
     assert all(each["sentence"] for each in record["differences"])
+
+
+def test_what_the_launcher_ends_comes_after_why() -> None:
+    waiting = with_calls(run_of(), "all_reduce", "all_reduce", pending=1)
+    runs = [waiting, with_calls(run_of(), "all_reduce")]
+    ended = [replace(digest(run, f"rank{at}", at), ended="killed", signal="SIGTERM") for at, run in enumerate(runs)]
+    found = compare(ended, 2)
+    assert [each.kind for each in view.listed(found)] == ["wait", "ended"]
+    assert view.sentence(view.listed(found)[1]) == "ranks 0-1 were killed: SIGTERM"
