@@ -44,7 +44,8 @@ def run_script(script: Path, folder: Path, ranks: int = 2, *options: str) -> Job
 
 
 def run_command(command: list[str], folder: Path) -> JobReport:
-    environ = {**os.environ, "OMP_NUM_THREADS": "1", "TORCHINDUCTOR_CACHE_DIR": str(folder / "ind")}
+    outer = {"RANK": "0", "WORLD_SIZE": "1", "SLURM_PROCID": "0"}  # of a pod or a batch step: none of the job's
+    environ = {**os.environ, **outer, "OMP_NUM_THREADS": "1", "TORCHINDUCTOR_CACHE_DIR": str(folder / "ind")}
     at = command.index("run") + 1
     whole = [*command[:at], "--json", "--output", str(folder / "kept"), *command[at:]]
     done = subprocess.run(whole, cwd=folder, env=environ, capture_output=True, text=True, timeout=400)

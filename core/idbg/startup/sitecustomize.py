@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # typing takes longer to import than all of this
 
 
 VARIABLE = "IDBG_PROCESSES"
-"""Names the session's folder, after the rank of the process that set it: "3|/path/to/session"."""
+"""Names the session's folder, after the rank of the process that set it: "RANK=3|/path/to/session"."""
 PATH, TRACE = "PYTHONPATH", "TORCH_TRACE"
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 PROCESSES = "processes"
@@ -197,9 +197,12 @@ def traces(session: str) -> str:
 
 
 def environment(session: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment in which a command is started whose processes are captured into the session's folder."""
+    """The environment in which a command is started whose processes are captured into the session's folder. A rank that
+    is set already is not the command's: torchrun sets those variables for its ranks, and a pod may have them.
+    """
     own = {PATH: _with_folder(environ.get(PATH, "")), TRACE: environ.get(TRACE) or traces(session)}
-    return {**environ, **own, VARIABLE: f"|{session}"}
+    outer = {name: value for name, value in environ.items() if name not in RANKS[0]}
+    return {**outer, **own, VARIABLE: f"{own_rank()}|{session}"}
 
 
 def _with_folder(path: str) -> str:
@@ -323,8 +326,10 @@ class _TorchLoader:
 
 
 def own_rank() -> str:
-    """The rank of this process as a launcher set it, also where it started this one's parent; "" where none did."""
-    return next((os.environ[rank] for rank, _, _ in RANKS if os.environ.get(rank, "").isdecimal()), "")
+    """The rank of this process as a launcher set it, also where it started this one's parent: "RANK=3"; "" where none
+    did.
+    """
+    return next((f"{rank}={os.environ[rank]}" for rank, _, _ in RANKS if os.environ.get(rank, "").isdecimal()), "")
 
 
 def _is_rank(parent_rank: str) -> bool:
