@@ -179,12 +179,12 @@ def _ranks(parent_rank: str) -> tuple[int | None, int | None, int | None]:
     """
     import torch.distributed
 
+    if parent_rank and sitecustomize.own_rank() == parent_rank:
+        return None, None, None
     if torch.distributed.is_available() and torch.distributed.is_initialized():
-        rank, world_size = torch.distributed.get_rank(), torch.distributed.get_world_size()
-        if parent_rank != str(rank):
-            return rank, _number("LOCAL_RANK"), world_size
+        return torch.distributed.get_rank(), _number("LOCAL_RANK"), torch.distributed.get_world_size()
     for variables in sitecustomize.RANKS:
-        if (number := _number(variables[0])) is not None and parent_rank != str(number):
+        if (number := _number(variables[0])) is not None:
             return number, _number(variables[1]), _number(variables[2])
     return None, None, None
 

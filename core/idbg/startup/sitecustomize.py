@@ -53,8 +53,8 @@ _NOT_CAPTURED = (
 class Inheritance:
     """What this process passes on to those that it starts: that they are captured into the session's folder.
 
-    `parent_rank` is the rank of the process that started this one, in the same job; "" where it has none. `forked` is
-    called in a fork of this process, before anything else.
+    `parent_rank` is what `own_rank` was in the process that started this one. `forked` is called in a fork of this
+    process, before anything else.
     """
 
     def __init__(self, session: str, parent_rank: str = "", forked: Callable[[], None] | None = None) -> None:
@@ -197,12 +197,12 @@ def traces(session: str) -> str:
 
 
 def environment(session: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment in which a command is started whose processes are captured into the session's folder. A rank that
-    is set already is not the command's: torchrun sets those variables for its ranks, and a pod may have them.
+    """The environment in which a job's launcher is started, whose processes are captured into the session's folder. A
+    rank that is set already, as in a pod or a batch step, is not the launcher's, which sets those of its ranks.
     """
     own = {PATH: _with_folder(environ.get(PATH, "")), TRACE: environ.get(TRACE) or traces(session)}
-    outer = {name: value for name, value in environ.items() if name not in RANKS[0]}
-    return {**outer, **own, VARIABLE: f"{own_rank()}|{session}"}
+    outer = {name: value for name, value in environ.items() if name not in {rank for rank, _, _ in RANKS}}
+    return {**outer, **own, VARIABLE: f"|{session}"}
 
 
 def _with_folder(path: str) -> str:
@@ -346,7 +346,7 @@ def _can_import_idbg(torch_file: str) -> bool:
 
 
 def _torch_version(torch_file: str) -> tuple[int, int]:
-    """The version of the torch that is to be imported; (0, 0) where it cannot be told."""
+    """The version of the torch that is to be imported; (0, 0) where it is not known."""
     try:
         with open(os.path.join(os.path.dirname(torch_file), "version.py"), encoding="utf-8") as file:
             (line,) = (each for each in file if each.startswith("__version__ = "))

@@ -193,3 +193,20 @@ def test_a_screen_follows_a_job(tmp_path: Path) -> None:
 def _is_over(session: Session) -> bool:
     known = session.history.processes.values()
     return len(known) == 2 and all(each.ended for each in known) and not is_live(session.folder)
+
+
+CHILD = """
+import subprocess
+code = "import torch; torch.compile(lambda x: x + 1, backend='eager')(torch.ones(2))"
+subprocess.run([sys.executable, "-c", code], check=True)
+dist.barrier()
+dist.destroy_process_group()
+"""
+
+
+def test_what_a_rank_starts_is_no_rank(tmp_path: Path) -> None:
+    found = run_job(CHILD, tmp_path)
+    assert found.status == 0, found.output[-3000:]
+    names = sorted(each.name.partition("-")[0] for each in (found.folder / "processes").glob("[!.]*"))
+    assert names == ["child", "child", "rank0", "rank1"]
+    assert [each["rank"] for each in found.record["ranks"]] == [0, 1]
