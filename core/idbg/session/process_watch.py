@@ -177,7 +177,7 @@ class ProcessWatch:
 
 
 def _status_of_zombie(pid: int) -> int | None:
-    """The status of a process that ended badly and that nobody has waited for, as Linux reports it to its owner; else None."""
+    """The status of a process that ended badly and that nobody has waited for, as Linux has it; else None."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
         return int(fields[-1]) or None if fields[0] == "Z" else None

@@ -134,12 +134,12 @@ class Colours:
                 none = "memory is not counted yet"
                 return scale.legend("live while a node runs") if not scale.is_empty else [(none, "dim")]
             case "time":
-                none = "not measured: R times each kernel"
+                none = "not measured" + ": R times each kernel" * state.live
                 of = "a launch of the kernel; folded: all of its kernels"
                 return scale.legend(of) if not scale.is_empty else [(none, "dim")]
             case "error":
                 wrong = f"of RMS; {SEVERITY_SIGNS['reject']} wrong by itself"
-                none = "not compared: D compares each kernel"
+                none = "not compared" + ": D compares each kernel" * state.live
                 return scale.legend(wrong) if not scale.is_empty else [(none, "dim")]
             case "kernel":
                 listed = [
