@@ -35,6 +35,7 @@ RUN = 1
 SUMMARY_SECONDS = 1.0
 """Between two summaries of the log, by which others list this process."""
 _RULES_LIMIT = 1 << 20  # bytes
+_LAST = -1000  # after multiprocessing's own work at the end of a process
 _current: "OwnProcess | None" = None
 
 
@@ -136,6 +137,7 @@ def begin(session: Path, process: Process) -> OwnProcess:
     _note_pid(session, own.process)
     own.start()
     atexit.register(lambda: own.end(error=_uncaught()))
+    _end_with_multiprocessing(own)
     _end_before_exit(own)
     return own
 
@@ -234,6 +236,22 @@ def _uncaught() -> BaseException | None:
     """The exception that ends this process, if one does."""
     error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
     return error if isinstance(error, Exception) else None
+
+
+def _end_with_multiprocessing(own: OwnProcess) -> None:
+    """Complete the log where an exception ends a process of multiprocessing, which prints it and lets it go."""
+    util = sys.modules.get("multiprocessing.util")
+    if util is None or sys.modules["multiprocessing.process"].parent_process() is None:
+        return
+
+    def end_with_error() -> None:
+        error = sys.exc_info()[1]
+        if isinstance(error, SystemExit):  # torch.multiprocessing.spawn sends the exception on, and exits
+            error = error.__context__
+        if isinstance(error, Exception):
+            own.end(1, error)
+
+    util.Finalize(None, end_with_error, exitpriority=_LAST)
 
 
 def _end_before_exit(own: OwnProcess) -> None:

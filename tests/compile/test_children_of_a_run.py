@@ -1,5 +1,6 @@
 """What a program's processes compile in a run of a session, as `idbg run` and the screen run it."""
 
+import json
 import os
 import subprocess
 import sys
@@ -7,12 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from idbg.cli.commands.run import status_with_policy
+from idbg.cli.fail_on import Policy
+from idbg.reports.baseline import NOTHING_KNOWN
+from idbg.reports.fail_kinds import findings_of
 from idbg.schema.processes import ProcessReport
 from idbg.schema.programs import Program, Target
 from idbg.schema.runs import History, Run, fold
 from idbg.session import processes, reading
 from idbg.session.session import Session
-from tests.harness.children import engine_core, pre_fork
+from idbg.views.diagnostics import of_processes
+from tests.harness.children import engine_core, failing, pre_fork
 
 pytestmark = pytest.mark.cold
 
@@ -131,3 +137,64 @@ def test_a_queue_that_the_program_leaves_to_its_end_is_no_leak(tmp_path: Path) -
     command = [sys.executable, "-m", "idbg", "run", str(script), "--output", str(tmp_path)]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert "put" in ended.stdout + ended.stderr and "leaked" not in ended.stderr
+
+
+def test_an_exception_that_ends_a_child_is_a_finding_and_the_status_is_the_programs(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "idbg", "run", str(failing.__file__), "--output", str(tmp_path)]
+    ended = subprocess.run([*command, "-q"], capture_output=True, text=True, timeout=500, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert "spawn 1\nfork 1\nforkserver 1\nraised\n" in ended.stdout
+    assert ended.stdout.count("the backend failed: ValueError: this backend is broken (failing.py:8)") == 4
+    (session,) = tmp_path.glob("failing-*")
+    history = fold(reading.load(session))
+    named = {process.name.partition("-")[0]: process for process in history.processes.values()}
+    assert set(named) == {"Engine_spawn", "Engine_fork", "Engine_forkserver", "child"}
+    for process in named.values():
+        compiled = log_of(session, process)
+        assert compiled.failure is not None and "this backend is broken" in compiled.failure.message
+    failures = of_processes(history)
+    assert len(failures) == 4 and all("this backend is broken" in each.message for each in failures)
+
+    run = history.runs[1]
+    for kinds, expected in (([], 0), (["break"], 0), (["failure"], 1)):
+        policy = Policy(findings_of(kinds), bool(kinds), None, NOTHING_KNOWN, update=False)
+        assert status_with_policy(run, policy, failures) == expected
+
+
+SERVER = """
+import multiprocessing, signal, sys, time
+
+def serve(ready):
+    import torch
+    torch.compile(lambda x: (x * 2).relu(), backend="eager")(torch.ones(4))
+    ready.release()
+    time.sleep(300)
+
+if __name__ == "__main__":
+    ready = multiprocessing.Semaphore(0)
+    for number in range(2):
+        multiprocessing.Process(target=serve, args=(ready,), name=f"worker{number}", daemon=True).start()
+    ready.acquire(), ready.acquire()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # which ends the workers
+    print("ready", flush=True)
+    time.sleep(300)
+"""
+
+
+def test_a_server_that_a_signal_ends_reports_its_workers_and_no_ranks(tmp_path: Path) -> None:
+    script = tmp_path / "server.py"
+    script.write_text(SERVER)
+    command = [sys.executable, "-m", "idbg", "run", "--json", "--output", str(tmp_path), "--"]
+    outer = {name: value for name, value in os.environ.items() if name not in ("RANK", "SLURM_PROCID")}
+    job = subprocess.Popen(
+        [*command, sys.executable, str(script)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=outer
+    )
+    assert job.stderr is not None
+    assert "ready\n" in iter(job.stderr.readline, "")
+    job.terminate()
+    printed, _ = job.communicate(timeout=100)
+    assert job.returncode == 143
+    record = json.loads(printed)
+    assert [each["name"].partition("-")[0] for each in record["processes"]] == ["worker0", "worker1"]
+    assert all(each["graphs"] == 1 and each["rank"] is None for each in record["processes"])
+    assert record["ranks"]["ranks"] == []

@@ -8,16 +8,20 @@ import time
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from idbg import cli
+from idbg.format.processes import end_words
 from idbg.reports.documents import SessionData, document
 from idbg.schema import events
+from idbg.schema.decisions.dynamo import FrameResult
 from idbg.schema.events import SessionEvent
+from idbg.schema.graphs import Frame
 from idbg.schema.processes import Process
-from idbg.schema.programs import Program, Target
+from idbg.schema.programs import Failure, Program, Target
 from idbg.schema.runs import fold
 from idbg.session import processes, reading
-from idbg.session.process_watch import ProcessWatch, last_phase
+from idbg.session.process_watch import ProcessWatch, end_of_log
 from idbg.session.store import Store
 from idbg.startup import sitecustomize
 from idbg.views.diagnostics import of_history
@@ -87,7 +91,7 @@ def test_a_process_is_seen_once_it_has_a_log_and_its_signal_once_it_is_waited_fo
     note_end(session.folder, child.pid, status)
     (ended,) = session.look()
     assert ended == events.ProcessEnded(
-        name=f"EngineCore-{child.pid}", signal="SIGTERM", last_phase="codegen", at=ended.at
+        name=f"EngineCore-{child.pid}", signal="SIGTERM", last_phase="codegen", last_frame="0/0", at=ended.at
     )
 
 
@@ -128,9 +132,34 @@ def test_only_how_a_captured_process_ended_is_noted(tmp_path: Path) -> None:
 def test_a_phase_that_is_over_is_not_the_last(tmp_path: Path) -> None:
     session = Watched(tmp_path)
     store = begun(session.folder, Process(name="child-7"))
-    assert last_phase(store.folder) == "codegen"
+    assert end_of_log(store.folder).last_phase == "codegen"
     store.append(events.PhaseChanged(run=1, phase="codegen", frame="0/0", seconds=2.0))
-    assert last_phase(store.folder) == ""
+    assert end_of_log(store.folder).last_phase == ""
+
+
+def test_a_frame_that_is_not_done_is_the_last_also_between_its_phases(tmp_path: Path) -> None:
+    session = Watched(tmp_path)
+    store, _ = Store.of_process(session.folder, Process(name="child-7"))
+    opened(store)
+    store.append(events.RunStarted(run=1, program=PROGRAM, target=Target(backend="inductor")))
+    store.append(events.FrameStarted(run=1, frame=Frame(id="2/0", function="step", file="f.py", line=3)))
+    for seconds in (None, 0.1):
+        store.append(events.PhaseChanged(run=1, phase="dynamo", frame="2/0", seconds=seconds))
+    assert end_words(replace(end_of_log(store.folder), signal="SIGKILL")) == "killed by SIGKILL while it compiled 2/0"
+    store.append(events.FrameDone(run=1, result=FrameResult(frame="2/0", end="compiled")))
+    assert end_words(replace(end_of_log(store.folder), signal="SIGKILL")) == "killed by SIGKILL"
+
+
+def test_the_exception_that_ended_a_process_is_named_where_it_failed(tmp_path: Path) -> None:
+    session = Watched(tmp_path)
+    store = begun(session.folder, Process(name="Engine-7", pid=7, host=os.uname().nodename))
+    session.look()
+    failure = Failure(kind="user", type="KeyError", message="'weights'", hint="")
+    store.append(events.RunEnded(run=1, verdict="failed", seconds=1.0, failure=failure))
+    note_end(session.folder, 7, 1 << 8)  # status 1, as os.waitpid has it
+    session.look()
+    (found,) = of_history(fold([*reading.load(session.folder)]))
+    assert found.message == "the process Engine-7 exited with status 1: the program raised KeyError: 'weights'"
 
 
 def test_what_could_not_be_captured_is_noted_once(tmp_path: Path) -> None:

@@ -106,14 +106,16 @@ def requested(args: argparse.Namespace) -> Policy:
     return Policy(findings_of(names), bool(names), path, known, args.update_baseline)
 
 
-def judge(policy: Policy, run: "Run", always: Sequence[str]) -> tuple[bool, bool]:
+def judge(
+    policy: Policy, run: "Run", always: Sequence[str], of_processes: "Sequence[Diagnostic]" = ()
+) -> tuple[bool, bool]:
     """Whether the run has a new finding that fails, and whether the baseline knows its failure or mismatch.
 
-    Kinds in `always` fail also without --fail-on.
+    Kinds in `always` fail also without --fail-on, but for those `of_processes`, which the program survived.
     """
     from idbg.views.diagnostics import diagnostics
 
-    found = diagnostics(run)
+    found = diagnostics(run) + [each for each in of_processes if each.kind in policy.kinds]
     known = policy.path is not None and any(each.kind in ("failure", "mismatch") for each in found)
     return fails(policy, found, policy.of_run(run, always)), known
 

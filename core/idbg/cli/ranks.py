@@ -12,8 +12,10 @@ SCHEMA = "idbg.ranks/1"
 
 
 def run_job(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
-    """Run the job of a command line to its end. Raises BadInput for what a job cannot have, OutputError."""
-    from idbg.cli.signals import raise_on_signal
+    """Run the job of a command line to its end, or until a signal ends it. Raises BadInput for what a job cannot have,
+    OutputError.
+    """
+    from idbg.cli.signals import Stopped, raise_on_signal
     from idbg.config import launching, places, settings
     from idbg.session import launch
 
@@ -22,20 +24,34 @@ def run_job(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     folder = places.expanded(args.session).absolute() if args.session else None
     store = launch.new_session(program, places.expanded(chosen.output), folder, chosen.keeping.session_size)
     with raise_on_signal(), launch.Job(command, program, store, stdout=2 if args.json else 1) as job:
-        status = job.wait()
+        try:
+            status = job.wait()
+        except Stopped as stopped:  # the usual end of a server
+            status = stopped.status
     found = report(job.folder, SCHEMA)
     output.session(job.folder)
     return status or (exits.FAILED if has_stopped(found) else exits.DONE)
 
 
 def report(folder: Path, schema: str) -> RankComparison:
-    """Print the comparison of the session's ranks: the text, or the JSON with --json."""
+    """Print the comparison of the session's ranks, and its other processes: the text, or the JSON with --json."""
+    from idbg.cli.sessions import processes_of
     from idbg.render.text import text
+    from idbg.schema.runs import fold
     from idbg.session.ranks import of_session
-    from idbg.views import ranks
+    from idbg.session.reading import load
+    from idbg.views import processes, ranks
 
-    found = of_session(folder)
-    output.report(lambda: {"schema": schema, "ranks": ranks.as_json(found)}, lambda: text(ranks.view(found), MOST_ROWS))
+    history = fold(load(folder))
+    found = of_session(folder, history.processes.values())
+    others = [each for each in processes_of(folder, history) if each.rank is None]
+
+    def texts() -> str:
+        sections = [ranks.view(found)] if found.digests or not others else []
+        sections += [processes.view(others)] if others else []
+        return "\n\n".join(text(section, MOST_ROWS) for section in sections)
+
+    output.report(lambda: {"schema": schema, "ranks": ranks.as_json(found), "processes": others}, texts)
     return found
 
 

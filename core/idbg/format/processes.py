@@ -14,10 +14,13 @@ ORDERLY = ("SIGTERM", "SIGINT", "SIGHUP")
 
 
 def end_words(ended: ProcessEnd | None) -> str:
-    """ "killed by SIGKILL in codegen", "exited with status 1", "ended", "running"."""
+    """ "killed by SIGKILL in codegen of 0/0", "exited with status 1 while it compiled 0/0", "ended", "running"."""
     if ended is None:
         return "running"
-    phase = f" in {ended.last_phase}" if ended.last_phase else ""
+    frame = f" of {ended.last_frame}" if ended.last_frame else ""
+    phase = f" in {ended.last_phase}{frame}" if ended.last_phase else ""
+    if ended.last_frame and not ended.last_phase:  # between two phases, or in the program's own backend
+        phase = f" while it compiled {ended.last_frame}"
     if ended.signal:
         return f"{'ended' if ended.signal in ORDERLY else 'killed'} by {ended.signal}{phase}"
     if ended.exit_status:

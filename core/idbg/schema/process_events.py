@@ -14,13 +14,16 @@ class ProcessStarted(Event, frozen=True, kw_only=True, tag="process_started"):
 
 class ProcessEnded(Event, frozen=True, kw_only=True, tag="process_ended"):
     """A process of the session ended. `exit_status` is None where a `signal` ("SIGKILL") ended it, or nobody has seen
-    how it ended. `last_phase` is what it compiled at that time, "" where nothing.
+    how it ended. `last_phase` is what it compiled at that time, of `last_frame`, "" where nothing. `failure`: the
+    exception that ended it, in a line, as far as it is known.
     """
 
     name: str
     exit_status: int | None = None
     signal: str = ""
     last_phase: str = ""
+    last_frame: str = ""
+    failure: str = ""
 
 
 class CollectivesSeen(RunEvent, frozen=True, kw_only=True, tag="collectives_seen"):

@@ -31,12 +31,15 @@ class Process(msgspec.Struct, frozen=True, kw_only=True):
 
 class ProcessEnd(msgspec.Struct, frozen=True, kw_only=True):
     """How a process ended: `exit_status` is None where a `signal` ("SIGKILL") ended it, or nobody has seen it end.
-    `last_phase` is what it compiled at that time, "" where nothing. `at` in seconds since the epoch.
+    `last_phase` is what it compiled at that time, of the frame `last_frame` ("0/0"), "" where nothing. `failure`: the
+    exception that ended it, in a line, "" where none is known. `at` in seconds since the epoch.
     """
 
     exit_status: int | None = None
     signal: str = ""
     last_phase: str = ""
+    last_frame: str = ""
+    failure: str = ""
     at: float = 0.0
 
 

@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from idbg.accelerators.parse import parse
+from idbg.format.failures import headline
 from idbg.schema import events
 from idbg.schema.errors import OutputError
 from idbg.schema.events import SessionEvent
 from idbg.schema.faults import signal_name
-from idbg.schema.processes import Process
+from idbg.schema.processes import Process, ProcessEnd
 from idbg.schema.programs import Program, Target
+from idbg.schema.strict_json import like
 from idbg.session import files, processes, reading
 from idbg.startup import sitecustomize
 from idbg.traces.process import Opening
@@ -149,11 +151,12 @@ class ProcessWatch:
             since = self._gone.setdefault(name, time.monotonic())
             if not last and time.monotonic() - since < SETTLE_SECONDS:
                 return None
+        end = end_of_log(folder)
         if status is not None and os.WIFSIGNALED(status):
-            signal = signal_name(os.WTERMSIG(status))
-            return events.ProcessEnded(name=name, signal=signal, last_phase=last_phase(folder))
-        exit_status = None if status is None else os.WEXITSTATUS(status)
-        return events.ProcessEnded(name=name, exit_status=exit_status, last_phase=last_phase(folder))
+            end = replace(end, signal=signal_name(os.WTERMSIG(status)))
+        elif status is not None:
+            end = replace(end, exit_status=os.WEXITSTATUS(status), failure=end.failure if status else "")
+        return like(events.ProcessEnded, end, name=name, at=time.time())
 
     def _status_of(self, process: Process) -> int | None:
         """Its status as os.waitpid has it, which the process that waited for it has noted; None where none has."""
@@ -197,18 +200,26 @@ def _is_waited_for(process: Process) -> bool:
     return True
 
 
-def last_phase(folder: Path) -> str:
-    """The phase that a process compiled in as its log ends; "" where it compiled nothing then."""
+def end_of_log(folder: Path) -> ProcessEnd:
+    """What a process compiled as its log ends, or the exception that ended it: as far as the log has them."""
+    begun: dict[tuple[str, str], None] = {}  # frames and their phases; "" stands for the frame itself
+    failure = None
     with contextlib.suppress(OutputError):
-        begun: dict[tuple[str, str], None] = {}
         for event in reading.read(folder).events:
             if isinstance(event, events.RunEnded):
                 begun.clear()
+                failure = event.failure
+            elif isinstance(event, events.FrameStarted):
+                begun[(event.frame.id, "")] = None
+            elif isinstance(event, events.FrameDone):
+                begun.pop((event.result.frame, ""), None)
+            elif isinstance(event, events.FrameFailed):
+                begun.pop((event.frame, ""), None)
             elif isinstance(event, events.PhaseChanged):
                 key = (event.frame, event.phase)
                 if event.seconds is None:
                     begun[key] = None
                 else:
                     begun.pop(key, None)
-        return next(reversed(begun))[1] if begun else ""
-    return ""
+    frame, phase = next(reversed(begun), ("", ""))
+    return ProcessEnd(last_phase=phase, last_frame=frame, failure=str(headline(failure)) if failure else "")

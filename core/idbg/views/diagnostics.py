@@ -124,11 +124,12 @@ def of_processes(history: History) -> list[Diagnostic]:
 def _of_process(process: ProcessReport, run: Run | None) -> Diagnostic:
     name = _PASSING.sub("", process.name) if process.rank is None else process.name
     words = end_words(process.ended)
+    why = f": {process.ended.failure}" if process.ended is not None and process.ended.failure else ""
     return Diagnostic(
         kind="failure",
         level="error",
         rule="process",
-        message=f"the process {process.name} {'was ' if words.startswith('killed') else ''}{words}",
+        message=f"the process {process.name} {'was ' if words.startswith('killed') else ''}{words}{why}",
         program=run.program.label if run is not None else "",
         file=run.program.path if run is not None and run.program.path.endswith(".py") else "",
         key=_key("failure", "process", name, words),

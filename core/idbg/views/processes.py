@@ -76,6 +76,8 @@ def listed(processes: Iterable[ProcessReport]) -> Section:
                 Cell(one_line(each.host, 60) or None),
                 _state_cell(each),
             ),
+            _failure_rows(each),
+            "all",
         )
         for each in in_order(processes)
     ]
@@ -120,7 +122,14 @@ def _row(each: ProcessOverview, *, is_shown: bool) -> Row:
             Cell(each.seconds),
             _state_cell(each),
         ),
+        _failure_rows(each),
+        "all",
     )
+
+
+def _failure_rows(each: ProcessReport) -> tuple[Row, ...]:
+    failure = one_line(each.ended.failure, 300) if each.ended is not None else ""
+    return (Row(("process failure", each.name), words((failure, "reject"))),) if failure else ()
 
 
 def _state_cell(each: ProcessReport) -> Cell:

@@ -2,7 +2,9 @@
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from idbg.cli import exits, fail_on, output
 from idbg.config import launching
@@ -10,6 +12,9 @@ from idbg.config.arguments import add_arguments as add_program_arguments
 from idbg.schema.errors import BadInput
 from idbg.schema.programs import NO_ACCELERATOR, SUCCESSFUL
 from idbg.schema.runs import Run
+
+if TYPE_CHECKING:  # not imported to parse a command line
+    from idbg.views.diagnostics import Diagnostic
 
 HELP = "compile and run a program once, and report the result"
 ABOUT = """\
@@ -21,8 +26,8 @@ A program is a file whose program() returns a model and its inputs, or any scrip
 after -- are the script's own.
 
 With --nproc-per-node the script runs as a job of several ranks, which torch's own launcher starts; without a program,
-what follows -- is the whole command of a job: torchrun, mpirun, srun. Each rank is captured as a process of the
-session, and the ranks are compared: which one waits for whom, and where they differ first.
+what follows -- is the whole command of a job: torchrun, mpirun, srun, gunicorn. Each process that it starts and that
+compiles is captured as one of the session; ranks are compared: which one waits for whom, and where they differ first.
 """
 EXAMPLES = (
     ("idbg run examples/mlp_train.py", "the report, as text; the last line says where the session is kept"),
@@ -67,28 +72,34 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
         output.note("--strict refuses nothing here: no accelerator is chosen (--accelerator NAME)")
     done, folder = run_once(request, stdout=None if args.json else sys.stdout)
     print_run(done)
-    if done.children and not args.json:
-        _print_processes(folder)
+    failed = _processes(folder, is_printed=not args.json) if done.children else []
     output.session(folder)
-    return status_with_policy(done, policy)
+    return status_with_policy(done, policy, failed)
 
 
-def _print_processes(folder: Path) -> None:
-    """Print what each process that the program started has compiled."""
+def _processes(folder: Path, *, is_printed: bool) -> "list[Diagnostic]":
+    """Print what each process that the program started has compiled. Returns those that failed."""
     from idbg.cli.sessions import processes_of
     from idbg.render.text import text
     from idbg.schema.runs import fold
     from idbg.session.reading import load
+    from idbg.views.diagnostics import of_processes
     from idbg.views.processes import view
 
-    output.say(text(view(processes_of(folder, fold(load(folder))))))
+    history = fold(load(folder))
+    if is_printed:
+        output.say(text(view(processes_of(folder, history))))
+    return of_processes(history)
 
 
-def status_with_policy(run: Run, policy: fail_on.Policy) -> int:
-    """The exit status of the run, with --fail-on and --baseline."""
+def status_with_policy(run: Run, policy: fail_on.Policy, of_processes: "Sequence[Diagnostic]" = ()) -> int:
+    """The exit status of the run, with --fail-on and --baseline. What its processes failed in counts where these name
+    failures.
+    """
     if run.verdict == "failed" and never_began(run):
         return exits.BAD_USAGE
-    fails, known = fail_on.judge(policy, run, ("failure", "reject") if run.target.strict else ("failure",))
+    always = ("failure", "reject") if run.target.strict else ("failure",)
+    fails, known = fail_on.judge(policy, run, always, of_processes)
     if run.exit_status or not policy.path:
         return status(run) or (exits.FAILED if fails else exits.DONE)
     return exits.FAILED if fails or not (known or run.verdict in SUCCESSFUL) else exits.DONE
