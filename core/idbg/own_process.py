@@ -20,14 +20,20 @@ from idbg.accelerators.parse import parse
 from idbg.accelerators.registry import NO_RULES
 from idbg.config import settings
 from idbg.engine import collectives
+from idbg.engine.compat.comparing import random_as_eager
+from idbg.engine.compat.distributed import Replicas
 from idbg.engine.compat.forks import forget_threads
+from idbg.engine.kerneldiff.in_program.graph_calls import GraphComparisons
 from idbg.engine.watching import Watched, ended, this_process, watching
 from idbg.schema import events
+from idbg.schema.diff import Comparison, DiffReport, sayable
 from idbg.schema.errors import AcceleratorError, IdbgError
 from idbg.schema.processes import Process
 from idbg.schema.programs import Program, Target
+from idbg.schema.remarks import Remark
 from idbg.schema.runs import History
 from idbg.session import files, processes
+from idbg.session.launch import comparison_of
 from idbg.session.store import Store
 from idbg.startup import sitecustomize
 
@@ -57,13 +63,17 @@ class OwnProcess:
         self._program, target = _program(), _target_of(session, self.process.run)
         self.capture = Watched(RUN, self._emit, parse(target.rules) if target.has_rules else None)
         self.capture.backend_called = self._backend_called
+        comparison = comparison_of(session)
+        self._reports: list[DiffReport] = []
+        if comparison is not None:
+            self._compare(comparison)
         self._emit(
             events.SessionOpened(
                 version=idbg.__version__, program=self._program, folder=str(self.folder), process=self.process
             )
         )
         self._emit(this_process(with_machine=False))
-        self._emit(events.RunStarted(run=RUN, program=self._program, target=target))
+        self._emit(events.RunStarted(run=RUN, program=self._program, target=target, comparison=comparison))
         self._keep_summary()
 
     def start(self) -> None:
@@ -79,6 +89,7 @@ class OwnProcess:
             return
         failure = ended(self.capture, error, self._program)
         self._stack.close()
+        self._report_numbers(is_over=True)
         run_ended = events.RunEnded(
             run=RUN,
             verdict="clean",
@@ -91,6 +102,29 @@ class OwnProcess:
         self._emit(replace(run_ended, verdict=run.verdict))
         self._keep_summary()
         self._store.close()
+
+    def _compare(self, comparison: Comparison) -> None:
+        """Compare each graph that is compiled from here on, until the end."""
+        replicas = Replicas()
+        self._stack.enter_context(replicas.watched())
+        self._stack.enter_context(random_as_eager())
+        self.capture.comparisons = GraphComparisons(RUN, self._emit, comparison, "auto", replicas, self._compared)
+
+    def _compared(self, report: DiffReport) -> None:
+        self._reports.append(report)
+        self._report_numbers(is_over=False)
+
+    def _report_numbers(self, *, is_over: bool) -> None:
+        """The comparisons so far as one: more may come, until the process is over."""
+        from idbg.worker.comparing import merged
+
+        if not self._reports:
+            return
+        whole = merged(self._reports)
+        whole = replace(whole, notes=(*whole.notes, Remark("first calls"), Remark("all outputs")))
+        if not is_over and whole.verdict in ("passed", "empty"):
+            whole = replace(whole, verdict="waiting")
+        self._emit(events.Compared(run=RUN, report=sayable(whole)))
 
     def leave(self) -> None:
         """This process is a fork of the one that is captured: hold nothing of that one's log, whose lock is its own."""

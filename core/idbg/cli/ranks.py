@@ -5,15 +5,16 @@ import os
 from pathlib import Path
 
 from idbg.cli import exits, output
+from idbg.schema.diff import Comparison
 from idbg.schema.ranks import RankComparison
 
 MOST_ROWS = 50  # of one list: the JSON report has all
 SCHEMA = "idbg.ranks/1"
 
 
-def run_job(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
-    """Run the job of a command line to its end, or until a signal ends it. Raises BadInput for what a job cannot have,
-    OutputError.
+def run_job(args: argparse.Namespace, argv: tuple[str, ...], comparison: Comparison | None = None) -> int:
+    """Run the job of a command line to its end, or until a signal ends it, and compare the numbers of each rank, if
+    requested. Raises BadInput for what a job cannot have, OutputError.
     """
     from idbg.cli.signals import Stopped, raise_on_signal
     from idbg.config import launching, places, settings
@@ -23,14 +24,25 @@ def run_job(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     chosen = settings.load(os.environ, {"output": args.output} if args.output else {})
     folder = places.expanded(args.session).absolute() if args.session else None
     store = launch.new_session(program, places.expanded(chosen.output), folder, chosen.keeping.session_size)
-    with raise_on_signal(), launch.Job(command, program, store, stdout=2 if args.json else 1) as job:
+    stdout = 2 if args.json else 1
+    with raise_on_signal(), launch.Job(command, program, store, stdout=stdout, comparison=comparison) as job:
         try:
             status = job.wait()
         except Stopped as stopped:  # the usual end of a server
             status = stopped.status
     found = report(job.folder, SCHEMA)
     output.session(job.folder)
-    return status or (exits.FAILED if has_stopped(found) else exits.DONE)
+    if status or has_failed(found):
+        return status or exits.FAILED
+    return _status_of_numbers(found) if comparison is not None else exits.DONE
+
+
+def _status_of_numbers(found: RankComparison) -> int:
+    """Whether the numbers of each rank agree with eager, where none is wrong."""
+    numbers = {each.numbers for each in found.digests}
+    if numbers == {"agree"}:
+        return exits.DONE
+    return exits.UNDECIDED if "not comparable" in numbers else exits.FAILED
 
 
 def report(folder: Path, schema: str) -> RankComparison:
@@ -55,8 +67,8 @@ def report(folder: Path, schema: str) -> RankComparison:
     return found
 
 
-def has_stopped(found: RankComparison) -> bool:
-    """Whether a rank failed, hangs, or began another collective than the others."""
+def has_failed(found: RankComparison) -> bool:
+    """Whether a rank failed, hangs, began another collective than the others, or has wrong numbers."""
     from idbg.views import ranks
 
     return any(ranks.level(each) == "error" for each in found.differences)

@@ -27,6 +27,8 @@ _OF_ONE_PROCESS = (
     *("option", "setting", "fail_on", "baseline", "update_baseline"),
 )
 """Options that a job cannot have: its ranks compile as the script says."""
+_OF_ONE_COMPARISON = ("per_kernel", "nan", "sync", "owner", "steps", "backward")
+"""Likewise of `idbg diff`: each graph is compared at its first call, as the program compiled it."""
 _NAMED = ("gpu", "cpu", "xpu", "auto")  # numbers of processes that torch finds out
 _LEAVE_OUT = "leave --nproc-per-node out to run it as one process"
 
@@ -64,7 +66,7 @@ class Job(NamedTuple):
 
 def job(args: argparse.Namespace, argv: tuple[str, ...], cwd: str) -> Job:
     """The job of a command line: of a program, or, without one, of the command `argv`. Raises BadInput."""
-    for name in _OF_ONE_PROCESS:
+    for name in (*_OF_ONE_PROCESS, *_OF_ONE_COMPARISON):
         if getattr(args, name, None):
             raise BadInput(f"--{name.replace('_', '-')} is of one process", hint="ranks compile as the script says")
     if args.program is None:

@@ -19,12 +19,13 @@ from idbg.accelerators.registry import NO_RULES
 from idbg.engine import backends
 from idbg.engine.backends import TargetBackend
 from idbg.engine.backends.program_backend import ProgramBackend
-from idbg.engine.capture.run import RunCapture, capturing, current, uncaptured
-from idbg.engine.compat import backend_calls, comparing, gpu, inspecting
+from idbg.engine.capture.run import RunCapture, capturing, copied, current, uncaptured
+from idbg.engine.compat import backend_calls, comparing, gpu, inspecting, tracing
 from idbg.engine.compat.lowering import Compiled, Compiler
 from idbg.engine.decisions import record_all
 from idbg.engine.failures.describe import failure_of, report_frames
 from idbg.engine.kerneldiff.api import ModelDiff
+from idbg.engine.kerneldiff.in_program.graph_calls import GraphComparisons
 from idbg.engine.program.environment import random_states
 from idbg.engine.program.machine import machine
 from idbg.engine.program.torch_compile import CurrentBackend
@@ -42,6 +43,7 @@ class Watched(RunCapture):
         super().__init__(run, emit, accelerator)
         self.backends: list[str] = []
         self.backend_called: Callable[[str], None] = lambda backend: None
+        self.comparisons: GraphComparisons | None = None  # of the graphs, where their numbers are compared
 
     def save_graph(self, graph: GraphId, gm: GraphModule, inputs: list[object]) -> None:
         """Do nothing: a test's tensors end with the test, and no repro is written from here."""
@@ -81,7 +83,13 @@ def _captured(capture: Watched, own: Compiler, gm: GraphModule, inputs: list[obj
     known = len(inside.violations) if isinstance(inside, TargetBackend) else 0
     backend = ProgramBackend(own, checks=rules is not None)
     capture.called(backend.name)
+    held = GraphModule(gm, copied(gm)) if capture.comparisons is not None else gm
     compiled = TargetBackend(backend, rules or parse(NO_RULES), strict=False)(gm, inputs)
+    if (
+        capture.comparisons is not None
+        and (frame := capture.started(capture.frame(tracing.current_frame()).frame)) is not None
+    ):
+        compiled = capture.comparisons.watched(frame, backend.name, held, compiled)
     if rules is None and isinstance(inside, TargetBackend) and (found := inside.violations[known:]):
         capture.violations += found
         capture.emit(events.ViolationsFound(run=capture.run, violations=found))

@@ -13,9 +13,10 @@ from idbg.format.verdicts import verdict_words
 from idbg.reports.cost_json import CostReport, cost_report
 from idbg.schema.code import KernelCall
 from idbg.schema.decisions.dynamo import GraphBreak
+from idbg.schema.diff import Numbers
 from idbg.schema.graphs import Dim, Frame, Graph, Node, NodeId, Part, Stage, TensorMeta, hint_of
 from idbg.schema.programs import Failure, Program, Target, Verdict
-from idbg.schema.runs import Numbers, Run
+from idbg.schema.runs import Run
 from idbg.schema.strict_json import like
 from idbg.schema.violations import Violation
 

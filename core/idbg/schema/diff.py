@@ -363,6 +363,10 @@ class ErrorMap(msgspec.Struct, frozen=True):
     cells: tuple[tuple[float, ...], ...]
 
 
+Numbers = Literal["agree", "wrong", "not comparable", "not compared"]
+"""What a comparison found of a run."""
+
+
 class DiffReport(msgspec.Struct, frozen=True, kw_only=True):
     """A run held against a reference. `float64_missing`: why there was no float64 side, "" where there was one.
     `views.remarks` makes sentences of that and of `notes`; sessions of older versions have the sentences.

@@ -29,6 +29,7 @@ from idbg.schema.graphs import Frame, Graph, Links, NodeId, Part
 from idbg.schema.kernel_edits import KernelEdit
 from idbg.schema.kernel_times import KernelTimes
 from idbg.schema.process_events import CollectivesSeen as CollectivesSeen
+from idbg.schema.process_events import NodeValuesMeasured as NodeValuesMeasured
 from idbg.schema.process_events import ProcessEnded as ProcessEnded
 from idbg.schema.process_events import ProcessStarted as ProcessStarted
 from idbg.schema.processes import Process
@@ -524,8 +525,7 @@ _RUN = (
 _COMPARISON = SideStarted | SideEnded | Compared | OwnerStarted | OwnerJudged | OwnerEnded | ErrorsMapped
 _EDIT = RulesEdited | RulesRefused | KernelLowered | KernelEditing | KernelEdited | ReproStarted | ReproEnded
 _SEARCH = MinifyStarted | MinifyProgressed | MinifyEnded | BisectStarted | BisectProgressed | BisectEnded
+_RANK = CollectivesSeen | NodeValuesMeasured
 _BENCH = BenchStarted | BenchTaskStarted | BenchStepStarted | RowMeasured | KernelsTimed | BenchEnded
 
-SessionEvent = (
-    _SESSION | _RUN | _COMPILE | _COMPARISON | _EDIT | _SEARCH | _BENCH | BackwardsIdle | DECISION | CollectivesSeen
-)
+SessionEvent = _SESSION | _RUN | _COMPILE | _COMPARISON | _EDIT | _SEARCH | _BENCH | BackwardsIdle | DECISION | _RANK

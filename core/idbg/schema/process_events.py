@@ -3,6 +3,7 @@
 from idbg.schema.collectives import Collective, ProcessGroup
 from idbg.schema.decisions.dynamo import Stack
 from idbg.schema.event_base import Event, RunEvent
+from idbg.schema.node_values import CallValues
 from idbg.schema.processes import Process
 
 
@@ -38,3 +39,9 @@ class CollectivesSeen(RunEvent, frozen=True, kw_only=True, tag="collectives_seen
     last: tuple[Collective, ...] = ()
     lost: int = 0
     stack: Stack = ()
+
+
+class NodeValuesMeasured(RunEvent, frozen=True, kw_only=True, tag="node_values_measured"):
+    """The values of a graph's nodes in one call, in a rank of a job whose numbers are compared."""
+
+    values: CallValues

@@ -6,16 +6,21 @@ import msgspec
 
 from idbg.schema.collectives import Collective, ProcessGroup
 from idbg.schema.decisions.dynamo import StackLine
+from idbg.schema.diff import Numbers
+from idbg.schema.node_values import CallValues, NodeValue
 
-DIGEST_FORMAT = 1
+DIGEST_FORMAT = 2
 """Of digest.json: one of another format is made again."""
 
 Aspect = Literal["end", "graphs", "guards", "recompile", "breaks", "kernels", "caches"]
 """In what the same compile of two ranks can differ."""
 
-DifferenceKind = Literal["ended", "wait", "collective", "absent", "graph", "constants", "aspect", "time"]
+_NumbersKind = Literal["numbers", "replica", "result", "node"]
+DifferenceKind = Literal["ended", "wait", "collective", "absent", "graph", "constants", "aspect", "time", _NumbersKind]
 """A rank that failed or was killed; one that waits for others; another collective; a frame that is not compiled;
-another graph, or the same with other numbers; another guard, break, kernel, ...; a compile that takes longer.
+another graph, or the same with other numbers; another guard, break, kernel, ...; a compile that takes longer; compiled
+numbers that are wrong in a rank; a parameter or buffer that is not the same in all replicas; another result of a
+collective; a node with another value, whose inputs have the same.
 """
 
 
@@ -30,10 +35,19 @@ class Fingerprint(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     count: int = 0
 
 
+class NodePlace(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """A node of a Dynamo graph: the nodes that it reads, and the user's line."""
+
+    name: str
+    inputs: tuple[str, ...] = ()
+    file: str = ""
+    line: int = 0
+
+
 class FrameDigest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What one compile of a function is compared by. `path` is its file as each host has it. `nth`: it is the nth
     compile of this code, from 0. `graphs` are by stage and part ("post_grad forward"); `recompiled`: the guard that
-    failed.
+    failed. `values` are those of the Dynamo graph's `nodes`, where numbers are compared.
     """
 
     id: str
@@ -50,6 +64,8 @@ class FrameDigest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     recompiled: str = ""
     breaks: tuple[str, ...] = ()
     caches: tuple[str, ...] = ()
+    nodes: tuple[NodePlace, ...] = ()
+    values: tuple[CallValues, ...] = ()
 
     @property
     def key(self) -> tuple[str, int, str, int]:
@@ -88,9 +104,18 @@ Ended = Literal["running", "ended", "failed", "killed", "lost"]
 """How a rank ended; "lost": its log ends without a word, and nobody writes to it any more."""
 
 
+class WrongTensor(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An output or gradient of a compiled graph that is wrong, by its name in the report of KernelDiff."""
+
+    name: str
+    file: str = ""
+    line: int = 0
+
+
 class RankDigest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What one rank is compared by. `name` is the process's; `log_bytes`: the size of the log that it is made of.
 
+    `numbers`: what KernelDiff found in this rank, of `compared` tensors; `wrong` are the first of those that are.
     `compile_seconds` is of all frames; None where torch reported none. `stands`: the user's line at which the main
     thread was seen last, `seen`: when anything was.
     """
@@ -119,6 +144,9 @@ class RankDigest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     signal: str = ""
     failure: str = ""
     failed_at: StackLine | None = None
+    numbers: Numbers = "not compared"
+    compared: int = 0
+    wrong: tuple[WrongTensor, ...] = ()
 
     def calls_of(self, key: tuple[str, tuple[int, ...]]) -> GroupCalls | None:
         """Its collectives in the group of this key; None where it began none there."""
@@ -127,7 +155,7 @@ class RankDigest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 class RankSide(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Ranks that agree with one another, what they have, and the user's line of it. `frame` is the id of the compile in
-    the first of them.
+    the first of them. Where values of nodes differ, `node_value` is theirs.
     """
 
     ranks: tuple[int, ...]
@@ -135,14 +163,15 @@ class RankSide(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     value: str = ""
     file: str = ""
     line: int = 0
+    node_value: NodeValue | None = None
 
 
 class RankDifference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One thing in which ranks differ. The first side has the ranks that stand out, the others those that agree.
 
     `frame`: the function that is compiled, for the `nth` time (from 0); `what`: the stage of a graph, the group of a
-    collective, an aspect, or how ranks ended; `number`: of a collective. `to_ranks`: whom the first side waits for.
-    `follows_rank`: the numbers that differ are the ranks' own.
+    collective, an aspect, a node, or how ranks ended; `number`: of a collective, or of the call of a compiled graph.
+    `to_ranks`: whom the first side waits for. `follows_rank`: the numbers that differ are the ranks' own.
     """
 
     kind: DifferenceKind

@@ -64,6 +64,9 @@ RemarkKind = Literal[
     "nothing returned",
     "other draws",  # `subject` draws other random numbers than eager, as Dynamo's graphs do
     "partly observed",  # some kernels: `detail`
+    "ranks apart",  # not all ranks came to the graph, or went on in it: `detail`
+    "cannot run",  # a graph for a comparison: `detail`
+    "own draws",  # the graph draws random numbers, which `subject` may draw otherwise
     "repeated",  # the output `subject` is the output `detail` again
     "search failed",  # `subject` cannot compile a part of the graph: `detail`
     "stages not judged",  # those of the frame or function `subject`, of which no row is shown; `detail` is why

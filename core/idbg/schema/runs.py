@@ -7,7 +7,6 @@ is "waiting".
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Literal
 
 from msgspec.structs import replace
 
@@ -18,11 +17,12 @@ from idbg.schema.code import CompilerStage, Kernel, Lowered, OutputCode, StageKe
 from idbg.schema.collectives import CollectiveLog
 from idbg.schema.decisions.decided import Decided
 from idbg.schema.decisions.dynamo import GraphBreak
-from idbg.schema.diff import Comparison, DiffReport, ErrorMap, Outcome, SideResult
+from idbg.schema.diff import Comparison, DiffReport, ErrorMap, Numbers, Outcome, SideResult
 from idbg.schema.events import DECISION, SessionEvent
 from idbg.schema.graphs import Frame, Graph, GraphId, Links, Part, Stage
 from idbg.schema.html_repr import html_of
 from idbg.schema.kernel_edits import KernelEdit
+from idbg.schema.node_values import CallValues
 from idbg.schema.processes import Process, ProcessEnd, ProcessReport
 from idbg.schema.programs import Failure, Program, Switch, Target, Verdict
 from idbg.schema.ranks import RankComparison
@@ -31,7 +31,6 @@ from idbg.schema.strict_json import like
 from idbg.schema.violations import Violation
 
 BACKEND_MATCH = "BACKEND_MATCH"  # torch's guard of which backend a frame was compiled with
-Numbers = Literal["agree", "wrong", "not comparable", "not compared"]
 _NUMBERS: dict[Outcome, Numbers] = {"passed": "agree", "failed": "wrong"}
 _WORST_FIRST: tuple[Verdict, ...] = ("failed", "wrong", "empty", "violations", "compiled", "clean", "waiting")
 
@@ -80,6 +79,7 @@ class Run:
     bisected: Bisected | None = None  # the last
     decided: Decided = field(default_factory=Decided)
     collectives: CollectiveLog = field(default_factory=CollectiveLog)
+    node_values: list[CallValues] = field(default_factory=list)  # of a rank, in the order of the calls
 
     @property
     def backend(self) -> str:
@@ -207,6 +207,8 @@ class Run:
                 self.violations.extend(event.violations)
             case events.CollectivesSeen():
                 self.collectives.apply(event)
+            case events.NodeValuesMeasured(values=values):
+                self.node_values.append(values)
             case events.BackwardsIdle():
                 self.backwards_idle = event.frames
             case events.SideStarted() | events.SideEnded() | events.Compared() | events.ErrorsMapped():

@@ -9,8 +9,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Literal, NamedTuple
 
+import msgspec
+
 import idbg
 from idbg.schema import events
+from idbg.schema.diff import Comparison
 from idbg.schema.errors import BadInput, OutputError
 from idbg.schema.programs import Program
 from idbg.session import files, ranks
@@ -20,6 +23,8 @@ from idbg.session.process_watch import ProcessWatch
 from idbg.session.store import Store
 from idbg.startup.sitecustomize import environment
 
+COMPARISON = "comparison.json"
+_MOST_BYTES = 1 << 20
 _READ_SECONDS = 2.0  # that are waited for the last output: a process that goes on may hold the pipe
 _END_SECONDS = 30.0  # that a job has to end its ranks after SIGTERM
 
@@ -52,14 +57,40 @@ def new_session(program: Program, output: Path, folder: Path | None = None, limi
         ) from error
 
 
+def comparison_of(session: Path) -> Comparison | None:
+    """What the numbers of the session's ranks are compared with; None where they are not."""
+    try:
+        return msgspec.json.decode(files.read(session / COMPARISON, _MOST_BYTES), type=Comparison)
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
+def _write(path: Path, data: bytes) -> None:
+    try:
+        files.write(path, data)
+    except OSError as error:
+        raise OutputError(f"cannot write {path}: {error.strerror or error}", hint="name another --output") from error
+
+
 class Job:
     """A running job, whose ranks are processes of the session."""
 
     def __init__(
-        self, command: Sequence[str], program: Program, session: JobSession, *, stdout: int | None = 1
+        self,
+        command: Sequence[str],
+        program: Program,
+        session: JobSession,
+        *,
+        stdout: int | None = 1,
+        comparison: Comparison | None = None,
     ) -> None:
-        """Start it. With no `stdout`, what it writes becomes events. Raises BadInput where it cannot be started."""
+        """Start it. With no `stdout`, what it writes becomes events. `comparison`: of the numbers of each rank.
+
+        Raises BadInput where it cannot be started, OutputError.
+        """
         self.folder = session.folder
+        if comparison is not None:
+            _write(self.folder / COMPARISON, msgspec.json.encode(comparison))
         self._bus = EventBus(session.store) if session.store is not None else None
         self._emit(events.SessionOpened(version=idbg.__version__, program=program, folder=str(self.folder)))
         self._watch = ProcessWatch(self.folder, self._emit)

@@ -6,11 +6,12 @@ from typing import cast
 from msgspec import to_builtins
 
 from idbg.analysis.decisions.frames import spoken_name
-from idbg.format.amounts import counted, few, seconds
+from idbg.format.amounts import counted, few, figure, seconds
 from idbg.format.file_names import near_place
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
 from idbg.format.processes import ORDERLY
 from idbg.schema.decisions.dynamo import StackLine
+from idbg.schema.node_values import NodeValue
 from idbg.schema.ranks import (
     Aspect,
     FrameDigest,
@@ -35,8 +36,8 @@ _ASPECTS: dict[Aspect, str] = {
     "kernels": "kernels",
     "caches": "cache answers",
 }
-_STOPS = ("ended", "wait", "collective")
-"""Differences that stop a job; the others are only likely causes."""
+_FAILURES = ("ended", "wait", "collective", "numbers", "replica", "result")
+"""Differences that stop a job or make its numbers wrong; the others are only likely causes."""
 _HARMLESS = ("guards", "kernels")
 
 
@@ -61,7 +62,7 @@ def ranges(ranks: Sequence[int]) -> str:
 
 def level(difference: RankDifference) -> Verdict:
     """How bad a difference is; "unknown" for one that is of no consequence by itself."""
-    if difference.kind in _STOPS:
+    if difference.kind in _FAILURES:
         return "error"
     if difference.follows_rank or (difference.kind == "aspect" and difference.what in _HARMLESS):
         return "unknown"
@@ -83,7 +84,9 @@ def listed(found: RankComparison) -> list[RankDifference]:
 def first_of_program(found: RankComparison) -> RankDifference | None:
     """The first that may be the cause of the others: in what ranks compile, else in their collectives."""
     causes = [
-        each for each in found.differences if each.kind not in ("ended", "wait", "time") and level(each) != "unknown"
+        each
+        for each in found.differences
+        if each.kind not in ("ended", "wait", "time", "numbers") and level(each) != "unknown"
     ]
     return next(iter(causes), None)
 
@@ -119,8 +122,33 @@ def sentence(difference: RankDifference) -> str:
         case "time":
             usual = f"; the others {seconds(float(other.value))}" if other else ""
             return f"{name} compile{_s(first)} {frame} in {seconds(float(first.value))}{usual}: these wait for it"
+        case "numbers":
+            return f"{name} compute{_s(first)} wrong numbers: {difference.what}"
+        case "replica" | "result" | "node":
+            return _parted(difference, frame)
         case "aspect":
             return f"{frame} differs in its {_ASPECTS[cast('Aspect', difference.what)]}: {both}"
+
+
+def _parted(difference: RankDifference, frame: str) -> str:
+    """What differs of the values of a node."""
+    first, *others = difference.sides
+    of = {
+        "replica": "is not the same in all replicas",
+        "result": "is a collective whose result is not the same in all ranks",
+        "node": "differs between ranks, and what it is computed from is the same",
+    }[difference.kind]
+    both = "; ".join(f"{rank_names(side.ranks)} {_figures(side.node_value)}" for side in (first, *others[:1]))
+    return f"{difference.what} {of} (call {difference.number} of {frame}): {both}"
+
+
+def _figures(value: NodeValue | None) -> str:
+    """ "mean 0.012, std 0.98, largest 3.1"."""
+    if value is None:
+        return "not measured"
+    figures = [f"mean {figure(value.mean)}, std {figure(value.std)}, largest {figure(value.max_abs)}"]
+    figures += [f"{value.nonfinite:,} not finite"] if value.nonfinite else []
+    return ", ".join(figures)
 
 
 def headline(difference: RankDifference) -> str:
@@ -177,7 +205,9 @@ def _difference(each: RankDifference, *, is_first: bool) -> Row:
     return Row(
         key,
         words((f"{sign} ", tone), *((Place(file, line), ": ") if file else ()), sentence(each)),
-        rows=[_side((key, at), side) for at, side in enumerate(each.sides) if side.value or side.file],
+        rows=[
+            _side((key, at), side) for at, side in enumerate(each.sides) if side.value or side.file or side.node_value
+        ],
         open="screen" if is_first else "",
         refs=Refs(file=file, line=line),
         opens="edit" if file else "fold",
@@ -185,11 +215,16 @@ def _difference(each: RankDifference, *, is_first: bool) -> Row:
     )
 
 
+def _value_words(side: RankSide) -> str:
+    value = side.node_value
+    return f"{_figures(value)}, checksum {value.checksum}" if value is not None else ""
+
+
 def _side(key: Hashable, side: RankSide) -> Row:
     place = (("  ", "dim"), Place(side.file, side.line)) if side.file else ()
     return Row(
         key,
-        words((rank_names(side.ranks), "strong"), f"  {side.value}", *place),
+        words((rank_names(side.ranks), "strong"), f"  {side.value or _value_words(side)}", *place),
         refs=Refs(file=side.file, line=side.line),
         opens="edit" if side.file else "fold",
     )
@@ -208,9 +243,11 @@ def _matrix(found: RankComparison) -> Table:
         _facts(
             "compile time",
             representatives,
-            lambda each: "not measured" if each.compile_seconds is None else seconds(each.compile_seconds),
+            _compile_words,
         )
     )
+    if any(each.numbers != "not compared" for each in found.digests):
+        rows.append(_facts("numbers", representatives, _numbers_words))
     rows.append(_facts("ended", representatives, _ended_words))
     if len(groups) > len(shown):
         rows.append(
@@ -311,6 +348,12 @@ def _compile_words(digest: RankDigest) -> str:
     return "not measured" if digest.compile_seconds is None else seconds(digest.compile_seconds)
 
 
+def _numbers_words(digest: RankDigest) -> str:
+    if digest.numbers == "agree":
+        return f"{counted(digest.compared, 'tensor')} agree with eager"
+    return digest.numbers
+
+
 def _ended_words(digest: RankDigest) -> str:
     if digest.ended == "running":
         return f"running{f': {digest.phase}' if digest.phase else ''}"
@@ -367,5 +410,8 @@ def _rank_json(digest: RankDigest) -> dict[str, object]:
         "phase": digest.phase,
         "stands": to_builtins(stands),
         "pending": to_builtins(digest.pending),
+        "numbers": digest.numbers,
+        "compared": digest.compared,
+        "wrong": to_builtins(digest.wrong),
         "collectives": {_group_name(group): group.begun for group in digest.groups},
     }

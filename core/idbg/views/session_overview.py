@@ -8,9 +8,10 @@ from idbg.format.amounts import counted, elapsed, moment, size
 from idbg.format.glyphs import VERDICT_SIGNS
 from idbg.format.plain_text import one_line
 from idbg.format.verdicts import verdict_words
+from idbg.schema.diff import Numbers
 from idbg.schema.processes import Process
 from idbg.schema.programs import Verdict
-from idbg.schema.runs import History, Numbers, Run
+from idbg.schema.runs import History, Run
 from idbg.schema.session_repros import SessionRepro
 from idbg.schema.strict_json import like
 from idbg.schema.summaries import SessionSummary

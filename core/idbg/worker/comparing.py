@@ -141,11 +141,11 @@ class RunComparison:
             self._tell([*self.reports, self._named(report)], ended=not self._prefix)
 
     def _tell(self, reports: list[DiffReport], ended: bool = True) -> None:
-        merged = _merged(list(_in_runs_frames(reports, self.run)))
-        if not ended and merged.verdict in ("passed", "empty"):  # the script may yet compile other functions
-            merged = replace(merged, verdict="waiting")
-        kernels = tuple(_in_runs_code(merged.kernels, self.run.codes))
-        report = sayable(replace(merged, kernels=kernels, births=_births_in_runs_code(merged, kernels)))
+        whole = merged(list(_in_runs_frames(reports, self.run)))
+        if not ended and whole.verdict in ("passed", "empty"):  # the script may yet compile other functions
+            whole = replace(whole, verdict="waiting")
+        kernels = tuple(_in_runs_code(whole.kernels, self.run.codes))
+        report = sayable(replace(whole, kernels=kernels, births=_births_in_runs_code(whole, kernels)))
         if report != self._emitted:
             self._emitted = report
             self.emit(events.Compared(run=self.run.number, report=report))
@@ -269,8 +269,8 @@ def _worst_steps(reports: list[DiffReport]) -> TrainingSteps | None:
     return min(steps, key=lambda one: _TRAINED_WORST_FIRST.index(one.verdict), default=None)
 
 
-def _merged(reports: list[DiffReport]) -> DiffReport:
-    """The comparisons of a script's functions as one; the worst verdict is that of all."""
+def merged(reports: list[DiffReport]) -> DiffReport:
+    """The comparisons of a program's functions as one; the worst verdict is that of all."""
     if len(reports) == 1:
         return reports[0]
     worst = min((report.verdict for report in reports), key=_WORST_FIRST.index)

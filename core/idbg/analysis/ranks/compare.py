@@ -7,6 +7,7 @@ that are the ranks' own.
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from statistics import median_low
 
+from idbg.analysis.ranks import replicas
 from idbg.analysis.ranks.collectives import differences as collective_differences
 from idbg.analysis.ranks.collectives import sequence
 from idbg.analysis.ranks.normal import without_numbers
@@ -39,8 +40,12 @@ def compare(
     there = {each.rank for each in ordered}
     keys = _merged([[frame.key for frame in each.frames] for each in ordered])
     frames = {each.rank: {frame.key: frame for frame in each.frames} for each in ordered}
-    rows, compiled = [], []
-    parts: dict[int, list[Hashable]] = {each.rank: [sequence(each), _how_ended(each)] for each in ordered}
+    rows: list[FrameRow] = []
+    compiled: list[RankDifference] = []
+    numbers: list[RankDifference] = []
+    parts: dict[int, list[Hashable]] = {
+        each.rank: [sequence(each), _how_ended(each), each.numbers, each.wrong] for each in ordered
+    }
     reached = {each.rank: _reached(each, keys) for each in ordered}
     for at, key in enumerate(keys):
         cells: Cells = {rank: frames[rank].get(key) for rank in frames if key in frames[rank] or at < reached[rank]}
@@ -49,15 +54,29 @@ def compare(
         for group, found in row.groups:
             for rank in group:
                 parts[rank].append(None if found is None else group)
+        present = {rank: frame for rank, frame in cells.items() if frame is not None}
         compiled += [*_of_row(row, cells), *_slower(row, cells)]
+        numbers += replicas.differences(row.function, row.nth, present)
     return RankComparison(
         digests=ordered,
         program=next((each.program for each in ordered if each.program), ""),
         unseen=tuple(rank for rank in range(size) if rank not in there),
         columns=_groups({rank: tuple(part) for rank, part in parts.items()}),
         rows=tuple(rows),
-        differences=(*compiled, *collective_differences(ordered), *_stops(ordered, now)),
+        differences=(*compiled, *collective_differences(ordered), *numbers, *_wrong(ordered), *_stops(ordered, now)),
     )
+
+
+def _wrong(digests: Sequence[RankDigest]) -> Iterator[RankDifference]:
+    """The ranks in which compiled numbers are wrong, by the first tensors that are."""
+    by_names: dict[Hashable, list[RankDigest]] = {}
+    for each in digests:
+        if each.wrong:
+            by_names.setdefault(tuple(wrong.name for wrong in each.wrong), []).append(each)
+    for found in by_names.values():
+        first = found[0].wrong[0]
+        side = RankSide(ranks=tuple(each.rank for each in found), value=first.name, file=first.file, line=first.line)
+        yield RankDifference(kind="numbers", sides=(side,), what=first.name)
 
 
 def _stops(digests: Sequence[RankDigest], now: float | None) -> Iterator[RankDifference]:

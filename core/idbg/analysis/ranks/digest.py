@@ -6,13 +6,26 @@ from collections.abc import Iterator
 from idbg.analysis.ranks.normal import fingerprint, of_graph, plain, relative
 from idbg.schema.collectives import Collective, CollectiveLog
 from idbg.schema.decisions.dynamo import Stack, StackLine
+from idbg.schema.diff import TensorDiff
 from idbg.schema.events import Recompiled
 from idbg.schema.graphs import Frame
-from idbg.schema.ranks import CallKind, Ended, Fingerprint, FrameDigest, GroupCalls, RankDigest
+from idbg.schema.node_values import CallValues
+from idbg.schema.ranks import (
+    CallKind,
+    Ended,
+    Fingerprint,
+    FrameDigest,
+    GroupCalls,
+    NodePlace,
+    RankDigest,
+    WrongTensor,
+)
 from idbg.schema.runs import Run
 
 MOST_CALLS = 2000
 """Collectives of a group that are compared; of later ones the last alone is known."""
+MOST_WRONG = 5
+"""Tensors with wrong numbers that a digest names."""
 
 
 def digest(
@@ -46,7 +59,21 @@ def digest(
         exit_status=run.exit_status if run.ended is not None else None,
         failure=cause.message.strip().partition("\n")[0] if cause else "",
         failed_at=StackLine(cause.file, cause.line) if cause and cause.file else None,
+        numbers=run.numbers,
+        compared=sum(each.judged for each in _compared(run)),
+        wrong=tuple(_wrong(run)),
     )
+
+
+def _compared(run: Run) -> tuple[TensorDiff, ...]:
+    return (*run.diff.outputs, *run.diff.gradients) if run.diff is not None else ()
+
+
+def _wrong(run: Run) -> Iterator[WrongTensor]:
+    """The first tensors that are wrong; their names begin with the function and the id of the frame."""
+    for diff in [each for each in _compared(run) if each.failed][:MOST_WRONG]:
+        frame = run.frames.get(diff.name.partition(": ")[0].rpartition(" ")[2])
+        yield WrongTensor(name=diff.name, file=frame.file if frame else "", line=frame.line if frame else 0)
 
 
 def users_line(stack: Stack) -> StackLine | None:
@@ -74,6 +101,9 @@ def _frames(run: Run) -> Iterator[FrameDigest]:
     """In the order in which they were compiled, each the nth of its code."""
     seen: Counter[tuple[str, int, str]] = Counter()
     guards = {each.frame: each for each in run.recompiles}
+    values: dict[str, list[CallValues]] = {}
+    for call in run.node_values:
+        values.setdefault(call.frame, []).append(call)
     for frame in run.frames.values():
         path = relative(frame.file, run.program.cwd)
         nth = seen[path, frame.line, frame.function]
@@ -92,13 +122,11 @@ def _frames(run: Run) -> Iterator[FrameDigest]:
             graphs=tuple(_graphs(run, frame)),
             guards=_guards(run, frame),
             kernels=_kernels(run, frame),
-            recompiled=plain((again.failed[0].text if again.failed else again.reason).partition("\n")[0])
-            if again
-            else "",
+            recompiled=_guard_that_failed(again) if again else "",
             breaks=tuple(_breaks(run, frame)),
-            caches=tuple(
-                sorted({f"{answer.cache} {answer.outcome}" for answer in run.decided.caches.get(frame.id, ())})
-            ),
+            caches=_cache_answers(run, frame),
+            nodes=tuple(_nodes(run, frame)) if frame.id in values else (),
+            values=tuple(values.get(frame.id, ())),
         )
 
 
@@ -108,6 +136,12 @@ def _guard_that_failed(again: Recompiled) -> str:
 
 def _cache_answers(run: Run, frame: Frame) -> tuple[str, ...]:
     return tuple(sorted({f"{each.cache} {each.outcome}" for each in run.decided.caches.get(frame.id, ())}))
+
+
+def _nodes(run: Run, frame: Frame) -> Iterator[NodePlace]:
+    graph = run.graph(frame.id, "dynamo")
+    for node in graph.nodes if graph is not None else ():
+        yield NodePlace(node.name, tuple(node.inputs), node.file, node.line)
 
 
 def _graphs(run: Run, frame: Frame) -> Iterator[tuple[str, Fingerprint]]:

@@ -99,7 +99,7 @@ def _report_ranks(args: argparse.Namespace, session: Path | None) -> int:
         raise BadInput("--type ranks is of all ranks, and the other types are of one process", hint="name it alone")
     found = ranks.report(session, SCHEMA)
     output.session(session)
-    return exits.FAILED if ranks.has_stopped(found) else exits.DONE
+    return exits.FAILED if ranks.has_failed(found) else exits.DONE
 
 
 def status(run: Run, policy: fail_on.Policy) -> int:

@@ -10,7 +10,7 @@ from idbg.accelerators.parse import parse
 from idbg.accelerators.registry import rules_for
 from idbg.cli import exits, fail_on, output, parsing, sessions, tables
 from idbg.cli.commands.run import status as run_status
-from idbg.config import places
+from idbg.config import launching, places
 from idbg.config.arguments import add_arguments as add_program_arguments
 from idbg.config.arguments import settle
 from idbg.reports import diff as diff_report
@@ -29,12 +29,16 @@ HELP = "compare a program's compiled outputs and gradients with a reference"
 ABOUT = """\
 Compare a program's compiled outputs and gradients with a reference: eager, float64, another backend, or a saved
 session. A number is wrong where the compiled side is further from float64 than eager's own rounding explains.
+
+With --nproc-per-node, or a whole command after --, the script runs as a job of several ranks: in each, every compiled
+graph is compared with eager at its first call, and the values of its nodes are held against those of the other ranks.
 """
 EXAMPLES = (
     ("idbg diff examples/mlp_train.py", "Inductor against eager"),
     ("idbg diff examples/mlp_train.py --backend aot --backward --per-kernel", "gradients too, and where it goes wrong"),
     ("idbg diff train.py --owner", "the cause of the first bad kernel's error, with a script that shows it"),
     ("idbg diff train.py --steps 100 --json", "the training step at which the two sides diverge"),
+    ("idbg diff --nproc-per-node 2 examples/distributed/ddp.py", "each rank, and whether replicas stay equal"),
 )
 EXITS = {
     exits.DONE: "the numbers agree",
@@ -46,7 +50,8 @@ SEE = ("minify", "bisect", "run")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_program_arguments(parser, backend="inductor", backend_words="the side that is tested; inductor")
+    add_program_arguments(parser, required=False, backend="inductor", backend_words="the side that is tested; inductor")
+    launching.add_arguments(parser)
     how = parser.add_argument_group("comparison")
     add_reference(how)
     _add_searches(how)
@@ -122,6 +127,10 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
 
     tables.check_sort(args.sort, SORTED_BY)
     comparison = _comparison(args)
+    if launching.is_requested(args) or (args.program is None and argv):
+        return _compare_ranks(args, argv, comparison)
+    if args.program is None:
+        raise BadInput("no program is named", hint="idbg diff FILE.py; idbg diff -- torchrun ... for a whole command")
     request = settle(args, argv)
     policy = fail_on.requested(args)
     _warn_of_numerics(request.target)
@@ -149,6 +158,17 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     for problem in problems:
         log.error(problem.in_one_line)
     return exits.BAD_USAGE if problems and args.owner else status(done, policy)
+
+
+def _compare_ranks(args: argparse.Namespace, argv: tuple[str, ...], comparison: Comparison) -> int:
+    """Compare the numbers of each rank of a job. Raises BadInput for what a job cannot have."""
+    from idbg.cli.ranks import run_job
+
+    if comparison.reference != EAGER:
+        raise BadInput("ranks are compared with eager alone", hint="leave --against out")
+    if comparison.runs > 1:
+        raise BadInput("--runs is of one process", hint="ranks run as the script says")
+    return run_job(args, argv, comparison)
 
 
 def _warn_of_numerics(target: Target) -> None:

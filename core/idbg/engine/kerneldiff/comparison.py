@@ -318,8 +318,8 @@ class ComparisonRun:
             self.float64_missing = NoFloat64("failed", float64_failure(side.error), on_cpu=self.elsewhere is not None)
             return None
         assert reference.values is not None and side.values is not None
-        far = side.draws and may_differ_in_draws(reference.values.outputs, side.values.outputs)
-        if far and side.draws != eager_draws(self.subject, backward=self.backward):
+        far = bool(side.draws) and may_differ_in_draws(reference.values.outputs, side.values.outputs)
+        if self.request.agree(far) and side.draws != eager_draws(self.subject, backward=self.backward):
             self.float64_missing = NoFloat64("draws")
             return None
         self.float64_missing = ""
@@ -373,7 +373,7 @@ class ComparisonRun:
 
     @cached_property
     def _resampling(self) -> Resampling:
-        return Resampling(self.subject, self.request.k, self._begin, self.notes, self.backward)
+        return Resampling(self.subject, self.request.k, self._begin, self.notes, self.backward, self.request.agree)
 
     @cached_property
     def _rules(self) -> ComparisonRules:

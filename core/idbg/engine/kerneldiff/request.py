@@ -50,6 +50,7 @@ class ComparisonRequest:
     steps: int = 0
     float64: Float64On = "auto"
     kept: bool = False  # a later session may compare with these outputs
+    agree: Callable[[bool], bool] = bool  # whether any rank wants a run whose collectives all ranks must begin
     on_side: Callable[[str], None] | None = None
     on_result: Callable[[DiffReport], None] | None = None
 

@@ -74,13 +74,7 @@ class RandomDrawCheck:
         reseeded = run_eager(self.subject, RESEEDED, [_other_seed()], backward=self.backward).leaves
         if not all(_depends(diff.name, reference.leaves, test.leaves, reseeded) for diff in failed):
             return report
-        return replace(
-            report,
-            verdict="waiting",
-            not_comparable=Remark("other draws", report.test),
-            outputs=_without_verdict(report.outputs),
-            gradients=_without_verdict(report.gradients),
-        )
+        return without_verdict_of_failed(report, Remark("other draws", report.test))
 
     def _agree(self, diff: TensorDiff, dynamo: Leaves, test: Leaves) -> bool:
         """Whether the test is as near to Dynamo's graphs as both may be to float64, or within the tolerances."""
@@ -139,6 +133,12 @@ def _depends(name: str, eager: Leaves, test: Leaves, again: Leaves) -> bool:
 
 def _tensor(value: object) -> Tensor | None:
     return torch.tensor(value) if isinstance(value, float) else value if isinstance(value, Tensor) else None
+
+
+def without_verdict_of_failed(report: DiffReport, why: Remark) -> DiffReport:
+    """The report with no verdict on what failed, for this reason."""
+    outputs, gradients = _without_verdict(report.outputs), _without_verdict(report.gradients)
+    return replace(report, verdict="waiting", not_comparable=why, outputs=outputs, gradients=gradients)
 
 
 def _without_verdict(diffs: Iterable[TensorDiff]) -> tuple[TensorDiff, ...]:

@@ -62,20 +62,23 @@ class Samples:
 
 @dataclass(frozen=True)
 class Resampling:
-    """The judge of what failed. `begin` is called with the name of each run, `notes` takes notes for the report."""
+    """The judge of what failed. `begin` is called with the name of each run, `notes` takes notes for the report,
+    `agree` with whether a run is needed.
+    """
 
     subject: Subject
     k: float
     begin: Callable[[str], None]
     notes: list[Remark] = field(default_factory=list)
     backward: bool = False
+    agree: Callable[[bool], bool] = bool
 
     def judge_rounding(
         self, diffs: tuple[TensorDiff, ...], eager: Leaves, test: Leaves, float64: Leaves
     ) -> tuple[TensorDiff, ...]:
         """The diffs, where those pass whose error is rounding. Each kind of samples is run only if something fails."""
         samples = self._samples(eager)
-        while any(map(_may_be_rounding, diffs)) and (kind := next(samples, None)) is not None:
+        while self.agree(any(map(_may_be_rounding, diffs))) and (kind := next(samples, None)) is not None:
             diffs = tuple(self._judge(diff, (eager, test, float64), kind) for diff in diffs)
         return diffs
 

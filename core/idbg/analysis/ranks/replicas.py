@@ -1,0 +1,89 @@
+"""Hold the values of nodes in all ranks against one another: where data parallel replicas part.
+
+Replicas have equal parameters, and other batches: values differ from the inputs on. What must agree is a parameter or
+buffer of DistributedDataParallel's, the result of a collective, and each node whose inputs agree.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from idbg.schema.node_values import NodeValue
+from idbg.schema.ranks import DifferenceKind, FrameDigest, NodePlace, RankDifference, RankSide
+
+Frames = Mapping[int, FrameDigest]
+Values = Mapping[str, Mapping[int, NodeValue]]  # by node, then by rank
+
+
+def differences(function: str, nth: int, frames: Frames) -> Iterator[RankDifference]:
+    """Of one compile in all ranks that have it: the first call in which something parts, and all that does there but
+    follows from nothing before it.
+    """
+    same_graph = _largest_with_equal_graphs(frames)
+    if len(same_graph) < 2:
+        return
+    places = {place.name: place for place in next(iter(same_graph.values())).nodes}
+    for call in sorted({each.call for frame in same_graph.values() for each in frame.values}):
+        values = _values(same_graph, call)
+        found = list(_parted(values, places))
+        for kind, name, by_value in found:
+            sides = tuple(_sides(values[name], by_value, same_graph, places.get(name)))
+            yield RankDifference(kind=kind, sides=sides, frame=function, nth=nth, what=name, number=call)
+        if found:
+            return
+
+
+def _largest_with_equal_graphs(frames: Frames) -> Frames:
+    """Those of the ranks whose Dynamo graphs are equal, of which there are most."""
+    groups: dict[object, dict[int, FrameDigest]] = {}
+    for rank, frame in frames.items():
+        if frame.values:
+            groups.setdefault(dict(frame.graphs).get("dynamo"), {})[rank] = frame
+    return max(groups.values(), key=len, default={})
+
+
+def _values(frames: Frames, call: int) -> Values:
+    found: dict[str, dict[int, NodeValue]] = {}
+    for rank, frame in frames.items():
+        for measured in frame.values:
+            for value in measured.values if measured.call == call else ():
+                found.setdefault(value.node, {})[rank] = value
+    return found
+
+
+def _parted(
+    values: Values, places: Mapping[str, NodePlace]
+) -> Iterator[tuple[DifferenceKind, str, Sequence[tuple[int, ...]]]]:
+    """What must agree and does not: its kind, the node, and the ranks by value."""
+    parted: set[str] = set()  # nodes that differ between ranks, or may
+    for name, place in places.items():
+        measured = values.get(name)
+        follows = not parted.isdisjoint(place.inputs)
+        if measured is None:
+            if follows:
+                parted.add(name)
+            continue
+        first = next(iter(measured.values()))
+        must = {rank: value for rank, value in measured.items() if rank in first.equal_in}
+        if len({value.checksum for value in must.values()}) > 1:
+            yield ("result" if place.inputs else "replica"), name, _by_value(must)
+        if len({value.checksum for value in measured.values()}) == 1:
+            continue
+        parted.add(name)
+        if place.inputs and not follows and not first.equal_in and not first.random:
+            yield "node", name, _by_value(measured)
+
+
+def _by_value(measured: Mapping[int, NodeValue]) -> list[tuple[int, ...]]:
+    """The ranks with equal values, the fewest first: they stand out."""
+    groups: dict[str, list[int]] = {}
+    for rank, value in measured.items():
+        groups.setdefault(value.checksum, []).append(rank)
+    return sorted(map(tuple, groups.values()), key=lambda group: (len(group), -group[0]))
+
+
+def _sides(
+    measured: Mapping[int, NodeValue], groups: Sequence[tuple[int, ...]], frames: Frames, place: NodePlace | None
+) -> Iterator[RankSide]:
+    for ranks in groups:
+        frame = frames[ranks[0]]
+        file, line = (place.file, place.line) if place is not None and place.file else (frame.file, frame.line)
+        yield RankSide(ranks=ranks, frame=frame.id, file=file, line=line, node_value=measured[ranks[0]])

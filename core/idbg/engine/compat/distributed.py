@@ -1,0 +1,111 @@
+"""Private names of torch.distributed: replicas, the ranks of a collective, and the store that ranks share."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+from weakref import WeakSet
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch.fx import GraphModule, Node
+from torch.nn.modules.module import Module, register_module_module_registration_hook
+from torch.nn.parallel import DistributedDataParallel
+
+from idbg.engine.compat import comparing, fx
+
+_NAMESPACES, _MODULES = ("aten", "prims", "prim"), ("", "torch", "_operator", "operator", "builtins", "math")
+"""Of ops and functions that communicate with nobody, if their module is not torch.distributed."""
+_SAME_EVERYWHERE = ("all_reduce", "all_gather", "broadcast")  # collectives whose result all ranks of the group get
+
+
+class Store(Protocol):
+    """The part of torch's key-value store that is used here."""
+
+    def add(self, key: str, amount: int) -> int:
+        """Add to a number, which is 0 at first. Returns it."""
+        ...
+
+    def compare_set(self, key: str, expected: str, desired: str) -> bytes:
+        """Store `desired` where the value is `expected` or there is none. Returns what is stored then."""
+        ...
+
+
+def shared_store(name: str) -> Store | None:
+    """The store of this job's ranks, with keys of this name's own; None where there is no job."""
+    if not dist.is_available() or not dist.is_initialized():
+        return None
+    store: Store = dist.distributed_c10d.PrefixStore(f"idbg/{name}", dist.distributed_c10d._get_default_store())
+    return store
+
+
+class Replicas:
+    """The parameters and buffers that DistributedDataParallel has in each rank, while they are `watched`."""
+
+    def __init__(self) -> None:
+        self._modules: WeakSet[DistributedDataParallel] = WeakSet()
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Notice each DistributedDataParallel that is made in here."""
+
+        def registered(parent: Module, _: str, __: Module | None) -> None:
+            if isinstance(parent, DistributedDataParallel):
+                self._modules.add(parent)
+
+        hook = register_module_module_registration_hook(registered)
+        try:
+            yield
+        finally:
+            hook.remove()
+
+    def ranks(self) -> dict[int, tuple[int, ...]]:
+        """The ranks that must have the same value, by the tensor's id."""
+        found: dict[int, tuple[int, ...]] = {}
+        for module in self._modules:
+            group = getattr(module, "process_group", None)
+            if group is None:  # it is being made
+                continue
+            ranks = tuple(dist.get_process_group_ranks(group))
+            ignored = getattr(module, "parameters_to_ignore", ())
+            buffers = module.module.named_buffers() if getattr(module, "broadcast_buffers", False) else ()
+            for name, tensor in (*module.module.named_parameters(), *buffers):
+                if name not in ignored:
+                    found[id(tensor)] = ranks
+        return found
+
+
+def ranks_of_result(node: Node) -> tuple[int, ...]:
+    """The ranks in which the result of this collective is the same; empty of another node."""
+    name = fx.target_name(node.target)
+    if not (_is_distributed(name) and any(each in name for each in _SAME_EVERYWHERE)):
+        return ()
+    names = [each for each in (*node.args, *node.kwargs.values()) if isinstance(each, str)]
+    world = dist.distributed_c10d._world
+    known = {str(world.pg_names.get(group)): group for group in world.pg_map}
+    group = next((known[each] for each in reversed(names) if each in known), None)
+    return () if group is None else tuple(dist.get_process_group_ranks(group))
+
+
+def may_communicate(gm: GraphModule, values: tuple[object, ...]) -> bool:
+    """Whether a run of the graph may wait for other ranks: it has collectives, ops of others, or DTensors."""
+    if not dist.is_available() or not dist.is_initialized():
+        return False
+    if any(isinstance(value, Tensor) and comparing.wraps_others(value) for value in values):
+        return True
+    graphs = [each.graph for each in gm.modules() if isinstance(each, GraphModule)]
+    return any(_may_communicate(node) for graph in graphs for node in graph.nodes)
+
+
+def _may_communicate(node: Node) -> bool:
+    target: Any = node.target
+    if isinstance(target, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
+        return str(target).partition(".")[0] not in _NAMESPACES
+    if node.op != "call_function" or isinstance(target, torch._ops.HigherOrderOperator):
+        return False
+    module = str(getattr(target, "__module__", "") or "")
+    return module.partition(".")[0] not in _MODULES or _is_distributed(module)
+
+
+def _is_distributed(name: str) -> bool:
+    return "c10d" in name or "distributed" in name
