@@ -38,6 +38,13 @@ def run_job(body: str, folder: Path, ranks: int = 2, timeout: int = 60, *options
     return run_script(script, folder, ranks, *options)
 
 
+def compare_job(body: str, folder: Path, ranks: int = 2) -> JobReport:
+    """The same under `idbg diff`, which compares the numbers of each rank."""
+    script = folder / "train.py"
+    script.write_text(SETUP.format(timeout=60) + body)
+    return run_command([sys.executable, "-m", "idbg", "diff", "--nproc-per-node", str(ranks), str(script)], folder)
+
+
 def run_script(script: Path, folder: Path, ranks: int = 2, *options: str) -> JobReport:
     command = [sys.executable, "-m", "idbg", "run", "--nproc-per-node", str(ranks), *options, str(script)]
     return run_command(command, folder)
@@ -46,7 +53,7 @@ def run_script(script: Path, folder: Path, ranks: int = 2, *options: str) -> Job
 def run_command(command: list[str], folder: Path) -> JobReport:
     outer = {"RANK": "0", "WORLD_SIZE": "1", "SLURM_PROCID": "0"}  # of a pod or a batch step: none of the job's
     environ = {**os.environ, **outer, "OMP_NUM_THREADS": "1", "TORCHINDUCTOR_CACHE_DIR": str(folder / "ind")}
-    at = command.index("run") + 1
+    at = command.index("idbg") + 2
     whole = [*command[:at], "--json", "--output", str(folder / "kept"), *command[at:]]
     done = subprocess.run(whole, cwd=folder, env=environ, capture_output=True, text=True, timeout=400)
     assert done.stdout.startswith("{"), done.stdout[-2000:] + done.stderr[-4000:]

@@ -349,9 +349,10 @@ def _compile_words(digest: RankDigest) -> str:
 
 
 def _numbers_words(digest: RankDigest) -> str:
-    if digest.numbers == "agree":
-        return f"{counted(digest.compared, 'tensor')} agree with eager"
-    return digest.numbers
+    agree = f"{counted(digest.compared, 'tensor')} agree with eager"
+    if digest.numbers == "not comparable" and digest.compared:
+        return f"{agree}, others are not comparable"
+    return agree if digest.numbers == "agree" else digest.numbers
 
 
 def _ended_words(digest: RankDigest) -> str:

@@ -25,7 +25,7 @@ def differences(function: str, nth: int, frames: Frames) -> Iterator[RankDiffere
         values = _values(same_graph, call)
         found = list(_parted(values, places))
         for kind, name, by_value in found:
-            sides = tuple(_sides(values[name], by_value, same_graph, places.get(name)))
+            sides = tuple(_sides(values[name], by_value, same_graph, _line_of(places, name)))
             yield RankDifference(kind=kind, sides=sides, frame=function, nth=nth, what=name, number=call)
         if found:
             return
@@ -81,9 +81,15 @@ def _by_value(measured: Mapping[int, NodeValue]) -> list[tuple[int, ...]]:
 
 
 def _sides(
-    measured: Mapping[int, NodeValue], groups: Sequence[tuple[int, ...]], frames: Frames, place: NodePlace | None
+    measured: Mapping[int, NodeValue], groups: Sequence[tuple[int, ...]], frames: Frames, place: tuple[str, int]
 ) -> Iterator[RankSide]:
     for ranks in groups:
         frame = frames[ranks[0]]
-        file, line = (place.file, place.line) if place is not None and place.file else (frame.file, frame.line)
+        file, line = place if place[0] else (frame.file, frame.line)
         yield RankSide(ranks=ranks, frame=frame.id, file=file, line=line, node_value=measured[ranks[0]])
+
+
+def _line_of(places: Mapping[str, NodePlace], name: str) -> tuple[str, int]:
+    """The user's line of a node; of an argument, that of the first node that reads it."""
+    readers = (place for place in places.values() if place.name == name or name in place.inputs)
+    return next(((place.file, place.line) for place in readers if place.file), ("", 0))

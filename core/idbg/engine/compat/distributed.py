@@ -75,14 +75,22 @@ class Replicas:
         return found
 
 
-def ranks_of_result(node: Node) -> tuple[int, ...]:
-    """The ranks in which the result of this collective is the same; empty of another node."""
+def is_unfinished(node: Node) -> bool:
+    """Whether the value of this node is a collective's that goes on: it is there after `wait_tensor`."""
     name = fx.target_name(node.target)
-    if not (_is_distributed(name) and any(each in name for each in _SAME_EVERYWHERE)):
+    return "c10d_functional" in name and "wait_tensor" not in name
+
+
+def ranks_of_result(node: Node) -> tuple[int, ...]:
+    """The ranks in which the result of the collective that this node waits for is the same; empty of another node."""
+    source = node.args[0] if node.args else None
+    if "wait_tensor" not in fx.target_name(node.target) or not isinstance(source, Node):
         return ()
-    names = [each for each in (*node.args, *node.kwargs.values()) if isinstance(each, str)]
+    if not any(each in fx.target_name(source.target) for each in _SAME_EVERYWHERE):
+        return ()
     world = dist.distributed_c10d._world
     known = {str(world.pg_names.get(group)): group for group in world.pg_map}
+    names = [each for each in (*source.args, *source.kwargs.values()) if isinstance(each, str)]
     group = next((known[each] for each in reversed(names) if each in known), None)
     return () if group is None else tuple(dist.get_process_group_ranks(group))
 

@@ -45,7 +45,7 @@ class _Measuring(Interpreter):
     def run_node(self, n: Node) -> Any:
         before = len(self.draws)
         value = super().run_node(n)
-        if n.op not in ("placeholder", "output"):
+        if n.op not in ("placeholder", "output") and not distributed.is_unfinished(n):
             found = measured(n.name, value, distributed.ranks_of_result(n), random=len(self.draws) > before)
             self.values += [found] if found else []
         return value
