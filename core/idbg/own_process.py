@@ -121,7 +121,8 @@ class OwnProcess:
         if not self._reports:
             return
         whole = merged(self._reports)
-        whole = replace(whole, notes=(*whole.notes, Remark("first calls"), Remark("all outputs")))
+        notes = [Remark("first calls"), *([Remark("all outputs")] if whole.gradients else [])]
+        whole = replace(whole, notes=(*whole.notes, *notes))
         if not is_over and whole.verdict in ("passed", "empty"):
             whole = replace(whole, verdict="waiting")
         self._emit(events.Compared(run=RUN, report=sayable(whole)))

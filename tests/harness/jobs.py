@@ -42,6 +42,10 @@ def compare_job(body: str, folder: Path, ranks: int = 2) -> JobReport:
     """The same under `idbg diff`, which compares the numbers of each rank."""
     script = folder / "train.py"
     script.write_text(SETUP.format(timeout=60) + body)
+    return compare_script(script, folder, ranks)
+
+
+def compare_script(script: Path, folder: Path, ranks: int = 2) -> JobReport:
     return run_command([sys.executable, "-m", "idbg", "diff", "--nproc-per-node", str(ranks), str(script)], folder)
 
 

@@ -37,6 +37,7 @@ from idbg.schema.diff import (
 from idbg.schema.graphs import Frame, Graph, GraphId, Links, Node, NodeId, Sym, TensorMeta
 from idbg.schema.kernel_edits import EditTimes, KernelEdit, TimeChange
 from idbg.schema.kernel_times import KernelTime, KernelTimes, Peaks
+from idbg.schema.node_values import CallValues, NodeValue
 from idbg.schema.processes import Process
 from idbg.schema.programs import Failure, Program, Target
 from idbg.schema.repros import Minified, MinifyProgress, OtherFailure, Signature, Sought
@@ -247,6 +248,14 @@ EVERY: list[events.SessionEvent] = [
         last=(COLLECTIVE,),
         lost=2,
         stack=decided.STACK,
+    ),
+    events.NodeValuesMeasured(
+        run=1,
+        values=CallValues(
+            frame="0/0",
+            call=2,
+            values=(NodeValue(node="x", checksum="0f", elements=3, mean=0.5, std=0.1, max_abs=1.0, equal_in=(0, 1)),),
+        ),
     ),
 ]
 

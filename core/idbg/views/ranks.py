@@ -349,7 +349,7 @@ def _compile_words(digest: RankDigest) -> str:
 
 
 def _numbers_words(digest: RankDigest) -> str:
-    agree = f"{counted(digest.compared, 'tensor')} agree with eager"
+    agree = f"{counted(digest.compared, 'tensor')} agree{'s' * (digest.compared == 1)} with eager"
     if digest.numbers == "not comparable" and digest.compared:
         return f"{agree}, others are not comparable"
     return agree if digest.numbers == "agree" else digest.numbers

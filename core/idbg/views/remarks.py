@@ -19,7 +19,7 @@ _REMARKS: dict[RemarkKind, str] = {
     "other draws": "the compiled program draws other random numbers than eager (Dynamo's graphs, run with nothing "
     "compiled, draw them too, and give what {subject} gives; eager gives something else from another seed)",
     "partly observed": "some kernels could not be observed: {detail}",
-    "ranks apart": "{detail}",
+    "ranks apart": "the graph was not compared: {detail}",
     "cannot run": "the graph could not be run again to compare it: {detail}",
     "own draws": "the graph draws random numbers, and {subject} may draw others than eager",
     "repeated": "{subject} is {detail} again: it is compared once",

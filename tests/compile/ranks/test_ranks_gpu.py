@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.harness.jobs import JobReport, run_script
+from tests.harness.jobs import JobReport, compare_script, run_script
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "distributed"
 pytestmark = [
@@ -135,3 +135,53 @@ def test_a_rank_that_is_killed(tmp_path: Path) -> None:
     assert found.status != 0
     first = found.differences("ended")[0]
     assert first["sides"][0]["ranks"] == [1] and "SIGKILL" in first["sentence"]
+
+
+@pytest.mark.parametrize("name", ["ddp", "fsdp2", "tensor_parallel", "pipeline"])
+def test_numbers_of_the_examples_agree_in_all_ranks(tmp_path: Path, name: str) -> None:
+    found = compare_script(EXAMPLES / f"{name}.py", tmp_path)
+    assert found.status == 0, (found.record["differences"], found.output[-3000:])
+    assert [each["numbers"] for each in found.record["ranks"]] == ["agree", "agree"]
+    assert all(each["compared"] >= 4 for each in found.record["ranks"]), "outputs and gradients"
+
+
+PARTED = """
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+import torch.distributed._functional_collectives as functional
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(64, 64)
+
+    def forward(self, x):
+        return self.linear(x).relu()
+
+torch.manual_seed(0)
+model = Model().to(device)
+parallel = DistributedDataParallel(model, device_ids=[local_rank])
+step = torch.compile(model)  # and not the parallel one: gradients are not averaged
+optimizer = torch.optim.SGD(parallel.parameters(), lr=0.1)
+for turn in range(2):
+    step(torch.full((32, 64), float(rank + 1), device=device)).square().mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+
+@torch.compile
+def reduced(x):
+    return functional.all_reduce(torch.nn.functional.softmax(x, -1), "sum", dist.group.WORLD) + 1
+
+reduced(torch.randn(32, 64, device=device))
+dist.destroy_process_group()
+"""
+
+
+def test_replicas_that_part_are_named(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(SETUP + PARTED)
+    found = compare_script(script, tmp_path)
+    parted = found.differences("replica")
+    assert parted and {each["number"] for each in parted} == {2} and "weight" in parted[0]["what"]
+    assert [each["numbers"] for each in found.record["ranks"]] == ["agree", "agree"], found.record["differences"]
+    assert found.status == 1 and not found.differences("result")

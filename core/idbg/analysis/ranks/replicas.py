@@ -65,10 +65,11 @@ def _parted(
         must = {rank: value for rank, value in measured.items() if rank in first.equal_in}
         if len({value.checksum for value in must.values()}) > 1:
             yield ("result" if place.inputs else "replica"), name, _by_value(must)
-        if len({value.checksum for value in measured.values()}) == 1:
+        checksums = {value.checksum for value in measured.values()}
+        if len(checksums) == 1 and "" not in checksums:
             continue
         parted.add(name)
-        if place.inputs and not follows and not first.equal_in and not first.random:
+        if "" not in checksums and place.inputs and not follows and not first.equal_in and not first.random:
             yield "node", name, _by_value(measured)
 
 

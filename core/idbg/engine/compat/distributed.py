@@ -1,5 +1,6 @@
 """Private names of torch.distributed: replicas, the ranks of a collective, and the store that ranks share."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
@@ -11,6 +12,7 @@ from torch import Tensor
 from torch.fx import GraphModule, Node
 from torch.nn.modules.module import Module, register_module_module_registration_hook
 from torch.nn.parallel import DistributedDataParallel
+from torch.utils._pytree import tree_map_only
 
 from idbg.engine.compat import comparing, fx
 
@@ -73,6 +75,15 @@ class Replicas:
                 if name not in ignored:
                     found[id(tensor)] = ranks
         return found
+
+
+def finished(value: object) -> object:
+    """The value, with a copy of each result of a collective that goes on: an op waits for it."""
+    functional = sys.modules.get("torch.distributed._functional_collectives")
+    if functional is None:
+        return value
+    there: object = tree_map_only(functional.AsyncCollectiveTensor, lambda each: each.clone(), value)
+    return there
 
 
 def is_unfinished(node: Node) -> bool:

@@ -88,7 +88,7 @@ class GraphComparisons:
         if lockstep is not None:
             lockstep.begin()
         args = _copies(call.args)
-        subject = Subject(Workload(call.gm, args, {}, None, torch.is_grad_enabled()))
+        subject = Subject(Workload(_finished(call.gm), args, {}, None, torch.is_grad_enabled()))
         backward = subject.grad and any(each.requires_grad for each in subject.inputs.values())
         with recorded_draws() as draws:
             reference = run_eager(subject, backward=backward)
@@ -99,7 +99,9 @@ class GraphComparisons:
         self.emit(
             events.NodeValuesMeasured(run=self.run, values=CallValues(frame=call.frame.id, call=1, values=values))
         )
-        test = run_side(call.backend, subject, partial(_entered, call.compiled), backward, backend=call.backend)
+        test = run_side(
+            call.backend, subject, partial(_entered, _finished(call.compiled)), backward, backend=call.backend
+        )
         request = ComparisonRequest(
             call.gm,
             test=call.backend,
@@ -142,6 +144,15 @@ class _Call:
         """The names of the graph's arguments, by those that a comparison has for them."""
         nodes = (node for node in self.gm.graph.nodes if node.op == "placeholder")
         return {f"args[{at}]": node.name for at, node in enumerate(nodes)}
+
+
+def _finished(model: Call) -> Call:
+    """The model, whose results are there when it returns."""
+
+    def call(*args: object) -> object:
+        return distributed.finished(model(*args))
+
+    return call
 
 
 def _entered(compiled: Call, _: ExitStack) -> Call:

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.fx import GraphModule, Interpreter, Node
 
 from idbg.engine.compat import distributed
+from idbg.engine.compat.torch_types import tree_leaves
 from idbg.engine.kerneldiff.float64.draws import recorded_draws
 from idbg.engine.kerneldiff.tensors.float64_device import on_float64_device
 from idbg.engine.kerneldiff.tensors.wrapped import no_memory
@@ -30,7 +31,7 @@ def nodes_measured(gm: GraphModule, args: tuple[object, ...]) -> tuple[NodeValue
     """The values of the other nodes, from one run in eager. Raises what that raises."""
     run = _Measuring(gm)
     with torch.no_grad(), recorded_draws() as run.draws:
-        run.run(*args)
+        distributed.finished(run.run(*args))
     return tuple(run.values)
 
 
@@ -52,29 +53,32 @@ class _Measuring(Interpreter):
 
 
 def measured(name: str, value: object, equal_in: Ranks = (), *, random: bool = False) -> NodeValue | None:
-    """The record of a tensor, or of the first of several; None of what has no numbers to read."""
-    tensor = next((each for each in (value if isinstance(value, (tuple, list)) else (value,)) if _is_read(each)), None)
-    if tensor is None:
+    """The record of a tensor, or of several, with the figures of the first; None of what holds no tensor."""
+    tensors = [each for each in tree_leaves(value) if isinstance(each, Tensor)]
+    if not tensors:
         return None
-    local = on_float64_device(tensor.detach())
-    checksum, finite, mean, deviation, largest = _figures(local)
+    if not all(map(_is_read, tensors)):
+        return NodeValue(node=name, checksum="", random=random)
+    whole = 0
+    for at, tensor in enumerate(reversed(tensors)):
+        checksum, finite, mean, deviation, largest = _figures(on_float64_device(tensor.detach()))
+        whole = whole * _MIX[0] + checksum + at
     return NodeValue(
         node=name,
-        checksum=f"{checksum & (1 << 64) - 1:016x}",
+        checksum=f"{whole & (1 << 64) - 1:016x}",
         elements=tensor.numel(),
         mean=mean if finite else None,
         std=deviation if finite else None,
         max_abs=largest if finite else None,
-        nonfinite=local.numel() * (2 if local.is_complex() else 1) - finite,
+        nonfinite=tensor.numel() * (2 if tensor.is_complex() else 1) - finite,
         random=random,
         equal_in=equal_in,
     )
 
 
-def _is_read(value: object) -> bool:
+def _is_read(value: Tensor) -> bool:
     return (
-        isinstance(value, Tensor)
-        and type(value) in (Tensor, torch.nn.Parameter)
+        type(value) in (Tensor, torch.nn.Parameter)
         and value.layout == torch.strided
         and not value.is_meta
         and not value.is_quantized
