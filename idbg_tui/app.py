@@ -203,7 +203,9 @@ class IdbgApp(MessageRoutes, ChangedOutputApp[None]):
         session = self.session
         self.keys_typed = TypedAhead(self, self._forward_key)
         folder = str(session.folder)
-        self.state = State(live=session.live, target=session.target, folder=folder, beginning=session.live)
+        self.state = State(
+            live=session.live, arriving=session.arriving, target=session.target, folder=folder, beginning=session.live
+        )
         self._inbox = Inbox(session, asyncio.get_running_loop(), self._take)
         self.state.apply(self._inbox.past)
         if self._wants_tour:

@@ -18,7 +18,8 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1] / "tests" / "recordings" / "traces"
-PROGRAMS = ("train", "breaking", "ranks", "debug")
+PROGRAMS = ("train", "breaking", "ranks", "debug", "failing", "exported")
+WITHOUT_PROVENANCE = ("failing", "exported")  # as most traces are
 JOB = Path("/tmp/idbg-traced-job")  # whatever TMPDIR is
 TIMEOUT = 600
 
@@ -40,9 +41,11 @@ def record(python: str, name: str, to: Path) -> list[Path]:
         **os.environ,
         **({"TORCH_COMPILE_DEBUG": "1"} if name == "debug" else {"TORCH_TRACE": str(traces)}),
         "TORCHINDUCTOR_CACHE_DIR": str(JOB / "cache"),
-        "INDUCTOR_PROVENANCE": "1",
+        "INDUCTOR_PROVENANCE": "0" if name in WITHOUT_PROVENANCE else "1",
     }
-    subprocess.run([python, program], cwd=JOB, env=environment, timeout=TIMEOUT, check=True)
+    ended = subprocess.run([python, program], cwd=JOB, env=environment, timeout=TIMEOUT, check=False)
+    if ended.returncode != (1 if name == "failing" else 0):
+        raise SystemExit(f"{name} ended with {ended.returncode}")
     shutil.rmtree(to, ignore_errors=True)
     to.mkdir(parents=True)
     if name == "debug":

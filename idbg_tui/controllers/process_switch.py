@@ -42,7 +42,7 @@ async def opened(
     if log is None:
         raise OutputError(f"{name} has no log", hint="a process has one as soon as it compiles")
     session = await in_thread(lambda: Session.follow(log))
-    state = State(live=False, target=session.target, folder=str(log), main=main)
+    state = State(live=False, arriving=session.arriving, target=session.target, folder=str(log), main=main)
     inbox = Inbox(session, asyncio.get_running_loop(), take)
     state.apply(inbox.past)
     return OpenedProcess(session, state, inbox)

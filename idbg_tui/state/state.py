@@ -84,6 +84,7 @@ class State:
     target: Target = field(default_factory=Target)
     main: "State | None" = None  # of the session's main process, where this is of another one
     live: bool = True
+    arriving: str = ""  # see Session.arriving; it is over once the last run has ended
     beginning: bool = False  # the first run comes by itself, and has not begun
     rules: Rules = Rules()
     accelerator: Accelerator | None = None

@@ -160,6 +160,8 @@ def _target(state: State) -> str:
     target = state.target
     device = target.device or _device_seen(state)
     dot = f" {MARKS['separator']} "
+    if state.run is None and not state.live:
+        return ""  # the target that it had is not known
     backend = state.run.backend if state.run is not None and state.run.target == target else target.backend
     return dot.join(part for part in (backend, device, _rules(state)) if part)
 
@@ -186,6 +188,8 @@ def _standing(state: State, brevity: int) -> list[BarPart]:
     if run is None and state.history.processes:
         return [(counted(len(state.history.processes), "process"), "$foreground 60%")]
     if not state.live:
+        if state.arriving and (run is None or run.ended is None):
+            return [(f"{MARKS['ellipsis']} {state.arriving}", "$text-primary")]
         saved: list[BarPart] = [("saved  " if brevity else "saved session  ", "$foreground 60%")]
         return saved + (_of_rules(state, run, brevity) if run else [])
     if run is None:

@@ -112,7 +112,7 @@ def measured(folder: Path, megabytes: int, tlparse: str, rounds: int) -> Iterato
                 f"; tlparse {theirs:.1f} s ({their_cpu:.1f} s), peak {their_peak / 1e6:,.0f} MB: {ours / theirs:.2f}x"
             )
         yield words
-    session = next(output.glob("trace-*"))
+    session = next(output.glob("trace*"))
     seconds, peak = opened(session)
     yield f"opened again in {seconds:.1f} s, peak {peak / 1e6:,.0f} MB; its log {log_size(session):,.0f} MB"
     yield f"first graph after {first_frame(trace, folder / 'first'):.2f} s"

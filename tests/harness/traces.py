@@ -1,9 +1,13 @@
-"""Recorded traces of torch, unpacked; and lines of a trace, as torch writes them."""
+"""Recorded traces of torch, unpacked and imported; and lines of a trace, as torch writes them."""
 
 import gzip
 import hashlib
 import json
 from pathlib import Path
+
+from idbg.schema.runs import Run, fold
+from idbg.session.importing import Import
+from idbg.session.reading import load
 
 RECORDED = Path(__file__).resolve().parents[1] / "recordings" / "traces"
 
@@ -19,6 +23,15 @@ def unpacked(name: str, to: Path) -> Path:
     for packed in sorted((RECORDED / name).glob("*.log.gz")):
         (to / packed.name.removesuffix(".gz")).write_bytes(gzip.decompress(packed.read_bytes()))
     return to
+
+
+def imported(trace: Path, output: Path, accelerator: str = "") -> Run:
+    """The run of a trace of one process, imported into a session in `output`."""
+    importing = Import(trace, output, accelerator=accelerator)
+    importing.read()
+    history = fold(load(importing.folder))
+    assert history.last is not None
+    return history.last
 
 
 def line(metadata: dict[str, object], payload: str | None = None, pid: int = 4711, second: int = 0) -> bytes:

@@ -3,7 +3,7 @@
 Generated kernels are module-level assignments, `NAME = async_compile.LANG(..., '''source''', ...)`, or what else a
 backend of others defines them by: `NAME = async_compile.sdsc('NAME', [OpSpec(...)])`. Extern ops appear as calls only.
 Each call stands below a comment with Inductor's debug handles: `# [Provenance debug handles] NAME:3`; code that was
-written without has only calls, and comments above Triton's kernels. With the option
+written without has only calls, and comments above Triton's kernels and extern calls (`extern_nodes`). With the option
 `cpp_wrapper` all of this is C++ in one string: kernels are its functions, and comments begin with `//`. AOTInductor
 writes C++ alone: the wrapper, and below it the kernels.
 
@@ -32,6 +32,9 @@ _COMPUTED = re.compile(r"#\s+%(\w+) : .*= call_function\[")
 _LAUNCH = re.compile(
     r"\s+(?:\w+ = )?(?:(?P<extern>(?:extern_kernels|torch\.ops\.(?!inductor\b))[\w.]*\w)|(?P<kernel>\w+)(?:\.run)?)\("
 )
+_CPP_LAUNCH = re.compile(
+    r"\s+(?:AOTI_TORCH_ERROR_CODE_CHECK\((?P<extern>aoti_torch_(?:cpu|cuda|xpu|mps|mtia)_\w+)|(?P<kernel>\w+))\("
+)
 _NEAR = 8  # lines below its comment within which a call stands
 _LANGUAGES = {"cpp_pybinding": "cpp", "cpp": "cpp", "triton": "triton"}
 _PARTS: dict[str, Part] = {"forward": "forward", "backward": "backward", "inference": "inference"}
@@ -52,7 +55,7 @@ def read_output_code(
     """
     handles = handles or {}
     launches = _calls(text)
-    if not launches and not is_cpp(text):
+    if not launches:
         launches, handles = _calls_without_handles(text)
     calls: dict[str, list[KernelCall]] = {}
     for handle, line in launches:
@@ -163,7 +166,18 @@ def _calls_without_handles(text: str) -> tuple[list[tuple[str, int]], dict[str, 
             nodes[definition[1]], above = above, []
         elif (launch := _LAUNCH.match(line)) is not None and (launch["extern"] or launch["kernel"] in nodes):
             calls.append((f"{launch['extern'] or launch['kernel']}:{len(calls) + 1}", number))
+    calls = calls or _calls_in_cpp(text)
     return calls, {handle: nodes.get(handle.rpartition(":")[0], []) for handle, _ in calls}
+
+
+def _calls_in_cpp(text: str) -> list[tuple[str, int]]:
+    """The calls of a C++ wrapper: of the kernels that it defines, and of ATen's functions for a device."""
+    defined = {kernel[1] for kernel in _CPP_KERNEL.finditer(text)}
+    calls: list[tuple[str, int]] = []
+    for number, line in enumerate(text.split("\n"), 1):
+        if (launch := _CPP_LAUNCH.match(line)) is not None and (launch["extern"] or launch["kernel"] in defined):
+            calls.append((f"{launch['extern'] or launch['kernel']}:{len(calls) + 1}", number))
+    return calls
 
 
 def _called_below(lines: Sequence[str], comment: int, handle: str) -> int:

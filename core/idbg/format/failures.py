@@ -58,11 +58,11 @@ def headline(failure: Failure) -> Headline:
     return Headline(what, "" if failure.kind == "cancelled" else _cause(failure), _place(failure))
 
 
-def frame_words(frame: str, failure: Failure) -> str:
-    """What became of a frame that failed in a program that went on."""
-    became = (
-        "ran in eager, whole or in part" if failure.type == FALLBACK else "did not compile, and the program went on"
-    )
+def frame_words(frame: str, failure: Failure, *, went_on: bool | None = True) -> str:
+    """What became of a frame that failed. `went_on`: whether the program did, None where that is not known."""
+    became = "did not compile, and the program went on" if went_on else "did not compile; nothing follows in the trace"
+    if failure.type == FALLBACK:
+        became = "ran in eager, whole or in part"
     return f"frame {frame or '?'} {became}"
 
 

@@ -139,7 +139,7 @@ def _swallowed(run: Run, tracebacks: bool) -> Iterator[str]:
         if failed.failure.kind == "constraints" or failed.failure.message == shown:
             continue
         yield ""
-        yield f"{frame_words(failed.frame, failed.failure)}:"
+        yield f"{frame_words(failed.frame, failed.failure, went_on=failed.went_on)}:"
         yield from (
             "  " + line for line in (*_why(failed.failure), *(_traceback(failed.failure) if tracebacks else ()))
         )

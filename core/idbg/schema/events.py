@@ -170,11 +170,12 @@ class Recompiled(RunEvent, frozen=True, kw_only=True, tag="recompiled"):
 class FrameFailed(RunEvent, frozen=True, kw_only=True, tag="frame_failed"):
     """A frame that did not compile, although the program went on: it caught the error, or torch ran the frame eagerly.
 
-    `frame` is the compile id, "" where torch gave none.
+    `frame` is the compile id, "" where torch gave none. `went_on`: None where that is not known.
     """
 
     frame: str
     failure: Failure
+    went_on: bool | None = True
 
 
 class ViolationsFound(RunEvent, frozen=True, kw_only=True, tag="violations_found"):

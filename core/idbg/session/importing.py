@@ -34,7 +34,7 @@ from idbg.traces.process import Emit, Opening, ProcessImport
 from idbg.traces.trace_file import TraceFile
 from idbg.traces.triton import TritonFile
 
-BACKEND = "inductor"
+BACKEND = "unknown"  # until the trace has what a backend did
 MARK = "imported.txt"
 """What a session was imported from: the size and time of each file, and the rules."""
 UNPACKED = "imported"
@@ -188,7 +188,8 @@ class Import:
         target, program = target_of(accelerator), Program(path=str(self.source))
         self._mark = mark_of(self.source, kind, target)
         self._missing: list[str] = []
-        name = f"trace-{self.source.name.partition('.')[0]}"
+        stem = self.source.name.partition(".")[0]
+        name = stem if stem.lower().startswith("trace") else f"trace-{stem}"
         self._main = LogWriter(Store.create(output, program, limit, name=name, with_files=False))
         self.folder = self._main.store.folder
         try:
@@ -261,7 +262,7 @@ def target_of(accelerator: str) -> Target:
     """The target whose rules imported graphs are checked against. Raises AcceleratorError."""
     target = Target(backend=BACKEND, accelerator=accelerator or default_accelerator(BACKEND))
     text, _ = rules_for(target)
-    return Target(backend=target.backend, accelerator=target.accelerator, rules=text)
+    return replace(target, rules=text, own_backend=True)
 
 
 def mark_of(source: Path, kind: sources.Kind, target: Target) -> str:
@@ -277,7 +278,7 @@ def imported_before(source: Path, output: Path, accelerator: str) -> Path | None
     if (kind := sources.kind_of(source)) is None:
         return None
     mark = mark_of(source, kind, target_of(accelerator)).encode()
-    for found in sorted(output.glob(f"trace-*/{MARK}"), key=lambda path: path.parent.name, reverse=True):
+    for found in sorted(output.glob(f"trace*/{MARK}"), key=lambda path: path.parent.name, reverse=True):
         with contextlib.suppress(OSError):
             if files.read(found, len(mark)) == mark and (found.parent / LOG).is_file():
                 return found.parent

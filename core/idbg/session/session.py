@@ -78,6 +78,8 @@ class Session:
         self._past: dict[str, list[dict[str, float]]] = {}  # by backend
         self._processes: ProcessWatch | None = None
         self._follower: LogFollower | None = None  # of a log that another process writes
+        self.arriving = ""
+        """What goes on where events come that are not of a worker of its own: "importing", "running", "reading"."""
         self._end_writer: Callable[[], None] = lambda: None
         self._source = ""  # the trace that it was imported from
         if saved is not None:
@@ -117,6 +119,7 @@ class Session:
         tail = LogTail(folder)
         session = cls._of_saved(folder, list(tail.more()))
         session._follower = LogFollower(tail, session._bus.emit)
+        session.arriving = "running"
         return session
 
     @classmethod
@@ -135,6 +138,7 @@ class Session:
         begun = import_process.start(source, output, accelerator)
         session = cls.streamed(begun.folder, lambda: begun.process.poll() is None)
         session._source = str(source)
+        session.arriving = "importing"
         session._end_writer = begun.end
         return session
 
@@ -151,6 +155,7 @@ class Session:
             first = list(islice(tail.more(), FIRST_EVENTS))
         session = cls._of_saved(folder, first)
         session._follower = LogFollower(tail, session._bus.emit)
+        session.arriving = "reading"
         return session
 
     @classmethod

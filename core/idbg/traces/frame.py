@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
+from idbg.analysis.extern_nodes import with_extern_nodes
 from idbg.analysis.graph_text import read_graph
 from idbg.analysis.output_code import part_of, read_output_code, resolved
 from idbg.checking.check import ONLY_PRINTED
@@ -122,7 +123,10 @@ class TracedFrame:
             except (ValueError, RecursionError) as error:
                 self._unreadable(f"the {part} output code", error)
             else:
-                self.emit(events.CodeCaptured(run=self.run, code=resolved(code, graph) if graph else code))
+                if graph:
+                    dynamo = self.graphs.get(GraphId(self.frame, "dynamo"))
+                    code = with_extern_nodes(resolved(code, graph), graph, dynamo)
+                self.emit(events.CodeCaptured(run=self.run, code=code))
 
     def read(self, text: str, graph_id: GraphId, donors: Iterable[Graph]) -> Graph | None:
         """Read a printed graph; `donors` are graphs of the frame that have more of the same nodes."""

@@ -9,21 +9,22 @@ import msgspec
 from msgspec.structs import replace
 
 from idbg.accelerators.model import Accelerator
-from idbg.analysis.decisions.break_report import stack_of_error
+from idbg.analysis.decisions.break_report import limit_hit, stack_of_error, whose
 from idbg.analysis.decisions.caches import Key, nearest, parts_of
 from idbg.analysis.decisions.guard_text import read_guards
 from idbg.analysis.decisions.guards import read_failed
 from idbg.analysis.graph_text import read_graph
+from idbg.analysis.raised_text import raised_by_backend
 from idbg.schema import events
 from idbg.schema.decisions.dynamo import FrameEnd
-from idbg.schema.graphs import Graph, GraphId, Links, Node, Part, Role, Sym
+from idbg.schema.graphs import Frame, Graph, GraphId, Links, Node, Part, Role, Sym
 from idbg.schema.programs import Verdict
 from idbg.stages import StageText
 from idbg.traces import cache_answers
 from idbg.traces.enrich import symbols_of, with_arguments
 from idbg.traces.frame import PRINTED, Emit, TracedFrame
 from idbg.traces.reader import RecordReader
-from idbg.traces.records import Measured, Metadata, Timed, compile_id, each_reason, json_object, name_of
+from idbg.traces.records import Measured, Metadata, Timed, compile_id, each_reason, frame_of, json_object, name_of
 from idbg.traces.run import TracedRun, frame_result
 from idbg.traces.spans import SpanStacks
 from idbg.traces.stream import Record
@@ -34,6 +35,8 @@ NODES_PARSED = 30_000  # of texts that were read: ranks and layers print the sam
 SPANS_AT_ONCE = 500
 MOST_STAGES = 20_000
 KEYS_HELD = 4  # of each function, with which the next is compared
+AOT = "aoti"  # the frame of AOTInductor's compile, to which torch gives no id
+RECORDS_BREAKS = [2, 11]  # since then torch records each break that is no error
 MOST_FAILED = 64  # versions of a frame whose failed guards are read
 _AOT_NUMBER = re.compile(r"# AOT ID: \['(\d+)_")
 _RANGE = re.compile(r"\[(-?\d+|-?int_oo), (-?\d+|int_oo)\]")
@@ -115,10 +118,14 @@ class ImportedRun(TracedRun[ImportedFrame]):
         super().__init__(RUN, emit, accelerator)
         self.stages.folder, self.stages.most = folder, MOST_STAGES
         self.stages.text_limit = 0 if folder is not None else self.stages.text_limit
+        self.outcomes.fullgraph = None
+        self.suppresses_errors = False
         self.limit: int | None = None  # torch's recompile_limit, and the one of all entries
         self.limit_all: int | None = None
         self.began = self.ended = 0.0
         self.has_graphs = False
+        self._backends: list[str] = []
+        self._went_on: set[str] = set()  # torch's ids of frames that failed before another began
         self.frame_of_graph: dict[str, str] = {}  # by AOTAutograd's number of a graph
         self._spans = SpanStacks("", self.named)
         self.timekeeper = self._take_time
@@ -143,7 +150,19 @@ class ImportedRun(TracedRun[ImportedFrame]):
             self._parsed -= len(self._nodes.popitem(last=False)[1])
         return nodes
 
+    def frame_started(self, frame: Frame) -> None:
+        self._went_on.update(self.outcomes.problems)
+        super().frame_started(frame)
+
+    def backend_found(self, backend: str) -> None:
+        """The trace has what this backend did."""
+        if backend not in self._backends:
+            self._backends.append(backend)
+            self.emit(events.BackendsCalled(run=self.run, backends=tuple(self._backends)))
+
     def measured(self, name: str, measured: Measured) -> None:
+        if measured.problem is not None and (raised := raised_by_backend(measured.problem.reason)) is not None:
+            self.backend_found(raised[0])
         frame = self.frames[name] if name in self.frames else self.frame(name)
         compiled_id = name.partition("#")[0]
         result = frame_result(
@@ -177,8 +196,9 @@ class ImportedRun(TracedRun[ImportedFrame]):
 
     def _end(self, frame: ImportedFrame, measured: Measured) -> FrameEnd:
         if measured.problem is None:
-            return "compiled" if frame.graphs or measured.ops else "skipped"
-        return "failed" if any(self.named(one) == frame.frame for one in self.outcomes.problems) else "eager"
+            return "compiled" if frame.graphs or measured.ops or measured.guards else "skipped"
+        failed = any(self.named(one) == frame.frame for one in self.outcomes.problems)
+        return "failed" if failed and not self.suppresses_errors else "eager"
 
     def cache_answered(self, frame: str, found: cache_answers.GraphCacheAnswer) -> None:
         """A graph cache answered. A miss is compared with the keys before it in this trace."""
@@ -220,8 +240,13 @@ class ImportedRun(TracedRun[ImportedFrame]):
         super().finish()
         self._send_spans()
         for frame, failure in self.outcomes.swallowed(()):
-            if not isinstance(failure, BaseException):
-                self.emit(events.FrameFailed(run=self.run, frame=self.named(frame), failure=failure))
+            if isinstance(failure, BaseException):
+                continue
+            went_on = True if self.suppresses_errors or frame in self._went_on else None
+            if not went_on:
+                failure = replace(failure, hint="the trace ends with this, which may have ended the program")
+            failed = events.FrameFailed(run=self.run, frame=self.named(frame), failure=failure, went_on=went_on)
+            self.emit(failed)
 
 
 class FileReader(RecordReader):
@@ -231,6 +256,8 @@ class FileReader(RecordReader):
         super().__init__(run)
         self.imported = run
         self.torch = ""  # its version, where the trace has it
+        self._version = ""
+        self._outside = False  # of Dynamo: AOTInductor compiles
         self._files: dict[int, str] = {}
         self._writer = ""
 
@@ -252,7 +279,7 @@ class FileReader(RecordReader):
             return
         self._writer = record.writer
         about = metadata[kind]
-        frame = compile_id(metadata)
+        frame = compile_id(metadata) or self._frame_outside(kind, metadata)
         if kind == "str" and isinstance(about, list):
             self._files[int(about[1])] = str(about[0])
         elif kind == "create_symbol":
@@ -270,12 +297,22 @@ class FileReader(RecordReader):
             self.imported.cache_answered(frame, answer)
         kind = next(iter(metadata))
         if kind == "artifact" and name_of(metadata[kind]) == "torch_version":
-            self.torch = str(json_object(text).get("pytorch_version") or "")
+            self._torch_found(json_object(text).get("pytorch_version"))
         if kind == "artifact" and name_of(metadata[kind]) == "recompile_reasons":
             self._failed_guards(frame, text)
-        if kind == "compilation_metrics":
-            self._limits(metadata[kind])
-        self.read(metadata, text)
+        if kind == "inductor_output_code":
+            self.imported.backend_found("inductor")
+        metrics = metadata[kind] if kind == "compilation_metrics" else None
+        if isinstance(metrics, dict):
+            if not frame:
+                return
+            self._torch_found(metrics.get("pytorch_version"))
+            self._settings(metrics)
+            self._begin_lost(frame, metrics)
+            start = metrics.get("start_time")
+            if frame == AOT and isinstance(start, float):  # torch has only its beginning
+                metrics["entire_frame_compile_time_s"] = max(self.imported.ended - start, 0.0)
+        self.read(metadata, text, frame)
         if kind == "bwd_compilation_metrics":
             self.imported.part_of_frame_done(self.imported.named(frame))
 
@@ -283,8 +320,36 @@ class FileReader(RecordReader):
         failed = [read_failed(each).failed for each in each_reason(text)[:MOST_FAILED]]
         self.run.failed_guards[frame] = [replace(each, against=self.run.named(each.against)) for each in failed]
 
-    def _limits(self, metrics: object) -> None:
-        config = metrics.get("dynamo_config") if isinstance(metrics, dict) else None
+    def _frame_outside(self, kind: str, metadata: Metadata) -> str:
+        """The frame of a record of AOTInductor's compile, which is of none of Dynamo's; "" of any other record."""
+        is_graph = kind in PRINTED or kind == "graph_dump" or "graph" in name_of(metadata[kind])
+        if not self._outside and is_graph:
+            self._outside = True
+            stack = metadata.get("stack")
+            lines = [frame_of("", {"stack": [each]}, self.file_of) for each in stack] if isinstance(stack, list) else []
+            own = next((line for line in reversed(lines) if whose(line.file) == "user"), Frame("", ""))
+            self.run.frame_started(Frame(AOT, "AOTInductor", own.file, own.line))
+            self.imported.backend_found("aoti")
+        is_of_it, self._outside = self._outside, self._outside and kind != "compilation_metrics"
+        return AOT if is_of_it else ""
+
+    def _begin_lost(self, frame: str, metrics: dict[str, object]) -> None:
+        """A compile ends whose beginning the trace does not have. One beyond the limit of recompiles has none."""
+        function, file = metrics.get("co_name"), metrics.get("co_filename")
+        if self.run.started(self.run.named(frame)) is None and isinstance(function, str):
+            line = metrics.get("co_firstlineno")
+            if not limit_hit(str(metrics.get("fail_reason"))):
+                self.run.frame_started(Frame(frame, function, str(file or ""), line if isinstance(line, int) else 0))
+
+    def _torch_found(self, version: object) -> None:
+        if isinstance(version, str) and version and not self._version:
+            self._version = self.torch = version
+            numbers = [int(each) for each in re.findall(r"\d+", version)[:2]]
+            self.run.outcomes.records_breaks = numbers >= RECORDS_BREAKS
+
+    def _settings(self, metrics: dict[str, object]) -> None:
+        self.imported.suppresses_errors = metrics.get("config_suppress_errors") is True
+        config = metrics.get("dynamo_config")
         settings = json_object(config) if isinstance(config, str) else {}
         for name, field in (("recompile_limit", "limit"), ("accumulated_recompile_limit", "limit_all")):
             if isinstance(value := settings.get(name), int):

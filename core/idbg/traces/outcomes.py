@@ -1,18 +1,20 @@
 """Tell errors, graph breaks and hits of the recompile limit apart, for the frames that torch gives up."""
 
 from collections.abc import Iterable
+from typing import Literal
 
 from msgspec.structs import replace
 
 from idbg.analysis.decisions.break_report import limit_hit, read_explained
-from idbg.analysis.raised_text import raised_in_traced_code
-from idbg.schema.decisions.dynamo import GraphBreak
+from idbg.analysis.raised_text import raised_by_backend, raised_in_traced_code
+from idbg.schema.decisions.dynamo import BreakWay, GraphBreak
 from idbg.schema.errors import exception_text
 from idbg.schema.graphs import Frame
 from idbg.schema.programs import Failure
 from idbg.traces.records import Problem
 
 _SOFT = ("Unsupported", "UserError")  # torch runs the frame eagerly for these, except with fullgraph
+_OF_TORCH = ("inductor", "aot_eager", "aot_eager_decomp_partition", "cudagraphs", "eager", "compile_fx")
 EAGER_HINT = (
     "the program caught this, or torch ran the frame eagerly instead (suppress_errors): fix it, or leave it eager"
 )
@@ -23,7 +25,8 @@ class Outcomes:
     """The results of the frames of one run. `frame` is torch's compile id."""
 
     def __init__(self) -> None:
-        self.fullgraph = False  # set by the program: untraceable code is an error
+        self.fullgraph: bool | None = False  # untraceable code is an error; None where that is not known
+        self.records_breaks = False  # torch 2.11 and later record each break that is no error
         self.problems: dict[str, Problem] = {}  # errors only
         self.errors: dict[str, BaseException] = {}  # those that a backend raised
         self._frames: dict[str, Frame] = {}
@@ -47,7 +50,8 @@ class Outcomes:
         again = self._again.pop(frame, "")
         if problem is None:
             return None
-        if problem.type not in _SOFT or (self.fullgraph and not again and frame not in self._broken):
+        is_error = (self.fullgraph or self.records_breaks) and not again and frame not in self._broken
+        if problem.type not in _SOFT or is_error:
             self.problems[frame] = problem
             return None
         if again:
@@ -58,7 +62,8 @@ class Outcomes:
         file, line = (problem.file, problem.line) if problem.file else (known.file, known.line)
         explained = read_explained(problem.reason)
         reason = explained.reason or problem.reason.partition("\n")[0]
-        return replace(explained, reason=reason, file=file, line=line, frame=frame, way="frame")
+        way: BreakWay = "frame" if self.fullgraph is not None else "frame or error"
+        return replace(explained, reason=reason, file=file, line=line, frame=frame, way=way)
 
     def _limit(self, frame: str, problem: Problem, reason: str) -> GraphBreak:
         code = frame.rpartition("/")[0]
@@ -86,11 +91,11 @@ def _is_same(problem: Problem, error: BaseException) -> bool:
 
 
 def _failure(problem: Problem) -> Failure:
-    raised = raised_in_traced_code(problem.reason)
-    if raised is not None:
-        return Failure(
-            kind="user", type=raised[0], message=raised[1], hint=EAGER_HINT, file=problem.file, line=problem.line
-        )
-    return Failure(
-        kind="torch", type=problem.type, message=problem.reason, hint=EAGER_HINT, file=problem.file, line=problem.line
-    )
+    kind: Literal["torch", "backend", "user"] = "torch"
+    type, message = problem.type, problem.reason
+    if (raised := raised_in_traced_code(problem.reason)) is not None:
+        kind, type, message = "user", *raised
+    elif (by_backend := raised_by_backend(problem.reason)) is not None:
+        kind = "torch" if by_backend[0] in _OF_TORCH else "backend"
+        type, message = by_backend[1:]
+    return Failure(kind=kind, type=type, message=message, hint=EAGER_HINT, file=problem.file, line=problem.line)

@@ -37,9 +37,9 @@ class RecordReader:
     def unread(self, frame: str, name: str, text: str) -> None:
         """An artifact that is not read here."""
 
-    def read(self, metadata: Metadata, text: str) -> None:
-        """One record: its metadata and its payload."""
-        frame = compile_id(metadata)
+    def read(self, metadata: Metadata, text: str, frame: str = "") -> None:
+        """One record: its metadata and its payload. `frame`: whose it is, where its metadata does not say."""
+        frame = frame or compile_id(metadata)
         kind = next(iter(metadata), "")
         match kind:
             case "dynamo_start":

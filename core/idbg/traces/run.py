@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from idbg.accelerators.model import Accelerator
 from idbg.analysis.decisions.break_report import limit_hit
+from idbg.analysis.raised_text import raised_by_backend
 from idbg.checking.check import rules_for_stage
 from idbg.constraints import Checker
 from idbg.schema import events
@@ -209,4 +210,6 @@ def frame_result(
 
 def first_words(text: str) -> str:
     """The first line of an explanation, shortened."""
+    if (raised := raised_by_backend(text)) is not None:
+        text = f"{raised[1]}: {raised[2]}"
     return text.strip().partition("\n")[0][:300]

@@ -69,7 +69,7 @@ def event_lines(event: SessionEvent, run: Run | None = None) -> Iterator[LogText
             yield _marked("fallback", f"recompiled {event.frame}")
             yield from _block(event.reason)
         case events.FrameFailed():
-            yield _marked("reject", frame_words(event.frame, event.failure))
+            yield _marked("reject", frame_words(event.frame, event.failure, went_on=event.went_on))
             yield from _failure(event.failure)
         case events.RunEnded():
             looks = run.looks if run else event.verdict

@@ -329,5 +329,8 @@ def why_no_kernel(state: State) -> str:
         return f"{node.name} is an input of the graph ({node.role}): no kernel computes it"
     if node.op == "output":
         return "the output returns what the others computed: it has no kernel of its own"
+    generated = [kernel for kernel in run.kernels if kernel.language != "extern"]
+    if generated and not any(kernel.nodes for kernel in generated):
+        return "the generated code does not name the nodes of its kernels: set INDUCTOR_PROVENANCE=1 beside TORCH_TRACE"
     why = "a view, folded away, or fused without a trace"
     return f"no kernel is known to compute {node.name}: {why}; ] shows the other views"

@@ -6,21 +6,11 @@ import pytest
 
 from idbg.schema.errors import BadInput
 from idbg.schema.graphs import GraphId
-from idbg.schema.runs import Run, fold
 from idbg.session.importing import Import, imported_before
 from idbg.session.index import sessions
-from idbg.session.reading import load
 from idbg.session.session import Session
 from idbg.traces import imported as imported_run
-from tests.harness.traces import recordings, trace_in, unpacked
-
-
-def imported(trace: Path, output: Path, accelerator: str = "") -> Run:
-    importing = Import(trace, output, accelerator=accelerator)
-    importing.read()
-    history = fold(load(importing.folder))
-    assert history.last is not None
-    return history.last
+from tests.harness.traces import imported, recordings, trace_in, unpacked
 
 
 @pytest.mark.parametrize("name", recordings("train"))
@@ -47,7 +37,7 @@ def test_a_training_has_its_graphs_code_kernels_links_guards_and_times(name: str
 def test_breaks_recompiles_and_frames_that_were_given_up_are_those_of_the_program(name: str, tmp_path: Path) -> None:
     run = imported(unpacked(name, tmp_path / "trace"), tmp_path / "out")
     lines = {graph_break.line for graph_break in run.breaks if graph_break.file.endswith("breaking.py")}
-    assert lines == {9, 20, 27}
+    assert lines == ({9, 20, 27} if name.endswith("2.6") else {9, 20})  # 27 is an error: see test_failures
     assert run.recompiles[0].frame == "2/1"
     failed = run.recompiles[0].failed
     assert failed and failed[0].against == "2/0" and failed[0].expected == "2"
@@ -75,7 +65,7 @@ def test_an_import_says_why_nothing_can_be_run_in_it(tmp_path: Path) -> None:
 def test_a_list_of_sessions_says_what_it_is(tmp_path: Path) -> None:
     run = imported(unpacked(recordings("breaking")[0], tmp_path / "trace"), tmp_path / "out")
     (listed,) = sessions(tmp_path / "out")
-    assert (listed.verdict, listed.graphs, listed.kernels) == ("compiled", len(run.graphs), len(run.kernels))
+    assert (listed.verdict, listed.graphs, listed.kernels) == ("failed", len(run.graphs), len(run.kernels))
     assert listed.breaks == run.times_broken and listed.ended
 
 
@@ -123,6 +113,6 @@ def test_kernels_of_a_trace_without_provenance_have_their_calls_and_what_torch_w
         "triton_per_fused_native_layer_norm_0.run("
         in run.codes["0/0", "forward"].text.split("\n")[norm.calls[0].line - 1]
     )
-    assert len(kernels["extern_kernels.addmm"].calls) == 3 and not kernels["extern_kernels.addmm"].nodes
+    assert [call.nodes for call in kernels["extern_kernels.addmm"].calls] == [("addmm",), ("addmm_1",), ("addmm_2",)]
     (own,) = [kernel for kernel in run.kernels if kernel.name == "gate_kernel_0"]
     assert len(own.calls) == 1 and own.frame == "1/0"

@@ -123,6 +123,8 @@ WAYS: dict[str, str] = {
     "branch": "Python chooses, and each arm is another graph",
     "rest": "the rest of the function runs in eager",
     "frame": "the whole function runs in eager",
+    "frame or error": "the whole function runs in eager, or, with fullgraph=True, this ended the program: the trace of "
+    "a torch before 2.11 does not say which",
     "limit": "calls that no compiled version fits run in eager",
     "": "",
 }

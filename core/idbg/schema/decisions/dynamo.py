@@ -27,10 +27,11 @@ class StackLine(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 Stack = tuple[StackLine, ...]
 """Outermost first."""
 
-BreakWay = Literal["", "call", "branch", "rest", "frame", "limit"]
+BreakWay = Literal["", "call", "branch", "rest", "frame", "frame or error", "limit"]
 """How the function goes on after a graph break: "call": Python makes one call, what follows it is a frame of its own;
 "branch": Python chooses, and each arm is such a frame; "rest": what follows runs in eager; "frame": all of it does;
-"limit": it was compiled too often, and other inputs run in eager.
+"frame or error": all of it does, or with fullgraph=True the program got an error; "limit": it was compiled too often,
+and other inputs run in eager.
 """
 
 

@@ -1,0 +1,66 @@
+"""What failed in a traced job is shown as a failure, and what the trace does not say is left open."""
+
+from pathlib import Path
+
+from idbg.analysis.decisions.breaks import WAYS
+from idbg.format.failures import frame_words
+from idbg.schema.graphs import GraphId
+from idbg.traces.run import first_words
+from tests.harness.traces import imported, unpacked
+
+
+def test_each_failure_has_its_owner_and_its_reason(tmp_path: Path) -> None:
+    run = imported(unpacked("failing-2.15", tmp_path / "trace"), tmp_path / "out")
+    assert run.verdict == "failed"
+    failed = {each.frame: each for each in run.frame_failures}
+    by_backend, by_lowering, whole = (failed[frame].failure for frame in ("0/0", "1/0", "4/0"))
+    assert (by_backend.kind, by_backend.type) == ("backend", "RuntimeError")
+    assert by_backend.message == "softmax is not supported"
+    assert run.decided.results["0/0"].why == "RuntimeError: softmax is not supported"
+    assert by_lowering.kind == "torch" and "no lowering of twice for this layout" in by_lowering.message
+    assert whole.type == "Unsupported" and whole.file.endswith("failing.py") and whole.line == 48
+    assert {frame: run.decided.results[frame].end for frame in failed} == dict.fromkeys(failed, "failed")
+    assert run.backend.startswith("picky")
+
+
+def test_a_break_with_fullgraph_is_a_failure_and_others_are_breaks(tmp_path: Path) -> None:
+    run = imported(unpacked("failing-2.15", tmp_path / "trace"), tmp_path / "out")
+    assert {each.frame for each in run.breaks} == {"2/0"}
+    assert [each.frame for each in run.frame_failures][-1] == "4/0"
+
+
+def test_whether_a_program_went_on_is_known_where_something_follows(tmp_path: Path) -> None:
+    run = imported(unpacked("failing-2.15", tmp_path / "trace"), tmp_path / "out")
+    words = {each.frame: frame_words(each.frame, each.failure, went_on=each.went_on) for each in run.frame_failures}
+    assert words["0/0"] == "frame 0/0 did not compile, and the program went on"
+    assert words["4/0"] == "frame 4/0 did not compile; nothing follows in the trace"
+    assert "ended the program" in run.frame_failures[-1].failure.hint
+
+
+def test_a_trace_of_an_old_torch_does_not_say_whether_a_break_was_an_error(tmp_path: Path) -> None:
+    old = imported(unpacked("breaking-2.6", tmp_path / "trace"), tmp_path / "out")
+    (at_27,) = (each for each in old.breaks if each.line == 27)
+    assert at_27.way == "frame or error" and "does not say" in WAYS[at_27.way]
+    new = imported(unpacked("breaking-2.15", tmp_path / "new"), tmp_path / "out")
+    assert not [each for each in new.breaks if each.line == 27]
+    assert [each.failure.line for each in new.frame_failures] == [27]
+
+
+def test_aotinductor_compiles_are_frames_with_code_and_kernels(tmp_path: Path) -> None:
+    run = imported(unpacked("exported-2.15", tmp_path / "trace"), tmp_path / "out")
+    assert run.backend == "aoti"
+    assert list(run.frames) == ["aoti", "aoti#2"]
+    for name, frame in run.frames.items():
+        assert frame.file.endswith("exported.py") and frame.line == 17
+        assert {GraphId(name, "inference"), GraphId(name, "post_grad", "inference")} <= run.graphs.keys()
+        result = run.decided.results[name]
+        assert result.end == "compiled" and result.seconds
+        kernels = {kernel.name: kernel for kernel in run.kernels if kernel.frame == name}
+        assert kernels["aoti_torch_cpu_addmm_out"].calls[0].nodes == ("addmm",)
+        generated = [kernel for kernel in kernels.values() if kernel.language == "cpp"]
+        assert generated and all(kernel.source and kernel.calls for kernel in generated)
+
+
+def test_the_first_words_of_a_backends_error_are_its_own() -> None:
+    assert first_words("backend='mine' raised:\nValueError: no\nmore") == "ValueError: no"
+    assert first_words("LoweringException: no\nmore") == "LoweringException: no"
