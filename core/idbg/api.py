@@ -15,7 +15,7 @@ from idbg.schema import html_repr
 from idbg.schema.errors import BadInput
 from idbg.schema.programs import OptionValue, Program, Target
 from idbg.schema.runs import Run, fold
-from idbg.session import ranks
+from idbg.session import processes, ranks
 from idbg.session.session import Session as Session
 
 
@@ -88,7 +88,7 @@ def check(
 
 def report(session: Session | str | Path, to: str | Path = "", *, format: str = "", other: str | Path = "") -> bytes:
     """A session, live or the folder of a saved one, as one file's content, which is also written to `to` if that is
-    given; its folder is made.
+    given; its folder is made. FOLDER/NAME is one of its processes.
 
     `format` is one of `idbg.reports.documents.formats()` ("html", "json", ...); "" is what the name of `to` ends with,
     or html. `other` is the folder of a session to compare it with. Raises OutputError, or BadInput for an unknown
@@ -107,7 +107,8 @@ def report(session: Session | str | Path, to: str | Path = "", *, format: str = 
 def _data(session: Session | str | Path) -> SessionData:
     if isinstance(session, Session):
         return SessionData(session.folder.name, session.history, str(session.folder))
-    with Session.open(Path(session)) as saved:
+    folder = Path(session)
+    with Session.open(processes.find(folder.parent, folder.name) or folder) as saved:
         ranks.add(saved.history, saved.folder)
         return SessionData(saved.folder.name, saved.history, str(saved.folder))
 

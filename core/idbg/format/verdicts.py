@@ -69,7 +69,9 @@ def session_words(history: History) -> str:
     if run is None:
         ranks = sum(process.rank is not None for process in history.processes.values())
         rows = f"benchmark: {counted(len(history.rows), 'row')}" if history.rows else NO_RUN
-        return counted(ranks, "rank") if ranks else rows
+        if history.processes and not history.rows:
+            return counted(ranks, "rank") if ranks else counted(len(history.processes), "process")
+        return rows
     return verdict_words(run) if run is history.last else f"run {run.number}: {verdict_words(run)}"
 
 

@@ -14,10 +14,12 @@ from typing import Any
 
 import pytest
 
+import idbg
 from idbg import cli
 from idbg.cli import parsing
 from idbg.mcp.bounded import LIMIT
 from idbg.mcp.tools import tools
+from tests.harness.rank_logs import session_of_ranks
 from tests.harness.recorded import RECORDINGS
 
 mcp = pytest.importorskip("mcp")
@@ -233,3 +235,34 @@ def wait_for(holds: Callable[[], bool], seconds: float) -> None:
     while not holds():
         assert time.monotonic() < deadline, "it did not happen"
         time.sleep(0.05)
+
+
+async def test_processes_are_listed_and_each_is_read_and_ranks_are_compared(folder: Path) -> None:
+    def other_graph(rank: int, text: str) -> str:
+        return text.replace("aten.sub.Tensor", "aten.div.Tensor") if rank == 1 else text
+
+    job = session_of_ranks(folder / "debug_artifacts" / "job-1", 3, change=other_graph)
+    async with client(folder) as session:
+        listed = facts(await session.call_tool("sessions", {"find": "job-1"}))["sessions"]
+        assert [(each["processes"], each["said"]) for each in listed] == [(3, "3 ranks")]
+        found = facts(await session.call_tool("processes", {"session": "job-1", "limit": 2}))["processes"]
+        assert [(each["name"], each["rank"], each["state"]) for each in found] == [
+            ("rank0", 0, "ended"),
+            ("rank1", 1, "ended"),
+        ]
+        result = await session.call_tool("ranks", {"session": "job-1"})
+        differences = facts(result)["differences"]
+        assert "rank 1" in differences[0]["sentence"] and differences[0]["level"] == "warning"
+        for tool in ("graph", "kernel", "decisions", "violations"):
+            assert facts(await session.call_tool(tool, {"session": "job-1/rank1"}))
+        compared = await session.call_tool("compare", {"session": "job-1/rank1", "other": "job-1/rank0"})
+        assert facts(compared)["runs"]
+        result = await session.call_tool("graph", {"session": "job-1/rank7"})
+        assert result.is_error and "the session job-1 has no process rank7" in result.content[0].text
+        outside = folder / "outside"
+        (job / "processes" / "rank1").rename(outside)
+        (job / "processes" / "rank1").symlink_to(outside)
+        result = await session.call_tool("graph", {"session": "job-1/rank1"})
+        assert result.is_error and "has no process rank1" in result.content[0].text
+    assert b"rank1" in idbg.report(job, format="text")
+    assert b"mlp_train" in idbg.report(job / "rank0", format="text")

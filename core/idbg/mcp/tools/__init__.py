@@ -44,7 +44,11 @@ def tools() -> dict[str, Tool]:
 
 
 Session = Annotated[
-    str, msgspec.Meta(description="A session's name in the output folder, its folder, or 'last' for the newest.")
+    str,
+    msgspec.Meta(
+        description="A session's name in the output folder, its folder, or 'last' for the newest; "
+        "of one of its processes with its name after it: last/rank3."
+    ),
 ]
 Program = Annotated[
     str,

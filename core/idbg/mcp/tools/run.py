@@ -56,4 +56,8 @@ def summarize(arguments: Arguments, done: Done) -> tools.Result:
         "frames": frames,
     }
     summary = f"{report.get('said') or report.get('verdict')}: {counted(len(frames), 'frame')}"
-    return tools.Result(summary, facts, "the tools violations, graph, kernel and decisions have more of the session")
+    more = "the tools violations, graph, kernel and decisions have more of the session"
+    if children := report.get("children"):
+        facts["children"] = children
+        more += "; the tool processes lists what its children compiled"
+    return tools.Result(summary, facts, more)

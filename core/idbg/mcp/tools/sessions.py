@@ -14,7 +14,7 @@ ABOUT = "List the saved sessions, the newest first: program, target, verdict, co
 RUNS = False
 _KEYS = (
     *("name", "program", "backend", "accelerator", "device", "started", "runs"),
-    *("verdict", "said", "graphs", "kernels", "violations", "breaks", "damaged"),
+    *("verdict", "said", "graphs", "kernels", "violations", "breaks", "processes", "damaged"),
 )
 
 
