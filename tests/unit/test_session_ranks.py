@@ -2,6 +2,8 @@
 
 import json
 import os
+import shutil
+import tarfile
 from pathlib import Path
 
 import msgspec
@@ -12,6 +14,7 @@ from idbg.schema.errors import BadInput
 from idbg.schema.runs import fold
 from idbg.session import ranks, reading
 from idbg.session.merging import merge
+from idbg.traces import archives
 from tests.harness.rank_logs import session_of_ranks, write_digests
 
 
@@ -40,6 +43,23 @@ def test_digests_are_written_and_stand_for_logs(job: Path) -> None:
     log = folder / "events.jsonl"
     log.write_bytes(b"x" * log.stat().st_size)  # of the same size: not read again
     assert ranks.of_session(job).digests == first.digests
+
+
+def test_logs_are_read_once_with_progress_and_those_of_no_ranks_not_at_all(
+    job: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(job / "processes" / "rank0", job / "processes" / "child-7")
+    log = job / "processes" / "child-7" / "events.jsonl"
+    log.write_bytes(log.read_bytes().replace(b'"rank":0,', b"", 1))
+    read: list[tuple[int, int]] = []
+    first = ranks.of_session(job, show=lambda done, of: read.append((done, of)))
+    assert read == [(1, 5), (2, 5), (3, 5), (4, 5)]
+    assert ranks.of_session(job, show=lambda done, of: read.append((done, of))) == first
+    assert len(read) == 4
+    (job / "processes" / "rank2" / "digest.json").unlink()
+    for line in ("reading the logs of ranks (4 of 5)", ""):
+        assert main(["analyze", str(job), "--type", "ranks"]) == 0
+        assert line in (told := capsys.readouterr().err) and bool(line) == ("reading" in told)
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[1]", '{"name": "rank2", "rank": 2, "format": 99}', "\x00"])
@@ -110,6 +130,60 @@ def test_two_jobs_are_not_joined(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="has no rank"):
         merge([one, plain], tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("form", ["zip", "gztar"])
+def test_an_archive_is_joined_and_leaves_nothing_beside_the_session(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], form: str
+) -> None:
+    one = session_of_ranks(tmp_path / "host0", 4, numbers=range(2))
+    session_of_ranks(tmp_path / "away" / "host1", 4, numbers=range(2, 4))
+    archive = shutil.make_archive(str(tmp_path / "sent"), form, tmp_path / "away")
+    out = tmp_path / "out"
+    assert main(["merge", str(one), archive, "--output", str(out)]) == 0
+    assert "4 ranks, equal in all that is compared" in capsys.readouterr().out
+    (whole,) = out.iterdir()
+    assert [each.rank for each in ranks.of_session(whole).digests] == [0, 1, 2, 3]
+    for again in ([archive, archive], [str(tmp_path / "away" / "host1"), archive]):
+        assert main(["merge", *again, "--output", str(out)]) == 2
+        wrong = capsys.readouterr().err
+        assert f"{archive} is named twice" in wrong or f"and in {archive}: these are two jobs" in wrong
+    assert [*out.iterdir()] == [whole]
+
+
+def test_a_hostile_archive_writes_nothing_outside_and_is_refused_or_joined_without(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = session_of_ranks(tmp_path / "host0", 2, numbers=range(1))
+    other = session_of_ranks(tmp_path / "away" / "host1", 2, numbers=range(1, 2))
+    archive, out = tmp_path / "sent.tar", tmp_path / "out"
+    with tarfile.open(archive, "w") as tar:
+        tar.add(other, "host1")
+        for name in ("../climbed", "/tmp/idbg-climbed", "host1/processes/../../../climbed"):
+            tar.addfile(tarfile.TarInfo(name))
+        link = tarfile.TarInfo("host1/processes/rank9")
+        link.type, link.linkname = tarfile.SYMTYPE, str(one / "processes" / "rank0")
+        tar.addfile(link)
+    assert main(["merge", str(one), str(archive), "--output", str(out)]) == 0
+    told = capsys.readouterr().err
+    assert "3 members of sent.tar left out: its name leads out of the folder" in told and "a link" in told
+    (whole,) = out.iterdir()
+    assert sorted(each.name for each in (whole / "processes").iterdir()) == ["rank0", "rank1"]
+    assert not list(tmp_path.glob("**/climbed")) and not Path("/tmp/idbg-climbed").exists()
+
+    (tmp_path / "empty").mkdir()
+    session_of_ranks(tmp_path / "away" / "host2", 2, numbers=range(1))
+    for name, sentence in (("empty", "there is no session in"), ("away", "holds 2 sessions")):
+        bad = shutil.make_archive(str(tmp_path / f"bad-{name}"), "zip", tmp_path / name)
+        assert main(["merge", str(one), bad, "--output", str(out)]) == 2
+        assert sentence in capsys.readouterr().err
+    (tmp_path / "torn.zip").write_bytes(b"PK\x03\x04 and nothing")
+    assert main(["merge", str(one), str(tmp_path / "torn.zip"), "--output", str(out)]) == 2
+    assert "torn.zip cannot be unpacked" in capsys.readouterr().err
+    monkeypatch.setattr(archives.unpack, "__defaults__", (1000, 20))
+    assert main(["merge", str(one), str(archive), "--output", str(out)]) == 2
+    assert "sent.tar holds more than" in capsys.readouterr().err
+    assert [*out.iterdir()] == [whole]
 
 
 def test_a_merge_follows_no_link(tmp_path: Path) -> None:

@@ -2,6 +2,9 @@
 
 import argparse
 import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from idbg.cli import exits, output
@@ -55,7 +58,8 @@ def report(folder: Path, schema: str) -> RankComparison:
     from idbg.views import processes, ranks
 
     history = fold(load(folder))
-    found = of_session(folder, history.processes.values())
+    with progress() as show:
+        found = of_session(folder, history.processes.values(), show)
     others = [each for each in processes_of(folder, history) if each.rank is None]
 
     def texts() -> str:
@@ -65,6 +69,23 @@ def report(folder: Path, schema: str) -> RankComparison:
 
     output.report(lambda: {"schema": schema, "ranks": ranks.as_json(found), "processes": others}, texts)
     return found
+
+
+@contextmanager
+def progress() -> Iterator[Callable[[int, int], None]]:
+    """Reports on stderr how many ranks have been read, while their digests are made."""
+    from idbg.cli.bar import Activity
+
+    line, began = output.bar(), time.monotonic()
+
+    def show(done: int, of: int) -> None:
+        each = (time.monotonic() - began) / done if done else None
+        line.show(Activity("reading the logs of ranks", "ranks", began, done=done, of=of, each=each))
+
+    try:
+        yield show
+    finally:
+        line.clear()
 
 
 def has_failed(found: RankComparison) -> bool:

@@ -110,11 +110,13 @@ def opened(folder: Path) -> "Session":
     """Open a saved session with its ranks compared, and warn of what it lacks. Raises OutputError where it cannot be
     read.
     """
+    from idbg.cli.ranks import progress
     from idbg.session import ranks
     from idbg.session.session import Session
 
     session = Session.open(folder)
-    ranks.add(session.history, folder)
+    with progress() as show:
+        ranks.add(session.history, folder, show)
     _warn_of_missing(folder, session.history)
     return session
 

@@ -3,8 +3,11 @@
 import os
 import shutil
 import stat
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import MappingProxyType
 
 from msgspec.structs import replace
 
@@ -14,22 +17,25 @@ from idbg.schema.errors import BadInput, OutputError
 from idbg.schema.processes import Process, ProcessReport
 from idbg.schema.runs import History, fold
 from idbg.schema.strict_json import like
-from idbg.session import processes, reading
+from idbg.session import files, processes, reading
 from idbg.session.event_bus import EventBus
 from idbg.session.files import LOG
 from idbg.session.store import Store
+from idbg.traces import archives
 
+_MOST_DEPTH = 3
 _SAME_JOB = "merge the sessions that the hosts of one job wrote"
 
 
-def merge(sessions: Sequence[Path], output: Path) -> Path:
-    """The folder of the new session, in `output`. The sessions stay as they are.
+def merge(sessions: Sequence[Path], output: Path, names: Mapping[Path, Path] = MappingProxyType({})) -> Path:
+    """The folder of the new session, in `output`. The sessions stay as they are. `names` are the archives that some of
+    them come from.
 
     Raises BadInput where they are not of one job, OutputError where one cannot be read or the new one not be written.
     """
     histories = {session: fold(reading.load(session)) for session in sessions}
     parts = {session: _processes(session, history) for session, history in histories.items()}
-    _check(parts)
+    _check({names.get(session, session): reports for session, reports in parts.items()})
     opened = reading.opening(reading.load(sessions[0]))
     store = Store.create(output, opened.program)
     bus = EventBus(store)
@@ -49,6 +55,39 @@ def merge(sessions: Sequence[Path], output: Path) -> Path:
     finally:
         bus.close()
     return store.folder
+
+
+@contextmanager
+def unpacked(archive: Path, output: Path) -> Iterator[tuple[Path, list[str]]]:
+    """The session in an archive, and what of that was left out, a sentence each. It is unpacked into a folder in
+    `output`, which is removed afterwards. Raises BadInput where it does not hold one session, OutputError where nothing
+    can be written.
+    """
+    with ExitStack() as stack:
+        try:
+            output.mkdir(parents=True, exist_ok=True)
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix=".unpacked-", dir=output))
+            left_out = archives.unpack(archive, Path(folder) / archive.name)
+        except OSError as error:
+            raise OutputError(
+                f"cannot unpack {archive} into {output}: {error.strerror or error}", hint="check the disk and --output"
+            ) from error
+        yield _session_in(Path(folder) / archive.name), left_out
+
+
+def _session_in(place: Path) -> Path:
+    """The one session in this folder, or at most _MOST_DEPTH folders below. Raises BadInput."""
+    level, found = [place], [place] if files.is_session(place) else []
+    for _ in range(_MOST_DEPTH):
+        if found or not level:
+            break
+        level = [each for folder in level for each in sorted(folder.iterdir()) if each.is_dir()]
+        found = [each for each in level if files.is_session(each)]
+    if not found:
+        raise BadInput(f"there is no session in {place.name}", hint="pack the folder that idbg run names at its end")
+    if len(found) > 1:
+        raise BadInput(f"{place.name} holds {len(found):,} sessions", hint="pack one alone, or unpack and name them")
+    return found[0]
 
 
 def _processes(session: Path, history: History) -> list[ProcessReport]:

@@ -1,12 +1,14 @@
 """Read the digests of a session's ranks, and compare them.
 
 SESSION/processes/rank3/digest.json is derived from the log beside it: one that is missing, or of another size of the
-log, is made again. So a job of 1,000 ranks opens without its logs.
+log, is made again. So a job of 1,000 ranks opens without its logs. It is missing where the job's launcher was killed,
+and of imported traces.
 """
 
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -17,37 +19,43 @@ from idbg.analysis.ranks.digest import digest
 from idbg.analysis.ranks.nodes import RankRun, with_nodes
 from idbg.schema import strict_json
 from idbg.schema.errors import OutputError
+from idbg.schema.events import SessionOpened
 from idbg.schema.processes import ProcessEnd, ProcessReport
 from idbg.schema.ranks import DIGEST_FORMAT, Ended, RankComparison, RankDifference, RankDigest
 from idbg.schema.runs import History, Run, fold
 from idbg.session import files, processes, reading
 from idbg.session.files import LOG
 
+Show = Callable[[int, int], None]
 NAME = "digest.json"
 _MOST = 64 << 20  # bytes
 _MOST_DETAILED = 4
 """Differences of graphs whose nodes are looked for: each needs two logs."""
 
 
-def of_session(session: Path, reports: Iterable[ProcessReport] | None = None) -> RankComparison:
+def of_session(
+    session: Path, reports: Iterable[ProcessReport] | None = None, show: Show = lambda done, of: None
+) -> RankComparison:
     """The ranks of a session, held against one another. `reports`: what the main process's log knows of the processes,
-    which is read where they are None.
+    which is read where they are None. `show` is called before each log that is read: so many processes are done.
 
     A log that cannot be read is a rank that is not seen. Raises OutputError where the session cannot be read.
     """
     known = fold(reading.load(session)).processes.values() if reports is None else reports
     ends = {each.name: each.ended for each in known if each.ended is not None}
     latest: dict[int, RankDigest] = {}
-    for found in _digests(session, ends):
+    for found in _digests(session, ends, show):
         if found.rank not in latest or latest[found.rank].started <= found.started:
             latest[found.rank] = found
     whole = compare([*latest.values()], now=time.time() if files.is_live(session) else None)
     return replace(whole, differences=tuple(_detailed(session, whole)))
 
 
-def add(history: History, session: Path) -> None:
-    """Compare the ranks of the session in the history, where it has some. Raises OutputError."""
-    found = of_session(session, list(history.processes.values()))
+def add(history: History, session: Path, show: Show = lambda done, of: None) -> None:
+    """Compare the ranks of the session in the history, where it has some. `show`: see `of_session`. Raises
+    OutputError.
+    """
+    found = of_session(session, list(history.processes.values()), show)
     history.ranks = found if found.digests else None
 
 
@@ -58,15 +66,16 @@ def write(folder: Path) -> None:
         _keep(folder, found)
 
 
-def _digests(session: Path, ends: Mapping[str, ProcessEnd]) -> Iterator[RankDigest]:
-    for name in processes.names(session):
+def _digests(session: Path, ends: Mapping[str, ProcessEnd], show: Show) -> Iterator[RankDigest]:
+    names = processes.names(session)
+    for at, name in enumerate(names):
         folder = session / processes.FOLDER / name
-        found = _digest(folder)
+        found = _digest(folder, partial(show, at, len(names)))
         if found is not None:
             yield _ended(found, folder, ends.get(name))
 
 
-def _digest(folder: Path) -> RankDigest | None:
+def _digest(folder: Path, reads: Callable[[], None]) -> RankDigest | None:
     """The digest of a rank; None of a process that is no rank, or has no log that can be read."""
     try:
         size = os.stat(folder / LOG, follow_symlinks=False).st_size
@@ -76,12 +85,22 @@ def _digest(folder: Path) -> RankDigest | None:
     except (OSError, ValueError, RecursionError):
         pass
     try:
+        if not _is_rank(folder):
+            return None
+        reads()
         found = _of_log(folder)
     except OutputError:
         return None
     if found is not None and not files.is_live(folder):
         _keep(folder, found)
     return found
+
+
+def _is_rank(folder: Path) -> bool:
+    """Whether its log opens as that of a rank. Raises OutputError."""
+    with reading.opened_log(folder) as file:
+        opened = reading.first_event(file)
+    return isinstance(opened, SessionOpened) and opened.process is not None and opened.process.rank is not None
 
 
 def _of_log(folder: Path) -> RankDigest | None:

@@ -3,6 +3,7 @@
 import hashlib
 import re
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from os.path import isabs, pardir, relpath
 from pathlib import PurePath
 
@@ -19,14 +20,28 @@ _PASSING = re.compile(
 _NUMBER = re.compile(r"(?<![%\w.])-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\b")
 
 
-def plain(text: str) -> str:
-    """The text without what differs between any two processes."""
-    return _PASSING.sub("@", text)
+_LINE, _SOURCE = 500, 100_000  # characters of a node or guard, and of a kernel's source, that are remembered
+Replaced = Callable[[str], str]
 
 
-def without_numbers(text: str) -> str:
-    """The same without its numbers, where they are no part of a name."""
-    return _NUMBER.sub("#", text)
+def _replacing(pattern: re.Pattern[str], by: str) -> Replaced:
+    """Replaces what matches. Ranks have the same nodes, guards and kernels: the last texts are remembered."""
+
+    def replaced(text: str) -> str:
+        return pattern.sub(by, text)
+
+    of_line, of_source = lru_cache(1 << 14)(replaced), lru_cache(64)(replaced)
+
+    def remembered(text: str) -> str:
+        return of_line(text) if len(text) < _LINE else of_source(text) if len(text) < _SOURCE else replaced(text)
+
+    return remembered
+
+
+plain = _replacing(_PASSING, "@")
+"""The text without what differs between any two processes."""
+without_numbers = _replacing(_NUMBER, "#")
+"""The same without its numbers, where they are no part of a name."""
 
 
 def fingerprint(texts: Iterable[str]) -> Fingerprint:
