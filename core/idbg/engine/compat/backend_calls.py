@@ -66,11 +66,20 @@ def name_of(backend: Compiler) -> str:
 def _chain(backend: object) -> list[object]:
     """The backend as Dynamo calls it, the one that it wraps, and so on."""
     chain = [backend]
-    while (inside := next((getattr(chain[-1], link) for link in _LINKS if hasattr(chain[-1], link)), None)) is not None:
+    while (inside := _wrapped(chain[-1])) is not None:
         chain.append(inside)
-    if isinstance(chain[-1], torch._TorchCompileWrapper):
-        chain.append(chain[-1].compiler_fn)
     return chain
+
+
+def _wrapped(backend: object) -> object | None:
+    """The backend that this one calls; of one that splits graphs for DistributedDataParallel, that of the parts."""
+    for link in _LINKS:
+        if (inside := getattr(backend, link, None)) is not None:
+            return cast("object", inside)
+    if isinstance(backend, torch._TorchCompileWrapper):
+        return cast("object", backend.compiler_fn)
+    splitting = getattr(backend, "__self__", None)
+    return getattr(splitting, "backend_compile_fn", None) if type(splitting).__name__ == "DDPOptimizer" else None
 
 
 def replace_inner_compile(backend: Compiler, around: Callable[[Compiler], Compiler]) -> AbstractContextManager[None]:
