@@ -14,6 +14,7 @@ from idbg.schema.errors import BadInput
 from idbg.schema.runs import fold
 from idbg.session import ranks, reading
 from idbg.session.merging import merge
+from idbg.session.session import Session
 from idbg.traces import archives
 from tests.harness.rank_logs import session_of_ranks, write_digests
 
@@ -232,3 +233,9 @@ def test_digests_are_strict_json(job: Path) -> None:
     write_digests(job)
     for path in job.rglob("digest.json"):
         assert msgspec.json.decode(path.read_bytes())["world_size"] == 4
+
+
+def test_nothing_is_run_in_a_job_of_ranks(job: Path) -> None:
+    with Session.open(job) as session, pytest.raises(BadInput, match="of a job of ranks") as refused:
+        session.run()
+    assert "idbg diff --nproc-per-node" in refused.value.hint

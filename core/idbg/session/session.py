@@ -421,6 +421,11 @@ class Session:
                 "this session was imported from a trace: the program is not here, so nothing can be run or compared",
                 hint="run the program with idbg: idbg run FILE.py",
             )
+        if self._jobs is None and any(each.rank is not None for each in self.history.processes.values()):
+            raise BadInput(
+                "this session is of a job of ranks: nothing can be run in it",
+                hint="idbg diff --nproc-per-node N FILE.py compares the numbers of each rank",
+            )
         if self._jobs is None:
             raise BadInput(
                 "this session was read from disk: nothing can be run in it",
