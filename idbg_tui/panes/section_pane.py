@@ -4,6 +4,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from idbg.schema.graphs import NodeId
@@ -23,6 +24,7 @@ from idbg_tui.messages import (
 )
 from idbg_tui.panes import before_after
 from idbg_tui.panes.searchable import SearchablePane
+from idbg_tui.state import queries
 from idbg_tui.state.state import State
 from idbg_tui.widgets.lines import Lines
 from idbg_tui.widgets.section_keys import SectionKeys
@@ -44,16 +46,21 @@ class SectionPane(SearchablePane, SectionKeys):
         Binding("X", "repro(True)", "minify what the row is about", show=False),
         Binding("p", "beside", "before and after the row's finding, side by side", show=False),
     ]
+    WHOLE: ClassVar[str] = "all of this view"  # the name of what Y copies
     NOTHING_HERE: ClassVar[str] = "this row leads nowhere: enter on a row with a sign before it unfolds it"
 
-    def __init__(self, lines: SectionLines, *, id: str | None = None) -> None:
+    def __init__(self, lines: SectionLines | None = None, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self.lines = lines
+        self.lines = lines or SectionLines(self.lay, self.WHOLE)
         self.view: str = ""
         """Of several views of one pane the shown one: each is looked at in its own way."""
         self._looks: dict[str, Look] = {}
         self._left: dict[str, Hashable] = {}  # the key of the row that the cursor was on
         self._state: State | None = None
+        self._seen: tuple[object, ...] = ()
+
+    def compose(self) -> ComposeResult:
+        yield self.lines
 
     # ---------------------------------------------------------------- what a subclass defines
 
@@ -66,12 +73,28 @@ class SectionPane(SearchablePane, SectionKeys):
         """The run that the rows are about."""
         return self._state.shown if self._state is not None else None
 
+    def is_news(self, state: State, *seen: object) -> bool:
+        """Whether what the rows are made of has changed, in a pane that is mounted: the state is then this one."""
+        if seen == self._seen or not self.is_mounted:
+            return False
+        self._state, self._seen = state, seen
+        return True
+
+    def mark_selected(self, state: State) -> None:
+        """Mark the rows about the selected node."""
+        if self.is_mounted and state.node is not None:
+            self.lines.mark_selected(state.selected, state.node.file, state.node.line)
+
     # ---------------------------------------------------------------- how the user looks at it
 
     @property
     def look(self) -> Look:
         """How the user looks at what is shown."""
         return self._looks.get(self.view, Look())
+
+    def fitted_look(self, state: State) -> Look:
+        """The same, for the width and with the names of the user's files."""
+        return replace(self.look, width=self.lines.room - 1, files=queries.source_files(state))
 
     def relist(self, look: Look, words: str = "") -> None:
         """List the rows again for another look, and flash the `words`."""

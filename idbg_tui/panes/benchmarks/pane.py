@@ -2,8 +2,6 @@
 
 from dataclasses import replace
 
-from textual.app import ComposeResult
-
 from idbg.schema.kernel_times import KernelTime
 from idbg.schema.runs import Run
 from idbg.views import kernel_edits, kernel_times
@@ -12,7 +10,6 @@ from idbg_tui.panes.benchmarks import rows as bench_list
 from idbg_tui.panes.section_pane import SectionPane
 from idbg_tui.state import measurements, queries
 from idbg_tui.state.state import State
-from idbg_tui.widgets.section_list import SectionLines
 from idbg_tui.widgets.section_rows import Row, text_rows
 
 
@@ -22,6 +19,7 @@ class BenchmarksPane(SectionPane):
     ID = "benchmarks"
     LABEL = "Benchmarks"
     SHORT = "Bench"
+    WHOLE = "the measurements"
     HINTS = (
         ("enter", "look into"),
         ("B", "measure"),
@@ -31,12 +29,8 @@ class BenchmarksPane(SectionPane):
     )
 
     def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(SectionLines(self.lay, "the measurements"), id=id)
-        self._seen: tuple[object, ...] = ()
+        super().__init__(id=id)
         self._elsewhere = ""  # why the timed kernels are not those of the run that is shown
-
-    def compose(self) -> ComposeResult:
-        yield self.lines
 
     @property
     def run(self) -> Run | None:
@@ -46,10 +40,9 @@ class BenchmarksPane(SectionPane):
     def show(self, state: State) -> None:
         bench = state.measurements
         self._elsewhere = _elsewhere(state)
-        seen = (state.versions.run, state.shown, bench.waiting, bench.chosen, bench.past, state.target.backend)
-        if seen == self._seen or not self.is_mounted:
+        measured = bench.waiting, bench.chosen, bench.past
+        if not self.is_news(state, state.versions.run, state.shown, *measured, state.target.backend):
             return
-        self._state, self._seen = state, seen
         self.mark = bench_list.mark(state)
         self.lay()
 

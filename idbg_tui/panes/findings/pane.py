@@ -7,7 +7,6 @@ from dataclasses import replace
 from itertools import islice
 from typing import ClassVar
 
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.timer import Timer
 
@@ -22,7 +21,6 @@ from idbg_tui.panes.section_pane import SectionPane
 from idbg_tui.state import queries, sentences, stages
 from idbg_tui.state.state import State
 from idbg_tui.widgets import sections
-from idbg_tui.widgets.section_list import SectionLines
 from idbg_tui.widgets.section_rows import Row, place_of
 
 GONE_SECONDS = 6.0  # what an edit fixed is listed so long, unless a key moves the cursor before
@@ -34,6 +32,7 @@ class FindingsPane(SectionPane):
     ID = "findings"
     LABEL = "Findings"
     TIGHT = "Find"
+    WHOLE = "all findings"
     HINTS = (
         *(("enter", "go there"), ("H", "one kind, all"), ("x", "repro"), ("X", "minify"), ("t", "try it")),
         *(("p", "before, after"), ("s", "sort"), ("/", "find"), ("y", "copy")),
@@ -41,8 +40,7 @@ class FindingsPane(SectionPane):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("H", "narrow", "only findings of this kind, or all", show=False)]
 
     def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(SectionLines(self.lay, "all findings"), id=id)
-        self._seen: tuple[object, ...] = ()
+        super().__init__(id=id)
         self._selected: NodeId | None = None
         self._kinds: list[Kind] = []
         self._of_nodes: list[tree.Row] = []
@@ -50,18 +48,14 @@ class FindingsPane(SectionPane):
         self._gone_version = 0  # of the rules whose "gone" was listed long enough
         self._gone_timer: Timer | None = None
 
-    def compose(self) -> ComposeResult:
-        yield self.lines
-
     def show(self, state: State) -> None:
         """List what the rules in force find at the shown stage, in every frame, and what else is wrong."""
         followed = self._follow(state)
         level, versions = queries.level(state), state.versions
         of_run = versions.graphs, versions.run, versions.decisions, state.running, state.beginning
-        seen = (tuple(map(id, level)), versions.rules, versions.costs, *of_run, state.accelerator)
-        if seen == self._seen or not self.is_mounted:
+        if not self.is_news(state, tuple(map(id, level)), versions.rules, versions.costs, *of_run, state.accelerator):
             return
-        self._state, self._seen, self._rules = state, seen, versions.rules
+        self._rules = versions.rules
         key = self.lines.chosen.key if self.lines.chosen is not None else None
         self._list(state)
         if followed or self.lines.chosen is None or self.lines.chosen.key != key:
@@ -88,9 +82,8 @@ class FindingsPane(SectionPane):
 
     def lay(self) -> None:
         if (state := self._state) is not None:
-            look = replace(self.look, width=self.lines.room - 1, files=queries.source_files(state))
             with sections.collector_paused():
-                rows = sections.rows(findings.section(self._kinds, self.view), look)
+                rows = sections.rows(findings.section(self._kinds, self.view), self.fitted_look(state))
             self.lines.show_rows(rows, why_no_findings(state))
 
     def _has_gone(self) -> bool:
@@ -140,8 +133,7 @@ class FindingsPane(SectionPane):
             return False
         self._selected = state.selected
         self._go_to(state.selected)
-        if state.node is not None:
-            self.lines.mark_selected(state.selected, state.node.file, state.node.line)
+        self.mark_selected(state)
         return True
 
     def _go_to(self, node: NodeId | None) -> None:

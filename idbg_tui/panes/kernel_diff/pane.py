@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import ClassVar
 
 from msgspec import structs
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from idbg.format.failures import headline
@@ -84,12 +83,8 @@ class KernelDiffPane(SectionPane):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(DiffLines(self.lay), id=id)
-        self._seen: tuple[object, ...] = ()
         self._choice = Choice()
         self._landed: DiffReport | None = None  # on whose leading row the cursor was put
-
-    def compose(self) -> ComposeResult:
-        yield self.lines
 
     @property
     def run(self) -> Run | None:
@@ -104,12 +99,9 @@ class KernelDiffPane(SectionPane):
     def show(self, state: State) -> None:
         compared = queries.compared_run(state)
         report = compared.diff if compared else None
-        seen = (report, state.versions.run)
-        if self.is_mounted and state.node is not None:
-            self.lines.mark_selected(state.selected, state.node.file, state.node.line)
-        if seen == self._seen or not self.is_mounted:
+        self.mark_selected(state)
+        if not self.is_news(state, report, state.versions.run):
             return
-        self._state, self._seen = state, seen
         self.lay()
         self.mark = VERDICT_SIGNS[LOOKS[report.verdict]] if report is not None else ""
         if report is not None and not _same_comparison(report, self._landed):
@@ -124,7 +116,7 @@ class KernelDiffPane(SectionPane):
             self.lines.show_rows((), _why_empty(state) if state is not None else "")
             return
         report, query = compared.diff, self.look.query
-        look = replace(self.look, width=self.lines.room - 1, files=queries.source_files(state))
+        look = self.fitted_look(state)
         searched = not state.live or compared.comparison is None or compared.comparison.per_kernel
         section = diff.view(compared, to_ask="" if searched or report.stages or report.kernels else "D")
         found = pattern(query)

@@ -1,8 +1,5 @@
 """The pane Node: all facts of the selected node or module, and where each leads."""
 
-from dataclasses import replace
-
-from textual.app import ComposeResult
 from textual.content import Content
 
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
@@ -13,7 +10,6 @@ from idbg_tui.state import queries
 from idbg_tui.state.sentences import why_no_graph
 from idbg_tui.state.state import State
 from idbg_tui.widgets import sections
-from idbg_tui.widgets.section_list import SectionLines
 from idbg_tui.widgets.section_rows import Row
 
 
@@ -23,23 +19,19 @@ class NodePane(SectionPane):
 
     ID = "node"
     LABEL = "Node"
+    WHOLE = "all that is known of this node"
     HINTS = (("enter", "go"), ("i", "input"), ("u", "user"), ("/", "find"), ("y", "copy"))
 
     def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(SectionLines(self.lay, "all that is known of this node"), id=id)
-        self._seen: tuple[object, ...] = ()
+        super().__init__(id=id)
         self._about: tuple[object, ...] = ()
-
-    def compose(self) -> ComposeResult:
-        yield self.lines
 
     def show(self, state: State) -> None:
         """Show the selected node from its top; one whose facts alone changed keeps the cursor."""
         versions = state.versions
-        seen = (versions.graphs, versions.selection, versions.rules, versions.run, versions.costs)
-        if seen == self._seen or not self.is_mounted:
+        facts = versions.graphs, versions.selection, versions.rules, versions.run, versions.costs
+        if not self.is_news(state, *facts):
             return
-        self._state, self._seen = state, seen
         name = state.heading.title if state.heading else state.node.name if state.node else ""
         self.mark = "".join(SEVERITY_SIGNS[severity] for severity in queries.selected_severities(state))
         self.set_title(self.heading() + Content(f" {MARKS['rule']} {name}" if name else ""))
@@ -54,9 +46,8 @@ class NodePane(SectionPane):
         if (state := self._state) is None:
             return
         about, of_module = queries.about_node(state), queries.about_module(state)
-        look = replace(self.look, width=self.lines.room - 1, files=queries.source_files(state))
         section = module.view(of_module) if of_module is not None else node.view(about) if about is not None else None
-        rows = sections.rows(section, look) if section is not None else ()
+        rows = sections.rows(section, self.fitted_look(state)) if section is not None else ()
         self.lines.show_rows(rows, f"no node is selected: {why_no_graph(state)}", top=top)
 
     def moved_to(self, row: Row) -> None:

@@ -8,7 +8,6 @@ from math import inf
 from pathlib import Path
 from typing import ClassVar
 
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from idbg.schema.errors import OutputError
@@ -55,9 +54,6 @@ class ProcessesPane(SectionPane):
         self._ranks: RankComparison | None = None
         self._why_no_ranks = ""
         self._compare_at = 0.0
-
-    def compose(self) -> ComposeResult:
-        yield self.lines
 
     def on_mount(self) -> None:
         self.set_interval(_READ_AGAIN, self._read_again)

@@ -5,8 +5,6 @@ from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from textual.app import ComposeResult
-
 from idbg.schema.repros import OtherFailure, Sought
 from idbg.schema.session_repros import SessionRepro
 from idbg.views import repros
@@ -75,25 +73,22 @@ class ReprosPane(SectionPane):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(ReproLines(self.lay, "the script"), id=id)
-        self._seen: Sequence[SessionRepro] | None = None
-
-    def compose(self) -> ComposeResult:
-        yield self.lines
+        self._listed: Sequence[SessionRepro] | None = None
 
     def on_mount(self) -> None:
         self.set_interval(_AGING, self.lay)
 
     def show(self, state: State) -> None:
-        if self._seen is state.history.repros or not self.is_mounted:
+        if self._listed is state.history.repros or not self.is_mounted:
             return
-        before = len(self._seen or ()) - 1
+        before = len(self._listed or ()) - 1
         on_newest = self.lines.cursor_number in (before, None)
-        self._state, self._seen = state, state.history.repros
+        self._state, self._listed = state, state.history.repros
         self.lines.folder = Path(state.folder or ".")
         self.lay()
-        if on_newest and len(self._seen) - 1 != before:
+        if on_newest and len(self._listed) - 1 != before:
             self.lines.place_cursor(1)  # the newest, below the heads
-        self.mark = str(len(self._seen)) if self._seen else ""
+        self.mark = str(len(self._listed)) if self._listed else ""
 
     def lay(self) -> None:
         """Lay the rows out again, for what is known and for the width."""
@@ -111,10 +106,10 @@ class ReprosPane(SectionPane):
     def _chosen(self) -> tuple[SessionRepro, OtherFailure | None] | None:
         """The repro of the cursor's row, and the other failure that the row is about, if any."""
         key = self.lines.key_of_row
-        if key is None or self._seen is None:
+        if key is None or self._listed is None:
             return None
         _, number, kind, place = key
-        repro = self._seen[number]
+        repro = self._listed[number]
         return repro, repros.other_failures(repro)[place] if kind == "other" else None
 
     def open_row(self, row: Row) -> None:

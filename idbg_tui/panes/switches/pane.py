@@ -26,7 +26,6 @@ from idbg_tui.widgets import sections
 from idbg_tui.widgets.clicks import clickable
 from idbg_tui.widgets.picker import Picker
 from idbg_tui.widgets.prompt import Prompt
-from idbg_tui.widgets.section_list import SectionLines
 from idbg_tui.widgets.section_rows import Row, place_of
 
 _SWITCHES, _COMPARED = "switches", "compared"  # the two views; a look at the first is that of ""
@@ -39,6 +38,7 @@ class SwitchesPane(PromptingPane, SectionPane):
 
     ID = "switches"
     LABEL = "Switches"
+    WHOLE = "all of this list"
     NOTHING_HERE = "enter on kernels that changed shows both sources, on a line opens it"
     SHORT = "Switch"
     TIGHT = "Swit"
@@ -72,12 +72,11 @@ class SwitchesPane(PromptingPane, SectionPane):
     """
 
     def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(SectionLines(self.lay, "all of this list"), id=id)
+        super().__init__(id=id)
         self._views = Static(id="views")
         self._views.auto_links = False
         self._chosen_runs: tuple[int, int] | None = None  # by hand; None: the last two
         self._meaning = Static(id="meaning", markup=False)
-        self._seen: tuple[object, ...] = ()
 
     def compose(self) -> ComposeResult:
         yield self._views
@@ -97,11 +96,8 @@ class SwitchesPane(PromptingPane, SectionPane):
 
     def show(self, state: State) -> None:
         """List the switches as they stand in the target of the next run."""
-        seen = state.history.switches, state.target, state.live, state.versions.run
-        if not self.is_mounted or seen == self._seen:
-            return
-        self._state, self._seen = state, seen
-        self.lay()
+        if self.is_news(state, state.history.switches, state.target, state.live, state.versions.run):
+            self.lay()
 
     @property
     def _pair(self) -> tuple[Run, Run] | None:
@@ -122,7 +118,7 @@ class SwitchesPane(PromptingPane, SectionPane):
         self._views.update(Content.assemble(*pieces))
         if state is None:
             return
-        look = replace(self.look, width=self.lines.room - 1, files=queries.source_files(state))
+        look = self.fitted_look(state)
         every = self._switches(state)
         section = view.of_target(every, state.target, only_changed=self._looks.get("", look).hiding)
         self.mark = f"{section.count}" if section.count else ""

@@ -69,7 +69,6 @@ class WhyPane(RowKeys):
         super().__init__(FilteredLines(self.lay), id=id)
         self.view: ViewName = VIEWS[0]
         self._names = ViewLine()
-        self._seen: tuple[object, ...] = ()
         self._ticking = False
 
     def compose(self) -> ComposeResult:
@@ -81,13 +80,9 @@ class WhyPane(RowKeys):
     def show(self, state: State) -> None:
         """List what was decided so far in the run in hand."""
         versions, run = state.versions, queries.explained_run(state)
-        node = state.node
-        if self.is_mounted and node is not None:
-            self.lines.mark_selected(state.selected, node.file, node.line)
-        seen = (run and run.number, versions.decisions, versions.run, versions.graphs)
-        if seen == self._seen or not self.is_mounted:
+        self.mark_selected(state)
+        if not self.is_news(state, run and run.number, versions.decisions, versions.run, versions.graphs):
             return
-        self._state, self._seen = state, seen
         if self.view == "time" and state.running and self.lines.items:
             return  # its timer lays it: spans arrive many times a second
         breaks = run.times_broken if run else 0
@@ -117,16 +112,14 @@ class WhyPane(RowKeys):
         if state is None:
             return
         self._name_views(run)
-        rows = self._made(state, run, self.look) if run is not None else ()
+        rows = self._made(state, run, self.fitted_look(state)) if run is not None else ()
         self.lines.show_rows(rows, self._why_empty(state))
         self._offer()
 
     def _made(self, state: State, run: Run, look: Look) -> Sequence[Row]:
-        width, live = self.lines.room - 1, state.running and run is state.run
-        look = replace(look, width=width, files=queries.source_files(state), now=time.time() if live else None)
-        return views.listed(
-            self.view, run, replace(look, earlier=queries.earlier_runs(state, run), typical=state.typical)
-        )
+        now = time.time() if state.running and run is state.run else None
+        past = queries.earlier_runs(state, run)
+        return views.listed(self.view, run, replace(look, now=now, earlier=past, typical=state.typical))
 
     def show_marks(self) -> None:
         self._name_views(self.run)

@@ -10,7 +10,7 @@ from idbg_tui.widgets.section_list import SectionLines
 class RowKeys(SectionPane):
     """A pane of rows that are about decisions."""
 
-    def __init__(self, lines: SectionLines, *, id: str | None = None) -> None:
+    def __init__(self, lines: SectionLines | None = None, *, id: str | None = None) -> None:
         super().__init__(lines, id=id)
         self._marked: NodeId | Kernel | None = None
 
