@@ -30,6 +30,7 @@ from idbg.schema.bench import (
     file_of,
 )
 from idbg.schema.programs import Failure
+from idbg.schema.strict_json import like
 from idbg.worker.child import Child
 from idbg.worker.one_answer import Answered, answered, caches_in
 
@@ -127,18 +128,12 @@ def _row(case: BenchCase, control: RunControl) -> Row:
 
 def _row_of(case: BenchCase, results: dict[Task, TaskResult]) -> Row:
     """The row for these results: for a failed task its reason, and the figures of the tasks before it."""
-    row = Row(
+    row = like(
+        Row,
+        case,
         program=case.program.label,
         backend=str(case.backend),
         file=file_of(case.program),
-        device=case.device,
-        dtype=case.dtype,
-        batch=case.batch,
-        options=case.options,
-        dynamic=case.dynamic,
-        stance=case.stance,
-        settings=case.settings,
-        dynamic_sources=case.dynamic_sources,
         program_hash=program_hash(case),
         at=time.time(),
     )

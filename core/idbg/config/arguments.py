@@ -18,6 +18,7 @@ from idbg.config.settings import Settings
 from idbg.format.spelling import did_you_mean
 from idbg.schema.errors import BadInput, ProgramError
 from idbg.schema.programs import NO_ACCELERATOR, Program, Target
+from idbg.schema.strict_json import like
 
 _OTHER_WAYS = ("globals", "vars", "locals", "exec", "setattr", "eval")
 
@@ -215,18 +216,14 @@ def settle(
     program = parse_program(args.program, module=args.module, argv=argv, cwd=cwd)
     by_setting = "default_backend" in args and not args.default_backend and settings.is_set("backend", environ, cwd)
     is_chosen = "backend" not in args or bool(args.backend) or by_setting  # `check` chooses the backend by the stage
-    target = Target(
-        backend=chosen.backend,
+    target = like(
+        Target,
+        chosen,
         own_backend=not is_chosen,
-        device=chosen.device,
         strict=strict if chosen.strict is None else chosen.strict,
-        dynamic=chosen.dynamic,
         accelerator=chosen.accelerator or accelerator_of(program, chosen.backend, environ),
         options=named if whose != options.INDUCTOR else {**chosen.options, **named},
         options_for=whose,
-        float64=chosen.float64,
-        mode=chosen.mode,
-        stance=chosen.stance,
         settings={**chosen.settings, **dict(options.parse(text, "--setting") for text in args.setting)},
         dynamic_sources=tuple(args.dynamic_sources or ()),
         cold=args.cold,

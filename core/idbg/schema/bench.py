@@ -11,6 +11,7 @@ from idbg.schema.diff import DiffReport, Outcome
 from idbg.schema.html_repr import html_of
 from idbg.schema.kernel_times import CallKind, KernelTimes
 from idbg.schema.programs import Failure, OptionValue, Program, Target
+from idbg.schema.strict_json import like
 
 RUNS = 100
 SECONDS = 600.0
@@ -60,18 +61,12 @@ class BenchCase(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @classmethod
     def of(cls, program: Program, target: Target, backend: BenchBackend | None = None, runs: int = RUNS) -> "BenchCase":
         """The program as it is compiled for the target, or on another backend under its conditions."""
-        return cls(
+        return like(
+            cls,
+            target,
             program=program,
             backend=backend or BenchBackend(target.backend, "" if target.mode == "default" else target.mode),
-            device=target.device,
             runs=runs,
-            rules=target.rules,
-            options=target.options,
-            options_for=target.options_for,
-            dynamic=target.dynamic,
-            stance=target.stance,
-            settings=target.settings,
-            dynamic_sources=target.dynamic_sources,
         )
 
 

@@ -11,6 +11,7 @@ from idbg.schema.attribution import KernelAttribution
 from idbg.schema.events import SessionEvent
 from idbg.schema.programs import Failure
 from idbg.schema.repros import Minified, MinifyProgress, Sought
+from idbg.schema.strict_json import picked
 from idbg.schema.violations import Violation
 
 REPRO = (
@@ -92,16 +93,8 @@ def _in_hand(kept: list[SessionRepro]) -> tuple[list[SessionRepro], list[Session
 
 
 def _written(repro: SessionRepro, event: events.ReproEnded) -> SessionRepro:
-    return replace(
-        repro,
-        ended=event.at,
-        path=event.path,
-        reproduced=event.reproduced,
-        status=event.status,
-        printed=event.output,
-        seconds=event.seconds,
-        failure=event.failure,
-    )
+    ending = picked(event, "path reproduced status seconds failure")
+    return replace(repro, ended=event.at, printed=event.output, **ending)
 
 
 def _searched(repro: SessionRepro, event: events.MinifyEnded) -> SessionRepro:
@@ -109,9 +102,7 @@ def _searched(repro: SessionRepro, event: events.MinifyEnded) -> SessionRepro:
     ended = replace(repro, ended=event.at, failure=event.failure, seconds=event.at - repro.at)
     if (found := event.minified) is None:
         return ended
-    return replace(
-        ended, minified=found, path=found.path, reproduced=found.reproduced, status=found.status, printed=found.printed
-    )
+    return replace(ended, minified=found, **picked(found, "path reproduced status printed"))
 
 
 def _of_kernel(event: events.OwnerEnded, owner: KernelAttribution) -> SessionRepro:

@@ -11,6 +11,7 @@ from idbg.schema import programs
 from idbg.schema.conformance import CONTROL, HANG, Conformance, ConformanceProgram, ConformanceRow, Grade
 from idbg.schema.diff import TensorDiff
 from idbg.schema.programs import FALLBACK, Failure
+from idbg.schema.strict_json import picked
 from idbg.views import remarks
 from idbg.views.criteria import because
 from idbg.views.diff import first_line
@@ -250,11 +251,7 @@ def _json(found: Conformance) -> dict[str, object]:
             **{grade.replace(" ", "_"): sum(row.grade == grade for row in found.rows) for grade in _LOOKS},
             "not_run": [name_of(each) for each in missing(found)],
         },
-        "problem": found.problem,
-        "versions": found.versions,
-        "quick": found.quick,
-        "seconds": found.seconds,
-        "at": found.at,
+        **picked(found, "problem versions quick seconds at"),
         "rows": [_row_json(row, found) for row in found.rows],
     }
 
@@ -263,15 +260,8 @@ def _row_json(row: ConformanceRow, found: Conformance) -> dict[str, object]:
     result, script = row.result, row.script
     return {
         "program": name_of(row.program),
-        "family": row.program.family,
-        "about": row.program.about,
-        "file": row.program.file,
-        "grade": row.grade,
-        "compiles": row.compiles,
-        "falls_back": row.falls_back,
-        "agrees": row.agrees,
-        "slow": row.slow,
-        "ratio": row.ratio,
+        **picked(row.program, "family about file"),
+        **picked(row, "grade compiles falls_back agrees slow ratio"),
         "eager_ms": result.eager.median if result and result.eager else None,
         "compiled_ms": result.compiled.median if result and result.compiled else None,
         "p": result.p if result else None,

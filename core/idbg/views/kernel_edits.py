@@ -18,6 +18,7 @@ from idbg.schema.kernel_edits import ORIGINAL, EditVerdict, KernelEdit, TimeChan
 from idbg.schema.programs import Failure
 from idbg.schema.programs import Verdict as RunVerdict
 from idbg.schema.runs import Run
+from idbg.schema.strict_json import like
 from idbg.views.kernel_times import TRUSTED
 from idbg.views.tensors import worst_words
 from idbg.views.tree import VERDICT_TONES, Cell, Column, Refs, Row, Section, Table, Tone, Verdict, Words, words
@@ -90,24 +91,16 @@ def reports(run: Run, only: tuple[str, Part, str] | None = None) -> list[Version
 def report(edit: KernelEdit, kernel: Kernel | None) -> VersionReport:
     """One version, with its diff from the kernel of the run."""
     times = edit.times
-    return VersionReport(
-        frame=edit.frame,
-        part=edit.part,
-        name=edit.name,
-        version=edit.version,
-        verdict=edit.verdict,
+    return like(
+        VersionReport,
+        edit,
         words="; ".join(sentences(edit)),
         diff=diff_of(edit, kernel),
-        text=edit.text,
         max_abs=max_abs(edit),
         error=edit.edited.isolated if edit.edited else None,
         original_error=edit.original.isolated if edit.original else None,
         kernel_time=_time(times.kernel) if times else None,
         call_time=_time(times.call) if times else None,
-        build_s=edit.build_s,
-        seconds=edit.seconds,
-        failure=edit.failure,
-        line=edit.line,
     )
 
 
@@ -143,12 +136,11 @@ def _kernel(run: Run, edit: KernelEdit) -> Kernel | None:
 
 
 def _time(change: TimeChange) -> TimeReport:
-    return TimeReport(
+    return like(
+        TimeReport,
+        change,
         original_us=1e3 * change.original.median,
         edited_us=1e3 * change.edited.median,
-        ratio=change.ratio,
-        p=change.p,
-        direction=change.direction,
         runs=len(change.edited.samples),
     )
 

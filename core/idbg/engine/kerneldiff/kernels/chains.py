@@ -10,9 +10,10 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from idbg.engine.instrument.wrapper_lines import Launch, Wrapper
-from idbg.engine.kerneldiff.kernels.launch_result import BufferResult, LaunchResult
+from idbg.engine.kerneldiff.kernels.launch_result import FIGURES, BufferResult, LaunchResult
 from idbg.schema.diff import KernelError
 from idbg.schema.remarks import Remark
+from idbg.schema.strict_json import picked
 
 
 def completed_by(wrapper: Wrapper, seen: Sequence[LaunchResult]) -> dict[int, tuple[int, BufferResult]]:
@@ -30,19 +31,13 @@ def completed_by(wrapper: Wrapper, seen: Sequence[LaunchResult]) -> dict[int, tu
 
 def with_chain(step: KernelError, last: KernelError, output: BufferResult) -> KernelError:
     """The record of a launch that computes a step, with the errors of the chain; the verdict is its last launch's."""
-    figures = output.record
     judged_with = f"{last.handle or last.name} (line {last.wrapper_line})"
     return replace(
         step,
         observed=True,
-        reason=Remark("step of a bad node" if last.bad else "step of a node", figures.node, judged_with),
-        error=figures.error,
+        reason=Remark("step of a bad node" if last.bad else "step of a node", output.record.node, judged_with),
+        **picked(output.record, FIGURES),
         input_error=last.input_error,
-        eager_error=figures.eager_error,
-        isolated=figures.isolated,
-        isolated_eager=figures.isolated_eager,
-        node=figures.node,
-        buffer=figures.buffer,
     )
 
 

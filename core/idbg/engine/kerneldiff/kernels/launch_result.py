@@ -11,6 +11,10 @@ from idbg.engine.kerneldiff.kernels.verdict import BufferVerdict
 from idbg.engine.kerneldiff.tensors.allowance import Size
 from idbg.schema.diff import KernelError, NodeError, TensorDiff
 from idbg.schema.remarks import Remark
+from idbg.schema.strict_json import picked
+
+FIGURES = "error eager_error isolated isolated_eager buffer node"
+"""What the record of a launch has of that of one of its outputs."""
 
 OUTPUTS_KEPT = 64
 """Of one launch: a fused optimizer's fills hundreds of buffers, and all of them go through JSON."""
@@ -96,16 +100,10 @@ class LaunchResult:
         launch = replace(launch, observed=worst is not None, reason=self.reason(unobserved_reason), bad=self.bad)
         if worst is None:
             return launch
-        figures = worst.record
         return replace(
             launch,
-            error=figures.error,
+            **picked(worst.record, FIGURES),
             input_error=self.input_error.rmse,
-            eager_error=figures.eager_error,
-            isolated=figures.isolated,
-            isolated_eager=figures.isolated_eager,
-            buffer=figures.buffer,
-            node=figures.node,
             diff=worst.diff,
             outputs=tuple(each.record for each in _kept(self.outputs)),
             outputs_left_out=max(0, len(self.outputs) - OUTPUTS_KEPT),
