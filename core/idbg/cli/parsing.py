@@ -131,6 +131,11 @@ def check_least(args: argparse.Namespace, **least: float) -> None:
             raise BadInput(f"--{option} is {value:g}", hint=f"give a number from {bound:g} up")
 
 
+def add_timeout(parser: argparse._ActionsContainer, seconds: float, words: str) -> None:
+    """--timeout SECONDS; `words` say of what, and what becomes of it then."""
+    parser.add_argument("--timeout", metavar="SECONDS", type=float, default=seconds, help=f"{words} ({seconds:g})")
+
+
 def of_command(name: str) -> Parser:
     """The parser of one command, with the shared flags. Its result has `command` and `parser`."""
     command = verbs.load(name)

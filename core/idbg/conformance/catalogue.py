@@ -7,7 +7,7 @@ from pathlib import Path
 
 from idbg.format.file_names import from_here
 from idbg.schema.conformance import ConformanceProgram
-from idbg.schema.errors import BadInput, OutputError
+from idbg.schema.errors import BadInput, output_errors
 
 FOLDER = Path(__file__).parent / "programs"
 ORDER = (
@@ -46,14 +46,10 @@ def identity(program: ConformanceProgram) -> str:
 def copied(folder: Path) -> Path:
     """Copy the programs below the folder, where they are the user's to read, change and run. Raises OutputError."""
     place = folder / "programs"
-    try:
+    with output_errors(f"cannot write {from_here(str(place))}", "name another folder (--output)"):
         place.mkdir(parents=True, exist_ok=True)
         for file in FOLDER.glob("[!_]*.py"):
             shutil.copyfile(file, place / file.name)
-    except OSError as error:
-        raise OutputError(
-            f"cannot write {from_here(str(place))}: {error.strerror or error}", hint="name another folder (--output)"
-        ) from error
     return place
 
 

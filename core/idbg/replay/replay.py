@@ -16,7 +16,7 @@ from idbg.accelerators import registry
 from idbg.config import options, places
 from idbg.config.environment import SCRATCH, importable
 from idbg.replay.edit import SIGNS, Changed, Repro
-from idbg.schema.errors import BadInput, IdbgError, OutputError
+from idbg.schema.errors import BadInput, IdbgError, output_errors
 from idbg.schema.faults import signal_name
 from idbg.schema.programs import OptionValue
 from idbg.schema.repros import Answer, Replayed, Variant
@@ -147,14 +147,12 @@ def _replayed(path: Path, repro: Repro, variant: Variant, seconds: float) -> Rep
     if changed.gone:
         return Replayed(script=str(path), variant=variant, answer="gone", result_line=changed.note)
     python = variant.value if variant.change == "python" else ""
-    try:
-        with tempfile.TemporaryDirectory(prefix="idbg-replay-", ignore_cleanup_errors=True) as folder:
-            script = path if changed.text == repro.text else _copy(path, changed.text, Path(folder))
-            done = outcome(script, Path(folder), seconds=seconds, python=python)
-    except OSError as error:
-        raise OutputError(
-            f"{path} cannot be replayed: {error.strerror or error}", hint="make room in TMPDIR, or name another"
-        ) from error
+    with (
+        output_errors(f"{path} cannot be replayed", "make room in TMPDIR, or name another"),
+        tempfile.TemporaryDirectory(prefix="idbg-replay-", ignore_cleanup_errors=True) as folder,
+    ):
+        script = path if changed.text == repro.text else _copy(path, changed.text, Path(folder))
+        done = outcome(script, Path(folder), seconds=seconds, python=python)
     return Replayed(
         script=str(path),
         variant=variant,

@@ -15,7 +15,7 @@ import msgspec
 
 from idbg.format.file_names import from_here, near_place
 from idbg.schema import strict_json
-from idbg.schema.errors import BadInput, OutputError
+from idbg.schema.errors import BadInput, output_errors
 from idbg.schema.programs import Program
 from idbg.schema.violations import Severity
 from idbg.views.diagnostics import Diagnostic, DiagnosticKind
@@ -217,12 +217,8 @@ def encode(baseline: Baseline) -> bytes:
 
 def write(path: Path, baseline: Baseline) -> None:
     """Write the file, whole or not at all. Raises OutputError."""
-    try:
+    with output_errors(f"cannot write the baseline {path}", "give another file"):
         write_whole(path, encode(baseline))
-    except OSError as error:
-        raise OutputError(
-            f"cannot write the baseline {path}: {error.strerror or error}", hint="give another file"
-        ) from error
 
 
 def changed(before: Baseline, after: Baseline) -> tuple[int, int]:

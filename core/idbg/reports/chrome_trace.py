@@ -12,7 +12,7 @@ import msgspec
 
 from idbg.analysis.decisions import times
 from idbg.analysis.decisions.times import Timing
-from idbg.schema.errors import OutputError
+from idbg.schema.errors import output_errors
 from idbg.schema.runs import Run
 
 PROCESS = 1
@@ -45,12 +45,8 @@ def trace(run: Run) -> Trace:
 
 def write(run: Run, path: Path) -> None:
     """Raises OutputError where it cannot be written."""
-    try:
+    with output_errors(f"cannot write the trace {path}", "name another with --trace"):
         path.write_bytes(msgspec.json.encode(trace(run)))
-    except OSError as error:
-        raise OutputError(
-            f"cannot write the trace {path}: {error.strerror}", hint="name another with --trace"
-        ) from error
 
 
 def _names(run: Run) -> Iterator[Event]:

@@ -10,7 +10,8 @@ IdbgError                    every error of ours; has a message (what is wrong, 
 └── WorkerError              the worker could not start or died
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from idbg.schema.programs import Failure
 from idbg.schema.violations import Violation
@@ -62,6 +63,15 @@ class SettingsError(BadInput):
 
 class OutputError(BadInput):
     """A folder or file cannot be written, or is not what it is taken for."""
+
+
+@contextmanager
+def output_errors(what: str, hint: str) -> Iterator[None]:
+    """Raise OutputError where an OSError ends the block: `what` cannot be done, and why."""
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(f"{what}: {error.strerror or error}", hint=hint) from error
 
 
 class WorkerError(IdbgError):

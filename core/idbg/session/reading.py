@@ -14,7 +14,7 @@ import msgspec
 from idbg.format.amounts import size
 from idbg.format.plain_text import one_line
 from idbg.schema import event_log, events
-from idbg.schema.errors import OutputError
+from idbg.schema.errors import OutputError, output_errors
 from idbg.schema.events import FORMAT, Noted, SessionEvent, SessionOpened
 from idbg.schema.graphs import Graph, Node, TensorMeta
 from idbg.session import files
@@ -43,13 +43,8 @@ def read(folder: Path) -> Reading:
 
     Raises OutputError if the folder is not a session, cannot be read, or has a log of a newer format.
     """
-    with opened_log(folder) as log:
-        try:
-            return _read(folder, log)
-        except OSError as error:
-            raise OutputError(
-                f"cannot read the session {folder}: {error.strerror or error}", hint="check its permissions"
-            ) from error
+    with opened_log(folder) as log, output_errors(f"cannot read the session {folder}", "check its permissions"):
+        return _read(folder, log)
 
 
 def opening(found: list[SessionEvent]) -> SessionOpened:

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from idbg.config.settings import Keeping
 from idbg.format.amounts import counted, size
 from idbg.format.plain_text import one_line
-from idbg.schema.errors import OutputError
+from idbg.schema.errors import OutputError, output_errors
 from idbg.schema.summaries import SessionSummary
 from idbg.session import files, reading
 from idbg.session.files import LOG
@@ -63,16 +63,12 @@ def remove(folder: Path) -> int:
     if why := why_not(folder):
         raise OutputError(f"{folder} is left as it is: {why}", hint="remove by hand what idbg does not")
     size = bytes_within(folder)
-    try:
+    with output_errors(f"{folder} cannot be removed", "check the permissions of the folder"):
         with open(files.opened(folder / LOG), "rb") as log:
             files.claim(log.fileno())
             going = folder.with_name(f"{GOING}{os.getpid()}-{folder.name}"[:255])
             os.rename(folder, going)
         _empty(going)
-    except OSError as error:
-        raise OutputError(
-            f"{folder} cannot be removed: {error.strerror or error}", hint="check the permissions of the folder"
-        ) from error
     return size
 
 

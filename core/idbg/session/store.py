@@ -28,7 +28,7 @@ from msgspec.structs import replace
 from idbg.format.amounts import size
 from idbg.schema import event_log, events, strict_json
 from idbg.schema.code import OutputCode
-from idbg.schema.errors import OutputError
+from idbg.schema.errors import OutputError, output_errors
 from idbg.schema.events import SessionEvent
 from idbg.schema.graphs import Graph
 from idbg.schema.kernel_edits import KernelEdit
@@ -87,14 +87,11 @@ class Store:
 
         Raises OutputError if it cannot be written, so call this before there is work to lose.
         """
-        try:
+        with output_errors(
+            f"cannot write to the output folder {output}", "name another with --output FOLDER (or IDBG_OUTPUT)"
+        ):
             folder = _new_folder(output.absolute(), safe_name(name or _stem(program)).lower())
             return cls(folder, (folder / LOG).open("xb"), limit, with_files=with_files)
-        except OSError as error:
-            raise OutputError(
-                f"cannot write to the output folder {output}: {error.strerror or error}",
-                hint="name another with --output FOLDER (or IDBG_OUTPUT)",
-            ) from error
 
     @classmethod
     def of_process(
@@ -104,16 +101,11 @@ class Store:
 
         Raises OutputError if it cannot be written.
         """
-        try:
+        hint = "check the permissions of the session's folder"
+        with output_errors(f"cannot write to {session / processes.FOLDER}", hint):
             folder = processes.new_folder(session.absolute(), safe_name(process.name))
-            return cls(folder, (folder / LOG).open("xb"), limit, with_files=with_files), replace(
-                process, name=folder.name
-            )
-        except OSError as error:
-            raise OutputError(
-                f"cannot write to {session / processes.FOLDER}: {error.strerror or error}",
-                hint="check the permissions of the session's folder",
-            ) from error
+            store = cls(folder, (folder / LOG).open("xb"), limit, with_files=with_files)
+        return store, replace(process, name=folder.name)
 
     @classmethod
     def resume(cls, folder: Path, saved: Sequence[SessionEvent], missing: str, limit: int = 0) -> "Store":
@@ -129,12 +121,8 @@ class Store:
             raise OutputError(
                 f"another process writes to the session {folder}", hint="close the screen that has it, or wait for it"
             )
-        try:
+        with output_errors(f"cannot write to the session {folder}", "check its permissions"):
             log = files.opened_to_append(folder / LOG)
-        except OSError as error:
-            raise OutputError(
-                f"cannot write to the session {folder}: {error.strerror or error}", hint="check its permissions"
-            ) from error
         store = cls(folder, log, limit)
         store._written = log.tell()
         store._opened = next((event for event in saved if isinstance(event, events.SessionOpened)), None)

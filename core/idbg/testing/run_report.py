@@ -22,7 +22,7 @@ from idbg.reports import baseline
 from idbg.reports.baseline import Baseline, Checked
 from idbg.reports.documents import SessionData, document, formats, together, write
 from idbg.reports.fail_kinds import KINDS, findings_of
-from idbg.schema.errors import BadInput, IdbgError, OutputError
+from idbg.schema.errors import BadInput, IdbgError, OutputError, output_errors
 from idbg.schema.runs import fold
 from idbg.session.reading import load
 from idbg.testing.watcher import Watcher
@@ -199,15 +199,11 @@ _NOUNS = {"break": "graph break", "mismatch": "mismatch", "recompile": "recompil
 def _own_folder(output: Path) -> Path:
     """Create a folder that no other run has. Raises OutputError."""
     base = f"pytest-{time.strftime('%Y%m%d-%H%M%S')}"
-    try:
+    with output_errors(f"cannot write to the output folder {output}", "name another: --idbg-output"):
         output.mkdir(parents=True, exist_ok=True)
         for number in range(1, 10_000):
             folder = output / (base if number == 1 else f"{base}-{number}")
             with contextlib.suppress(FileExistsError):
                 os.mkdir(folder)
                 return folder
-    except OSError as error:
-        raise OutputError(
-            f"cannot write to the output folder {output}: {error.strerror or error}", hint="name another: --idbg-output"
-        ) from error
     raise OutputError(f"{output} is full of runs of this second", hint="name another with --idbg-output")

@@ -30,7 +30,7 @@ from idbg.schema.bench import (
     Task,
     Timed,
 )
-from idbg.schema.errors import BadInput, OutputError
+from idbg.schema.errors import BadInput, OutputError, output_errors
 from idbg.schema.programs import Program, Target
 from idbg.views import bench as view
 from idbg.views import kernel_times as kernel_view
@@ -85,9 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     how.add_argument("--batch", metavar="N", type=int, help="inputs are repeated to N, or program(batch=N) (their own)")
     how.add_argument("--runs", metavar="N", type=int, default=RUNS, help=f"samples of each latency ({RUNS})")
     how.add_argument("--threads", metavar="N", type=int, default=0, help="torch's threads on a CPU (torch's default)")
-    how.add_argument(
-        "--timeout", metavar="SECONDS", type=float, default=SECONDS, help=f"for each process ({SECONDS:g})"
-    )
+    parsing.add_timeout(how, SECONDS, "for each process")
     how.add_argument("--accelerator", metavar="ACCELERATOR", help="the rules whose violations are counted (mock)")
     how.add_argument("--kernels", action="store_true", help="also the time of each kernel, and what bounds it")
     kept = parser.add_argument_group("history")
@@ -268,7 +266,5 @@ def _report(
         text,
     )
     if args.csv:
-        try:
+        with output_errors(f"cannot write {args.csv}", "name another file"):
             Path(args.csv).write_text(view.as_csv(rows))
-        except OSError as error:
-            raise OutputError(f"cannot write {args.csv}: {error.strerror}", hint="name another file") from error

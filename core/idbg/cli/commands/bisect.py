@@ -71,13 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="COMMAND",
         help="a command that fails, with the program's path as its last argument; status 125: undecided",
     )
-    how.add_argument(
-        "--timeout",
-        metavar="SECONDS",
-        type=float,
-        default=TRY_SECONDS,
-        help=f"a try that takes longer hangs ({TRY_SECONDS:g})",
-    )
+    parsing.add_timeout(how, TRY_SECONDS, "a try that takes longer hangs")
 
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:

@@ -61,13 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="an option of the backend, as torch.compile(options=...) takes it; repeat for more",
     )
-    how.add_argument(
-        "--timeout",
-        metavar="SECONDS",
-        type=float,
-        default=runner.SECONDS,
-        help=f"for each program ({runner.SECONDS:g})",
-    )
+    parsing.add_timeout(how, runner.SECONDS, "for each program")
     how.add_argument(
         "--script-seconds",
         metavar="SECONDS",

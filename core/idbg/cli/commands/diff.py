@@ -81,13 +81,7 @@ def add_reference(how: argparse._ArgumentGroup) -> None:
         help="judge by tolerance instead: |d| <= A + R * |reference| (torch.testing's A for the dtype)",
     )
     how.add_argument("--rtol", metavar="R", type=float, help="likewise (torch.testing's R for the dtype)")
-    how.add_argument(
-        "--timeout",
-        metavar="SECONDS",
-        type=float,
-        default=SIDE_SECONDS,
-        help=f"stop a side that takes longer ({SIDE_SECONDS:g})",
-    )
+    parsing.add_timeout(how, SIDE_SECONDS, "stop a side that takes longer")
     how.add_argument(
         "--float64",
         choices=get_args(Float64On),

@@ -2,14 +2,10 @@
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from idbg.cli import exits, output, sessions, tables
 from idbg.config import places
-from idbg.schema.errors import BadInput, OutputError
-
-if TYPE_CHECKING:
-    pass
+from idbg.schema.errors import BadInput, output_errors
 
 HELP = "print a kernel's source from a saved session, or try an edited one; list its kernels"
 ABOUT = """\
@@ -78,10 +74,8 @@ def _write(path: Path, source: str) -> int:
 
     if not source:
         raise BadInput("an extern op has no source of its own", hint="write that of a generated kernel")
-    try:
+    with output_errors(f"cannot write {path}", "name another file"):
         write_whole(path, source.encode())
-    except OSError as error:
-        raise OutputError(f"cannot write {path}: {error.strerror or error}", hint="name another file") from error
     output.note(f"written: {path}")
     return exits.DONE
 

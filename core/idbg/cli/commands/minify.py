@@ -21,7 +21,7 @@ from idbg.config.arguments import settle
 from idbg.format.file_names import from_here
 from idbg.reports import bundle
 from idbg.schema.diff import Comparison
-from idbg.schema.errors import BadInput, OutputError
+from idbg.schema.errors import BadInput, output_errors
 from idbg.schema.events import WorkerStarted
 from idbg.schema.repros import CALLS, SECONDS, Budget, Sought
 from idbg.schema.runs import Run
@@ -137,13 +137,11 @@ def _write_files(args: argparse.Namespace, found: Searched, worker: WorkerStarte
         return
     versions = f"idbg {__version__}" + (f", torch {worker.torch}, Python {worker.python}" if worker else "")
     script = Path(repro.path)
-    try:
-        if args.markdown:
-            report = script.with_name("report.md")
+    if args.markdown:
+        report = script.with_name("report.md")
+        with output_errors("no report can be written", "free some space"):
             report.write_text(bundle.report_of(repro.minified, versions), encoding="utf-8")
-            output.note(f"report: {from_here(str(report))}")
-    except OSError as error:
-        raise OutputError(f"no report can be written: {error.strerror or error}", hint="free some space") from error
+        output.note(f"report: {from_here(str(report))}")
     if args.zip:
         output.note(f"packed: {from_here(str(bundle.packed(script, versions)))}")
 

@@ -62,13 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="a set of options as torch.compile(options=...) takes them; repeat for another set",
     )
-    parser.add_argument(
-        "--timeout",
-        metavar="SECONDS",
-        type=float,
-        default=SECONDS,
-        help=f"stop a script that takes longer ({SECONDS:g})",
-    )
+    parsing.add_timeout(parser, SECONDS, "stop a script that takes longer")
     tables.add_sort(parser)
 
 

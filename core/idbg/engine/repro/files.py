@@ -6,13 +6,13 @@ each from where it lies; only tensors on a device, or that are not contiguous, a
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
 import torch
 
-from idbg.schema.errors import OutputError
+from idbg.schema.errors import OutputError, output_errors
 
 SCRIPT, TENSORS = "repro.py", "tensors.safetensors"
 _NAMES = {
@@ -37,18 +37,12 @@ _NAMES = {
 def new_folder(parent: Path, name: str) -> Path:
     """Create a folder of this name below `parent`, numbered if there is one already. Raises OutputError."""
     safe = re.sub(r"[^\w.-]", "_", name)[:80]
-    try:
+    with output_errors(f"the repro folder {parent} cannot be written", "choose another with --output"):
         for number in range(1, 10_000):
             folder = parent / (safe if number == 1 else f"{safe}-{number}")
-            try:
+            with suppress(FileExistsError):
                 folder.mkdir(parents=True)
-            except FileExistsError:
-                continue
-            return folder
-    except OSError as error:
-        raise OutputError(
-            f"the repro folder {parent} cannot be written: {error.strerror}", hint="choose another with --output"
-        ) from error
+                return folder
     raise OutputError(f"{parent} holds 10,000 repros of {name} already", hint="delete some")
 
 
@@ -71,16 +65,10 @@ def write(
     return path
 
 
-@contextmanager
-def writing(folder: Path) -> Iterator[None]:
+def writing(folder: Path) -> AbstractContextManager[None]:
     """Turn the errors of writing files there into OutputError."""
-    try:
-        yield
-    except OSError as error:
-        raise OutputError(
-            f"no script can be written to {folder}: {error.strerror or error}",
-            hint="free some space there, or choose another place with --output or TMPDIR",
-        ) from error
+    hint = "free some space there, or choose another place with --output or TMPDIR"
+    return output_errors(f"no script can be written to {folder}", hint)
 
 
 def save(tensors: Mapping[str, torch.Tensor], path: Path) -> None:

@@ -15,7 +15,7 @@ from typing import Protocol, cast
 from msgspec.structs import replace
 
 from idbg.format.amounts import few
-from idbg.schema.errors import BadInput, OutputError
+from idbg.schema.errors import BadInput, output_errors
 from idbg.schema.runs import History
 from idbg.whole_file import write_whole
 
@@ -67,11 +67,9 @@ def format_of(path: Path) -> str:
 
 def write(path: Path, content: bytes) -> None:
     """Write the file as a whole, or leave it as it was; its folder is made. Raises OutputError."""
-    try:
+    with output_errors(f"cannot write {path}", "name another file"):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, content)
-    except OSError as error:
-        raise OutputError(f"cannot write {path}: {error.strerror or error}", hint="name another file") from error
 
 
 def together(sessions: Sequence[SessionData]) -> SessionData:

@@ -9,7 +9,7 @@ from markupsafe import Markup
 from idbg.reports.drawings import of_bench, of_diff, style
 from idbg.reports.drawings.svg import element, text
 from idbg.schema.diff import ErrorMap
-from idbg.schema.errors import BadInput, OutputError
+from idbg.schema.errors import BadInput, output_errors
 from idbg.views import error_maps
 from idbg.views.bench_charts import Chart, to_csv, to_json
 
@@ -56,9 +56,6 @@ def write(picture: Markup, path: Path, title: str) -> Path:
 
 
 def _write(path: Path, content: str) -> Path:
-    try:
+    with output_errors(f"cannot write {path}", "make room, or give another folder with --output"):
         path.write_text(content, encoding="utf-8")
-    except OSError as error:
-        hint = "make room, or give another folder with --output"
-        raise OutputError(f"cannot write {path}: {error.strerror or error}", hint=hint) from error
     return path
