@@ -54,44 +54,15 @@ def _suites(found: Conformance) -> list[Element]:
     suites = []
     for family, group in groupby(found.rows, lambda row: row.program.family):
         rows = list(group)
-        outcomes = [_outcome(row) for row in rows]
-        counts = {
-            "name": one_line(f"{found.backend}: {family}", junit.MOST_NAME),
-            "tests": len(rows),
-            "failures": outcomes.count("failure"),
-            "errors": outcomes.count("error"),
-            "skipped": outcomes.count("skipped"),
-            "time": f"{sum(row.seconds for row in rows):.3f}",
-        }
-        suites.append(junit.element("testsuite", counts, *(_case(row, found) for row in rows)))
-    left = view.missing(found)
-    if left:
-        skipped = [
-            junit.element(
-                "testcase",
-                {"name": view.name_of(each), "classname": found.backend},
-                junit.element("skipped", {"message": "it was not run"}),
-            )
-            for each in left
-        ]
-        counts = {
-            "name": f"{found.backend}: not run",
-            "tests": len(left),
-            "failures": 0,
-            "errors": 0,
-            "skipped": len(left),
-        }
-        suites.append(junit.element("testsuite", counts, *skipped))
-    if found.problem is not None:
-        message = {
-            "type": found.problem.type or found.problem.kind,
-            "message": one_line(found.problem.message, junit.MOST_TEXT),
-        }
-        case = junit.element(
-            "testcase", {"name": "the backend can be used", "classname": found.backend}, junit.element("error", message)
-        )
-        counts = {"name": found.backend, "tests": 1, "failures": 0, "errors": 1, "skipped": 0}
-        suites.append(junit.element("testsuite", counts, case))
+        seconds = f"{sum(row.seconds for row in rows):.3f}"
+        suites.append(junit.suite(f"{found.backend}: {family}", [_case(row, found) for row in rows], time=seconds))
+    skipped = junit.element("skipped", {"message": "it was not run"})
+    left = [junit.case_of(view.name_of(each), found.backend, skipped) for each in view.missing(found)]
+    suites += [junit.suite(f"{found.backend}: not run", left)] if left else []
+    if (problem := found.problem) is not None:
+        message = one_line(problem.message, junit.MOST_TEXT)
+        error = junit.element("error", {"type": problem.type or problem.kind, "message": message})
+        suites.append(junit.suite(found.backend, [junit.case_of("the backend can be used", found.backend, error)]))
     return suites
 
 
@@ -104,16 +75,14 @@ def _outcome(row: ConformanceRow) -> Literal["", "failure", "error", "skipped"]:
 
 def _case(row: ConformanceRow, found: Conformance) -> Element:
     outcome = _outcome(row)
-    names = {"name": view.name_of(row.program), "classname": found.backend, "time": f"{row.seconds:.3f}"}
-    if not outcome:
-        return junit.element("testcase", names)
-    message = one_line(view.reason(row), junit.MOST_TEXT)
-    if outcome == "skipped":
-        return junit.element("testcase", names, junit.element("skipped", {"message": message}))
-    lines = [view.reason(row), f"owner: {view.owner(row, found)}"]
-    lines += [f"script: {row.script.path}"] if row.script is not None and row.script.path else []
-    kind = row.cause.type if row.cause is not None else "wrong numbers"
-    failed = junit.element(
-        outcome, {"type": kind, "message": message}, text=one_line("; ".join(lines), junit.MOST_TEXT)
-    )
-    return junit.element("testcase", names, failed)
+    inside = None
+    if outcome:
+        message = one_line(view.reason(row), junit.MOST_TEXT)
+        inside = junit.element("skipped", {"message": message})
+    if outcome in ("failure", "error"):
+        lines = [view.reason(row), f"owner: {view.owner(row, found)}"]
+        lines += [f"script: {row.script.path}"] if row.script is not None and row.script.path else []
+        kind = row.cause.type if row.cause is not None else "wrong numbers"
+        text = one_line("; ".join(lines), junit.MOST_TEXT)
+        inside = junit.element(outcome, {"type": kind, "message": message}, text=text)
+    return junit.case_of(view.name_of(row.program), found.backend, inside, time=f"{row.seconds:.3f}")

@@ -1,11 +1,13 @@
 """The tools. Each module of this package is one: its name, its arguments, and the command of idbg that answers."""
 
 import pkgutil
+from collections.abc import Callable
 from importlib import import_module
 from typing import Annotated, Any, ClassVar, NamedTuple, Protocol, cast
 
 import msgspec
 
+from idbg.format.amounts import counted
 from idbg.mcp.command import Done
 from idbg.mcp.where import AllowedSessions
 from idbg.schema.errors import BadInput
@@ -94,6 +96,28 @@ def page(items: list[Any], start: int, count: int) -> tuple[list[Any], str]:
     some = items[start : start + count]
     end = start + len(some)
     return some, f"{end:,} of {len(items):,} shown: skip={end} has the next" if end < len(items) else ""
+
+
+_MOST_CHARACTERS = 8000  # of a text, in whole lines
+
+
+def lines_page(name: str, lines: list[str], first: int, shown: Callable[[int, str], str]) -> tuple[str, str, str]:
+    """As many lines from this one on as fit, as they are `shown`; which those are, and how to get the next ones. Raises
+    BadInput where `first` is after the last.
+    """
+    if lines and first > len(lines):
+        raise BadInput(f"{name} has no line {first:,}", hint=f"it has {counted(len(lines), 'line')}")
+    some: list[str] = []
+    room = _MOST_CHARACTERS
+    for number, line in enumerate(lines[first - 1 :], first):
+        text = shown(number, line)
+        room -= len(text) + 1
+        if room < 0 and some:
+            break
+        some.append(text)
+    after = first + len(some)
+    more = f"{len(lines):,} lines in all: first_line={after} has the next" if after <= len(lines) else ""
+    return "\n".join(some), f"lines {first} to {after - 1} of {len(lines)}" if lines else "", more
 
 
 _OF_A_GROUP = ("rule", "severity", "file", "line", "found", "wanted", "fix", "adds", "hint")

@@ -8,7 +8,6 @@ from idbg.format.amounts import counted
 from idbg.mcp import tools
 from idbg.mcp.command import Done
 from idbg.mcp.where import AllowedSessions
-from idbg.schema.errors import BadInput
 
 ABOUT = (
     "Show the generated source of a kernel of a saved session, C++ or Triton, with the nodes that it computes and "
@@ -16,7 +15,6 @@ ABOUT = (
     "a name: which kernels there are. Nothing is run."
 )
 RUNS = False
-_MAX_CHARACTERS = 8000  # of a source, in whole lines
 _VERSIONS = 5  # edited ones, the last
 
 
@@ -34,28 +32,16 @@ def argv(arguments: Arguments, allowed: AllowedSessions) -> list[str]:
 
 
 def summarize(arguments: Arguments, done: Done) -> tools.Result:
-    """As many lines as fit. Raises BadInput where `first_line` is after the last."""
+    """As many lines as fit."""
     kernel = done.report.get("kernel")
     if not isinstance(kernel, dict):
         kernels = done.report.get("kernels") or []
         rows = [{key: each.get(key) for key in ("name", "language", "frame", "part", "nodes")} for each in kernels]
         return tools.Result(counted(len(rows), "kernel"), {"kernels": rows})
     lines = str(done.report.get("source", "")).splitlines()
-    if lines and arguments.first_line > len(lines):
-        raise BadInput(
-            f"{kernel['name']} has no line {arguments.first_line:,}", hint=f"it has {counted(len(lines), 'line')}"
-        )
-    some: list[str] = []
-    room = _MAX_CHARACTERS
-    for line in lines[arguments.first_line - 1 :]:
-        room -= len(line) + 1
-        if room < 0 and some:
-            break
-        some.append(line)
-    after = arguments.first_line + len(some)
-    more = f"{len(lines):,} lines in all: first_line={after} has the next" if after <= len(lines) else ""
-    what = f"lines {arguments.first_line} to {after - 1} of {len(lines)}" if lines else "an extern op: it has no source"
+    text, which, more = tools.lines_page(kernel["name"], lines, arguments.first_line, lambda _, line: line)
+    what = which or "an extern op: it has no source"
     tried = done.report.get("versions") or []
     versions = [{key: each.get(key) for key in ("version", "verdict", "words")} for each in tried[-_VERSIONS:]]
-    found = {**kernel, "source": "\n".join(some), **({"versions": versions} if versions else {})}
+    found = {**kernel, "source": text, **({"versions": versions} if versions else {})}
     return tools.Result(f"{kernel['name']}, {kernel['language']}: {what}", found, more)

@@ -150,22 +150,33 @@ def element(tag: str, attributes: Mapping[str, object], *inside: Element | None,
     return element
 
 
+def suite(name: str, inside: Sequence[Element | None], **attributes: object) -> Element:
+    """A suite of the cases in it, with how many of them failed, had an error or were skipped."""
+    listed = [each for each in inside if each is not None and each.tag == "testcase"]
+    counts = {
+        key: sum(case.find(tag) is not None for case in listed)
+        for key, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped"))
+    }
+    named = {"name": one_line(name, MOST_NAME), "tests": len(listed), **counts, **attributes}
+    return element("testsuite", named, *inside)
+
+
+def case_of(name: str, classname: str, *inside: Element | None, time: str = "") -> Element:
+    """A case, with what came of it."""
+    return element("testcase", {"name": one_line(name, MOST_NAME), "classname": classname, "time": time}, *inside)
+
+
 def _suite(run: Run, history: History, number: int) -> Element:
     found = cases(run)
-    failed = [case for case in found if case.errors]
-    name = f"{run.program.label} on {run.backend}, {rules_words(run.target)}"
-    attributes = {
-        "name": one_line(name, MOST_NAME),
-        "id": number,
-        "tests": len(found),
-        "failures": sum(not case.broken for case in failed),
-        "errors": sum(case.broken for case in failed),
-        "skipped": sum(bool(case.skipped) for case in found),
-        "time": _seconds(found[0]),
-        "timestamp": f"{datetime.fromtimestamp(run.started, UTC):%Y-%m-%dT%H:%M:%S}" if 0 < run.started < 1e11 else "",
-    }
+    began = f"{datetime.fromtimestamp(run.started, UTC):%Y-%m-%dT%H:%M:%S}" if 0 < run.started < 1e11 else ""
     printed = [_printed(run, stream, tag) for stream, tag in (("stdout", "system-out"), ("stderr", "system-err"))]
-    return element("testsuite", attributes, _properties(run, history), *(_case(each, run) for each in found), *printed)
+    return suite(
+        f"{run.program.label} on {run.backend}, {rules_words(run.target)}",
+        [_properties(run, history), *(_case(each, run) for each in found), *printed],
+        id=number,
+        time=_seconds(found[0]),
+        timestamp=began,
+    )
 
 
 def _printed(run: Run, stream: str, tag: str) -> Element | None:
@@ -189,9 +200,7 @@ def _benchmark(session: SessionData) -> Element:
     failed = element("failure", {"type": "mismatch: benchmark", "message": text.partition("\n")[0]}, text=text)
     skipped = element("skipped", {"message": "the numbers of no row were compared"})
     inside = failed if wrong else None if checked else skipped
-    case = element("testcase", {"name": "numbers agree with eager's", "classname": name}, inside)
-    counts = {"tests": 1, "failures": int(bool(wrong)), "errors": 0, "skipped": int(inside is skipped)}
-    return element("testsuite", {"name": name, **counts}, case)
+    return suite(name, [case_of("numbers agree with eager's", name, inside)])
 
 
 def _ranks(found: RankComparison) -> Element:
@@ -204,9 +213,7 @@ def _ranks(found: RankComparison) -> Element:
     skipped = element("skipped", {"message": f"{counted(len(found.unseen), 'rank')} not seen"})
     inside = failed if stops else skipped if found.unseen else None
     noted = element("system-out", {}, text=texts[1]) if listed else None
-    case = element("testcase", {"name": "each rank comes to its end", "classname": name}, inside, noted)
-    counts = {"tests": 1, "failures": int(bool(stops)), "errors": 0, "skipped": int(inside is skipped)}
-    return element("testsuite", {"name": name, **counts}, case)
+    return suite(name, [case_of("each rank comes to its end", name, inside, noted)])
 
 
 def _lacking(session: SessionData) -> Element:
@@ -214,8 +221,7 @@ def _lacking(session: SessionData) -> Element:
     name = one_line(session.name, MOST_NAME) or "idbg"
     missing = [one_line(text, MOST_TEXT) for text in session.history.missing[:MOST_FINDINGS]]
     error = element("error", {"type": "missing", "message": missing[0]}, text="\n".join(missing))
-    case = element("testcase", {"name": "the session is whole", "classname": name}, error)
-    return element("testsuite", {"name": name, "tests": 1, "failures": 0, "errors": 1, "skipped": 0}, case)
+    return suite(name, [case_of("the session is whole", name, error)])
 
 
 def _properties(run: Run, history: History) -> Element:
@@ -234,7 +240,6 @@ def _properties(run: Run, history: History) -> Element:
 
 
 def _case(case: Case, run: Run) -> Element:
-    names = {"name": one_line(case.name, MOST_NAME), "classname": _class_name(run), "time": _seconds(case)}
     skipped = element("skipped", {"message": one_line(case.skipped, MOST_NAME)}) if case.skipped else None
     failed = None
     if case.errors:
@@ -246,7 +251,7 @@ def _case(case: Case, run: Run) -> Element:
         failed = element(tag, attributes, text="\n".join(_lines(case.errors, run)))
     rest = [each for each in case.found if each.level != "error"]
     noted = element("system-out", {}, text="\n".join(_lines(rest, run))) if rest else None
-    return element("testcase", names, skipped, failed, noted)
+    return case_of(case.name, _class_name(run), skipped, failed, noted, time=_seconds(case))
 
 
 def _class_name(run: Run) -> str:
