@@ -45,7 +45,7 @@ def _of_pane(pane: Pane) -> list[HelpEntry]:
     bound = [(keymap.spelled(",".join(offer.keys)), offer.words) for offer in bound_keys.of_chain(pane.chain())]
     known = {key for keys, _ in bound for key in keys.split()}
     bound += [hint for hint in pane.HINTS if known.isdisjoint(hint[0].split())]
-    return [(f"In {pane.LABEL}", keys, words) for keys, words in bound if not _MOVES.issuperset(keys.split())]
+    return [(f"In {pane.label}", keys, words) for keys, words in bound if not _MOVES.issuperset(keys.split())]
 
 
 class HelpLines(ItemList[HelpEntry | str]):

@@ -92,7 +92,7 @@ def title(pane: Pane, node: str) -> str:
         text = " ".join(rows.searched(rows.cursor).split())
     elif pane.ID == "graph":
         text = node
-    return f"{pane.LABEL}: {clip(text, _TITLE)}" if text else pane.LABEL
+    return f"{pane.label}: {clip(text, _TITLE)}" if text else pane.label
 
 
 def _why_off(place: Place, offer: Offer) -> str:

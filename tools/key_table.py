@@ -12,7 +12,7 @@ import idbg_tui.welcome
 import idbg_tui.widgets
 from idbg_tui import bound_keys, keymap
 from idbg_tui.bound_keys import BoundKey
-from idbg_tui.panes import loading
+from idbg_tui.panes.base import NAMES
 
 PLACES = {
     "widgets.side_by_side": "two texts side by side",
@@ -70,8 +70,9 @@ def widgets() -> Iterator[tuple[str, type]]:
 
 
 def _place(module: str) -> str:
-    labels = {pane.ID: pane.LABEL for pane in loading.placeholders()}
-    return PLACES.get(module) or next(label for name, label in labels.items() if module.startswith(f"panes.{name}."))
+    return PLACES.get(module) or next(
+        names.label for pane, names in NAMES.items() if module.startswith(f"panes.{pane}.")
+    )
 
 
 def table(which: str) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:

@@ -83,7 +83,7 @@ def _keys_everywhere() -> str:
 def list_of_panes(_: str) -> str:
     """All panes: key, page, purpose."""
     rows = [
-        (f"`{pane.digit}`", f"[{pane.LABEL}]({name.replace('_', '-')}.md)", purpose(name).strip("*\n"))
+        (f"`{pane.digit}`", f"[{pane.label}]({name.replace('_', '-')}.md)", purpose(name).strip("*\n"))
         for name, pane in panes().items()
     ]
     return table(("key", "pane", "shows"), rows)

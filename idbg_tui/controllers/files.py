@@ -28,7 +28,7 @@ class Files:
         self._context.flash(self._why_nothing_copied())
 
     def _why_nothing_copied(self) -> str:
-        return f"there is nothing to copy in {self._context.body.panes[self._context.body.current].LABEL}"
+        return f"there is nothing to copy in {self._context.body.panes[self._context.body.current].label}"
 
     def reasons(self) -> Reasons:
         return {

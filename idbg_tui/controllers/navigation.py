@@ -141,14 +141,14 @@ class Navigation:
         pane = next(pane for name, pane in self._body.panes.items() if name == request.pane)
         self._body.go(pane.ID)
         if not pane.reveal(request.key):
-            self._context.flash(f"{pane.LABEL} has no row of it now")
+            self._context.flash(f"{pane.label} has no row of it now")
 
     def go_to_number(self, request: NumberRequest) -> None:
         """Go to a row of the current pane by its number."""
         pane = self._body.panes[self._body.current]
         rows = pane.focus_target()
         if not isinstance(rows, Numbered):
-            self._context.flash(f"rows of {pane.LABEL} have no numbers")
+            self._context.flash(f"rows of {pane.label} have no numbers")
         elif request.number == "$":
             rows.go_to(rows.last_number)
         else:

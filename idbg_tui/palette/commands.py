@@ -111,7 +111,7 @@ class Everything:
             pane = host.body.panes[host.body.current]
             where = {"+": "rows down", "-": "rows up", "$": "the last row"}.get(typed[0], "that row")
             do = partial(host.post_message, NumberRequest(typed))
-            yield Command("Go", typed, do, words=f"{where} of {pane.LABEL}")
+            yield Command("Go", typed, do, words=f"{where} of {pane.label}")
         graph, search = state.graph, self._search()
         if graph is None or search is None:
             return
@@ -141,7 +141,7 @@ class Everything:
         for offer in bound_keys.of_chain(pane.chain()):
             if not bound_keys.MOVES.issuperset(offer.keys):
                 do = partial(self._host.do_in, pane, offer.node, offer.action)
-                yield Command(pane.LABEL, offer.words, do, keymap.spelled(",".join(offer.keys)))
+                yield Command(pane.label, offer.words, do, keymap.spelled(",".join(offer.keys)))
 
     def repros(self) -> Iterator[Command]:
         """What x and X are not about where the cursor is: each by its name."""
@@ -161,7 +161,7 @@ class Everything:
         """The views of panes, and the stages of the frame."""
         for pane in self._host.body.panes.values():
             for view in pane.views:
-                yield Command(pane.LABEL, f"view {view}", partial(self._host.action_view, pane.ID, view))
+                yield Command(pane.label, f"view {view}", partial(self._host.action_view, pane.ID, view))
         for index, graph in enumerate(queries.stages_of_frame(self._host.state)):
             yield Command("stage", graph_words(graph), partial(self._host.action_stage, index))
             if graph != self._host.state.graph_id:

@@ -1,7 +1,7 @@
 """The base class of panes: a name, a label, and `show`."""
 
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 from textual.binding import Binding, BindingType
 from textual.content import Content
@@ -32,6 +32,30 @@ KEYS = "1234567890-#"
 """The key that leads to each pane, by its number from 1."""
 
 
+class Names(NamedTuple):
+    """What a pane is called, where there is room, where there is little and where there is less."""
+
+    label: str
+    short: str
+    tight: str
+
+
+NAMES: dict[PaneId, Names] = {
+    "graph": Names("Graph", "Graph", "Graph"),
+    "source": Names("Source", "Source", "Src"),
+    "node": Names("Node", "Node", "Node"),
+    "findings": Names("Findings", "Findings", "Find"),
+    "kernel_diff": Names("KernelDiff", "Diff", "Diff"),
+    "benchmarks": Names("Benchmarks", "Bench", "Bench"),
+    "log": Names("Log", "Log", "Log"),
+    "rules": Names("Rules", "Rules", "Rules"),
+    "repros": Names("Repros", "Repros", "Repro"),
+    "why": Names("Why", "Why", "Why"),
+    "switches": Names("Switches", "Switch", "Swit"),
+    "processes": Names("Processes", "Procs", "Procs"),
+}
+
+
 class Pane(Titled):
     """One part of the screen, with a name of its own.
 
@@ -41,9 +65,6 @@ class Pane(Titled):
     """
 
     ID: ClassVar[PaneId]
-    LABEL: ClassVar[str] = ""
-    SHORT: ClassVar[str] = ""  # the label where there is little room
-    TIGHT: ClassVar[str] = ""  # and where there is less
     # (key, words) for the footer while the focus is here, the most useful first
     HINTS: tuple[tuple[str, str], ...] = ()
 
@@ -62,9 +83,13 @@ class Pane(Titled):
         raise NotImplementedError
 
     @property
+    def label(self) -> str:
+        return NAMES[self.ID].label
+
+    @property
     def name_with_number(self) -> str:
         """The label after the number of the key that leads here."""
-        return self._numbered(self.LABEL)
+        return self._numbered(self.label)
 
     @property
     def digit(self) -> str:
@@ -84,15 +109,15 @@ class Pane(Titled):
 
     def bare_heading(self) -> str:
         """The same without the mark."""
-        return self._numbered(self.SHORT or self.LABEL)
+        return self._numbered(NAMES[self.ID].short)
 
     def tight_heading(self, *, marked: bool = True) -> str:
         """The shortest label, with the mark if that is short too."""
-        return self._numbered(self.TIGHT or self.SHORT or self.LABEL) + (self._short_mark if marked else "")
+        return self._numbered(NAMES[self.ID].tight) + (self._short_mark if marked else "")
 
     def three_letters(self) -> str:
         """The digit and the beginning of the shortest label: for all panes in a line of 60 cells."""
-        return self.digit + (self.TIGHT or self.SHORT or self.LABEL)[:3]
+        return self.digit + NAMES[self.ID].tight[:3]
 
     @property
     def _short_mark(self) -> str:

@@ -2,16 +2,16 @@
 
 from pathlib import Path
 
-from idbg_tui.panes.base import Pane, PaneId
+from idbg_tui.panes.base import NAMES, Pane, PaneId
 
 
 class PlaceholderPane(Pane):
     """The name of a pane that is still to come."""
 
-    def __init__(self, name: PaneId, label: str, short: str = "", tight: str = "", *, hidden: bool = False) -> None:
+    def __init__(self, pane: PaneId) -> None:
         super().__init__()
-        self.hidden = hidden
-        self.ID, self.LABEL, self.SHORT, self.TIGHT = name, label, short, tight  # type: ignore[misc]
+        self.ID = pane  # type: ignore[misc]
+        self.hidden = pane == "processes"
 
     def render(self) -> str:
         return ""
@@ -26,20 +26,7 @@ class PlaceholderPane(Pane):
 
 def placeholders() -> list[Pane]:
     """A frame for every pane."""
-    return [
-        PlaceholderPane("graph", "Graph"),
-        PlaceholderPane("source", "Source", tight="Src"),
-        PlaceholderPane("node", "Node"),
-        PlaceholderPane("findings", "Findings", tight="Find"),
-        PlaceholderPane("kernel_diff", "KernelDiff", "Diff"),
-        PlaceholderPane("benchmarks", "Benchmarks", "Bench"),
-        PlaceholderPane("log", "Log"),
-        PlaceholderPane("rules", "Rules"),
-        PlaceholderPane("repros", "Repros", tight="Repro"),
-        PlaceholderPane("why", "Why"),
-        PlaceholderPane("switches", "Switches", "Switch", "Swit"),
-        PlaceholderPane("processes", "Processes", "Procs", hidden=True),
-    ]
+    return [PlaceholderPane(pane) for pane in NAMES]
 
 
 def first_panes(choices: Path | None = None) -> list[Pane]:

@@ -17,8 +17,6 @@ class BenchmarksPane(SectionPane):
     """The last measurement of each backend, and what is measured now."""
 
     ID = "benchmarks"
-    LABEL = "Benchmarks"
-    SHORT = "Bench"
     WHOLE = "the measurements"
     HINTS = (
         ("enter", "look into"),

@@ -30,8 +30,6 @@ class FindingsPane(SectionPane):
     """The list of findings; enter goes to a line's nodes, one after the other, or to the pane that has all about it."""
 
     ID = "findings"
-    LABEL = "Findings"
-    TIGHT = "Find"
     WHOLE = "all findings"
     HINTS = (
         *(("enter", "go there"), ("H", "one kind, all"), ("x", "repro"), ("X", "minify"), ("t", "try it")),

@@ -30,7 +30,6 @@ class GraphPane(Pane):
     """Nodes under their modules, a filter, and the selected node's inputs and users marked."""
 
     ID = "graph"
-    LABEL = "Graph"
     HINTS = (
         *(("[ ]", "stage"), ("/", "filter"), ("n", "next"), ("i u", "input user"), ("enter", "fold")),
         *(("@", "neighbourhood"), ("|", "lanes"), ("s", "sort"), ("*", "columns")),

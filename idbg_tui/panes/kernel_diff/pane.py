@@ -54,8 +54,6 @@ class KernelDiffPane(SectionPane):
     """The comparison of the run in hand, or of the last that was compared."""
 
     ID = "kernel_diff"
-    LABEL = "KernelDiff"
-    SHORT = "Diff"
     HINTS = (
         *(("enter", "open"), ("d", "compare"), ("D", "kernels"), ("C", "chart"), ("x", "whose error, repro")),
         *(

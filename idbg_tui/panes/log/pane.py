@@ -30,7 +30,6 @@ class LogPane(SearchablePane):
     """
 
     ID = "log"
-    LABEL = "Log"
     HINTS = (
         ("/", "find"),
         ("y", "copy block"),

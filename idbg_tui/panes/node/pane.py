@@ -18,7 +18,6 @@ class NodePane(SectionPane):
     a user or another stage goes there."""
 
     ID = "node"
-    LABEL = "Node"
     WHOLE = "all that is known of this node"
     HINTS = (("enter", "go"), ("i", "input"), ("u", "user"), ("/", "find"), ("y", "copy"))
 

@@ -34,8 +34,6 @@ class ProcessesPane(SectionPane):
     """A row a process, the main one first; or what the ranks differ in, and the matrix of their compiles."""
 
     ID = "processes"
-    LABEL = "Processes"
-    SHORT = "Procs"
     HINTS = (
         *(("enter", "show it"), ("Q", "main process"), ("[ ]", "processes, ranks compared")),
         *(("s", "sort"), ("/", "find"), ("y", "copy")),

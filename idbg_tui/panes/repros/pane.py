@@ -63,8 +63,6 @@ class ReprosPane(SectionPane):
     """The repros of the session, newest first; enter reads the script."""
 
     ID = "repros"
-    LABEL = "Repros"
-    TIGHT = "Repro"
     lines: ReproLines
     HINTS = (
         *(("enter", "read"), ("X", "minify"), ("x", "again"), ("y", "copy path"), ("Y", "copy script")),

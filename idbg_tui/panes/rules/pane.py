@@ -75,7 +75,6 @@ class RulesPane(RuleText, SearchablePane):
     """
 
     ID = "rules"
-    LABEL = "Rules"
     HINTS: Hints = VIEW_HINTS["form"]
     DEFAULT_CSS = """
     RulesPane { layout: vertical; }

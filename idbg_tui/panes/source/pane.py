@@ -95,8 +95,6 @@ class SourcePane(Pane, Searching):
     """
 
     ID = "source"
-    LABEL = "Source"
-    TIGHT = "Src"
     HINTS = (
         ("[ ]", "view"),
         (", .", "kernel"),

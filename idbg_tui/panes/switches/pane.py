@@ -37,11 +37,8 @@ class SwitchesPane(PromptingPane, SectionPane):
     """The switches by group; what is changed is compiled a moment later."""
 
     ID = "switches"
-    LABEL = "Switches"
     WHOLE = "all of this list"
     NOTHING_HERE = "enter on kernels that changed shows both sources, on a line opens it"
-    SHORT = "Switch"
-    TIGHT = "Swit"
     HINTS = (
         *(("space", "flip, choose"), ("[ ]", "switches, two runs"), ("^x", "its default"), ("Z", "undo")),
         *(

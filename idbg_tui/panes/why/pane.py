@@ -51,7 +51,6 @@ class WhyPane(RowKeys):
     """Frames, breaks, recompiles, guards and what else was decided; each kind is a view."""
 
     ID = "why"
-    LABEL = "Why"
     HINTS: tuple[tuple[str, str], ...] = _HINTS
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left_square_bracket", "view(-1)", "the view before", show=False),

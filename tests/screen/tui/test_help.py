@@ -27,7 +27,7 @@ async def test_the_focused_panes_keys_come_first_and_then_all_others(
         first = [row for row in rows if row[:1] == (group,)]
         assert groups[0] == group and groups[1] == "Moving" and groups.count(group) == 1
         assert own in {row[1] for row in first} | {row[2] for row in first}
-        assert {f"In {pane.LABEL}" for pane in app.body.panes.values()} <= set(groups)
+        assert {f"In {pane.label}" for pane in app.body.panes.values()} <= set(groups)
         assert {entry.group for entry in keymap.KEYS} <= set(groups)
 
 

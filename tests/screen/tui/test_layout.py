@@ -74,7 +74,7 @@ def test_marks_give_way_before_the_names_of_the_tabs() -> None:
 
 def test_sentences_that_name_a_pane_by_its_number_name_the_right_one() -> None:
     panes = [*loading.first_panes(), *loading.other_panes()]
-    labels = {pane.LABEL: KEYS[ORDER.index(pane.ID)] for pane in panes}
+    labels = {pane.label: KEYS[ORDER.index(pane.ID)] for pane in panes}
     named = re.compile(rf"(?<!\S)([\d-]) ({'|'.join(labels)})\b")
     sources = [path.read_text(encoding="utf-8") for path in Path(layout.__file__).parent.rglob("*.py")]
     said = {match.groups() for source in sources for match in named.finditer(source)}

@@ -52,7 +52,7 @@ async def test_no_column_has_a_name_over_nothing(name: str, tmp_path: Path) -> N
         await settle(pilot)
         for pane in panes(app):
             for head, rows in tables(pane):
-                assert not rows or over_nothing(head, rows, pane.lines.room - 1) == [], pane.LABEL
+                assert not rows or over_nothing(head, rows, pane.lines.room - 1) == [], pane.label
         count(app.state)
         app.show()
         lines = app.body.query_one(GraphLines)
@@ -84,7 +84,7 @@ async def test_no_row_is_cut_that_has_room(name: str, tmp_path: Path) -> None:
                 whole = "".join(text for text, _ in row.draw(1000)).rstrip()
                 if "\u2026" in shown and shown.count("\u2026") > whole.count("\u2026"):
                     needed = cell_len(re.sub(r" {3,}", "  ", whole))
-                    assert needed > pane.lines.room - 2, (pane.LABEL, at, shown)
+                    assert needed > pane.lines.room - 2, (pane.label, at, shown)
 
 
 async def test_every_key_of_every_pane_is_in_the_help_and_does_something(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ async def test_every_key_of_every_pane_is_in_the_help_and_does_something(tmp_pat
             listed = {
                 key
                 for group, keys, _ in help.entries(app.keys, every, pane)
-                if group == f"In {pane.LABEL}"
+                if group == f"In {pane.label}"
                 for key in keys.split()
             }
             for offer in bound_keys.of_chain(pane.chain()):
