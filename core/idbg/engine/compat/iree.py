@@ -14,15 +14,13 @@ import torch
 from torch import Tensor
 from torch.fx import GraphModule, Node
 
-import idbg
 from idbg.analysis.stage_links.mlir import without_locations
 from idbg.engine.compat.hooks import Feature, Function, Native, hooked
-from idbg.engine.compat.openvino import Caller, NotRunnable
+from idbg.engine.compat.openvino import Caller, NotRunnable, callers_in
 from idbg.engine.compat.origins import origins_traced, record_origins
 from idbg.engine.compat.stages import copy_of
 
 _COMPILER = "iree.compiler"
-_IDBG = str(Path(idbg.__file__).parent)
 _SECONDS = 60.0  # of one compile or run in a process of its own: one that takes longer counts as hanging
 _NODE = re.compile(r'loc\("idbg:([^"]+)"')
 _TYPES = {
@@ -105,7 +103,8 @@ class _Observer:
         if self.parts and not self.parts[-1].received:
             part = self.parts[-1]
             part.received = _plain(bytes(buffer).decode(errors="replace").rstrip("\0"))
-            part.callers = tuple(_callers())
+            compiler = Path(import_module(f"{_COMPILER}.api").__file__ or "").parents[2]
+            part.callers = tuple(callers_in("_backend", compiler))
         return call(session, buffer, *args, **kwargs)
 
     def set_flags(self, call: Function, session: object, *flags: str) -> object:
@@ -219,14 +218,3 @@ def _run(command: Sequence[str]) -> None:
             (line for line in lines if "error:" in line), lines[0] if lines else f"exit status {done.returncode}"
         )
         raise NotRunnable(f"{name}: {why[:300]}")
-
-
-def _callers() -> Iterator[Caller]:
-    """The program's functions between turbine's backend and IREE's compiler, the innermost first."""
-    frame = sys._getframe(1)
-    home = str(Path(import_module(f"{_COMPILER}.api").__file__ or "").parents[2])
-    while frame.f_back is not None and frame.f_code.co_name != "_backend":
-        code = frame.f_code
-        if not code.co_filename.startswith((home, _IDBG)):
-            yield Caller(code.co_qualname, code.co_filename, code.co_firstlineno)
-        frame = frame.f_back

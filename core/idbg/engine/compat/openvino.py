@@ -161,11 +161,6 @@ class ExtendedRun:
     seconds: float
 
 
-def is_openvino(function: object) -> bool:
-    """Whether a backend is OpenVINO's."""
-    return str(getattr(function, "__module__", "")).startswith(f"{_PACKAGE}.")
-
-
 @contextmanager
 def observed_openvino(problems: list[str]) -> Iterator[list[OpenVINOPart]]:
     """Record each model that OpenVINO's torch backend compiles in this context."""
@@ -226,7 +221,7 @@ class _Observer:
             part.received = _cloned(model)
             part.device = next((each for each in args if isinstance(each, str)), "CPU")
             part.config = dict(next((each for each in args if isinstance(each, dict)), {}))
-            part.callers = tuple(_callers())
+            part.callers = tuple(callers_in("openvino_compile", Path(import_module(_PACKAGE).__file__ or "").parent))
         return call(core, model, *args, **kwargs)
 
 
@@ -342,15 +337,13 @@ def _place_of_pass(applied: object) -> tuple[str, int]:
     return (first.co_filename, first.co_firstlineno) if first is not None else ("", 0)
 
 
-def _callers() -> Iterator[Caller]:
-    """The program's functions between OpenVINO's compile function and its compiler, the innermost first."""
+def callers_in(function: str, compiler: Path) -> Iterator[Caller]:
+    """The program's functions that run within `function` now, the innermost first; not those of the compiler."""
     frame = sys._getframe(1)
-    home = str(Path(import_module(_PACKAGE).__file__ or "").parent)
-    while frame.f_back is not None and frame.f_code.co_name != "openvino_compile":
+    while frame.f_back is not None and frame.f_code.co_name != function:
         code = frame.f_code
-        if not code.co_filename.startswith((home, _IDBG)):
-            yield Caller(code.co_qualname if sys.version_info >= (3, 11) else code.co_name, code.co_filename,
-                         code.co_firstlineno)  # fmt: skip
+        if not code.co_filename.startswith((str(compiler), _IDBG)):
+            yield Caller(code.co_qualname, code.co_filename, code.co_firstlineno)
         frame = frame.f_back
 
 

@@ -5,7 +5,8 @@ the worker prints has them: that setting is of a process, so in a user's own pro
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 
 from idbg.analysis.stage_links.mlir import without_locations
@@ -39,21 +40,18 @@ class Iree(StageReader):
     def __init__(self, capture: RunCapture) -> None:
         self._capture = capture
 
-    def dumping(self, folder: Path, ready: Callable[[], None]) -> AbstractContextManager[object]:
-        count = 0
+    @contextmanager
+    def dumping(self, folder: Path, ready: Callable[[], None]) -> Iterator[None]:
+        numbers = count(1)
 
         def next_folder() -> Path:
-            nonlocal count
-            count += 1
-            created = folder / f"{count:04}"
+            created = folder / f"{next(numbers):04}"
             created.mkdir()
             return created
 
         wrappers = iree.wrappers(next_folder, ready, locations=self._capture.own_process)
-        stack = ExitStack()
-        stack.enter_context(hooked(self._capture.feature("IREE stages"), wrappers))
-        stack.enter_context(sources_recorded())
-        return stack
+        with hooked(self._capture.feature("IREE stages"), wrappers), sources_recorded():
+            yield
 
     def read(self, folder: Path) -> Iterator[StageText]:
         """Files are named SOURCE.6.flow.mlir, in a folder for each graph."""

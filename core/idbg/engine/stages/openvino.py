@@ -1,7 +1,8 @@
 """Read OpenVINO's models, as its torch.compile backend makes them: each before and after its transformations."""
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 
 import msgspec
@@ -35,13 +36,12 @@ class OpenVino(StageReader):
     def __init__(self, capture: RunCapture) -> None:
         self._capture = capture
 
-    def dumping(self, folder: Path, ready: Callable[[], None]) -> AbstractContextManager[object]:
-        count = 0
+    @contextmanager
+    def dumping(self, folder: Path, ready: Callable[[], None]) -> Iterator[None]:
+        numbers = count(1)
 
         def compiled(gm: GraphModule, model: object, compile: Callable[[], openvino.Executed]) -> openvino.Executed:
-            nonlocal count
-            count += 1
-            created = folder / f"{count:04}"
+            created = folder / f"{next(numbers):04}"
             created.mkdir()
             frame = frame_of(gm)
             about = _About(frame, {**openvino.origins(gm), **self._arguments(frame)})
@@ -54,10 +54,8 @@ class OpenVino(StageReader):
             finally:
                 ready()
 
-        stack = ExitStack()
-        stack.enter_context(hooked(self._capture.feature("OpenVINO stages"), openvino.wrappers(compiled)))
-        stack.enter_context(sources_recorded())
-        return stack
+        with hooked(self._capture.feature("OpenVINO stages"), openvino.wrappers(compiled)), sources_recorded():
+            yield
 
     def _arguments(self, frame: str) -> dict[str, str]:
         """The arguments of a graph that was traced again are numbered: "arg3_1" is the fourth of Dynamo's graph."""

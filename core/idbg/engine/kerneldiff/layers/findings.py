@@ -1,7 +1,7 @@
 """The records of another compiler's layers and stages: what a search finds of one graph that the compiler was given."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from torch.fx import GraphModule
 
@@ -20,6 +20,19 @@ class LayerFindings:
 
     layers: tuple[KernelError, ...]
     stages: tuple[StageError, ...]
+
+
+@dataclass
+class RunVerdicts:
+    """The verdicts of nodes' values, and of the results, of one run."""
+
+    verdicts: dict[str, BufferVerdict] = field(default_factory=dict)
+    results: dict[str, BufferVerdict] = field(default_factory=dict)
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether a result is wrong."""
+        return any_wrong(self.results)
 
 
 @dataclass(frozen=True)
@@ -119,6 +132,10 @@ def layer_row(
 def worst(verdicts: Iterable[BufferVerdict]) -> BufferVerdict | None:
     """The one that is the farthest above what is allowed; None of none."""
     return max(verdicts, key=lambda verdict: (verdict.excess, verdict.error.rmse), default=None)
+
+
+def any_wrong(verdicts: Mapping[str, BufferVerdict]) -> bool:
+    return any(verdict.excess > 1 for verdict in verdicts.values())
 
 
 def first_wrong(verdicts: Mapping[str, BufferVerdict], gm: GraphModule) -> str:

@@ -5,9 +5,9 @@ edited it between. Then the dispatches that IREE forms return their values: thes
 formed them, which leaves them as they are.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 
 from msgspec.structs import replace
 from torch import Tensor
@@ -18,9 +18,17 @@ from idbg.engine.compat.iree import IREEPart, element_name, element_type, flow_o
 from idbg.engine.compat.openvino import NotRunnable
 from idbg.engine.kerneldiff.kernels.verdict import BufferVerdict
 from idbg.engine.kerneldiff.layers import modules
-from idbg.engine.kerneldiff.layers.findings import LayerFindings, first_wrong, layer_row, stage_row, worst
-from idbg.engine.kerneldiff.layers.judged import HELD, NodeJudge
-from idbg.engine.kerneldiff.layers.narrowing import MOST, narrowed
+from idbg.engine.kerneldiff.layers.findings import (
+    LayerFindings,
+    RunVerdicts,
+    any_wrong,
+    first_wrong,
+    layer_row,
+    stage_row,
+    worst,
+)
+from idbg.engine.kerneldiff.layers.judged import NodeJudge
+from idbg.engine.kerneldiff.layers.narrowing import narrowed
 from idbg.engine.kerneldiff.stages.makers import text_diff
 from idbg.engine.kerneldiff.tensors.allowance import Size
 from idbg.schema.attribution import Maker, StageError
@@ -28,19 +36,6 @@ from idbg.schema.diff import KernelError
 from idbg.schema.remarks import Remark
 
 _EDIT = "what edits the module before IREE compiles it"
-
-
-@dataclass
-class ModuleRun:
-    """The verdicts of nodes' values and of the results, and why there are none of nodes."""
-
-    verdicts: dict[str, BufferVerdict] = field(default_factory=dict)
-    results: dict[str, BufferVerdict] = field(default_factory=dict)
-
-    @property
-    def is_wrong(self) -> bool:
-        """Whether a result is wrong."""
-        return any(verdict.excess > 1 for verdict in self.results.values())
 
 
 @dataclass(frozen=True)
@@ -65,7 +60,7 @@ class IREESearch:
 
     def is_wrong(self) -> bool:
         """Whether a result of the compiled module is wrong."""
-        return any(verdict.excess > 1 for verdict in self._of_results(self.part.results).values())
+        return any_wrong(self._of_results(self.part.results))
 
     def located(self) -> LayerFindings:
         """The dispatches and stages of a graph that is wrong."""
@@ -86,9 +81,9 @@ class IREESearch:
 
     # Runs
 
-    def _run(self, text: str, lines: Mapping[int, str]) -> ModuleRun:
+    def _run(self, text: str, lines: Mapping[int, str]) -> RunVerdicts:
         """Run a module with the values of nodes as extra results; of one without lines of nodes, its results alone."""
-        made = ModuleRun()
+        made = RunVerdicts()
         known = modules.node_values(text, lines)
         names = [name for name in self.judge.nodes if name in known and element_type(known[name].element) is not None]
         own = [mlir_type_of(node) for node in self.returned]
@@ -103,7 +98,7 @@ class IREESearch:
             made.results = self._of_results(values[: len(own)])
             return self.judge.verdicts(self._shaped(dict(zip(chosen, values[len(own) :], strict=True))))
 
-        made.verdicts = narrowed(names, run, self.judge.size, most=MOST, held=HELD // 4)
+        made.verdicts = narrowed(names, run, self.judge.size)
         if not names:
             run(())
         return made
@@ -114,13 +109,8 @@ class IREESearch:
             flow = flow_of(self.part.received, self.part.flags)
             found = tuple(modules.dispatches_of(flow))
             holds = self._held(found)
-            verdicts = narrowed(
-                list(holds),
-                lambda chosen: self._of_dispatches(flow, found, holds, chosen),
-                self.judge.size,
-                most=MOST,
-                held=HELD // 4,
-            )
+            run = partial(self._of_dispatches, flow, found, holds)
+            verdicts = narrowed(list(holds), run, self.judge.size)
         except NotRunnable as error:
             return DispatchRun(problem=Remark("no outputs", "IREE", str(error)))
         return DispatchRun(found, holds, verdicts)
@@ -250,13 +240,9 @@ def mlir_type_of(node: Node) -> str:
     return element_name(value.dtype) if isinstance(value, Tensor) else ""
 
 
-def search_of(part: IREEPart, k: float) -> Callable[[], LayerFindings | None]:
-    """Runs the search if the part was called and is wrong. Raises NotRunnable and NotJudged."""
-
-    def search() -> LayerFindings | None:
-        if not part.results:
-            return None
-        found = IREESearch(part, k)
-        return found.located() if found.is_wrong() else None
-
-    return search
+def wrong_layers(part: IREEPart, k: float) -> LayerFindings | None:
+    """What is wrong in the part; None if nothing is, or it was not called. Raises NotRunnable and NotJudged."""
+    if not part.results:
+        return None
+    search = IREESearch(part, k)
+    return search.located() if search.is_wrong() else None

@@ -86,12 +86,6 @@ def with_values(text: str, values: Sequence[ModuleValue]) -> str | None:
     return "\n".join(lines)
 
 
-def result_types(text: str) -> list[str]:
-    """The MLIR types of the elements of a module's results."""
-    entry = next((match for line in text.splitlines() if (match := _ENTRY.match(line))), None)
-    return re.findall(r"vtensor<\[[\d,?]*\],(\w+)>", entry[3]) if entry is not None else []
-
-
 def dispatches_of(flow: str) -> list[Dispatch]:
     """The dispatches of a module's entry function, in order. What one computes is not known where several share its
     code, which has the places of one of them.

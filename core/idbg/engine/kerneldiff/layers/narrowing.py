@@ -3,23 +3,25 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from idbg.engine.kerneldiff.kernels.verdict import BufferVerdict
+from idbg.engine.kerneldiff.layers.judged import HELD
 
-MOST = 200  # outputs that are added to a model at once
+_MOST = 200  # outputs that are added to a model at once
+_HELD = HELD // 4  # bytes of their values
 
 Verdicts = Mapping[str, BufferVerdict]
 
 
 def narrowed(
-    names: Sequence[str], run: Callable[[Sequence[str]], Verdicts], size: Callable[[str], int], *, most: int, held: int
+    names: Sequence[str], run: Callable[[Sequence[str]], Verdicts], size: Callable[[str], int]
 ) -> dict[str, BufferVerdict]:
-    """The verdicts of these values, which are in order. `run` gives those of some; if there are more than `most`, or
-    more than `held` bytes, evenly spread ones are run first, then those before the first wrong one. Values that cannot
-    be judged have no verdict.
+    """The verdicts of these values, which are in order. `run` gives those of some; if there are too many, or they are
+    too large, evenly spread ones are run first, then those before the first wrong one. Values that cannot be judged
+    have no verdict.
     """
     known: dict[str, BufferVerdict] = {}
     while names:
         total = sum(map(size, names))
-        count = min(len(names), most, max(1, len(names) * held // total) if total else most)
+        count = min(len(names), _MOST, max(1, len(names) * _HELD // total) if total else _MOST)
         chosen = spread(names, count)
         found = run(chosen)
         known.update(found)

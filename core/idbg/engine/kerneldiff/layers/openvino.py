@@ -5,7 +5,7 @@ so that nothing is fused); as the device's compiler receives it, op by op, where
 between the layers of the compiled model, which leaves these as they are.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -23,9 +23,17 @@ from idbg.engine.compat.openvino import (
     computed_by_reference,
 )
 from idbg.engine.kerneldiff.kernels.verdict import BufferVerdict
-from idbg.engine.kerneldiff.layers.findings import LayerFindings, first_wrong, layer_row, stage_row, worst
-from idbg.engine.kerneldiff.layers.judged import HELD, NodeJudge
-from idbg.engine.kerneldiff.layers.narrowing import MOST, narrowed
+from idbg.engine.kerneldiff.layers.findings import (
+    LayerFindings,
+    RunVerdicts,
+    any_wrong,
+    first_wrong,
+    layer_row,
+    stage_row,
+    worst,
+)
+from idbg.engine.kerneldiff.layers.judged import NodeJudge
+from idbg.engine.kerneldiff.layers.narrowing import narrowed
 from idbg.engine.kerneldiff.layers.points import Place, node_of, points_after, points_of
 from idbg.engine.kerneldiff.stages.makers import text_diff
 from idbg.engine.kerneldiff.tensors.allowance import Size
@@ -39,18 +47,11 @@ _BY_HAND = "what changes the model before OpenVINO compiles it"
 
 
 @dataclass
-class ModelRun:
-    """The verdicts of a model's values and results; `layers` are those of the last compile."""
+class ModelRun(RunVerdicts):
+    """The verdicts of a model's values, which are at `points`; `layers` are those of the last compile."""
 
-    points: Mapping[str, Place]
-    verdicts: dict[str, BufferVerdict] = field(default_factory=dict)
-    results: dict[str, BufferVerdict] = field(default_factory=dict)
+    points: Mapping[str, Place] = field(default_factory=dict)
     layers: tuple[ExecutedLayer, ...] = ()
-
-    @property
-    def is_wrong(self) -> bool:
-        """Whether a result is wrong."""
-        return any(verdict.excess > 1 for verdict in self.results.values())
 
 
 class OpenVINOSearch:
@@ -59,15 +60,14 @@ class OpenVINOSearch:
     def __init__(self, part: OpenVINOPart, k: float) -> None:
         self.part, self.gm = part, part.gm
         self.judge = NodeJudge(part.gm, part.arguments, k)
-        self._wrong_alone = (
-            ""  # the node that the device computes wrong with nothing fused, and OpenVINO's reference right
-        )
+        # the node that the device computes wrong with nothing fused, and OpenVINO's reference right
+        self._wrong_alone = ""
         assert part.received is not None
         self.received = part.received
 
     def is_wrong(self) -> bool:
         """Whether the compiled model computes a result wrong. Raises NotRunnable."""
-        return any(verdict.excess > 1 for verdict in self._results(self.part.results).values())
+        return any_wrong(self._results(self.part.results))
 
     def located(self) -> LayerFindings:
         """The layers and stages of a graph that is wrong. Raises NotRunnable if the model cannot run with outputs."""
@@ -104,7 +104,7 @@ class OpenVINOSearch:
     # Runs
 
     def _run(self, model: OpenVINOModel, points: Mapping[str, Place]) -> ModelRun:
-        made = ModelRun(points)
+        made = ModelRun(points=points)
 
         def run(names: Sequence[str]) -> dict[str, BufferVerdict]:
             extended = self.part.run(model, [points[name] for name in names])
@@ -113,7 +113,7 @@ class OpenVINOSearch:
             return self.judge.verdicts(values)
 
         names = list(points)
-        made.verdicts = narrowed(names, run, self.judge.size, most=MOST, held=HELD // 4)
+        made.verdicts = narrowed(names, run, self.judge.size)
         if not names:
             run(())
         return made
@@ -243,7 +243,7 @@ class OpenVINOSearch:
 
         def is_right(count: int) -> bool:
             extended = self.part.run(self.received, [self._between_layers[name] for name in names[:count]])
-            return all(verdict.excess <= 1 for verdict in self._results(extended.results).values())
+            return not any_wrong(self._results(extended.results))
 
         low, high = 0, len(names)
         while high - low > 1:
@@ -282,11 +282,7 @@ class OpenVINOSearch:
         return next((layer for layer in layers if name in layer.ops), None)
 
 
-def search_of(part: OpenVINOPart, k: float) -> Callable[[], LayerFindings | None]:
-    """Runs the search if the part is wrong. Raises NotRunnable and NotJudged."""
-
-    def search() -> LayerFindings | None:
-        found = OpenVINOSearch(part, k)
-        return found.located() if found.is_wrong() else None
-
-    return search
+def wrong_layers(part: OpenVINOPart, k: float) -> LayerFindings | None:
+    """What is wrong in the part; None if nothing is. Raises NotRunnable and NotJudged."""
+    search = OpenVINOSearch(part, k)
+    return search.located() if search.is_wrong() else None

@@ -18,19 +18,13 @@ from idbg.engine.kerneldiff.tensors.allowance import KERNEL_K
 from idbg.schema.errors import exception_text
 from idbg.schema.remarks import Remark
 
-Search = Callable[[], LayerFindings | None]
-"""Searches one graph that a compiler was given; None where what it computes is right. Raises NotJudged, and NotRunnable
-of `openvino_models`."""
-
 _Observed = Callable[[list[str]], AbstractContextManager[list[Native]]]
-_SearchOf = Callable[[Native, float], Search]
-_COMPILERS: dict[str, tuple[str, _Observed, _SearchOf]] = {
-    "openvino.frontend.pytorch.torchdynamo.execute": (
-        "OpenVINO",
-        openvino_models.observed_openvino,
-        openvino.search_of,
-    ),
-    "iree.turbine.dynamo.backends.base": ("IREE", iree_modules.observed_iree, iree.search_of),
+_Search = Callable[[Native, float], LayerFindings | None]
+_OPENVINO: tuple[str, _Observed, _Search] = ("OpenVINO", openvino_models.observed_openvino, openvino.wrong_layers)
+_IREE: tuple[str, _Observed, _Search] = ("IREE", iree_modules.observed_iree, iree.wrong_layers)
+_COMPILERS = {
+    "openvino.frontend.pytorch.torchdynamo.execute": _OPENVINO,
+    "iree.turbine.dynamo.backends.base": _IREE,
 }
 """By the module that a backend imports: the compiler, what observes it, and the search in one of its graphs."""
 
@@ -53,9 +47,9 @@ def first_wrong_layers(
     graphs = list(_graphs(subject, compile, backward, note))
     unjudged: dict[str, Remark] = {}
     for k in dict.fromkeys((KERNEL_K, smallest_k)):
-        for name, search_of, graph in graphs:
+        for name, search, graph in graphs:
             try:
-                if (found := search_of(graph, k)()) is not None:
+                if (found := search(graph, k)) is not None:
                     return found
             except NotJudged as error:
                 unjudged[name] = Remark("layers not judged", name, (error.remark,))
@@ -70,16 +64,16 @@ def first_wrong_layers(
 
 def _graphs(
     subject: Subject, compile: Callable[[Call], Call], backward: bool, note: Callable[[Remark], None]
-) -> Iterator[tuple[str, _SearchOf, Native]]:
+) -> Iterator[tuple[str, _Search, Native]]:
     """Every graph that an observed compiler is given, in the order in which they are compiled."""
-    observed: list[tuple[str, _SearchOf, list[Native]]] = []
+    observed: list[tuple[str, _Search, list[Native]]] = []
     problems: list[str] = []
 
     def around(stack: ExitStack) -> Call:
         torch.compiler.reset()
-        for module, (name, observe, search_of) in _COMPILERS.items():
+        for module, (name, observe, search) in _COMPILERS.items():
             if module in sys.modules:
-                observed.append((name, search_of, stack.enter_context(observe(problems))))
+                observed.append((name, search, stack.enter_context(observe(problems))))
         return compile(subject.model)
 
     side = run_side("layers", subject, around, backward)
@@ -87,5 +81,5 @@ def _graphs(
         problems.append(exception_text(side.error).strip().partition("\n")[0])
     for text in problems[:1]:
         note(Remark("layers not judged", ", ".join(name for name, *_ in observed), (Remark("error", detail=text),)))
-    for name, search_of, graphs in observed:
-        yield from ((name, search_of, graph) for graph in graphs)
+    for name, search, graphs in observed:
+        yield from ((name, search, graph) for graph in graphs)
