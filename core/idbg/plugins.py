@@ -47,8 +47,12 @@ def points(group: str) -> "tuple[EntryPoint, ...]":
     return tuple(entry_points(group=group))
 
 
+class NoAnswer(TimeoutError):
+    """A plug-in takes too long."""
+
+
 def within(seconds: float, function: Callable[[], Result]) -> Result:
-    """What a plug-in's function returns. Raises what it raises, and TimeoutError if it takes longer: its thread is then
+    """What a plug-in's function returns. Raises what it raises, and NoAnswer if it takes longer: its thread is then
     left behind.
     """
     results: list[Result] = []
@@ -67,5 +71,5 @@ def within(seconds: float, function: Callable[[], Result]) -> Result:
     if errors:
         raise errors[0]
     if not results:
-        raise TimeoutError(f"no answer within {seconds:g} s")
+        raise NoAnswer(f"no answer within {seconds:g} s")
     return results[0]

@@ -138,7 +138,7 @@ def arrived(state: State) -> str:
 
 def _repro(event: events.ReproEnded) -> Flashed:
     if event.failure is not None:
-        why = event.failure.message.strip().splitlines()[0]
+        why = event.failure.first_line
         return why if why.startswith("no repro") else f"no repro: {why}", "error"
     path = cut(file_names.from_here(event.path), _PATH)
     if event.reproduced is None:

@@ -181,9 +181,8 @@ def _caveats(answer: Measured) -> Iterator[str]:
 def reason(failed: Failed) -> str:
     """Why the task failed, in one line."""
     failure = failed.failure
-    what = failure.message.strip().partition("\n")[0]
-    named = failure.kind in ("user", "torch", "backend") and failure.type not in what
-    return f"{failure.type}: {what}" if named else what
+    named = failure.kind in ("user", "torch", "backend") and failure.type not in failure.first_line
+    return f"{failure.type}: {failure.first_line}" if named else failure.first_line
 
 
 def _with_speedup(row: Row, eager: Row | None) -> Row:

@@ -68,8 +68,7 @@ def frame_words(frame: str, failure: Failure, *, went_on: bool | None = True) ->
 
 def with_hint(failure: Failure) -> str:
     """The first line of its message, and what to do."""
-    first = failure.message.strip().partition("\n")[0]
-    return f"{first}; {failure.hint}" if failure.hint else first
+    return f"{failure.first_line}; {failure.hint}" if failure.hint else failure.first_line
 
 
 def lowering_words(lowering: LoweredNode, place: Callable[[str, int], str] = file_names.place) -> str:

@@ -115,6 +115,11 @@ class Failure(msgspec.Struct, frozen=True):
     lowering: LoweredNode | None = None
     called_back: bool = False
 
+    @property
+    def first_line(self) -> str:
+        """Of its message: a compiler's can be 100 kB."""
+        return self.message.strip().partition("\n")[0]
+
 
 FALLBACK = "Fallback"
 """The type of the failure of a graph, or a partition of one, that eager runs in place of the backend."""

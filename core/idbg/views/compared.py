@@ -147,7 +147,7 @@ def _heads(before: Run, after: Run, found: Compared, names: tuple[str, str]) -> 
     tone: Tone = "reject" if outcome(before, after).verdict == "error" else ""
     for name, run in (("before", before), ("after", after)):
         if run.cause is not None and outcome(before, after).words:
-            yield Row(("cause", name), words((f"{name}: {run.cause.message.partition(chr(10))[0]}", tone)))
+            yield Row(("cause", name), words((f"{name}: {run.cause.first_line}", tone)))
 
 
 def _groups(found: Compared) -> Iterator[Row]:
@@ -354,7 +354,7 @@ def _outcome_lines(before: Run, after: Run) -> Iterable[str]:
         yield line
         for name, run in (("before", before), ("after", after)):
             if run.cause is not None:
-                yield f"  {name}: {run.cause.message.partition(chr(10))[0]}"
+                yield f"  {name}: {run.cause.first_line}"
 
 
 def _kernel_json(change: KernelChange) -> dict[str, object]:

@@ -217,7 +217,7 @@ def _wrong(diff: TensorDiff) -> str:
 
 
 def _failure_words(failure: Failure) -> str:
-    what = first_line(failure.message)
+    what = failure.first_line
     named = failure.kind in ("user", "torch", "backend") and failure.type not in (FALLBACK, HANG)
     return f"{failure.type}: {what}" if named and failure.type not in what else what
 

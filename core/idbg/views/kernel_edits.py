@@ -239,7 +239,7 @@ def _lines(edit: KernelEdit) -> Iterator[Words]:
 def sentences(edit: KernelEdit) -> Iterator[str]:
     """What came of a version: why it failed, or its numbers, and its times."""
     if edit.failure is not None:
-        yield edit.failure.message.strip().partition("\n")[0]
+        yield edit.failure.first_line
         return
     yield from _numbers(edit)
     if edit.times is not None:
@@ -257,7 +257,7 @@ def sentences(edit: KernelEdit) -> Iterator[str]:
 def brief(edit: KernelEdit) -> str:
     """ "numbers agree · 1.2 times faster", or why it failed."""
     if edit.failure is not None:
-        return edit.failure.message.strip().partition("\n")[0]
+        return edit.failure.first_line
     numbers = {"agrees": "numbers agree", "wrong": "numbers are wrong"}.get(edit.verdict, "numbers not compared")
     times = [change_words(edit.times.kernel).partition(":")[0]] if edit.times is not None else []
     return f" {MARKS['separator']} ".join((numbers, *times))

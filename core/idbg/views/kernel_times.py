@@ -45,7 +45,7 @@ def of_event(timed: KernelsTimed) -> Section:
     """The times that a session has, or why it has none."""
     if timed.times is not None:
         return view(timed.times, timed.backend)
-    why = timed.failure.message.partition("\n")[0] if timed.failure else "nothing was measured"
+    why = timed.failure.first_line if timed.failure else "nothing was measured"
     row = Row("failure", words((why, "reject")))
     return Section(TITLE, f"the kernels of {timed.backend} were not timed", 0, "error", (row,))
 

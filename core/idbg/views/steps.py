@@ -23,7 +23,7 @@ def sentence(steps: TrainingSteps, test: str) -> str:
     """Whether the test's training goes with float64's as far as eager's does, at which step it parts, and where."""
     if steps.verdict == "error":
         who, at = steps.failed_side or test, f"step {steps.taken + 1} of {steps.requested}"
-        why = steps.failure.message.strip().partition("\n")[0] if steps.failure else "no reason is known"
+        why = steps.failure.first_line if steps.failure else "no reason is known"
         return f"{who} failed at {at}: {why}"
     if steps.verdict == "unjudged":
         return f"the training was not judged: {remarks.sentence(steps.reason) or _beyond(steps)}"

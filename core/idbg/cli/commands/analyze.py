@@ -84,7 +84,7 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     else:
         _report(done, types, args.sort, as_json=args.json)
     if done.cause is not None and "summary" not in types:
-        log.warning("the run failed: %s", done.cause.message.strip().partition("\n")[0])
+        log.warning("the run failed: %s", done.cause.first_line)
     output.session(folder)
     return status(done, policy)
 

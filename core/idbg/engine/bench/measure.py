@@ -315,7 +315,7 @@ def _compared(workload: Workload, case: BenchCase, backend: TargetBackend) -> tu
 
 
 def _why(report: DiffReport) -> str:
-    failures = [f"{side.name}: {side.failure.message.partition(chr(10))[0]}" for side in report.sides if side.failure]
+    failures = [f"{side.name}: {side.failure.first_line}" for side in report.sides if side.failure]
     wrong = [diff.name for diff in (*report.outputs, *report.gradients) if not diff.passed]
     if failures or not wrong:
         return "; ".join(failures)

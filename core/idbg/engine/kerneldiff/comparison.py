@@ -142,7 +142,7 @@ class ComparisonRun:
         self._begin(SEARCHED)
         births, failure = eager_nan_origins(self.subject, backward=self.backward)
         if failure is not None:
-            self.notes.append(Remark("nan search ended", detail=failure.message.partition("\n")[0]))
+            self.notes.append(Remark("nan search ended", detail=failure.first_line))
         return replace(report, births=births)
 
     def _trained(self) -> TrainingSteps:

@@ -31,7 +31,7 @@ from idbg.engine.kerneldiff.stages.unexecuted import unexecuted_node
 from idbg.engine.kerneldiff.tensors.allowance import KERNEL_K
 from idbg.schema.attribution import Maker, StageError
 from idbg.schema.diff import DiffReport, KernelError, TensorDiff
-from idbg.schema.errors import exception_text
+from idbg.schema.errors import first_line
 from idbg.schema.graphs import GraphId
 from idbg.schema.remarks import Remark
 
@@ -104,7 +104,7 @@ class FaultLocalization:
         if observed.again is not None:
             self.keep(observed.again)
         if (failure := observed.side.result.failure) is not None:
-            self.notes.append(Remark("not observed", detail=_first_line(failure.message)))
+            self.notes.append(Remark("not observed", detail=failure.first_line))
         elif observed.again is not None and (problem := observed.again.observation.problem):
             self.notes.append(Remark("partly observed", detail=problem))
         return observed
@@ -142,7 +142,7 @@ class FaultLocalization:
                 nodes = next((found for found in searches if found), ())
                 nodes = nodes or self._in_aten()
         except Exception as error:  # broad on purpose: a backend may raise anything on a part of a graph
-            text = _first_line(exception_text(error)) or type(error).__name__
+            text = first_line(error)
             self.notes.append(Remark("search failed", name, text))
             return ()
         if not nodes:
@@ -289,11 +289,6 @@ def _of_a_backend(kernels: Sequence[KernelError], name: str) -> tuple[StageError
             made_by=Maker(kind="backend", name=name),
         ),
     )
-
-
-def _first_line(text: str) -> str:
-    """A compiler's message can be 100 kB."""
-    return text.strip().partition("\n")[0]
 
 
 def first_bad_of(

@@ -7,7 +7,7 @@ from torch.fx import GraphModule, Interpreter
 from torch.fx import Node as FxNode
 
 from idbg.engine.capture.run import SavedGraph
-from idbg.engine.compat import fx
+from idbg.engine.compat import comparing, fx
 
 _KEPT_BYTES = 512 << 20  # of values that are held for the next candidate
 
@@ -25,7 +25,7 @@ class Recorder:
         nodes = held.gm.graph.nodes
         placeholders = [node.name for node in nodes if node.op == "placeholder"]
         self.given = dict(zip(placeholders, map(fx.concrete, held.inputs), strict=False)) | {
-            node.name: attribute_of(held.gm, str(node.target)) for node in nodes if node.op == "get_attr"
+            node.name: comparing.attribute(held.gm, str(node.target)) for node in nodes if node.op == "get_attr"
         }
 
     def values(self, wanted: Mapping[str, str]) -> dict[str, object]:
@@ -105,11 +105,3 @@ def _copied(value: object) -> object:
 
 def _bytes(value: object) -> int:
     return value.numel() * value.element_size() if isinstance(value, torch.Tensor) else 0
-
-
-def attribute_of(module: GraphModule, path: str) -> object:
-    """The value of a `get_attr` node."""
-    held: object = module
-    for part in path.split("."):
-        held = getattr(held, part)
-    return held

@@ -3,7 +3,6 @@
 import os
 import shutil
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -135,24 +134,14 @@ class _Reading:
         """What the reader returns; None, and it is off from then on, where it raises or takes too long."""
         if self._is_off:
             return None
-        answers: list[T] = []
-        errors: list[BaseException] = []
-
-        def run() -> None:
-            try:
-                answers.append(call())
-            except BaseException as error:  # a reader is code of others, and nothing of it may end the compile
-                errors.append(error)
-
-        thread = threading.Thread(target=run, name=f"idbg reads {self._reader.compiler}", daemon=True)
-        thread.start()
-        thread.join(SECONDS)
-        if errors:
-            why = typed_text(errors[0])
-        elif not answers:
+        try:
+            return plugins.within(SECONDS, call)
+        except KeyboardInterrupt:
+            raise
+        except plugins.NoAnswer:
             why = f"it takes longer than {SECONDS:g} s"
-        else:
-            return answers[0]
+        except BaseException as error:  # a reader is code of others, and nothing of it may end the compile
+            why = typed_text(error)
         self._is_off = True
         self._capture.note(f"the dumps of {self._reader.compiler} are not read: its reader failed: {why}")
         return None

@@ -24,6 +24,7 @@ from idbg.engine.kerneldiff.kernels.values import (
 )
 from idbg.engine.kerneldiff.kernels.verdict import BufferVerdict, judge_launch
 from idbg.engine.kerneldiff.kernels.watch import makes_steps
+from idbg.schema.errors import first_line
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ def judge_isolated(
     try:
         nodes = _NodeReferences(plan, recorded)
     except (NotComputable, RuntimeError, ValueError) as error:
-        return [], [str(error).splitlines()[0]]
+        return [], [first_line(error)]
     results, reasons = [], []
     for buffer in plan.writes:
         in_run = recorded.written.get(buffer.name)
@@ -69,7 +70,7 @@ def judge_isolated(
         try:
             results.append(_judge(nodes, buffer, values, in_run))
         except (NotComputable, RuntimeError, ValueError) as error:
-            reasons.append(str(error).splitlines()[0])
+            reasons.append(first_line(error))
     return results, reasons
 
 

@@ -15,6 +15,7 @@ from idbg.engine.instrument.wrapper_code import Instrumented
 from idbg.engine.instrument.wrapper_lines import AFTER, BEFORE, ENTER, LEAVE, Point
 from idbg.engine.kerneldiff.kernel_attribution.memory import MemoryCopies, MemoryRegion, overlap, same_bits, strided
 from idbg.engine.kerneldiff.kernel_attribution.plan import LaunchPlan
+from idbg.schema.errors import first_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -191,7 +192,7 @@ class LaunchRecorder:
                     if whole:
                         recorded.read[node] = name
         except RuntimeError as error:  # usually out of memory: the program itself continues
-            recorded.problem = f"its inputs could not be copied: {str(error).splitlines()[0]}"
+            recorded.problem = f"its inputs could not be copied: {first_line(error)}"
             self.done = True
 
     def _source(self, name: str, present: str, values: Mapping[str, object]) -> tuple[object, bool]:

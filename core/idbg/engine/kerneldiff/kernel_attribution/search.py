@@ -25,7 +25,7 @@ from idbg.engine.kerneldiff.sides.run import Call, Side, run_side
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.schema.attribution import AttributionFinding, KernelAttribution
 from idbg.schema.diff import DiffReport, KernelError
-from idbg.schema.errors import BadInput
+from idbg.schema.errors import BadInput, first_line
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class AttributionSearch:
         try:
             calls = replay(plan, recorded)
         except (RuntimeError, TypeError, ValueError) as error:
-            return self._unjudged(report, launch, f"it fails alone: {str(error).splitlines()[0]}")
+            return self._unjudged(report, launch, f"it fails alone: {first_line(error)}")
         finding, reasons = judge_isolated(plan, recorded, calls)
         launches = self.observed.observation.launches
         at = {place: index for index, (other, place) in enumerate(launches) if other is watch}
@@ -118,8 +118,8 @@ class AttributionSearch:
 
     def _check(self, side: Side, recorded: RecordedLaunch) -> None:
         if side.result.failure is not None and not recorded.ran:
-            message = side.result.failure.message.strip().partition("\n")[0]
-            raise BadInput(f"the program failed as it ran again: {message}", hint="compare its kernels again (D)")
+            why = side.result.failure.first_line
+            raise BadInput(f"the program failed as it ran again: {why}", hint="compare its kernels again (D)")
 
     def _run(self) -> tuple[Side, list[Watch]]:
         """Run the compiled model once more; also returns what torch compiled meanwhile."""

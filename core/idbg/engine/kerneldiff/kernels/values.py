@@ -24,7 +24,7 @@ from idbg.engine.kerneldiff.float64.undeclared_writes import without_undeclared_
 from idbg.engine.kerneldiff.kernels.philox import drawn
 from idbg.engine.kerneldiff.kernels.user_reference import reference_of
 from idbg.engine.kerneldiff.tensors.float64_device import float64_device, on_float64_device
-from idbg.schema.errors import exception_text
+from idbg.schema.errors import first_line
 
 AS_OWN: Final = object()
 """Stands for an exact value that is the own one, widened."""
@@ -79,8 +79,7 @@ def computed(gm: GraphModule, node: Node, known: Known, *, exact: bool = True) -
             return ReferenceValue(AS_OWN, own)
         return ReferenceValue(_exact(node, known), own)
     except _RAISED as error:
-        reason = (exception_text(error).strip() or type(error).__name__).splitlines()[0]
-        raise NotComputable(f"{node.name} cannot be computed by itself: {reason}") from error
+        raise NotComputable(f"{node.name} cannot be computed by itself: {first_line(error)}") from error
 
 
 def _own(node: Node, known: Known) -> Any:

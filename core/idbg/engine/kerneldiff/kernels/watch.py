@@ -36,6 +36,7 @@ from idbg.engine.kerneldiff.kernels.verdict import BufferVerdict, errors_of, jud
 from idbg.engine.kerneldiff.tensors.allowance import Size
 from idbg.engine.kerneldiff.tensors.compare import compare_tensors
 from idbg.schema.diff import KernelError
+from idbg.schema.errors import first_line
 from idbg.schema.faults import NanOrigin
 from idbg.schema.graphs import GraphId
 from idbg.schema.remarks import Remark
@@ -122,7 +123,7 @@ class Watch:
                 own = zip(self.inputs, inputs, args, strict=True)
                 self.untouched = InputChecksums({node: value for node, value, argument in own if value is argument})
         except (RuntimeError, ValueError) as error:  # out of memory, or arguments that are not the graph's
-            self.problem = f"the inputs could not be kept: {str(error).splitlines()[0]}"
+            self.problem = f"the inputs could not be kept: {first_line(error)}"
             self.references = None
 
     def after(self, number: int, *values: object) -> None:
@@ -310,7 +311,7 @@ class _PointComparison:
         try:
             reference = fitted(self.references.launches.after_dropout(node, share, mask), value, None)
         except (NotComputable, RuntimeError) as error:  # usually out of memory
-            self.result.reasons.append(f"it is not judged: {str(error).splitlines()[0]}")
+            self.result.reasons.append(f"it is not judged: {first_line(error)}")
             return
         judged = judge_launch(value, reference, lambda _: (), k=self.watch.k)
         self.result.outputs.append(_result(each, judged, reference, value, judged.error, judged.eager))
@@ -329,7 +330,7 @@ class _PointComparison:
                 if output.error is not None:
                     self.watch.sizes[each.name] = output.error
         except RuntimeError as error:  # usually out of memory: the program itself continues
-            self.result.reasons.append(f"{buffers[0].name} could not be compared: {str(error).splitlines()[0]}")
+            self.result.reasons.append(f"{buffers[0].name} could not be compared: {first_line(error)}")
         for kernel in filter(None, map(unreferenced, state.changes)):
             unchecked = "it is compared with itself, run by Triton"
             self.result.reasons.append(f"{kernel} has no reference (idbg.reference): {unchecked}")

@@ -15,7 +15,7 @@ from idbg.engine.kerneldiff.layers.judged import NotJudged
 from idbg.engine.kerneldiff.sides.run import Call, run_side
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.kerneldiff.tensors.allowance import KERNEL_K
-from idbg.schema.errors import exception_text
+from idbg.schema.errors import first_line
 from idbg.schema.remarks import Remark
 
 _Observed = Callable[[list[str]], AbstractContextManager[list[Native]]]
@@ -55,8 +55,7 @@ def first_wrong_layers(
                 unjudged[name] = Remark("layers not judged", name, (error.remark,))
             # Broad on purpose: the compiler runs with outputs that the program does not have
             except Exception as error:
-                text = exception_text(error).strip().partition("\n")[0] or type(error).__name__
-                unjudged[name] = Remark("layers not judged", name, (Remark("error", detail=text),))
+                unjudged[name] = Remark("layers not judged", name, (Remark("error", detail=first_line(error)),))
     for remark in unjudged.values():
         note(remark)
     return None
@@ -78,7 +77,7 @@ def _graphs(
 
     side = run_side("layers", subject, around, backward)
     if side.error is not None:
-        problems.append(exception_text(side.error).strip().partition("\n")[0])
+        problems.append(first_line(side.error))
     for text in problems[:1]:
         note(Remark("layers not judged", ", ".join(name for name, *_ in observed), (Remark("error", detail=text),)))
     for name, search, graphs in observed:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from idbg.engine.compat import comparing
+from idbg.schema.errors import first_line
 from idbg.schema.programs import Float64On
 
 CPU = torch.device("cpu")
@@ -92,7 +93,7 @@ def _lacking(device: torch.device) -> str:
     except torch.OutOfMemoryError:
         raise
     except (RuntimeError, TypeError, NotImplementedError, AssertionError) as error:
-        return f"{device.type} has none: {str(error).strip().partition(chr(10))[0]}"
+        return f"{device.type} has none: {first_line(error)}"
     if (first, second, rest) == (1.0, 2 * small, small):
         return ""
     return f"{device.type} computes it in fewer digits"
