@@ -96,7 +96,7 @@ FIRST_FRAME = {
     "idbg.cli": "color exits manual parsing screen sessions streams verbs",
     "idbg.config": "arguments command_line environment examples launching options places settings settings_file",
     "idbg.format": "glyphs plain_text spelling",
-    "idbg.schema": "errors faults graphs programs violations",
+    "idbg.schema": "errors faults graphs programs strict_json violations",
     "idbg.session": "files",
     "idbg_tui": "__main__ app keymap layout pane_sizes remembered theming",
     "idbg_tui.controllers": "routes",

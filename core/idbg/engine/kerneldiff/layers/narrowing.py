@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from idbg.engine.kerneldiff.kernels.verdict import BufferVerdict
 from idbg.engine.kerneldiff.layers.judged import HELD
 
-_MOST = 200  # outputs that are added to a model at once
+MOST = 200  # outputs that are added to a model at once
 _HELD = HELD // 4  # bytes of their values
 
 Verdicts = Mapping[str, BufferVerdict]
@@ -21,7 +21,7 @@ def narrowed(
     known: dict[str, BufferVerdict] = {}
     while names:
         total = sum(map(size, names))
-        count = min(len(names), _MOST, max(1, len(names) * _HELD // total) if total else _MOST)
+        count = min(len(names), MOST, max(1, len(names) * _HELD // total) if total else MOST)
         chosen = spread(names, count)
         found = run(chosen)
         known.update(found)
