@@ -6,6 +6,7 @@ A theme is a TOML file with the keys of textual.theme.Theme; its name is the fil
 
 import tomllib
 from collections.abc import Iterator, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -19,26 +20,8 @@ from idbg.schema.errors import SettingsError
 DEFAULT = "idbg-dark"
 SIXTEEN = "ansi"
 """The theme for terminals of 16 colours, and of 8."""
+_KEYS = {field.name for field in fields(Theme)} - {"name"}
 _SHIPPED = (Path(__file__).parent / "_themes", Path(__file__).parents[1] / "themes")
-
-
-class ThemeFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The keys of a theme's file."""
-
-    primary: str
-    secondary: str | None = None
-    accent: str | None = None
-    warning: str | None = None
-    error: str | None = None
-    success: str | None = None
-    foreground: str | None = None
-    background: str | None = None
-    surface: str | None = None
-    panel: str | None = None
-    boost: str | None = None
-    dark: bool = True
-    ansi: bool = False
-    variables: dict[str, str] = {}
 
 
 def shipped() -> Path:
@@ -50,16 +33,20 @@ def read(path: Path) -> Theme:
     """The theme in a file. Raises SettingsError if it is not one."""
     hint = f"compare it with {shipped() / (DEFAULT + '.toml')}"
     try:
-        values = msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), ThemeFile)
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+        theme = msgspec.convert({**values, "name": path.stem}, Theme)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
         raise SettingsError(f"theme {path}: {error}", hint=hint) from None
-    colours = {name: value for name, value in msgspec.structs.asdict(values).items() if isinstance(value, str)}
-    for name, colour in colours.items():
+    if unknown := sorted(values.keys() - _KEYS):
+        raise SettingsError(f"theme {path}: a theme has no {', '.join(unknown)}", hint=hint)
+    for name, colour in values.items():
+        if not isinstance(colour, str):
+            continue
         try:
             Color.parse(colour)
         except ColorParseError:
             raise SettingsError(f'theme {path}: {name} = "{colour}" is not a colour', hint=hint) from None
-    return Theme(path.stem, **msgspec.structs.asdict(values))
+    return theme
 
 
 def themes(folders: Sequence[Path]) -> Iterator[Theme | SettingsError]:
