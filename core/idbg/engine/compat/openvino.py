@@ -144,7 +144,7 @@ class OpenVINOPart:
             wanted = [places[output.get_node().get_name()] for output in added]  # one that was a result is no new one
             compiled = _compiled(extended, self.device, self.config)
         except Exception as error:  # whatever a compiler raises, with outputs that the program does not have
-            raise NotRunnable(_first_line(error)) from error
+            raise NotRunnable(_last_line(error)) from error
         values = _inferred(compiled, self.arguments)
         return ExtendedRun(
             values[:count], [values[at] for at in wanted], layers_of(compiled), time.perf_counter() - began
@@ -234,7 +234,7 @@ def after_passes(applied: AppliedPasses, count: int) -> OpenVINOModel:
             manager.register_pass(each)
         manager.run_passes(copy)
     except Exception as error:  # a pass is the program's
-        raise NotRunnable(_first_line(error)) from error
+        raise NotRunnable(_last_line(error)) from error
     return OpenVINOModel(copy)
 
 
@@ -261,7 +261,7 @@ def computed_by_reference(
         if not part.evaluate([made], tensors):
             raise NotRunnable("an op has no reference implementation")
     except (RuntimeError, TypeError, ValueError) as error:
-        raise NotRunnable(_first_line(error)) from error
+        raise NotRunnable(_last_line(error)) from error
     return torch.from_numpy(np.array(made.data))
 
 
@@ -317,7 +317,7 @@ def _inferred(compiled: Native, arguments: Sequence[object]) -> list[Tensor]:
             raise NotRunnable(f"it ran for more than {_SECONDS:.0f} s")
         return [torch.from_numpy(np.array(request.get_output_tensor(at).data)) for at in range(len(compiled.outputs))]
     except (RuntimeError, TypeError, ValueError) as error:
-        raise NotRunnable(_first_line(error)) from error
+        raise NotRunnable(_last_line(error)) from error
 
 
 def _copied(value: object) -> object:
@@ -347,6 +347,6 @@ def callers_in(function: str, compiler: Path) -> Iterator[Caller]:
         frame = frame.f_back
 
 
-def _first_line(error: Exception) -> str:
+def _last_line(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[-1] if lines else type(error).__name__
