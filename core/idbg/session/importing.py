@@ -251,7 +251,14 @@ def _kind(source: Path) -> sources.Kind:
 
 
 def nothing_in(source: Path) -> BadInput:
-    """There is nothing to import."""
+    """There is nothing to import, or it cannot be read."""
+    try:
+        if source.is_dir():
+            os.listdir(source)
+        elif source.exists():
+            sources.head_of(source)
+    except OSError as error:
+        return BadInput(f"{source} cannot be read: {error.strerror or error}", hint="name a file or folder that can be")
     return BadInput(
         f"there is no trace in {source}" if source.exists() else f"there is no {source}",
         hint="run the program with TORCH_TRACE=FOLDER, and name that folder",

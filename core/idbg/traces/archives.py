@@ -15,10 +15,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import IO, NamedTuple, cast
+from typing import IO, NamedTuple
 
 from idbg.format.amounts import counted, size
 from idbg.schema.errors import BadInput
+from idbg.traces.packed import NO_ZSTD, ZSTD, zstd
 
 MOST_BYTES = 8 << 30  # of all files of an archive
 MOST_FILES = 20_000
@@ -110,9 +111,14 @@ def _opened(archive: Path) -> Iterator[Iterator[Member]]:
     if zipfile.is_zipfile(archive):
         with zipfile.ZipFile(archive) as opened:
             yield _of_zip(opened)
-    elif archive.name.endswith(".gz") and not archive.name.endswith((".tar.gz",)):
-        with gzip.open(archive) as whole:
-            yield iter([Member(archive.name.removesuffix(".gz"), "", lambda: cast("IO[bytes]", whole))])
+    elif archive.name.endswith(ZSTD):
+        if (module := zstd()) is None:
+            raise BadInput(f"{archive.name} cannot be unpacked: {NO_ZSTD}", hint="then name the folder")
+        try:
+            with open(archive, "rb") as file, tarfile.open(fileobj=module.open(file), mode="r|") as tar:
+                yield _of_tar(tar)
+        except module.ZstdError as error:
+            raise EOFError(str(error)) from error
     else:
         with tarfile.open(archive, "r:*") as tar:
             yield _of_tar(tar)

@@ -1,5 +1,6 @@
 """Recognize what can be imported, and list the trace files of a folder."""
 
+import errno
 import os
 import re
 from collections.abc import Iterator
@@ -7,6 +8,7 @@ from pathlib import Path
 from typing import BinaryIO, Literal, NamedTuple
 
 from idbg.schema.processes import Process
+from idbg.traces.packed import PackedFile, is_packed
 from idbg.traces.stream import is_trace
 
 Kind = Literal["trace", "debug", "triton", "archive"]
@@ -16,12 +18,12 @@ HEAD = 1 << 16  # bytes of a file in which its kind and its rank are looked for
 MOST_FILES = 20_000  # of a folder
 MOST_DEPTH = 6
 _SESSION_LOG = "events.jsonl"
-_TRACE_NAME = re.compile(r"dedicated_log_torch_trace_.*\.log$")
+_TRACE_NAME = re.compile(r"dedicated_log_torch_trace_.*\.log(\.gz|\.zst)?$")
 _TRITON_NAME = re.compile(r"\.ndjson(\.gz)?$")
 _RANK_NAME = re.compile(r"_rank_(\d+)_")
 _RANK = re.compile(rb'"rank": (\d+)')
 _PID = re.compile(rb"^V\d{4} [\d:.]+ (\d+) ", re.MULTILINE)
-_ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".log.gz")
+_ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst", ".tzst")
 _RUN = re.compile(r"run_\d{4}_\d\d_\d\d_\d\d_\d\d_\d\d_\d+-pid_(\d+)$")
 _TRITON_IDS = re.compile(r"_rank_(\d+|none)_(?:pid_(\d+)_)?(?:host_(.*?)_\.)?")
 
@@ -121,7 +123,7 @@ def _is_trace_file(path: Path) -> bool:
     if _TRACE_NAME.match(path.name):
         return True
     try:
-        return path.suffix == ".log" and is_trace(head_of(path))
+        return path.name.endswith((".log", ".log.gz", ".log.zst")) and is_trace(head_of(path))
     except OSError:
         return False
 
@@ -129,12 +131,16 @@ def _is_trace_file(path: Path) -> bool:
 def head_of(path: Path) -> bytes:
     """The beginning of a file. Raises OSError."""
     with opened(path) as file:
-        return file.read(HEAD)
+        data = file.read(HEAD)
+        if not data and isinstance(file, PackedFile) and file.damage:
+            raise OSError(errno.EIO, f"it {file.damage}")
+        return data
 
 
-def opened(path: Path) -> BinaryIO:
-    """The file, without a wait for the writer of a pipe. Raises OSError."""
-    return os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb", buffering=0)
+def opened(path: Path) -> BinaryIO | PackedFile:
+    """The file, unpacked, without a wait for the writer of a pipe. Raises OSError."""
+    file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb", buffering=0)
+    return PackedFile(file, path.name) if is_packed(path) else file
 
 
 class Identity(NamedTuple):

@@ -11,7 +11,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterator
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -45,10 +45,17 @@ class Record(NamedTuple):
         return self.payload.decode("utf-8", "replace")
 
 
+class Readable(Protocol):
+    """A file that is read in pieces."""
+
+    def read(self, most: int, /) -> bytes:
+        """The next bytes; none at its end for now."""
+
+
 class RecordStream:
     """The records of one file, which may grow. What is left out is counted in `left_out`, by its reason."""
 
-    def __init__(self, file: BinaryIO, year: int, limit: int = RECORD_LIMIT) -> None:
+    def __init__(self, file: Readable, year: int, limit: int = RECORD_LIMIT) -> None:
         self._file, self._year, self._limit = file, year, limit
         self._rest = b""
         self._skipping = False  # within a record that is too long

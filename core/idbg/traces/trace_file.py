@@ -10,6 +10,7 @@ import msgspec
 from idbg.format.amounts import counted
 from idbg.traces.debug_folder import scheduler_dumps
 from idbg.traces.imported import FileReader
+from idbg.traces.packed import PackedFile
 from idbg.traces.process import Emit, Opening, ProcessLog
 from idbg.traces.sources import opened
 from idbg.traces.stream import Record, RecordStream
@@ -56,7 +57,7 @@ class TraceFile:
     @property
     def read_bytes(self) -> int:
         """Bytes of the file that were read."""
-        return self._stream.read_bytes
+        return self._opened.packed_bytes if isinstance(self._opened, PackedFile) else self._stream.read_bytes
 
     @property
     def last_phase(self) -> str:
@@ -65,13 +66,13 @@ class TraceFile:
 
     def steps(self, *, is_whole: bool) -> Iterator[int]:
         """Read what came since the last time. Yields the bytes so far, from time to time."""
-        before = self.read_bytes
+        before = self._stream.read_bytes
         for record in self._stream.records(is_whole=is_whole):
             self._take(record)
-            if self.read_bytes != before:
-                before = self.read_bytes
-                yield before
-        if self.read_bytes != before:
+            if self._stream.read_bytes != before:
+                before = self._stream.read_bytes
+                yield self.read_bytes
+        if self._stream.read_bytes != before:
             yield self.read_bytes
 
     def _take(self, record: Record) -> None:
@@ -85,15 +86,17 @@ class TraceFile:
 
     def end(self) -> None:
         """The trace is over: end the run, and say what was left out. A log without a record gets its beginning."""
-        self._opened.close()
         run = self._log.run
         for number, stage in scheduler_dumps(self._dumps) if self._dumps is not None else ():
             if (frame := run.frame_of_graph.get(number)) is not None:
                 run.stages.add("inductor", stage._replace(frame=frame), "dump", of_author=False)
         self._log.end(list(self._missing()))
+        self._opened.close()
 
     def _missing(self) -> Iterator[str]:
         name = self.file.name
+        if isinstance(self._opened, PackedFile) and self._opened.damage:
+            yield f"{name} {self._opened.damage}: the rest is left out"
         for why, count in self._stream.left_out.items():
             yield f"{counted(count, 'record')} of {name} left out: {why}"
         if self._odd:

@@ -4,6 +4,7 @@ import gzip
 import io
 import os
 import shutil
+import sys
 import tarfile
 import zipfile
 from pathlib import Path
@@ -15,6 +16,7 @@ from idbg.schema.runs import History, fold
 from idbg.session.importing import Import
 from idbg.session.reading import load
 from idbg.traces import archives
+from idbg.traces import packed as packed_files
 from tests.harness.traces import RECORDED, recordings, unpacked
 
 NAME = "job/dedicated_log_torch_trace_x1.log"
@@ -70,6 +72,44 @@ def test_a_compressed_file_is_read(tmp_path: Path) -> None:
     packed = next((RECORDED / recordings("breaking")[0]).glob("*.log.gz"))
     history = imported(Path(shutil.copy(packed, tmp_path)))
     assert history.last is not None and len(history.last.graphs) > 10
+
+
+def test_a_folder_of_compressed_files_is_read(tmp_path: Path) -> None:
+    for packed in (RECORDED / "ranks-2.15").glob("*.log.gz"):
+        shutil.copy(packed, tmp_path / packed.name)
+    history = imported(tmp_path)
+    assert sorted(history.processes) == ["rank0", "rank1"] and not history.missing
+
+
+def test_files_of_zstd_are_read(tmp_path: Path) -> None:
+    zstd = packed_files.zstd()
+    if zstd is None:
+        pytest.skip("nothing here reads zstd")
+    trace = unpacked(recordings("breaking")[0], tmp_path / "trace")
+    with zstd.open(tmp_path / "night.tar.zst", "wb") as file, tarfile.open(fileobj=file, mode="w|") as tar:
+        tar.add(trace, "trace")
+    (plain,) = trace.iterdir()
+    with zstd.open(trace / f"{plain.name}.zst", "wb") as file:
+        file.write(plain.read_bytes())
+    plain.unlink()
+    for place in (tmp_path / "night.tar.zst", trace, trace / f"{plain.name}.zst"):
+        history = imported(place)
+        assert history.last is not None and len(history.last.graphs) > 10 and not history.missing
+
+
+def test_a_compressed_file_that_is_cut_off_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
+    packed = next((RECORDED / recordings("breaking")[0]).glob("*.log.gz"))
+    (tmp_path / packed.name).write_bytes(packed.read_bytes()[: packed.stat().st_size // 2])
+    history = imported(tmp_path)
+    assert history.last is not None and history.last.graphs
+    assert any("is damaged, or cut off" in text for text in history.missing)
+
+
+def test_a_compressed_bomb_is_read_to_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packed_files, "MOST_BYTES", 4 << 20)
+    (tmp_path / "dedicated_log_torch_trace_x.log.gz").write_bytes(gzip.compress(b"\0" * (8 << 20)))
+    history = imported(tmp_path)
+    assert any("holds more than 4 MiB: the rest is left out" in text for text in history.missing)
 
 
 def test_members_that_climb_out_are_left_out_and_said(tmp_path: Path) -> None:
@@ -131,12 +171,31 @@ def test_a_truncated_archive_is_read_as_far_as_it_is_intact(tmp_path: Path) -> N
     assert any("damaged" in text for text in history.missing)
 
 
-@pytest.mark.parametrize("name", ["night.zip", "night.tar.gz", "night.tar", "x.log.gz"])
+@pytest.mark.parametrize("name", ["night.zip", "night.tar.gz", "night.tar", "night.tar.zst"])
 def test_what_is_no_archive_is_refused_with_a_sentence(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(b"no archive at all" * 100)
     with pytest.raises(BadInput, match="cannot be unpacked"):
         Import(tmp_path / name, tmp_path / "out")
     assert not list((tmp_path / "out").iterdir())
+
+
+@pytest.mark.parametrize("name", ["x.log.gz", "x.log.zst"])
+def test_what_is_no_compressed_file_is_refused_with_a_sentence(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(b"not compressed at all" * 100)
+    with pytest.raises(BadInput, match=f"{name} cannot be read: it is damaged"):
+        Import(tmp_path / name, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", ["x.log.zst", "night.tar.zst"])
+def test_without_a_reader_of_zstd_the_sentence_says_what_to_do(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "compression.zstd", None)
+    monkeypatch.setitem(sys.modules, "backports.zstd", None)
+    (tmp_path / name).write_bytes(b"(\xb5/\xfd")
+    with pytest.raises(BadInput, match="pip install .*, or unpack it with zstd -d"):
+        Import(tmp_path / name, tmp_path / "out")
 
 
 def test_an_archive_without_a_trace_is_refused(tmp_path: Path) -> None:
