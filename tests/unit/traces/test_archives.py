@@ -194,7 +194,7 @@ def test_without_a_reader_of_zstd_the_sentence_says_what_to_do(
     monkeypatch.setitem(sys.modules, "compression.zstd", None)
     monkeypatch.setitem(sys.modules, "backports.zstd", None)
     (tmp_path / name).write_bytes(b"(\xb5/\xfd")
-    with pytest.raises(BadInput, match="pip install .*, or unpack it with zstd -d"):
+    with pytest.raises(BadInput, match="unpack it with zstd -d"):
         Import(tmp_path / name, tmp_path / "out")
 
 
