@@ -37,10 +37,11 @@ _DAMAGED = (
 
 
 class Member(NamedTuple):
-    """A file of an archive. `refused`: why it is left out, "" where it is not."""
+    """A file of an archive. `refused`: why it is left out, "" where it is not. `size`: as the archive has it."""
 
     name: str
     refused: str
+    size: int
     open: Callable[[], IO[bytes]]
 
 
@@ -64,6 +65,8 @@ def unpack(archive: Path, to: Path, most_bytes: int = MOST_BYTES, most_files: in
                 if count > most_files:
                     raise _too_much(archive, f"more than {most_files:,} files")
                 limit = _too_much(archive, f"more than {size(most_bytes)}")
+                if written + member.size > most_bytes:
+                    raise limit
                 try:
                     written += _unpack_one(member, to, most_bytes - written, limit)
                 except (IsADirectoryError, NotADirectoryError, FileExistsError):
@@ -131,7 +134,7 @@ def _of_zip(opened: zipfile.ZipFile) -> Iterator[Member]:
         kind = stat.S_IFMT(each.external_attr >> 16)
         refused = "a link, or no regular file" if kind not in (0, stat.S_IFREG) else ""
         refused = refused or ("it is encrypted" if each.flag_bits & 1 else "")
-        yield Member(each.filename, refused, lambda each=each: opened.open(each))  # type: ignore[misc]
+        yield Member(each.filename, refused, each.file_size, lambda each=each: opened.open(each))  # type: ignore[misc]
 
 
 def _of_tar(opened: tarfile.TarFile) -> Iterator[Member]:
@@ -141,4 +144,4 @@ def _of_tar(opened: tarfile.TarFile) -> Iterator[Member]:
         refused = "" if each.isreg() else "a link, or no regular file"
         if (file := opened.extractfile(each) if not refused else None) is None:
             refused = refused or "a link, or no regular file"
-        yield Member(each.name, refused, lambda file=file: file)  # type: ignore[misc]
+        yield Member(each.name, refused, each.size, lambda file=file: file)  # type: ignore[misc]

@@ -198,6 +198,20 @@ def test_without_a_reader_of_zstd_the_sentence_says_what_to_do(
         Import(tmp_path / name, tmp_path / "out")
 
 
+def test_what_may_not_be_read_says_so(tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0)
+    is_root = os.geteuid() == 0
+    if is_root:
+        os.seteuid(65534)
+    try:
+        with pytest.raises(BadInput, match="closed cannot be read: Permission denied"):
+            Import(closed, tmp_path / "out")
+    finally:
+        if is_root:
+            os.seteuid(0)
+
+
 def test_an_archive_without_a_trace_is_refused(tmp_path: Path) -> None:
     archive = tar_of(tmp_path / "notes.tgz", (tarfile.TarInfo("notes.txt"), b"nothing"))
     with pytest.raises(BadInput, match="no trace in"):
