@@ -19,7 +19,7 @@ from idbg.accelerators.registry import NO_RULES
 from idbg.engine import backends
 from idbg.engine.backends import TargetBackend
 from idbg.engine.backends.program_backend import ProgramBackend
-from idbg.engine.capture.run import RunCapture, capturing, copied, current, uncaptured
+from idbg.engine.capture.run import RunCapture, capturing, current, uncaptured
 from idbg.engine.compat import backend_calls, comparing, gpu, inspecting, tracing
 from idbg.engine.compat.lowering import Compiled, Compiler
 from idbg.engine.decisions import record_all
@@ -83,7 +83,7 @@ def _captured(capture: Watched, own: Compiler, gm: GraphModule, inputs: list[obj
     known = len(inside.violations) if isinstance(inside, TargetBackend) else 0
     backend = ProgramBackend(own, checks=rules is not None)
     capture.called(backend.name)
-    held = GraphModule(gm, copied(gm)) if capture.comparisons is not None else gm
+    held = comparing.without_checkpoints(gm) if capture.comparisons is not None else gm
     compiled = TargetBackend(backend, rules or parse(NO_RULES), strict=False)(gm, inputs)
     if (
         capture.comparisons is not None

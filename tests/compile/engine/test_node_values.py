@@ -5,9 +5,11 @@ import time
 
 import pytest
 import torch
+import torch.utils.checkpoint
 from torch import Tensor, nn
 from torch._C._distributed_c10d import HashStore, Store
 
+from idbg.engine.compat import comparing
 from idbg.engine.kerneldiff.in_program import lockstep, node_values
 from idbg.engine.kerneldiff.in_program.lockstep import Lockstep, RanksApart
 from idbg.engine.kerneldiff.in_program.node_values import inputs_measured, measured, nodes_measured
@@ -107,3 +109,33 @@ def test_a_rank_that_comes_too_late_runs_nothing_either(monkeypatch: pytest.Monk
     monkeypatch.setattr(lockstep, "SECONDS", 0.2)
     one, other = in_threads(2, HashStore(), pause=0.6)
     assert one == other == "not all of the 2 ranks came to this graph within 0.2 s"
+
+
+def test_a_checkpointed_dropout_is_eagers_own() -> None:
+    """Dynamo's checkpoint draws other numbers when it computes again: the copy that is compared does not."""
+    weight = torch.randn(8, 8, requires_grad=True)
+    held: list[torch.fx.GraphModule] = []
+
+    def inner(x: Tensor) -> Tensor:
+        return torch.nn.functional.dropout(torch.relu(x @ weight), 0.5)
+
+    def model(x: Tensor) -> Tensor:
+        return torch.utils.checkpoint.checkpoint(inner, x, use_reentrant=False) * 2  # type: ignore[no-any-return]
+
+    def backend(gm: torch.fx.GraphModule, inputs: list[Tensor]) -> object:
+        held.append(comparing.without_checkpoints(gm))
+        return gm.forward
+
+    x = torch.randn(4, 8)
+    torch.compile(model, backend=backend)(x)  # type: ignore[arg-type]
+    (gm,) = held
+    assert "checkpoint" not in gm.code or "_call_checkpointed" in gm.code
+    names = {node.name: x if node.name.startswith("l_x") else weight for node in gm.graph.find_nodes(op="placeholder")}
+    gradients: list[Tensor] = []
+    for call in (lambda: model(x), lambda: gm(*names.values())[0]):
+        torch.manual_seed(0)
+        weight.grad = None
+        call().sum().backward()
+        assert weight.grad is not None
+        gradients.append(weight.grad.clone())
+    assert torch.equal(*gradients)

@@ -132,7 +132,7 @@ class RunCapture(TracedRun[FrameCapture]):
     def save_graph(self, graph: GraphId, gm: GraphModule, inputs: list[object]) -> None:
         """Store a copy of the graph (compilers change theirs) and the values of its call."""
         kept = [_on_host(value) for value in inputs] if self.on_host else inputs
-        self.saved_graphs[graph] = SavedGraph(GraphModule(gm, copied(gm)), kept, torch.is_grad_enabled())
+        self.saved_graphs[graph] = SavedGraph(GraphModule(gm, _copied(gm)), kept, torch.is_grad_enabled())
 
     def restarted(self, frame: str) -> None:
         """torch restarts the trace of a frame while lowering: its graphs so far are dropped."""
@@ -156,7 +156,7 @@ class RunCapture(TracedRun[FrameCapture]):
             self.emit(events.SettingsRead(run=self.run, settings=found))
 
 
-def copied(gm: GraphModule) -> torch.fx.Graph:
+def _copied(gm: GraphModule) -> torch.fx.Graph:
     """A copy of its graph: compilers change theirs."""
     copy = torch.fx.Graph()
     output = copy.graph_copy(gm.graph, {})

@@ -13,6 +13,7 @@ import torch
 import torch._dynamo
 import torch._inductor.config
 import torch._subclasses.fake_tensor
+from torch._higher_order_ops.wrap import tag_activation_checkpoint
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import GraphModule, Node
 from torch.utils._python_dispatch import _disable_current_modes, is_traceable_wrapper_subclass
@@ -70,6 +71,27 @@ def _scanned(combine: Compiled, init: object, values: object, others: object = (
 
     scan = cast("Compiled", generic_scan)
     return scan(combine, init, values, additional_inputs=others)
+
+
+def without_checkpoints(gm: GraphModule) -> GraphModule:
+    """A copy of a Dynamo graph without activation checkpoints, which in eager draw other random numbers when they
+    compute again: torch leaves it to the compiler to draw the same.
+    """
+    graph = torch.fx.Graph()
+    graph.output(graph.graph_copy(gm.graph, {}))
+    copy = GraphModule(gm, graph)
+    for node in graph.nodes:
+        if node.op == "get_attr" and isinstance(inner := getattr(copy, str(node.target), None), GraphModule):
+            setattr(copy, str(node.target), without_checkpoints(inner))
+        elif node.target is tag_activation_checkpoint:
+            node.target = _call_checkpointed
+    copy.recompile()
+    return copy
+
+
+def _call_checkpointed(inner: Compiled, *args: object, **kwargs: object) -> object:
+    _, own = tag_activation_checkpoint.divide_kwargs(kwargs)  # type: ignore[no-untyped-call]
+    return inner(*args, **own)
 
 
 def decomposition(op: object) -> Compiled | None:

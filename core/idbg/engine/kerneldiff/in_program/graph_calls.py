@@ -24,7 +24,7 @@ from idbg.engine.kerneldiff.in_program.lockstep import Lockstep
 from idbg.engine.kerneldiff.in_program.node_values import inputs_measured, nodes_measured
 from idbg.engine.kerneldiff.request import ComparisonRequest
 from idbg.engine.kerneldiff.sides.random_draws import without_verdict_of_failed
-from idbg.engine.kerneldiff.sides.run import Call, NothingToDifferentiate, Side, run_eager, run_side
+from idbg.engine.kerneldiff.sides.run import Call, NothingToDifferentiate, run_eager, run_side
 from idbg.engine.kerneldiff.sides.subject import Subject, can_be_written
 from idbg.engine.program.load import Workload
 from idbg.schema import events
@@ -52,7 +52,7 @@ class GraphComparisons:
     _frames: dict[tuple[str, int], int] = field(default_factory=dict)  # compiles of a function, by its name and line
 
     def watched(self, frame: Frame, backend: str, gm: GraphModule, compiled: Compiled) -> Compiled:
-        """What to call in place of the compiled graph. `gm` is a copy that the backend does not change."""
+        """What to call in place of the compiled graph. `gm` is a copy, `comparing.without_checkpoints`."""
         place = frame.function, frame.line
         nth = self._frames[place] = self._frames.get(place, -1) + 1
         calls = 0
@@ -102,6 +102,9 @@ class GraphComparisons:
         test = run_side(
             call.backend, subject, partial(_entered, _finished(call.compiled)), backward, backend=call.backend
         )
+        for side in (reference, test):
+            if side.error is not None:  # of the copies: the program itself does not run them
+                return _not_comparable(call.backend, Remark("cannot run", detail=first_line(side.error)))
         request = ComparisonRequest(
             call.gm,
             test=call.backend,
@@ -114,9 +117,7 @@ class GraphComparisons:
         comparison = ComparisonRun(request, subject)
         comparison.backward = backward
         draws_as_eager = not draws or call.backend == INDUCTOR
-        report = comparison.of_sides(reference, test.beside_eager(is_own_backend=False), draws_as_eager=draws_as_eager)
-        if (out_of_memory := _out_of_memory(reference, test)) is not None:
-            return _not_comparable(call.backend, Remark("cannot run", detail=first_line(out_of_memory)))
+        report = comparison.of_sides(reference, test, draws_as_eager=draws_as_eager)
         if report.verdict == "failed" and not draws_as_eager:
             return without_verdict_of_failed(report, Remark("own draws", call.backend))
         return report
@@ -194,8 +195,3 @@ def _named(report: DiffReport, prefix: str, arguments: Mapping[str, str]) -> Dif
 
 def _not_comparable(backend: str, why: Remark) -> DiffReport:
     return DiffReport(test=backend, reference="eager", verdict="waiting", mode="tolerance", not_comparable=why)
-
-
-def _out_of_memory(*sides: Side) -> BaseException | None:
-    """The error of a side that had no memory left for the copies: the program alone has enough."""
-    return next((each.error for each in sides if isinstance(each.error, torch.OutOfMemoryError)), None)
