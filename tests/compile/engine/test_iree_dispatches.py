@@ -1,7 +1,6 @@
 """The first wrong dispatch of IREE: planted edits of a module before it is compiled, and programs that are right."""
 
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -77,8 +76,7 @@ def edited(patch: pytest.MonkeyPatch, edit: Edit) -> None:
 
 def lowered(source: str) -> str:
     """The module in linalg and arith, as text without any places."""
-    tool = str(Path(sys.executable).parent / "iree-compile")
-    command = [tool, "-", "--compile-to=input", "-o", "-"]
+    command = [iree._tool("iree-compile"), "-", "--compile-to=input", "-o", "-"]
     return subprocess.run(command, input=source, capture_output=True, text=True, check=True).stdout
 
 

@@ -9,7 +9,7 @@ import pytest
 from idbg.schema.repros import Budget, FailureKind, Sought
 from tests.harness.minified import Minifying
 
-FEW = Budget(calls=8, seconds=240)
+FEW = Budget(calls=3, seconds=240)
 BREAKS = """
 def f(x):
     y = x.sin()
