@@ -22,6 +22,7 @@ KEYS = {
     "ctrl+c": "\x03",
     "backspace": "\x7f",
 }
+MOST = 1 << 20  # bytes that are read before they are drawn
 LEFT_ALTERNATE_SCREEN = b"\x1b[?1049l"
 
 
@@ -50,15 +51,16 @@ class Terminal:
         return "\n".join(self.screen.display)
 
     def pump(self, seconds: float) -> bool:
-        """Read for up to `seconds`; False once the program has ended."""
-        if not select.select([self.fd], [], [], seconds)[0]:
-            return True
-        try:
-            data = os.read(self.fd, 1 << 16)
-        except OSError:
-            data = b""
+        """Read what comes in up to `seconds`, and all that waits behind it; False once the program has ended."""
+        data, alive = b"", True
+        while alive and len(data) < MOST and select.select([self.fd], [], [], 0 if data else seconds)[0]:
+            try:
+                part = os.read(self.fd, 1 << 16)
+            except OSError:
+                part = b""
+            data += part
+            alive = bool(part)
         self.raw += data
-        alive = bool(data)
         # pyte prints private sequences that it does not know
         for unknown in (b"\x1b[>4;1m", b"\x1b[>4;0m", b"\x1b[>1u", b"\x1b[<u", b"\x1b[?2048$p"):
             data = data.replace(unknown, b"")
@@ -81,12 +83,12 @@ class Terminal:
     def until(self, seen: str | Callable[[str], bool], seconds: float = 60.0) -> str:
         """Wait until the text is on the screen (or the function says so), and give the screen."""
         wanted = seen if callable(seen) else lambda text: seen in text
-        deadline = time.monotonic() + seconds
-        while not wanted(self.text):
+        deadline, alive = time.monotonic() + seconds, True
+        while not wanted(text := self.text):
+            assert alive, f"the program ended before {seen!r}; its screen:\n{text}"
+            assert time.monotonic() < deadline, f"{seen!r} was not seen in {seconds} s; the screen:\n{text}"
             alive = self.pump(0.1)
-            assert alive or wanted(self.text), f"the program ended before {seen!r}; its screen:\n{self.text}"
-            assert time.monotonic() < deadline, f"{seen!r} was not seen in {seconds} s; the screen:\n{self.text}"
-        return self.text
+        return text
 
     def wait(self, seconds: float = 60.0) -> int:
         """The program's exit status."""
