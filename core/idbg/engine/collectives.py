@@ -13,7 +13,7 @@ from types import FrameType
 
 from idbg.analysis.ranks.digest import is_library
 from idbg.engine.compat import flight_recorder
-from idbg.engine.compat.flight_recorder import Entry
+from idbg.engine.compat.flight_recorder import Counted, Entry
 from idbg.schema import events
 from idbg.schema.collectives import Collective, ProcessGroup
 from idbg.schema.decisions.dynamo import Stack, StackLine
@@ -27,12 +27,6 @@ MOST_RECORDED = 4000
 _LONGEST_SILENCE = 60.0  # seconds after which a rank that waits reports its line again
 _MOST_STACK = 40
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-
-
-def enable(environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables that switch torch's flight recorder on, where the user has not set its size."""
-    names = ("TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE")
-    return {} if any(name in environ for name in names) else dict.fromkeys(names, "2000")
 
 
 @contextmanager
@@ -55,6 +49,7 @@ class _Watch:
         self._seen: dict[str, int] = {}  # recorder -> the last id
         self._groups: set[str] = set()
         self._pending: tuple[Collective, ...] = ()
+        self._counts: dict[str, int] = {}  # of groups whose collectives are not recorded
         self._waiting: set[tuple[str, int]] = set()
         self._timed_out: list[Entry] = []
         self._count = 0
@@ -88,14 +83,15 @@ class _Watch:
         waiting = [each for each in found.entries if not each.ended]
         self._waiting = {(each.recorder, each.id) for each in waiting}
         pending = tuple(map(_collective, (*self._timed_out, *waiting)))
+        counts = {each.group: each.number for each in found.counted} if not self._seen else {}
         now = time.monotonic()
-        if new or pending != self._pending:
+        if new or pending != self._pending or counts != self._counts:
             self._silence = 1.0
-        elif not self._seen or now < self._silent_until:
+        elif not (self._seen or counts) or now < self._silent_until:
             return
         self._silent_until = now + self._silence
         self._silence = min(2 * self._silence, _LONGEST_SILENCE)
-        self._pending = pending
+        self._pending, self._counts = pending, counts
         room = max(0, MOST_RECORDED - self._count)
         self._count += len(new)
         last = {each.group: _collective(each) for each in new[room:] if not each.peer_to_peer}
@@ -103,10 +99,11 @@ class _Watch:
             events.CollectivesSeen(
                 run=self.run,
                 began=tuple(map(_collective, new[:room])),
-                groups=tuple(self._new_groups(new, found.ranks)),
+                groups=tuple(self._new_groups([*new, *found.counted], found.ranks)),
                 pending=pending,
                 last=tuple(last.values()),
                 lost=lost + len(new[room:]),
+                counts=counts,
                 stack=_main_stack(),
             )
         )
@@ -126,7 +123,7 @@ class _Watch:
             self._seen[each.recorder] = each.id
         return lost
 
-    def _new_groups(self, new: list[Entry], ranks: Mapping[str, tuple[int, ...]]) -> Iterator[ProcessGroup]:
+    def _new_groups(self, new: list[Entry | Counted], ranks: Mapping[str, tuple[int, ...]]) -> Iterator[ProcessGroup]:
         for each in new:
             if each.group not in self._groups:
                 self._groups.add(each.group)

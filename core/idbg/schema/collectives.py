@@ -43,7 +43,8 @@ class Collective(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
 class CollectiveLog:
     """What is known of a run's collectives: all that it `began` as far as they are recorded, in order; those that were
     `pending` when it was last looked, and the last of each group. `lost`: those that are not in `began`. `stack` is the
-    main thread's at that time, the innermost line last. `recorded`: whether torch records collectives at all.
+    main thread's at that time, the innermost line last. `recorded`: whether torch records collectives at all; else
+    `counts` has how many each group began.
     """
 
     began: list[Collective] = field(default_factory=list)
@@ -53,10 +54,12 @@ class CollectiveLog:
     lost: int = 0
     stack: Stack = ()
     recorded: bool = False
+    counts: dict[str, int] = field(default_factory=dict)
 
     def apply(self, seen: "events.CollectivesSeen") -> None:
         """Take in what was seen since the event before."""
-        self.recorded = True
+        self.recorded = self.recorded or not seen.counts
+        self.counts |= seen.counts
         self.began += seen.began
         self.groups |= {group.name: group for group in seen.groups}
         self.pending, self.stack = seen.pending, seen.stack

@@ -1,5 +1,7 @@
 """Events of the processes and ranks of a session; `events` has all others, and these too."""
 
+import msgspec
+
 from idbg.schema.collectives import Collective, ProcessGroup
 from idbg.schema.decisions.dynamo import Stack
 from idbg.schema.event_base import Event, RunEvent
@@ -30,7 +32,7 @@ class ProcessEnded(Event, frozen=True, kw_only=True, tag="process_ended"):
 class CollectivesSeen(RunEvent, frozen=True, kw_only=True, tag="collectives_seen"):
     """What torch's flight recorder has since the event before: the collectives that `began`, those that are `pending`
     now, and the main thread's `stack`. Where they are too many to be recorded, `last` has the last of each group, and
-    `lost` counts them.
+    `lost` counts them. Where the recorder is off, `counts` has how many each group began, by its name.
     """
 
     began: tuple[Collective, ...] = ()
@@ -39,6 +41,7 @@ class CollectivesSeen(RunEvent, frozen=True, kw_only=True, tag="collectives_seen
     last: tuple[Collective, ...] = ()
     lost: int = 0
     stack: Stack = ()
+    counts: dict[str, int] = msgspec.field(default_factory=dict)
 
 
 class NodeValuesMeasured(RunEvent, frozen=True, kw_only=True, tag="node_values_measured"):

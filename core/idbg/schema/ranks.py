@@ -16,8 +16,10 @@ Aspect = Literal["end", "graphs", "guards", "recompile", "breaks", "kernels", "c
 """In what the same compile of two ranks can differ."""
 
 _NumbersKind = Literal["numbers", "replica", "result", "node"]
-DifferenceKind = Literal["ended", "wait", "collective", "absent", "graph", "constants", "aspect", "time", _NumbersKind]
-"""A rank that failed or was killed; one that waits for others; another collective; a frame that is not compiled;
+_CollectiveKind = Literal["wait", "collective", "count"]
+DifferenceKind = Literal["ended", _CollectiveKind, "absent", "graph", "constants", "aspect", "time", _NumbersKind]
+"""A rank that failed or was killed; one that waits for others; another collective; another number of
+collectives, where they are not recorded; a frame that is not compiled;
 another graph, or the same with other numbers; another guard, break, kernel, ...; a compile that takes longer; compiled
 numbers that are wrong in a rank; a parameter or buffer that is not the same in all replicas; another result of a
 collective; a node with another value, whose inputs have the same.

@@ -86,7 +86,7 @@ def first_of_program(found: RankComparison) -> RankDifference | None:
     causes = [
         each
         for each in found.differences
-        if each.kind not in ("ended", "wait", "time", "numbers") and level(each) != "unknown"
+        if each.kind not in ("ended", "wait", "count", "time", "numbers") and level(each) != "unknown"
     ]
     return next(iter(causes), None)
 
@@ -111,6 +111,10 @@ def sentence(difference: RankDifference) -> str:
             return f"{name} wait{_s(first)} in {first.value} ({number}) for {whom}{doing}"
         case "collective":
             return f"collective number {difference.number} of {difference.what or 'a group'} differs: {both}"
+        case "count":
+            counts = "; ".join(f"{rank_names(side.ranks)} {side.value}{_at(side)}" for side in difference.sides)
+            where = difference.what or "a group"
+            return f"unequal numbers of collectives began in {where}, which torch does not record: {counts}"
         case "absent":
             others_compile = f"{rank_names(other.ranks)} compile{_s(other)}" if other else "others compile"
             return f"{name} do{'es' * (len(first.ranks) == 1)} not compile {frame}, which {others_compile}"
@@ -320,7 +324,7 @@ def _group_row(key: Hashable, ranks: tuple[int, ...], digest: FrameDigest | None
 
 def _calls(representatives: Sequence[RankDigest]) -> Iterator[Row]:
     """A row for each process group that one of them has: how many collectives it began there."""
-    if not any(each.recorded for each in representatives):
+    if not any(each.recorded or each.groups for each in representatives):
         yield _facts("collectives", representatives, lambda each: "not recorded")
         return
     names = dict.fromkeys(_group_name(group) for each in representatives for group in each.groups)
@@ -332,7 +336,10 @@ def _calls(representatives: Sequence[RankDigest]) -> Iterator[Row]:
         yield Row(
             ("collectives", name),
             words(("collectives ", ""), (name, "dim")),
-            tuple(Cell(f"{count:,}") for count in counts),
+            tuple(
+                Cell(f"{count:,}" if each.recorded else f"{count:,}, not recorded")
+                for count, each in zip(counts, representatives, strict=True)
+            ),
         )
 
 

@@ -210,3 +210,22 @@ def test_what_a_rank_starts_is_no_rank(tmp_path: Path) -> None:
     names = sorted(each.name.partition("-")[0] for each in (found.folder / "processes").glob("[!.]*"))
     assert names == ["child", "child", "rank0", "rank1"]
     assert [each["rank"] for each in found.record["ranks"]] == [0, 1]
+
+
+FEWER = """
+for number in range(3):
+    if number == 2 and rank == 1:
+        time.sleep(1) or sys.exit(3)  # meanwhile rank 0 begins its last collective
+    dist.all_reduce(torch.ones(4))
+"""
+
+
+def test_where_the_recorder_is_off_the_groups_own_counts_are_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TORCH_FR_BUFFER_SIZE", "0")
+    found = run_job(FEWER, tmp_path)
+    (unequal,) = found.differences("count")
+    assert [(side["ranks"], side["value"]) for side in unequal["sides"]] == [([1], "2"), ([0], "3")]
+    assert unequal["place"][1] == line_of(found, "sys.exit(3)")
+    assert not found.differences("wait"), "whether a rank waits is not known"

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from idbg.analysis.ranks.compare import LEAST_SLOWER, compare
 from idbg.analysis.ranks.digest import digest
 from idbg.analysis.ranks.nodes import RankRun, with_nodes
+from idbg.render.text import text
 from idbg.schema import event_log, events
 from idbg.schema.collectives import Collective, ProcessGroup
 from idbg.schema.decisions.dynamo import StackLine
@@ -154,6 +155,26 @@ def test_who_waits_for_whom() -> None:
     assert "rank 0 waits in all_reduce f32[8]" in view.sentence(first)
     assert "for rank 1" in view.sentence(first) and "train.py:40" in view.sentence(first)
     assert not compare([replace(each, seen=101.0) for each in digests], 2).differences, "it has only begun"
+
+
+def test_collectives_that_are_counted_alone_differ_once_a_rank_did_not_end_well() -> None:
+    digests = []
+    for rank, count in enumerate((7, 6)):
+        run = run_of()
+        stack = (StackLine("/app/train.py", 10 + rank, "step"),)
+        run.apply(events.CollectivesSeen(run=run.number, groups=(WORLD,), counts={"0": count - 1}))
+        run.apply(events.CollectivesSeen(run=run.number, counts={"0": count}, stack=stack))
+        digests.append(replace(digest(run, f"rank{rank}", rank, world_size=2), ended="ended"))
+    assert not [each for each in compare(digests).differences if each.kind == "count"]
+    assert not any(each.recorded for each in digests)
+    digests[0] = replace(digests[0], ended="killed", signal="SIGTERM")
+    (found,) = (each for each in compare(digests).differences if each.kind == "count")
+    assert view.sentence(found) == (
+        "unequal numbers of collectives began in default_pg, which torch does not record: "
+        "rank 1 6 at /app/train.py:11; rank 0 7 at /app/train.py:10"
+    )
+    assert view.level(found) == "warning"
+    assert "7, not recorded" in text(view.view(compare(digests)))
 
 
 def test_a_rank_that_ended_well_waits_for_nobody() -> None:

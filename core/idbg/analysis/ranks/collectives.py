@@ -42,6 +42,27 @@ def differences(digests: Sequence[RankDigest]) -> Iterator[RankDifference]:
             yield RankDifference(kind="collective", sides=_sides(by_rank, calls, number), what=key[0], number=number)
 
 
+def count_differences(digests: Sequence[RankDigest]) -> Iterator[RankDifference]:
+    """One for each group whose collectives are counted and not recorded, where they ended after unequal counts and one
+    of them did not end well. While they run, one may just be ahead.
+    """
+    by_rank = {digest.rank: digest for digest in digests if not digest.recorded}
+    for key, calls in members([*by_rank.values()]).items():
+        ends = {by_rank[rank].ended for rank in calls}
+        groups: dict[int, list[int]] = {}
+        for rank, group in calls.items():
+            groups.setdefault(group.begun, []).append(rank)
+        if len(groups) > 1 and "running" not in ends and ends != {"ended"}:
+            sides = (_counted(by_rank, count, ranks) for count, ranks in sorted(groups.items()))
+            yield RankDifference(kind="count", sides=tuple(sides), what=key[0])
+
+
+def _counted(by_rank: dict[int, RankDigest], count: int, ranks: list[int]) -> RankSide:
+    place = next((each for rank in ranks if (each := by_rank[rank].failed_at or by_rank[rank].stands)), None)
+    file, line = (place.file, place.line) if place else ("", 0)
+    return RankSide(ranks=tuple(ranks), value=str(count), file=file, line=line)
+
+
 def call_at(digest: RankDigest, calls: GroupCalls, number: int) -> CallKind | None:
     """The call with this number; None where it is not recorded, or did not begin."""
     at = number - calls.first

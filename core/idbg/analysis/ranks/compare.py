@@ -8,8 +8,8 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from statistics import median_low
 
 from idbg.analysis.ranks import replicas
+from idbg.analysis.ranks.collectives import count_differences, sequence
 from idbg.analysis.ranks.collectives import differences as collective_differences
-from idbg.analysis.ranks.collectives import sequence
 from idbg.analysis.ranks.normal import without_numbers
 from idbg.analysis.ranks.waits import waits
 from idbg.schema.ranks import (
@@ -87,6 +87,7 @@ def _stops(digests: Sequence[RankDigest], now: float | None) -> Iterator[RankDif
     effects = [each for each in ended if late.issuperset(each.sides[0].ranks)]
     yield from (each for each in ended if each not in effects)
     yield from waiting
+    yield from count_differences(digests)
     yield from effects
 
 

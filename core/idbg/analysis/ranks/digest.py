@@ -191,3 +191,6 @@ def _groups(log: CollectiveLog, kinds: dict[CallKind, int]) -> Iterator[GroupCal
             kind = CallKind(each.op, each.inputs, each.outputs, each.file, each.line, each.function)
             order.append(kinds.setdefault(kind, len(kinds)))
         yield GroupCalls(group, first, tuple(order), last.number)
+    for name, count in log.counts.items():
+        if not log.recorded and name in log.groups:
+            yield GroupCalls(log.groups[name], first=count + 1, begun=count)

@@ -1,12 +1,15 @@
 """Read torch's flight recorder: the last collectives of this process, with the Python lines that began them.
 
-ProcessGroupGloo and ProcessGroupNCCL each have one; TORCH_FR_BUFFER_SIZE is the number of entries, 0 is off.
+ProcessGroupGloo and ProcessGroupNCCL each have one; TORCH_FR_BUFFER_SIZE is the number of entries, 0 is off. Then the
+groups still count what they began.
 """
 
+import contextlib
 import io
 import pickle
 import re
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,11 +54,23 @@ class Entry:
 
 
 @dataclass(frozen=True)
+class Counted:
+    """How many collectives a process group began; gloo's sends and receives are among them."""
+
+    group: str
+    about: str
+    number: int
+
+
+@dataclass(frozen=True)
 class Recorded:
-    """What the recorders have now: entries in the order in which they began, and the ranks of each process group."""
+    """What the recorders have now: entries in the order in which they began, and the ranks of each process group.
+    `counted`: the groups that began something, where the recorders have nothing.
+    """
 
     entries: list[Entry] = field(default_factory=list)
     ranks: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    counted: list[Counted] = field(default_factory=list)
 
 
 class _Plain(pickle.Unpickler):
@@ -81,7 +96,16 @@ def read() -> Recorded:
         trace = _Plain(io.BytesIO(dump(True, True, False))).load()
         found.entries.extend(_entry(name, each) for each in trace.get("entries", ()))
     found.entries.sort(key=lambda each: each.began)
+    if not found.entries:
+        found.counted.extend(_counted(groups._world.pg_names))
     return found
+
+
+def _counted(names: dict[Any, str]) -> Iterator[Counted]:
+    for group, name in list(names.items()):
+        with contextlib.suppress(RuntimeError):  # a backend that counts nothing
+            if number := int(group._get_sequence_number_for_group()):
+                yield Counted(name, str(group.group_desc), number)
 
 
 def _entry(recorder: str, raw: dict[str, Any]) -> Entry:
