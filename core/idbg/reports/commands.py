@@ -33,6 +33,8 @@ def ask(verb: str, run: Run | None, *flags: str) -> str:
 
 
 def _program(program: Program) -> list[str]:
+    if program.is_trace:
+        return ["FILE.py"]
     name = program.path + (f":{program.name}" if program.name else "")
     return ["-m", name] if program.module else [name]
 

@@ -26,7 +26,8 @@ Float64On = Literal["auto", "cpu"]
 class Program(msgspec.Struct, frozen=True):
     """What the user wants compiled: a file, or a module with `module`; `name` is a function in it ("" = find out).
 
-    Of a test the name begins with a colon, so that its label is what pytest calls it: FILE.py::TEST.
+    Of a test the name begins with a colon, so that its label is what pytest calls it: FILE.py::TEST. `is_trace`: `path`
+    is what the job of an imported session left, and no program.
     """
 
     path: str
@@ -34,6 +35,7 @@ class Program(msgspec.Struct, frozen=True):
     module: bool = False
     argv: tuple[str, ...] = ()
     cwd: str = ""
+    is_trace: bool = False
 
     @property
     def is_test(self) -> bool:

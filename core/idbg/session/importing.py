@@ -185,7 +185,7 @@ class Import:
     def __init__(self, source: Path, output: Path, *, accelerator: str = "", limit: int = 0) -> None:
         self.source = source.absolute()
         kind = _kind(self.source)
-        target, program = target_of(accelerator), Program(path=str(self.source))
+        target, program = target_of(accelerator), Program(path=str(self.source), is_trace=True)
         self._mark = mark_of(self.source, kind, target)
         self._missing: list[str] = []
         stem = self.source.name.partition(".")[0]

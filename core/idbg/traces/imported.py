@@ -11,12 +11,13 @@ from msgspec.structs import replace
 from idbg.accelerators.model import Accelerator
 from idbg.analysis.decisions.break_report import limit_hit, stack_of_error, whose
 from idbg.analysis.decisions.caches import Key, nearest, parts_of
+from idbg.analysis.decisions.frames import resumed
 from idbg.analysis.decisions.guard_text import read_guards
 from idbg.analysis.decisions.guards import read_failed
 from idbg.analysis.graph_text import read_graph
 from idbg.analysis.raised_text import raised_by_backend
 from idbg.schema import events
-from idbg.schema.decisions.dynamo import FrameEnd
+from idbg.schema.decisions.dynamo import FailedGuard, FrameEnd, GraphBreak
 from idbg.schema.graphs import Frame, Graph, GraphId, Links, Node, Part, Role, Sym
 from idbg.schema.programs import Verdict
 from idbg.stages import StageText
@@ -39,6 +40,8 @@ AOT = "aoti"  # the frame of AOTInductor's compile, to which torch gives no id
 RECORDS_BREAKS = [2, 11]  # since then torch records each break that is no error
 MOST_FAILED = 64  # versions of a frame whose failed guards are read
 _AOT_NUMBER = re.compile(r"# AOT ID: \['(\d+)_")
+_LOCAL = re.compile(r"(?!_{3}check|G\[|L\[)([A-Za-z_]\w*)(?=\.|\[|$)")
+_OF_VALUES = ("value", "size", "tensor", "type", "identity", "length", "key")
 _RANGE = re.compile(r"\[(-?\d+|-?int_oo), (-?\d+|int_oo)\]")
 # what has no payload that is read, and is most of a trace's records
 _UNREAD = frozenset(
@@ -125,6 +128,9 @@ class ImportedRun(TracedRun[ImportedFrame]):
         self.began = self.ended = 0.0
         self.has_graphs = False
         self._backends: list[str] = []
+        self._starting = Frame("", "")
+        self._broke: dict[tuple[str, str], list[str]] = {}  # by file and function: frames, in the order of their breaks
+        self._resumed: set[tuple[str, str]] = set()  # a frame that broke, and a function in which it goes on
         self._went_on: set[str] = set()  # torch's ids of frames that failed before another began
         self.frame_of_graph: dict[str, str] = {}  # by AOTAutograd's number of a graph
         self._spans = SpanStacks("", self.named)
@@ -152,7 +158,25 @@ class ImportedRun(TracedRun[ImportedFrame]):
 
     def frame_started(self, frame: Frame) -> None:
         self._went_on.update(self.outcomes.problems)
+        self._starting = frame
         super().frame_started(frame)
+
+    def parent(self) -> str:
+        """The frame whose function goes on in the one that begins: the last that broke, if it does not go on there
+        yet, or the only one.
+        """
+        if resumed(self._starting.function) is None or not (broke := self._broke.get(_whole(self._starting))):
+            return ""
+        is_new = (broke[-1], self._starting.function) not in self._resumed
+        self._resumed.add((broke[-1], self._starting.function))
+        return broke[-1] if is_new or len(broke) == 1 else ""
+
+    def _emit_break(self, found: GraphBreak) -> None:
+        super()._emit_break(found)
+        name = self.named(found.frame)
+        if (frame := self.started(name)) is not None:
+            broke = self._broke.setdefault(_whole(frame), [])
+            broke += [name] if name not in broke[-1:] else []
 
     def backend_found(self, backend: str) -> None:
         """The trace has what this backend did."""
@@ -317,7 +341,7 @@ class FileReader(RecordReader):
             self.imported.part_of_frame_done(self.imported.named(frame))
 
     def _failed_guards(self, frame: str, text: str) -> None:
-        failed = [read_failed(each).failed for each in each_reason(text)[:MOST_FAILED]]
+        failed = [_with_scope(read_failed(each).failed) for each in each_reason(text)[:MOST_FAILED]]
         self.run.failed_guards[frame] = [replace(each, against=self.run.named(each.against)) for each in failed]
 
     def _frame_outside(self, kind: str, metadata: Metadata) -> str:
@@ -361,6 +385,18 @@ class FileReader(RecordReader):
             package = _package(self._writer)
             stage = StageText(name, text, _language(name, text) if package == "torch" else "", frame=frame)
             self.run.stages.add(package, stage, "artifact", of_author=False)
+
+
+def _whole(frame: Frame) -> tuple[str, str]:
+    """The file and the function that a frame is of, or goes on in."""
+    part = resumed(frame.function)
+    return frame.file, part[0] if part else frame.function
+
+
+def _with_scope(failed: FailedGuard) -> FailedGuard:
+    """Torch leaves out of these texts that a name is of the frame's locals: x for L['x']."""
+    local = _LOCAL.match(failed.source) if failed.kind in _OF_VALUES else None
+    return replace(failed, source=f"L[{local[1]!r}]{failed.source[local.end() :]}") if local else failed
 
 
 def _symbol(about: object) -> dict[str, Sym]:

@@ -170,7 +170,8 @@ def cost(run: Run, guards: FrameGuards) -> str:
     """
     requested = f"{counted(guards.requested, 'guard')} requested by Dynamo; " if guards.requested is not None else ""
     if guards.seconds is None:
-        return f"{requested}cost not measured: torch did not evaluate them while it compiled, or they cannot run alone"
+        why = "torch did not evaluate them while it compiled, or they cannot run alone"
+        return f"{requested}cost not measured: {'it is not in a trace' if run.program.is_trace else why}"
     cold = f" ({evaluation(guards.cold)} with cold caches)" if guards.cold is not None else ""
     all_take = f"{requested}all of them take {evaluation(guards.seconds)}{cold}"
     of_call = share(run, guards)

@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
-from idbg.analysis.decisions.breaks import WAYS
+from idbg.analysis.decisions.breaks import WAYS, places
 from idbg.format.failures import frame_words
+from idbg.reports.commands import ask, command
 from idbg.schema.graphs import GraphId
 from idbg.traces.run import first_words
+from idbg.views.guards import cost
 from tests.harness.traces import imported, unpacked
 
 
@@ -64,3 +66,23 @@ def test_aotinductor_compiles_are_frames_with_code_and_kernels(tmp_path: Path) -
 def test_the_first_words_of_a_backends_error_are_its_own() -> None:
     assert first_words("backend='mine' raised:\nValueError: no\nmore") == "ValueError: no"
     assert first_words("LoweringException: no\nmore") == "LoweringException: no"
+
+
+def test_what_follows_a_break_is_linked_to_it(tmp_path: Path) -> None:
+    run = imported(unpacked("breaking-2.15", tmp_path / "trace"), tmp_path / "out")
+    parents = {frame.function: frame.parent for frame in run.frames.values()}
+    assert parents["prints"] == "" and parents["torch_dynamo_resume_in_prints_at_9"] == "0/0"
+    (at_9,) = (place for place in places(run) if place.line == 9)
+    assert [side.kernels_after for side in at_9.sides] == [1] and at_9.seconds
+
+
+def test_a_suggestion_names_a_size_as_torch_takes_it(tmp_path: Path) -> None:
+    run = imported(unpacked("breaking-2.15", tmp_path / "trace"), tmp_path / "out")
+    assert run.recompiles[0].failed[0].source == "L['by']"
+
+
+def test_no_command_of_a_report_runs_a_trace(tmp_path: Path) -> None:
+    run = imported(unpacked("breaking-2.15", tmp_path / "trace"), tmp_path / "out")
+    assert command(run) == "idbg run FILE.py --accelerator none --warn"
+    assert ask("bench", run) == "idbg bench FILE.py"
+    assert cost(run, run.decided.guards["0/0"]).endswith("not measured: it is not in a trace")
