@@ -307,6 +307,9 @@ def _check_file(text: str, cwd: Path) -> None:
     path = cwd / text
     places.check_length(path)
     if path.is_dir():
+        if next(path.glob("dedicated_log_torch_trace_*"), None) is not None:
+            hint = f"idbg open {text} shows it, idbg import {text} --accelerator NAME checks its graphs"
+            raise ProgramError(f"{text} is a trace of another job: the program is not in it", hint=hint)
         raise ProgramError(f"{text} is a folder", hint=_found_in(path) or "name a Python file in it")
     if not path.exists():
         raise ProgramError(f"no file {text}", hint=_nearest(path) or f"looked in {cwd}")

@@ -91,6 +91,8 @@ class Session:
                 last = max(self.history.runs, default=0)
                 self._jobs = JobQueue(self._bus, command=command, alone=alone, runs=last)
             return
+        if program.is_trace:
+            raise _not_here()
         if rules_path is not None:
             target = replace(target, accelerator=str(rules_path))
         text, own_file = rules_for(target)
@@ -126,6 +128,8 @@ class Session:
     def resume(cls, folder: Path, *, command: Sequence[str] = COMMAND, keeping: Keeping = ALL) -> "Session":
         """A saved session that goes on: what is run in it now is added to its log. See `open`, and `Store.resume`."""
         saved, missing = read(folder)
+        if any(isinstance(event, events.SessionOpened) and event.source for event in saved):
+            raise _not_here()
         store = Store.resume(folder, saved, missing, keeping.session_size)
         return cls._of_saved(folder, saved, store, command)
 
@@ -417,10 +421,7 @@ class Session:
 
     def _live(self) -> JobQueue:
         if self._jobs is None and self._source:
-            raise BadInput(
-                "this session was imported from a trace: the program is not here, so nothing can be run or compared",
-                hint="run the program with idbg: idbg run FILE.py",
-            )
+            raise _not_here()
         if self._jobs is None and any(each.rank is not None for each in self.history.processes.values()):
             raise BadInput(
                 "this session is of a job of ranks: nothing can be run in it",
@@ -434,3 +435,10 @@ class Session:
         if self._jobs.closed:
             raise BadInput("this session is closed", hint="open a new one")
         return self._jobs
+
+
+def _not_here() -> BadInput:
+    return BadInput(
+        "this session was imported from a trace: the program is not here, so nothing can be run or compared",
+        hint="run the program with idbg: idbg run FILE.py",
+    )

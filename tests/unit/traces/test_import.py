@@ -62,6 +62,18 @@ def test_an_import_says_why_nothing_can_be_run_in_it(tmp_path: Path) -> None:
         session.run()
 
 
+def test_no_command_runs_what_a_trace_is_of(tmp_path: Path) -> None:
+    trace = unpacked(recordings("train")[-1], tmp_path / "trace")
+    importing = Import(trace, tmp_path / "out")
+    importing.read()
+    with pytest.raises(BadInput, match="imported from a trace: the program is not here"):
+        Session.resume(importing.folder)
+    with Session.open(importing.folder) as saved, pytest.raises(BadInput, match="imported from a trace"):
+        Session(saved.program, saved.target, output=tmp_path / "other")
+    with pytest.raises(ProgramError, match="is a trace of another job: the program is not in it"):
+        arguments.program(str(trace), [])
+
+
 def test_a_list_of_sessions_says_what_it_is(tmp_path: Path) -> None:
     run = imported(unpacked(recordings("breaking")[0], tmp_path / "trace"), tmp_path / "out")
     (listed,) = sessions(tmp_path / "out")
