@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from idbg.schema.errors import BadInput
+from idbg.config.arguments import check_program, parse_program
+from idbg.schema.errors import BadInput, ProgramError
 from idbg.schema.graphs import GraphId
 from idbg.session.importing import Import, imported_before
 from idbg.session.index import sessions
@@ -71,7 +72,7 @@ def test_no_command_runs_what_a_trace_is_of(tmp_path: Path) -> None:
     with Session.open(importing.folder) as saved, pytest.raises(BadInput, match="imported from a trace"):
         Session(saved.program, saved.target, output=tmp_path / "other")
     with pytest.raises(ProgramError, match="is a trace of another job: the program is not in it"):
-        arguments.program(str(trace), [])
+        check_program(parse_program(str(trace), cwd=str(tmp_path)))
 
 
 def test_a_list_of_sessions_says_what_it_is(tmp_path: Path) -> None:
