@@ -24,6 +24,7 @@ from idbg.schema import event_log, events
 from idbg.schema.graphs import Frame, Graph, GraphId, Node, TensorMeta
 from idbg.schema.programs import Program, Target
 from idbg_tui.panes.graph.node_search import NodeSearch
+from tests.harness.event_lines import events_of
 
 SIZE = (45, 160)
 OWN, ALL = 0.03, 0.15  # seconds of silence that end the browser's own answer, and that of the panes that follow it
@@ -138,7 +139,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         write_session(Path(name), graph)
         began = time.perf_counter()
-        loaded = sum(1 for _ in event_log.decode_all(iter((Path(name) / "events.jsonl").read_bytes().splitlines(True))))
+        loaded = len(events_of((Path(name) / "events.jsonl").read_bytes().splitlines(True)))
         print(f"reading {loaded} events takes {time.perf_counter() - began:.2f} s of the opening")
         terminal = Terminal(Path(name))
         line("open: from the command to the nodes", terminal.until(f"{count:,} nodes".encode()), "s", 2)

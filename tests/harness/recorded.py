@@ -6,7 +6,7 @@ from pathlib import Path
 
 from idbg.checking.rule_costs import cost_answers
 from idbg.config.settings import Settings
-from idbg.schema import event_log, events
+from idbg.schema import events
 from idbg.schema.events import SessionEvent
 from idbg.schema.graphs import Graph, GraphId, Node, TensorMeta
 from idbg.session.session import Session
@@ -14,6 +14,7 @@ from idbg_tui.app import IdbgApp
 from idbg_tui.state import queries
 from idbg_tui.state.costs import AT_ONCE
 from idbg_tui.state.state import State
+from tests.harness.event_lines import events_of
 from tests.harness.screen import ReadyApp
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
@@ -22,7 +23,7 @@ INFERENCE = GraphId("0/0", "inference")
 
 def log(name: str) -> list[SessionEvent]:
     with (RECORDINGS / f"{name}.jsonl").open("rb") as file:
-        return list(event_log.decode_all(file))
+        return events_of(file)
 
 
 def state_of(name: str) -> State:

@@ -43,6 +43,7 @@ from idbg.schema.programs import Failure, Program, Target
 from idbg.schema.repros import Minified, MinifyProgress, OtherFailure, Signature, Sought
 from idbg.schema.violations import Violation
 from tests.harness import decided
+from tests.harness.event_lines import events_of
 
 ID = GraphId("0/0", "post_grad", "forward")
 TENSOR = TensorMeta("float32", (Sym("s0", 10, 2, None), 8), (8, 1), "cuda:0")
@@ -293,24 +294,12 @@ def test_a_log_from_before_backends_were_told_still_opens() -> None:
     assert isinstance(started, events.WorkerStarted) and started.backends == ()
 
 
-def test_a_torn_last_line_ends_the_log() -> None:
-    lines = [event_log.encode(event) + b"\n" for event in EVERY]
-    assert list(event_log.decode_all(iter([*lines[:-1], lines[-1][:20]]))) == EVERY[:-1]
-
-
-def test_a_broken_line_in_the_middle_is_an_error() -> None:
-    with pytest.raises(msgspec.DecodeError):
-        list(event_log.decode_all(iter([b'{"type": "noted"\n', event_log.encode(EVERY[0])])))
-
-
 @pytest.mark.parametrize(
     "recording", sorted((Path(__file__).parents[1] / "recordings").glob("*.jsonl")), ids=lambda path: path.stem
 )
 def test_a_recorded_log_is_written_again_as_it_was(recording: Path) -> None:
-    lines = recording.read_bytes().splitlines()
-    assert [event_log.decode(event_log.encode(event)) for event in map(event_log.decode, lines) if event] == list(
-        event_log.decode_all(iter(lines))
-    )
+    known = events_of(recording.read_bytes().splitlines())
+    assert events_of(map(event_log.encode, known)) == known
 
 
 def _names(value: object) -> set[str]:

@@ -1,10 +1,20 @@
 """A switch is flipped by its name."""
 
+from typing import get_args
+
 import pytest
 
-from idbg.config.switches import value_named, with_value, without_value
+from idbg.config.switches import Field, with_value, without_value
 from idbg.schema.errors import BadInput
 from idbg.schema.programs import OptionValue, Target
+
+
+def value_named(target: Target, name: str) -> OptionValue:
+    """The target's value for this name, or None."""
+    if name in get_args(Field):
+        value = getattr(target, name)
+        return list(value) if isinstance(value, tuple) else value
+    return target.settings[name] if name in target.settings else target.options.get(name)
 
 
 @pytest.mark.parametrize(

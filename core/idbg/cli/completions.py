@@ -19,7 +19,6 @@ from idbg.cli import manual, parsing, screen, sessions, verbs
 from idbg.schema.errors import IdbgError
 from idbg.session.files import LOG
 
-SHELLS = ("bash", "fish", "zsh")
 _PROGRAMS = ("idbg", "idbg-tui")
 _MAX_SESSIONS = 200
 _HEADER = """\

@@ -67,14 +67,6 @@ def without_value(target: Target, name: str) -> Target:
     return replace(target, settings=settings, options=others)
 
 
-def value_named(target: Target, name: str) -> OptionValue:
-    """The target's value for this name, or None."""
-    if name in get_args(Field):
-        value = getattr(target, name)
-        return list(value) if isinstance(value, tuple) else value
-    return target.settings[name] if name in target.settings else target.options.get(name)
-
-
 def _with_field(target: Target, name: str, value: OptionValue) -> Target:
     known = _YES_NO.get(name)
     if known is not None and not any(value is each or (isinstance(each, str) and value == each) for each in known):

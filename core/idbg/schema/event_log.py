@@ -1,10 +1,8 @@
-"""Encode events as lines of a log, and decode them, also where the log is torn.
+"""Encode events as lines of a log, and decode them.
 
 An event log is one JSON object a line; `type` names the event. Readers skip types that they do not know, so that old
 programs open new logs.
 """
-
-from collections.abc import Iterator
 
 import msgspec
 
@@ -34,18 +32,3 @@ def decode(line: bytes) -> SessionEvent | None:
     if msgspec.json.decode(line, type=_Tag).type not in _TAGS:
         return None
     return _decoder.decode(line)
-
-
-def decode_all(lines: Iterator[bytes]) -> Iterator[SessionEvent]:
-    """Every event that this version knows; a torn last line (the writer was killed) ends the log without an error."""
-    for line in lines:
-        if not line.strip():
-            continue
-        try:
-            event = decode(line)
-        except msgspec.DecodeError:
-            if line.endswith(b"\n"):
-                raise
-            return
-        if event is not None:
-            yield event

@@ -5,15 +5,15 @@ from pathlib import Path
 
 from idbg.analysis.decisions.fusion import from_cache
 from idbg.analysis.decisions.kernel_facts import kernel_facts
-from idbg.schema import event_log
 from idbg.schema.runs import Run, fold
 from idbg.views.fusion import facts_words
+from tests.harness.event_lines import events_of
 
 RECORDING = Path(__file__).parents[2] / "recordings" / "mlp_train_cuda.jsonl"
 
 
 def recorded() -> Run:
-    return next(reversed(fold(event_log.decode_all(iter(RECORDING.read_bytes().splitlines()))).runs.values()))
+    return next(reversed(fold(events_of(RECORDING.read_bytes().splitlines())).runs.values()))
 
 
 def test_loads_and_stores_are_those_that_torch_counts():

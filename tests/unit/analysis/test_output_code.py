@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from idbg.analysis.output_code import is_cpp, read_output_code
-from idbg.schema import event_log, events
+from idbg.schema import events
 from idbg.schema.code import Kernel
+from tests.harness.event_lines import events_of
 
 RECORDINGS = sorted((Path(__file__).parents[2] / "recordings").glob("*.jsonl"))
 
@@ -144,7 +145,7 @@ def test_what_is_launched_is_a_kernel_whatever_made_it_and_what_is_not_is_none()
 @pytest.mark.parametrize("recording", RECORDINGS, ids=lambda path: path.stem)
 def test_the_kernels_of_real_compiles_are_what_they_were(recording: Path):
     with recording.open("rb") as log:
-        codes = [event.code for event in event_log.decode_all(log) if isinstance(event, events.CodeCaptured)]
+        codes = [event.code for event in events_of(log) if isinstance(event, events.CodeCaptured)]
     for code in codes:
         again = read_output_code(code.text, frame=code.frame, part=code.part)
         assert {kernel.name: kernel.source for kernel in again.kernels if kernel.source} == {

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from idbg.analysis.provenance import Provenance
-from idbg.schema import event_log
 from idbg.schema.code import Kernel, KernelCall, OutputCode
 from idbg.schema.graphs import Graph, GraphId, Links, Node, NodeId
 from idbg.schema.programs import Program, Target
 from idbg.schema.runs import Run, fold
+from tests.harness.event_lines import events_of
 from tests.harness.work import lines_run
 
 DYNAMO, JOINT = GraphId("0/0", "dynamo"), GraphId("0/0", "joint")
@@ -148,7 +148,7 @@ def test_only_the_links_on_the_way_of_a_node_are_walked() -> None:
 @pytest.mark.parametrize("recording", RECORDINGS, ids=lambda path: path.stem)
 def test_in_a_real_compile_most_post_grad_calls_have_a_kernel_and_go_back_to_the_users_graph(recording: Path) -> None:
     with recording.open("rb") as log:
-        run = fold(event_log.decode_all(log)).last
+        run = fold(events_of(log)).last
     assert run is not None
     provenance = Provenance(run)
     for each in [graph for graph in run.graphs.values() if graph.id.stage == "post_grad"]:

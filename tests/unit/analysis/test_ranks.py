@@ -9,13 +9,14 @@ from idbg.analysis.ranks.compare import LEAST_SLOWER, compare
 from idbg.analysis.ranks.digest import digest
 from idbg.analysis.ranks.nodes import RankRun, with_nodes
 from idbg.render.text import text
-from idbg.schema import event_log, events
+from idbg.schema import events
 from idbg.schema.collectives import Collective, ProcessGroup
 from idbg.schema.decisions.dynamo import StackLine
 from idbg.schema.graphs import Node
 from idbg.schema.ranks import RankComparison, RankDigest
 from idbg.schema.runs import Run, fold
 from idbg.views import ranks as view
+from tests.harness.event_lines import events_of
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"
 WORLD = ProcessGroup("0", "default_pg", (0, 1))
@@ -27,7 +28,7 @@ def run_of(name: str = "mlp_train", **replacing: str) -> Run:
     for old, new in replacing.items():
         assert old in text
         text = text.replace(old, new)
-    run = fold(event_log.decode_all(iter(text.encode().splitlines(keepends=True)))).last
+    run = fold(events_of(text.encode().splitlines(keepends=True))).last
     assert run is not None
     return run
 

@@ -41,7 +41,7 @@ for line in requests:
             time.sleep(60)
         if how != "nothing.py":
             with open({str(ROOT / "tests/recordings/mlp_train.jsonl")!r}, "rb") as log:
-                for event in event_log.decode_all(log):
+                for event in map(event_log.decode, log):
                     if isinstance(event, events.FrameStarted | events.GraphCaptured):
                         say(replace(event, run=request.run))
         if how == "fail.py":

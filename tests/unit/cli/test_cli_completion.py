@@ -13,7 +13,8 @@ import pytest
 
 from idbg import cli
 from idbg.cli import completions, manual, parsing, screen, verbs
-from idbg.cli.completions import KINDS, SHELLS, WORDS
+from idbg.cli.commands.completion import SHELLS
+from idbg.cli.completions import KINDS, WORDS
 from tests.harness.terminal import Terminal
 
 ROOT = Path(__file__).parents[3]

@@ -56,7 +56,7 @@ for line in requests:
             time.sleep(60)
         run = Run(request.run, request.program, request.target, 0.0)
         with open({str(ROOT / "tests/recordings/mlp_train.jsonl")!r}, "rb") as log:
-            for event in event_log.decode_all(log):
+            for event in map(event_log.decode, log):
                 if isinstance(event, events.FrameStarted | events.GraphCaptured):
                     event = replace(event, run=request.run)
                     run.apply(event)

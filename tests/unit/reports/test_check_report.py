@@ -15,13 +15,14 @@ from idbg.constraints import check as check_graph
 from idbg.render.text import lines as text_lines
 from idbg.reports import check_json
 from idbg.reports.json import run_report
-from idbg.schema import event_log, strict_json
+from idbg.schema import strict_json
 from idbg.schema.errors import AcceleratorError
 from idbg.schema.graphs import Graph, GraphId, Node, TensorMeta
 from idbg.schema.programs import Failure, Program, Target
 from idbg.schema.runs import Run, fold
 from idbg.views import check as view
 from idbg.views.cost_words import cost_lines
+from tests.harness.event_lines import events_of
 
 ROOT = Path(__file__).parents[3]
 
@@ -36,7 +37,7 @@ ONE_STAGE = FLOAT16 + 'stages = ["dynamo"]\n'
 @cache
 def recorded(name: str) -> Run:
     with (ROOT / "tests" / "recordings" / f"{name}.jsonl").open("rb") as log:
-        run = fold(event_log.decode_all(log)).last
+        run = fold(events_of(log)).last
     assert run is not None
     run.violations.clear()  # those of the recorded accelerator
     return run

@@ -9,13 +9,14 @@ import msgspec
 import pytest
 
 from idbg.reports import json as report
-from idbg.schema import event_log, events, strict_json
+from idbg.schema import events, strict_json
 from idbg.schema.code import Kernel, KernelCall, OutputCode
 from idbg.schema.decisions.dynamo import GraphBreak
 from idbg.schema.graphs import Frame, Graph, GraphId, Links, Node, NodeId, Sym, TensorMeta
 from idbg.schema.programs import Failure, Program, Target
 from idbg.schema.runs import Run, fold
 from idbg.schema.violations import Violation
+from tests.harness.event_lines import events_of
 
 ROOT = Path(__file__).parents[3]
 INFERENCE, POST = GraphId("0/0", "inference"), GraphId("0/0", "post_grad", "inference")
@@ -164,7 +165,7 @@ def test_what_a_terminal_would_obey_is_escaped() -> None:
 )
 def test_a_real_run_becomes_strict_json(recording: Path) -> None:
     with recording.open("rb") as log:
-        run = fold(event_log.decode_all(log)).last
+        run = fold(events_of(log)).last
     assert run is not None
     told = encoded(run)
     graphs = [graph for frame in told["frames"] for graph in frame["graphs"]]  # type: ignore[attr-defined]

@@ -15,13 +15,14 @@ EXAMPLES = (
     ("idbg completion fish > ~/.config/fish/completions/idbg.fish", "for fish"),
 )
 EXITS = {exits.DONE: "the script was printed"}
+SHELLS = ("bash", "fish", "zsh")
 NO_JSON = "the output is a shell script; idbg help COMMAND --json has the arguments"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = parser.add_mutually_exclusive_group(required=True)
-    shells, kinds = ("bash", "fish", "zsh"), ("accelerator", "backend", "session")
-    what.add_argument("shell", metavar="SHELL", nargs="?", choices=shells, help="bash, fish or zsh")
+    kinds = ("accelerator", "backend", "session")
+    what.add_argument("shell", metavar="SHELL", nargs="?", choices=SHELLS, help="bash, fish or zsh")
     what.add_argument("--words", choices=kinds, help="list the names of this kind, one per line")
 
 
