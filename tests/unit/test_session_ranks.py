@@ -239,3 +239,13 @@ def test_nothing_is_run_in_a_job_of_ranks(job: Path) -> None:
     with Session.open(job) as session, pytest.raises(BadInput, match="of a job of ranks") as refused:
         session.run()
     assert "idbg diff --nproc-per-node" in refused.value.hint
+
+
+def test_a_minus_is_stdout_and_no_file(
+    job: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["report", str(job), "--format", "text", "-o", "-"]) == 0
+    assert "4 ranks" in capsys.readouterr().out and not (tmp_path / "-").exists()
+    assert main(["report", str(job), "-o", "-"]) == 2
+    assert "--format" in capsys.readouterr().err

@@ -67,6 +67,7 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
         return exits.DONE
     if args.program is None:
         raise BadInput("no session and no program is named", hint="idbg list lists the sessions; last is the newest")
+    args.to = [path for path in args.to if str(path) != "-"]  # stdout, where a format is named
     if args.json and not args.to:
         args.format = "json"
     if not args.to and not args.format:
