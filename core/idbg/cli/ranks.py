@@ -45,6 +45,8 @@ def _status_of_numbers(found: RankComparison) -> int:
     numbers = {each.numbers for each in found.digests}
     if numbers == {"agree"}:
         return exits.DONE
+    if "not compared" in numbers:
+        output.note("not all ranks have numbers that were compared: they compiled nothing that ran")
     return exits.UNDECIDED if "not comparable" in numbers else exits.FAILED
 
 

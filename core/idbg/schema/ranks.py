@@ -8,6 +8,7 @@ from idbg.schema.collectives import Collective, ProcessGroup
 from idbg.schema.decisions.dynamo import StackLine
 from idbg.schema.diff import Numbers
 from idbg.schema.node_values import CallValues, NodeValue
+from idbg.schema.remarks import Remark
 
 DIGEST_FORMAT = 2
 """Of digest.json: one of another format is made again."""
@@ -117,7 +118,8 @@ class WrongTensor(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 class RankDigest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What one rank is compared by. `name` is the process's; `log_bytes`: the size of the log that it is made of.
 
-    `numbers`: what KernelDiff found in this rank, of `compared` tensors; `wrong` are the first of those that are.
+    `numbers`: what KernelDiff found in this rank, of `compared` tensors; `wrong` are the first of those that are,
+    `not_comparable` is why some are not.
     `compile_seconds` is of all frames; None where torch reported none. `stands`: the user's line at which the main
     thread was seen last, `seen`: when anything was.
     """
@@ -147,6 +149,7 @@ class RankDigest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     failure: str = ""
     failed_at: StackLine | None = None
     numbers: Numbers = "not compared"
+    not_comparable: Remark | str = ""
     compared: int = 0
     wrong: tuple[WrongTensor, ...] = ()
 

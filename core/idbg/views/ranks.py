@@ -22,6 +22,7 @@ from idbg.schema.ranks import (
     RankDigest,
     RankSide,
 )
+from idbg.views import remarks
 from idbg.views.tree import Cell, Column, Place, Refs, Row, Section, Table, Tone, Verdict, words
 
 TITLE = "Ranks"
@@ -186,7 +187,20 @@ def view(found: RankComparison) -> Section:
     verdicts: tuple[Verdict, ...] = ("error", "warning", "unknown" if running else "ok")
     verdict = next(each for each in verdicts if each in levels or each is verdicts[-1])
     rows = tuple(_difference(each, is_first=at == 0) for at, each in enumerate(differences))
-    return Section(TITLE, summary(found), count(found), verdict, (*rows, _matrix(found)))
+    return Section(TITLE, summary(found), count(found), verdict, (*rows, *_not_comparable(found), _matrix(found)))
+
+
+def _not_comparable(found: RankComparison) -> Iterator[Row]:
+    """Why numbers of ranks are not comparable, each reason once."""
+    reasons: dict[str, list[int]] = {}
+    for each in found.digests:
+        if each.not_comparable:
+            reasons.setdefault(remarks.sentence(each.not_comparable), []).append(each.rank)
+    for reason, ranks in reasons.items():
+        sign, tone = _LOOKS["unknown"]
+        yield Row(
+            ("reason", reason), words((f"{sign} ", tone), f"numbers of {rank_names(ranks)}: {reason}"), hangs=True
+        )
 
 
 def count(found: RankComparison) -> int:

@@ -5,9 +5,12 @@ from pathlib import Path
 import pytest
 import torch.distributed as dist
 
+from idbg.render.text import text
 from idbg.schema.ranks import RankDigest
 from idbg.schema.runs import fold
+from idbg.session import ranks
 from idbg.session.reading import load
+from idbg.views import ranks as view
 from idbg.views import remarks
 from tests.harness.jobs import JobReport, compare_job
 
@@ -154,6 +157,8 @@ dist.destroy_process_group()
     assert "tensor([2., 2.])" in found.output
     assert [each["numbers"] for each in found.record["ranks"]] == ["not comparable", "not compared"]
     assert found.status == 3
+    reason = "numbers of rank 0: the graph was not compared: not all of the 2 ranks came to this graph"
+    assert reason in text(view.view(ranks.of_session(found.folder)))
     run = fold(load(found.folder / "processes" / "rank0")).last
     assert run is not None and run.diff is not None
     assert "not all of the 2 ranks came to this graph" in remarks.sentence(run.diff.not_comparable)

@@ -60,6 +60,7 @@ def digest(
         failure=cause.message.strip().partition("\n")[0] if cause else "",
         failed_at=StackLine(cause.file, cause.line) if cause and cause.file else None,
         numbers=run.numbers,
+        not_comparable=run.diff.not_comparable if run.diff is not None else "",
         compared=sum(each.judged for each in _compared(run)),
         wrong=tuple(_wrong(run)),
     )
