@@ -72,16 +72,12 @@ CASES = {"mlp": (mlp, (16, 64)), "conv": (conv, (2, 3, 16, 16)), "attention": (A
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("case", "dtype", "dynamic"),
-    [("mlp", torch.bfloat16, False), ("conv", torch.float32, False), ("attention", torch.bfloat16, True)],
-    ids=str,
+    ("case", "dtype"), [("mlp", torch.bfloat16), ("conv", torch.float32), ("attention", torch.bfloat16)], ids=str
 )
-def test_no_kernel_of_a_clean_training_step_is_bad(case: str, dtype: torch.dtype, dynamic: bool):
-    """Attention of static shapes is trained in tests/matrix/engine/test_blame_clean.py."""
+def test_no_kernel_of_a_clean_training_step_is_bad(case: str, dtype: torch.dtype):
     torch.manual_seed(0)
     make, shape = CASES[case]
-    model, inputs = make().to(dtype), (torch.randn(shape, dtype=dtype),)
-    kernels = observe_model(model, inputs, loss=mean_square, dynamic=dynamic)
+    kernels = observe_model(make().to(dtype), (torch.randn(shape, dtype=dtype),), loss=mean_square)
     assert_clean(kernels, (RANDOM, INSIDE))
     assert {kernel.part for kernel in kernels} == {"forward", "backward"}
     assert any(kernel.name.startswith("cpp_fused") for kernel in kernels)
@@ -93,6 +89,13 @@ def test_a_buffer_that_lives_inside_of_one_kernel_is_not_taken_for_its_output():
     torch.manual_seed(0)
     layers = nn.Linear(8, 8), nn.Softplus(), nn.BatchNorm1d(8), nn.Hardswish(), nn.Linear(8, 8), nn.LogSoftmax(-1)
     assert_clean(observe_model(nn.Sequential(*layers), (torch.randn(5, 8),), loss=mean_square), (INSIDE,))
+
+
+@pytest.mark.slow
+def test_dynamic_shapes_are_observed():
+    torch.manual_seed(0)
+    kernels = observe_model(Attention(), (torch.randn(3, 7, 32),), loss=mean_square, dynamic=True)
+    assert_clean(kernels, (RANDOM,))
 
 
 def test_extern_calls_and_both_graphs_of_a_break_are_observed():
