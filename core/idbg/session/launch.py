@@ -14,7 +14,7 @@ import msgspec
 import idbg
 from idbg.schema import events
 from idbg.schema.diff import Comparison
-from idbg.schema.errors import BadInput, OutputError
+from idbg.schema.errors import BadInput, OutputError, output_errors
 from idbg.schema.programs import Program
 from idbg.session import files, ranks
 from idbg.session.event_bus import EventBus
@@ -65,13 +65,6 @@ def comparison_of(session: Path) -> Comparison | None:
         return None
 
 
-def _write(path: Path, data: bytes) -> None:
-    try:
-        files.write(path, data)
-    except OSError as error:
-        raise OutputError(f"cannot write {path}: {error.strerror or error}", hint="name another --output") from error
-
-
 class Job:
     """A running job, whose ranks are processes of the session."""
 
@@ -90,7 +83,8 @@ class Job:
         """
         self.folder = session.folder
         if comparison is not None:
-            _write(self.folder / COMPARISON, msgspec.json.encode(comparison))
+            with output_errors(f"cannot write to {self.folder}", "name another --output"):
+                files.write(self.folder / COMPARISON, msgspec.json.encode(comparison))
         self._bus = EventBus(session.store) if session.store is not None else None
         self._emit(events.SessionOpened(version=idbg.__version__, program=program, folder=str(self.folder)))
         self._watch = ProcessWatch(self.folder, self._emit)
