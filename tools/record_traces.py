@@ -5,8 +5,9 @@
 
 `debug` is what TORCH_COMPILE_DEBUG dumps of the program `train`. `attention` needs a GPU with Triton: it was run by
 hand on an H200 with torch 2.11 and TORCH_TRACE alone, so that nothing in it names the nodes of kernels, as in most
-traces. Each program is run in a folder of its own under a fixed path, as its path is in the trace. Nothing is edited: a
-record's payload is held against its MD5.
+traces. `triton_kernels` was run there too, with tritonparse 0.6: it is in tests/recordings/tritonparse. Each program
+is run in a folder of its own under a fixed path, as its path is in the trace. Nothing is edited: a record's payload is
+held against its MD5.
 """
 
 import argparse

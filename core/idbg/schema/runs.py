@@ -104,7 +104,7 @@ class Run:
             yield "empty"
         if self.violations:
             yield "violations"
-        elif not self.graphs and not self.children:
+        elif not self.graphs and not self.codes and not self.children:
             yield "empty"
         yield "clean" if self.numbers == "agree" else "compiled"
 
@@ -255,7 +255,8 @@ class Run:
     def let_go(self) -> None:
         """Drop nodes, code and output, which take most memory; the verdict stays what it is."""
         self.graphs = {key: Graph(key, ()) for key in self.graphs}
-        self.codes, self.lowered, self.maps = {}, {}, {}
+        self.codes = {key: OutputCode(*key, "") for key in self.codes}
+        self.lowered, self.maps = {}, {}
         self.links, self.stages, self.output = [], {}, []
         self.decided = Decided()
 

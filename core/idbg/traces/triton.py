@@ -93,8 +93,9 @@ class TritonFile:
         source = payload.get("python_source") or {}
         if frame not in self._kernels:
             self._kernels[frame] = []
-            function = str(source.get("file_path") or "kernels of the program") if frame == NO_FRAME else "?"
-            self._log.run.frame_started(Frame(frame, function))
+            file, line = str(source.get("file_path") or ""), int(source.get("start_line") or 0)
+            function = (file or "kernels of the program") if frame == NO_FRAME else "?"
+            self._log.run.frame_started(Frame(frame, function, file, line))
         known = {kernel.name for kernel in self._kernels[frame]}
         name = base = str(metadata.get("name") or "kernel")
         number = 1

@@ -1,5 +1,6 @@
 """A torch_compile_debug folder and tritonparse's ndjson become sessions."""
 
+import gzip
 import json
 import shutil
 import tarfile
@@ -44,8 +45,32 @@ def test_dumps_beside_a_trace_add_the_scheduler_to_its_frames(dumped: Path, tmp_
     assert {("0/0", "forward", "ir_post_fusion.txt"), ("0/1", "backward", "ir_pre_fusion.txt")} <= stages
 
 
+def test_a_recorded_tritonparse_log_of_a_gpu(tmp_path: Path) -> None:
+    (packed,) = (RECORDED.parent / "tritonparse").iterdir()
+    file = tmp_path / packed.name.removesuffix(".gz")
+    file.write_bytes(gzip.decompress(packed.read_bytes()))
+    importing = Import(file, tmp_path / "out")
+    importing.read()
+    history = fold(load(importing.folder))
+    run = history.last
+    assert run is not None and not history.missing
+    assert run.verdict == "compiled", "no graph, and four kernels"
+    own, *of_compile = run.kernels
+    assert own.name == "scaled_add" and own.source.startswith("@triton.jit")
+    assert {kernel.name.partition(" (")[0] for kernel in of_compile} == {
+        "triton_per_fused__softmax_add_exp_prepare_softmax_online_relu_sub_0"
+    }
+    lowered = run.lowered[own.frame, "", own.name]
+    assert [text.name for text in lowered.texts] == ["TTIR", "TTGIR", "LLVM IR", "PTX"]
+    assert lowered.resources is not None and lowered.resources.warps == 4
+    frame = run.frames[own.frame]
+    assert (frame.file, frame.line) == ("/tmp/prog.py", 4)
+    run.let_go()
+    assert run.verdict == "compiled"
+
+
 def test_tritonparse_has_kernels_with_what_they_were_lowered_to(tmp_path: Path) -> None:
-    """By the documented form of its records: no GPU wrote this one."""
+    """By the documented form of its records, with a torn line."""
     compiled = {
         "event_type": "compilation",
         "pid": 7,
