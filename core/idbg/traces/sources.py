@@ -25,6 +25,7 @@ _RANK = re.compile(rb'"rank": (\d+)')
 _PID = re.compile(rb"^V\d{4} [\d:.]+ (\d+) ", re.MULTILINE)
 _ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst", ".tzst")
 _RUN = re.compile(r"run_\d{4}_\d\d_\d\d_\d\d_\d\d_\d\d_\d+-pid_(\d+)$")
+_TRITON_PID = re.compile(rb'"pid": ?(\d+)')
 _TRITON_IDS = re.compile(r"_rank_(\d+|none)_(?:pid_(\d+)_)?(?:host_(.*?)_\.)?")
 
 
@@ -167,7 +168,8 @@ def identity_of(path: Path) -> Identity:
     if _TRITON_NAME.search(path.name):
         ids = _TRITON_IDS.search(path.name)
         if ids is None:
-            return Identity(0, None)
+            inside = _TRITON_PID.search(head_of(path))
+            return Identity(int(inside[1]) if inside else 0, None)
         return Identity(int(ids[2] or 0), int(ids[1]) if ids[1].isdigit() else None, ids[3] or "")
     head = head_of(path)
     named, inside, pid = _RANK_NAME.search(path.name), _RANK.search(head), _PID.search(head)

@@ -42,15 +42,21 @@ class TritonFile:
 
     def __init__(self, file: Path, opening: Opening, write: Emit) -> None:
         self.file = file
-        self.read_bytes = 0
         self._log = ProcessLog(opening, write)
         with open(file, "rb") as head:
             is_packed = head.read(2) == b"\x1f\x8b"
-        self._lines = gzip.open(file) if is_packed else open(file, "rb")  # noqa: SIM115
+        self._read = 0
+        self._raw = open(file, "rb")  # noqa: SIM115
+        self._lines = gzip.GzipFile(fileobj=self._raw) if is_packed else self._raw
         self._left_out: Counter[str] = Counter()
         self._kernels: dict[str, list[Kernel]] = {}  # by frame
         self._launches: Counter[str] = Counter()  # by the kernel's hash
         self._hashes: dict[str, str] = {}  # the name of the kernel with this hash
+
+    @property
+    def read_bytes(self) -> int:
+        """Bytes of the file, which may be compressed, that were read."""
+        return self._read if self._raw.closed else self._raw.tell()
 
     @property
     def last_phase(self) -> str:
@@ -61,7 +67,6 @@ class TritonFile:
         """Read the lines that came."""
         try:
             while line := self._lines.readline(LINE_LIMIT + 1):
-                self.read_bytes += len(line)
                 if len(line) > LINE_LIMIT:
                     self._left_out[f"longer than the {size(LINE_LIMIT)} that are read of one"] += 1
                     while line and not line.endswith(b"\n"):
@@ -110,7 +115,9 @@ class TritonFile:
 
     def end(self) -> None:
         """Write the code of each frame with its kernels, and end the run."""
+        self._read = self._raw.tell()
         self._lines.close()
+        self._raw.close()
         for frame, kernels in self._kernels.items():
             text = "\n\n".join(dict.fromkeys(kernel.source for kernel in kernels))
             self._log.emit(events.CodeCaptured(run=RUN, code=OutputCode(frame, "", text, tuple(kernels))))

@@ -69,6 +69,23 @@ def test_a_recorded_tritonparse_log_of_a_gpu(tmp_path: Path) -> None:
     assert run.verdict == "compiled"
 
 
+def test_files_that_tritonparse_parsed_have_the_process_of_their_records(tmp_path: Path) -> None:
+    """It parses a log into one file a frame, which is named after that."""
+    (packed,) = (RECORDED.parent / "tritonparse").iterdir()
+    folder = tmp_path / "parsed"
+    folder.mkdir()
+    for name in ("f0_fc0_a0_cai-.ndjson.gz", packed.name):
+        (folder / name).write_bytes(packed.read_bytes())
+    done: list[int] = []
+    importing = Import(folder, tmp_path / "out")
+    importing.read(done.append)
+    assert done == sorted(done) and done[-1] <= 2 * packed.stat().st_size, (
+        "bytes of the files, and not of what is in them"
+    )
+    history = fold(load(importing.folder))
+    assert sorted(history.processes) == ["process-490", "process-490-2"]
+
+
 def test_tritonparse_has_kernels_with_what_they_were_lowered_to(tmp_path: Path) -> None:
     """By the documented form of its records, with a torn line."""
     compiled = {
