@@ -29,6 +29,7 @@ class FakeSession:
         self.calls: list[str] = []
         self.listener: Callable[[SessionEvent], None] = self.events.append
         self.runs = 0
+        self.arriving = ""
 
     @property
     def history(self) -> History:

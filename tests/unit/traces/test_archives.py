@@ -181,6 +181,8 @@ def test_what_is_no_archive_is_refused_with_a_sentence(name: str, tmp_path: Path
 
 @pytest.mark.parametrize("name", ["x.log.gz", "x.log.zst"])
 def test_what_is_no_compressed_file_is_refused_with_a_sentence(name: str, tmp_path: Path) -> None:
+    if name.endswith(".zst") and packed_files.zstd() is None:
+        pytest.skip("nothing here reads zstd")
     (tmp_path / name).write_bytes(b"not compressed at all" * 100)
     with pytest.raises(BadInput, match=f"{name} cannot be read: it is damaged"):
         Import(tmp_path / name, tmp_path / "out")
