@@ -6,6 +6,7 @@ from typing import cast
 from msgspec import to_builtins
 
 from idbg.analysis.decisions.frames import spoken_name
+from idbg.analysis.ranks.compare import PARTED
 from idbg.format.amounts import counted, few, figure, seconds
 from idbg.format.file_names import near_place
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
@@ -266,6 +267,8 @@ def _matrix(found: RankComparison) -> Table:
     )
     if any(each.numbers != "not compared" for each in found.digests):
         rows.append(_facts("numbers", representatives, _numbers_words))
+    if parted := [each for each in found.differences if each.kind in PARTED]:
+        rows.append(_facts("replicas", representatives, lambda digest: _replica_words(digest, parted)))
     rows.append(_facts("ended", representatives, _ended_words))
     if len(groups) > len(shown):
         rows.append(
@@ -374,6 +377,12 @@ def _numbers_words(digest: RankDigest) -> str:
     if digest.numbers == "not comparable" and digest.compared:
         return f"{agree}, others are not comparable"
     return agree if digest.numbers == "agree" else digest.numbers
+
+
+def _replica_words(digest: RankDigest, parted: Sequence[RankDifference]) -> str:
+    """What the rank alone has, or with few others."""
+    names = [each.what for each in parted if digest.rank in each.sides[0].ranks]
+    return f"other values: {few(names, 1)}" if names else ""
 
 
 def _ended_words(digest: RankDigest) -> str:

@@ -80,7 +80,10 @@ def test_replicas_that_part_at_a_later_call() -> None:
     assert view.level(difference) == "error" and view.view(whole).verdict == "error"
     assert difference.place == ("/app/train.py", len("linear")), "that of the first node that reads it"
     assert "rank 1 mean 0.75, std 1, largest 2; rank 0 mean 0.25" in view.sentence(difference)
-    assert "weight is not the same in all replicas (call 2 of forward)" in text(view.view(whole))
+    drawn = text(view.view(whole))
+    assert "weight is not the same in all replicas (call 2 of forward)" in drawn
+    assert whole.columns == ((0,), (1,)) and "2 groups of equal ranks" in drawn
+    assert drawn.count("other values: weight") == 1
 
 
 def test_a_parameter_of_another_group_may_differ() -> None:

@@ -23,6 +23,8 @@ from idbg.schema.ranks import (
     RankSide,
 )
 
+PARTED = ("replica", "result")
+"""Differences of values that must agree."""
 LEAST_SLOWER = 2.0
 """Seconds by which a compile takes longer than that of other ranks to be reported; and by half of theirs."""
 _STAGES = ("dynamo", "joint", "inference", "forward", "backward", "post_grad")
@@ -57,6 +59,10 @@ def compare(
         present = {rank: frame for rank, frame in cells.items() if frame is not None}
         compiled += [*_of_row(row, cells), *_slower(row, cells)]
         numbers += replicas.differences(row.function, row.nth, present)
+    for each in numbers:
+        for at, side in enumerate(each.sides if each.kind in PARTED else ()):
+            for rank in side.ranks:
+                parts[rank].append((each.what, at))
     return RankComparison(
         digests=ordered,
         program=next((each.program for each in ordered if each.program), ""),
