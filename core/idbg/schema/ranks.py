@@ -177,6 +177,7 @@ class RankDifference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     `frame`: the function that is compiled, for the `nth` time (from 0); `what`: the stage of a graph, the group of a
     collective, an aspect, a node, or how ranks ended; `number`: of a collective, or of the call of a compiled graph.
     `to_ranks`: whom the first side waits for. `follows_rank`: the numbers that differ are the ranks' own.
+    `more`: so many other replicas part between the same ranks.
     """
 
     kind: DifferenceKind
@@ -187,6 +188,7 @@ class RankDifference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     number: int = 0
     to_ranks: tuple[int, ...] = ()
     follows_rank: bool = False
+    more: int = 0
 
     @property
     def place(self) -> tuple[str, int]:

@@ -140,19 +140,26 @@ def _parted(difference: RankDifference, frame: str) -> str:
     """What differs of the values of a node."""
     first, *others = difference.sides
     of = {
-        "replica": "is not the same in all replicas",
+        "replica": f"{f'and {difference.more:,} more are' if difference.more else 'is'} not the same in all replicas",
         "result": "is a collective whose result is not the same in all ranks",
         "node": "differs between ranks, and what it is computed from is the same",
     }[difference.kind]
-    both = "; ".join(f"{rank_names(side.ranks)} {_figures(side.node_value)}" for side in (first, *others[:1]))
+    sides = (first, *others[:1])
+    is_close = len({_figures(side.node_value) for side in sides}) == 1
+    exactly = _all_digits if is_close else figure
+    both = "; ".join(f"{rank_names(side.ranks)} {_figures(side.node_value, exactly)}" for side in sides)
     return f"{difference.what} {of} (call {difference.number} of {frame}): {both}"
 
 
-def _figures(value: NodeValue | None) -> str:
+def _all_digits(value: float | None) -> str:
+    return figure(None) if value is None else repr(value)
+
+
+def _figures(value: NodeValue | None, in_words: Callable[[float | None], str] = figure) -> str:
     """ "mean 0.012, std 0.98, largest 3.1"."""
     if value is None:
         return "not measured"
-    figures = [f"mean {figure(value.mean)}, std {figure(value.std)}, largest {figure(value.max_abs)}"]
+    figures = [f"mean {in_words(value.mean)}, std {in_words(value.std)}, largest {in_words(value.max_abs)}"]
     figures += [f"{value.nonfinite:,} not finite"] if value.nonfinite else []
     return ", ".join(figures)
 
@@ -381,8 +388,9 @@ def _numbers_words(digest: RankDigest) -> str:
 
 def _replica_words(digest: RankDigest, parted: Sequence[RankDifference]) -> str:
     """What the rank alone has, or with few others."""
-    names = [each.what for each in parted if digest.rank in each.sides[0].ranks]
-    return f"other values: {few(names, 1)}" if names else ""
+    own = [each for each in parted if digest.rank in each.sides[0].ranks]
+    count = sum(1 + each.more for each in own)
+    return f"other values: {own[0].what}{f' +{count - 1:,}' if count > 1 else ''}" if own else ""
 
 
 def _ended_words(digest: RankDigest) -> str:

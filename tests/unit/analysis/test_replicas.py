@@ -86,6 +86,21 @@ def test_replicas_that_part_at_a_later_call() -> None:
     assert drawn.count("other values: weight") == 1
 
 
+def test_parameters_that_part_between_the_same_ranks_are_one_row() -> None:
+    def values(rank: int) -> dict[str, NodeValue]:
+        mean = 0.5 + rank * 1e-9
+        value = NodeValue(node="", checksum=f"c{rank}", mean=mean, std=1.0, max_abs=2.0, equal_in=(0, 1))
+        return {"weight": value, "x": value}
+
+    whole = compared(rank(0, values(0)), rank(1, values(1)))
+    (difference,) = whole.differences
+    assert (difference.what, difference.more) == ("weight", 1)
+    sentence = view.sentence(difference)
+    assert "weight and 1 more are not the same in all replicas" in sentence
+    assert "rank 1 mean 0.500000001" in sentence and "rank 0 mean 0.5," in sentence, "digits in which they differ"
+    assert "other values: weight +1" in text(view.view(whole))
+
+
 def test_a_parameter_of_another_group_may_differ() -> None:
     values = [NodeValue(node="", checksum=f"w{at}", equal_in=(0, 1) if at < 2 else (2, 3)) for at in range(4)]
     same = [NodeValue(node="", checksum=f"w{at // 2}", equal_in=value.equal_in) for at, value in enumerate(values)]

@@ -4,7 +4,7 @@ Replicas have equal parameters, and other batches: values differ from the inputs
 buffer of DistributedDataParallel's, the result of a collective, and each node whose inputs agree.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 
 from idbg.schema.node_values import NodeValue
 from idbg.schema.ranks import DifferenceKind, FrameDigest, NodePlace, RankDifference, RankSide
@@ -23,10 +23,16 @@ def differences(function: str, nth: int, frames: Frames) -> Iterator[RankDiffere
     places = {place.name: place for place in next(iter(same_graph.values())).nodes}
     for call in sorted({each.call for frame in same_graph.values() for each in frame.values}):
         values = _values(same_graph, call)
-        found = list(_parted(values, places))
-        for kind, name, by_value in found:
+        found: dict[Hashable, list[tuple[DifferenceKind, str, Sequence[tuple[int, ...]]]]] = {}
+        for each in _parted(values, places):
+            kind, name, by_value = each
+            alike = (kind, *by_value) if kind == "replica" else name  # of a model's parameters mostly all part
+            found.setdefault(alike, []).append(each)
+        for (kind, name, by_value), *more in found.values():
             sides = tuple(_sides(values[name], by_value, same_graph, _line_of(places, name)))
-            yield RankDifference(kind=kind, sides=sides, frame=function, nth=nth, what=name, number=call)
+            yield RankDifference(
+                kind=kind, sides=sides, frame=function, nth=nth, what=name, number=call, more=len(more)
+            )
         if found:
             return
 
