@@ -104,7 +104,7 @@ def test_replicas_that_part(job: JobReport) -> None:
     assert found and {each["number"] for each in found} == {2}, "they part after the first step"
     assert "weight" in found[0]["what"] and found[0]["level"] == "error"
     assert found[0]["place"][1] == line_of(job, "# reads the weight")
-    assert "is not the same in all replicas" in found[0]["sentence"]
+    assert "weight_ and 1 more are not the same in all replicas" in found[0]["sentence"]
     first, second = (side["node_value"] for side in found[0]["sides"])
     assert first["checksum"] != second["checksum"] and first["mean"] != second["mean"]
 
