@@ -185,3 +185,130 @@ def test_replicas_that_part_are_named(tmp_path: Path) -> None:
     assert parted and {each["number"] for each in parted} == {2} and "weight" in parted[0]["what"]
     assert [each["numbers"] for each in found.record["ranks"]] == ["agree", "agree"], found.record["differences"]
     assert found.status == 1 and not found.differences("result")
+
+
+WRONG_IN_RANK_1 = """
+import os, runpy
+import torch
+import torch._inductor.config as config
+
+aten = torch.ops.aten
+WRONG = (aten.relu.default, aten.addmm.default, aten.mm.default)
+
+def wrong(graph):  # the pass
+    for node in graph.find_nodes(op="call_function", target=WRONG[0]) or [n for n in graph.nodes if n.target in WRONG]:
+        with graph.inserting_after(node):
+            scaled = graph.call_function(aten.mul.Tensor, (node, 1.05))
+        scaled.meta = dict(node.meta)
+        node.replace_all_uses_with(scaled, delete_user_cb=lambda user: user is not scaled)
+        return
+
+if os.environ["RANK"] == "1":
+    config.post_grad_custom_post_pass = wrong
+runpy.run_path({example!r}, run_name="__main__")
+"""
+
+
+@pytest.mark.parametrize("name", ["ddp", "fsdp2", "tensor_parallel", "pipeline"])
+def test_a_wrong_pass_in_one_rank_of_the_examples(tmp_path: Path, name: str) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(WRONG_IN_RANK_1.format(example=str(EXAMPLES / f"{name}.py")))
+    found = compare_script(script, tmp_path)
+    wrong = found.differences("numbers")
+    assert wrong and {tuple(each["sides"][0]["ranks"]) for each in wrong} == {(1,)}, found.record["differences"]
+    assert [each["numbers"] for each in found.record["ranks"]] == ["agree", "wrong"]
+    assert found.status == 1
+
+
+TRAINED = """
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.norm = nn.Conv2d(3, 16, 3, padding=1), nn.BatchNorm2d(16)
+        self.attention = nn.MultiheadAttention(16, 2, batch_first=True, dropout=0.1)
+        self.drop, self.head = nn.Dropout(0.1), nn.Linear(16, 4)
+
+    def forward(self, x):
+        tokens = self.norm(self.conv(x)).relu().flatten(2).transpose(1, 2)
+        mixed, _ = self.attention(tokens, tokens, tokens, need_weights=False)
+        return self.head(self.drop(mixed).mean(1))
+
+torch.manual_seed(0)
+model = DistributedDataParallel(Net().to(device), device_ids=[local_rank])
+step = torch.compile(model)
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+torch.manual_seed(rank)
+for turn in range(3):
+    with torch.autocast("cuda", torch.bfloat16):
+        loss = step(torch.randn(8, 3, 16, 16, device=device)).square().mean()
+    loss.backward()
+    optimizer.step()
+    if SCALE_IN_RANK_1 and rank == 1:
+        with torch.no_grad():
+            model.module.head.weight.mul_(1.001)  # the fault: of one replica alone
+    optimizer.zero_grad()
+dist.destroy_process_group()
+"""
+
+
+@pytest.mark.parametrize("is_faulty", [False, True], ids=["right", "a_parameter_parts"])
+def test_a_training_in_bfloat16_with_dropout_and_convolutions(tmp_path: Path, is_faulty: bool) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(SETUP + f"SCALE_IN_RANK_1 = {is_faulty}\n" + TRAINED)
+    found = compare_script(script, tmp_path)
+    assert [each["numbers"] for each in found.record["ranks"]] == ["agree", "agree"], found.output[-3000:]
+    parted = found.differences("replica")
+    assert bool(parted) == is_faulty and found.status == int(is_faulty), found.record["differences"]
+    assert not is_faulty or "head" in parted[0]["what"]
+
+
+ORDER = """
+a, b = torch.ones(8, device=device), torch.ones(8, device=device)
+dist.all_reduce(a)
+torch.cuda.synchronize()
+if rank == 0:
+    dist.broadcast(a, 0)  # rank 0
+    dist.all_reduce(b)
+else:
+    dist.all_reduce(b)  # rank 1
+    dist.broadcast(a, 0)
+torch.cuda.synchronize()
+"""
+
+
+def test_a_collective_out_of_order(tmp_path: Path) -> None:
+    found = run(ORDER, tmp_path)
+    first = found.differences("collective")[0]
+    assert {side["line"] for side in first["sides"]} == {line_of(tmp_path, "# rank 0"), line_of(tmp_path, "# rank 1")}
+    assert first["number"] == 2
+
+
+TRAINER = """
+import torch, tempfile
+from transformers import BertConfig, BertForSequenceClassification, Trainer, TrainingArguments
+torch.manual_seed(0)
+config = BertConfig(
+    hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=128, vocab_size=500,
+    hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
+)
+model = BertForSequenceClassification(config)
+data = [{"input_ids": torch.randint(3, 500, (32,)), "labels": torch.tensor(i % 2)} for i in range(32)]
+arguments = TrainingArguments(
+    output_dir=tempfile.mkdtemp(), max_steps=3, per_device_train_batch_size=8, torch_compile=True, report_to=[],
+    logging_steps=1, save_strategy="no", disable_tqdm=True,
+)
+print("trainer loss", round(Trainer(model=model, args=arguments, train_dataset=data).train().training_loss, 4))
+"""
+
+
+def test_a_trainer_of_transformers(tmp_path: Path) -> None:
+    pytest.importorskip("transformers")
+    script = tmp_path / "train.py"
+    script.write_text(TRAINER)
+    found = run_script(script, tmp_path)
+    assert found.status == 0, found.output[-3000:]
+    assert not [each for each in found.record["differences"] if each["level"] == "error"]
+    assert all(each["frames"] for each in found.record["ranks"])
