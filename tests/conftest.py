@@ -2,23 +2,24 @@
 
 import gc
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
+import time
 from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import hypothesis
+import platformdirs
 import pytest
 
-from tests.harness import compiled_once
+from tests.harness import compiled_once, tiers
 from tests.harness import warm as warm_processes
 
 hypothesis.settings.register_profile("idbg", deadline=None)  # how long an example takes is the machine's affair
 hypothesis.settings.load_profile("idbg")
-QUICK = pytest.StashKey[bool]()
-COMPILED = pytest.StashKey[str]()
+FIRST = pytest.StashKey[bool]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -31,54 +32,73 @@ def pytest_configure(config: pytest.Config) -> None:
     sys.dont_write_bytecode = False
     if "PYTEST_XDIST_WORKER" in os.environ:
         os.environ.setdefault("OMP_NUM_THREADS", "1")
-    if compiled_once.FOLDER not in os.environ:  # else the processes of pytest-xdist share one
-        config.stash[COMPILED] = tempfile.mkdtemp(prefix="compiled-once-")
-        compiled_once.begin(config.stash[COMPILED])
+    if compiled_once.FOLDER not in os.environ and not os.environ.get("REAL_COMPILER"):
+        compiled_once.begin(compiled_folder())
     warm_processes.server.environ = dict(os.environ)
-    config.stash[QUICK] = getattr(config, "workerinput", {}).get("quick", wants_quick(config))
+    config.stash[FIRST] = getattr(config, "workerinput", {}).get("first", wants_first(config))
     gc.disable()  # until what is collected is imported, torch in a third of the files
     gc.set_threshold(20_000, 20, 50)  # garbage of a test's end can wait: see below
 
 
-def pytest_unconfigure(config: pytest.Config) -> None:
-    """The process that created the folder of compiled files removes it."""
-    if folder := config.stash.get(COMPILED, ""):
-        shutil.rmtree(folder, ignore_errors=True)
-        del os.environ[compiled_once.FOLDER]
+def compiled_folder() -> str:
+    """Where g++'s results are stored for later runs with this torch; what no run has used for three days is removed."""
+    folder = platformdirs.user_cache_path("idbg-tests") / f"torch-{version('torch')}"
+    folder.mkdir(parents=True, exist_ok=True)
+    oldest = time.time() - 3 * 24 * 3600
+    for file in folder.iterdir():
+        if file.stat().st_mtime < oldest:
+            file.unlink(missing_ok=True)
+    return str(folder)
 
 
-def wants_quick(config: pytest.Config) -> bool:
-    """Whether this is `pytest` without paths and `-m`: slow tests in tests/unit and tests/screen are left out."""
+def wants_first(config: pytest.Config) -> bool:
+    """Whether this is `pytest` without paths and `-m`, which runs the first tier."""
     return config.args_source == pytest.Config.ArgsSource.TESTPATHS and not config.option.markexpr
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
-    """A quick run is side by side unless `-n` or `-s` is on the command line; with `--pdb`, `auto` is one process."""
+    """Without paths tests run side by side unless `-n` or `-s` is on the command line; with `--pdb`, `auto` is one."""
     is_worker = hasattr(config, "workerinput") or "PYTEST_XDIST_WORKER" in os.environ  # else each starts others
     side_by_side = getattr(config.option, "numprocesses", 0) is None and config.option.capture != "no"
-    if wants_quick(config) and side_by_side and not is_worker:
+    if config.args_source == pytest.Config.ArgsSource.TESTPATHS and side_by_side and not is_worker:
         config.option.numprocesses, config.option.dist = "auto", "worksteal"
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
     """The processes of pytest-xdist collect what was asked of the first one."""
-    node.workerinput["quick"] = node.config.stash[QUICK]
+    node.workerinput["first"] = node.config.stash[FIRST]
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    """Say what is left out."""
-    left_out = "tests/unit and tests/screen; `pytest tests` runs all, with those that compile or are marked slow"
-    return left_out if config.stash[QUICK] else "all tests of the paths given"
+    """Name the tier."""
+    first = "the first tier: unit, screen and tests/contract.txt; `pytest -m exhaustive` runs all others"
+    return first if config.stash[FIRST] else "all tests of the paths and marks on the command line"
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """A file without tests of the first tier is not imported for it: torch takes 4 s in each process."""
+    is_test = collection_path.suffix == ".py" and collection_path.name.startswith("test_")
+    return True if config.stash[FIRST] and is_test and not tiers.has_first(collection_path) else None
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest selects by marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """A quick run leaves out slow tests in files that are quick otherwise."""
-    if config.stash[QUICK]:
-        slow = [item for item in items if item.get_closest_marker("slow")]
-        items[:] = [item for item in items if not item.get_closest_marker("slow")]
-        config.hook.pytest_deselected(items=slow)
+    """Mark what is not of the first tier, and leave it out where only that is wanted."""
+    if gone := tiers.not_found([item.nodeid for item in items]) if is_whole(config) else []:
+        raise pytest.UsageError(f"tests/contract.txt lists tests that do not exist: {', '.join(gone)}")
+    later = [item for item in items if not tiers.is_first(item.nodeid, bool(item.get_closest_marker("slow")))]
+    for item in later:
+        item.add_marker(pytest.mark.exhaustive)
+    if config.stash[FIRST]:
+        items[:] = [item for item in items if not item.get_closest_marker("exhaustive")]
+        config.hook.pytest_deselected(items=later)
+
+
+def is_whole(config: pytest.Config) -> bool:
+    """Whether files are collected whole, and no single tests of them."""
+    return not any("::" in argument for argument in config.args)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -114,4 +134,4 @@ def warm(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def compiles_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """g++ runs as ever in this test, which is about compiling: killed, torn, failing or timed builds."""
-    monkeypatch.delenv(compiled_once.FOLDER)
+    monkeypatch.delenv(compiled_once.FOLDER, raising=False)

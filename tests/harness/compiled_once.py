@@ -1,4 +1,4 @@
-"""Compile what another test of this run has compiled by copying its result: `g++` of the tests, first on PATH.
+"""Compile what another test has compiled by copying its result: `g++` of the tests, first on PATH.
 
 Most tests have caches of their own, and so check the processor's instructions anew (10 calls, 11 s of a processor), and
 compile kernels that others have compiled. Two commands are the same where they differ only in the folders of their
@@ -17,7 +17,7 @@ import signal
 import sys
 from contextlib import suppress
 
-FOLDER = "COMPILED_ONCE"  # in the environment: the results of this run; unset, g++ runs as ever
+FOLDER = "COMPILED_ONCE"  # in the environment: the results of all runs; unset, g++ runs as ever
 PYTHON = "COMPILED_ONCE_PYTHON"
 READ = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "GCC_EXEC_PREFIX", "COMPILER_PATH")
 # Their result is on stdout, names the folders of files, or is more than one file
@@ -140,10 +140,12 @@ def main(ours: str, words: list[str]) -> int:
     with open(f"{stored}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if os.path.exists(f"{stored}.errors"):
+            os.utime(f"{stored}.errors")
             with open(f"{stored}.errors", "rb") as file:
                 os.write(2, with_files(file.read(), marks, names))
             if not os.path.exists(stored):
                 return 1
+            os.utime(stored)
             put(stored, place, link)
             return 0
         code, errors = run(compiler, linked(compiler, words, folder))

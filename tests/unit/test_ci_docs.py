@@ -38,12 +38,16 @@ def steps() -> list[dict[str, Any]]:
 
 
 def test_our_own_workflows_run_what_everybody_runs() -> None:
-    """GitHub's CI is `.ci/run` on each Python and torch, and a release has no token."""
+    """GitHub's CI is `.ci/run`: its first tier on each Python and torch, and each night all. A release has no token."""
     ours = {path.stem: yaml.safe_load(path.read_text()) for path in (DOCS.parent / ".github/workflows").glob("*.yml")}
-    job = ours["ci"]["jobs"]["ci"]
-    assert [each["run"] for each in job["steps"] if "run" in each] == [".ci/run"]
-    assert job["steps"][-1]["env"] == {"TORCH": "${{ matrix.torch }}"}
+    job, nightly = ours["ci"]["jobs"]["ci"], ours["nightly"]["jobs"]["exhaustive"]
+    for each in (job, nightly):
+        assert [step["run"] for step in each["steps"] if "run" in step] == [".ci/run"]
+    assert job["steps"][-1]["env"] == {"TORCH": "${{ matrix.torch }}", "TIER": "first"}
     assert {each["torch"] for each in job["strategy"]["matrix"]["include"]} == {"2.14", "2.11"}
+    assert nightly["strategy"]["matrix"]["torch"] == ["newest", "2.14", "2.11"]
+    folders = " ".join(nightly["strategy"]["matrix"]["shard"])
+    assert all(f"tests/{name}" in folders for name in ("unit", "screen", "compile", "matrix"))
     publish = ours["release"]["jobs"]["publish"]
     assert publish["permissions"] == {"id-token": "write"} and "password" not in str(publish)
 
