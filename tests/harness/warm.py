@@ -29,8 +29,7 @@ AGAIN = {
     "TORCHINDUCTOR_COMPILE_THREADS",
     "TRITON_CACHE_DIR",
 }
-# CUDA takes no fork once something has asked for it
-ON_GPU = os.path.exists("/dev/nvidiactl") and os.environ.get("CUDA_VISIBLE_DEVICES") != ""
+ON_GPU = os.path.exists("/dev/nvidiactl")  # CUDA takes no fork once something has asked for it
 COLD = {"TORCH_COLD": "1"}  # in the environment: that process starts as ever
 CHILDREN = "WARM_CHILDREN"  # in the environment: what that process starts is warm as well, as is the worker of `idbg`
 
