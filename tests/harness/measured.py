@@ -1,6 +1,6 @@
 """Record for each test which lines of the program it runs, in all its processes, and its processor time.
 
-`tools/contract.py` turns it on: a line in a `.pth` file imports this file in each process of the environment, and
+`tools/contract.py` turns it on: a line in a `.pth` file imports this module in each process of the environment, and
 MEASURED in the environment names the folder of the records. It is a plugin of pytest too. Lines need `sys.monitoring`
 (Python 3.12). Each process appends to files of its own: `.lines` (a test, then its files and lines), `.seconds`.
 """

@@ -14,7 +14,7 @@ CHEAP = ("tests/unit/", "tests/screen/")
 
 @cache
 def contract() -> frozenset[str]:
-    """The listed tests: ids of pytest, without `[...]` where all cases of a test are listed."""
+    """The entries: a file, a test or one of its cases."""
     lines = CONTRACT.read_text(encoding="utf-8").splitlines()
     return frozenset(line for line in map(str.strip, lines) if line and not line.startswith("#"))
 
@@ -27,8 +27,8 @@ def contract_files() -> frozenset[str]:
 
 def is_first(test: str, is_slow: bool) -> bool:
     """Whether the test with this id is of the first tier."""
-    listed = test in contract() or test.partition("[")[0] in contract()
-    return listed or (not is_slow and test.startswith(CHEAP))
+    file, name = test.partition("::")[0], test.partition("[")[0]
+    return test in contract() or name in contract() or (not is_slow and (file in contract() or file.startswith(CHEAP)))
 
 
 def has_first(file: Path) -> bool:
@@ -40,5 +40,5 @@ def has_first(file: Path) -> bool:
 def not_found(tests: list[str]) -> list[str]:
     """The listed tests that do not exist, of the files that these tests are in."""
     files = {test.partition("::")[0] for test in tests}
-    known = {*tests, *(test.partition("[")[0] for test in tests)}
+    known = {*files, *tests, *(test.partition("[")[0] for test in tests)}
     return sorted(entry for entry in contract() if entry.partition("::")[0] in files and entry not in known)

@@ -10,7 +10,11 @@ import pytest
 from tests.harness import tiers
 from tests.harness.tiers import ROOT
 
-LISTED = "tests/compile/engine/test_a.py::test_all_cases", "tests/compile/engine/test_a.py::test_cases[one]"
+LISTED = (
+    "tests/compile/engine/test_whole.py",
+    "tests/compile/engine/test_a.py::test_all_cases",
+    "tests/compile/engine/test_a.py::test_cases[one]",
+)
 
 
 @pytest.fixture
@@ -32,6 +36,8 @@ def listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("tests/compile/engine/test_a.py::test_all_cases[a]", True, True),
         ("tests/compile/engine/test_a.py::test_cases[one]", True, True),
         ("tests/compile/engine/test_a.py::test_cases[two]", False, False),
+        ("tests/compile/engine/test_whole.py::test_a[one]", False, True),
+        ("tests/compile/engine/test_whole.py::test_a", True, False),
         ("tests/compile/engine/test_b.py::test_all_cases", False, False),
     ],
 )
@@ -47,7 +53,7 @@ def test_only_files_with_tests_of_the_first_tier_are_imported_for_it(listed: Non
 
 
 def test_a_listed_test_that_is_not_there_is_found(listed: None) -> None:
-    assert tiers.not_found(["tests/compile/engine/test_a.py::test_all_cases[a]"]) == [LISTED[1]]
+    assert tiers.not_found(["tests/compile/engine/test_a.py::test_all_cases[a]"]) == [LISTED[2]]
     assert tiers.not_found(["tests/compile/engine/test_b.py::test_b"]) == []
 
 
@@ -62,10 +68,16 @@ def test_each_constant_of_the_judge_has_its_test_in_the_first_tier() -> None:
     )
     named = {name: re.findall(r"`([\w/]+)::(\w+)`", tests) for name, tests in rows}
     first = {entry.partition("[")[0] for entry in tiers.contract()}
+    whole = tuple(f"{entry}::" for entry in first if "::" not in entry)
     without = [
         name
         for name, tests in named.items()
-        if not any(file.startswith(("unit/", "screen/")) or f"tests/{file}.py::{test}" in first for file, test in tests)
+        if not any(
+            file.startswith(("unit/", "screen/"))
+            or f"tests/{file}.py::{test}" in first
+            or f"tests/{file}.py::".startswith(whole)
+            for file, test in tests
+        )
     ]
     assert len(named) > 20 and without == []
 
