@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,17 @@ def test_private_names_of_torch_are_in_one_room() -> None:
                 names = [f"{node.module}." if isinstance(node, ast.ImportFrom) else each.name for each in node.names]
             found += [f"{path}: {name}" for name in names if private.match(name)]
     assert found == []
+
+
+def test_no_modules_import_one_another_in_a_circle() -> None:
+    """Imports in functions and for types alone count too. `idbg` is left out: its names lead everywhere."""
+    grimp = pytest.importorskip("grimp", reason="comes with import-linter")
+    graph = grimp.build_graph("idbg", "idbg_tui", cache_dir=None)
+    imported = {each: graph.find_modules_directly_imported_by(each) - {"idbg"} for each in graph.modules - {"idbg"}}
+    try:
+        TopologicalSorter(imported).prepare()
+    except CycleError as circle:
+        pytest.fail(f"each imports the one before it: {', '.join(circle.args[1])}")
 
 
 def test_import_idbg_loads_nothing_of_it() -> None:
