@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from idbg.cli import screen
+from idbg.cli import answer_completion, screen
 from idbg.cli.sessions import output_folder
 from idbg.config import examples, launching, places, settings
 from idbg.config.arguments import settle
@@ -47,6 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """`idbg-tui`: 0 when the user quits, 2 for bad usage, 128 + N when signal N ended it."""
     gc.disable()  # until the panes are there: what is imported stays, and looking through it took a third of the start
     ours, programs = split(sys.argv[1:] if argv is None else argv)
+    answer_completion("idbg-tui")
     args = screen.parsed(ours)
     if args.tour and args.program is not None:
         screen.refuse("--tour has a program of its own", "leave one of them out")

@@ -29,7 +29,7 @@ from idbg_tui.controllers.routes import MessageRoutes
 from idbg_tui.layout import Body
 from idbg_tui.pane_sizes import RememberedSizes
 from idbg_tui.panes import loading
-from idbg_tui.terminal.changed_output import ChangedOutputApp
+from idbg_tui.terminal.drawing import DrawnApp
 from idbg_tui.widgets import plain_signs
 from idbg_tui.widgets.bars import Bar
 from idbg_tui.widgets.control_characters import ControlCharacterFilter
@@ -82,7 +82,7 @@ async def in_thread(make: "Callable[[], Session]") -> "Session":
     return await made
 
 
-class IdbgApp(MessageRoutes, ChangedOutputApp[None]):
+class IdbgApp(MessageRoutes, DrawnApp[None]):
     """The screen over one session. The session is started here, and closed by whoever made it."""
 
     TITLE = "idbg"

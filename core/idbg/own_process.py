@@ -35,7 +35,7 @@ from idbg.schema.runs import History
 from idbg.session import files, processes
 from idbg.session.launch import comparison_of
 from idbg.session.store import Store
-from idbg.startup import sitecustomize
+from idbg.startup.sitecustomize import passing
 
 RUN = 1
 SUMMARY_SECONDS = 1.0
@@ -216,11 +216,11 @@ def _ranks(parent_rank: str) -> tuple[int | None, int | None, int | None]:
     """
     import torch.distributed
 
-    if parent_rank and sitecustomize.own_rank() == parent_rank:
+    if parent_rank and passing.own_rank() == parent_rank:
         return None, None, None
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         return torch.distributed.get_rank(), _number("LOCAL_RANK"), torch.distributed.get_world_size()
-    for variables in sitecustomize.RANKS:
+    for variables in passing.RANKS:
         if (number := _number(variables[0])) is not None:
             return number, _number(variables[1]), _number(variables[2])
     return None, None, None

@@ -270,12 +270,20 @@ class ChangedOutputApp(App[ReturnType]):
         self.refresh()
 
     def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
-        writes = self._running and not self.is_headless and not self._batch_count
-        if not writes or not isinstance(renderable, LayoutUpdate | ChopsUpdate):
+        try:
+            text = self._changes(renderable)
+        except AttributeError:  # a Textual without these names: it writes all of the update
+            text = self._painted_size = None
+        if text is None:
             super()._display(screen, renderable)
-            return
+        elif text:
+            super()._display(screen, _Written(text))  # type: ignore[arg-type]  # it takes every update
+
+    def _changes(self, update: RenderableType | None) -> str | None:
+        """What of an update the terminal does not show; None where all is to be written."""
+        writes = self._running and not self.is_headless and not self._batch_count
+        if not writes or not isinstance(update, LayoutUpdate | ChopsUpdate):
+            return None
         if self._painted_size != self.size:
             self._painted, self._painted_size = PaintedCells(), self.size
-        pieces = _within(_pieces(renderable), self.size)
-        if text := self._painted.written(pieces, _SYSTEMS.get(self.console.color_system or "")):
-            super()._display(screen, _Written(text))  # type: ignore[arg-type]  # it takes every update
+        return self._painted.written(_within(_pieces(update), self.size), _SYSTEMS.get(self.console.color_system or ""))

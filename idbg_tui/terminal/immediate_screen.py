@@ -1,7 +1,8 @@
 """A screen that is drawn as soon as something changed, and of which only the changed lines are made.
 
 Textual draws at the next tick of a clock of 60 frames a second, and makes every line of every widget for each frame, to
-write the few that changed: 15 ms of waiting and 10 ms of work for a step of a cursor.
+write the few that changed: 15 ms of waiting and 10 ms of work for a step of a cursor. A version of Textual that lacks a
+private name which is used here does so too.
 """
 
 import time
@@ -15,14 +16,23 @@ from textual.screen import UPDATE_PERIOD, Screen
 from textual.strip import Strip
 from textual.widget import Widget
 
+_draw = Screen._on_timer_update
+
 
 class ChangedLinesCompositor(Compositor):
     """A compositor that makes only the lines which an update shows."""
 
     def render_partial_update(self) -> ChopsUpdate | None:
         """The changed regions, each piece from the front-most widget that covers it; None where nothing changed."""
+        try:
+            update = self._changed_lines()
+            self._dirty_regions.clear()
+        except AttributeError:
+            return super().render_partial_update()
+        return update
+
+    def _changed_lines(self) -> ChopsUpdate | None:
         spans = [span for span in self._regions_to_spans(self._dirty_regions) if 0 <= span[0] < self.size.height]
-        self._dirty_regions.clear()
         if not spans:
             return None
         cuts = self.cuts
@@ -67,17 +77,19 @@ class ImmediateScreen(Screen[object]):
         self._focusing = False
 
     async def _on_idle(self, event: events.Idle) -> None:
-        repaint = self._dirty_widgets or self._repaint_required or self._recompose_required
-        changed = repaint or self._layout_required or self._scroll_required
-        if not changed or self.app._batch_count or not self.is_current:
-            return  # Textual goes on
-        if time.monotonic() - self._drawn >= UPDATE_PERIOD:
+        try:
+            repaint = self._dirty_widgets or self._repaint_required or self._recompose_required
+            changed = repaint or self._layout_required or self._scroll_required
+            waits = self.app._batch_count or not self.is_current
+        except AttributeError:
+            return
+        if changed and not waits and time.monotonic() - self._drawn >= UPDATE_PERIOD:  # else Textual goes on
             event.prevent_default()
             self._on_timer_update()
 
     def _on_timer_update(self) -> None:
         self._drawn = time.monotonic()
-        super()._on_timer_update()
+        _draw(self)
 
     # ---------------------------------------------------------------- the focus
 
@@ -98,6 +110,9 @@ class ImmediateScreen(Screen[object]):
         else is in them, as Textual does.
         """
         came, left = (set(widget.ancestors_with_self) if widget else set() for widget in (focused, blurred))
-        self.app.stylesheet.update_nodes(
-            [node for node in came ^ left if isinstance(node, Widget) and node._has_focus_within], animate=True
-        )
+        try:
+            styled = [node for node in came ^ left if isinstance(node, Widget) and node._has_focus_within]
+        except AttributeError:
+            super()._update_focus_styles(focused, blurred)
+        else:
+            self.app.stylesheet.update_nodes(styled, animate=True)

@@ -24,7 +24,7 @@ from idbg.schema.summaries import SessionSummary
 from idbg.session.index import sessions
 from idbg.views.tree import Table
 from idbg_tui import theming
-from idbg_tui.terminal.changed_output import ChangedOutputApp
+from idbg_tui.terminal.drawing import DrawnApp
 from idbg_tui.welcome.offers import Choosable, Offers, lacking
 from idbg_tui.widgets import plain_signs, sections, sorting
 from idbg_tui.widgets.bars import Bar, BarPart
@@ -54,7 +54,7 @@ class OfferLines(SectionLines, can_focus=False):
         return item.draw(width)
 
 
-class Welcome(ChangedOutputApp[Opened | None], Generic[Opened]):
+class Welcome(DrawnApp[Opened | None], Generic[Opened]):
     """Returns what `open_offer` made of the user's choice, or None; a refused choice flashes its error."""
 
     TITLE = "idbg"

@@ -1,8 +1,8 @@
 """Signs, borders and scrollbars that the terminal can show."""
 
+from contextlib import suppress
 from typing import ClassVar
 
-from textual._border import BORDER_CHARS
 from textual.scrollbar import ScrollBar, ScrollBarRender
 
 from idbg.format import glyphs
@@ -22,6 +22,9 @@ def use(name: SignSet) -> None:
     if name == "unicode":
         return
     border = "ascii" if name == "ascii" else "solid"
-    for kind in ("round", "solid"):
-        BORDER_CHARS[kind] = BORDER_CHARS[border]  # type: ignore[index]
+    with suppress(ImportError):  # a Textual without the private name draws borders as it does
+        from textual._border import BORDER_CHARS
+
+        for kind in ("round", "solid"):
+            BORDER_CHARS[kind] = BORDER_CHARS[border]  # type: ignore[index]
     ScrollBar.renderer = _WholeCells

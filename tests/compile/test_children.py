@@ -14,7 +14,7 @@ from idbg.schema.programs import Program
 from idbg.schema.runs import History
 from idbg.session import processes, summaries
 from idbg.session.store import Store
-from idbg.startup.sitecustomize import environment
+from idbg.startup.sitecustomize.passing import environment
 from tests.harness import warm
 from tests.harness.children import every_way
 

@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,17 @@ def test_private_names_of_torch_are_in_one_room() -> None:
     assert found == []
 
 
+def test_no_modules_import_one_another_in_a_circle() -> None:
+    """Imports in functions and for types alone count too. `idbg` is left out: its names lead everywhere."""
+    grimp = pytest.importorskip("grimp", reason="comes with import-linter")
+    graph = grimp.build_graph("idbg", "idbg_tui", cache_dir=None)
+    imported = {each: graph.find_modules_directly_imported_by(each) - {"idbg"} for each in graph.modules - {"idbg"}}
+    try:
+        TopologicalSorter(imported).prepare()
+    except CycleError as circle:
+        pytest.fail(f"each imports the one before it: {', '.join(circle.args[1])}")
+
+
 def test_import_idbg_loads_nothing_of_it() -> None:
     assert loaded("import idbg; assert 'run_program' in dir(idbg)").isdisjoint({*HEAVY, "msgspec"})
 
@@ -101,7 +113,7 @@ FIRST_FRAME = {
     "idbg_tui": "__main__ app keymap layout pane_sizes remembered theming",
     "idbg_tui.controllers": "routes",
     "idbg_tui.panes": "base loading",
-    "idbg_tui.terminal": "changed_output immediate_screen runner watchdog",
+    "idbg_tui.terminal": "changed_output drawing immediate_screen runner watchdog",
     "idbg_tui.widgets": "bars clicks control_characters notices plain_signs titled",
 }
 """What the first frame of the screen is painted from, beside Textual: the user waits for each of these modules."""

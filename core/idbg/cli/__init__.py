@@ -5,6 +5,7 @@ Nothing here may import torch. Only the command that was typed is imported.
 
 import contextlib
 import gc
+import os
 import sys
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
@@ -22,7 +23,7 @@ _BUG_HINT = "this is a bug of idbg: please report it, with the lines above"
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `idbg`. Returns a status of `exits.TABLE`. Raises SystemExit for --help and for bad usage."""
     streams.prepare()
-    parsing.answer_completion("idbg")
+    answer_completion("idbg")
     ours, programs = split(sys.argv[1:] if argv is None else argv)
     try:
         with _no_collection():
@@ -32,6 +33,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     except parsing.UsageProblem as problem:
         raise SystemExit(_refused(problem, ours)) from None
     return _run(args, programs)
+
+
+def answer_completion(program: str) -> None:
+    """Where a shell asks for completions: answer, and exit."""
+    if "_ARGCOMPLETE" in os.environ:
+        from idbg.cli import completions
+
+        completions.answer(program)
 
 
 @contextlib.contextmanager

@@ -112,14 +112,6 @@ def whole(parser: Parser, argv: Sequence[str], namespace: argparse.Namespace | N
     return args
 
 
-def answer_completion(program: str) -> None:
-    """Where a shell asks for completions: answer, and exit."""
-    if "_ARGCOMPLETE" in os.environ:
-        from idbg.cli import completions
-
-        completions.answer(program)
-
-
 def check_least(args: argparse.Namespace, **least: float) -> None:
     """Raises BadInput for an argument that is below its least value, or not finite."""
     for name, bound in least.items():

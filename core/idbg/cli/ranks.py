@@ -2,12 +2,9 @@
 
 import argparse
 import os
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-from idbg.cli import exits, output
+from idbg.cli import exits, output, sessions
 from idbg.schema.diff import Comparison
 from idbg.schema.ranks import RankComparison
 
@@ -52,7 +49,6 @@ def _status_of_numbers(found: RankComparison) -> int:
 
 def report(folder: Path, schema: str) -> RankComparison:
     """Print the comparison of the session's ranks, and its other processes: the text, or the JSON with --json."""
-    from idbg.cli.sessions import processes_of
     from idbg.render.text import text
     from idbg.schema.runs import fold
     from idbg.session.ranks import of_session
@@ -60,9 +56,9 @@ def report(folder: Path, schema: str) -> RankComparison:
     from idbg.views import processes, ranks
 
     history = fold(load(folder))
-    with progress() as show:
+    with sessions.reading_ranks() as show:
         found = of_session(folder, history.processes.values(), show)
-    others = [each for each in processes_of(folder, history) if each.rank is None]
+    others = [each for each in sessions.processes_of(folder, history) if each.rank is None]
 
     def texts() -> str:
         sections = [ranks.view(found)] if found.digests or not others else []
@@ -71,23 +67,6 @@ def report(folder: Path, schema: str) -> RankComparison:
 
     output.report(lambda: {"schema": schema, "ranks": ranks.as_json(found), "processes": others}, texts)
     return found
-
-
-@contextmanager
-def progress() -> Iterator[Callable[[int, int], None]]:
-    """Reports on stderr how many ranks have been read, while their digests are made."""
-    from idbg.cli.bar import Activity
-
-    line, began = output.bar(), time.monotonic()
-
-    def show(done: int, of: int) -> None:
-        each = (time.monotonic() - began) / done if done else None
-        line.show(Activity("reading the logs of ranks", "ranks", began, done=done, of=of, each=each))
-
-    try:
-        yield show
-    finally:
-        line.clear()
 
 
 def has_failed(found: RankComparison) -> bool:

@@ -49,7 +49,6 @@ def parser() -> parsing.Parser:
 def parsed(argv: Sequence[str]) -> argparse.Namespace:
     """Parse the command line. Raises SystemExit(0) after --help, SystemExit(2) for bad usage."""
     streams.prepare()
-    parsing.answer_completion("idbg-tui")
     try:
         return parsing.whole(parser(), argv)
     except parsing.HelpRequested as request:

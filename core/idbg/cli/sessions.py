@@ -4,6 +4,8 @@ import argparse
 import logging
 import os
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -110,15 +112,32 @@ def opened(folder: Path) -> "Session":
     """Open a saved session with its ranks compared, and warn of what it lacks. Raises OutputError where it cannot be
     read.
     """
-    from idbg.cli.ranks import progress
     from idbg.session import ranks
     from idbg.session.session import Session
 
     session = Session.open(folder)
-    with progress() as show:
+    with reading_ranks() as show:
         ranks.add(session.history, folder, show)
     _warn_of_missing(folder, session.history)
     return session
+
+
+@contextmanager
+def reading_ranks() -> Iterator[Callable[[int, int], None]]:
+    """Reports on stderr how many ranks have been read, while their digests are made."""
+    from idbg.cli.bar import Activity
+    from idbg.cli.output import bar
+
+    line, began = bar(), time.monotonic()
+
+    def show(done: int, of: int) -> None:
+        each = (time.monotonic() - began) / done if done else None
+        line.show(Activity("reading the logs of ranks", "ranks", began, done=done, of=of, each=each))
+
+    try:
+        yield show
+    finally:
+        line.clear()
 
 
 def processes_of(folder: Path, history: "History") -> "list[ProcessOverview]":

@@ -14,9 +14,9 @@ from idbg.schema import events
 from idbg.schema.bench import Row, Rows
 from idbg.schema.bisection import Bisected
 from idbg.schema.code import CompilerStage, Kernel, Lowered, OutputCode, StageKey
-from idbg.schema.collectives import CollectiveLog
+from idbg.schema.collectives import Collective, ProcessGroup
 from idbg.schema.decisions.decided import Decided
-from idbg.schema.decisions.dynamo import GraphBreak
+from idbg.schema.decisions.dynamo import GraphBreak, Stack
 from idbg.schema.diff import Comparison, DiffReport, ErrorMap, Numbers, Outcome, SideResult
 from idbg.schema.events import DECISION, SessionEvent
 from idbg.schema.graphs import Frame, Graph, GraphId, Links, Part, Stage
@@ -33,6 +33,34 @@ from idbg.schema.violations import Violation
 BACKEND_MATCH = "BACKEND_MATCH"  # torch's guard of which backend a frame was compiled with
 _NUMBERS: dict[Outcome, Numbers] = {"passed": "agree", "failed": "wrong"}
 _WORST_FIRST: tuple[Verdict, ...] = ("failed", "wrong", "empty", "violations", "compiled", "clean", "waiting")
+
+
+@dataclass
+class CollectiveLog:
+    """What is known of a run's collectives: all that it `began` as far as they are recorded, in order; those that were
+    `pending` when it was last looked, and the last of each group. `lost`: those that are not in `began`. `stack` is the
+    main thread's at that time, the innermost line last. `recorded`: whether torch records collectives at all; else
+    `counts` has how many each group began.
+    """
+
+    began: list[Collective] = field(default_factory=list)
+    groups: dict[str, ProcessGroup] = field(default_factory=dict)
+    pending: tuple[Collective, ...] = ()
+    last: dict[str, Collective] = field(default_factory=dict)
+    lost: int = 0
+    stack: Stack = ()
+    recorded: bool = False
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def apply(self, seen: events.CollectivesSeen) -> None:
+        """Take in what was seen since the event before."""
+        self.recorded = self.recorded or not seen.counts
+        self.counts |= seen.counts
+        self.began += seen.began
+        self.groups |= {group.name: group for group in seen.groups}
+        self.pending, self.stack = seen.pending, seen.stack
+        self.last |= {each.group: each for each in (*seen.began, *seen.last) if not each.peer_to_peer}
+        self.lost += seen.lost
 
 
 @dataclass

@@ -21,7 +21,7 @@ from idbg.session.event_bus import EventBus
 from idbg.session.files import LOG
 from idbg.session.process_watch import ProcessWatch
 from idbg.session.store import Store
-from idbg.startup.sitecustomize import environment
+from idbg.startup.sitecustomize.passing import environment
 
 COMPARISON = "comparison.json"
 _MOST_BYTES = 1 << 20

@@ -1,6 +1,6 @@
 """Watch the processes of a live session: which have begun a log, and how they end.
 
-A process writes its log itself. The process that waits for it notes its exit status (`idbg.startup.sitecustomize`), and
+A process writes its log itself. The process that waits for it notes its exit status (`idbg.startup`), and
 that it is gone shows in the lock of its log.
 """
 
@@ -25,7 +25,7 @@ from idbg.schema.processes import Process, ProcessEnd
 from idbg.schema.programs import Program, Target
 from idbg.schema.strict_json import like
 from idbg.session import files, processes, reading
-from idbg.startup import sitecustomize
+from idbg.startup.sitecustomize import passing
 from idbg.traces.process import Opening
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class ProcessWatch:
 
     def _read_traces(self, *, last: bool) -> None:
         """Read what torch has written of processes that do not capture themselves."""
-        folder = Path(sitecustomize.traces(str(self._session)))
+        folder = Path(passing.traces(str(self._session)))
         if self._traced is None and folder.is_dir():
             from idbg.session.importing import ProcessLogs  # few programs have such processes
 

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from idbg.schema.processes import Process, ProcessReport
 from idbg.session import files
-from idbg.startup import sitecustomize
+from idbg.startup.sitecustomize import passing
 
-FOLDER = sitecustomize.PROCESSES
+FOLDER = passing.PROCESSES
 MOST = 20_000
 """Processes that are read of one session; a job of 1,000 ranks has some thousands."""
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
@@ -67,7 +67,7 @@ def reports(session: Path, known: Mapping[str, ProcessReport]) -> list[ProcessRe
 
 def pid_file(session: Path, process: Process) -> Path:
     """The file in which the process that waits for this one notes how it ended."""
-    return Path(sitecustomize.pid_file(str(session), process.pid, process.host))
+    return Path(passing.pid_file(str(session), process.pid, process.host))
 
 
 def new_folder(session: Path, name: str) -> Path:

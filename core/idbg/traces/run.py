@@ -42,7 +42,7 @@ class TracedRun(ABC, Generic[FrameT_co]):
         self.violations: list[Violation] = []
         self.outcomes = Outcomes()
         self.timekeeper: Callable[[str, Timed], None] | None = None
-        self.stages = Stages(self)  # of other compilers
+        self.stages = Stages(run, emit, self.frames, self.named, self.note)  # of other compilers
         self.failed_guards: dict[str, list[FailedGuard]] = {}  # by torch's compile id
         self.errors: dict[str, str] = {}  # by torch's compile id, as torch prints them
         self._ids: dict[str, str] = {}

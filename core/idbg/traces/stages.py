@@ -6,7 +6,7 @@ A text is linked when its frame's graphs are known. What is wrong with a stage i
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import NamedTuple, cast
 
 from msgspec.structs import replace
 
@@ -17,10 +17,7 @@ from idbg.schema import events
 from idbg.schema.code import CompilerStage, StageKey, StageOrigin
 from idbg.schema.graphs import Graph, Part
 from idbg.stages import StageText
-from idbg.traces.frame import TracedFrame
-
-if TYPE_CHECKING:
-    from idbg.traces.run import TracedRun
+from idbg.traces.frame import Emit, TracedFrame
 
 TEXT_LIMIT = 200_000  # bytes of a text in an event; longer ones are files of the session's folder
 LINKED = 4_000_000  # characters of a text that are searched for links
@@ -41,10 +38,21 @@ class _Waiting(NamedTuple):
 
 
 class Stages:
-    """The stages of one run, from all their sources."""
+    """The stages of one run, from all their sources.
 
-    def __init__(self, capture: "TracedRun[TracedFrame]") -> None:
-        self._capture = capture
+    `frames` are the run's, by their names in the session; `named` gives such a name for torch's compile id; `note` adds
+    a warning to the run.
+    """
+
+    def __init__(
+        self,
+        run: int,
+        emit: Emit,
+        frames: Mapping[str, TracedFrame],
+        named: Callable[[str], str],
+        note: Callable[[str], None],
+    ) -> None:
+        self._run, self._emit, self._frames, self._named, self._note = run, emit, frames, named, note
         self.folder: Path | None = None  # the session's, for long texts
         self.read_dumps: Callable[[], None] = lambda: None
         self.current: Callable[[], tuple[str, Part]] = lambda: ("", "")  # torch's id of the frame that is compiled
@@ -60,17 +68,17 @@ class Stages:
         not of a reader of ours, which names whatever the compiler has.
         """
         if (why := _wrong(stage)) is not None:
-            self._capture.note(f"a stage of {compiler} is left out: {why}")
+            self._note(f"a stage of {compiler} is left out: {why}")
             return
         if self._count >= self.most:
-            self._capture.note(
+            self._note(
                 f"{compiler} has more stages than the {self.most:,} of a run that are shown: the rest is left out"
             )
             return
         self._count += 1
         data, text = _decoded(stage.text)
         current_frame, current_part = self.current()
-        frame = self._capture.named(stage.frame or current_frame)
+        frame = self._named(stage.frame or current_frame)
         part = stage.part if stage.part in _PARTS else current_part
         language = (stage.language or language_of(stage.name, text)) if text is not None else ""
         record = CompilerStage(
@@ -87,7 +95,7 @@ class Stages:
             record = self._with_text(record, data, text)
         beginning = (text or "")[:LINKED] if compiler not in UNLINKED else ""
         self._waiting.append(_Waiting(record, beginning, self._links(compiler, stage), of_author))
-        known = self._capture.frames.get(frame)
+        known = self._frames.get(frame)
         if known is None or known.finished:
             self.send(frame)
 
@@ -110,20 +118,20 @@ class Stages:
 
     def _send(self, each: _Waiting) -> None:
         record = each.record
-        known = self._capture.frames.get(record.frame)
-        frames = [known] if known is not None else [*self._capture.frames.values()][:2]
+        known = self._frames.get(record.frame)
+        frames = [known] if known is not None else [*self._frames.values()][:2]
         if len(frames) == 1 and (each.beginning or each.links):
             graphs, handles = _graphs(frames[0], record.part), frames[0].handles
             found = linked(each.beginning, record.language, each.links, graphs, handles)
             if found.unknown and each.of_author:
                 names = ", ".join(found.unknown[:5]) + (" ..." if len(found.unknown) > 5 else "")
-                self._capture.note(
+                self._note(
                     f"{record.compiler} links its stage {record.name} to nodes that do not exist ({names}): "
                     "these links are left out"
                 )
             record = replace(record, graph=found.graph, links=found.links)
         self.sent += 1
-        self._capture.emit(events.StageCaptured(run=self._capture.run, stage=record))
+        self._emit(events.StageCaptured(run=self._run, stage=record))
 
     def _unique(self, frame: str, part: Part, compiler: str, name: str) -> str:
         name = " ".join(name.split())[:200] or "stage"
@@ -138,18 +146,18 @@ class Stages:
         """The record with its text, or with the file that has it."""
         if len(data) > FILE_LIMIT or self._written + len(data) > RUN_LIMIT:
             limit = f"{in_words(FILE_LIMIT)} of one text and {in_words(RUN_LIMIT)} of a run are kept"
-            self._capture.note(
+            self._note(
                 f"the text of {record.compiler}'s stage {record.name} ({in_words(len(data))}) is left out: {limit}"
             )
             return record
         self._written += len(data)
         suffix = SUFFIXES.get(record.language, ".txt")
         name = f"{self._count:03}-{_safe(record.compiler)}-{_safe(record.name)}{suffix}"
-        file = f"run-{self._capture.run}/stages/{name}" if self.folder is not None else ""
+        file = f"run-{self._run}/stages/{name}" if self.folder is not None else ""
         if len(data) <= self.text_limit:
             return replace(record, text=text, file=file)
         if self.folder is None:
-            self._capture.note(
+            self._note(
                 f"the text of {record.compiler}'s stage {record.name} ({in_words(len(data))}) is cut after "
                 f"{in_words(TEXT_LIMIT)}: without a session's folder no long text is kept"
             )
@@ -160,7 +168,7 @@ class Stages:
             path.write_bytes(data)
         except OSError as error:
             why = error.strerror or str(error)
-            self._capture.note(f"the text of {record.compiler}'s stage {record.name} could not be written: {why}")
+            self._note(f"the text of {record.compiler}'s stage {record.name} could not be written: {why}")
             return record
         return replace(record, file=file)
 
@@ -174,7 +182,7 @@ class Stages:
             if isinstance(key, int | str) and is_names:
                 good[key] = names
         if len(good) < len(stage.links or ()):
-            self._capture.note(
+            self._note(
                 f"links of {compiler}'s stage {stage.name} are left out: a link is a line or a string, and names of "
                 "nodes"
             )

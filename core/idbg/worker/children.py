@@ -6,7 +6,8 @@ from contextlib import contextmanager
 
 from idbg.engine.capture.run import RunCapture
 from idbg.engine.compat.forks import forget_threads
-from idbg.startup import sitecustomize
+from idbg.startup.sitecustomize import capture as startup
+from idbg.startup.sitecustomize.passing import captured
 
 
 @contextmanager
@@ -18,7 +19,7 @@ def children_captured(session: str, capture: RunCapture, silence: Callable[[], N
     if not session:
         yield
         return
-    known = sitecustomize.captured(session)
+    known = captured(session)
 
     def forked() -> None:
         capture.is_paused = True
@@ -26,9 +27,9 @@ def children_captured(session: str, capture: RunCapture, silence: Callable[[], N
         forget_threads()
         silence()
 
-    capture.children = lambda: len(sitecustomize.captured(session) - known)
-    sitecustomize.pass_on(session, forked=forked)
+    capture.children = lambda: len(captured(session) - known)
+    startup.pass_on(session, forked=forked)
     try:
         yield
     finally:
-        sitecustomize.stop()
+        startup.stop()

@@ -1,10 +1,11 @@
 """Do the worker's requests: compile a program, write a repro, search for a smaller one, attribute an error."""
 
 import shutil
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import replace as replaced
 from functools import partial
 from pathlib import Path
@@ -29,7 +30,7 @@ from idbg.engine.minify.forks.client import verified
 from idbg.engine.minify.forks.outcome import TryResult
 from idbg.engine.minify.forks.processes import memory_of_machine
 from idbg.engine.minify.oracle import whole_script
-from idbg.engine.minify.problem import CapturedRun, of_a_compile
+from idbg.engine.minify.problem import CapturedRun, ends_process, of_a_compile
 from idbg.engine.program.environment import as_main, state_restored
 from idbg.engine.program.load import Programs, registers
 from idbg.engine.program.script import process_end_reported
@@ -95,7 +96,7 @@ class Jobs:
                 case WriteRepro():
                     return self._write_repro(request, began)
                 case Minify():
-                    return events.MinifyEnded(run=request.run, minified=minify(request, self))
+                    return events.MinifyEnded(run=request.run, minified=minify(request, self.emit, self.captured))
                 case MapErrors():
                     comparing, _ = self._compared(request.run)
                     return events.ErrorsMapped(run=request.run, map=comparing.map(request.name, request.index))
@@ -218,6 +219,36 @@ class Jobs:
         capture = RunCapture(request.run, lambda event: None, backend.accelerator)
         edit = edit_kernel(request, target, self.programs, capture, _Chosen(backend, target, capture).of, self.emit)
         return events.KernelEdited(run=request.run, edit=edit)
+
+    def captured(self, request: Minify) -> CapturedRun:
+        """The run to search. If this process does not have it (the run ended the one that had), capture the program
+        again; nothing is compiled if that ended the process, as only graphs are needed.
+        """
+        holder, kills = self, False
+        if self.last is None or self.last.run != request.run or self.run is None:
+            holder = self.quiet()
+            ends = request.failure is not None and ends_process(request.failure)
+            kills = ends or request.sought.kind == "hang"
+            target = (
+                replace(request.target, backend="eager", options={}, own_backend=False) if kills else request.target
+            )
+            comparison = None if kills else request.comparison
+            with _at_most(request.budget.seconds if kills else 0.0):
+                holder.compile(Compile(request.run, request.program, target, request.folder, comparison))
+            if isinstance(holder.error, KeyboardInterrupt):
+                raise holder.error
+            if isinstance(holder.error, _TimeIsUp):
+                raise BadInput(
+                    f"the program has not ended in {request.budget.seconds:g} s with nothing compiled (--seconds)",
+                    hint="no compiler makes it hang: fix the program",
+                )
+        if holder.last is None or holder.run is None:
+            failure = holder.run.failure if holder.run else None
+            raise BadInput(
+                f"the program cannot be run again: {failure.message if failure else 'why is not known'}",
+                hint="run it, and fix what it says",
+            )
+        return CapturedRun(holder.last, holder.error, holder.run, again=kills)
 
     def is_spent(self, request: Compile | EditKernel) -> bool:
         """Whether the request needs a new process, as another program has run in this one."""
@@ -383,3 +414,23 @@ def _run(path: Path) -> TryResult:
             f"{path} was written, but ran over {REPRO_SECONDS} s", hint="run it yourself: python " + str(path)
         )
     return result
+
+
+class _TimeIsUp(BaseException):
+    """A BaseException, so that the program does not catch it."""
+
+
+@contextmanager
+def _at_most(seconds: float) -> Iterator[None]:
+    """Raise _TimeIsUp in the main thread after this time; 0: no limit."""
+
+    def over(number: int, frame: object) -> None:
+        raise _TimeIsUp
+
+    before = signal.signal(signal.SIGALRM, over)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -1,13 +1,10 @@
 """Do the worker's request for the smallest script that shows a failure."""
 
 import hashlib
-import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 import torch
 from msgspec.structs import replace
@@ -18,7 +15,7 @@ from idbg.engine.compat.builds.scratch import private
 from idbg.engine.failures.describe import is_refusal
 from idbg.engine.minify.forks.client import Forks
 from idbg.engine.minify.oracle import Oracle
-from idbg.engine.minify.problem import CapturedRun, Problem, ends_process, of_a_violation, problem_of, undisclosed
+from idbg.engine.minify.problem import CapturedRun, Problem, of_a_violation, problem_of, undisclosed
 from idbg.engine.minify.running import TryRunner
 from idbg.engine.minify.search import GraphSearch
 from idbg.engine.minify.user_level import search as user_level
@@ -27,39 +24,38 @@ from idbg.engine.minify.user_level.script_runs import Workspace
 from idbg.engine.repro import violation_of
 from idbg.engine.repro.failed_compile import NoGraph
 from idbg.schema import events
-from idbg.schema.errors import BadInput
+from idbg.schema.events import SessionEvent
 from idbg.schema.repros import Minified, MinifyProgress, Signature, Sought
 from idbg.worker.protocol import Compile, Minify
-
-if TYPE_CHECKING:
-    from idbg.worker.jobs import Jobs
 
 HANG_SECONDS = 60.0
 """The limit of a try that is expected to hang, if the budget has none."""
 
 
-def minify(request: Minify, jobs: "Jobs") -> Minified:
-    """Search for the smallest script; `jobs.emit` gets the progress. If interrupted, the result is that so far."""
+def minify(
+    request: Minify, emit: Callable[[SessionEvent], None], captured_run: Callable[[Minify], CapturedRun]
+) -> Minified:
+    """Search for the smallest script; `emit` gets the progress. If interrupted, the result is that so far."""
     with _scratch("minify-") as folder, forks_of(request, scratch := Path(folder)) as forks:
-        captured = _captured(request, jobs)
+        captured = captured_run(request)
         kind, error = request.sought.kind, captured.error
         in_program = kind == "check" or (kind == "failure" and error is not None and not is_refusal(error))
 
-        def emit(progress: MinifyProgress) -> None:
-            jobs.emit(events.MinifyProgressed(run=request.run, progress=progress))
+        def show(progress: MinifyProgress) -> None:
+            emit(events.MinifyProgressed(run=request.run, progress=progress))
 
         def of_program() -> Minified:
             pattern = pattern_of(request.sought, captured.error, captured.run)
             answers = known(request, pattern.signature)
             workspace = Workspace(forks, Path(request.folder), scratch / "program", answers, request.keep_data)
-            return user_level.reduced_program(request.program, request.target, pattern, workspace, request.budget, emit)
+            return user_level.reduced_program(request.program, request.target, pattern, workspace, request.budget, show)
 
         try:
             problem = _problem(request, captured)
             signature = problem.signature
             name = f"minified-{signature.type or signature.kind}"
             oracle = Oracle(TryRunner.within(request.budget, forks), scratch, Path(request.folder), name)
-            found = GraphSearch(problem, oracle, known(request, signature), request.budget, emit).run()
+            found = GraphSearch(problem, oracle, known(request, signature), request.budget, show).run()
         except ValueError as refused:  # no script can hold the graph
             if not in_program and not isinstance(refused, NoGraph):
                 raise
@@ -123,52 +119,3 @@ def known(request: Minify, signature: Signature) -> Path:
     parts = (__version__, torch.__version__, sys.version, program, request.target, request.sought, signature)
     name = hashlib.sha256(repr((*parts, request.keep_data)).encode()).hexdigest()[:32]
     return places.cache() / "minify" / f"{name}.jsonl"
-
-
-def _captured(request: Minify, jobs: "Jobs") -> CapturedRun:
-    """The run to search. If this process does not have it (the run ended the one that had), capture the program again;
-    nothing is compiled if that ended the process, as only graphs are needed.
-    """
-    holder, kills = jobs, False
-    if jobs.last is None or jobs.last.run != request.run or jobs.run is None:
-        holder = jobs.quiet()
-        ends = request.failure is not None and ends_process(request.failure)
-        kills = ends or request.sought.kind == "hang"
-        target = replace(request.target, backend="eager", options={}, own_backend=False) if kills else request.target
-        comparison = None if kills else request.comparison
-        with _at_most(request.budget.seconds if kills else 0.0):
-            holder.compile(Compile(request.run, request.program, target, request.folder, comparison))
-        if isinstance(holder.error, KeyboardInterrupt):
-            raise holder.error
-        if isinstance(holder.error, _TimeIsUp):
-            raise BadInput(
-                f"the program has not ended in {request.budget.seconds:g} s with nothing compiled (--seconds)",
-                hint="no compiler makes it hang: fix the program",
-            )
-    if holder.last is None or holder.run is None:
-        failure = holder.run.failure if holder.run else None
-        raise BadInput(
-            f"the program cannot be run again: {failure.message if failure else 'why is not known'}",
-            hint="run it, and fix what it says",
-        )
-    return CapturedRun(holder.last, holder.error, holder.run, again=kills)
-
-
-class _TimeIsUp(BaseException):
-    """A BaseException, so that the program does not catch it."""
-
-
-@contextmanager
-def _at_most(seconds: float) -> Iterator[None]:
-    """Raise _TimeIsUp in the main thread after this time; 0: no limit."""
-
-    def over(number: int, frame: object) -> None:
-        raise _TimeIsUp
-
-    before = signal.signal(signal.SIGALRM, over)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)

@@ -1,5 +1,8 @@
 """A screen of which only the changed lines are made shows the same as one that is made whole."""
 
+import os
+import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,10 +14,12 @@ from idbg_tui.controllers import navigation
 from idbg_tui.panes.source.pane import SourcePane
 from idbg_tui.terminal.changed_output import Cell, _cells, _pieces
 from idbg_tui.widgets.line_view import LineView
-from tests.harness.recorded import app_of
+from tests.harness.recorded import RECORDINGS, app_of
 from tests.harness.screen import settle
+from tests.harness.terminal import Terminal
 
 SIZE = (120, 40)
+RENAMED = Path(__file__).parents[2] / "harness" / "renamed_textual.py"
 WALK = ("j", "j", "G", "4", "k", "enter", "2", "right_square_bracket", "j", "7", "k", "ctrl+u", "1", "f", "z", "z", "5")
 
 
@@ -97,3 +102,27 @@ async def test_a_pane_that_one_goes_to_has_followed_the_last_step(
         await pilot.press("2")
         await pilot.pause()
         assert shown[-1] == app.state.selected
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        "ChopsUpdate,BORDER_CHARS",
+        "_on_timer_update",
+        "_regions_to_spans,_dirty_widgets,_has_focus_within,_batch_count",
+        "_dirty_regions,_repaint_required,chop_ends",
+    ],
+)
+def test_a_textual_without_private_names_gives_a_slower_screen(names: str, tmp_path: Path) -> None:
+    shutil.copy(RECORDINGS / "attention.jsonl", tmp_path / "events.jsonl")
+    env = {"PYTHONPATH": os.pathsep.join(sys.path), "IDBG_ASCII": "1"}
+    terminal = Terminal([sys.executable, str(RENAMED), names, str(tmp_path)], cwd=tmp_path, env=env)
+    try:
+        terminal.until("permute_1")
+        terminal.press("?")
+        terminal.until("keys")
+        terminal.press("esc", "/", "a", "d", "d", "enter", "q")
+        assert terminal.wait() == 0
+        assert "Traceback" not in terminal.raw.decode(errors="replace")
+    finally:
+        terminal.close()

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from idbg.analysis.ranks.normal import fingerprint, of_graph, plain, relative
-from idbg.schema.collectives import Collective, CollectiveLog
+from idbg.schema.collectives import Collective
 from idbg.schema.decisions.dynamo import Stack, StackLine
 from idbg.schema.diff import TensorDiff
 from idbg.schema.events import Recompiled
@@ -20,7 +20,7 @@ from idbg.schema.ranks import (
     RankDigest,
     WrongTensor,
 )
-from idbg.schema.runs import Run
+from idbg.schema.runs import CollectiveLog, Run
 
 MOST_CALLS = 2000
 """Collectives of a group that are compared; of later ones the last alone is known."""

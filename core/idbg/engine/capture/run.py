@@ -184,7 +184,7 @@ def capturing(capture: RunCapture) -> Iterator[RunCapture]:
     global _current
     before, _current = _current, capture
     try:
-        with notes_to(capture.note), read_trace(capture):
+        with notes_to(capture.note), read_trace(capture, capture.feature("compile trace")):
             yield capture
     finally:
         _current = before

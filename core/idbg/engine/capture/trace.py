@@ -2,23 +2,17 @@
 
 import logging
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING
 
 from idbg.engine.compat import tracing
-from idbg.engine.compat.hooks import trace_records
+from idbg.engine.compat.hooks import Feature, trace_records
 from idbg.stages import StageText, package_of
+from idbg.traces.frame import TracedFrame
 from idbg.traces.reader import RecordReader
-
-if TYPE_CHECKING:
-    from idbg.engine.capture.run import RunCapture
+from idbg.traces.run import TracedRun
 
 
 class _Reader(RecordReader):
     """Passes each record of the trace to a run's capture."""
-
-    def __init__(self, capture: "RunCapture") -> None:
-        super().__init__(capture)
-        self.stages = capture.stages
 
     def file_of(self, number: int) -> str:
         return tracing.interned(number)
@@ -27,7 +21,7 @@ class _Reader(RecordReader):
         """An artifact that a backend logs, by the convention of tlparse, is a stage of it; torch's own are not."""
         module = tracing.traced_by()
         if module is not None and text:
-            self.stages.add(package_of(module), StageText(name, text, frame=frame), "artifact")
+            self.run.stages.add(package_of(module), StageText(name, text, frame=frame), "artifact")
 
     def record(self, record: logging.LogRecord) -> None:
         payload = getattr(record, "payload", None)
@@ -35,6 +29,6 @@ class _Reader(RecordReader):
             self.read(metadata, payload if isinstance(payload, str) else "")
 
 
-def read_trace(capture: "RunCapture") -> AbstractContextManager[None]:
-    """While it lasts, the capture gets torch's trace, unless it is paused."""
-    return trace_records(capture.feature("compile trace"), _Reader(capture).record)
+def read_trace(capture: "TracedRun[TracedFrame]", feature: Feature) -> AbstractContextManager[None]:
+    """While it lasts, the capture gets torch's trace, unless `feature` is paused."""
+    return trace_records(feature, _Reader(capture).record)
