@@ -18,8 +18,9 @@ from idbg.accelerators.model import Accelerator
 from idbg.engine.capture.frame import FrameCapture
 from idbg.engine.capture.trace import read_trace
 from idbg.engine.compat import registrations, repros, tracing
-from idbg.engine.compat.hooks import Feature, notes_to
+from idbg.engine.compat.hooks import Feature
 from idbg.engine.compat.lowering import Compiled
+from idbg.engine.compat.names import notes_to
 from idbg.schema import events
 from idbg.schema.graphs import GraphId
 from idbg.traces.frame import Emit

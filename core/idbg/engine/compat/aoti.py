@@ -9,6 +9,7 @@ import torch
 from torch.fx import GraphModule, Node
 
 from idbg.engine.compat.lowering import Compiler
+from idbg.engine.compat.names import internals
 
 Library = Callable[[list[torch.Tensor]], list[torch.Tensor]]
 """Runs a compiled graph: tensors in, tensors out."""
@@ -82,10 +83,8 @@ def _copied(gm: GraphModule) -> torch.fx.Graph:
 
 def compile_aot(gm: GraphModule, inputs: list[object], inner: Compiler, options: Mapping[str, object]) -> str:
     """Compile the graph to a library, with `inner` called on its ATen graph. `inputs` are fake."""
-    from torch._inductor.compile_fx import compile_fx_aot
-
     with torch.no_grad(), _constants_allowed(inputs):
-        made = cast("Callable[..., object]", compile_fx_aot)(
+        made = cast("Callable[..., object]", internals._inductor.compile_fx.compile_fx_aot)(
             gm, inputs, inner_compile=inner, config_patches=dict(options)
         )
     files = [made] if isinstance(made, str) else cast("list[object]", made)
@@ -95,7 +94,7 @@ def compile_aot(gm: GraphModule, inputs: list[object], inner: Compiler, options:
 @contextlib.contextmanager
 def _constants_allowed(inputs: Sequence[object]) -> Iterator[None]:
     """While it lasts, real constants are allowed beside fake inputs, as with torch.export."""
-    mode = torch._guards.detect_fake_mode(list(inputs))
+    mode = internals._guards.detect_fake_mode(list(inputs))
     if mode is None:
         yield
         return
@@ -105,7 +104,7 @@ def _constants_allowed(inputs: Sequence[object]) -> Iterator[None]:
 
 def load(library: str, device: torch.device) -> Library:
     """The compiled graph, to be called with its tensors on that device."""
-    aoti = torch._C._aoti
+    aoti = internals._C._aoti
     if device.type == "cpu":
         return cast("Library", aoti.AOTIModelContainerRunnerCpu(library, 1).run)
     runner = getattr(aoti, f"AOTIModelContainerRunner{device.type.capitalize()}")

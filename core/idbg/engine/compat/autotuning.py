@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 from msgspec.structs import replace
 
 from idbg.engine.compat.hooks import Feature, caller, hooked
+from idbg.engine.compat.names import internals
 from idbg.engine.compat.tracing import current_frame, part_of
 from idbg.schema.decisions.inductor import Autotuned, Choice
 from idbg.schema.graphs import Part
@@ -94,10 +95,9 @@ class _Templates:
         call(choice)
 
     def _created(self, choices: list["ChoiceCaller"]) -> None:
-        from torch._inductor.virtualized import V
-
-        node = getattr(getattr(V.graph, "current_node", None), "name", "")
-        part = part_of(getattr(V.graph, "is_backward", False), getattr(V.graph, "is_inference", False))
+        graph = internals._inductor.virtualized.V.graph
+        node = getattr(getattr(graph, "current_node", None), "name", "")
+        part = part_of(getattr(graph, "is_backward", False), getattr(graph, "is_inference", False))
         self._nodes.update((id(choice), (node, current_frame(), part)) for choice in choices)
 
     def _failed(self, choice: "ChoiceCaller", error: BaseException | None) -> None:

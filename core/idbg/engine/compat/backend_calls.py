@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, cast
 
-import torch
 from torch.fx import GraphModule
 
 from idbg.engine.compat.hooks import hooked
 from idbg.engine.compat.lowering import Compiled, Compiler
+from idbg.engine.compat.names import internals
 
 Around = Callable[[Compiler, GraphModule, list[object]], Compiled]
 """Called in place of a backend: with the backend, the graph and its inputs."""
@@ -48,7 +48,7 @@ def replace_backend_calls(around: Around) -> AbstractContextManager[None]:
 
 def with_arguments(backend: object, mode: object, options: object, dynamic: object) -> Compiler:
     """The backend as torch.compile calls it with these arguments."""
-    return cast("Callable[..., Compiler]", torch._TorchCompileWrapper)(backend, mode, options, dynamic)
+    return cast("Callable[..., Compiler]", internals._TorchCompileWrapper)(backend, mode, options, dynamic)
 
 
 def innermost(backend: object) -> object:
@@ -76,7 +76,7 @@ def _wrapped(backend: object) -> object | None:
     for link in _LINKS:
         if (inside := getattr(backend, link, None)) is not None:
             return cast("object", inside)
-    if isinstance(backend, torch._TorchCompileWrapper):
+    if isinstance(backend, internals._TorchCompileWrapper):
         return cast("object", backend.compiler_fn)
     splitting = getattr(backend, "__self__", None)
     return getattr(splitting, "backend_compile_fn", None) if type(splitting).__name__ == "DDPOptimizer" else None

@@ -17,6 +17,7 @@ from torch.fx import GraphModule
 
 from idbg.engine.compat import settings, tracing
 from idbg.engine.compat.hooks import hooked
+from idbg.engine.compat.names import find, internals
 from idbg.schema.bisection import GRAPHS, Application, BackendParts, Level, Subsystem
 
 LOWERINGS = "lowerings"
@@ -24,15 +25,14 @@ LOWERINGS = "lowerings"
 
 def parts() -> tuple[BackendParts, ...]:
     """Torch's backends, each does more than the one before, with the parts of each that can be switched off."""
-    from torch._inductor.compiler_bisector import BACKENDS
-
-    return tuple(BackendParts(name, tuple(map(_subsystem, known))) for name, known in BACKENDS.items())
+    return tuple(
+        BackendParts(name, tuple(map(_subsystem, known)))
+        for name, known in internals._inductor.compiler_bisector.BACKENDS.items()
+    )
 
 
 def _subsystem(known: Any) -> Subsystem:
-    from torch._inductor.compiler_bisector import ConfigChange
-
-    if isinstance(known, ConfigChange):
+    if isinstance(known, internals._inductor.compiler_bisector.ConfigChange):
         value = cast("bool", known.config_value)
         return Subsystem(known.name, config=known.config_name, setting=known.config_field, value=value)
     return Subsystem(known.name)
@@ -57,14 +57,12 @@ def limited(level: Level, changed: Callable[[Applications], None] = lambda appli
     """While it lasts, only the first `applied` applications of the level's subsystem are made, and all are counted.
     Once in a process: torch's counters begin at 0.
     """
-    from torch._inductor import compiler_bisector
-    from torch._inductor.compiler_bisector import CompilerBisector
-
     applied = Applications(changed)
     bounded = bool(level.subsystem) and level.applied is not None
     # torch's counter begins at 0, and applications up to its bound are made
     environment = {"TORCH_BISECT_SUBSYSTEM": level.subsystem, "TORCH_BISECT_MAX": str((level.applied or 0) - 1)}
-    decide = CompilerBisector.disable_subsystem
+    bisector = internals._inductor.compiler_bisector.CompilerBisector
+    decide = bisector.disable_subsystem
     watch = _Watch(applied, level.applied if bounded else None)
 
     graph = ""  # that goes into Inductor, which queries again for some
@@ -84,7 +82,7 @@ def limited(level: Level, changed: Callable[[Applications], None] = lambda appli
         if subsystem == GRAPHS:
             return graph_left_out()
         is_limited = bounded and subsystem == level.subsystem
-        with patch.object(CompilerBisector, "get_backend", lambda: backend):
+        with patch.object(bisector, "get_backend", lambda: backend):
             disabled = is_limited and bool(decide(backend, subsystem, debug_info))
         applied.counts[subsystem] += 1
         if is_limited and applied.counts[subsystem] == level.applied:
@@ -93,10 +91,10 @@ def limited(level: Level, changed: Callable[[Applications], None] = lambda appli
         return disabled
 
     with (
-        patch.object(compiler_bisector, "get_env_val", environment.get),  # torch reads the environment once
-        patch.object(CompilerBisector, "bisection_enabled", True),  # torch then uses no cache
-        patch.object(CompilerBisector, "disable_subsystem", decided),
-        patch.object(CompilerBisector, "get_backend", lambda: None),
+        patch("torch._inductor.compiler_bisector.get_env_val", environment.get),  # torch reads the environment once
+        patch.object(bisector, "bisection_enabled", True),  # torch then uses no cache
+        patch.object(bisector, "disable_subsystem", decided),
+        patch.object(bisector, "get_backend", lambda: None),
         watch.passes(),
     ):
         yield applied
@@ -146,9 +144,8 @@ class _Watch:
 
 def _lowered_graph() -> GraphModule | None:
     """The graph that Inductor lowers now."""
-    from torch._inductor.virtualized import V
-
-    found = getattr(V.graph, "orig_gm", None) or getattr(V.graph, "module", None)
+    graph = internals._inductor.virtualized.V.graph
+    found = getattr(graph, "orig_gm", None) or getattr(graph, "module", None)
     return found if isinstance(found, GraphModule) else None
 
 
@@ -164,9 +161,7 @@ def _text(gm: GraphModule | None) -> str:
 
 def _graph_compiled() -> str:
     """The graph that AOTAutograd compiles now: "joint", "forward", "backward", "inference"; "dynamo" before it."""
-    from torch._functorch._aot_autograd import logging_utils
-
-    named = "_".join(logging_utils.graph_being_compiled)
+    named = "_".join(internals._functorch._aot_autograd.logging_utils.graph_being_compiled)
     return next((part for part in ("forward", "backward", "inference", "joint") if part in named), "dynamo")
 
 
@@ -174,8 +169,7 @@ def environment(level: Level, folder: Path) -> dict[str, str]:
     """The variables with which torch compiles at this level in another program; its other data is in `folder`, which is
     Inductor's cache there.
     """
-    from torch._inductor.compiler_bisector import CompilerBisector
-
+    bisector = internals._inductor.compiler_bisector.CompilerBisector
     made = {"TORCHINDUCTOR_CACHE_DIR": str(folder)}
     if level.backend:
         made |= {"TORCH_BISECT_BACKEND": level.backend, "TORCH_COMPILE_BACKEND": level.backend}
@@ -183,49 +177,43 @@ def environment(level: Level, folder: Path) -> dict[str, str]:
         return made
     known = next((one for each in parts() for one in each.subsystems if one.name == level.subsystem), None)
     made["TORCH_BISECT_SUBSYSTEM"] = level.subsystem
-    with patch.object(CompilerBisector, "in_process_cache", str(folder)):
+    with patch.object(bisector, "in_process_cache", str(folder)):
         if known is not None and known.setting:
-            CompilerBisector.set_config_values(level.backend, level.subsystem, {known.setting: known.value})
+            bisector.set_config_values(level.backend, level.subsystem, {known.setting: known.value})
         elif known is not None:
-            subsystem = CompilerBisector.get_subsystem_object(level.backend, level.subsystem)
+            subsystem = bisector.get_subsystem_object(level.backend, level.subsystem)
             state = {None: "find_max_bounds", 0: "test_disable"}.get(level.applied, "bisect")
             # counted from 0; torch applies up to the middle of the range, and notes the application there
             at = (level.applied or 0) - 1
-            CompilerBisector.update_bisect_range(level.backend, level.subsystem, max(at, 0), at)
-            CompilerBisector.update_run_state(level.backend, subsystem, state)
+            bisector.update_bisect_range(level.backend, level.subsystem, max(at, 0), at)
+            bisector.update_run_state(level.backend, subsystem, state)
     return made
 
 
 def counted(level: Level, folder: Path) -> int:
     """How often a program, run with `environment` of a level without a bound, applied its subsystem."""
-    from torch._inductor.compiler_bisector import CompilerBisector
-
-    with patch.object(CompilerBisector, "in_process_cache", str(folder)):
-        return CompilerBisector.get_bisect_range(level.backend, level.subsystem)[1] + 1
+    bisector = internals._inductor.compiler_bisector.CompilerBisector
+    with patch.object(bisector, "in_process_cache", str(folder)):
+        return bisector.get_bisect_range(level.backend, level.subsystem)[1] + 1
 
 
 def applied_last(level: Level, folder: Path) -> str:
     """The last application of a program that ran with `environment` of a level with a bound; "" where torch does not
     note it (2.11).
     """
-    from torch._inductor.compiler_bisector import CompilerBisector
-
-    noted = getattr(CompilerBisector, "get_call_counter_debug_info", None)
+    bisector = internals._inductor.compiler_bisector.CompilerBisector
+    noted = getattr(bisector, "get_call_counter_debug_info", None)
     if noted is None or not level.applied:
         return ""
-    with patch.object(CompilerBisector, "in_process_cache", str(folder)):
+    with patch.object(bisector, "in_process_cache", str(folder)):
         return noted(level.backend, level.subsystem, level.applied - 1) or ""
 
 
 def config(name: str) -> Any:
     """Torch's settings by our name: "inductor", or one of `settings.MODULES`."""
-    import torch._inductor.config
-
-    return torch._inductor.config if name == "inductor" else settings.MODULES[name]
+    return internals._inductor.config if name == "inductor" else settings.MODULES[name]
 
 
 def fuzzer(seed: int) -> Any:
     """Torch's fuzzer of Inductor's settings, of which only the values are used."""
-    from torch._inductor.fuzzer import ConfigFuzzer
-
-    return ConfigFuzzer(config("inductor"), lambda: lambda: True, seed=seed)
+    return find("torch._inductor.fuzzer.ConfigFuzzer")(config("inductor"), lambda: lambda: True, seed=seed)

@@ -11,12 +11,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import torch._functorch.config
-import torch._inductor.config
-import torch._inductor.utils
-
 from idbg.engine.compat.builds.scratch import private
 from idbg.engine.compat.hooks import Feature, RaisedForTorch, hooked, trace_records
+from idbg.engine.compat.names import internals
 from idbg.schema.decisions.inductor import CacheAnswer
 from idbg.schema.decisions.inductor import CacheOutcome as Outcome
 from idbg.traces.cache_answers import GraphCacheAnswer, read_answer
@@ -39,10 +36,8 @@ def graph_cache_bypassed(reason: Callable[[], str]) -> AbstractContextManager[No
     """Inductor's FX graph cache is neither read nor written where `reason` returns a text."""
 
     def check(call: Callable[..., None], *args: object, **kwargs: object) -> None:
-        from torch._inductor.codecache import BypassFxGraphCache
-
         if why := reason():
-            raise RaisedForTorch(BypassFxGraphCache(why))
+            raise RaisedForTorch(internals._inductor.codecache.BypassFxGraphCache(why))
         call(*args, **kwargs)
 
     return hooked("cache bypass", {"FxGraphCache._check_can_cache": check})
@@ -66,9 +61,7 @@ def observe_kernel_caches(feature: Feature, loaded: Loaded, since: Callable[[], 
         return call(lock_path, builders)
 
     def cpp(call: Callable[..., object], compiling: object, argtypes: list[str], source: str) -> object:
-        from torch._inductor.codecache import CppPythonBindingsCodeCache
-
-        cache = CppPythonBindingsCodeCache.cache
+        cache = internals._inductor.codecache.CppPythonBindingsCodeCache.cache
         before = len(cache)
         kernel = call(compiling, argtypes, source)
         loads.loading(kernel, next(reversed(cache)) if len(cache) > before else "")
@@ -123,9 +116,7 @@ class _Loads:
 
 def _triton(name: str, kernel: Any, since: float) -> Iterator[tuple[CacheAnswer, str]]:
     """Whether Triton's cache had all configurations of this kernel, and the autotuner's cache the fastest of them."""
-    from torch._inductor.runtime.cache_dir_utils import triton_cache_dir
-
-    folder = Path(triton_cache_dir(kernel.device_props.index or 0))
+    folder = Path(internals._inductor.runtime.cache_dir_utils.triton_cache_dir(kernel.device_props.index or 0))
     hashes = [launcher.cache_hash for launcher in kernel.launchers if getattr(launcher, "cache_hash", "")]
     ages = [path.stat().st_mtime for key in hashes if (path := folder / key).is_dir()]
     if ages and len(ages) == len(hashes):
@@ -148,25 +139,23 @@ def _config(config: Any) -> str:
 
 def why_off() -> str:
     """Why Inductor does not use its FX graph cache now."""
-    if torch._inductor.config.force_disable_caches:
+    if internals._inductor.config.force_disable_caches:
         return "force_disable_caches is set, for all of torch's caches"
-    if not torch._inductor.config.fx_graph_cache:
+    if not internals._inductor.config.fx_graph_cache:
         return "fx_graph_cache is off"
-    if torch._functorch.config.bundled_autograd_cache:
+    if internals._functorch.config.bundled_autograd_cache:
         return "bundled_autograd_cache stores the graphs in AOTAutograd's cache"
     return "torch does not cache this way of compiling, or this backend"
 
 
 def aot_cache_on() -> bool:
     """Whether AOTAutograd uses its cache now."""
-    return bool(torch._functorch.config.enable_autograd_cache)
+    return bool(internals._functorch.config.enable_autograd_cache)
 
 
 def cache_folder() -> str:
     """The folder of Inductor's cache, now. Torch makes it each time, and writes its name into the environment."""
-    from torch._inductor.runtime.cache_dir_utils import cache_dir
-
-    return os.environ.get(_VARIABLES[0]) or str(cache_dir())
+    return os.environ.get(_VARIABLES[0]) or str(internals._inductor.runtime.cache_dir_utils.cache_dir())
 
 
 _VARIABLES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
@@ -194,7 +183,7 @@ def fresh_caches() -> Iterator[None]:
     _folder.last = TemporaryDirectory(prefix="cold-", dir=place, ignore_cleanup_errors=True)
     folder = _folder.last.name
     before = {name: os.environ.get(name) for name in _VARIABLES}
-    torch._inductor.utils.clear_caches()
+    internals._inductor.utils.clear_caches()
     os.environ.update(zip(_VARIABLES, (folder, os.path.join(folder, "triton")), strict=True))
     try:
         yield
@@ -209,6 +198,6 @@ def fresh_caches() -> Iterator[None]:
 def forget_last() -> None:
     """Remove the caches of the last cold run."""
     if _folder.last is not None:
-        torch._inductor.utils.clear_caches()
+        internals._inductor.utils.clear_caches()
         _folder.last.cleanup()
         _folder.last = None

@@ -10,14 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
 import torch
-import torch._dynamo
-import torch._inductor.config
-import torch._subclasses.fake_tensor
-from torch._higher_order_ops.wrap import tag_activation_checkpoint
-from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import GraphModule, Node
-from torch.utils._python_dispatch import _disable_current_modes, is_traceable_wrapper_subclass
-from torch.utils._pytree import tree_map_only
 
 if TYPE_CHECKING:
     from torch._inductor.graph import GraphLowering
@@ -27,6 +20,8 @@ from idbg.engine.compat.fx import op_name, written
 from idbg.engine.compat.hooks import hooked
 from idbg.engine.compat.lowering import Compiled
 from idbg.engine.compat.mutations import TRITON, changed_by
+from idbg.engine.compat.names import find, internals
+from idbg.engine.compat.torch_types import tree_map_only
 from idbg.engine.compat.tracing import observed, part_of
 from idbg.schema.graphs import Part
 
@@ -35,14 +30,14 @@ _Model = TypeVar("_Model")
 
 def dense_kernel(op: object) -> Compiled | None:
     """The kernel of a higher-order op (cond, flex_attention) for plain tensors; None where torch has none."""
-    if not isinstance(op, torch._ops.HigherOrderOperator):
+    if not isinstance(op, internals._ops.HigherOrderOperator):
         return None
     name = op_name(op)
     if name == "cond":  # torch's compiles both branches
         return _branch_taken
     if name == "scan":  # torch's refuses to run below a mode
         return _scanned
-    kernel = op.py_kernels.get(torch._C.DispatchKey.CompositeExplicitAutograd)
+    kernel = op.py_kernels.get(internals._C.DispatchKey.CompositeExplicitAutograd)
     return partial(_with_vectorized_graphs, kernel) if kernel and name.startswith("flex_attention") else kernel
 
 
@@ -67,9 +62,7 @@ def _branch_taken(chosen: torch.Tensor, true: Compiled, false: Compiled, operand
 
 
 def _scanned(combine: Compiled, init: object, values: object, others: object = (), *_: object) -> object:
-    from torch._higher_order_ops.scan import generic_scan
-
-    scan = cast("Compiled", generic_scan)
+    scan = cast("Compiled", find("torch._higher_order_ops.scan.generic_scan"))
     return scan(combine, init, values, additional_inputs=others)
 
 
@@ -83,22 +76,20 @@ def without_checkpoints(gm: GraphModule) -> GraphModule:
     for node in graph.nodes:
         if node.op == "get_attr" and isinstance(inner := getattr(copy, str(node.target), None), GraphModule):
             setattr(copy, str(node.target), without_checkpoints(inner))
-        elif node.target is tag_activation_checkpoint:
+        elif node.target is internals._higher_order_ops.wrap.tag_activation_checkpoint:
             node.target = _call_checkpointed
     copy.recompile()
     return copy
 
 
 def _call_checkpointed(inner: Compiled, *args: object, **kwargs: object) -> object:
-    _, own = tag_activation_checkpoint.divide_kwargs(kwargs)  # type: ignore[no-untyped-call]
+    _, own = internals._higher_order_ops.wrap.tag_activation_checkpoint.divide_kwargs(kwargs)  # type: ignore[no-untyped-call]
     return inner(*args, **own)
 
 
 def decomposition(op: object) -> Compiled | None:
     """Torch's decomposition of an op into simpler ops; None where it has none."""
-    from torch._decomp import decomposition_table
-
-    return decomposition_table.get(op) if isinstance(op, torch._ops.OpOverload) else None
+    return internals._decomp.decomposition_table.get(op) if isinstance(op, internals._ops.OpOverload) else None
 
 
 @dataclass(frozen=True)
@@ -146,9 +137,9 @@ _OBSERVABLE: dict[str, object] = {
 @contextmanager
 def observe_uncached_graphs(loaded: Callable[[InductorGraph], None], unread: Callable[[str], None]) -> Iterator[None]:
     """As `observe_graphs`, with the caches of whole graphs and CUDA graphs (which run no wrapper) off."""
-    known = torch._inductor.config.get_config_copy()
+    known = internals._inductor.config.get_config_copy()
     settings = {name: value for name, value in _OBSERVABLE.items() if name in known}
-    with observed(), torch._inductor.config.patch(settings), observe_graphs(loaded, unread):
+    with observed(), internals._inductor.config.patch(settings), observe_graphs(loaded, unread):
         yield
 
 
@@ -156,13 +147,13 @@ def is_observable() -> bool:
     """Whether the graph that is being compiled can be observed: it has no CUDA graphs, and draws the same random
     numbers as under the settings for observation.
     """
-    known = torch._inductor.config.get_config_copy()
+    known = internals._inductor.config.get_config_copy()
     return not (known.get("triton.cudagraphs") or known.get("use_rand4x"))
 
 
 def graphs_found() -> int:
     """The number of graphs found in a cache of Inductor's or AOTAutograd's in this process."""
-    counters = torch._dynamo.utils.counters
+    counters = internals._dynamo.utils.counters
     return int(counters["inductor"]["fxgraph_cache_hit"] + counters["aot_autograd"]["autograd_cache_hit"])
 
 
@@ -189,8 +180,6 @@ def observe_graphs(
 
 
 def _inductor_graph(graph: "GraphLowering", module: WrapperModule) -> InductorGraph:
-    from torch._inductor import debug
-
     removed = graph.removed_buffers | graph.inplaced_to_remove
     # a buffer inside of a template has no name
     buffers = [buffer for buffer in graph.buffers if buffer.name]
@@ -201,7 +190,7 @@ def _inductor_graph(graph: "GraphLowering", module: WrapperModule) -> InductorGr
         part_of(graph.is_backward, graph.is_inference),
         tuple(graph.graph_input_names),
         tuple(_buffer(buffer, removed, changed) for buffer in buffers),
-        dict(debug._inductor_triton_kernel_to_post_grad_node_info),
+        dict(internals._inductor.debug._inductor_triton_kernel_to_post_grad_node_info),
         module,
         bool(graph.cpp_wrapper),
     )
@@ -221,7 +210,7 @@ def _buffer(buffer: "InductorBuffer", removed: AbstractSet[str], changed: Mappin
 
 def uncompiled(model: _Model) -> _Model:
     """The model that torch.compile was called with; the model itself where it is not compiled."""
-    if isinstance(model, torch._dynamo.OptimizedModule):
+    if isinstance(model, internals._dynamo.OptimizedModule):
         return cast("_Model", model._orig_mod)
     if getattr(model, "_torchdynamo_disable", False):  # torch.compiler.disable wraps in the same way
         return model
@@ -242,7 +231,7 @@ def is_random(node: Node) -> bool:
         source, value = node.args[0], node.meta.get("val")
         state = isinstance(value, torch.Tensor) and not value.is_floating_point()
         return isinstance(source, Node) and (is_random(source) or (state and _may_draw(source.target)))
-    if not isinstance(target, torch._ops.OpOverload):
+    if not isinstance(target, internals._ops.OpOverload):
         return False
     dropout = [at for at, argument in enumerate(target._schema.arguments) if argument.name == "dropout_p"]
     if dropout and not (args[dropout[0]] if dropout[0] < len(args) else node.kwargs.get("dropout_p", 0.0)):
@@ -277,7 +266,7 @@ def _called(node: Node) -> tuple[object, tuple[object, ...]]:
 
 
 def _may_draw(target: object) -> bool:
-    return isinstance(target, torch._ops.OpOverload) and torch.Tag.nondeterministic_seeded in target.tags
+    return isinstance(target, internals._ops.OpOverload) and torch.Tag.nondeterministic_seeded in target.tags
 
 
 def changes_arguments(target: object) -> bool:
@@ -295,12 +284,12 @@ def attribute(gm: GraphModule, target: str) -> object:
 
 def graphs_compiled() -> int:
     """The number of graphs that Dynamo gave to a backend in this process."""
-    return int(torch._dynamo.utils.counters["stats"]["unique_graphs"])
+    return int(internals._dynamo.utils.counters["stats"]["unique_graphs"])
 
 
 def takes_data_of(tensor: torch.Tensor, other: torch.Tensor) -> bool:
     """Whether `tensor.data = other` is allowed: not between some devices (XLA, those of packages)."""
-    return bool(torch._has_compatible_shallow_copy_type(tensor, other))
+    return bool(internals._has_compatible_shallow_copy_type(tensor, other))
 
 
 Dropout = Callable[[torch.Tensor, float, bool | None], torch.Tensor | None]
@@ -314,7 +303,7 @@ def dropout_replaced(instead: Dropout) -> Iterator[None]:
         result = instead(value, p, train)
         return torch.ops.aten.dropout.default.decompose(value, p, train) if result is None else result
 
-    with torch.library._scoped_library("aten", "IMPL") as library:
+    with internals.library._scoped_library("aten", "IMPL") as library:
         for key in ("AutogradCPU", "CPU"):
             library.impl("dropout", dropout, key)
         yield
@@ -323,7 +312,7 @@ def dropout_replaced(instead: Dropout) -> Iterator[None]:
 def attention_kind(*args: object, **kwargs: object) -> str:
     """Which fused op `scaled_dot_product_attention` runs on these arguments: "flash"; "" where it is plain math."""
     with no_modes(), tensors_as_they_are():
-        choice = cast("Callable[..., int]", torch._fused_sdp_choice)(*args, **kwargs)
+        choice = cast("Callable[..., int]", internals._fused_sdp_choice)(*args, **kwargs)
     return {1: "flash", 2: "efficient", 3: "cudnn"}.get(choice, "")
 
 
@@ -334,22 +323,22 @@ def attention_sums_halves() -> bool:
 
 def no_modes() -> AbstractContextManager[object]:
     """While it lasts, no dispatch mode is active: ops are real, and in their own dtypes."""
-    return cast("AbstractContextManager[object]", _disable_current_modes())
+    return cast("AbstractContextManager[object]", internals.utils._python_dispatch._disable_current_modes())
 
 
 def tensors_as_they_are() -> AbstractContextManager[object]:
     """While it lasts, no torch function mode is active."""
-    return cast("AbstractContextManager[object]", torch._C.DisableTorchFunction())
+    return cast("AbstractContextManager[object]", internals._C.DisableTorchFunction())
 
 
 def inductor_set(options: Mapping[str, object]) -> AbstractContextManager[object]:
     """Set Inductor's options, in this thread."""
-    return cast("AbstractContextManager[object]", torch._inductor.config.patch(dict(options)))
+    return cast("AbstractContextManager[object]", internals._inductor.config.patch(dict(options)))
 
 
 def wraps_others(value: torch.Tensor) -> bool:
     """Whether it is a traceable wrapper subclass (DTensor): its own address is 0."""
-    return bool(is_traceable_wrapper_subclass(value))
+    return bool(internals.utils._python_dispatch.is_traceable_wrapper_subclass(value))
 
 
 def is_zeros(value: torch.Tensor) -> bool:
@@ -368,7 +357,7 @@ def differentiated() -> tuple[str, list[str]] | None:
     """The autograd node that runs on this thread ("SqrtBackward0") and the stack of its forward as `traceback` formats
     it, outermost frame first ([] where it was not recorded); None outside of a backward pass.
     """
-    node = torch._C._current_autograd_node()
+    node = internals._C._current_autograd_node()
     if node is None:
         return None
     metadata = cast("dict[str, list[str]]", node.metadata)
@@ -378,11 +367,11 @@ def differentiated() -> tuple[str, list[str]] | None:
 @contextmanager
 def without_memory() -> Iterator[None]:
     """While it lasts, new tensors are fake, also on a device, and torch does not log the errors of ops."""
-    log = logging.getLogger(torch._subclasses.fake_tensor.__name__)
+    log = logging.getLogger("torch._subclasses.fake_tensor")
     before = log.disabled
     log.disabled = True
     try:
-        with FakeTensorMode(allow_non_fake_inputs=True):
+        with internals._subclasses.fake_tensor.FakeTensorMode(allow_non_fake_inputs=True):
             yield
     finally:
         log.disabled = before

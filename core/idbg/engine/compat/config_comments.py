@@ -9,6 +9,7 @@ from types import ModuleType
 
 import torch
 
+from idbg.engine.compat.names import internals
 from idbg.engine.compat.settings import MODULES
 
 _MARK = re.compile(r"\[?@compile_ignored(:\s*\w+)?\]?|#?\s*\b(type|pyrefly): ignore(\s*\[[^\]]*\])?")
@@ -17,9 +18,7 @@ _ITEM = re.compile(r"\s*([-*]|\d+[.)]|[\w/\"']+:\s)")  # a line of a comment tha
 
 def option_comment(name: str) -> str:
     """The comment of one of Inductor's options; "" where there is none."""
-    import torch._inductor.config
-
-    return _comments(torch._inductor.config).get(name, "")
+    return _comments(internals._inductor.config).get(name, "")
 
 
 def setting_comment(name: str) -> str:

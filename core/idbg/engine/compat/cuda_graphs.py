@@ -6,7 +6,6 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 import torch
-import torch._inductor.config
 from torch.fx import Node
 
 if TYPE_CHECKING:
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     _Partitions = tuple[list[PartitionType], list[GraphPartitionSignature]]
 
 from idbg.engine.compat.hooks import Feature, caller, hooked
+from idbg.engine.compat.names import internals
 from idbg.engine.compat.tracing import current_frame, part_of
 from idbg.schema.decisions.inductor import CudaGraphOutcome
 from idbg.schema.graphs import Part
@@ -91,7 +91,7 @@ def observe_cuda_graphs(graphs: Feature, recordings: Feature, decided: Callable[
 
 
 def _is_requested(cudagraphs: object = None) -> bool:
-    return bool(torch._inductor.config.triton.cudagraphs or cudagraphs)
+    return bool(internals._inductor.config.triton.cudagraphs or cudagraphs)
 
 
 def _skip_reasons(graph: "CompiledFxGraph") -> Sequence[str]:
@@ -99,14 +99,14 @@ def _skip_reasons(graph: "CompiledFxGraph") -> Sequence[str]:
         return [graph.disabled_cudagraphs_reason]
     if graph.cudagraph_info and graph.cudagraph_info.cudagraph_fail_reasons:
         return graph.cudagraph_info.cudagraph_fail_reasons
-    is_empty = torch._inductor.config.graph_partition and not graph.partition_maps
+    is_empty = internals._inductor.config.graph_partition and not graph.partition_maps
     return ["no op of it can be in one"] if is_empty else ()
 
 
 def _split(scheduler: "Scheduler", partitions: "_Partitions") -> Iterator[Decision]:
-    from torch._inductor.virtualized import V
-
-    part = part_of(V.graph.is_backward, V.graph.is_inference)
+    part = part_of(
+        internals._inductor.virtualized.V.graph.is_backward, internals._inductor.virtualized.V.graph.is_inference
+    )
     for nodes, signature in zip(*partitions, strict=True):
         for node in nodes if signature.skip_cudagraph else ():
             for reason, origin in _reasons(scheduler, node):

@@ -6,15 +6,15 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 from weakref import WeakSet
 
-import torch
 import torch.distributed as dist
 from torch import Tensor
 from torch.fx import GraphModule, Node
 from torch.nn.modules.module import Module, register_module_module_registration_hook
 from torch.nn.parallel import DistributedDataParallel
-from torch.utils._pytree import tree_map_only
 
 from idbg.engine.compat import comparing, fx
+from idbg.engine.compat.names import internals
+from idbg.engine.compat.torch_types import tree_map_only
 
 _NAMESPACES, _MODULES = ("aten", "prims", "prim"), ("", "torch", "_operator", "operator", "builtins", "math")
 """Of ops and functions that communicate with nobody, if their module is not torch.distributed."""
@@ -118,9 +118,9 @@ def may_communicate(gm: GraphModule, values: tuple[object, ...]) -> bool:
 
 def _may_communicate(node: Node) -> bool:
     target: Any = node.target
-    if isinstance(target, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
+    if isinstance(target, (internals._ops.OpOverload, internals._ops.OpOverloadPacket)):
         return str(target).partition(".")[0] not in _NAMESPACES
-    if node.op != "call_function" or isinstance(target, torch._ops.HigherOrderOperator):
+    if node.op != "call_function" or isinstance(target, internals._ops.HigherOrderOperator):
         return False
     module = str(getattr(target, "__module__", "") or "")
     return module.partition(".")[0] not in _MODULES or _is_distributed(module)

@@ -8,32 +8,26 @@ from types import CodeType, FrameType
 from typing import Any, cast
 
 import torch
-import torch._dynamo
-import torch._dynamo.config
-import torch._dynamo.convert_frame
 
 from idbg.engine.compat import stages
 from idbg.engine.compat.hooks import Feature, hooked, missing
 from idbg.engine.compat.lowering import Compiler
+from idbg.engine.compat.names import internals
 
 
 def lookup_backend(name: str) -> Compiler:
     """The backend that torch knows by this name. Raises torch._dynamo.exc.InvalidBackend."""
-    from torch._dynamo.backends.registry import lookup_backend as lookup
-
-    return cast("Compiler", lookup(name))
+    return cast("Compiler", internals._dynamo.backends.registry.lookup_backend(name))
 
 
 def backend_names() -> list[str]:
     """Every backend that torch knows by name, also those of tests, sorted."""
-    return sorted(torch._dynamo.list_backends(None))
+    return sorted(internals._dynamo.list_backends(None))
 
 
 def own_substitutes() -> dict[CodeType, CodeType]:
     """The functions in whose place Dynamo traces one of the program's (`substitute_in_graph`), and that one."""
-    from torch._dynamo.variables import PolyfilledFunctionVariable
-
-    handlers = PolyfilledFunctionVariable._get_polyfill_handlers()
+    handlers = internals._dynamo.variables.PolyfilledFunctionVariable._get_polyfill_handlers()
     functions = ((each, inspect.unwrap(other)) for each, other in handlers.items() if inspect.isfunction(each))
     pairs = [(each.__code__, other.__code__) for each, other in functions]
     return {code: other for code, other in pairs if code is not other and not stages.is_torchs(other.co_filename)}
@@ -41,9 +35,7 @@ def own_substitutes() -> dict[CodeType, CodeType]:
 
 def takes_options(backend: Compiler) -> bool:
     """Whether torch.compile(options=...) reaches this backend."""
-    from torch._dynamo.backends.common import AotAutograd
-
-    if isinstance(backend, AotAutograd):
+    if isinstance(backend, internals._dynamo.backends.common.AotAutograd):
         return False  # it logs that it ignores them
     try:
         parameters = inspect.signature(backend).parameters.values()
@@ -54,7 +46,7 @@ def takes_options(backend: Compiler) -> bool:
 
 def is_compiled(model: object) -> bool:
     """Whether it is a result of torch.compile."""
-    return isinstance(model, torch._dynamo.OptimizedModule) or hasattr(model, "_torchdynamo_orig_callable")
+    return isinstance(model, internals._dynamo.OptimizedModule) or hasattr(model, "_torchdynamo_orig_callable")
 
 
 def nothing_compiled() -> AbstractContextManager[object]:
@@ -62,7 +54,7 @@ def nothing_compiled() -> AbstractContextManager[object]:
     return cast("AbstractContextManager[object]", torch.compiler.set_stance("force_eager"))
 
 
-convert_frame: Any = torch._dynamo.convert_frame
+convert_frame: Any = internals._dynamo.convert_frame
 
 _SKIPFILE = "frame is in the Dynamo skipfiles list"
 _NO_TENSOR = "no tensor-related objects found in frame"
@@ -159,15 +151,15 @@ def observe_suppressed(
 
 def limits() -> tuple[int, int]:
     """How often a frame may be compiled: for the same object, and in total."""
-    config = torch._dynamo.config
+    config = internals._dynamo.config
     return config.recompile_limit, config.accumulated_recompile_limit
 
 
 def makes_dynamic() -> bool:
     """Whether sizes that change between calls are compiled as dynamic now: not with `dynamic=False`."""
-    return bool(torch._dynamo.config.automatic_dynamic_shapes)
+    return bool(internals._dynamo.config.automatic_dynamic_shapes)
 
 
 def suppresses_errors() -> bool:
     """Whether torch runs a frame in eager when its compile fails."""
-    return bool(torch._dynamo.config.suppress_errors)
+    return bool(internals._dynamo.config.suppress_errors)

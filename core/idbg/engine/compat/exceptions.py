@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 
 import torch
-import torch._dynamo.exc
-import torch._inductor.exc
-from torch.utils._pytree import tree_leaves, tree_map
 
 from idbg.analysis.raised_text import UNHANDLED
 from idbg.engine.compat.dynamo import lookup_backend
 from idbg.engine.compat.fx import concrete
+from idbg.engine.compat.names import find, internals
+from idbg.engine.compat.torch_types import tree_leaves, tree_map
 
 _TRACERS = ("_get_fake_value_impl", "get_fake_value")  # of torch._dynamo.utils: they run an op on fake tensors
 _MAX_BYTES = 1 << 28  # of real tensors made to try an op
@@ -28,23 +27,23 @@ def is_torch_error(error: BaseException) -> bool:
     return isinstance(
         error,
         (
-            torch._dynamo.exc.TorchDynamoException,
-            torch._inductor.exc.InductorError,
-            torch._inductor.exc.CppCompileError,
+            internals._dynamo.exc.TorchDynamoException,
+            internals._inductor.exc.InductorError,
+            internals._inductor.exc.CppCompileError,
         ),
     )
 
 
 def compiler_output(error: BaseException) -> str:
     """What a compiler printed as it failed; the whole traceback where it is no C++ compiler's error."""
-    if isinstance(error, torch._inductor.exc.CppCompileError):
+    if isinstance(error, internals._inductor.exc.CppCompileError):
         return str(error.output)
     return "".join(traceback.format_exception(error))
 
 
 def is_restart(error: BaseException) -> bool:
     """Whether Dynamo restarts the trace for it: no failure, and code compiled until then is dropped."""
-    return isinstance(error, torch._dynamo.exc.RestartAnalysis)
+    return isinstance(error, internals._dynamo.exc.RestartAnalysis)
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,7 @@ def made_real(call: TracedCall) -> Callable[[], object] | None:
         return lambda: getattr(args[0], str(call.target))(*args[1:], **kwargs)
     if call.op == "call_function" and callable(call.target):
         target = call.target
-        return None if isinstance(target, torch._ops.HigherOrderOperator) else lambda: target(*args, **kwargs)
+        return None if isinstance(target, internals._ops.HigherOrderOperator) else lambda: target(*args, **kwargs)
     return None
 
 
@@ -125,27 +124,27 @@ def traced_stack(error: BaseException) -> tuple[traceback.FrameSummary, ...]:
 
 def refused_stack(error: BaseException) -> tuple[traceback.FrameSummary, ...]:
     """The program's frames at which Dynamo was as it refused to trace on; () for another exception."""
-    return traced_stack(error) if isinstance(error, torch._dynamo.exc.Unsupported) else ()
+    return traced_stack(error) if isinstance(error, internals._dynamo.exc.Unsupported) else ()
 
 
 def is_raised_in_traced_code(error: BaseException) -> bool:
     """Whether it represents an exception that the program raises in traced code."""
-    return isinstance(error, torch._dynamo.exc.ObservedException)
+    return isinstance(error, internals._dynamo.exc.ObservedException)
 
 
 def is_wrapper(error: BaseException) -> bool:
     """Whether it only wraps an exception of a backend."""
-    return isinstance(error, torch._dynamo.exc.BackendCompilerFailed)
+    return isinstance(error, internals._dynamo.exc.BackendCompilerFailed)
 
 
 def is_unhandled(error: BaseException) -> bool:
     """Whether torch reports an exception that the program raises and does not catch."""
-    return isinstance(error, torch._dynamo.exc.Unsupported) and str(error).startswith(UNHANDLED)
+    return isinstance(error, internals._dynamo.exc.Unsupported) and str(error).startswith(UNHANDLED)
 
 
 def is_of_several_compiles(links: Sequence[BaseException]) -> bool:
     """Whether the recompile limit was hit (`fail_on_recompile_limit_hit`): no single compile fails so."""
-    kind = getattr(torch._dynamo.exc, "FailOnRecompileLimitHit", ())
+    kind = find("torch._dynamo.exc.FailOnRecompileLimitHit", ())
     return any(isinstance(link, kind) or "fail_on_recompile_limit_hit" in str(link) for link in links)
 
 

@@ -12,6 +12,7 @@ from torch.fx import GraphModule, Node
 if TYPE_CHECKING:
     from torch.fx.traceback import NodeSource
 
+from idbg.engine.compat.names import internals
 from idbg.schema.graphs import DTYPES, Dim, Sym, TensorMeta, hint_of
 
 _NO_BOUND = 1 << 62  # sympy's infinities and sys.maxsize are above this: no bound
@@ -26,11 +27,9 @@ def target_name(target: Any) -> str:
     """The same of a node's target alone."""
     if isinstance(target, str):
         return target
-    if isinstance(target, torch._ops.OpOverload):
+    if isinstance(target, internals._ops.OpOverload):
         return str(target)
-    from torch.fx.node import _get_qualified_name
-
-    name = _get_qualified_name(target)
+    name = internals.fx.node._get_qualified_name(target)
     return name.removeprefix("torch.ops.").replace("_operator.", "operator.")
 
 
@@ -42,21 +41,21 @@ def inner_graph(gm: GraphModule, node: Node) -> GraphModule | None:
 
 def op_name(target: object) -> str:
     """The name of an op without its overload: "mm" (ATen), "my::op", "cond"; "" for another target."""
-    if isinstance(target, torch._ops.HigherOrderOperator):
+    if isinstance(target, internals._ops.HigherOrderOperator):
         return str(target.name())  # type: ignore[no-untyped-call]
-    return target._schema.name.removeprefix("aten::") if isinstance(target, torch._ops.OpOverload) else ""
+    return target._schema.name.removeprefix("aten::") if isinstance(target, internals._ops.OpOverload) else ""
 
 
 def is_computed(target: object) -> bool:
     """Whether an op creates new tensors; views, in-place ops and members of a tuple do not."""
-    if isinstance(target, torch._ops.OpOverload):
+    if isinstance(target, internals._ops.OpOverload):
         return all(result.alias_info is None for result in target._schema.returns)
-    return isinstance(target, torch._ops.HigherOrderOperator)
+    return isinstance(target, internals._ops.HigherOrderOperator)
 
 
 def written(target: object) -> tuple[int, ...]:
     """The positions of the arguments that an op writes to."""
-    if not isinstance(target, torch._ops.OpOverload):
+    if not isinstance(target, internals._ops.OpOverload):
         return ()
     arguments = enumerate(target._schema.arguments)
     return tuple(at for at, argument in arguments if argument.alias_info is not None and argument.alias_info.is_write)
@@ -65,7 +64,7 @@ def written(target: object) -> tuple[int, ...]:
 def is_view(target: object) -> bool:
     """Whether an op's value shares the memory of its first argument, or is a member of it, and nothing is written."""
     return target is operator.getitem or (
-        isinstance(target, torch._ops.OpOverload) and not is_computed(target) and not written(target)
+        isinstance(target, internals._ops.OpOverload) and not is_computed(target) and not written(target)
     )
 
 
@@ -79,15 +78,15 @@ def results_for_program(output: Node) -> list[object]:
 
 def returns_written(target: object) -> bool:
     """Whether an op's value is the argument that it writes to, as that of `add_` is; a custom op's is another."""
-    returned = target._schema.returns[:1] if isinstance(target, torch._ops.OpOverload) else []
+    returned = target._schema.returns[:1] if isinstance(target, internals._ops.OpOverload) else []
     return any(value.alias_info is not None and value.alias_info.is_write for value in returned)
 
 
 def returns_nothing(target: object) -> bool:
     """Whether an op's schema has no result, as that of one that only prints; Dynamo calls all its overloads at once."""
-    if isinstance(target, torch._ops.OpOverloadPacket):
+    if isinstance(target, internals._ops.OpOverloadPacket):
         return all(returns_nothing(getattr(target, overload)) for overload in target.overloads())  # type: ignore[no-untyped-call]
-    return isinstance(target, torch._ops.OpOverload) and not target._schema.returns
+    return isinstance(target, internals._ops.OpOverload) and not target._schema.returns
 
 
 @dataclass(frozen=True)
@@ -122,7 +121,7 @@ def concrete(value: object) -> object:
 @contextmanager
 def transforms_undone() -> Iterator[None]:
     """End the function transforms (vmap, grad) that a part of a graph begins and does not end."""
-    functorch = torch._C._functorch
+    functorch = internals._C._functorch
     depth = functorch.get_dynamic_layer_stack_depth()
     try:
         yield
@@ -133,7 +132,7 @@ def transforms_undone() -> Iterator[None]:
 
 def leaves_autocast(node: Node) -> bool:
     """Whether a node ends the autocast that its input began."""
-    return node.target is torch.amp.autocast_mode._exit_autocast
+    return node.target is internals.amp.autocast_mode._exit_autocast
 
 
 def origins(node: Node) -> set[str]:

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import torch
 
+from idbg.engine.compat.names import internals
 from idbg.schema.errors import exception_text
 
 
@@ -19,7 +20,7 @@ def keep_busy(seconds: float) -> None:
 
     In cycles of its clock, of which no GPU has more than 2.5 billion a second.
     """
-    torch.cuda._sleep(int(2.5e9 * seconds))  # type: ignore[no-untyped-call]
+    internals.cuda._sleep(int(2.5e9 * seconds))  # type: ignore[no-untyped-call]
 
 
 def is_device_error(error: BaseException) -> bool:

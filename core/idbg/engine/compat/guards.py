@@ -5,6 +5,8 @@ and some are checked together. Torch evaluates the guards again to explain a rec
 with the values that it checked, which do not live longer.
 """
 
+from __future__ import annotations
+
 import re
 import time
 import weakref
@@ -13,19 +15,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from types import CodeType
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-import torch
-import torch._dynamo.guards
 from msgspec.structs import replace
-from torch._C._dynamo import guards as cpp
-from torch._dynamo.guards import CheckFunctionManager, GuardBuilder
-from torch._guards import Guard as DynamoGuard
 
 from idbg.analysis.decisions.break_report import of_program
 from idbg.engine.compat import stages, tracing
 from idbg.engine.compat.hooks import Feature, hooked
+from idbg.engine.compat.names import internals
 from idbg.schema.decisions.dynamo import LEAST_SECONDS, FrameGuards, Guard, LeftOut, Stack, StackLine
+
+if TYPE_CHECKING:
+    from torch._dynamo.guards import CheckFunctionManager, GuardBuilder
+    from torch._guards import Guard as DynamoGuard
+
+cpp = internals._C._dynamo.guards
 
 MAX_GUARDS = 10_000
 """Of one frame; more are only counted."""
@@ -274,12 +278,12 @@ def _measured(reading: _Reading, root: cpp.RootGuardManager, values: Mapping[str
     """The record with the seconds of one evaluation: of all guards, after torch's first one, and of each alone."""
     builder = reading.builder()
     # an evaluation runs the user's torch function modes: torch does that once, and once more would be visible
-    if builder is None or torch._C._len_torch_function_stack():
+    if builder is None or internals._C._len_torch_function_stack():
         return replace(reading.record, cold=cold)
     watch = _Watch()
     guards = []
     ends = time.perf_counter() + _MAX_SECONDS
-    scope = {**torch._dynamo.guards._get_closure_vars(), **cast("Mapping[str, object]", builder.scope)}
+    scope = {**internals._dynamo.guards._get_closure_vars(), **cast("Mapping[str, object]", builder.scope)}
     for guard, (leaf, source, cause) in zip(reading.record.guards, reading.leaves, strict=True):
         seconds = None
         if not isinstance(leaf, cpp.RelationalGuard) and time.perf_counter() < ends:

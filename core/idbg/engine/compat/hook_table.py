@@ -45,8 +45,50 @@ FEATURES = {
     "times": "times of the compile",
     "traced passes": "single passes",
     "visited code": "code objects compiled by an inspector",
+    # what needs names of torch, and wraps no function
+    "AOTInductor": "libraries of AOTInductor",
+    "bisection": "bisections of the compiler",
+    "comparison": "comparisons with eager and float64",
+    "collectives": "collectives and replicas",
+    "failures": "kinds of failures",
+    "graphs": "graphs and their operators",
+    "inspection": "states restored after an inspection",
+    "lowering": "graphs that backends lower",
+    "ops": "custom operators and Triton kernels",
+    "repros": "repros and settings",
+    "torch": "parts of torch",
 }
 """What a run lacks while a feature is off, in the plural."""
+
+USED_FOR = {
+    "aoti": "AOTInductor",
+    "autotuning": "autotuning",
+    "backend_calls": "backend calls",
+    "bisector": "bisection",
+    "caches": "cache answers",
+    "comparing": "comparison",
+    "config_comments": "repros",
+    "cuda_graphs": "cuda graphs",
+    "distributed": "collectives",
+    "dynamo": "compiled frames",
+    "exceptions": "failures",
+    "fx": "graphs",
+    "gpu": "comparison",
+    "guards": "guard costs",
+    "inspecting": "inspection",
+    "kernel_builds": "kernel builds",
+    "kernels": "kernel launches",
+    "lowering": "lowering",
+    "mutations": "ops",
+    "registrations": "repros",
+    "repros": "repros",
+    "scheduling": "fusion",
+    "settings": "repros",
+    "stages": "pass graphs",
+    "torch_types": "graphs",
+    "tracing": "compile trace",
+}
+"""The modules of this room that use other names of torch, and the feature that lacks each that is missing."""
 
 
 @dataclass(frozen=True)

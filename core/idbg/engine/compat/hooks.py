@@ -18,14 +18,14 @@ from typing import Any, ParamSpec
 import torch
 
 import idbg
-from idbg.engine.compat.hook_table import FEATURES, HOOKS, OTHER_COMPILERS, Hook
+from idbg.engine.compat.hook_table import HOOKS, OTHER_COMPILERS, Hook
+from idbg.engine.compat.names import Note, notes_of
 from idbg.engine.compat.tracing import trace_log
 
 P = ParamSpec("P")
 Function = Callable[..., Any]
 Native = Any
 """An object of another compiler's package, which idbg does not import before the program does."""
-Note = Callable[[str], None]
 Wrapper = Callable[..., Any]
 """Called in place of a function of torch: with that function, and with the arguments of the call."""
 
@@ -39,18 +39,6 @@ class RaisedForTorch(Exception):
 
 
 _OURS = str(Path(idbg.__file__).parent)
-_log = logging.getLogger(__name__)
-_sinks: list[Note] = []
-
-
-@contextmanager
-def notes_to(sink: Note) -> Iterator[None]:
-    """While it lasts, features that are turned on send their notes to `sink`; without one they go to the log."""
-    _sinks.append(sink)
-    try:
-        yield
-    finally:
-        _sinks.remove(sink)
 
 
 class Feature:
@@ -58,13 +46,11 @@ class Feature:
 
     def __init__(self, name: str, note: Note | None = None, is_paused: Callable[[], bool] = lambda: False) -> None:
         self.name, self.is_paused, self.is_off = name, is_paused, False
-        self._note: Note | None = note or (_sinks[-1] if _sinks else _log.warning)
+        self._notes = notes_of(note)
 
     def note(self, why: str) -> None:
         """Report a problem, the first time."""
-        note, self._note = self._note, None
-        if note is not None:
-            note(f"{FEATURES[self.name]} are not recorded in full: {why} (the compile itself continues)")
+        self._notes.note(self.name, why)
 
     def turn_off(self, why: str) -> None:
         """Leave torch's functions alone from now on."""

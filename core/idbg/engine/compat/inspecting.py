@@ -13,18 +13,20 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from types import CodeType, FrameType, FunctionType, MethodType
-from typing import cast
+from typing import TYPE_CHECKING, cast
 from weakref import ReferenceType
 
 import torch
-import torch._dynamo
-import torch._dynamo.config
-from torch._C._dynamo.eval_frame import _CacheEntry as CacheEntry
-from torch._dynamo import convert_frame, eval_frame, pgo, resume_execution, utils
-from torch._dynamo.guards import DeletedGuardManagerWrapper
 
 from idbg.engine.compat.hooks import hooked
 from idbg.engine.compat.lowering import Compiled, Compiler
+from idbg.engine.compat.names import find, internals
+
+if TYPE_CHECKING:
+    from torch._C._dynamo.eval_frame import _CacheEntry as CacheEntry
+
+dynamo, native = internals._dynamo, internals._C._dynamo.eval_frame
+convert_frame, pgo, utils = dynamo.convert_frame, dynamo.pgo, dynamo.utils
 
 _COLLECTED = ("compilation_time_metrics", "cumulative_time_spent_ns", "_compilation_metrics", "warn_once_cache")
 """Containers of torch._dynamo.utils with data of all compiles."""
@@ -44,7 +46,7 @@ class Private:
         """Whether the code is of a copy, or continues one after a graph break."""
         if any(code is own for own in self.codes):
             return True
-        made = resume_execution.ContinueExecutionCache.generated_code_metadata.get(code)
+        made = dynamo.resume_execution.ContinueExecutionCache.generated_code_metadata.get(code)
         if made is None or not any(made.code is own for own in self.codes):
             return False
         self.codes.append(code)
@@ -62,12 +64,12 @@ class Private:
 
     def end(self) -> None:
         """Free the compiled code: Dynamo's caches of code after graph breaks reference each other."""
-        caches = resume_execution.ContinueExecutionCache
+        caches = dynamo.resume_execution.ContinueExecutionCache
         for code in self.codes:
             for known in (caches.cache, caches.generated_code_metadata):
                 known.values.pop(id(code), None)
                 known.refs.pop(id(code), None)
-            torch._C._dynamo.eval_frame.reset_code(code)
+            native.reset_code(code)
         self.codes.clear()
         self.copies.clear()
 
@@ -111,7 +113,7 @@ def _hooked(module: torch.nn.Module) -> bool:
 def compiled(called: Compiled, backend: Compiler, dynamic: bool | None) -> Compiled:
     """Compile as torch.compile does, also where something replaces that function now."""
     with _backends_restored():
-        return cast("Compiled", torch._dynamo.optimize(backend, dynamic=dynamic)(called))
+        return cast("Compiled", dynamo.optimize(backend, dynamic=dynamic)(called))
 
 
 @contextmanager
@@ -153,7 +155,7 @@ def _profile_restored(private: Private) -> Iterator[None]:
     pgo._CODE_STATE, pgo._INIT_CODE_STATE = private.profile  # type: ignore[assignment]
     settings = {"automatic_dynamic_local_pgo": False, "automatic_dynamic_remote_pgo": False}
     try:
-        with torch._dynamo.config.patch(settings):  # or it would be written for later processes
+        with dynamo.config.patch(settings):  # or it would be written for later processes
             yield
     finally:
         private.profile = pgo._CODE_STATE, pgo._INIT_CODE_STATE
@@ -166,7 +168,8 @@ def _collected_data_restored() -> Iterator[None]:
     counters = {name: dict(counts) for name, counts in utils.counters.items()}
     reasons = list(utils.graph_break_reasons)
     failures = {code: list(reasons) for code, reasons in utils.guard_failures.items()}
-    kept = {name: copy.copy(getattr(utils, name)) for name in _COLLECTED if hasattr(utils, name)}
+    collected = {name: find(f"torch._dynamo.utils.{name}", None) for name in _COLLECTED}
+    kept = [(held, copy.copy(held)) for held in collected.values() if held is not None]
     times = {name: len(values) for name, values in utils.compilation_time_metrics.items()}
     try:
         yield
@@ -179,8 +182,7 @@ def _collected_data_restored() -> Iterator[None]:
         utils.graph_break_reasons[:] = reasons
         utils.guard_failures.clear()
         utils.guard_failures.update(failures)
-        for name, before in kept.items():
-            now = getattr(utils, name)
+        for now, before in kept:
             now.clear()
             now.extend(before) if hasattr(now, "extend") else now.update(before)
         for name, count in times.items():
@@ -215,12 +217,12 @@ def _alive(reference: ReferenceType[CodeType]) -> CodeType | None:
 
 @contextmanager
 def _backends_restored() -> Iterator[None]:
-    known = set(eval_frame.cached_backends)
+    known = set(dynamo.eval_frame.cached_backends)
     try:
         yield
     finally:
-        for number in set(eval_frame.cached_backends) - known:
-            del eval_frame.cached_backends[number]
+        for number in set(dynamo.eval_frame.cached_backends) - known:
+            del dynamo.eval_frame.cached_backends[number]
 
 
 @dataclass
@@ -255,20 +257,20 @@ class _Visited:
     def forget(self) -> None:
         """Remove what was compiled onto code that is not the copy's."""
         for code in self.fresh.values():
-            torch._C._dynamo.eval_frame.reset_code(code)
+            native.reset_code(code)
         for code, before in self.known.values():
             for entry in [each for each in _entries(code) if id(each.guard_manager) not in before]:
                 _invalidate(entry)
 
 
-def _entries(code: CodeType) -> list[CacheEntry]:
-    return list(torch._C._dynamo.eval_frame._debug_get_cache_entry_list(code))
+def _entries(code: CodeType) -> "list[CacheEntry]":
+    return list(native._debug_get_cache_entry_list(code))
 
 
-def _invalidate(entry: CacheEntry) -> None:
+def _invalidate(entry: "CacheEntry") -> None:
     """Invalidate an entry as torch does when an object of a guard is deleted."""
     guards = entry.guard_manager
     if guards.cache_entry is not None and guards.extra_state is not None:
         guards.extra_state.invalidate(
-            guards.cache_entry, DeletedGuardManagerWrapper("it was compiled for an inspection")
+            guards.cache_entry, dynamo.guards.DeletedGuardManagerWrapper("it was compiled for an inspection")
         )

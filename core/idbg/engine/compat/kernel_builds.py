@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import torch
 
 from idbg.engine.compat.hooks import Feature, hooked
+from idbg.engine.compat.names import internals
 
 _Call = Callable[..., object]
 HEADER, CPU_CHECK = "precompiled header", "cpu check"
@@ -65,9 +66,7 @@ def start_pool(devices: Iterable[torch.device]) -> None:
     if all(device.type in ("cpu", "meta") for device in devices):
         return
     with suppress(ImportError, AttributeError):
-        from torch._inductor.async_compile import maybe_warm_pool
-
-        maybe_warm_pool()
+        internals._inductor.async_compile.maybe_warm_pool()
 
 
 def observe_builds(feature: Feature, listener: Builds) -> AbstractContextManager[None]:

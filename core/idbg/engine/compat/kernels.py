@@ -10,14 +10,13 @@ import torch
 from torch import Tensor
 
 from idbg.engine.compat.hooks import hooked
+from idbg.engine.compat.names import internals
 from idbg.schema.faults import MOST_ALIGNED, LaunchArgument
 
 
 def wrapper_modules() -> Iterator[ModuleType]:
     """The modules of Inductor's output code in this process, the latest first."""
-    from torch._inductor.codecache import PyCodeCache
-
-    yield from reversed(PyCodeCache.modules)
+    yield from reversed(internals._inductor.codecache.PyCodeCache.modules)
 
 
 def observe_loads(loaded: Callable[[ModuleType], None]) -> AbstractContextManager[None]:
@@ -62,9 +61,7 @@ def in_place(module: object, name: str, kernel: object) -> Iterator[None]:
 
 def users_line(wrapper: str, line: int) -> tuple[str, int]:
     """The user's file and line of a 1-based line of a wrapper; ("", 0) where torch does not know it."""
-    from torch._inductor.codecache import PyCodeCache
-
-    frames = PyCodeCache.stack_frames_for_code(wrapper, line)
+    frames = internals._inductor.codecache.PyCodeCache.stack_frames_for_code(wrapper, line)
     return (str(frames[-1]["filename"]), int(frames[-1]["line"])) if frames else ("", 0)
 
 
@@ -94,15 +91,13 @@ def launched(kernel: object) -> LaunchConfig | None:
     launchers = getattr(kernel, "launchers", None)
     if not launchers:
         return None
-    from torch._inductor.runtime.cache_dir_utils import triton_cache_dir
-
     launcher, meta = launchers[0], getattr(kernel, "triton_meta", None) or {}
     device = cast("int", getattr(meta.get("device"), "index", 0) or 0)
     found = (getattr(launcher, name, None) for name in ("n_regs", "n_spills", "shared"))
     registers, spills, shared = (value if isinstance(value, int) else None for value in found)
     warps = getattr(getattr(launcher, "config", None), "num_warps", None)
     key = getattr(launcher, "cache_hash", None)
-    folder = Path(triton_cache_dir(device)) / key if key else None
+    folder = Path(internals._inductor.runtime.cache_dir_utils.triton_cache_dir(device)) / key if key else None
     return LaunchConfig(device, registers, spills, shared, warps, folder)
 
 

@@ -7,6 +7,7 @@ from typing import Any, cast
 from torch.fx import GraphModule
 
 from idbg.engine.compat.hooks import hooked
+from idbg.engine.compat.names import internals
 from idbg.engine.compat.stages import copy_of
 from idbg.schema.graphs import Part
 
@@ -19,30 +20,29 @@ Compiler = Callable[..., Compiled]
 
 def compile_fx(gm: GraphModule, inputs: list[object], inner: Compiler, options: Mapping[str, object]) -> Compiled:
     """Inductor's whole pipeline, with `inner` called on each ATen graph in place of `compile_fx_inner`."""
-    from torch._inductor.compile_fx import compile_fx as inductor
-
-    return cast("Compiler", inductor)(gm, inputs, inner_compile=inner, config_patches=dict(options) or None)
+    return cast("Compiler", internals._inductor.compile_fx.compile_fx)(
+        gm, inputs, inner_compile=inner, config_patches=dict(options) or None
+    )
 
 
 def compile_fx_inner(gm: GraphModule, inputs: list[object], **kwargs: object) -> Compiled:
     """Inductor's own compile of one ATen graph; `kwargs` are as it hands them to an `inner`."""
-    from torch._inductor.compile_fx import compile_fx_inner as inductor
-
-    return cast("Compiler", inductor)(gm, inputs, **kwargs)
+    return cast("Compiler", internals._inductor.compile_fx.compile_fx_inner)(gm, inputs, **kwargs)
 
 
 def aot_autograd(forward: Compiler, backward: Compiler, inference: Compiler) -> Compiler:
     """A Dynamo backend that traces to ATen without decompositions and hands each graph to its compiler."""
-    from torch._dynamo.backends.common import aot_autograd as aot
-
-    return cast("Compiler", aot(fw_compiler=forward, bw_compiler=backward, inference_compiler=inference))
+    return cast(
+        "Compiler",
+        internals._dynamo.backends.common.aot_autograd(
+            fw_compiler=forward, bw_compiler=backward, inference_compiler=inference
+        ),
+    )
 
 
 def boxed(function: Compiled) -> Compiled:
     """AOTAutograd's calling convention: one list of arguments, which the callee may empty."""
-    from torch._functorch._aot_autograd.utils import make_boxed_func
-
-    return cast("Compiled", make_boxed_func(function))
+    return cast("Compiled", internals._functorch._aot_autograd.utils.make_boxed_func(function))
 
 
 def on_first_call(compiled: Compiled, called: Callable[[], None]) -> Compiled:

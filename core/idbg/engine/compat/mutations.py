@@ -3,8 +3,6 @@
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-import torch
-from torch._library.custom_ops import CustomOpDef
 from torch.fx import Node
 from torch.fx.node import map_arg
 
@@ -12,6 +10,7 @@ if TYPE_CHECKING:
     from torch._inductor.ir import Buffer, Operation
 
 from idbg.engine.compat.fx import is_computed, op_name
+from idbg.engine.compat.names import find, internals
 
 TRITON = "triton_kernel_wrapper_mutation"
 """The op of a graph that launches a Triton kernel of the user's own."""
@@ -42,7 +41,7 @@ def written_nodes(node: Node) -> Iterator[Node]:
     """The arguments that an op or a Triton kernel writes to, in the order of its schema; those of a list one by one."""
     if op_name(node.target) == TRITON:
         yield from _written_by_triton(node)
-    if not isinstance(node.target, torch._ops.OpOverload):
+    if not isinstance(node.target, internals._ops.OpOverload):
         return
     for at, argument in enumerate(node.target._schema.arguments):
         if argument.alias_info is None or not argument.alias_info.is_write:
@@ -56,9 +55,11 @@ def triton_kernel(node: Node) -> object | None:
     """The user's kernel that a node launches, without its autotuner and heuristics; None of any other node."""
     if op_name(node.target) != TRITON:
         return None
-    from torch._higher_order_ops.triton_kernel_wrap import kernel_side_table
-
-    return jit_function(kernel_side_table.get_kernel(cast("int", node.kwargs["kernel_idx"])))
+    return jit_function(
+        internals._higher_order_ops.triton_kernel_wrap.kernel_side_table.get_kernel(
+            cast("int", node.kwargs["kernel_idx"])
+        )
+    )
 
 
 def jit_function(kernel: object) -> object | None:
@@ -70,37 +71,33 @@ def jit_function(kernel: object) -> object | None:
 
 def triton_arguments(node: Node, kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """All arguments of a Triton kernel by its own names: these tensors and numbers, and its constants."""
-    from torch._higher_order_ops.triton_kernel_wrap import kernel_side_table
-
-    constants = kernel_side_table.get_constant_args(cast("int", node.kwargs["constant_args_idx"]))
+    constants = internals._higher_order_ops.triton_kernel_wrap.kernel_side_table.get_constant_args(
+        cast("int", node.kwargs["constant_args_idx"])
+    )
     return {**constants, **kwargs}
 
 
 def name_of_op(op: object) -> str:
     """The name of an op, of its packet, or of a `torch.library.custom_op` ("my::op"); "" for others."""
-    if isinstance(op, torch._ops.OpOverloadPacket):
+    if isinstance(op, internals._ops.OpOverloadPacket):
         return str(op._qualified_op_name).removeprefix("aten::")
-    return op_name(op._opoverload if isinstance(op, CustomOpDef) else op)
+    return op_name(op._opoverload if isinstance(op, internals._library.custom_ops.CustomOpDef) else op)
 
 
 def kernels_of_triton_op(name: str) -> tuple[str, ...] | None:
     """The names of the Triton kernels in an op that `torch.library.triton_op` made ("my::op"), as far as torch finds
     them in its source; None of any other op.
     """
-    from torch._library import triton
-
-    held = getattr(triton, "triton_ops_to_kernels", {}).get(name)
+    held = find("torch._library.triton.triton_ops_to_kernels", {}).get(name)
     return None if held is None else tuple(str(getattr(jit_function(each), "__name__", each)) for each in held)
 
 
 def _written_by_triton(node: Node) -> Iterator[Node]:
-    from torch._higher_order_ops.triton_kernel_wrap import get_mutated_tensors
-
     kwargs = cast("Mapping[str, Any]", node.kwargs["kwargs"])
     fakes = {key: value.meta.get("val") if isinstance(value, Node) else value for key, value in kwargs.items()}
     index, constants = (cast("int", node.kwargs[key]) for key in ("kernel_idx", "constant_args_idx"))
     metadata = cast("Any", node.kwargs.get("tma_descriptor_metadata") or {})
-    for name in get_mutated_tensors(index, constants, fakes, metadata):
+    for name in internals._higher_order_ops.triton_kernel_wrap.get_mutated_tensors(index, constants, fakes, metadata):
         yield kwargs[name]
 
 

@@ -13,7 +13,8 @@ from types import FrameType
 from torch.fx import GraphModule, Node
 
 from idbg.engine.compat import fx, tracing
-from idbg.engine.compat.hooks import Feature, Function, Note, hooked
+from idbg.engine.compat.hooks import Feature, Function, hooked
+from idbg.engine.compat.names import Note
 
 _KEY, _FRAME, _NAME = "idbg_origin", "idbg_frame", "idbg_name"  # of a node's metadata
 _RETRACED = "retraced nodes"

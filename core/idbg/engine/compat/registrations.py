@@ -13,12 +13,10 @@ from types import CellType, FunctionType, ModuleType
 from typing import Any
 
 import torch
-import torch._dynamo.config
-import torch._functorch.config
-import torch._inductor.config
 from torch.fx import GraphModule, Node
 
 from idbg.engine.compat.hooks import below_hooks
+from idbg.engine.compat.names import internals
 
 _OF_TORCH = {
     *(
@@ -42,16 +40,14 @@ _TORCH = str(Path(torch.__file__).parent)
 _PATCHABLE = ("torch._inductor", "torch._dynamo", "torch._functorch", "torch._decomp", "torch.fx", "torch._subclasses")
 _HOLDING = (FunctionType, staticmethod, classmethod, property)
 _DECORATORS = "/typing_extensions.py"  # wherever it lies: torch decorates its deprecated functions with it
-_CONFIGS = (torch._inductor.config, torch._functorch.config, torch._dynamo.config)
+_CONFIGS = (internals._inductor.config, internals._functorch.config, internals._dynamo.config)
 
 
 def functions_of_op(op: str) -> dict[str, Function]:
     """The Python functions of a custom op ("my::op") by purpose: "init", "fake", "backward", "setup"; {} for other ops
     than those of `torch.library.custom_op` and `triton_op`.
     """
-    from torch._library.custom_ops import OPDEFS
-
-    found = OPDEFS.get(op)
+    found = internals._library.custom_ops.OPDEFS.get(op)
     if found is None:
         return {}
     named = {"init": "_init_fn", "fake": "_abstract_fn", "backward": "_backward_fn", "setup": "_setup_context_fn"}
@@ -70,9 +66,7 @@ class FakeKernel:
 
 def fake_kernel(op: str, is_theirs: Callable[[str], bool]) -> FakeKernel | None:
     """The fake kernel that one of these files registered for this op; None without one."""
-    from torch._library.simple_registry import singleton
-
-    entry = singleton.get(op)
+    entry = internals._library.simple_registry.singleton.get(op)
     registered = getattr(getattr(entry, "fake_impl", None), "kernel", None)
     function = part_of(functions_of_op(op).get("fake") or getattr(registered, "func", None), is_theirs)
     return FakeKernel(op, function.__code__.co_filename, function.__code__.co_firstlineno) if function else None
@@ -90,11 +84,9 @@ class Made:
 
 def made_by(value: object) -> Made | None:
     """The call that creates a backend like this one, if it is a partial or one of AOTAutograd's; else None."""
-    from torch._dynamo.backends.common import AotAutograd
-
     if isinstance(value, functools.partial):
         return Made("functools", "partial", (value.func, *value.args), dict(value.keywords))
-    if not isinstance(value, AotAutograd):
+    if not isinstance(value, internals._dynamo.backends.common.AotAutograd):
         return None
     given: dict[str, object] = {name: _unwrapped(each) for name, each in value.kwargs.items()}
     forward = given.get("fw_compiler")  # which torch puts in the place of those that are not given
@@ -131,7 +123,7 @@ class TableEntry:
     @property
     def line(self) -> str:
         """The statement that adds this entry, up to the value; "" if the op has no plain spelling."""
-        ops = torch._ops.OpOverload | torch._ops.OpOverloadPacket
+        ops = internals._ops.OpOverload | internals._ops.OpOverloadPacket
         return f"{self.table}[torch.ops.{self.op}] = " if isinstance(self.op, ops) else ""
 
 
@@ -273,24 +265,22 @@ def called_by(module: GraphModule) -> Iterator[tuple[Node, object]]:
 
 def op_called(target: object) -> str:
     """The name of the op that is called ("my::op"); "" for another target."""
-    if isinstance(target, torch._ops.OpOverloadPacket):
+    if isinstance(target, internals._ops.OpOverloadPacket):
         return str(target._qualified_op_name)
-    return target._schema.name if isinstance(target, torch._ops.OpOverload) else ""
+    return target._schema.name if isinstance(target, internals._ops.OpOverload) else ""
 
 
 def kernel_launched(node: Node) -> tuple[Function, list[object], dict[str, object]] | None:
     """The user's Triton function that a node launches, its grid, and its arguments; None where it launches none."""
     if "triton_kernel_wrapper" not in str(node.target):
         return None
-    from torch._higher_order_ops.triton_kernel_wrap import kernel_side_table
-
     index, constants, grids, given = (
         node.kwargs[name] for name in ("kernel_idx", "constant_args_idx", "grid", "kwargs")
     )
     assert isinstance(index, int) and isinstance(constants, int)
-    kernel = kernel_side_table.get_kernel(index)
+    kernel = internals._higher_order_ops.triton_kernel_wrap.kernel_side_table.get_kernel(index)
     while (inner := getattr(kernel, "fn", None)) is not None:  # autotuned, heuristics, just-in-time
         kernel = inner
-    fixed = kernel_side_table.get_constant_args(constants)
+    fixed = internals._higher_order_ops.triton_kernel_wrap.kernel_side_table.get_constant_args(constants)
     assert isinstance(given, dict) and isinstance(grids, (list, tuple))
     return kernel, list(grids[-1]), {**given, **fixed}

@@ -8,14 +8,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-import torch._dynamo.config
-import torch._dynamo.utils
-import torch._functorch.config
-import torch._inductor.config
-import torch._inductor.inductor_prims  # what Inductor decomposes to: repros call it
 from torch.fx import Node
 
-_CONFIGS = (torch._dynamo.config, torch._inductor.config, torch._functorch.config)
+from idbg.engine.compat.names import find, internals
+
+_CONFIGS = (internals._dynamo.config, internals._inductor.config, internals._functorch.config)
 # set by `tracing.observed`; and the one that would hide the failure
 _WATCHING = (
     "suppress_errors",
@@ -32,7 +29,7 @@ def is_op(target: str) -> bool:
     held: object = getattr(torch.ops, space, None)
     for part in name.split("."):
         held = getattr(held, part, None)
-    return isinstance(held, (torch._ops.OpOverload, torch._ops.OpOverloadPacket))
+    return isinstance(held, (internals._ops.OpOverload, internals._ops.OpOverloadPacket))
 
 
 def results_of(target: str) -> int:
@@ -40,19 +37,21 @@ def results_of(target: str) -> int:
     held: object = torch.ops
     for part in target.split("."):
         held = getattr(held, part)
-    return len(held._schema.returns) if isinstance(held, torch._ops.OpOverload) else 1
+    return len(held._schema.returns) if isinstance(held, internals._ops.OpOverload) else 1
 
 
-def is_inductors(op: torch._ops.OpOverload) -> bool:
+def is_inductors(op: "internals._ops.OpOverload") -> bool:
     """Whether Inductor registers the op, such as "prims.prepare_softmax_online": without it torch lacks the op."""
-    return any(each is op for each in vars(torch._inductor.inductor_prims).values())
+    return any(each is op for each in vars(find("torch._inductor.inductor_prims")).values())
 
 
 def python_ops() -> set[str]:
     """Custom ops ("my::op") that Python code of this process defined, and not torch's own."""
-    from torch._library.custom_ops import OPDEFS
-
-    return {str(name) for name, op in OPDEFS.items() if not op._init_fn.__module__.startswith("torch.")}
+    return {
+        str(name)
+        for name, op in internals._library.custom_ops.OPDEFS.items()
+        if not op._init_fn.__module__.startswith("torch.")
+    }
 
 
 def numpy_spelling(node: Node) -> str:
@@ -60,15 +59,15 @@ def numpy_spelling(node: Node) -> str:
     attribute "."; "" for another call.
     """
     target: object = node.target
-    if target is torch._dynamo.utils.numpy_attr_wrapper:
+    if target is internals._dynamo.utils.numpy_attr_wrapper:
         return "."
-    if isinstance(target, torch._dynamo.utils.numpy_method_wrapper):
+    if isinstance(target, internals._dynamo.utils.numpy_method_wrapper):
         return f".{target.method}"
-    if isinstance(target, torch._dynamo.utils.numpy_operator_wrapper):
+    if isinstance(target, internals._dynamo.utils.numpy_operator_wrapper):
         return f"operator.{target.op.__name__}"
-    if isinstance(target, torch._dynamo.utils.numpy_to_tensor_wrapper):
+    if isinstance(target, internals._dynamo.utils.numpy_to_tensor_wrapper):
         name = target.f.__name__
-        for numpy, ours in torch._dynamo.utils.NP_TO_TNP_MODULE.items():
+        for numpy, ours in internals._dynamo.utils.NP_TO_TNP_MODULE.items():
             if getattr(ours, name, None) is target.f and hasattr(numpy, name):
                 return f"{numpy.__name__}.{name}"
     return ""

@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from idbg.engine.compat.hooks import Feature, hooked
+from idbg.engine.compat.names import internals
 from idbg.schema.decisions.inductor import JUDGED, SILENT, OpKind, SchedulerOp
 
 MAX_REFUSALS = 20_000  # different refusals of one graph
@@ -125,9 +126,7 @@ def groups_of(scheduler: Any) -> list[list[str]]:
 
 def ops_of(scheduler: Any) -> Iterator[SchedulerOp]:
     """Each op that remains, as a record."""
-    from torch._inductor.virtualized import V
-
-    order = {node: at for at, node in enumerate(V.graph.graph.nodes)}
+    order = {node: at for at, node in enumerate(internals._inductor.virtualized.V.graph.graph.nodes)}
     graph = graph_name()
     for node in scheduler.nodes:
         for each in node.get_nodes():
@@ -136,9 +135,7 @@ def ops_of(scheduler: Any) -> Iterator[SchedulerOp]:
 
 def graph_name() -> str:
     """The name of the graph that is being lowered; "" for the outermost graph of a frame."""
-    from torch._inductor.virtualized import V
-
-    return str(V.graph.name or "")
+    return str(internals._inductor.virtualized.V.graph.name or "")
 
 
 def _op_names(node: Any) -> list[str]:
@@ -173,11 +170,9 @@ def _origins(buffer: Any, kind: OpKind, order: dict[Any, int]) -> list[Any]:
 
 
 def _kind(node: Any) -> OpKind:
-    from torch._inductor.scheduler import NopKernelSchedulerNode
-
     if node.is_template():
         return "template"
-    if isinstance(node, NopKernelSchedulerNode):
+    if isinstance(node, internals._inductor.scheduler.NopKernelSchedulerNode):
         return "nop"
     if node.is_extern():
         return "extern"

@@ -4,30 +4,25 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import ModuleType, NoneType, UnionType
-from typing import Literal, Union, cast, get_args, get_origin
+from typing import Any, Literal, Union, cast, get_args, get_origin
 
 import torch
-import torch._dynamo.config
-import torch._functorch.config
-import torch._inductor
-import torch._inductor.config
 import torch.compiler.config
-import torch.fx.experimental._config
-from torch._dynamo import eval_frame
 
+from idbg.engine.compat.names import find, internals
 from idbg.schema.programs import OptionValue
 
 MODULES: dict[str, ModuleType] = {
-    "dynamo": torch._dynamo.config,
-    "functorch": torch._functorch.config,
+    "dynamo": internals._dynamo.config,
+    "functorch": internals._functorch.config,
     "compiler": torch.compiler.config,
-    "fx": torch.fx.experimental._config,
+    "fx": internals.fx.experimental._config,
 }
 """By the first word of a setting's name; Inductor's are options."""
 
 READ_BY_DYNAMO = ("freezing",)
 """Options of Inductor that Dynamo reads as it traces: torch.compile(options=...) sets them too late, to no effect."""
-_SET: dict[str, ModuleType] = {**MODULES, "inductor": torch._inductor.config}
+_SET: dict[str, ModuleType] = {**MODULES, "inductor": internals._inductor.config}
 
 OURS = {
     "functorch.enable_autograd_cache",
@@ -70,12 +65,12 @@ def value_of(name: str) -> object:
 
 def stances() -> tuple[str, ...]:
     """All that torch.compiler.set_stance takes."""
-    return get_args(getattr(eval_frame, "StanceStr", None)) or _STANCES
+    return get_args(find("torch._dynamo.eval_frame.StanceStr", None)) or _STANCES
 
 
 def modes() -> tuple[str, ...]:
     """All that torch.compile(mode=...) takes."""
-    return tuple(torch._inductor.list_mode_options())
+    return tuple(internals._inductor.list_mode_options())
 
 
 class TemporarySettings:
@@ -113,7 +108,7 @@ def _set(name: str, value: object) -> None:
 @contextmanager
 def stance(name: str) -> Iterator[None]:
     """While it lasts, torch.compiler.set_stance(name)."""
-    with torch.compiler.set_stance(cast("eval_frame.StanceStr", name)):
+    with torch.compiler.set_stance(cast("Any", name)):
         yield
 
 
@@ -157,21 +152,21 @@ def kind_in_words(kind: object) -> str:
 
 def options() -> set[str]:
     """The names of all settings that torch.compile(options=...) takes."""
-    return set(torch._inductor.list_options())
+    return set(internals._inductor.list_options())
 
 
 def option_type(name: str) -> object:
     """The type of the option's values by torch's settings: a class, or a typing construct."""
-    return torch._inductor.config.get_type(name)  # type: ignore[attr-defined]
+    return internals._inductor.config.get_type(name)  # type: ignore[attr-defined]
 
 
 def mode_options(mode: str | None, dynamic: bool | None) -> dict[str, object]:
     """The Inductor options of a torch.compile mode."""
     if mode in (None, "default"):
         return {}
-    return dict(torch._inductor.list_mode_options(mode, dynamic))
+    return dict(internals._inductor.list_mode_options(mode, dynamic))
 
 
 def option_default(name: str) -> object:
     """The option's default: torch reads some from the environment."""
-    return torch._inductor.config._config[name].default  # type: ignore[attr-defined]
+    return internals._inductor.config._config[name].default  # type: ignore[attr-defined]

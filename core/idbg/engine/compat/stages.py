@@ -16,6 +16,7 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from idbg.engine.compat import fx
 from idbg.engine.compat.hooks import Wrapper, hooked
+from idbg.engine.compat.names import find, internals
 from idbg.engine.compat.passes import AppliedPattern, Pass, observe_passes, observe_patterns
 
 
@@ -119,9 +120,7 @@ def _observe_changes(observer: StageObserver) -> Iterator[None]:
 
 def copy_of(gm: GraphModule) -> GraphModule:
     """A graph module with copies of the nodes and of the graphs that it holds, and the same parameters and buffers."""
-    from torch.fx._lazy_graph_module import _LazyGraphModule
-
-    made = _LazyGraphModule(gm, copy.deepcopy(gm.graph))
+    made = internals.fx._lazy_graph_module._LazyGraphModule(gm, copy.deepcopy(gm.graph))
     for node in made.graph.nodes:
         if (inner := fx.inner_graph(made, node)) is not None:
             setattr(made, str(node.target), copy_of(inner))
@@ -156,8 +155,6 @@ def traced(gm: GraphModule, inputs: Sequence[object], decompositions: Mapping[ob
 
     Raises what the trace raises, NotImplementedError for nested tensors, whose ragged sizes have no expression there.
     """
-    from torch._dynamo.backends.common import aot_autograd
-
     if any(isinstance(value, torch.Tensor) and value.is_nested for value in inputs):
         raise NotImplementedError("graphs of nested tensors are not run again stage by stage")
     results: list[Traced] = []
@@ -171,7 +168,7 @@ def traced(gm: GraphModule, inputs: Sequence[object], decompositions: Mapping[ob
         results.append(Traced(copy_of(inference), len(output_values(inference))))
         raise _Stopped
 
-    compiler = cast("Callable[..., Callable[..., object]]", aot_autograd)(
+    compiler = cast("Callable[..., Callable[..., object]]", internals._dynamo.backends.common.aot_autograd)(
         fw_compiler=whole,
         bw_compiler=whole,
         inference_compiler=whole,
@@ -180,12 +177,12 @@ def traced(gm: GraphModule, inputs: Sequence[object], decompositions: Mapping[ob
         keep_inference_input_mutations=True,
         ignore_shape_env=True,  # the inputs' own sizes: it is for what the graph makes, as `nonzero` and loops do
     )
-    made = torch._guards.TracingContext(torch._subclasses.FakeTensorMode(shape_env=ShapeEnv()))
+    made = internals._guards.TracingContext(internals._subclasses.FakeTensorMode(shape_env=ShapeEnv()))
     copied = copy_of(gm)
     for node in copied.graph.nodes:
         node.meta.pop("unbacked_bindings", None)  # symbols of the program's own compile
     try:
-        with torch._functorch.config.patch(enable_autograd_cache=False), torch._guards.tracing(made):
+        with internals._functorch.config.patch(enable_autograd_cache=False), internals._guards.tracing(made):
             compiler(copied, list(inputs))
     except _Stopped:
         pass
@@ -198,14 +195,19 @@ def is_token(value: object) -> bool:
     """Whether a graph's argument or result is a token that orders ops with effects (`with_effects`). Only some stages
     have them.
     """
-    from torch._higher_order_ops.effects import with_effects
-
     if not isinstance(value, torch.fx.Node):
         return False
     if value.op == "placeholder":
-        return any(user.target is with_effects and user.args[0] is value for user in value.users)
+        return any(
+            user.target is internals._higher_order_ops.effects.with_effects and user.args[0] is value
+            for user in value.users
+        )
     source = value.args[0] if value.target is operator.getitem else None
-    return isinstance(source, torch.fx.Node) and source.target is with_effects and bool(value.args[1] == 0)
+    return (
+        isinstance(source, torch.fx.Node)
+        and source.target is internals._higher_order_ops.effects.with_effects
+        and bool(value.args[1] == 0)
+    )
 
 
 def arguments_of(gm: GraphModule) -> list[torch.fx.Node]:
@@ -242,17 +244,13 @@ def _returned(gm: GraphModule) -> list[object]:
 
 def decompositions() -> dict[object, Callable[..., object]]:
     """Inductor's decompositions under its current settings."""
-    from torch._inductor.decomposition import select_decomp_table
-
-    return dict(select_decomp_table())
+    return dict(internals._inductor.decomposition.select_decomp_table())
 
 
 def partitioner() -> tuple[str, tuple[str, int]]:
     """The name of the function that partitions the joint graph, and where it is defined."""
-    from torch._inductor import compile_fx
-
-    custom = torch._inductor.config.custom_partitioner_fn
-    function = custom or vars(compile_fx)["min_cut_rematerialization_partition"]
+    custom = internals._inductor.config.custom_partitioner_fn
+    function = custom or find("torch._inductor.compile_fx.min_cut_rematerialization_partition")
     return str(getattr(function, "__name__", type(function).__name__)), place_of(function)
 
 
@@ -286,9 +284,7 @@ def is_torchs(file: str) -> bool:
 
 def lowering_of(target: object) -> Callable[..., object] | None:
     """Inductor's lowering of an op; None where it has none."""
-    from torch._inductor.lowering import lowerings
-
-    return cast("dict[object, Callable[..., object]]", lowerings).get(target)
+    return cast("dict[object, Callable[..., object]]", internals._inductor.lowering.lowerings).get(target)
 
 
 def original_op(node: torch.fx.Node) -> str:

@@ -1,16 +1,10 @@
 """Classes and functions of torch that have no public path: ops, dispatch modes, pytrees, fake tensors."""
 
-from torch._ops import HigherOrderOperator, OpOverload
-from torch._subclasses.fake_tensor import FakeTensor
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves, tree_map, tree_map_only
+from idbg.engine.compat.names import internals
 
-__all__ = [
-    "FakeTensor",
-    "HigherOrderOperator",
-    "OpOverload",
-    "TorchDispatchMode",
-    "tree_leaves",
-    "tree_map",
-    "tree_map_only",
-]
+HigherOrderOperator, OpOverload = internals._ops.HigherOrderOperator, internals._ops.OpOverload
+FakeTensor = internals._subclasses.fake_tensor.FakeTensor
+TorchDispatchMode = internals.utils._python_dispatch.TorchDispatchMode
+tree_flatten, tree_leaves = internals.utils._pytree.tree_flatten, internals.utils._pytree.tree_leaves
+tree_map, tree_map_only = internals.utils._pytree.tree_map, internals.utils._pytree.tree_map_only
+containers = internals.utils._pytree.SUPPORTED_NODES

@@ -7,14 +7,9 @@ from logging import Logger
 from typing import cast
 
 import torch
-import torch._dynamo
-import torch._dynamo.compiled_autograd
-import torch._functorch.config
-import torch._inductor.config
-import torch._logging._internal
-import torch._logging.structured
 import torch.compiler.config
 
+from idbg.engine.compat.names import internals
 from idbg.schema.graphs import Part
 
 _TRACING = ("torch._logging", "torch._utils_internal")  # modules through which a record is written
@@ -22,12 +17,12 @@ _TRACING = ("torch._logging", "torch._utils_internal")  # modules through which 
 
 def trace_log() -> Logger:
     """The logger of TORCH_TRACE."""
-    return torch._logging._internal.trace_log
+    return internals._logging._internal.trace_log
 
 
 def interned(index: int) -> str:
     """The file name of a number in a trace record."""
-    for name, number in torch._logging.structured.INTERN_TABLE.items():
+    for name, number in internals._logging.structured.INTERN_TABLE.items():
         if number == index:
             return name
     return ""
@@ -35,7 +30,7 @@ def interned(index: int) -> str:
 
 def current_frame() -> str:
     """The compile id ("0/0") of the frame that is being compiled on this thread; "" outside of a compile."""
-    compile_id = torch._guards.CompileContext.current_compile_id()
+    compile_id = internals._guards.CompileContext.current_compile_id()
     return str(compile_id) if compile_id is not None else ""
 
 
@@ -73,12 +68,14 @@ def observed() -> Iterator[None]:
     the inner compile on a hit, and with it every check. The FX graph cache stays on. The backward is lowered with the
     forward, or its provenance is lost; not with compiled autograd, which compiles it as part of another graph.
     """
-    eagerly = not (torch._dynamo.config.compiled_autograd or torch._dynamo.compiled_autograd.compiled_autograd_enabled)
+    eagerly = not (
+        internals._dynamo.config.compiled_autograd or internals._dynamo.compiled_autograd.compiled_autograd_enabled
+    )
     with ExitStack() as stack:
-        stack.enter_context(torch._inductor.config.patch({"trace.provenance_tracking_level": 1}))
+        stack.enter_context(internals._inductor.config.patch({"trace.provenance_tracking_level": 1}))
         # 2.11 leaves provenance out of the cache's key: an entry without it must not be found
         stack.enter_context(torch.compiler.config.patch(cache_key_tag="idbg"))  # type: ignore[attr-defined]
         stack.enter_context(
-            torch._functorch.config.patch(force_non_lazy_backward_lowering=eagerly, enable_autograd_cache=False)
+            internals._functorch.config.patch(force_non_lazy_backward_lowering=eagerly, enable_autograd_cache=False)
         )
         yield

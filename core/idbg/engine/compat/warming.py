@@ -13,6 +13,8 @@ import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from idbg.engine.compat.names import find, internals
+
 if TYPE_CHECKING:
     from torch._C._dynamo.guards import RootGuardManager
 
@@ -107,27 +109,20 @@ def has_a_driver() -> bool:
 
 def _backends() -> None:
     """The backends of Dynamo, and of Inductor for each device."""
-    from torch._dynamo.backends import registry
-    from torch._inductor.codegen.common import init_backend_registration
-
-    init_backend_registration()
-    registry._lazy_import()
+    find("torch._inductor.codegen.common.init_backend_registration")()
+    internals._dynamo.backends.registry._lazy_import()
 
 
 def _keys() -> None:
     """Hashes of the sources of torch and Triton."""
-    from torch._inductor import codecache
-
-    codecache.torch_key()
-    codecache.triton_key()
+    internals._inductor.codecache.torch_key()
+    internals._inductor.codecache.triton_key()
 
 
 def _operators() -> None:
     """Processes end without a word to torch's own libraries of operators: that was half of an empty script's time."""
-    from torch.library import _del_library
-
     for each in [*weakref.finalize._registry]:  # type: ignore[attr-defined]
-        if (called := each.peek()) is not None and called[1] is _del_library:
+        if (called := each.peek()) is not None and called[1] is internals.library._del_library:
             each.atexit = False
 
 
@@ -148,9 +143,7 @@ def _evaluated(root: "RootGuardManager", values: dict[str, object], count: int) 
 
 
 def _system() -> None:
-    from torch._inductor.codecache import CacheBase
-
-    CacheBase.get_system()
+    internals._inductor.codecache.CacheBase.get_system()
 
 
 def _patterns() -> None:
@@ -158,18 +151,15 @@ def _patterns() -> None:
     registered twice, unlike those of other passes.
     """
     import torch
-    from torch._inductor import decomposition
-    from torch._inductor.fx_passes import joint_graph
 
-    joint_graph.lazy_init(torch.device("cpu"))
-    decomposition.fast_random_decomps.cache_clear()  # a table without the decompositions that a program registers
+    find("torch._inductor.fx_passes.joint_graph.lazy_init")(torch.device("cpu"))
+    # a table without the decompositions that a program registers
+    internals._inductor.decomposition.fast_random_decomps.cache_clear()
 
 
 def _instructions() -> None:
     """The processor's vector instructions, which Inductor finds by compiling, once for each of its caches."""
-    from torch._inductor.cpu_vec_isa import pick_vec_isa
-
-    pick_vec_isa()
+    internals._inductor.cpu_vec_isa.pick_vec_isa()
 
 
 def _triton() -> None:

@@ -13,14 +13,17 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
-from typing import cast
-
-import torch._inductor.codecache as codecache
-import torch._inductor.cpp_builder as cpp_builder
-import torch._inductor.cpu_vec_isa as cpu_vec_isa
-from torch.utils._filelock import FileLock
+from typing import TYPE_CHECKING, cast
 
 from idbg.engine.compat.builds.scratch import is_torn, move, private
+from idbg.engine.compat.names import find
+
+if TYPE_CHECKING:
+    from torch._inductor import codecache, cpp_builder, cpu_vec_isa
+    from torch.utils._filelock import FileLock
+else:
+    codecache, cpp_builder = find("torch._inductor.codecache"), find("torch._inductor.cpp_builder")
+    cpu_vec_isa, FileLock = find("torch._inductor.cpu_vec_isa"), find("torch.utils._filelock.FileLock")
 
 DRAIN_SECONDS = 1.0  # for output of a killed compiler's children
 # In g++'s errors about a precompiled header that is incomplete

@@ -1,9 +1,16 @@
 """Give the processes of torch's compile pool the folder for unfinished files."""
 
-from torch._inductor.compile_worker import subproc_pool
-from torch._inductor.utils import python_subprocess_env
+from typing import TYPE_CHECKING
 
 from idbg.engine.compat.builds.scratch import begin, private
+from idbg.engine.compat.names import find
+
+if TYPE_CHECKING:
+    from torch._inductor.compile_worker import subproc_pool
+    from torch._inductor.utils import python_subprocess_env
+else:
+    subproc_pool = find("torch._inductor.compile_worker.subproc_pool")
+    python_subprocess_env = find("torch._inductor.utils.python_subprocess_env")
 
 
 class Pickler(subproc_pool.SubprocPickler):

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from types import FunctionType, MethodType, ModuleType
 
 import torch
-from torch.utils import _pytree as pytree
 
+from idbg.engine.compat.torch_types import containers, tree_flatten, tree_map
 from idbg.engine.kerneldiff.tensors.wrapped import parts
 
 Leaves = Mapping[str, object]
@@ -68,7 +68,7 @@ def mapped(value: object, function: Callable[[torch.Tensor], object]) -> object:
             made[id(leaf)] = function(leaf)
         return made[id(leaf)]
 
-    return pytree.tree_map(once, value)
+    return tree_map(once, value)
 
 
 def _copied(value: torch.Tensor, copies: dict[int, dict[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
@@ -112,8 +112,8 @@ def _children(value: object) -> Children | None:
         return [(f".{key}", getattr(value, key)) for key in value._fields]
     if isinstance(value, (tuple, list)):
         return _numbered(value) or None
-    if type(value) in pytree.SUPPORTED_NODES:
-        children, _ = pytree.tree_flatten(value, is_leaf=lambda each: each is not value)
+    if type(value) in containers:
+        children, _ = tree_flatten(value, is_leaf=lambda each: each is not value)
         return _numbered(children) or None
     return _attributes(value)
 
