@@ -3,7 +3,7 @@
 from idbg.format import attributions, file_names
 from idbg.format.amounts import counted
 from idbg.format.failures import headline, with_hint
-from idbg.format.processes import end_words, is_wrong
+from idbg.format.processes import end_words
 from idbg.schema import events
 from idbg.schema.attribution import KernelAttribution
 from idbg.schema.events import SessionEvent
@@ -31,7 +31,7 @@ def of_event(event: SessionEvent) -> Flashed | None:
     match event:
         case events.WorkerDied():
             return f"the worker died: {event.cause}; 7 Log has its last output, r starts another", "error"
-        case events.ProcessEnded() if is_wrong(ended := like(ProcessEnd, event)):
+        case events.ProcessEnded() if (ended := like(ProcessEnd, event)).is_wrong:
             return f"the process {event.name}: {end_words(ended)}; # shows it", "error"
         case events.RunEnded(failure=failure) if failure is not None and failure.kind == "cancelled":
             return "cancelled: r runs again", "info"

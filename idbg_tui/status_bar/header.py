@@ -186,7 +186,9 @@ _STANDING = ("whole", "without times", "without kernels", "verdict only")
 def _standing(state: State, brevity: int) -> list[BarPart]:
     run = state.run
     if run is None and state.history.processes:
-        return [(counted(len(state.history.processes), "process"), "$foreground 60%")]
+        looks = state.history.looks
+        words = session_words(state.history)
+        return [(f"{VERDICT_SIGNS[looks]} {words}".lstrip(), Lines.LOOKS[VERDICT_TONES[looks]])]
     if not state.live:
         if state.arriving and (run is None or run.ended is None):
             return [(f"{MARKS['ellipsis']} {state.arriving}", "$text-primary")]

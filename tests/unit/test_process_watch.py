@@ -91,7 +91,12 @@ def test_a_process_is_seen_once_it_has_a_log_and_its_signal_once_it_is_waited_fo
     note_end(session.folder, child.pid, status)
     (ended,) = session.look()
     assert ended == events.ProcessEnded(
-        name=f"EngineCore-{child.pid}", signal="SIGTERM", last_phase="codegen", last_frame="0/0", at=ended.at
+        name=f"EngineCore-{child.pid}",
+        signal="SIGTERM",
+        last_phase="codegen",
+        last_frame="0/0",
+        at=ended.at,
+        said="not finished",
     )
 
 
@@ -132,9 +137,9 @@ def test_only_how_a_captured_process_ended_is_noted(tmp_path: Path) -> None:
 def test_a_phase_that_is_over_is_not_the_last(tmp_path: Path) -> None:
     session = Watched(tmp_path)
     store = begun(session.folder, Process(name="child-7"))
-    assert end_of_log(store.folder).last_phase == "codegen"
+    assert end_of_log(store.folder).end.last_phase == "codegen"
     store.append(events.PhaseChanged(run=1, phase="codegen", frame="0/0", seconds=2.0))
-    assert end_of_log(store.folder).last_phase == ""
+    assert end_of_log(store.folder).end.last_phase == ""
 
 
 def test_a_frame_that_is_not_done_is_the_last_also_between_its_phases(tmp_path: Path) -> None:
@@ -145,9 +150,9 @@ def test_a_frame_that_is_not_done_is_the_last_also_between_its_phases(tmp_path: 
     store.append(events.FrameStarted(run=1, frame=Frame(id="2/0", function="step", file="f.py", line=3)))
     for seconds in (None, 0.1):
         store.append(events.PhaseChanged(run=1, phase="dynamo", frame="2/0", seconds=seconds))
-    assert end_words(replace(end_of_log(store.folder), signal="SIGKILL")) == "killed by SIGKILL while it compiled 2/0"
+    assert end_words(replace(end_of_log(store.folder).end, signal="SIGKILL")) == "killed by SIGKILL while it compiled 2/0"
     store.append(events.FrameDone(run=1, result=FrameResult(frame="2/0", end="compiled")))
-    assert end_words(replace(end_of_log(store.folder), signal="SIGKILL")) == "killed by SIGKILL"
+    assert end_words(replace(end_of_log(store.folder).end, signal="SIGKILL")) == "killed by SIGKILL"
 
 
 def test_the_exception_that_ended_a_process_is_named_where_it_failed(tmp_path: Path) -> None:
@@ -189,7 +194,7 @@ def test_every_output_names_the_process_that_was_killed(tmp_path: Path, capsys: 
     assert cli.main(["show", str(session.folder)]) == 0
     shown = capsys.readouterr().out
     assert "rank 3 of 8" in shown and "killed by SIGKILL in codegen" in shown
-    assert "compiled in 1 other process" in shown
+    assert "✘ rank3: killed by SIGKILL in codegen" in shown
     assert cli.main(["show", f"{session.folder}/rank3"]) == 0
     assert "process   rank3" in capsys.readouterr().out
 

@@ -106,16 +106,14 @@ def requested(args: argparse.Namespace) -> Policy:
     return Policy(findings_of(names), bool(names), path, known, args.update_baseline)
 
 
-def judge(
-    policy: Policy, run: "Run", always: Sequence[str], of_processes: "Sequence[Diagnostic]" = ()
-) -> tuple[bool, bool]:
+def judge(policy: Policy, run: "Run", always: Sequence[str]) -> tuple[bool, bool]:
     """Whether the run has a new finding that fails, and whether the baseline knows its failure or mismatch.
 
-    Kinds in `always` fail also without --fail-on, but for those `of_processes`, which the program survived.
+    Kinds in `always` fail also without --fail-on, but for those of other processes, which the program survived.
     """
-    from idbg.views.diagnostics import diagnostics
+    from idbg.views.diagnostics import PROCESS, diagnostics
 
-    found = diagnostics(run) + [each for each in of_processes if each.kind in policy.kinds]
+    found = [each for each in diagnostics(run) if each.rule != PROCESS or each.kind in policy.kinds]
     known = policy.path is not None and any(each.kind in ("failure", "mismatch") for each in found)
     return fails(policy, found, policy.of_run(run, always)), known
 

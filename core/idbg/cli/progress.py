@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TextIO
 
 from idbg.cli.bar import Activity, Bar
-from idbg.format.processes import end_words, is_wrong
+from idbg.format.processes import end_words
 from idbg.schema import events
 from idbg.schema.events import SessionEvent
 from idbg.schema.processes import ProcessEnd
@@ -67,7 +67,7 @@ class Progress:
             case events.Noted(level="warning" | "error", text=text):
                 self._bar.end_line()
                 self._bar.passed(f"idbg: {text}\n")
-            case events.ProcessEnded() if is_wrong(ended := like(ProcessEnd, event)):
+            case events.ProcessEnded() if (ended := like(ProcessEnd, event)).is_wrong:
                 self._bar.end_line()
                 self._bar.passed(f"idbg: the process {event.name}: {end_words(ended)}\n")
             case (

@@ -3,14 +3,11 @@
 from collections.abc import Iterable
 from typing import TypeVar
 
-from idbg.schema.processes import ProcessEnd, ProcessReport
+from idbg.schema.processes import ORDERLY, ProcessEnd, ProcessReport
 
 Report = TypeVar("Report", bound=ProcessReport)
 NO_END = "it never came to its end"
 """What became of a process whose end nobody saw, and whose log nobody writes."""
-
-ORDERLY = ("SIGTERM", "SIGINT", "SIGHUP")
-"""Signals by which a program ends its processes: none says that something is wrong."""
 
 
 def end_words(ended: ProcessEnd | None) -> str:
@@ -26,11 +23,6 @@ def end_words(ended: ProcessEnd | None) -> str:
     if ended.exit_status:
         return f"exited with status {ended.exit_status}{phase}"
     return f"ended{phase}" if ended.exit_status == 0 else f"ended{phase}, exit status not known"
-
-
-def is_wrong(ended: ProcessEnd | None) -> bool:
-    """Whether it ended as no process should: by a signal that is no request to end, or with an exit status."""
-    return ended is not None and bool(ended.exit_status or (ended.signal and ended.signal not in ORDERLY))
 
 
 def rank_words(process: ProcessReport) -> str:

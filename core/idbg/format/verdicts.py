@@ -4,8 +4,10 @@ from collections import Counter
 from collections.abc import Iterable
 
 from idbg.format.amounts import counted, few
+from idbg.format.processes import end_words
 from idbg.schema.graphs import Stage
-from idbg.schema.programs import FALLBACK, Target
+from idbg.schema.processes import ProcessEnd, ProcessReport
+from idbg.schema.programs import FALLBACK, Target, Verdict
 from idbg.schema.runs import History, Run
 from idbg.schema.summaries import NO_RUN, SessionSummary
 from idbg.schema.violations import Violation
@@ -20,10 +22,13 @@ STAGE_NAMES: dict[Stage, str] = {
 }
 """Every stage as a sentence names it, in the order in which they come."""
 _NAMED = 3  # backends
+_PROCESS_WORDS: dict[Verdict, str] = {"wrong": "wrong numbers", "empty": "nothing was compiled"}
 
 
 def verdict_words(run: Run) -> str:
     """The run's verdict as it is known now: "no rule broken", "17 violations (dynamo)", "nothing was compiled"."""
+    if run.verdict not in ("waiting", run.own_verdict):
+        return _of_processes(run.processes.values(), run.verdict)
     match run.verdict:
         case "violations":
             broken = violation_words(run.violations)
@@ -67,12 +72,30 @@ def session_words(history: History) -> str:
         return f"benchmark: {few(dict.fromkeys(row.backend for row in wrong), _NAMED)} with wrong numbers"
     run = history.deciding_run
     if run is None:
-        ranks = sum(process.rank is not None for process in history.processes.values())
-        rows = f"benchmark: {counted(len(history.rows), 'row')}" if history.rows else NO_RUN
         if history.processes and not history.rows:
-            return counted(ranks, "rank") if ranks else counted(len(history.processes), "process")
-        return rows
+            return _of_processes(history.processes.values(), history.verdict)
+        return f"benchmark: {counted(len(history.rows), 'row')}" if history.rows else NO_RUN
     return verdict_words(run) if run is history.last else f"run {run.number}: {verdict_words(run)}"
+
+
+def process_outcome(end: ProcessEnd | None, verdict: Verdict, said: str) -> tuple[Verdict, str]:
+    """The verdict of a process, and its words: that of its log, unless it ended as no process should."""
+    is_wrong = end is not None and end.is_wrong
+    return ("failed", end_words(end)) if is_wrong and verdict != "failed" else (verdict, said)
+
+
+def _of_processes(processes: Iterable[ProcessReport], verdict: Verdict) -> str:
+    """ "child-7: killed by SIGKILL", "2 of 8 ranks: failed", "2 ranks: no rule broken": those that have the verdict."""
+    every = list(processes)
+    found = [each for each in every if each.verdict == verdict]
+    noun = "rank" if all(each.rank is not None for each in every) else "process"
+    whole = counted(len(every), noun)
+    if verdict == "waiting":
+        return whole
+    words = {each.said for each in found}
+    said = words.pop() if len(words) == 1 else ""
+    name = found[0].name if len(found) == 1 else f"{len(found):,} of {whole}"
+    return f"{whole if len(found) == len(every) > 1 else name}: {said or _PROCESS_WORDS.get(verdict, verdict)}"
 
 
 def summary_words(session: SessionSummary) -> str:
@@ -100,6 +123,8 @@ def _failed(run: Run) -> str:
         became = "ran in eager" if fell_back else "did not compile"
         return f"{counted(len({failed.frame for failed in failures}), 'frame')} {became}"
     side = next((side.name for side in run.diff.sides if side.failure is not None), "") if run.diff else ""
+    if run.exit_status and not side:
+        return f"the script ended itself with status {run.exit_status}"
     return f"{side} failed" if side else "failed"
 
 

@@ -15,6 +15,7 @@ from idbg.schema.code import KernelCall
 from idbg.schema.decisions.dynamo import GraphBreak
 from idbg.schema.diff import Numbers
 from idbg.schema.graphs import Dim, Frame, Graph, Node, NodeId, Part, Stage, TensorMeta, hint_of
+from idbg.schema.processes import ProcessReport
 from idbg.schema.programs import Failure, Program, Target, Verdict
 from idbg.schema.runs import Run
 from idbg.schema.strict_json import like
@@ -134,7 +135,8 @@ class RecompileReport(msgspec.Struct, frozen=True):
 
 class RunReport(msgspec.Struct, frozen=True, kw_only=True):
     """The whole run: `said` is its verdict in words, `phases` in seconds, `peak_bytes` of the graph that takes most;
-    `children` processes that the program started compiled too, each in a log of its own.
+    `children` processes that the program started compiled too, each in a log of its own: `processes` are those that are
+    known, with what came of each.
     """
 
     schema: str = SCHEMA
@@ -152,6 +154,7 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True):
     backwards_idle: tuple[str, ...]
     exit_status: int
     children: int
+    processes: list[ProcessReport]
     violations: list[ViolationReport]
     breaks: list[GraphBreak]
     recompiles: list[RecompileReport]
@@ -171,6 +174,7 @@ def run_report(run: Run) -> RunReport:
         said=verdict_words(run),
         error=run.failure,
         frames=_frames(run),
+        processes=list(run.processes.values()),
         frame_failures=[FrameFailureReport(failed.frame, failed.failure) for failed in run.frame_failures],
         violations=list(map(violation_report, run.violations)),
         recompiles=[like(RecompileReport, event) for event in run.recompiles],

@@ -7,6 +7,7 @@ from idbg.schema.decisions.dynamo import Stack
 from idbg.schema.event_base import Event, RunEvent
 from idbg.schema.node_values import CallValues
 from idbg.schema.processes import Process
+from idbg.schema.programs import Verdict
 
 
 class ProcessStarted(Event, frozen=True, kw_only=True, tag="process_started"):
@@ -18,7 +19,8 @@ class ProcessStarted(Event, frozen=True, kw_only=True, tag="process_started"):
 class ProcessEnded(Event, frozen=True, kw_only=True, tag="process_ended"):
     """A process of the session ended. `exit_status` is None where a `signal` ("SIGKILL") ended it, or nobody has seen
     how it ended. `last_phase` is what it compiled at that time, of `last_frame`, "" where nothing. `failure`: the
-    exception that ended it, in a line, as far as it is known.
+    exception that ended it, in a line, as far as it is known. `verdict` is that of its log, in words
+    `said`: "" where it was not read.
     """
 
     name: str
@@ -27,6 +29,8 @@ class ProcessEnded(Event, frozen=True, kw_only=True, tag="process_ended"):
     last_phase: str = ""
     last_frame: str = ""
     failure: str = ""
+    verdict: Verdict = "waiting"
+    said: str = ""
 
 
 class CollectivesSeen(RunEvent, frozen=True, kw_only=True, tag="collectives_seen"):

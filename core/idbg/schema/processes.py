@@ -4,6 +4,10 @@ from typing import Literal
 
 import msgspec
 
+from idbg.schema.programs import Verdict
+
+ORDERLY = ("SIGTERM", "SIGINT", "SIGHUP")
+"""Signals by which a program ends its processes: none says that something is wrong."""
 HowCaptured = Literal["idbg", "trace", "import"]
 
 
@@ -42,8 +46,22 @@ class ProcessEnd(msgspec.Struct, frozen=True, kw_only=True):
     failure: str = ""
     at: float = 0.0
 
+    @property
+    def is_wrong(self) -> bool:
+        """Whether it ended as no process should: by a signal that is no request to end, or with an exit status."""
+        return bool(self.exit_status or (self.signal and self.signal not in ORDERLY))
+
 
 class ProcessReport(Process, frozen=True, kw_only=True):
-    """A process, and how it `ended`: null where it runs, or that is not known."""
+    """A process, and how it `ended`: null where it runs, or that is not known. `verdict` is that of its log, in words
+    `said`, "" where its log was not read to its end; "failed" where it ended as no process should.
+    """
 
     ended: ProcessEnd | None = None
+    verdict: Verdict = "waiting"
+    said: str = ""
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether it ended as no process should, as far as that is known."""
+        return self.ended is not None and self.ended.is_wrong

@@ -14,8 +14,6 @@ known (yet).
 """
 SUCCESSFUL: tuple[Verdict, ...] = ("clean", "compiled", "violations")
 """The verdicts of a run that nothing stopped."""
-WORST_FIRST: tuple[Verdict, ...] = ("failed", "wrong", "empty", "violations", "waiting", "compiled", "clean")
-"""Of several runs: what is not known is not clean."""
 
 Plain = bool | int | float | str | None
 OptionValue = Plain | list[Plain] | dict[str, Plain]

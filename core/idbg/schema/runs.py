@@ -32,7 +32,8 @@ from idbg.schema.violations import Violation
 
 BACKEND_MATCH = "BACKEND_MATCH"  # torch's guard of which backend a frame was compiled with
 _NUMBERS: dict[Outcome, Numbers] = {"passed": "agree", "failed": "wrong"}
-_WORST_FIRST: tuple[Verdict, ...] = ("failed", "wrong", "empty", "violations", "compiled", "clean", "waiting")
+# of several programs: what is not known is not clean
+_WORST_FIRST: tuple[Verdict, ...] = ("failed", "wrong", "empty", "violations", "waiting", "compiled", "clean")
 
 
 @dataclass
@@ -104,6 +105,7 @@ class Run:
     failure: Failure | None = None
     exit_status: int = 0  # a script's own
     children: int = 0  # processes that the program started, and that compiled
+    processes: dict[str, ProcessReport] = field(default_factory=dict)  # those of them that are known, by name
     bisected: Bisected | None = None  # the last
     decided: Decided = field(default_factory=Decided)
     collectives: CollectiveLog = field(default_factory=CollectiveLog)
@@ -116,15 +118,22 @@ class Run:
 
     @property
     def verdict(self) -> Verdict:
-        """The verdict of its worst stage; "waiting" while that is not known."""
+        """The verdict of its worst stage or process; "waiting" while that is not known."""
         if self.ended is None or (self.failure is not None and self.failure.kind == "cancelled"):
             return "waiting"
-        at_end = () if self.ended in ("clean", "compiled") else (self.ended,)  # a comparison may be judged after it
+        return worst((self.own_verdict, *(each.verdict for each in self.processes.values())))
+
+    @property
+    def own_verdict(self) -> Verdict:
+        """The verdict of its worst stage, without its other processes."""
+        at_end = (
+            () if self.ended in (None, "clean", "compiled") else (self.ended,)
+        )  # a comparison may be judged after it
         return min((*at_end, *self._verdicts()), key=_WORST_FIRST.index)
 
     def _verdicts(self) -> Iterator[Verdict]:
         """The verdict of each of its stages."""
-        if self.cause is not None or (self.diff is not None and self.diff.verdict == "error"):
+        if self.cause is not None or self.exit_status or (self.diff is not None and self.diff.verdict == "error"):
             yield "failed"
         if self.diff is not None and self.diff.verdict == "failed":
             yield "wrong"
@@ -325,6 +334,14 @@ class History:
     ranks: RankComparison | None = None  # of its processes; None where they were not compared
     processes: dict[str, ProcessReport] = field(default_factory=dict)
 
+    def take_process(self, report: ProcessReport) -> None:
+        """What is known of a process now: of the session, and of the run that it belongs to."""
+        self.processes[report.name] = report
+        known = (run for run in self.runs.values() if report.name in run.processes)
+        run = self.runs.get(report.run) or next(known, self.last)
+        if run is not None:
+            run.processes[report.name] = report
+
     @property
     def last(self) -> Run | None:
         """The run with the highest number; None before the first."""
@@ -332,13 +349,18 @@ class History:
 
     @property
     def verdict(self) -> Verdict:
-        """The session's: that of its deciding run, or "wrong" where a benchmark says so and that run is no worse."""
-        return "wrong" if self.wrong_rows else self.deciding_run.verdict if self.deciding_run else "waiting"
+        """The session's: that of its deciding run, or "wrong" where a benchmark says so and that run is no worse.
+        Without a run it is that of its worst process.
+        """
+        if self.wrong_rows:
+            return "wrong"
+        run = self.deciding_run
+        return run.verdict if run is not None else worst(each.verdict for each in self.processes.values())
 
     @property
     def looks(self) -> Verdict:
         """The verdict whose sign and colour the session is shown with."""
-        return "wrong" if self.wrong_rows else self.deciding_run.looks if self.deciding_run else "waiting"
+        return self.deciding_run.looks if self.deciding_run and not self.wrong_rows else self.verdict
 
     @property
     def wrong_rows(self) -> list[Row]:
@@ -349,13 +371,15 @@ class History:
 
     @property
     def deciding_run(self) -> Run | None:
-        """The run whose verdict is the worst that stands: the last, or a worse one whose numbers are wrong still.
+        """The run whose verdict is the worst that stands: the last of each program, or a worse one whose numbers are
+        wrong still.
 
         Wrong numbers stay wrong until the same program, for the same target, was compared again.
         """
         wrong = [run for run in self.comparisons() if run.verdict == "wrong"]
-        last = [self.last] if self.last else []
-        return min([*last, *reversed(wrong)], key=lambda run: _WORST_FIRST.index(run.verdict), default=None)
+        last = {run.program: run for run in self.runs.values()}.values()
+        standing = sorted((*last, *wrong), key=lambda run: -run.number)
+        return min(standing, key=lambda run: _WORST_FIRST.index(run.verdict), default=None)
 
     def comparisons(self) -> list[Run]:
         """The last run that compared each program for each target, whatever the rules were, with each reference. One
@@ -377,9 +401,11 @@ class History:
             case events.SessionOpened():
                 self.process = event.process
             case events.ProcessStarted():
-                self.processes[event.process.name] = like(ProcessReport, event.process)
-            case events.ProcessEnded() if event.name in self.processes:
-                self.processes[event.name] = replace(self.processes[event.name], ended=like(ProcessEnd, event))
+                self.take_process(like(ProcessReport, event.process))
+            case events.ProcessEnded() if (process := self.processes.get(event.name)) is not None:
+                end = like(ProcessEnd, event)
+                verdict: Verdict = "failed" if end.is_wrong else event.verdict
+                self.take_process(replace(process, ended=end, verdict=verdict, said=event.said))
             case events.WorkerStarted():
                 known = self.worker.machine if self.worker else None
                 self.worker = replace(event, machine=event.machine or known)
@@ -405,6 +431,12 @@ class History:
 
     def _repr_html_(self) -> str | None:
         return html_of(self)
+
+
+def worst(verdicts: Iterable[Verdict]) -> Verdict:
+    """That of several processes: one of which nothing is known, or that compiled nothing, decides only alone."""
+    found = set(verdicts)
+    return min(found - {"waiting", "empty"} or found, key=_WORST_FIRST.index, default="waiting")
 
 
 def _what_was_compared(run: Run) -> str:

@@ -17,6 +17,8 @@ import idbg
 from idbg.accelerators.parse import parse
 from idbg.accelerators.registry import rules_for
 from idbg.config.settings import default_accelerator
+from idbg.format.failures import headline
+from idbg.format.verdicts import session_words
 from idbg.schema import events
 from idbg.schema.code import OutputCode
 from idbg.schema.errors import BadInput
@@ -174,7 +176,16 @@ class ProcessLogs:
         self._known[path] = None
         if known.process is not None:
             known.writer.end()
-            self._say(events.ProcessEnded(name=known.process.name, last_phase=known.reader.last_phase))
+            history = known.writer.history
+            failure = history.last.cause if history.last is not None else None
+            ended = events.ProcessEnded(
+                name=known.process.name,
+                last_phase=known.reader.last_phase,
+                failure=str(headline(failure)) if failure is not None else "",
+                verdict=history.verdict,
+                said=session_words(history),
+            )
+            self._say(ended)
 
 
 class Import:

@@ -11,18 +11,20 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
 from idbg.accelerators.parse import parse
 from idbg.format.failures import headline
+from idbg.format.verdicts import process_outcome, session_words
 from idbg.schema import events
 from idbg.schema.errors import OutputError
 from idbg.schema.events import SessionEvent
 from idbg.schema.faults import signal_name
 from idbg.schema.processes import Process, ProcessEnd
-from idbg.schema.programs import Program, Target
+from idbg.schema.programs import Program, Target, Verdict
+from idbg.schema.runs import History
 from idbg.schema.strict_json import like
 from idbg.session import files, processes, reading
 from idbg.startup.sitecustomize import passing
@@ -151,12 +153,13 @@ class ProcessWatch:
             since = self._gone.setdefault(name, time.monotonic())
             if not last and time.monotonic() - since < SETTLE_SECONDS:
                 return None
-        end = end_of_log(folder)
+        end, verdict, said = end_of_log(folder)
         if status is not None and os.WIFSIGNALED(status):
             end = replace(end, signal=signal_name(os.WTERMSIG(status)))
         elif status is not None:
             end = replace(end, exit_status=os.WEXITSTATUS(status), failure=end.failure if status else "")
-        return like(events.ProcessEnded, end, name=name, at=time.time())
+        verdict, said = process_outcome(end, verdict, said)
+        return like(events.ProcessEnded, end, name=name, at=time.time(), verdict=verdict, said=said)
 
     def _status_of(self, process: Process) -> int | None:
         """Its status as os.waitpid has it, which the process that waited for it has noted; None where none has."""
@@ -200,15 +203,25 @@ def _is_waited_for(process: Process) -> bool:
     return True
 
 
-def end_of_log(folder: Path) -> ProcessEnd:
-    """What a process compiled as its log ends, or the exception that ended it: as far as the log has them."""
+class EndOfLog(NamedTuple):
+    """What a process compiled as its log ends, or the exception that ended it, and the verdict with its words."""
+
+    end: ProcessEnd
+    verdict: Verdict
+    said: str
+
+
+def end_of_log(folder: Path) -> EndOfLog:
+    """How a process's log ends, as far as the log has it."""
+    history = History()
     begun: dict[tuple[str, str], None] = {}  # frames and their phases; "" stands for the frame itself
     failure = None
     with contextlib.suppress(OutputError):
         for event in reading.read(folder).events:
+            history.apply(event)
             if isinstance(event, events.RunEnded):
                 begun.clear()
-                failure = event.failure
+                failure = history.last.cause if history.last is not None else event.failure
             elif isinstance(event, events.FrameStarted):
                 begun[(event.frame.id, "")] = None
             elif isinstance(event, events.FrameDone):
@@ -222,4 +235,5 @@ def end_of_log(folder: Path) -> ProcessEnd:
                 else:
                     begun.pop(key, None)
     frame, phase = next(reversed(begun), ("", ""))
-    return ProcessEnd(last_phase=phase, last_frame=frame, failure=str(headline(failure)) if failure else "")
+    end = ProcessEnd(last_phase=phase, last_frame=frame, failure=str(headline(failure)) if failure else "")
+    return EndOfLog(end, history.verdict, session_words(history))

@@ -30,7 +30,7 @@ from idbg.schema.html_repr import html_of
 from idbg.schema.programs import Program, Target
 from idbg.schema.repros import Budget, Sought
 from idbg.schema.runs import History, Run
-from idbg.session import files, import_process, launch, removal
+from idbg.session import files, import_process, launch, removal, summaries
 from idbg.session.event_bus import EventBus, Listener
 from idbg.session.following import TICK, LogFollower, LogTail
 from idbg.session.past import asks_the_same, phases_of_earlier, seconds_of_earlier
@@ -189,7 +189,9 @@ class Session:
         target = last.target if last else Target()
         edits = [event.text for event in saved if isinstance(event, events.RulesEdited)]
         target = replace(target, rules=edits[-1]) if edits else target
-        return cls(program, target, output=folder, saved=saved, store=store, command=command, alone=True)
+        session = cls(program, target, output=folder, saved=saved, store=store, command=command, alone=True)
+        summaries.add_outcomes(folder, session.history)
+        return session
 
     # ------------------------------------------------------------- what happened
 

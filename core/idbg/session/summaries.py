@@ -63,7 +63,7 @@ def current(folder: Path) -> SessionSummary | None:
     except OSError:
         return None
     found = read(folder, None if live else status) or of_log(folder)
-    return None if found is None else replace(found, live=live, ended=found.ended and not live)
+    return None if found is None else replace(found, live=live)
 
 
 def of_log(folder: Path) -> SessionSummary | None:
@@ -87,9 +87,21 @@ def read_whole(folder: Path) -> "tuple[SessionSummary, History]":
     history = fold(found)
     if missing:
         history.missing.insert(0, missing)
+    add_outcomes(folder, history)
     whole = summary(folder, reading.opening(found), history, found[-1].at)
     live = files.is_live(folder)
-    return replace(whole, bytes=bytes_within(folder), live=live, ended=whole.ended and not live), history
+    return replace(whole, bytes=bytes_within(folder), live=live), history
+
+
+def add_outcomes(folder: Path, history: "History") -> None:
+    """Add what came of the session's processes, where its log does not have it: it was cut off, or is older."""
+    from idbg.format.verdicts import process_outcome
+    from idbg.session import processes
+
+    for each in processes.reports(folder, history.processes):
+        if not each.said and (own := current(folder / processes.FOLDER / each.name)) is not None:
+            verdict, said = process_outcome(each.ended, own.verdict, own.result)
+            history.take_process(replace(each, verdict=verdict, said=said))
 
 
 def summary(folder: Path, opened: "SessionOpened", history: "History", last: float) -> SessionSummary:

@@ -23,7 +23,7 @@ from idbg.constraints import Finding
 from idbg.format import failures
 from idbg.format.amounts import few
 from idbg.format.file_names import short
-from idbg.format.processes import end_words, is_wrong
+from idbg.format.processes import end_words
 from idbg.schema.bench import Row, set_to
 from idbg.schema.diff import TensorDiff
 from idbg.schema.graphs import NodeId
@@ -51,6 +51,8 @@ KINDS: tuple[DiagnosticKind, ...] = (  # worst first
 LEVELS: tuple[Level, ...] = ("error", "warning", "note")
 SIGNS: dict[Level, str] = {"error": "✘", "warning": "⚠", "note": "·"}
 NODES = 3  # named in a message
+PROCESS = "process"
+"""The rule of what a process failed in, beside the main one."""
 # addresses, and numbers that are counted up by torch: another run has others
 _PASSING = re.compile(r"0x[0-9a-fA-F]+|\d+")
 
@@ -92,6 +94,7 @@ def wrong(run: Run) -> list[Diagnostic]:
 
 def _wrong(run: Run) -> Iterator[Diagnostic]:
     yield from _failures(run)
+    yield from of_processes(run.processes.values(), run)
     yield from _mismatches(run)
     yield from _changes(run)
 
@@ -99,8 +102,13 @@ def _wrong(run: Run) -> Iterator[Diagnostic]:
 def of_history(history: History, find: Callable[[Run], list[Diagnostic]] = diagnostics) -> list[Diagnostic]:
     """All of a session's `last_runs`, of its benchmark, its processes and its ranks, each once, the worst first."""
     by_key = {found.key: found for run in last_runs(history) for found in find(run)}
-    by_key |= {found.key: found for found in (*of_benchmark(history), *of_processes(history))}
-    by_key |= {found.key: found for found in of_ranks(history.ranks)} if history.ranks is not None else {}
+    alone = [] if history.runs else of_processes(history.processes.values())
+    by_key |= {found.key: found for found in (*of_benchmark(history), *alone)}
+    if history.ranks is not None:
+        stopped = [each for each in history.processes.values() if each.rank is not None and each.is_wrong]
+        named = {found.key for found in of_processes(stopped, history.last)}  # the comparison of the ranks has those
+        by_key = {key: found for key, found in by_key.items() if key not in named}
+        by_key |= {found.key: found for found in of_ranks(history.ranks)}
     return sorted(by_key.values(), key=badness)
 
 
@@ -109,30 +117,27 @@ def of_benchmark(history: History) -> list[Diagnostic]:
     return [_of_row(row) for row in history.wrong_rows]
 
 
-def of_processes(history: History) -> list[Diagnostic]:
-    """One for each process of the last run that ended by a signal or with an exit status."""
-    last = history.last.number if history.last is not None else 0
-    return [
-        _of_process(process, history.last)
-        for process in history.processes.values()
-        if is_wrong(process.ended)
-        and process.run in (0, last)
-        and (process.rank is None or history.ranks is None)  # a comparison of the ranks names those
-    ]
+def of_processes(processes: Iterable[ProcessReport], run: Run | None = None) -> list[Diagnostic]:
+    """One for each of these processes, of a `run`, that failed: by a signal, with an exit status or in its log; and for
+    each whose numbers are wrong.
+    """
+    return [_of_process(process, run) for process in processes if process.verdict in ("failed", "wrong")]
 
 
 def _of_process(process: ProcessReport, run: Run | None) -> Diagnostic:
     name = _PASSING.sub("", process.name) if process.rank is None else process.name
-    words = end_words(process.ended)
+    words = end_words(process.ended) if process.is_wrong else process.said or process.verdict
     why = f": {process.ended.failure}" if process.ended is not None and process.ended.failure else ""
+    is_wrong = process.verdict == "wrong"
+    verb = "was " if words.startswith("killed") else "" if process.is_wrong or words == "failed" else "compiles: "
     return Diagnostic(
-        kind="failure",
+        kind="mismatch" if is_wrong else "failure",
         level="error",
-        rule="process",
-        message=f"the process {process.name} {'was ' if words.startswith('killed') else ''}{words}{why}",
+        rule=PROCESS,
+        message=f"the process {process.name} {verb}{words}{why}",
         program=run.program.label if run is not None else "",
         file=run.program.path if run is not None and run.program.path.endswith(".py") else "",
-        key=_key("failure", "process", name, words),
+        key=_key("mismatch" if is_wrong else "failure", PROCESS, name, words),
     )
 
 
@@ -195,7 +200,8 @@ def last_runs(history: History) -> list[Run]:
 
 def of_check(check: Check) -> list[Diagnostic]:
     """What each accelerator of a check finds, and what of the run is wrong beside that; the worst first."""
-    found = [*_failures(check.run), *_breaks(check.run), *_recompiles(check.run)]
+    found = [*_failures(check.run), *of_processes(check.run.processes.values(), check.run)]
+    found += [*_breaks(check.run), *_recompiles(check.run)]
     for result in check.accelerators:
         violations = (violation for findings in result.findings for violation in findings.violations())
         found += of_violations(check.run, violations, result.name)

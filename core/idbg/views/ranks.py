@@ -10,9 +10,9 @@ from idbg.analysis.ranks.compare import PARTED
 from idbg.format.amounts import counted, few, figure, seconds
 from idbg.format.file_names import near_place
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
-from idbg.format.processes import ORDERLY
 from idbg.schema.decisions.dynamo import StackLine
 from idbg.schema.node_values import NodeValue
+from idbg.schema.processes import ORDERLY
 from idbg.schema.ranks import (
     Aspect,
     FrameDigest,

@@ -29,10 +29,10 @@ def view(run: Run, options: Options = NO_OPTIONS) -> Section:
     found = timelines(run)
     again = [timeline for timeline in found if len(made(timeline)) > 1]
     recompiled = sum(len(made(timeline)) - 1 for timeline in again)
-    refused = sum(row.refused for timeline in found for row in timeline.compiles)
+    refused = sum(any(row.refused for row in timeline.compiles) for timeline in found)
     if not found:
         return Section(TITLE, "no recompiles: every call fitted what was compiled first")
-    over_limit = f", {counted(refused, 'call')} left to eager at the limit" if refused else ""
+    over_limit = f", {counted(refused, 'function')} at the limit" if refused else ""
     return Section(
         TITLE,
         f"{counted(recompiled, 'recompile')} of {counted(len(again), 'function')}{over_limit}",

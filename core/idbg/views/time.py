@@ -79,9 +79,9 @@ def view(run: Run, options: Options = NO_OPTIONS) -> Section:
     """What dominated and what helps; by use, span by span, builds, beside the run before; `order` 1: the picture."""
     timings = times.tree(run, options.now)
     spent = times.spent(timings)
-    if not spent or not timings:
-        if run.phases:
-            return Section(TITLE, "spans were not recorded in this session", body=(Chart("phases", run),))
+    if not timings and run.phases:
+        return Section(TITLE, "spans were not recorded in this session", body=(Chart("phases", run),))
+    if not spent:
         return Section(TITLE, "nothing was compiled: no compile time")
     shown = _Shown(run, options, timings, sum(each.seconds for each in spent), typical(options))
     notes = () if shown.live else tuple(dominating(run, timings))

@@ -9,7 +9,7 @@ from idbg.format.amounts import NOT_MEASURED, counted, duration, elapsed
 from idbg.format.failures import frame_words
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
 from idbg.format.plain_text import uncoloured
-from idbg.format.processes import end_words, is_wrong
+from idbg.format.processes import end_words
 from idbg.format.verdicts import rules_words, verdict_words
 from idbg.render.text import lines
 from idbg.schema import events
@@ -54,7 +54,7 @@ def event_lines(event: SessionEvent, run: Run | None = None) -> Iterator[LogText
         case events.ProcessEnded():
             ended = like(ProcessEnd, event)
             text = f"the process {event.name}: {end_words(ended)}"
-            yield _marked("reject", text) if is_wrong(ended) else LogText(text, "dim")
+            yield _marked("reject", text) if ended.is_wrong else LogText(text, "dim")
         case events.RunStarted(target=target):
             parts = (event.program.label, target.backend, target.device, rules_words(target))
             words = f" {MARKS['separator']} ".join(part for part in parts if part)

@@ -92,7 +92,8 @@ class ProcessesPane(SectionPane):
                 view.overview(each, summaries.current(folder / processes.FOLDER / each.name)) for each in self._known
             ]
         main = summaries.current(folder)
-        section = view.view(self._overviews, main, state.process.name if state.process is not None else "")
+        shown = state.process.name if state.process is not None else ""
+        section = view.view(self._overviews, main, state.whole.history.last, shown)
         self.lines.show_rows(sections.rows(section, look), view.EMPTY)
 
     def action_view(self) -> None:

@@ -186,7 +186,8 @@ def test_a_compile_that_fails_leaves_nothing_open(compiled: Compiled):
 
 
 def test_a_compile_that_is_cancelled_leaves_nothing_open(compiled: Compiled):
-    cancels = "def c(graph):\n    raise KeyboardInterrupt\ntorch._inductor.config.post_grad_custom_pre_pass = c"
+    cancels = "import signal\ndef c(graph):\n    signal.raise_signal(signal.SIGINT)\n"
+    cancels += "torch._inductor.config.post_grad_custom_pre_pass = c"
     run, told = compiled(small(cancels))
     assert run.failure is not None and run.failure.kind == "cancelled"
     assert [span.name for span in spans(run) if span.seconds is None] == []

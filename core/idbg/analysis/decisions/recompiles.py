@@ -44,7 +44,7 @@ class Limit:
     def words(self) -> str:
         """ "7 of 8: after 1 more its other calls run in eager (recompile_limit)"."""
         if self.hit:
-            return f"{self.used} of {self.most}: no more are compiled, other calls run in eager ({self.name})"
+            return f"{self.used} of {self.most}: other calls run in eager, and are not counted ({self.name})"
         left = self.most - self.used
         then = f"after {left} more" if left else "at the next"
         return f"{self.used} of {self.most}: {then}, calls that fit none run in eager ({self.name})"

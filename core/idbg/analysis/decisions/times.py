@@ -18,7 +18,8 @@ _HOLD_OTHERS = ("backend", "forward", "backward graph", "inductor", "graph compi
 @dataclass(frozen=True)
 class Timing:
     """A span in its place. `own`: its seconds without what is in it on the same thread. `lasts`: no end was
-    recorded, and its seconds are those so far, or until its run was over.
+    recorded, and its seconds are those so far, or until its run was over. `beside`: it went on beside the thread that
+    compiles.
     """
 
     span: Span
@@ -26,11 +27,7 @@ class Timing:
     seconds: float
     own: float
     lasts: bool = False
-
-    @property
-    def beside(self) -> bool:
-        """Whether it went on beside the thread that compiles."""
-        return self.span.thread != 0
+    beside: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,14 +60,16 @@ def tree(run: Run, now: float | None = None) -> list[Timing]:
         inside.setdefault(span.parent if span.parent in spans and span.parent < span.id else 0, []).append(span)
     end = end_of(run, now)
     timings: list[Timing] = []
-    waiting = [(span, 0) for span in reversed(inside.get(0, ()))]
+    waiting = [(span, 0, 0) for span in reversed(inside.get(0, ()))]
     while waiting:
-        span, depth = waiting.pop()
+        span, depth, compiling = waiting.pop()
+        compiling = span.thread if span.name in _COMPILES else compiling  # a program may compile in any of its threads
         children = inside.get(span.id, ())
         seconds = _seconds(span, end)
         within = sum(_seconds(child, end) for child in children if child.thread == span.thread)
-        timings.append(Timing(span, depth, seconds, max(seconds - within, 0.0), span.seconds is None))
-        waiting += [(child, depth + 1) for child in reversed(children)]
+        own, is_beside = max(seconds - within, 0.0), span.thread != compiling
+        timings.append(Timing(span, depth, seconds, own, span.seconds is None, is_beside))
+        waiting += [(child, depth + 1, compiling) for child in reversed(children)]
     return timings
 
 

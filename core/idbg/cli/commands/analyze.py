@@ -11,7 +11,7 @@ from idbg.config.arguments import settle
 from idbg.reports import chrome_trace, decisions
 from idbg.schema.errors import BadInput
 from idbg.schema.programs import SUCCESSFUL
-from idbg.schema.runs import Run
+from idbg.schema.runs import History, Run
 
 log = logging.getLogger(__name__)
 HELP = "report why the compiler did what it did: breaks, recompiles, guards, time, fusion, caches"
@@ -75,7 +75,10 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
         done, folder = run_once(settle(args, argv))
     else:
         with sessions.opened(folder) as session:
-            done = sessions.last_run(session.history, folder)
+            history = session.history
+        if history.last is None and history.processes and policy.named and not args.types:
+            return _judge_processes(history, folder, policy)
+        done = sessions.last_run(history, folder)
     if args.trace is not None:
         chrome_trace.write(done, args.trace)
     types = args.types or ["summary"]
@@ -102,12 +105,29 @@ def _report_ranks(args: argparse.Namespace, session: Path | None) -> int:
     return exits.FAILED if ranks.has_failed(found) else exits.DONE
 
 
+def _judge_processes(history: History, folder: Path, policy: fail_on.Policy) -> int:
+    """Report and judge a session whose main process compiled nothing: a job of ranks, or an imported one."""
+    from idbg.render.text import text
+    from idbg.reports import baseline
+    from idbg.views.diagnostics import of_history
+    from idbg.views.processes import view
+
+    found = sessions.processes_of(folder, history)
+    output.report(lambda: {"schema": SCHEMA, "processes": found}, lambda: text(view(found)))
+    output.session(folder)
+    listed = of_history(history)
+    program = listed[0].program if listed else ""
+    return exits.FAILED if fail_on.fails(policy, listed, baseline.Checked(program, policy.kinds)) else exits.DONE
+
+
 def status(run: Run, policy: fail_on.Policy) -> int:
     """The exit status, with --fail-on and --baseline."""
     if is_unusable(run):
         return exits.BAD_USAGE
     fails, known = fail_on.judge(policy, run, ("failure", "mismatch"))
-    return exits.FAILED if fails or not (known or run.verdict in SUCCESSFUL) else exits.DONE
+    if run.verdict == "waiting":
+        return exits.FAILED
+    return exits.FAILED if fails or not (known or run.own_verdict in SUCCESSFUL) else exits.DONE
 
 
 def _report_pair(run: Run, one: str, other: str) -> None:

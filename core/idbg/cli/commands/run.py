@@ -2,9 +2,6 @@
 
 import argparse
 import sys
-from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from idbg.cli import exits, fail_on, output
 from idbg.config import launching
@@ -12,9 +9,6 @@ from idbg.config.arguments import add_arguments as add_program_arguments
 from idbg.schema.errors import BadInput
 from idbg.schema.programs import NO_ACCELERATOR, SUCCESSFUL
 from idbg.schema.runs import Run
-
-if TYPE_CHECKING:  # not imported to parse a command line
-    from idbg.views.diagnostics import Diagnostic
 
 HELP = "compile and run a program once, and report the result"
 ABOUT = """\
@@ -58,7 +52,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     from idbg.cli.one_run import print_run, run_once
+    from idbg.cli.sessions import processes_of
     from idbg.config.arguments import settle
+    from idbg.render.text import text
+    from idbg.session.summaries import read_whole
+    from idbg.views.processes import view
 
     if launching.is_requested(args) or (args.program is None and argv):
         from idbg.cli.ranks import run_job
@@ -71,38 +69,27 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     if args.strict and request.target.accelerator == NO_ACCELERATOR:
         output.note("--strict refuses nothing here: no accelerator is chosen (--accelerator NAME)")
     done, folder = run_once(request, stdout=None if args.json else sys.stdout)
+    if done.children:  # how the last of them ended is known as the session is closed
+        history = read_whole(folder)[1]
+        done = history.runs[done.number]
     print_run(done)
-    failed = _processes(folder, is_printed=not args.json) if done.children else []
-    output.session(folder)
-    return status_with_policy(done, policy, failed)
-
-
-def _processes(folder: Path, *, is_printed: bool) -> "list[Diagnostic]":
-    """Print what each process that the program started has compiled. Returns those that failed."""
-    from idbg.cli.sessions import processes_of
-    from idbg.render.text import text
-    from idbg.schema.runs import fold
-    from idbg.session.reading import load
-    from idbg.views.diagnostics import of_processes
-    from idbg.views.processes import view
-
-    history = fold(load(folder))
-    if is_printed:
+    if done.children and not args.json:
         output.say(text(view(processes_of(folder, history))))
-    return of_processes(history)
+    output.session(folder)
+    return status_with_policy(done, policy)
 
 
-def status_with_policy(run: Run, policy: fail_on.Policy, of_processes: "Sequence[Diagnostic]" = ()) -> int:
+def status_with_policy(run: Run, policy: fail_on.Policy) -> int:
     """The exit status of the run, with --fail-on and --baseline. What its processes failed in counts where these name
     failures.
     """
     if run.verdict == "failed" and never_began(run):
         return exits.BAD_USAGE
     always = ("failure", "reject") if run.target.strict else ("failure",)
-    fails, known = fail_on.judge(policy, run, always, of_processes)
+    fails, known = fail_on.judge(policy, run, always)
     if run.exit_status or not policy.path:
         return status(run) or (exits.FAILED if fails else exits.DONE)
-    return exits.FAILED if fails or not (known or run.verdict in SUCCESSFUL) else exits.DONE
+    return exits.FAILED if fails or not (known or run.own_verdict in SUCCESSFUL) else exits.DONE
 
 
 def never_began(run: Run) -> bool:
@@ -122,7 +109,7 @@ def status(run: Run) -> int:
         return exits.BAD_USAGE
     if run.exit_status:
         return run.exit_status
-    if run.verdict not in SUCCESSFUL:
+    if run.verdict == "waiting" or run.own_verdict not in SUCCESSFUL:  # what processes failed in, the program survived
         return exits.FAILED
     rejected = any(violation.severity == "reject" for violation in run.violations)
     return exits.FAILED if rejected and run.target.strict else exits.DONE

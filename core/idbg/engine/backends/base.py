@@ -22,6 +22,7 @@ from idbg.schema.errors import ConstraintViolation, OutputError
 from idbg.schema.events import SessionEvent
 from idbg.schema.graphs import Graph, Part
 from idbg.schema.violations import Violation
+from idbg.traces.records import Problem
 
 _log = logging.getLogger(__name__)
 
@@ -184,12 +185,14 @@ class TargetBackend:
                 with phase(capture, OWN_WORK):
                     job.check_dynamo()
                 compiled = self.backend.compile(job)
-        except Exception as error:  # a backend may raise anything; all of it is passed on to torch
+        except BaseException as error:  # a backend may raise anything; all of it is passed on to torch
             if exceptions.is_restart(error):
                 capture.restarted(tracing.current_frame())
                 raise
             compiling.fail(error)
             capture.outcomes.errors[tracing.current_frame()] = error  # the program may catch it, and say nothing
+            if not isinstance(error, Exception):  # such as SystemExit, which torch records nothing of
+                capture.outcomes.problems[tracing.current_frame()] = Problem(type(error).__name__, str(error))
             raise
         finally:
             with phase(capture, OWN_WORK):

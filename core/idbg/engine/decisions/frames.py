@@ -76,9 +76,9 @@ class _Frames:
     def _end(self, frame: str, measured: Measured) -> FrameEnd:
         has_code = frame in self._open
         self._open.discard(frame)
-        if measured.problem is None:
-            return "compiled" if has_code else "skipped"
         failed = any(self.capture.named(one) == frame for one in self.capture.outcomes.problems)
+        if measured.problem is None and not failed:
+            return "compiled" if has_code else "skipped"
         return "failed" if failed and not dynamo.suppresses_errors() else "eager"
 
     def skipped(self, code: CodeType, reason: str) -> None:

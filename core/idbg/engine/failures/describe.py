@@ -8,6 +8,7 @@ import errno
 import os
 import re
 import traceback
+from dis import opmap
 from pathlib import Path
 from types import TracebackType
 
@@ -129,7 +130,7 @@ def _failure_of(error: BaseException, program: Program, backend: str) -> Failure
             return link.failure()
         if refused := _refused_by_cache(link):
             return refused
-    if isinstance(error, KeyboardInterrupt):
+    if isinstance(error, KeyboardInterrupt) and not _is_raised_by_code(error):
         return Failure(kind="cancelled", message="cancelled", hint="run it again when you like")
     if isinstance(error, SyntaxError):
         return _syntax_error(error, program)
@@ -156,6 +157,16 @@ def _failure_of(error: BaseException, program: Program, backend: str) -> Failure
         lowering=_lowering(links),
         called_back=owner.called_back,
     )
+
+
+def _is_raised_by_code(error: KeyboardInterrupt) -> bool:
+    """Whether a statement raised it, and no signal; asyncio raises it anew for a signal."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None or trace.tb_frame.f_globals.get("__name__") == "asyncio.runners":
+        return False
+    return trace.tb_frame.f_code.co_code[trace.tb_lasti] == opmap["RAISE_VARARGS"]
 
 
 def _lowering(links: list[BaseException]) -> LoweredNode | None:

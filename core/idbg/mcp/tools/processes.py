@@ -10,7 +10,7 @@ ABOUT = (
     "compiled, and how it ended. The other tools take SESSION/NAME for one of them. Nothing is run."
 )
 RUNS = False
-_KEYS = ("name", "rank", "host", "pid", "result", "verdict", "backend", "graphs", "kernels", "breaks", "state")
+_KEYS = ("name", "rank", "host", "pid", "said", "verdict", "backend", "graphs", "kernels", "breaks", "state")
 
 
 class Arguments(tools.Arguments, frozen=True, kw_only=True):

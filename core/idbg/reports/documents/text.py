@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator
 
+from idbg.format.glyphs import VERDICT_SIGNS
 from idbg.format.plain_text import plain
+from idbg.format.verdicts import session_words
 from idbg.render.text import lines
 from idbg.reports.documents import SessionData
 from idbg.reports.text import run_report
@@ -20,6 +22,8 @@ def render(session: SessionData) -> bytes:
 
 def _lines(session: SessionData) -> Iterator[str]:
     yield f"session {session.name}" if session.name else "no session"
+    if session.history.runs or session.history.processes:
+        yield f"{VERDICT_SIGNS[session.history.looks]} {session_words(session.history)}"
     if session.history.process is not None:
         yield f"process {session.history.process.name}"
     yield from lines(listed(session.history.processes.values()))
@@ -29,5 +33,5 @@ def _lines(session: SessionData) -> Iterator[str]:
         yield from run_report(run)
     if session.history.ranks is not None:
         yield from ("", *lines(ranks.view(session.history.ranks)))
-    elif not session.history.runs:
+    elif not session.history.runs and not session.history.processes:
         yield "nothing was run: 0 runs, 0 graphs, 0 kernels, 0 violations"

@@ -13,7 +13,7 @@ from idbg.schema import strict_json
 from idbg.schema.bench import Row
 from idbg.schema.events import KernelsTimed
 from idbg.schema.processes import Process, ProcessReport
-from idbg.schema.programs import WORST_FIRST, Machine, Verdict
+from idbg.schema.programs import Machine, Verdict
 from idbg.schema.runs import History, Run
 from idbg.schema.strict_json import like
 from idbg.views import kernel_edits, ranks
@@ -61,10 +61,10 @@ class BesideReport(msgspec.Struct, frozen=True, kw_only=True):
 
 class SessionReport(msgspec.Struct, frozen=True, kw_only=True):
     """All of a session. `diagnostics` are those of its last runs and its benchmark, each once, the worst first;
-    `verdict` is the worst of these runs, null of a session without runs. `idbg` is the version that wrote this report,
-    `missing` says, a sentence each, what the session lacks: what was damaged, or was not kept. `process` is whose log
-    this is, null of the main process, which has the others in `processes`; `ranks` compares those that are ranks, null
-    where there are none.
+    `verdict` is the session's, as idbg.show/1 has it, null where nothing ran. `idbg` is the version that wrote this
+    report, `missing` says, a sentence each, what the session lacks: what was damaged, or was not kept. `process` is
+    whose log this is, null of the main process, which has the others in `processes`; `ranks` compares those that are
+    ranks, null where there are none.
     """
 
     schema: str
@@ -92,8 +92,7 @@ def render(session: SessionData) -> bytes:
 def session_report(session: SessionData) -> SessionReport:
     """The session as far as it has come."""
     history = session.history
-    last = last_runs(history)
-    numbers = {run.number for run in last}
+    numbers = {run.number for run in last_runs(history)}
     found = of_history(history)
     return SessionReport(
         schema=SCHEMA,
@@ -102,7 +101,7 @@ def session_report(session: SessionData) -> SessionReport:
         process=history.process,
         processes=list(history.processes.values()),
         ranks=_json(None if history.ranks is None else ranks.as_json(history.ranks)),
-        verdict=_worst(last),
+        verdict=history.verdict if history.runs or history.wrong_rows or history.processes else None,
         worker=_worker(history),
         diagnostics=found,
         runs=[_run(run, last=run.number in numbers) for run in history.runs.values()],
@@ -119,10 +118,6 @@ def _beside(found: list[Diagnostic], other: SessionData | None) -> BesideReport 
         return None
     new, gone = changes(found, of_history(other.history))
     return BesideReport(session=other.name, new=new, gone=gone)
-
-
-def _worst(runs: list[Run]) -> Verdict | None:
-    return min((run.verdict for run in runs), key=WORST_FIRST.index, default=None)
 
 
 def _worker(history: History) -> WorkerReport | None:

@@ -17,13 +17,22 @@ import idbg
 from idbg.accelerators.parse import parse
 from idbg.format.amounts import counted
 from idbg.format.plain_text import one_line, plain
+from idbg.format.processes import in_order
 from idbg.format.verdicts import rules_words, verdict_words
 from idbg.reports.documents import SessionData
 from idbg.schema.errors import AcceleratorError
 from idbg.schema.ranks import RankComparison
 from idbg.schema.runs import History, Run
 from idbg.views import remarks
-from idbg.views.diagnostics import Diagnostic, diagnostics, last_runs, of_benchmark, of_ranks, stable_file
+from idbg.views.diagnostics import (
+    Diagnostic,
+    diagnostics,
+    last_runs,
+    of_benchmark,
+    of_processes,
+    of_ranks,
+    stable_file,
+)
 
 ABOUT, SUFFIXES = "test cases for a CI", (".xml", ".junit")
 MOST_FINDINGS = 100  # findings of a case
@@ -51,6 +60,7 @@ def render(session: SessionData) -> bytes:
     """The file as UTF-8."""
     suites = [_suite(run, session.history, number) for number, run in enumerate(last_runs(session.history))]
     suites += [_benchmark(session)] if session.history.rows else []
+    suites += [_processes(session)] if session.history.processes and not session.history.runs else []
     suites += [_ranks(session.history.ranks)] if session.history.ranks is not None else []
     suites += [_lacking(session)] if session.history.missing else []
     return file_of(suites, session.name)
@@ -214,6 +224,21 @@ def _ranks(found: RankComparison) -> Element:
     inside = failed if stops else skipped if found.unseen else None
     noted = element("system-out", {}, text=texts[1]) if listed else None
     return suite(name, [case_of("each rank comes to its end", name, inside, noted)])
+
+
+def _processes(session: SessionData) -> Element:
+    """What each process came to, of a session whose main process compiled nothing: a suite with a case each."""
+    name = f"processes of {one_line(session.name, MOST_NAME) or 'idbg'}"
+    found = []
+    for each in in_order(session.history.processes.values()):
+        failed = (
+            element("skipped", {"message": "it is not known what came of it"}) if each.verdict == "waiting" else None
+        )
+        for wrong in of_processes([each]):
+            text = one_line(wrong.message, MOST_TEXT)
+            failed = element("failure", {"type": f"{wrong.kind}: {wrong.rule}", "message": text}, text=text)
+        found.append(case_of(f"{each.name} compiles and runs", name, failed))
+    return suite(name, found)
 
 
 def _lacking(session: SessionData) -> Element:

@@ -17,7 +17,6 @@ from idbg.reports.commands import command
 from idbg.reports.documents import SessionData
 from idbg.reports.documents.markdown.text import block, code, folded
 from idbg.reports.text import counts, run_report
-from idbg.schema.programs import WORST_FIRST
 from idbg.schema.runs import Run
 from idbg.views import bench, environment, findings
 from idbg.views.diagnostics import SIGNS, Diagnostic, changes, last_runs, of_history, stable_file
@@ -60,12 +59,10 @@ def _head(session: SessionData, runs: list[Run]) -> str:
     if not runs:
         ran = session.history.rows or session.history.processes
         what = session_words(session.history) if ran else "nothing ran in this session"
-        return "\n".join([f"### idbg: {_inert(what)}", *([""] if missing else []), *missing])
-    worst = min(runs, key=lambda run: WORST_FIRST.index(run.looks))
-    looks, words = worst.looks, verdict_words(worst)
-    if session.history.wrong_rows and looks not in ("failed", "wrong"):
-        looks, words = session.history.looks, session_words(session.history)
-    lines = [f"### {VERDICT_SIGNS[looks]} idbg: {_inert(words)}", ""]
+        sign = f"{VERDICT_SIGNS[session.history.looks]} " if session.history.processes else ""
+        return "\n".join([f"### {sign}idbg: {_inert(what)}", *([""] if missing else []), *missing])
+    history = session.history
+    lines = [f"### {VERDICT_SIGNS[history.looks]} idbg: {_inert(session_words(history))}", ""]
     lines += [f"- {_sentence(run)}" for run in runs[:MOST_RUNS]]
     if len(runs) > MOST_RUNS:
         lines.append(f"- and {counted(len(runs) - MOST_RUNS, 'run')} more")

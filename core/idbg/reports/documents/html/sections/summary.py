@@ -13,7 +13,7 @@ from idbg.schema.runs import Run
 from idbg.views import bench, findings, time
 from idbg.views.bisection import answer_sentence
 from idbg.views.blame import blame_sentence
-from idbg.views.diagnostics import Diagnostic, badness, diagnostics
+from idbg.views.diagnostics import diagnostics, of_history
 
 TITLE = "Summary"
 ANCHOR = "summary"
@@ -21,15 +21,13 @@ MOST = 25  # findings that stand here at once, each kind has its share; the rest
 
 
 def section(session: SessionData) -> Markup:
-    """Each run in a line or two, then what is wrong of all runs, each once."""
+    """Each run in a line or two, then what is wrong with the session, each once."""
     runs = list(session.history.runs.values())
-    found: dict[str, Diagnostic] = {}
     numbers: dict[str, list[int]] = {}
     for run in runs:
-        for each in findings.by_line(diagnostics(run)):
-            found.setdefault(each.key, each)
+        for each in diagnostics(run):
             numbers.setdefault(each.key, []).append(run.number)
-    shown, more = findings.split(sorted(found.values(), key=badness), MOST)
+    shown, more = findings.split(findings.by_line(of_history(session.history)), MOST)
     several = numbers if len(runs) > 1 else None
     only = runs[0] if len(runs) == 1 else None  # nodes are linked where no other run can have them
     return fill(
