@@ -5,17 +5,18 @@ from collections.abc import Iterable
 
 from rich.cells import cell_len
 
-from idbg.format.amounts import elapsed
-from idbg.format.glyphs import MARKS
+from idbg.format.amounts import elapsed, wait
+from idbg.format.glyphs import LEVELS
 from idbg.schema.repros import MinifyProgress
 from idbg.views.repros import progress_pieces
 from idbg_tui import keymap
 from idbg_tui.state import queries, repro_targets
 from idbg_tui.state.state import State
-from idbg_tui.widgets.bars import BarPart
+from idbg_tui.widgets.bars import BarPart, cells
 
 _LIVE_ONLY = ("run", "cancel", "repro", "minify", "strict", "measure")
 _KEYS_ROOM = 40  # cells of the footer that the keys need
+_BAR = 10  # cells
 
 TYPING = (("enter", "takes it"), ("esc", "leaves it"))
 """The keys of a line that is typed in."""
@@ -98,6 +99,18 @@ def footer_progress(state: State, width: int) -> list[BarPart]:
         return [(parts[0], "$text-primary"), (parts[1], "")]
     if not state.running or run is None:
         return []
-    seconds = queries.typical_seconds(state)
-    typical = f" {MARKS['separator']} last time {seconds:.0f} s" if seconds else ""
-    return [(f"{run.phase or 'starting'}", "$text-primary"), (f"  {elapsed(queries.elapsed(state))}{typical}", "")]
+    return _compiling(run.phase or "starting", state, width)
+
+
+def _compiling(phase: str, state: State, width: int) -> list[BarPart]:
+    """The phase, the time so far and the usual one, with a bar between them; in fewer words where keys need room."""
+    usual, now = queries.usual_seconds(state), elapsed(queries.elapsed(state))
+    pieces: list[BarPart] = [(phase, "$text-primary"), (f"  {now}", "")]
+    if usual is None:
+        return pieces
+    for cells_of_bar, words in ((_BAR, f"usually {wait(usual)}"), (_BAR // 2, wait(usual))):
+        full = min(round(cells_of_bar * queries.working(state) / usual), cells_of_bar)
+        bar = [(f" {LEVELS[-1] * full}", "$text-primary"), (f"{LEVELS[0] * (cells_of_bar - full)} {words}", "")]
+        if cells([*pieces, *bar]) <= width - _KEYS_ROOM:
+            break
+    return [*pieces, *bar]
