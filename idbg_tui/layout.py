@@ -327,12 +327,14 @@ NameOf = Callable[[Pane], str]
 WHOLE_NAMES: tuple[NameOf, ...] = (
     lambda pane: pane.heading().plain,
     lambda pane: pane.short_heading(),
-    lambda pane: pane.bare_heading(),
     lambda pane: pane.tight_heading(),
-    lambda pane: pane.tight_heading(marked=False),
 )
-"""A pane's name in its tab, in ever fewer letters, with its mark as long as there is room for one."""
-LETTERS: tuple[NameOf, ...] = (lambda pane: pane.three_letters(),)
+"""A pane's name in its tab, in ever fewer letters, with its mark: a count is what the tab is read for."""
+LETTERS: tuple[NameOf, ...] = (
+    lambda pane: pane.tight_heading() if pane.mark else pane.three_letters,
+    lambda pane: pane.three_letters + pane.short_mark,
+    lambda pane: pane.three_letters,
+)
 
 
 def fitting_names(

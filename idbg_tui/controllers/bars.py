@@ -11,9 +11,9 @@ from idbg.schema.events import SessionEvent
 from idbg_tui.layout import Body
 from idbg_tui.state.state import State
 from idbg_tui.status_bar import flashes
-from idbg_tui.status_bar.footer import LEAVING, TYPING, covering_keys, footer_keys, footer_progress
+from idbg_tui.status_bar.footer import LEAVING, TYPING, bar_keys, footer_keys, footer_progress, help_keys
 from idbg_tui.status_bar.header import header
-from idbg_tui.widgets.bars import Bar
+from idbg_tui.widgets.bars import Bar, cells
 from idbg_tui.widgets.covering import Covering
 
 Level = Literal["info", "warning", "error"]
@@ -52,20 +52,22 @@ class Bars:
             return
         width = self._app.size.width - 2
         self.header.show(*header(self._state, width))
-        progress = footer_progress(self._state, width)
+        pane, prompting = self._body.panes[self._body.current], isinstance(self._app.focused, Input)
+        covered = isinstance(self._app.screen, Covering)
+        typing = prompting or (pane.typed_in and not covered)
+        ends = help_keys(self._keys, typing=typing)
+        progress = footer_progress(self._state, width - cells(ends))
+        right = [*progress, *ends]
+        room = width - cells(right) - 2
+        hints = TYPING if prompting else LEAVING if covered else pane.HINTS
         if self.flashed is not None:
             text, level = self.flashed
-            self.footer.show([(text, f"bold {_STYLES.get(level, '$foreground')}")], progress)
+            flash = [(text, f"bold {_STYLES.get(level, '$foreground')}")]
+            self.footer.show(flash, right if cells(flash) <= room else progress)  # until the next key
+        elif covered:
+            self.footer.show(bar_keys(hints, room), right)
         else:
-            pane, prompting = self._body.panes[self._body.current], isinstance(self._app.focused, Input)
-            room = width - sum(len(text) for text, _ in progress) - 2
-            hints = TYPING if prompting else pane.HINTS
-            if isinstance(self._app.screen, Covering):
-                shown = covering_keys(hints if prompting else LEAVING, self._keys, room)
-            else:
-                typing = prompting or pane.typed_in
-                shown = footer_keys(hints, self._keys, self._state, room, typing=typing)
-            self.footer.show(shown, progress)
+            self.footer.show(footer_keys(hints, self._keys, self._state, room, typing=typing), right)
         if self._ticking is not None:
             going_on = self._state.running or self._state.trying or self._state.measuring
             (self._ticking.resume if going_on else self._ticking.pause)()

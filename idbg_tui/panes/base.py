@@ -28,6 +28,7 @@ PaneId = Literal[
     "switches",
     "processes",
 ]
+_SHORT = 6  # cells of "12,345"
 KEYS = "1234567890-#"
 """The key that leads to each pane, by its number from 1."""
 
@@ -104,24 +105,22 @@ class Pane(Titled):
         return Content(" ".join(part for part in (self.name_with_number, self.mark) if part))
 
     def short_heading(self) -> str:
-        """The same for a narrow tab: a short label, and a mark only if it is short too."""
-        return self.bare_heading() + self._short_mark
+        """The same for a narrow tab: a short label, and the mark where that is short too."""
+        return self._numbered(NAMES[self.ID].short) + self.short_mark
 
-    def bare_heading(self) -> str:
-        """The same without the mark."""
-        return self._numbered(NAMES[self.ID].short)
+    def tight_heading(self) -> str:
+        """The shortest label, with such a mark."""
+        return self._numbered(NAMES[self.ID].tight) + self.short_mark
 
-    def tight_heading(self, *, marked: bool = True) -> str:
-        """The shortest label, with the mark if that is short too."""
-        return self._numbered(NAMES[self.ID].tight) + (self._short_mark if marked else "")
-
+    @property
     def three_letters(self) -> str:
         """The digit and the beginning of the shortest label: for all panes in a line of 60 cells."""
         return self.digit + NAMES[self.ID].tight[:3]
 
     @property
-    def _short_mark(self) -> str:
-        return f" {self.mark}" if 0 < len(self.mark) <= 4 else ""
+    def short_mark(self) -> str:
+        """The mark, if it is a count or a sign, behind a blank."""
+        return f" {self.mark}" if 0 < len(self.mark) <= _SHORT else ""
 
     def action_find_nothing(self) -> None:
         """A pane that can be searched has a `/` of its own."""

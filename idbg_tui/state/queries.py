@@ -39,8 +39,15 @@ def elapsed(state: State) -> float:
     return max(0.0, time.time() - run.started) if state.running else run.seconds
 
 
-def typical_seconds(state: State) -> float | None:
-    """Seconds that the last finished run for the same backend took, or None if there was none."""
+def working(state: State) -> float:
+    """The same of a run that goes on without the start of its worker, which no run's seconds count."""
+    run, worker = state.run, state.history.worker
+    waited = max(worker.at - run.started, 0.0) if run is not None and worker is not None else 0.0
+    return max(elapsed(state) - waited, 0.0) if state.running else elapsed(state)
+
+
+def usual_seconds(state: State) -> float | None:
+    """Seconds that the last finished run for the same backend took, else those before this session; None of none."""
     run = state.run
     done = [
         past.seconds
@@ -48,7 +55,8 @@ def typical_seconds(state: State) -> float | None:
         if run is not None and past is not run and past.target.backend == run.target.backend
         if past.verdict in SUCCESSFUL and past.seconds > 0
     ]
-    return done[-1] if done else None
+    earlier = [state.typical[phase] for phase in ("program", "run") if phase in state.typical]
+    return done[-1] if done else sum(earlier) if "run" in state.typical else None
 
 
 def explained_run(state: State) -> Run | None:

@@ -1,33 +1,35 @@
 """The footer: the keys that work here, and the progress of what runs."""
 
 import time
+from collections.abc import Iterable
 
 from rich.cells import cell_len
 
-from idbg.format.amounts import elapsed
-from idbg.format.glyphs import MARKS
+from idbg.format.amounts import elapsed, wait
+from idbg.format.glyphs import LEVELS
 from idbg.schema.repros import MinifyProgress
 from idbg.views.repros import progress_pieces
 from idbg_tui import keymap
 from idbg_tui.state import queries, repro_targets
 from idbg_tui.state.state import State
-from idbg_tui.widgets.bars import BarPart
+from idbg_tui.widgets.bars import BarPart, cells
 
 _LIVE_ONLY = ("run", "cancel", "repro", "minify", "strict", "measure")
 _KEYS_ROOM = 40  # cells of the footer that the keys need
+_BAR = 10  # cells
 
 TYPING = (("enter", "takes it"), ("esc", "leaves it"))
 """The keys of a line that is typed in."""
 
-LEAVING = (("esc", "closes"), ("?", "its keys"))
-"""The keys of a list over the screen."""
+LEAVING = (("esc", "closes"),)
+"""The keys of a list over the screen, which has the others in its border."""
 
 
-def covering_keys(hints: tuple[tuple[str, str], ...], keys: dict[str, str], width: int) -> list[BarPart]:
-    """The keys that work over a list: its own `hints` first. The list has the others in its border."""
-    one_letter = {key for key, _ in hints if len(key) == 1}
-    shown = [*hints, *(() if one_letter else (("f1", "its keys"),))]
-    return _keys([*shown, (keymap.spelled(keys["palette"]).split(" ")[0], "palette")], width)
+def help_keys(keys: dict[str, str], *, typing: bool = False) -> list[BarPart]:
+    """The right end of every footer: the help and the palette. While `typing` a letter is text, and F1 is the help."""
+    of_help, palette = keymap.spelled(keys["help"]).split(" "), keymap.spelled(keys["palette"]).split(" ")
+    key = "bold $primary"
+    return [("  ", ""), (of_help[-1 if typing else 0], key), (" help ", "$foreground 75%"), (palette[0], key)]
 
 
 def footer_keys(
@@ -37,20 +39,12 @@ def footer_keys(
     text: those alone are named that are none."""
     shown = list(pane_hints)
     if typing:
-        return _keys([*shown, (keymap.spelled(keys["palette"]).split(" ")[0], "palette")], width)
+        return bar_keys(shown, width)
     if len(queries.frames(state)) > 1:
         pair = " ".join(keymap.spelled(keys[name]).split(" ")[0] for name in ("frame_before", "frame_after"))
         shown.insert(1, (pair, "frame"))
-    wanted = [("help", "help"), ("quit", "quit"), ("run", "run"), ("repro", repro_targets.key_words(state))]
-    wanted += [
-        ("edit", "edit"),
-        ("minify", "minify"),
-        ("palette", "palette"),
-        ("menu", "menu"),
-        ("next_pane", "pane"),
-        ("zoom", "zoom"),
-        ("memory", "memory"),
-    ]
+    wanted = [("quit", "quit"), ("run", "run"), ("repro", repro_targets.key_words(state)), ("edit", "edit")]
+    wanted += [("minify", "minify"), ("menu", "menu"), ("next_pane", "pane"), ("zoom", "zoom"), ("memory", "memory")]
     wanted += [("partitions", "partitions"), ("strict", "strict/warn"), ("measure", "measure"), ("charts", "charts")]
     cancel = keymap.spelled(keys["cancel"]).split(" ")[0]
     if (state.running or state.measuring or state.searching) and cancel not in dict(shown):
@@ -60,10 +54,11 @@ def footer_keys(
         key = keymap.spelled(keys[name]).split(" ")[0]
         if key not in taken and (state.live or name not in _LIVE_ONLY):
             shown.append((key, words))
-    return _keys(shown, width)
+    return bar_keys(shown, width)
 
 
-def _keys(shown: list[tuple[str, str]], width: int) -> list[BarPart]:
+def bar_keys(shown: Iterable[tuple[str, str]], width: int) -> list[BarPart]:
+    """Keys with their words, as many as have room in `width` cells."""
     pieces: list[BarPart] = []
     for key, words in shown:
         width -= len(key) + len(words) + 3
@@ -104,6 +99,18 @@ def footer_progress(state: State, width: int) -> list[BarPart]:
         return [(parts[0], "$text-primary"), (parts[1], "")]
     if not state.running or run is None:
         return []
-    seconds = queries.typical_seconds(state)
-    typical = f" {MARKS['separator']} last time {seconds:.0f} s" if seconds else ""
-    return [(f"{run.phase or 'starting'}", "$text-primary"), (f"  {elapsed(queries.elapsed(state))}{typical}", "")]
+    return _compiling(run.phase or "starting", state, width)
+
+
+def _compiling(phase: str, state: State, width: int) -> list[BarPart]:
+    """The phase, the time so far and the usual one, with a bar between them; in fewer words where keys need room."""
+    usual, now = queries.usual_seconds(state), elapsed(queries.elapsed(state))
+    pieces: list[BarPart] = [(phase, "$text-primary"), (f"  {now}", "")]
+    if usual is None:
+        return pieces
+    for cells_of_bar, words in ((_BAR, f"usually {wait(usual)}"), (_BAR // 2, wait(usual))):
+        full = min(round(cells_of_bar * queries.working(state) / usual), cells_of_bar)
+        bar = [(f" {LEVELS[-1] * full}", "$text-primary"), (f"{LEVELS[0] * (cells_of_bar - full)} {words}", "")]
+        if cells([*pieces, *bar]) <= width - _KEYS_ROOM:
+            break
+    return [*pieces, *bar]

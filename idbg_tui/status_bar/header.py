@@ -19,7 +19,7 @@ from idbg.views.frame_graphs import graph_words
 from idbg.views.tree import VERDICT_TONES
 from idbg_tui.state import queries, stages
 from idbg_tui.state.state import State
-from idbg_tui.widgets.bars import BarPart
+from idbg_tui.widgets.bars import BarPart, cells
 from idbg_tui.widgets.lines import Lines, clip
 
 _GRAPHS = 3  # of a level, as many have their partitions counted one by one
@@ -30,10 +30,10 @@ Ends = tuple[list[BarPart], list[BarPart]]
 def header(state: State, width: int) -> Ends:
     """Program, target and counts on the left, the latest run's result on the right; what matters least gives way."""
     for ends in _headers(state):
-        if sum(_cells(end) for end in ends) + 2 <= width:
+        if sum(cells(end) for end in ends) + 2 <= width:
             return ends
     left, right = ends
-    return left, _clipped(right, max(width - _cells(left) - 2, width // 2))
+    return left, _clipped(right, max(width - cells(left) - 2, width // 2))
 
 
 def _headers(state: State) -> Iterator[Ends]:
@@ -257,10 +257,6 @@ def _ended(run: Run, brevity: int) -> list[BarPart]:
     elif run.graphs:
         pieces.append((f"{dot}{counted(len(stages.frames(run)), 'frame')}, no kernels", ""))
     return pieces if brevity else [*pieces, (f"{dot}{run.backend} took {elapsed(run.seconds)}", "")]
-
-
-def _cells(pieces: list[BarPart]) -> int:
-    return sum(cell_len(text) for text, _ in pieces)
 
 
 def _clipped(pieces: list[BarPart], width: int) -> list[BarPart]:

@@ -1,5 +1,8 @@
 """A line with a left and a right end: the header and the footer."""
 
+from collections.abc import Iterable
+
+from rich.cells import cell_len
 from textual.content import Content
 from textual.widget import Widget
 
@@ -7,6 +10,11 @@ from idbg.format.glyphs import MARKS
 
 BarPart = tuple[str, str]
 """A text and its style, as in textual.content."""
+
+
+def cells(parts: Iterable[BarPart]) -> int:
+    """How wide they are together."""
+    return sum(cell_len(text) for text, _ in parts)
 
 
 class Bar(Widget):

@@ -11,6 +11,9 @@ _ENTRY = re.compile(r'extern "C".*?\bkernel\s*\((.*?)\)\s*\{', re.DOTALL)
 # the kernel's own function, and how the line ends after which its body begins
 _FUNCTION = re.compile(r'^\s*(?:extern\s*"C"|(?:async )?def |__global__)')
 _OPENS = ("{", ":")
+_CPP_COMPUTES = re.compile(r"^\s*(?:auto|[\w:]+(?:<[^=]*>)?)\s+tmp\d+\s*=")
+# what Inductor's C++ begins with: a flag of integer divisions, and other names of its buffers
+_CPP_BEGINS = re.compile(r"^\s*(?:.*\binductor_cpu_integer_div_error|auto \w+ = \w*ptr\d+;\s*$)")
 _NAME = re.compile(r"\s*\b(\w+)\s*$")
 _CPP_ERROR = re.compile(r"^(\S*?\.(?:cpp|cc|cu)):(\d+)(?::\d+)?: (?:fatal )?error: (.*)$", re.MULTILINE)
 _TRITON_ERROR = re.compile(r"^(?:.*CompilationError: )?at (\d+):(\d+):\s*$", re.MULTILINE)
@@ -82,11 +85,18 @@ def _definition(code: str, name: str) -> tuple[ast.Assign, ast.Call] | None:
 
 
 def first_line(source: str) -> int:
-    """The line of a kernel's first statement, below its includes and its parameters; 1 if it is not known."""
+    """The line of a kernel's first statement, below its includes and its parameters; in Inductor's C++ that of its
+    first computation, below the loops around it. 1 if it is not known.
+    """
     lines = source.split("\n")
     entry = next((i for i, line in enumerate(lines) if _FUNCTION.match(line)), None)
     opened = (i for i in range(entry, len(lines)) if lines[i].rstrip().endswith(_OPENS)) if entry is not None else ()
-    return next((i + 2 for i in opened if i + 1 < len(lines)), 1 if entry is None else entry + 1)
+    body = next((i + 1 for i in opened if i + 1 < len(lines)), None)
+    if entry is None or body is None:
+        return 1 if entry is None else entry + 1
+    computes = (i for i in range(body, len(lines)) if _CPP_COMPUTES.match(lines[i]))
+    begun = (i for i in range(body, len(lines)) if not _CPP_BEGINS.match(lines[i]))
+    return next(computes, next(begun, body)) + 1
 
 
 def source_constant(call: ast.Call) -> ast.Constant | None:

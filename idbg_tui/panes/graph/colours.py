@@ -82,8 +82,10 @@ class Colours:
         errors = [one.error for one in report.kernels if one.error is not None] if report is not None else []
         return Scale(errors if self.by == "error" else (), figure, of_log=True)
 
-    def mark(self, index: int, launches: Launches, severity: Severity | None) -> Mark:
-        """The mark of a node that these launches compute, and that breaks rules of this severity."""
+    def mark(self, index: int, launches: Launches, severity: Severity | None, *, wrong: bool = False) -> Mark:
+        """The mark of a node that these launches compute, and that breaks rules of this severity; since one that is
+        `wrong` the numbers are.
+        """
         state = self._state
         match self.by:
             case "finding":
@@ -98,7 +100,7 @@ class Colours:
             case "error":
                 errors = [error for each in launches if (error := queries.error_of(state, *each)) is not None]
                 known = [error.error for error in errors if error.error is not None]
-                if any(error.bad for error in errors):
+                if wrong or any(error.bad for error in errors):
                     return SEVERITY_SIGNS["reject"], "reject"
                 return self._scale.mark(max(known)) if known and not self._scale.is_empty else NO_MARK
         return NO_MARK
@@ -138,7 +140,7 @@ class Colours:
                 of = "a launch of the kernel; folded: all of its kernels"
                 return scale.legend(of) if not scale.is_empty else [(none, "dim")]
             case "error":
-                wrong = f"of RMS; {SEVERITY_SIGNS['reject']} wrong by itself"
+                wrong = f"of RMS; {SEVERITY_SIGNS['reject']} the first wrong node, or a kernel that is wrong by itself"
                 none = "not compared" + ": D compares each kernel" * state.live
                 return scale.legend(wrong) if not scale.is_empty else [(none, "dim")]
             case "kernel":

@@ -175,7 +175,12 @@ def is_kernel(kernel: Kernel, query: str) -> bool:
 def error_mark(errors: Sequence[KernelError]) -> str:
     """The worst relative error (RMSE over RMS) of these kernels: "3e-02"; "0"; "" where none was observed."""
     worst = max((one.error for one in errors if one.error is not None), default=None)
-    return "" if worst is None else f"{worst:.0e}" if worst else "0"
+    return "" if worst is None else short_error(worst)
+
+
+def short_error(error: float) -> str:
+    """An error in a graph's row."""
+    return f"{error:.0e}" if error else "0"
 
 
 def short_size(nbytes: int) -> str:
@@ -202,6 +207,7 @@ class RowFacts:
     kernel: str = ""
     error: str = ""  # of the kernels whose first node this is, if they were compared
     bad: bool = False  # a kernel that computes it is wrong by itself
+    wrong: bool = False  # the numbers are wrong since this node: the error is its own
     time: str = ""  # of the kernels whose first node this is, if they were measured
     memory: str = ""  # what is in memory while it runs
     side: str = ""  # where it runs, if something falls back to the host
@@ -220,9 +226,9 @@ def node_row(node: Node, depth: int, facts: RowFacts, columns: GraphColumns) -> 
     sign = SEVERITY_SIGNS[facts.severity] if facts.severity else ""
     verdict = f"{sign} {facts.words}" if sign else ""
     name_width = columns.name - len(indent)
-    of_name = facts.tint[1] or ("" if computes else "dim")
+    of_name = "reject" if facts.wrong else facts.tint[1] or ("" if computes else "dim")
     return [
-        (MARKS["bar"] if facts.marked else " ", "accent" if facts.marked else ""),
+        _gutter(facts.wrong, facts.marked),
         (arrow, "accent" if arrow != " " else ""),
         *_flow(facts.flow, columns),
         *([facts.tint, (" ", "")] if columns.tint else ()),
@@ -235,7 +241,7 @@ def node_row(node: Node, depth: int, facts: RowFacts, columns: GraphColumns) -> 
         (_cell(facts.side, columns.side), "dim"),
         (_cell(facts.kernel, columns.kernel), _kernel_style(facts)),
         (_cell(facts.time.rjust(columns.time), columns.time), _kernel_style(facts)),
-        (_cell(facts.error.rjust(columns.error), columns.error), _kernel_style(facts)),
+        (_cell(facts.error.rjust(columns.error), columns.error), "reject" if facts.wrong else _kernel_style(facts)),
         (_cell(facts.memory.rjust(columns.memory), columns.memory), "dim"),
         (_cell(cut(short(node.file), columns.file).rjust(columns.file), columns.file), "dim"),
         (_cell((f":{node.line}" if node.line else "").rjust(columns.line), columns.line), "dim"),
@@ -273,6 +279,11 @@ def widths(columns: GraphColumns) -> Iterator[tuple[str, str, int]]:
     return ((name, head, width) for name, head in _HEADS.items() if (width := getattr(columns, name)))
 
 
+def _gutter(wrong: bool, marked: bool = False) -> tuple[str, str]:
+    """The first cell of a row: numbers are wrong since a node of it, or the chosen kernel computes it."""
+    return (SEVERITY_SIGNS["reject"], "reject") if wrong else (MARKS["bar"], "accent") if marked else (" ", "")
+
+
 def _kernel_style(facts: RowFacts) -> str:
     return "reject" if facts.bad else "accent" if facts.kernel else ""
 
@@ -284,6 +295,7 @@ def heading_row(
     *,
     folded: bool,
     hides: bool = False,
+    wrong: bool = False,
     matched: int = 0,
     flow: StyledRow = (),
     tint: tuple[str, str] = (" ", ""),
@@ -293,8 +305,8 @@ def heading_row(
     """One module: fold sign, name and class, how many nodes, and how many violations, with the severest one's sign; of
     a folded one how many kernels, their time together, their worst error, and the most memory.
 
-    With `hides` the selected node is in there, and the heading bears its mark. With `matched`, the nodes of it that a
-    filter leaves, it is named by its whole path.
+    With `hides` the selected node is in there, and the heading bears its mark; with `wrong`, one since which the
+    numbers are. With `matched`, the nodes of it that a filter leaves, it is named by its whole path.
     """
     dots = MARKS["ellipsis"]
     start = "" if matched else _indent(heading.depth, columns) + MARKS["closed" if folded else "open"] + " "
@@ -310,7 +322,8 @@ def heading_row(
     worst = next(iter(broken), None)
     verdict = f"{SEVERITY_SIGNS[worst]} {sum(broken.values()):,}" if worst else ""
     return [
-        (f" {MARKS['dot']}" if hides else " " * GUTTER, "accent"),
+        _gutter(wrong),
+        (MARKS["dot"] if hides else " ", "accent"),
         *_flow(flow, columns),
         *([tint, (" ", "")] if columns.tint else ()),
         (start, "dim"),

@@ -22,6 +22,8 @@ class GraphFigures:
         self._first_of: dict[tuple[str, str, str], int] = {}
         self._of_module: dict[str, ModuleTotals] = {}
         self._provenance = state.provenance if queries.has_kernels(state) else None
+        self.wrong = _wrong_nodes(state, graph.id, index)
+        """The error of each node since which the numbers are wrong, by its place."""
         self.versions = versions_of(state)
 
     def launches(self, at: int) -> Sequence[Use]:
@@ -58,6 +60,16 @@ class GraphFigures:
                 places = [same for place in places for same in self._provenance.counterparts(place, self._graph.id)]
             known[key] = min((self._index[place.name] for place in places if place.name in self._index), default=-1)
         return known[key]
+
+
+def _wrong_nodes(state: State, graph: GraphId, index: Mapping[str, int]) -> dict[int, float]:
+    """The first bad node of each wrong stage of a graph: its own error where that was measured, else its graph's."""
+    compared = queries.compared_run(state)
+    report = compared.diff if compared is not None and compared is state.shown else None
+    if report is None or report.verdict != "failed":
+        return {}
+    bad = (stage for stage in report.stages if stage.bad and stage.graph == graph and stage.node in index)
+    return {index[stage.node]: stage.node_error or stage.added or 0.0 for stage in bad}
 
 
 def versions_of(state: State) -> tuple[int, int]:

@@ -100,6 +100,7 @@ class NodeValues:
     def _error(self, at: int) -> Key | None:
         errors = self._figures.errors(self._figures.firsts(at, self._figures.launches(at)))
         known = [error.error for error in errors if error.error is not None]
+        known += [self._figures.wrong[at]] if at in self._figures.wrong else []
         return (max(known),) if known else None
 
     def _memory(self, at: int) -> Key | None:

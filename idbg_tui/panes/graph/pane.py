@@ -13,6 +13,7 @@ from idbg.views.tree import UNSORTED
 from idbg_tui import remembered
 from idbg_tui.messages import CopyRequest, Flash, NodeChosen
 from idbg_tui.panes.base import Pane
+from idbg_tui.panes.compile_phases import TICK, phases
 from idbg_tui.panes.graph.appearance import Appearance, picker
 from idbg_tui.panes.graph.filter import GraphFilter
 from idbg_tui.panes.graph.heads import GraphHeads, GraphLegend
@@ -24,6 +25,7 @@ from idbg_tui.state.state import State
 from idbg_tui.widgets import sorting
 from idbg_tui.widgets.lines import Lines
 from idbg_tui.widgets.search import SearchLine
+from idbg_tui.widgets.section_rows import Look
 
 
 class GraphPane(Pane):
@@ -74,6 +76,7 @@ class GraphPane(Pane):
 
     def on_mount(self) -> None:
         self._preparing = self.set_interval(0.03, self._prepare, pause=True)
+        self._waiting = self.set_interval(TICK, self._show_empty, pause=True)
 
     # ---------------------------------------------------------------- showing
 
@@ -87,7 +90,7 @@ class GraphPane(Pane):
         self._state = state
         graph = state.graph
         if graph is None:
-            self._show_empty(why_empty(state))
+            self._show_empty()
         if graph is not self.lines.graph:
             self._show_graph(state)
         elif before[1:2] != (versions.graphs,):
@@ -120,10 +123,17 @@ class GraphPane(Pane):
         if state.selected is not None:
             self._go_to(state.selected.name)
 
-    def _show_empty(self, why_empty: str) -> None:
-        if why_empty != self.lines.empty:
-            self.lines.empty = why_empty
+    def _show_empty(self) -> None:
+        """Why there is no graph; while one is compiled, the phases of the compile."""
+        if self._state.graph is not None:
+            self._waiting.pause()
+            return
+        rows = phases(self._state, Look(width=self.lines.line_width))
+        empty = why_empty(self._state)
+        if rows or self.lines.waiting or empty != self.lines.empty:
+            self.lines.empty, self.lines.waiting = empty, rows
             self.lines.rows_changed()
+        (self._waiting.resume if rows else self._waiting.pause)()
 
     def _go_to(self, name: str) -> None:
         typing = any(line.has_class("-open") for line in self.query(SearchLine))  # the choice may be of letters before

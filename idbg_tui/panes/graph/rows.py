@@ -28,6 +28,7 @@ from idbg_tui.panes.graph.columns import (
     kernel_mark,
     measure,
     node_row,
+    short_error,
     short_size,
     side_mark,
     widths,
@@ -38,6 +39,7 @@ from idbg_tui.panes.graph.order import USUAL, NodeValues, in_order
 from idbg_tui.state import queries
 from idbg_tui.state.state import State
 from idbg_tui.widgets.lines import Lines, StyledRow
+from idbg_tui.widgets.section_rows import Row
 
 RULE_WORDS = {
     "unsupported_ops": "op",
@@ -66,6 +68,7 @@ class GraphLines(Lines):
         self.outline = Outline([], [], set())
         self.findings: Findings | None = None
         self.empty = ""
+        self.waiting: Sequence[Row] = ()  # rows in the place of a graph that is to come
         self._state = State()
         self._rows: list[int] = []
         self._row_of: dict[int, int] = {}
@@ -173,11 +176,9 @@ class GraphLines(Lines):
         timed = state.history.kernels is not None and state.history.kernels.times is not None
         now = self._columns
         if queries.has_kernels(state):
-            self._widen(
-                kernel=GraphColumns.kernel,
-                time=max(now.time, _TIME * timed),
-                error=max(now.error, _ERROR * bool(observed)),
-            )
+            self._widen(kernel=GraphColumns.kernel, time=max(now.time, _TIME * timed))
+        if observed or (graph is not None and self.figures(graph).wrong):
+            self._widen(error=max(now.error, _ERROR))
         if self._columns != now:
             self.repaint_changes()
         before, lit = self._inputs | self._users | self._marked, self._lit_rows()
@@ -363,7 +364,7 @@ class GraphLines(Lines):
 
     @property
     def row_count(self) -> int:
-        return len(self._rows) or len(self._empty_lines)
+        return len(self._rows) or len(self.waiting) or len(self._empty_lines)
 
     @property
     def _empty_lines(self) -> list[str]:
@@ -381,7 +382,7 @@ class GraphLines(Lines):
     def row(self, index: int, width: int) -> StyledRow:
         columns = self.columns(width)
         if not self._rows:
-            return [(f" {self._empty_lines[index]}", "dim")]
+            return self.waiting[index].draw(width) if self.waiting else [(f" {self._empty_lines[index]}", "dim")]
         row = self._rows[index]
         if row < 0:
             return self._heading_row(index, self.outline.headings[~row], columns)
@@ -401,12 +402,22 @@ class GraphLines(Lines):
         hides = folded and self._selected >= 0 and self._shown_as(self._selected) == self._rows[place]
         if not folded or self.graph is None:
             return heading_row(heading, broken, columns, folded=folded, flow=flow)
+        wrong = any(at in range(*heading.span) for at in self.figures(self.graph).wrong)
         colours, worst, totals = self.colours, next(iter(broken), None), self.figures(self.graph).of_module(heading)
         tint = colours.mark_of_module(*heading.span, worst, totals) if colours is not None else NO_MARK
         live = self._live[slice(*heading.span)]
         memory = short_size(max(live)) if live else ""
         return heading_row(
-            heading, broken, columns, folded=True, hides=hides, flow=flow, tint=tint, totals=totals, memory=memory
+            heading,
+            broken,
+            columns,
+            folded=True,
+            hides=hides,
+            wrong=wrong,
+            flow=flow,
+            tint=tint,
+            totals=totals,
+            memory=memory,
         )
 
     def _flow_beside(self, place: int, columns: GraphColumns) -> StyledRow:
@@ -435,6 +446,7 @@ class GraphLines(Lines):
         kernels = figures.launches(index)
         # a kernel's figures stand once, at the first of its nodes: they are not those of each
         first, errors = figures.firsts(index, kernels), figures.errors(kernels)
+        wrong = figures.wrong.get(index)
         rule_costs = self._rule_costs
         severity = self.findings.worst_at(index) if self.findings and broken else None
         return RowFacts(
@@ -444,12 +456,15 @@ class GraphLines(Lines):
             severity=severity,
             words=words,
             kernel=kernel_mark([kernel for kernel, _ in kernels]),
-            error=error_mark(figures.errors(first)),
+            error=short_error(wrong) if wrong is not None else error_mark(figures.errors(first)),
+            wrong=wrong is not None,
             bad=any(error.bad for error in errors),
             time=kernel_times.short_time(figures.times(first)),
             memory=short_size(self._live[index]) if self._live else "",
             selected=index == self._selected,
-            tint=colours.mark(index, kernels, severity) if (colours := self.colours) is not None else NO_MARK,
+            tint=colours.mark(index, kernels, severity, wrong=wrong is not None)
+            if (colours := self.colours) is not None
+            else NO_MARK,
         )
 
 

@@ -17,10 +17,12 @@ from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
 from idbg.schema.errors import AcceleratorError
 from idbg_tui.messages import Flash
 from idbg_tui.panes.rules import form as rule_form
+from idbg_tui.panes.rules import summary
 from idbg_tui.panes.rules import words as rule_words
 from idbg_tui.panes.rules.editor import TomlEditor
 from idbg_tui.panes.rules.form import Count
 from idbg_tui.panes.rules.form_rows import RuleRows
+from idbg_tui.panes.rules.summary import RunSummary
 from idbg_tui.panes.rules.text import RuleText
 from idbg_tui.panes.rules.views import DiffRows, RelaxRows
 from idbg_tui.panes.searchable import SearchablePane
@@ -95,6 +97,7 @@ class RulesPane(RuleText, SearchablePane):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.form, self.relax, self.diff = RuleRows(self.editor.become), RelaxRows(), DiffRows()
+        self.summary = RunSummary()
         self.view: RulesView = "form"
         self._state: State | None = None
         self._seen: tuple[object, ...] = ()
@@ -104,6 +107,8 @@ class RulesPane(RuleText, SearchablePane):
         for view, widget in self._views.items():
             widget.display = view == self.view
             yield widget
+        self.summary.display = False
+        yield self.summary
         yield Static(id="about", markup=False)
         yield Prompt()
         yield Static(id="status", markup=False)
@@ -113,7 +118,29 @@ class RulesPane(RuleText, SearchablePane):
         return {"form": self.form, "text": self.editor, "relax": self.relax, "diff": self.diff}
 
     def shown_widget(self) -> Widget:
-        return self._views[self.view]
+        return self.summary if self.is_summary else self._views[self.view]
+
+    @property
+    def is_summary(self) -> bool:
+        """Whether the run in short stands in the place of a form without rules."""
+        return self.view == "form" and self._state is not None and queries.is_without_rules(self._state)
+
+    def _show_widgets(self) -> None:
+        """Display the shown view alone; the focus stays in the pane."""
+        focused, shown = self.has_focus_within, self.shown_widget()
+        if shown.display:
+            return
+        for widget in (*self._views.values(), self.summary):
+            widget.display = widget is shown
+        self.HINTS = self._hints
+        if focused:
+            shown.focus()
+
+    @property
+    def _hints(self) -> Hints:
+        if not self.is_summary:
+            return VIEW_HINTS[self.view]
+        return summary.HINTS if self._state is not None and self._state.live else summary.SAVED
 
     # ---------------------------------------------------------------- what is shown
 
@@ -138,6 +165,9 @@ class RulesPane(RuleText, SearchablePane):
         if seen != self._seen:
             self._seen = seen
             self._show_checked(state)
+        self._show_widgets()
+        if self.is_summary:
+            self.summary.show_run(state)
         self._show_title()
 
     def _show_checked(self, state: State) -> None:
@@ -183,6 +213,8 @@ class RulesPane(RuleText, SearchablePane):
     def _show_title(self) -> None:
         self.mark = SEVERITY_SIGNS["reject"] if self.document.refused else ""
         words = [self.document.home.name, "edited" if self.document.edited else ""]
+        if self.is_summary and self._state is not None and self._state.run is not None:
+            words.append(f"run {self._state.run.number}")
         if self.view == "text":
             words.append("editing, esc ends" if self.editor.editing else "enter edits")
         if self.view == "relax":
@@ -199,7 +231,7 @@ class RulesPane(RuleText, SearchablePane):
         """What the selected row of the form is for, and which document says so."""
         row, form = self.form.chosen, self.form.form
         about = self.query_one("#about", Static)
-        about.display = self.view == "form" and row is not None
+        about.display = self.view == "form" and row is not None and not self.is_summary
         if row is None:
             return
         words = rule_words.about(row.rule, row.key, form.text, form.lines.get((row.number, row.key), 0))
@@ -246,9 +278,8 @@ class RulesPane(RuleText, SearchablePane):
             self.relax.show_for(self._state)
         elif view == "diff":
             self.diff.show_document(self.document)
-        for name, widget in self._views.items():
-            widget.display = name == view
-        self.HINTS = VIEW_HINTS[view]
+        self._show_widgets()
+        self.HINTS = self._hints
         self._show_about()
         self._show_title()
         self.shown_widget().focus()
@@ -286,7 +317,7 @@ class RulesPane(RuleText, SearchablePane):
     def on_toml_editor_mode_changed(self, event: TomlEditor.ModeChanged) -> None:
         """Not stopped: the footer, which says what the keys do, is the app's."""
         self.typed_in = self.editor.editing
-        self.HINTS = _EDITING if self.editor.editing else VIEW_HINTS[self.view]
+        self.HINTS = _EDITING if self.editor.editing else self._hints
         self._show_title()
 
     # ---------------------------------------------------------------- keys of every view

@@ -7,6 +7,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
+from textual.geometry import Size
 from textual.widget import Widget
 
 from idbg.format.glyphs import MARKS, plain
@@ -36,28 +37,35 @@ _TWO = 140  # cells, from which two texts have room beside one another
 
 
 class Caption(Widget):
-    """A name and what is to say about it, in one line; what does not fit is cut out of the middle of the name."""
+    """A name and the facts about it: in one line where both have room, else in a line each. The name alone is cut."""
 
     DEFAULT_CSS = """
-    Caption { height: 1; padding: 0 1; color: $foreground 60%; text-wrap: nowrap; }
-    Caption.-alone { height: auto; text-wrap: wrap; }
+    Caption { height: auto; padding: 0 1; color: $foreground 60%; }
     """
 
     def __init__(self) -> None:
         super().__init__()
         self._shown, self._words = "", ""
 
-    def show(self, name: str, words: str, *, alone: bool) -> None:
-        """Say this. With `alone` the words are all that there is to say, and take the lines that they need."""
+    def show(self, name: str, words: str) -> None:
+        """Show the name and the facts; words without a name take the lines that they need."""
         if (name, words) != (self._shown, self._words):
+            height = self.get_content_height(self.size, self.size, self.size.width)
             self._shown, self._words = name, words
-            self.set_class(alone, "-alone")
-            self.refresh(layout=alone)
+            self.refresh(layout=height != self.get_content_height(self.size, self.size, self.size.width))
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return len(self._lines(width))
+
+    def _lines(self, width: int) -> list[Content]:
+        width = max(width, 1)
+        whole = Content("  ".join(part for part in (self._shown, self._words) if part))
+        if whole.cell_length <= width or not self._shown:
+            return whole.wrap(width)
+        return [Content(cut(self._shown, width, MARKS["ellipsis"])), *Content(self._words).wrap(width)]
 
     def render(self) -> Content:
-        room = self.size.width - len(self._words) - 2
-        name = cut(self._shown, max(room, 12), MARKS["ellipsis"])
-        return Content("  ".join(part for part in (name, self._words) if part))
+        return Content("\n").join(self._lines(self.size.width))
 
 
 class SheetSide(Vertical):
@@ -81,7 +89,7 @@ class SheetSide(Vertical):
     def show(self, view: SheetView, sheet: Sheet) -> None:
         """Show a text; nothing moves unless it or its lines are others."""
         before, self.view, self.sheet = self.sheet, view, sheet
-        self.caption.show(sheet.name, plain(sheet.caption), alone=sheet.excuses)
+        self.caption.show(sheet.name, plain(sheet.caption))
         fresh = self.code.load(sheet.text, sheet.language, first=sheet.first)
         self.code.mark(sheet.marks)
         moved = fresh or (sheet.line, sheet.marks) != (before.line, before.marks)
@@ -179,9 +187,10 @@ class SourcePane(Pane, Searching):
         return sheets.lowered_sheet(kernel, lowered, min(self._level, len(lowered.texts))) if lowered else None
 
     def _views(self) -> Content:
-        """The border's title: number and label, then the views with the shown one in brackets."""
+        """The border's title: number and label, then the views, that of the shown text in brackets."""
         views = sheets.views(self._state)
-        shown = (choice(view, f"app.view('source', '{view}')", shown=view == self._view) for view in views)
+        of_text = self._sides[0].sheet.instead or self._view
+        shown = (choice(view, f"app.view('source', '{view}')", shown=view == of_text) for view in views)
         return Content.assemble(self.heading(), f" {MARKS['rule']} ", *shown)
 
     @property

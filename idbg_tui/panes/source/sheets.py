@@ -29,9 +29,9 @@ _LINES = 3  # of a kernel's calls, as many are named in the caption
 class Sheet:
     """A text to show. `line` is where to look, 0 for nowhere; `marks` are the lines of the selected node (1-based).
 
-    `caption` is what to say of the text; with `excuses` it is the sentence why there is none, or why it is another one
-    than the view's. `name` is what the text shows. `path` is set for a file that can be edited. `top` is set where
-    what stands above `line` is of less use than what follows it.
+    `caption` has the facts about the text, or the sentence why there is none. `name` is what the text shows. `path` is
+    set for a file that can be edited. `top` is set where what stands above `line` is of less use than what follows it.
+    `instead` is the view whose text it is, where the requested one has none of its own.
     """
 
     caption: str
@@ -43,12 +43,7 @@ class Sheet:
     first: int = 1
     path: str = ""
     top: bool = False
-    instead: bool = False  # of the view's own text
-
-    @property
-    def excuses(self) -> bool:
-        """Whether there is no text, or another one than the view's: the caption says why."""
-        return self.instead or not self.text
+    instead: SheetView | None = None
 
 
 @dataclass(frozen=True)
@@ -65,6 +60,8 @@ def default_view(state: State) -> SheetView:
     """The view until the user picks one: kernels where the run has any, else what another compiler made of it."""
     if state.stage is not None:
         return "stages"
+    if state.graph is None and failing_line(state) is not None:
+        return "python"
     if state.shown is not None and state.shown.codes:
         return "kernel"
     return "stages" if queries.compiler_stages(state) else "FX"
@@ -119,12 +116,12 @@ def place_at(view: SheetView, state: State, line: int) -> LineOwner | None:
 def _kernel(state: State) -> Sheet:
     kernel = queries.shown_kernel(state)
     if kernel is None:
-        return replace(_fx(state), name="", caption=why_no_kernel(state), instead=True)
+        return replace(_fx(state), name="", caption=why_no_kernel(state), instead="FX")
     if not kernel.source:
         wrapper = _wrapper(state)
-        lines = " ".join(str(call.line) for call in _calls(state, kernel))
-        where = f"; called at wrapper line {lines}" if lines else ""
-        return replace(wrapper, name=f"extern: {kernel.name}", caption=f"no generated source{where}")
+        lines = _some(call.line for call in _calls(state, kernel))
+        where = f"called at wrapper line {lines} · " if lines else ""
+        return replace(wrapper, name=kernel.name, caption=f"{where}extern: no generated source", instead="wrapper")
     edit = queries.shown_edit(state, kernel)
     if edit is not None:
         line, failed = edit.line or first_line(edit.text), frozenset({edit.line} - {0})
@@ -132,7 +129,8 @@ def _kernel(state: State) -> Sheet:
         return Sheet(caption, kernel.name, edit.text, kernel.source_language, line, failed, top=not failed)
     line, known = first_line(kernel.source), len(state.shown.edits_of(*kernel.key)) if state.shown else 0
     edited = f" · {counted(known, 'edited version')} in 6" if known else ""
-    return Sheet(_about(state, kernel) + edited, kernel.name, kernel.source, kernel.source_language, line, top=True)
+    top = kernel.source_language != "cpp"  # the loops around its first computation are worth reading
+    return Sheet(_about(state, kernel) + edited, kernel.name, kernel.source, kernel.source_language, line, top=top)
 
 
 def _about(state: State, kernel: Kernel) -> str:
@@ -257,17 +255,30 @@ def _why_no_line(state: State, stage: CompilerStage) -> str:
 def _python(state: State) -> Sheet:
     node = state.node
     if node is None:
-        return Sheet(why_no_graph(state))
+        failing = failing_line(state)
+        return _users_file(state, *failing, "the run failed here") if failing else Sheet(why_no_graph(state))
     if not node.file:
         return Sheet(f"{node.name} ({node.role}) has no line in your program")
-    text, note = user_files.read(node.file, state.shown.started if state.shown else 0.0)
+    return _users_file(state, node.file, node.line, node.module, node.code)
+
+
+def _users_file(state: State, file: str, line: int, words: str, code: str = "") -> Sheet:
+    """A file of the user's at a line; where it cannot be read, the line as it was recorded."""
+    text, note = user_files.read(file, state.shown.started if state.shown else 0.0)
     if not text:
-        caption = f"{note}; this line was kept with the run"
-        return Sheet(caption, node.file, node.code, "python", node.line, frozenset({node.line}), first=node.line or 1)
-    lines = frozenset(other.line for other in _marked_nodes(state) if other.file == node.file)
-    caption = " · ".join(part for part in (node.module, note) if part)
-    place = file_names.place(node.file, node.line, queries.source_files(state))
-    return Sheet(caption, place, text, "python", node.line, lines, path=node.file)
+        caption = f"{note}; this line was kept with the run" if code else note
+        return Sheet(caption, file, code, "python", line, frozenset({line}), first=line or 1)
+    lines = frozenset(other.line for other in _marked_nodes(state) if other.file == file) or frozenset({line} - {0})
+    caption = " · ".join(part for part in (words, note) if part)
+    return Sheet(
+        caption, file_names.place(file, line, queries.source_files(state)), text, "python", line, lines, path=file
+    )
+
+
+def failing_line(state: State) -> tuple[str, int] | None:
+    """The user's line at which the last run failed; None where it did not, or the line is not known."""
+    failure = state.run.failure or state.run.cause if state.run is not None else None
+    return (failure.file, failure.line) if failure is not None and failure.file else None
 
 
 _MAKERS: dict[SheetView, Callable[[State], Sheet]] = {

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 from idbg.analysis.kernel_definition import (
     build_error,
     check_edit,
+    first_line,
     function_of,
     parameters,
     redefined,
@@ -95,6 +96,34 @@ extern "C"  void kernel(const float* in_ptr0,
     out_ptr0[0] = in_ptr0[0];
 }
 """
+
+
+DIVIDES = """\
+#include <torch/csrc/inductor/cpp_prefix.h>
+extern "C"  void  kernel(float* in_out_ptr0,
+                       const float* in_ptr1)
+{
+    std::atomic<int> inductor_cpu_integer_div_error{0};
+    inductor_cpu_integer_div_error_flag = &inductor_cpu_integer_div_error;
+    auto out_ptr0 = in_out_ptr0;
+    {
+        #pragma GCC ivdep
+        for(int64_t x0=static_cast<int64_t>(0L); x0<static_cast<int64_t>(8L); x0+=static_cast<int64_t>(1L))
+        {
+            float tmp_acc0 = 0;
+            auto tmp0 = at::vec::Vectorized<float>::loadu(in_ptr1 + static_cast<int64_t>(x0), static_cast<int64_t>(8));
+        }
+    }
+}
+"""
+
+
+def test_a_cpp_kernel_begins_at_its_first_computation_and_not_at_its_flags():
+    lines = DIVIDES.split("\n")
+    assert "auto tmp0 =" in lines[first_line(DIVIDES) - 1]
+    without = "\n".join(line for line in lines if "tmp0" not in line)  # a template of a GEMM has no such names
+    assert without.split("\n")[first_line(without) - 1] == "    {"
+    assert CPP.split("\n")[first_line(CPP) - 1] == "    out_ptr0[0] = in_ptr0[0];"
 
 
 def test_names_of_cpp_parameters_are_the_kernels_own_and_types_are_not():

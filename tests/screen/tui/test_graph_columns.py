@@ -9,7 +9,7 @@ from msgspec.structs import replace as with_
 from idbg.analysis.outline import ModuleHeading
 from idbg.analysis.partition import HOST
 from idbg.schema.code import Kernel
-from idbg.schema.graphs import Node, TensorMeta
+from idbg.schema.graphs import Node, NodeId, TensorMeta
 from idbg.views.graphs import op_of, shape_of
 from idbg_tui.panes.graph.columns import (
     GraphColumns,
@@ -276,3 +276,33 @@ def test_a_line_has_its_file_where_files_differ_and_there_is_room() -> None:
     shown = ["".join(text for text, _ in node_row(node, 0, RowFacts(), wide)) for node in nodes]
     assert ["0.py" in shown[0], "1.py" in shown[1], ":2" in shown[1]] == [True] * 3
     assert wide.file and not narrow.file and not measure(nodes[:1], [0]).file
+
+
+@pytest.mark.parametrize("size", [SMALL, WIDE])
+async def test_the_node_since_which_the_numbers_are_wrong_is_red_and_has_its_error(
+    size: tuple[int, int], tmp_path: Path
+) -> None:
+    app = app_of("wrong_pass", tmp_path)
+    async with app.run_test(size=size) as pilot:
+        await settle(pilot)
+        lines = app.query_one(GraphLines)
+        bad = next(stage for stage in app.state.run.diff.stages if stage.bad)  # type: ignore[union-attr]
+        app.state.choose(NodeId(bad.graph, bad.node))  # type: ignore[arg-type]
+        app.show()
+        await settle(pilot)
+        rows = {name: lines.row(at, lines.line_width) for at in range(lines.row_count) if (name := _name(lines, at))}
+        pieces = rows[bad.node]
+        assert pieces[0] == ("✘", "reject")
+        assert "reject" in {style for piece, style in pieces if piece.strip() == bad.node}
+        assert any(piece.strip() == f"{bad.added:.0e}" and style == "reject" for piece, style in pieces)
+        others = [row for name, row in rows.items() if name != bad.node]
+        assert all(piece != "✘" for row in others for piece, _ in row[:1])
+        lines.outline.folded.update(heading.key for heading in lines.outline.headings)
+        lines.lay_out()
+        folded = lines.row(lines.row_that_shows(lines._index[bad.node]), lines.line_width)
+        assert folded[0] == ("✘", "reject")  # also of the module that hides it
+
+
+def _name(lines: GraphLines, row: int) -> str:
+    at = lines.node_at(row)
+    return lines.graph.nodes[at].name if at is not None and lines.graph is not None else ""

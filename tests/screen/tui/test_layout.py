@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 from textual.geometry import Size
 
+from idbg.schema import events
 from idbg_tui import layout
-from idbg_tui.layout import ORDER, number, tab_names
+from idbg_tui.layout import ORDER, TabLine, number, tab_names
 from idbg_tui.pane_sizes import RememberedSizes, Sizes, Split, at_first
 from idbg_tui.panes import loading
 from idbg_tui.panes.base import KEYS, PaneId
@@ -57,19 +58,31 @@ def test_the_current_pane_is_always_named_in_the_tabs(width: int, wanted: tuple[
         assert names == [*wanted[:place], current, *wanted[place + 1 :]]
 
 
-def test_marks_give_way_before_the_names_of_the_tabs() -> None:
+def test_names_of_tabs_give_way_before_their_counts() -> None:
     panes = [GraphPane(), NodePane(), KernelDiffPane(), LogPane(), RulesPane()]
     number(panes)
-    panes[1].mark = "◇✘"
-    whole = sum(len(pane.short_heading()) + 2 for pane in panes) - 2
-    assert "3 Node ◇✘" in dict(tab_names(panes, "graph", whole)).values()
-    assert [name for _, name in tab_names(panes, "graph", whole - 3)] == [
-        "1 Graph",
-        "3 Node",
-        "5 Diff",
-        "7 Log",
-        "8 Rules",
-    ]
+    panes[1].mark, panes[2].mark = "◇✘", "1,204"
+    for width in range(60, 36, -1):
+        names = list(dict(tab_names(panes, "graph", width)).values())
+        assert names[1].startswith("3") and names[1].endswith(" ◇✘") and names[2].endswith(" 1,204"), width
+        assert sum(map(len, names)) + 2 * 4 <= width
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)])
+async def test_the_counts_of_tabs_are_seen_at_every_size_once_a_repro_is_written(
+    size: tuple[int, int], tmp_path: Path
+) -> None:
+    app = app_of("wrong_pass", tmp_path)
+    async with app.run_test(size=size) as pilot:
+        await settle(pilot)
+        repro = events.ReproEnded(run=1, path=str(tmp_path / "repro.py"), reproduced=True, status=1)
+        app.state.apply([events.ReproStarted(run=1), repro])
+        app.show()
+        await settle(pilot)
+        line = app.query_one(TabLine).render() if app.body.single else app.query_one("#tabs").border_title
+        shown = str(line)
+        for pane, mark in (("4 ?Find", "1"), ("5 ?[KD]", "✘"), ("9 ?Rep", "1")):
+            assert re.search(rf"{pane}[a-zA-Z]* {mark}", shown), (size, shown)
 
 
 def test_sentences_that_name_a_pane_by_its_number_name_the_right_one() -> None:

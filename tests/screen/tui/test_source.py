@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from idbg.schema import events
+from idbg.schema.programs import Failure, Program, Target
 from idbg_tui.messages import CopyRequest, EditorRequest, Flash, KernelChosen, LineChosen, NodeChosen
 from idbg_tui.panes.source.pane import Caption, SourcePane
-from idbg_tui.panes.source.sheets import VIEWS, SheetView, make
+from idbg_tui.panes.source.sheets import VIEWS, SheetView, default_view, make
 from idbg_tui.state import queries
 from idbg_tui.state.state import State
 from idbg_tui.widgets.code import CodeView
@@ -46,9 +48,9 @@ async def shown(state: State, view: SheetView, *keys: str) -> tuple[Host, int, s
 # what each view shows
 
 
-async def test_the_kernel_is_shown_from_its_first_statement_on(model: str) -> None:
+async def test_the_kernel_is_shown_at_its_first_computation(model: str) -> None:
     app, line, caption = await shown(make_state(model), "kernel")
-    assert KERNEL.split("\n")[line - 1] == "    /* one loop"
+    assert KERNEL.split("\n")[line - 1].strip() == "auto tmp0 = in_ptr0[x0]; // relu, then sum"
     assert caption == "cpp_fused_relu_sum_0  C++ · 2 nodes · 1 call"
     assert app.posted == []
 
@@ -57,7 +59,7 @@ async def test_an_extern_kernel_says_so_and_shows_its_call_in_the_wrapper(model:
     _, line, caption = await shown(make_state(model, node="mm"), "kernel")
     place = wrapper_line("extern_kernels.mm(")
     assert line == place
-    assert caption == f"extern: extern_kernels.mm  no generated source; called at wrapper line {place}"
+    assert caption == f"extern_kernels.mm  called at wrapper line {place} · extern: no generated source"
 
 
 async def test_the_wrapper_is_shown_at_the_call_that_computes_the_node(model: str) -> None:
@@ -196,7 +198,7 @@ async def test_brackets_go_round_the_views(model: str) -> None:
 async def test_comma_and_full_stop_go_through_the_runs_kernels(model: str) -> None:
     app, _, caption = await shown(make_state(model, node="relu"), "kernel", "full_stop")
     assert [message.name for message in app.of(KernelChosen)] == ["extern_kernels.mm"]
-    assert caption.startswith("extern: extern_kernels.mm")
+    assert caption.startswith("extern_kernels.mm  called at")
     assert app.state.selected.name == "mm"
 
 
@@ -233,8 +235,40 @@ async def test_a_search_without_a_match_says_so_and_moves_nothing(model: str) ->
 def test_a_node_without_a_kernel_shows_its_fx_code_under_the_reason(model: str) -> None:
     state = make_state(model, node="arg1_1")
     sheet = make("kernel", state)
-    assert sheet.excuses
+    assert sheet.instead == "FX"
     assert (sheet.text, sheet.line) == (make("FX", state).text, make("FX", state).line)
+
+
+async def test_the_title_has_the_view_whose_text_is_shown_in_brackets(model: str) -> None:
+    for node, view in (("relu", "kernel"), ("mm", "wrapper"), ("arg1_1", "FX")):
+        app, _, _ = await shown(make_state(model, node=node), "kernel")
+        assert f"[{view}]" in str(app.pane.border_title), node
+
+
+@pytest.mark.parametrize("width", [30, 44, 58])
+async def test_a_caption_cuts_its_name_alone_and_no_fact(model: str, width: int) -> None:
+    pane, place = SourcePane(), wrapper_line("extern_kernels.mm(")
+    async with Host(pane, make_state(model, node="mm")).run_test(size=(width, 20)) as pilot:
+        await pilot.pause()
+        caption = pane.query_one(Caption)
+        words = " ".join(" ".join(caption.render().plain.split("\n")).split())
+        assert words == f"extern_kernels.mm called at wrapper line {place} · extern: no generated source"
+        assert caption.size.height == len(caption.render().plain.split("\n"))
+
+
+def test_before_any_graph_exists_the_line_that_failed_is_shown(model: str) -> None:
+    failure = Failure(kind="user", type="ValueError", message="no", file=model, line=6)
+    state = State()
+    state.apply(
+        [
+            events.RunStarted(run=1, program=Program(model), target=Target()),
+            events.RunEnded(run=1, verdict="failed", seconds=1.0, failure=failure),
+        ]
+    )
+    assert default_view(state) == "python"
+    sheet = make("python", state)
+    assert sheet.line == 6 and sheet.marks == {6} and sheet.path == model
+    assert sheet.caption == "the run failed here" and "torch.relu" in sheet.text
 
 
 def test_a_triton_kernel_is_shown_from_the_first_line_of_its_function(model: str) -> None:

@@ -169,9 +169,9 @@ def test_a_run_that_waited_with_older_rules_takes_no_edit_back() -> None:
 
 def test_typical_is_the_time_of_the_last_run_for_the_same_backend() -> None:
     state = running_with(ended(1))
-    assert queries.typical_seconds(state) is None
+    assert queries.usual_seconds(state) is None
     state.apply([started(2)])
-    assert queries.typical_seconds(state) == 2.0
+    assert queries.usual_seconds(state) == 2.0
 
 
 def test_jumps_are_returned_from() -> None:

@@ -1,5 +1,7 @@
 """Do the header and the footer say what is so, in words, and fit?"""
 
+from pathlib import Path
+
 import pytest
 
 from idbg.schema import events
@@ -14,8 +16,9 @@ from idbg_tui.status_bar.footer import footer_keys, footer_progress
 from idbg_tui.status_bar.header import header
 from idbg_tui.widgets.bars import BarPart
 from idbg_tui.widgets.lines import Lines
-from tests.harness.recorded import chain, state_of, under
+from tests.harness.recorded import app_of, chain, state_of, under
 from tests.harness.rule_texts import FALL, PAD, PEAK
+from tests.harness.screen import bar, settle
 
 KEYS = keymap.in_force({})
 
@@ -139,6 +142,20 @@ def test_the_footers_keys_fit_and_the_panes_own_come_first(width: int) -> None:
     said = words(footer_keys((("space", "fold"),), KEYS, live(), width))
     assert len(said) <= width
     assert said.startswith("space fold")
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+async def test_the_help_and_the_palette_are_at_the_right_of_every_footer(size: tuple[int, int], tmp_path: Path) -> None:
+    app = app_of("attention", tmp_path)
+    async with app.run_test(size=size) as pilot:
+        await settle(pilot)
+        for key in "1234567890-":
+            await pilot.press(key)
+            await settle(pilot)
+            assert bar(app, "footer").endswith(" ? help ^p"), key
+        await pilot.press("1", "slash")  # a letter is text here
+        await settle(pilot)
+        assert bar(app, "footer").endswith(" f1 help ^p")
 
 
 def test_cancel_is_offered_while_something_runs_and_running_is_not_offered_for_a_saved_session() -> None:
