@@ -188,9 +188,19 @@ class Links(msgspec.Struct, frozen=True):
     pairs: tuple[tuple[str, str], ...]
 
 
+class CompileCall(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What torch.compile got, by its function's or its module's class's name, and the user's line that called it."""
+
+    name: str
+    file: str = ""
+    line: int = 0
+
+
 class Frame(msgspec.Struct, frozen=True):
     """One compiled Python frame. `id` is torch's compile id: frame number / recompilation number. `parent`: the frame
-    whose compiled code called it; "" where none did, or it is not known.
+    whose compiled code called it; "" where none did, or it is not known. `label`: a method with its class's name
+    ("Block.forward"); "" of a function. `call`: the torch.compile in which it was compiled. Where torch compiles a
+    wrapper of its own around a module, `function` is the module's class, `file` and `line` are of the call.
     """
 
     id: str
@@ -198,3 +208,5 @@ class Frame(msgspec.Struct, frozen=True):
     file: str = ""
     line: int = 0
     parent: str = ""
+    label: str = ""
+    call: CompileCall | None = None

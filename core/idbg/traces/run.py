@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from idbg.accelerators.model import Accelerator
 from idbg.analysis.decisions.break_report import limit_hit
+from idbg.analysis.decisions.frames import spoken
 from idbg.analysis.raised_text import raised_by_backend
 from idbg.checking.check import rules_for_stage
 from idbg.constraints import Checker
@@ -64,6 +65,10 @@ class TracedRun(ABC, Generic[FrameT_co]):
         """The frame whose compiled code calls the one that begins; "" where that is not known."""
         return ""
 
+    def described(self, frame: Frame) -> Frame:
+        """The frame that begins, with what is known of it beside the trace."""
+        return frame
+
     def note(self, text: str) -> None:
         """Add a warning to the run, once."""
         if text not in self._notes:
@@ -104,6 +109,12 @@ class TracedRun(ABC, Generic[FrameT_co]):
         """Whether a compile of this code for a failed guard is a recompile of the program's."""
         return True
 
+    def _is_others(self, frame: Frame) -> bool:
+        """Whether it is the first compile of its module, and what was compiled before is torch's wrapper of another."""
+        code = frame.id.rpartition("/")[0]
+        before = [each for name, each in self._started.items() if name.rpartition("/")[0] == code]
+        return bool(before) and all(_thing(each) != _thing(frame) for each in before)
+
     # Input from the trace
 
     def frame_started(self, frame: Frame) -> None:
@@ -117,10 +128,11 @@ class TracedRun(ABC, Generic[FrameT_co]):
         self.frame(frame.id)
         self.stages.forget(name)
         failed = tuple(self.failed_guards.pop(frame.id, ()))
-        if (reason := self.outcomes.started(frame)) and counts:
+        described = self.described(replace(frame, id=name, parent=self.parent()))
+        if (reason := self.outcomes.started(frame)) and counts and not self._is_others(described):
             self.emit(events.Recompiled(run=self.run, frame=name, reason=reason, failed=failed))
-        self._started[name] = Frame(name, frame.function, frame.file, frame.line, self.parent())
-        self.emit(events.FrameStarted(run=self.run, frame=self._started[name]))
+        self._started[name] = described
+        self.emit(events.FrameStarted(run=self.run, frame=described))
 
     def frame_ended(self, frame: str, problem: Problem | None) -> None:
         """The frame's metrics arrived. With a problem it was given up, which may be a graph break."""
@@ -183,6 +195,10 @@ class TracedRun(ABC, Generic[FrameT_co]):
         for frame in self.frames.values():
             frame.finish()
         self.stages.send()
+
+
+def _thing(frame: Frame) -> tuple[str, str, int]:
+    return spoken(frame), frame.file, frame.line
 
 
 def frame_result(

@@ -8,6 +8,7 @@ from operator import is_
 from typing import NamedTuple
 
 from idbg.analysis.decisions.compared import Compared, GraphChange, NumberChange, Tally, Times, compared
+from idbg.analysis.decisions.frames import spoken
 from idbg.analysis.decisions.kernels_matched import How, KernelChange
 from idbg.analysis.decisions.side_by_side import side_by_side
 from idbg.config.switches import spelled
@@ -197,7 +198,7 @@ def _frames(found: Compared) -> Iterator[Row]:
     for change in found.frames:
         frame = change.before or change.after
         assert frame is not None
-        text = f"{frame.function} {frame.id}: only {'before' if change.before else 'after'}"
+        text = f"{spoken(frame)} {frame.id}: only {'before' if change.before else 'after'}"
         refs = Refs(file=frame.file, line=frame.line)
         yield Row(("frame", frame.id, text), words(text, *_at(frame.file, frame.line)), refs=refs, opens="edit")
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from idbg.analysis.decisions.frames import spoken
 from idbg.format.verdicts import STAGE_NAMES
-from idbg.schema.graphs import GraphId, NodeId, Part
+from idbg.schema.graphs import CompileCall, GraphId, NodeId, Part
 from idbg.schema.runs import Run
 from idbg.views.tree import Place, Span, Words, words
 
@@ -16,6 +16,13 @@ def compile_words(run: Run, frame: str, part: Part = "") -> Words:
     if known is None:
         return words(name)
     return words(name, f"  {spoken(known)}  ", *([Place(known.file, known.line)] if known.file else []))
+
+
+def call_words(call: CompileCall | None, file: str, line: int) -> Words:
+    """The line of the torch.compile in which a function is compiled, where that is not the function's own line."""
+    if call is None or not call.file or (call.file, call.line) == (file, line):
+        return ()
+    return words(("  torch.compile at ", "dim"), Place(call.file, call.line))
 
 
 def nodes_of(run: Run, frame: str, part: Part, names: Iterable[str]) -> tuple[NodeId, ...]:

@@ -18,7 +18,7 @@ from idbg.schema.events import FrameFailed
 from idbg.schema.runs import Run
 from idbg.schema.strict_json import picked
 from idbg.views import stacks
-from idbg.views.frame_graphs import FrameGraphs
+from idbg.views.frame_graphs import FrameGraphs, call_words
 from idbg.views.recompiles import again_words
 from idbg.views.tree import (
     NO_OPTIONS,
@@ -141,7 +141,8 @@ def _frame(row: FrameRow, below: Sequence[FrameRow], known: _Known) -> Row:
             (row.name, "strong"),
             (f"  {row.ids[0]}{times}", "accent"),
             ("".join(f", {fact}" for fact in _facts(row)), "dim"),
-        ),
+        )
+        + (() if row.depth or row.resumed else call_words(known.run.frames[row.ids[0]].call, row.file, row.line)),
         _cells(row, known),
         rows=partial(lambda: [*own, *_tree(below, known)]) if own or below else (),
         open="all" if below or row.end == "failed" else "text" if row.why else "",

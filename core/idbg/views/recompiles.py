@@ -18,6 +18,7 @@ from idbg.schema.repros import Sought
 from idbg.schema.runs import Run
 from idbg.schema.strict_json import picked
 from idbg.views import advice, stacks
+from idbg.views.frame_graphs import call_words
 from idbg.views.tree import NO_OPTIONS, Cell, Column, Options, Place, Refs, Row, Section, Table, Words, words
 
 TITLE = "Recompiles"
@@ -53,7 +54,8 @@ def _function(run: Run, timeline: Timeline) -> Row:
     limit = f"  {SEVERITY_SIGNS['fallback']} {timeline.limit.words}" if timeline.limit else ""
     return Row(
         key := ("function", timeline.code, timeline.function),
-        words((timeline.function, "strong"), f"  {counted(len(made(timeline)), 'compile')}", (limit, "fallback")),
+        words((timeline.function, "strong"), f"  {counted(len(made(timeline)), 'compile')}", (limit, "fallback"))
+        + call_words(timeline.call, timeline.file, timeline.line),
         (Cell(sum(seconds) if seconds else None), _place(timeline.file, timeline.line)),
         rows=[*(_compile(run, timeline, row) for row in timeline.compiles), *advice.rows(suggestions, key)],
         open="all",

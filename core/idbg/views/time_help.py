@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from idbg.analysis.decisions import times
+from idbg.analysis.decisions.frames import spoken
 from idbg.analysis.decisions.times import Spent, Timing
 from idbg.format.amounts import counted, share
 from idbg.format.file_names import near_place
@@ -58,7 +59,7 @@ def _dynamo(run: Run, timings: Sequence[Timing]) -> Iterator[str]:
     if found is None:
         return
     frame = run.frames.get(found.frame)
-    function = f"{frame.function}, " if frame else ""
+    function = f"{spoken(frame)}, " if frame else ""
     place = near_place(found.file, found.line)
     if found.of < _LEAST_NODES or found.nodes < _MANY * found.of:
         yield f"longest in {function}frame {found.frame}: {counted(found.of, 'node')}, most of one line from {place}"

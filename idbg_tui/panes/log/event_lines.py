@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from idbg.analysis.decisions.frames import spoken
 from idbg.format import file_names
 from idbg.format.amounts import NOT_MEASURED, counted, duration, elapsed
 from idbg.format.failures import frame_words
@@ -60,7 +61,7 @@ def event_lines(event: SessionEvent, run: Run | None = None) -> Iterator[LogText
             words = f" {MARKS['separator']} ".join(part for part in parts if part)
             yield LogText(f"{MARKS['rule']} run {event.run} {MARKS['rule']} {words}", "strong")
         case events.FrameStarted(frame=frame):
-            text = f"frame {frame.id}  {frame.function}{_at(frame.file, frame.line)}"
+            text = f"frame {frame.id}  {spoken(frame)}{_at(frame.file, frame.line)}"
             yield LogText(text, "", frame.file, frame.line)
         case events.GraphBroke(graph_break=broke):
             yield _marked("fallback", f"graph break{_at(broke.file, broke.line)}", broke.file, broke.line)

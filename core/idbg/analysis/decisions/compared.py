@@ -9,6 +9,7 @@ from itertools import zip_longest
 
 import msgspec
 
+from idbg.analysis.decisions.frames import spoken
 from idbg.analysis.decisions.kernels_matched import KernelChange, matched
 from idbg.schema.bench import Latency
 from idbg.schema.graphs import Frame, Graph, GraphId, Part, Stage
@@ -178,7 +179,7 @@ def _frames(before: Run, after: Run) -> Iterator[tuple[Frame | None, Frame | Non
 def _by_function(frames: Iterable[Frame]) -> dict[tuple[str, str, int], list[Frame]]:
     found: defaultdict[tuple[str, str, int], list[Frame]] = defaultdict(list)
     for frame in frames:
-        found[frame.function, frame.file, frame.line].append(frame)
+        found[spoken(frame), frame.file, frame.line].append(frame)
     return found
 
 
@@ -199,7 +200,7 @@ def _graphs(before: Run, after: Run, same: Mapping[str, str]) -> Iterator[GraphC
         if changed or one is None or other is None:
             yield GraphChange(
                 frame=key.frame,
-                function=before.frames[key.frame].function,
+                function=spoken(before.frames[key.frame]),
                 stage=key.stage,
                 part=key.part,
                 before=len(one.nodes) if one else None,
@@ -233,7 +234,7 @@ def _breaks(run: Run) -> Counter[_Met]:
 
 def _recompiles(run: Run) -> Counter[_Met]:
     frames = (run.frames.get(found.frame) for found in run.recompiles)
-    return Counter((frame.function, frame.file, frame.line) for frame in frames if frame is not None)
+    return Counter((spoken(frame), frame.file, frame.line) for frame in frames if frame is not None)
 
 
 def _violations(run: Run) -> Counter[_Met]:

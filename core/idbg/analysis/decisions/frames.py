@@ -60,14 +60,14 @@ def resumed(function: str) -> tuple[str, int] | None:
 
 
 def spoken(frame: Frame) -> str:
-    """ "f", or "f, after line 20"."""
-    return spoken_name(frame.function)
+    """ "f", "Block.forward", or "f, after line 20"."""
+    return spoken_name(frame.function, frame.label)
 
 
-def spoken_name(function: str) -> str:
-    """The same, of a function's name."""
+def spoken_name(function: str, label: str = "") -> str:
+    """The same, of a function's name; `label` stands for the function where there is one."""
     rest = resumed(function)
-    return f"{rest[0]}, after line {rest[1]}" if rest else function
+    return f"{label or rest[0]}, after line {rest[1]}" if rest else label or function
 
 
 def children(run: Run) -> dict[str, list[str]]:
@@ -130,7 +130,7 @@ def _rows(run: Run) -> Iterator[FrameRow]:
         row = FrameRow(
             ids=(frame.id,),
             depth=0,
-            function=rest[0] if rest else frame.function,
+            function=frame.label or (rest[0] if rest else frame.function),
             file=frame.file,
             line=frame.line,
             resumed=rest[1] if rest else 0,

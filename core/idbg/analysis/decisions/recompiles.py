@@ -1,13 +1,13 @@
 """List the compiles of each function, with the guard that failed each time, and how near the limit is."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from idbg.analysis.decisions.break_report import own
 from idbg.analysis.decisions.frames import resumed, spoken
 from idbg.schema.decisions.dynamo import FailedGuard, FailedKind, FrameResult
-from idbg.schema.graphs import Frame
+from idbg.schema.graphs import CompileCall, Frame
 from idbg.schema.runs import Run
 
 _LOCAL = re.compile(r"""[LG]\[\s*['"](.+?)['"]\s*\]""")
@@ -53,7 +53,7 @@ class Limit:
 @dataclass(frozen=True)
 class Timeline:
     """All compiles of one function, or of what goes on of it after a break (`resumed`), oldest first. `limit` is there
-    where it is near or was hit.
+    where it is near or was hit. `call`: the torch.compile in which it is compiled, where that is known.
     """
 
     code: str
@@ -63,6 +63,7 @@ class Timeline:
     compiles: tuple[CompileRow, ...]
     limit: Limit | None = None
     resumed: bool = False
+    call: CompileCall | None = None
 
     @property
     def recompiles(self) -> tuple[CompileRow, ...]:
@@ -76,32 +77,37 @@ def timelines(run: Run) -> list[Timeline]:
     by_code: dict[tuple[str, str, str, int], list[Frame]] = {}
     refused = [name for name in run.decided.results if name not in run.frames]
     for frame in run.frames.values():
-        by_code.setdefault((_code(frame.id), frame.function, frame.file, frame.line), []).append(frame)
+        by_code.setdefault((_code(frame.id), spoken(frame), frame.file, frame.line), []).append(frame)
     found: list[Timeline] = []
-    for (code, _, file, line), frames in by_code.items():
+    for (code, name, file, line), frames in by_code.items():
         holds = _Holds(run)
+        versions = {frame.id for frame in frames}
         compiles = [
             CompileRow(
                 frame.id,
                 number,
                 reasons[frame.id].reason if frame.id in reasons else "",
-                nearest_first(reasons[frame.id].failed, holds) if frame.id in reasons else (),
+                nearest_first(_of(versions, reasons[frame.id].failed), holds) if frame.id in reasons else (),
                 run.decided.results.get(frame.id),
             )
             for number, frame in enumerate(frames)
         ]
-        for name in refused:
-            if _code(name) == code:
-                result = run.decided.results[name]
-                compiles.append(
-                    CompileRow(
-                        name, len(compiles), result.why, nearest_first(result.failed, holds), result, refused=True
-                    )
-                )
+        for refusal in refused:
+            if _code(refusal) == code:
+                result = run.decided.results[refusal]
+                failed = nearest_first(_of(versions, result.failed), holds)
+                compiles.append(CompileRow(refusal, len(compiles), result.why, failed, result, refused=True))
         if len(compiles) > 1:
             rest = resumed(frames[0].function) is not None
-            found.append(Timeline(code, spoken(frames[0]), file, line, tuple(compiles), _limit(compiles), rest))
+            call = frames[0].call
+            found.append(Timeline(code, name, file, line, tuple(compiles), _limit(compiles), rest, call))
     return sorted(found, key=lambda timeline: -len(timeline.compiles))
+
+
+def _of(versions: Collection[str], failed: Iterable[FailedGuard]) -> tuple[FailedGuard, ...]:
+    """Those of these versions: torch's wrapper of a module has the versions of all modules."""
+    guards = tuple(failed)
+    return tuple(each for each in guards if each.against in versions) or guards
 
 
 class _Holds:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 
+from idbg.analysis.decisions.frames import spoken
 from idbg.analysis.ranks.normal import fingerprint, of_graph, plain, relative
 from idbg.schema.collectives import Collective
 from idbg.schema.decisions.dynamo import Stack, StackLine
@@ -107,13 +108,14 @@ def _frames(run: Run) -> Iterator[FrameDigest]:
         values.setdefault(call.frame, []).append(call)
     for frame in run.frames.values():
         path = relative(frame.file, run.program.cwd)
-        nth = seen[path, frame.line, frame.function]
-        seen[path, frame.line, frame.function] += 1
+        function = spoken(frame)
+        nth = seen[path, frame.line, function]
+        seen[path, frame.line, function] += 1
         result = run.decided.results.get(frame.id)
         again = guards.get(frame.id)
         yield FrameDigest(
             id=frame.id,
-            function=frame.function,
+            function=function,
             file=frame.file,
             path=path,
             line=frame.line,

@@ -22,7 +22,7 @@ from idbg.engine.compat.hooks import Feature
 from idbg.engine.compat.lowering import Compiled
 from idbg.engine.compat.names import notes_to
 from idbg.schema import events
-from idbg.schema.graphs import GraphId
+from idbg.schema.graphs import Frame, GraphId
 from idbg.traces.frame import Emit
 from idbg.traces.records import Measured, Timed
 from idbg.traces.run import TracedRun
@@ -102,6 +102,7 @@ class RunCapture(TracedRun[FrameCapture]):
         # set while Dynamo's decisions are recorded
         self.find_parent: Callable[[], str] = lambda: ""
         self.record_result: Callable[[str, Measured], None] = lambda name, measured: None
+        self.describe: Callable[[Frame], Frame] = lambda frame: frame
 
     def new_frame(self, name: str) -> FrameCapture:
         return FrameCapture(name, self.run, self.emit)
@@ -111,6 +112,9 @@ class RunCapture(TracedRun[FrameCapture]):
 
     def parent(self) -> str:
         return self.find_parent()
+
+    def described(self, frame: Frame) -> Frame:
+        return self.describe(frame)
 
     def counts_recompiles(self, code: str) -> bool:
         """Not of a code that only a comparison compiled before."""

@@ -1,18 +1,24 @@
 """Look up Dynamo's backends, and observe its frames: compiled, skipped, or run in eager for an error."""
 
+import functools
 import inspect
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from types import CodeType, FrameType
+from dataclasses import dataclass
+from types import CodeType, FrameType, FunctionType, MethodType
 from typing import Any, cast
+from weakref import WeakKeyDictionary
 
 import torch
 
+from idbg.analysis.decisions.break_report import whose
 from idbg.engine.compat import stages
 from idbg.engine.compat.hooks import Feature, hooked, missing
 from idbg.engine.compat.lowering import Compiler
 from idbg.engine.compat.names import internals
+from idbg.schema.graphs import CompileCall
 
 
 def lookup_backend(name: str) -> Compiler:
@@ -86,6 +92,92 @@ def caller(compiled: Mapping[int, str]) -> str:
             return name
         frame = frame.f_back
     return ""
+
+
+@dataclass(frozen=True)
+class Compiling:
+    """The frame that Dynamo compiles now: the torch.compile in which that is done, and the class of a method's object.
+    `is_wrapper`: the frame is torch's own, around a module or function that Dynamo could not compile by itself.
+    """
+
+    call: CompileCall | None
+    owner: str = ""
+    is_wrapper: bool = False
+
+
+WRAPPER = "inner"
+"""The name of torch's function around what Dynamo could not compile by itself."""
+_LOCAL_NAME = re.compile(r".*<locals>\.")
+_places: WeakKeyDictionary[object, tuple[str, int]] = WeakKeyDictionary()
+
+
+def note_call(compiled: object) -> None:
+    """Remember the line of the user's that is running as that where torch.compile made this."""
+    context = compiled.dynamo_ctx if isinstance(compiled, internals._dynamo.OptimizedModule) else _context(compiled)
+    if context is None:
+        return
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and whose(frame.f_code.co_filename) != "user":
+        frame = frame.f_back
+    if frame is not None:
+        _places[context] = frame.f_code.co_filename, frame.f_lineno
+
+
+def _context(compiled: object) -> object:
+    """The object of torch's that made this compiled function."""
+    names = getattr(getattr(compiled, "__code__", None), "co_freevars", ())
+    closure = getattr(compiled, "__closure__", None) or ()
+    return next((cell.cell_contents for name, cell in zip(names, closure, strict=False) if name == "self"), None)
+
+
+def compiling() -> Compiling | None:
+    """What this thread compiles, from the stack of torch's functions; None where they are not as expected."""
+    code: CodeType | None = None
+    owner = ""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if code is None and frame.f_code.co_filename == _file_of("torch._dynamo.convert_frame"):
+            seen = frame.f_locals.get("frame")
+            code = getattr(seen, "f_code", None)
+            owner = _owner(code, getattr(seen, "f_locals", {})) if code is not None else ""
+        if frame.f_code.co_name == "compile_wrapper" and frame.f_code.co_filename == _file_of("torch._dynamo.eval_frame"):
+            found = frame.f_locals
+            call = CompileCall(_name_of(found.get("fn")), *_places.get(found.get("self"), ("", 0)))
+            wraps = code is not None and code.co_filename == _wrappers() and WRAPPER in code.co_name
+            return Compiling(call, owner, wraps)
+        frame = frame.f_back
+    return Compiling(None, owner) if code is not None else None
+
+
+def _file_of(module: str) -> str:
+    """The file of a module of torch's that is imported; "" where there is none."""
+    return getattr(sys.modules.get(module), "__file__", None) or ""
+
+
+def _wrappers() -> str:
+    """Torch's file of functions around what Dynamo could not compile by itself."""
+    return _file_of("torch._dynamo.external_utils")
+
+
+def _owner(code: CodeType, values: Mapping[str, object]) -> str:
+    """The class of the object whose method this is; "" of a function."""
+    if "." not in _LOCAL_NAME.sub("", code.co_qualname) or not code.co_argcount:
+        return ""
+    first = values.get(code.co_varnames[0])
+    return type(first).__name__ if isinstance(getattr(type(first), code.co_name, None), FunctionType) else ""
+
+
+def _name_of(function: object) -> str:
+    """What torch.compile got, by name: a module by its class."""
+    while isinstance(function, FunctionType) and function.__code__.co_filename == _wrappers():
+        function = inspect.getattr_static(function, "__wrapped__", None)
+    function = function.func if isinstance(function, functools.partial) else function
+    if isinstance(owner := getattr(function, "__self__", None), torch.nn.Module):
+        return type(owner).__name__
+    if isinstance(function, torch.nn.Module):
+        return type(function).__name__
+    name = getattr(function, "__qualname__" if isinstance(function, FunctionType | MethodType) else "__name__", None)
+    return _LOCAL_NAME.sub("", name) if isinstance(name, str) else type(function).__name__
 
 
 Compile = Callable[[], object]

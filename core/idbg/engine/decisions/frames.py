@@ -10,11 +10,13 @@ from msgspec.structs import replace
 
 import idbg
 from idbg.analysis.decisions.break_report import read_explained, stack_of_error
+from idbg.analysis.decisions.frames import resumed
 from idbg.engine.capture.run import RunCapture
 from idbg.engine.compat import dynamo, tracing
 from idbg.schema import events
 from idbg.schema.decisions.dynamo import FrameEnd, FrameResult, Skip
 from idbg.schema.errors import exception_text
+from idbg.schema.graphs import Frame
 from idbg.traces.records import Measured
 from idbg.traces.run import first_words, frame_result
 
@@ -32,6 +34,8 @@ class _Frames:
         self._codes: list[CodeType] = []  # those codes: while they live no other code has their ids
         self._open: set[str] = set()  # frames that have code, and whose compile is not over
         self._parent = ""
+        self._described: Frame | None = None
+        self._labels: dict[str, str] = {}  # of frames
         self._skipped: FrameResult | None = None  # the last frame without code, before its reason is known
         self._last_problem = ""  # of the last frame that was given up
         self._suppressed: CodeType | None = None  # the code whose error was just recorded
@@ -50,6 +54,28 @@ class _Frames:
 
     def parent(self) -> str:
         return self._parent
+
+    def describe(self, frame: Frame) -> None:
+        """Find what a frame is called, and the torch.compile that compiles it."""
+        self._described = frame
+        found = dynamo.compiling()
+        if found is None:
+            return
+        call = found.call
+        if found.is_wrapper and call is not None:
+            place = (call.file, call.line) if call.file else (frame.file, frame.line)
+            function = frame.function.replace(dynamo.WRAPPER, call.name, 1)
+            self._described = replace(frame, function=function, file=place[0], line=place[1], call=call)
+            return
+        label = f"{found.owner}.{frame.function}" if found.owner else ""
+        if resumed(frame.function) is not None:  # its caller is what broke
+            label = self._labels.get(frame.parent, "")
+        self._labels[frame.id] = label
+        self._described = replace(frame, label=label, call=call)
+
+    def described(self) -> Frame:
+        assert self._described is not None
+        return self._described
 
     def measured(self, frame: str, measured: Measured) -> None:
         """A frame's compile is over."""
@@ -132,15 +158,22 @@ def record(capture: RunCapture) -> Iterator[None]:
         find_parent()
         return frames.parent()
 
-    before = capture.find_parent, capture.record_result
+    describe_frame = feature.safe(frames.describe)
+
+    def describe(frame: Frame) -> Frame:
+        describe_frame(frame)
+        return frames.described() if not feature.is_paused() else frame
+
+    before = capture.find_parent, capture.record_result, capture.describe
     with (
         dynamo.observe_code(feature.safe(frames.made)),
         dynamo.observe_skips(capture.feature, frames.skipped),
         dynamo.observe_suppressed(capture.feature("suppressed errors"), frames.suppressed),
     ):
         capture.find_parent, capture.record_result = parent, feature.safe(frames.measured)
+        capture.describe = describe
         try:
             yield
         finally:
-            capture.find_parent, capture.record_result = before
+            capture.find_parent, capture.record_result, capture.describe = before
             feature.safe(frames.end)()

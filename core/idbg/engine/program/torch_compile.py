@@ -121,6 +121,7 @@ def torch_compile_replaced(
         key = repr((sorted(options.items()), sorted(own.items()), id(backend) if own else 0))
         chosen = made.setdefault(key, CurrentBackend(options, own))
         compiled = compiled_by(model, backend=chosen, dynamic=dynamic, **kwargs)
+        dynamo.note_call(compiled)
         return _announced(compiled, model, chosen, before_first) if before_first else compiled
 
     torch.compile = compile_for_target  # type: ignore[assignment]

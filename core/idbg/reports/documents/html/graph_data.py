@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from idbg.analysis.decisions.frames import spoken
 from idbg.analysis.provenance import Provenance
 from idbg.constraints import Finding
 from idbg.format import file_names
@@ -177,9 +178,9 @@ class _RunData:
         return GraphData(
             key=links.graph_key(self._run.number, graph.id),
             title=clean(f"run {self._run.number}: {graph.id}"),
-            detail=clean(f"{short(frame.function) or 'a frame'}, {file_names.place(frame.file, frame.line)}")
+            detail=clean(f"{short(spoken(frame)) or 'a frame'}, {file_names.place(frame.file, frame.line)}")
             if frame.file
-            else clean(short(frame.function)),
+            else clean(short(spoken(frame))),
             names=[clean(name) for name in names],
             addresses={
                 str(at): links.spelt(node.name) for at, node in enumerate(nodes) if not _PLAIN.fullmatch(node.name)

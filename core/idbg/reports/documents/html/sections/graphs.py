@@ -4,6 +4,7 @@ from collections import Counter
 
 from markupsafe import Markup
 
+from idbg.analysis.decisions.frames import spoken
 from idbg.render.html import links
 from idbg.render.html.code import Listing, listings
 from idbg.render.html.templating import fill, island
@@ -31,7 +32,7 @@ def section(session: SessionData) -> Markup | None:
             (
                 run,
                 graph,
-                run.frames.get(graph.id.frame, Frame(graph.id.frame, "")),
+                spoken(run.frames.get(graph.id.frame, Frame(graph.id.frame, ""))),
                 links.graph_key(run.number, graph.id),
             )
             for run, graph in found.shown
