@@ -17,7 +17,7 @@ from idbg.traces.process import Emit, Opening, ProcessLog
 from idbg.traces.records import json_object
 from idbg.traces.sources import files_of, opened
 
-FILE_LIMIT = 64 << 20  # bytes of a file that is read
+FILE_LIMIT = 32 << 20  # bytes of a file that is read
 _GRAPH_FOLDER = re.compile(r"^(.*?)__(\d+)_(forward|backward|inference)(?:_\d+)?\.(\d+)$")
 _MAPPING = "inductor_provenance_tracking_node_mappings.json"
 _READ = ("fx_graph_readable.py", "fx_graph_transformed.py", _MAPPING, "output_code.py")

@@ -23,9 +23,21 @@ from idbg.schema.programs import Verdict
 from idbg.stages import StageText
 from idbg.traces import cache_answers
 from idbg.traces.enrich import symbols_of, with_arguments
-from idbg.traces.frame import PRINTED, Emit, TracedFrame
+from idbg.traces.frame import PRINTED, Emit, InductorOutput, TracedFrame
 from idbg.traces.reader import RecordReader
-from idbg.traces.records import Measured, Metadata, Timed, compile_id, each_reason, frame_of, json_object, name_of
+from idbg.traces.records import (
+    Measured,
+    Metadata,
+    Timed,
+    compile_id,
+    count_of,
+    each_reason,
+    frame_of,
+    json_object,
+    name_of,
+    number,
+    too_long,
+)
 from idbg.traces.run import TracedRun, frame_result
 from idbg.traces.spans import SpanStacks
 from idbg.traces.stream import Record
@@ -57,6 +69,8 @@ _OTHER_GRAPHS = ("compiled_autograd_graph", "optimize_ddp_split_graph", "optimiz
 class ImportedFrame(TracedFrame):
     """One frame of a trace file. Its graphs are read as they come; a backward may come long after its forward."""
 
+    is_foreign = True
+
     def __init__(self, frame: str, run: "ImportedRun") -> None:
         super().__init__(frame, run.run, run.emit)
         self.of_run = run
@@ -74,7 +88,15 @@ class ImportedFrame(TracedFrame):
         if number := _AOT_NUMBER.search(text[:400]):
             self.of_run.frame_of_graph[number[1]] = self.frame
 
+    def _finish_piece(self, piece: InductorOutput, part: Part) -> None:
+        if why := too_long(piece.code):
+            self._unreadable(f"the {part} output code", ValueError(why))
+            piece.code = ""
+        super()._finish_piece(piece, part)
+
     def parsed(self, text: str, graph_id: GraphId, donors: list[Graph]) -> Graph:
+        if why := too_long(text):
+            raise ValueError(why)
         return Graph(graph_id, self.of_run.nodes_of(text, {**symbols_of(donors), **self.symbols}), text)
 
     def enriched(self, graph: Graph, donors: list[Graph]) -> Graph:
@@ -84,6 +106,10 @@ class ImportedFrame(TracedFrame):
         if dynamo is not None and graph.id.stage != "post_grad":
             graph = with_arguments(graph, dynamo, self.graphs.get(GraphId(self.frame, "forward")))
         return super().enriched(graph, donors)
+
+    def _unreadable(self, what: str, error: Exception) -> None:
+        self.of_run.has_graphs = True  # it is there, whatever it is
+        super()._unreadable(what, error)
 
     def captured(self, graph: Graph) -> Graph:
         captured = super().captured(graph)
@@ -293,7 +319,10 @@ class FileReader(RecordReader):
         try:
             self._take(record)
         # a trace may come from anybody, and from a torch that does not exist yet: a record of another form is no error
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError, msgspec.MsgspecError):
+        except (
+            *(KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError, ArithmeticError),
+            msgspec.MsgspecError,
+        ):
             return False
         return True
 
@@ -333,8 +362,8 @@ class FileReader(RecordReader):
             self._torch_found(metrics.get("pytorch_version"))
             self._settings(metrics)
             self._begin_lost(frame, metrics)
-            start = metrics.get("start_time")
-            if frame == AOT and isinstance(start, float):  # torch has only its beginning
+            start = number(metrics.get("start_time"))
+            if frame == AOT and start is not None:  # torch has only its beginning
                 metrics["entire_frame_compile_time_s"] = max(self.imported.ended - start, 0.0)
         self.read(metadata, text, frame)
         if kind == "bwd_compilation_metrics":
@@ -361,9 +390,9 @@ class FileReader(RecordReader):
         """A compile ends whose beginning the trace does not have. One beyond the limit of recompiles has none."""
         function, file = metrics.get("co_name"), metrics.get("co_filename")
         if self.run.started(self.run.named(frame)) is None and isinstance(function, str):
-            line = metrics.get("co_firstlineno")
+            line = count_of(metrics.get("co_firstlineno")) or 0
             if not limit_hit(str(metrics.get("fail_reason"))):
-                self.run.frame_started(Frame(frame, function, str(file or ""), line if isinstance(line, int) else 0))
+                self.run.frame_started(Frame(frame, function, str(file or ""), line))
 
     def _torch_found(self, version: object) -> None:
         if isinstance(version, str) and version and not self._version:
@@ -376,7 +405,7 @@ class FileReader(RecordReader):
         config = metrics.get("dynamo_config")
         settings = json_object(config) if isinstance(config, str) else {}
         for name, field in (("recompile_limit", "limit"), ("accumulated_recompile_limit", "limit_all")):
-            if isinstance(value := settings.get(name), int):
+            if (value := count_of(settings.get(name))) is not None:
                 setattr(self.imported, field, value)
 
     def unread(self, frame: str, name: str, text: str) -> None:

@@ -1,5 +1,6 @@
 """Recognize what can be imported, and list the trace files of a folder."""
 
+import contextlib
 import errno
 import os
 import re
@@ -101,6 +102,21 @@ def parts_of(source: Path, kind: Kind) -> list[Path]:
             return [path for path in files if _TRITON_NAME.search(path.name)]
         case _:
             return [path for path in files if _is_trace_file(path)]
+
+
+def by_process(parts: list[Path], kind: Kind) -> dict[Path, list[Path]]:
+    """The parts that are of one process, each by the first: tritonparse makes a file for each frame. Of a trace each
+    file is a process of its own, as it is of a dump.
+    """
+    found: dict[Path, list[Path]] = {}
+    firsts: dict[Identity, Path] = {}
+    for path in parts:
+        first = path
+        with contextlib.suppress(OSError):
+            if kind == "triton" and (identity := identity_of(path)).pid:
+                first = firsts.setdefault(identity, path)
+        found.setdefault(first, []).append(path)
+    return found
 
 
 def dumps_of(source: Path, pid: int) -> Path | None:

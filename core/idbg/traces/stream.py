@@ -18,7 +18,7 @@ import msgspec
 from idbg.format.amounts import size
 
 CHUNK = 1 << 20  # bytes that are read at once
-RECORD_LIMIT = 64 << 20  # bytes of one record; the largest of a real trace so far has a fiftieth of it
+RECORD_LIMIT = 32 << 20  # bytes of one record; the largest of a real trace so far has a twentieth of it
 _HEADER = re.compile(rb"V(\d\d)(\d\d) (\d\d):(\d\d):(\d\d)\.(\d{1,6})\d* (\d+) (.*?):(\d+)\] (\{.*)")
 _NEXT = b"\nV"
 

@@ -12,6 +12,7 @@ from idbg.traces.debug_folder import scheduler_dumps
 from idbg.traces.imported import FileReader
 from idbg.traces.packed import PackedFile
 from idbg.traces.process import Emit, Opening, ProcessLog
+from idbg.traces.records import LATEST, number
 from idbg.traces.sources import opened
 from idbg.traces.stream import Record, RecordStream
 
@@ -114,5 +115,5 @@ def _stamp(record: Record) -> float | None:
         event = msgspec.json.decode(record.payload)
     except ValueError:
         return None
-    stamp = event.get("ts") if isinstance(event, dict) else None
-    return stamp / 1e6 if isinstance(stamp, int | float) and stamp > 0 else None
+    stamp = number(event.get("ts")) if isinstance(event, dict) else None
+    return stamp / 1e6 if stamp is not None and 0 < stamp < LATEST else None

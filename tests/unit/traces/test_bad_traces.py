@@ -13,6 +13,7 @@ from idbg.schema.runs import History, fold
 from idbg.session import processes
 from idbg.session.importing import Import
 from idbg.session.reading import load
+from idbg.traces import records
 from idbg.traces.sources import kind_of
 from tests.harness.traces import line, recordings, trace_in, unpacked
 
@@ -31,6 +32,11 @@ def recorded(program: str = "breaking") -> bytes:
     name = recordings(program)[0]
     with tempfile.TemporaryDirectory() as folder:
         return next(unpacked(name, Path(folder)).glob("*.log")).read_bytes()
+
+
+def missing(history: History) -> list[str]:
+    """What was left out; records of `line` have another date and process than those that were recorded."""
+    return [text for text in history.missing if "left out" in text]
 
 
 @pytest.mark.parametrize("part", [0.2, 0.5, 0.9])
@@ -147,3 +153,62 @@ def test_whatever_records_hold_the_session_can_be_read(
     )
     history = history_of(trace_in(folder, content))
     assert history.last is not None and history.last.ended is not None
+
+
+NUMBERS = ("1e999", "NaN", "-1e999", "true", '"soon"', "1" + "0" * 400, "1e300", "-5", "[]")
+
+
+@pytest.mark.parametrize("bad", NUMBERS)
+def test_a_span_at_an_impossible_time_is_left_out_and_all_else_is_read(bad: str, tmp_path: Path) -> None:
+    span = line({"chromium_event": {}}, f'{{"name": "dynamo", "ph": "B", "ts": {bad}}}')
+    history = history_of(trace_in(tmp_path / "trace", span + recorded()))
+    assert history.last is not None and len(history.last.graphs) > 10 and history.last.ended
+    assert [text for text in missing(history) if text.startswith("1 record of ")] == missing(history) != []
+
+
+@pytest.mark.parametrize("bad", [True, 10**30, 1.5, "x", float("nan"), None, []])
+def test_a_value_that_no_field_can_hold_is_not_known_and_the_rest_is(bad: object, tmp_path: Path) -> None:
+    names = ("graph_op_count", "guard_count", "cache_size", "co_firstlineno", "entire_frame_compile_time_s")
+    metrics = {"co_name": "f", **dict.fromkeys(names, bad)}
+    content = line({"compilation_metrics": metrics, "frame_id": 90, "frame_compile_id": 0})
+    history = history_of(trace_in(tmp_path / "trace", recorded() + content))
+    assert history.last is not None and len(history.last.graphs) > 10 and not missing(history)
+    assert history.last.decided.results["90/0"].ops is None
+
+
+def test_an_event_that_cannot_be_read_again_is_left_out_alone(tmp_path: Path) -> None:
+    node = f'        x: "f32[{"9" * 12}, {"9" * 12}]" = torch.f()\n'
+    graph = f"class GraphModule(torch.nn.Module):\n    def forward(self):\n{node}"
+    content = line({"dynamo_output_graph": {}, "frame_id": 90, "frame_compile_id": 0}, graph)
+    history = history_of(trace_in(tmp_path / "trace", content + recorded()))
+    assert history.last is not None and len(history.last.graphs) > 10 and history.last.ended
+    assert missing(history) == ["1 fact of the trace left out: their values are beyond all bounds"]
+
+
+def test_code_that_would_take_gigabytes_to_parse_is_not_parsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records, "MOST_ATOMS", 10_000)
+    code = "async_compile = 1\n" + "a = 1\n" * 6_000
+    graph = "class GraphModule(torch.nn.Module):\n    def forward(self):\n" + "        a = 1\n" * 6_000
+    where: dict[str, object] = {"frame_id": 0, "frame_compile_id": 0}
+    content = line({"inductor_output_code": {}, **where}, code) + line({"dynamo_output_graph": {}, **where}, graph)
+    history = history_of(trace_in(tmp_path / "trace", content))
+    assert history.last is not None and history.last.verdict == "compiled"  # not "nothing was compiled"
+    assert sum("has more than 10,000 names, numbers and brackets" in text for text in history.missing) == 2
+
+
+def test_quoted_text_and_comments_are_no_code_of_that_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records, "MOST_ATOMS", 50)
+    assert not records.too_long("x = '''" + "a b c (d) " * 100 + "'''  # " + "e f " * 100)
+    assert records.too_long("x = [" * 60)
+
+
+def test_kernels_without_a_time_are_there(tmp_path: Path) -> None:
+    event = {"event_type": "compilation", "payload": {"metadata": {"name": "k", "hash": "h"}, "python_source": {}}}
+    for timestamp in (None, "2026-01-01T00:00:00Z", "no time", 5, "0001-01-01"):
+        folder = tmp_path / str(timestamp)
+        folder.mkdir()
+        content = json.dumps(event if timestamp is None else {**event, "timestamp": timestamp}) + "\n"
+        (folder / "x.ndjson").write_text(content * 2)
+        history = history_of(folder)
+        assert history.last is not None and history.last.verdict == "compiled" and not history.missing
+        assert [kernel.name for kernel in history.last.kernels] == ["k", "k (2)"]
