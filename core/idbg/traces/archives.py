@@ -28,11 +28,6 @@ MOST_BYTES = 8 << 30  # of all files of an archive
 MOST_FILES = 20_000
 MOST_AT_ONCE = 16 << 20  # bytes that a header or a list of files takes; that of 20,000 files takes a fifth of it
 _PIECE = 1 << 20
-_PACKED: tuple[tuple[bytes, Callable[[Path], IO[bytes]]], ...] = (
-    (b"\x1f\x8b", lambda path: cast("IO[bytes]", gzip.open(path))),
-    (b"BZh", lambda path: cast("IO[bytes]", bz2.open(path))),
-    (b"\xfd7zXZ\x00", lambda path: cast("IO[bytes]", lzma.open(path))),
-)
 _NO_FILE_NAME = (errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ, errno.ENOTDIR, errno.EISDIR, errno.EEXIST)
 """The errors of a name that cannot be the name of a file there; others are of the disk."""
 
@@ -163,8 +158,15 @@ def _members(archive: Path) -> Iterator[Member]:
                 raise BadInput(f"{archive.name} cannot be unpacked: {NO_ZSTD}", hint="then name the folder")
             yield from _of_tar(module.open(archive))
         else:
-            opened = next((opened for magic, opened in _PACKED if start.startswith(magic)), None)
-            yield from _of_tar(opened(archive) if opened is not None else open(archive, "rb"))  # noqa: SIM115
+            yield from _of_tar(_unpacked(archive, start))
+
+
+def _unpacked(archive: Path, start: bytes) -> IO[bytes]:
+    if start.startswith(b"\x1f\x8b"):
+        return cast("IO[bytes]", gzip.open(archive))
+    if start.startswith(b"BZh"):
+        return bz2.open(archive)
+    return lzma.open(archive) if start.startswith(b"\xfd7zXZ\0") else open(archive, "rb")
 
 
 def _of_zip(archive: Path) -> Iterator[Member]:

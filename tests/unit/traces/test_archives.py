@@ -309,7 +309,7 @@ def test_a_disk_that_is_full_ends_an_import_with_a_sentence(tmp_path: Path, monk
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(archives, "unpack", is_full)
-    with pytest.raises(OutputError, match="cannot unpack .*: No space left on device"):
+    with pytest.raises(OutputError, match=r"cannot unpack .*: No space left on device"):
         Import(tar_of(tmp_path / "night.tgz", trace_member()), tmp_path / "out")
     assert not list((tmp_path / "out").iterdir())
 

@@ -9,12 +9,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from idbg.format.verdicts import verdict_words
+from idbg.schema.ranks import RankComparison
 from idbg.schema.runs import History, fold
-from idbg.session import processes
+from idbg.session import processes, ranks
 from idbg.session.importing import Import
 from idbg.session.reading import load
 from idbg.traces import records
 from idbg.traces.sources import kind_of
+from idbg.views.ranks import sentence
 from tests.harness.traces import line, recordings, trace_in, unpacked
 
 
@@ -212,3 +215,66 @@ def test_kernels_without_a_time_are_there(tmp_path: Path) -> None:
         history = history_of(folder)
         assert history.last is not None and history.last.verdict == "compiled" and not history.missing
         assert [kernel.name for kernel in history.last.kernels] == ["k", "k (2)"]
+
+
+def test_a_trace_whose_lines_end_as_on_windows_has_all_records(tmp_path: Path) -> None:
+    whole = recorded()
+    history = history_of(trace_in(tmp_path / "trace", whole.replace(b"\n", b"\r\n")))
+    plain = history_of(trace_in(tmp_path / "plain" / "trace", whole))
+    assert history.last is not None and plain.last is not None and not history.missing
+    assert history.last.graphs == plain.last.graphs and len(history.last.graphs) > 10
+
+
+def test_a_trace_of_which_nothing_can_be_read_is_no_program_that_compiled_nothing(tmp_path: Path) -> None:
+    damaged = line({"dynamo_output_graph": {}, "frame_id": 0}).replace(b": 0}", b": 0")
+    history = history_of(trace_in(tmp_path / "trace", damaged * 3))
+    assert history.last is not None and any("3 records of" in text for text in history.missing)
+    assert verdict_words(history.last) == "no compile is in the trace"
+
+
+def test_json_that_was_changed_is_read_as_it_is_and_said(tmp_path: Path) -> None:
+    where: dict[str, object] = {"artifact": {"name": "recompile_reasons", "encoding": "json"}, "frame_id": 0}
+    content = line(where, '["0/0: x"]').replace(b'["0/0: x"]', b'["0/0: y"]')
+    start = line({"dynamo_start": {"stack": [{"line": 3, "name": "f", "filename": "m.py"}]}, "frame_id": 0})
+    history = history_of(trace_in(tmp_path / "trace", content + start))
+    assert history.last is not None and [each.reason for each in history.last.recompiles] == ["0/0: y"]
+    assert any(text.startswith("1 record of") and "changed since torch wrote" in text for text in history.missing)
+    torn = history_of(trace_in(tmp_path / "torn" / "trace", content.replace(b'y"]', b"") + start))
+    assert torn.last is not None and not torn.last.recompiles
+
+
+def test_an_artifact_that_is_no_compile_is_no_frame(tmp_path: Path) -> None:
+    order = line({"artifact": {"name": "graph_execution"}}, '{"graph_execution_order": [{"compile_id": "0/0"}]}')
+    alone = history_of(trace_in(tmp_path / "trace", recorded() + order)).last
+    assert alone is not None and "aoti" not in alone.frames and "aoti" not in alone.backend
+
+
+def ranks_of(folder: Path, *contents: bytes) -> RankComparison:
+    for rank, content in enumerate(contents):
+        trace_in(folder / "trace", content, f"dedicated_log_torch_trace_rank_{rank}.log")
+    return ranks.of_session(session_of(folder / "trace"))
+
+
+def test_ranks_differ_in_the_collectives_of_a_graph_and_in_the_order_of_calls(tmp_path: Path) -> None:
+    def rank(schedule: list[str], order: list[str]) -> bytes:
+        where: dict[str, object] = {"frame_id": 0, "frame_compile_id": 0}
+        stack = {"stack": [{"line": 3, "name": "step", "filename": "train.py"}]}
+        ops = json.dumps([f"torch.ops._c10d_functional.{op}.default" for op in schedule])
+        calls = json.dumps({"graph_execution_order": [{"compile_id": each} for each in order]})
+        content = line({"dynamo_start": stack, **where})
+        content += line({"artifact": {"name": "inductor_collective_schedule"}, **where}, ops)
+        return content + line({"artifact": {"name": "graph_execution"}}, calls)
+
+    one = rank(["all_reduce", "wait_tensor"], ["0/0", "0/1"])
+    for number, (other, words) in enumerate(
+        (
+            (rank(["all_gather", "wait_tensor"], ["0/0", "0/1"]), "collective number 1 of compiled graph 0/0 differs"),
+            (rank(["all_reduce"], ["0/0", "0/1"]), "collective number 2 of compiled graph 0/0 differs"),
+            (rank(["all_reduce", "wait_tensor"], ["0/1", "0/0"]), "number 1 of calls of compiled graphs differs"),
+        )
+    ):
+        found = ranks_of(tmp_path / str(number), one, one, other)
+        (difference,) = found.differences
+        assert sentence(difference).startswith(words) and difference.sides[0].ranks == (2,)
+        assert len(found.columns) == 2
+    assert not ranks_of(tmp_path / "equal", one, one).differences
