@@ -22,8 +22,9 @@ from idbg.schema.graphs import DTYPE_OF_SHORT, Dim, Graph, GraphId, Node, Opcode
 _TENSOR = re.compile(r"^(\w+)\[(.*?)\](?:\[(.*?)\])?([\w:]*)$")
 _PLACE = re.compile(r"#.*?\bFile: (.+?):(\d+) in .*?, code: (.*)$")
 _CLASS_NAME = re.compile(r"^class <\w+>\(", re.MULTILINE)
+_NO_DIMS = re.compile(r"(?<=: )([a-z]+\d+)\[\](?=[,) ])")  # an annotation of a scalar that torch of 2023 does not quote
 _NO_PLACE = re.compile(r"#\s*No stacktrace found")
-_DEFINED = re.compile(r'^\s+(\w+)(?:: "[^"]*")?(?:,|\s*$|\s+#| =)')
+_DEFINED = re.compile(r'^\s+(\w+)(?:: (?:"[^"]*"|\w+\[[^\]]*\]))?(?:,|\s*$|\s+#| =)')
 _ARGUMENT = re.compile(r'(\w+)\s*: "[^"]*"')
 _NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*(?!\w|\s*=[^=])")
 # Python's operator -> the function of `operator` that FX holds
@@ -125,8 +126,9 @@ class _Class(NamedTuple):
 
 
 def _outermost(text: str) -> _Class:
+    text = _CLASS_NAME.sub("class Graph(", text, count=1)  # torch prints `class <lambda>(...)`
     try:
-        module = ast.parse(_CLASS_NAME.sub("class Graph(", text, count=1))  # torch prints `class <lambda>(...)`
+        module = ast.parse(_NO_DIMS.sub(r'"\1[]"', text) if _NO_DIMS.search(text) else text)
     except SyntaxError as error:
         raise ValueError(f"line {error.lineno} of the printed graph is not Python: {error.msg}") from error
     outermost = next(_classes(module.body), None)
@@ -354,7 +356,8 @@ def _given(taken: Mapping[int, object], args: str) -> list[int]:
 
 
 def _annotation(annotation: ast.expr) -> str:
-    return str(annotation.value) if isinstance(annotation, ast.Constant) else ""
+    """Torch of 2023 does not quote them."""
+    return str(annotation.value) if isinstance(annotation, ast.Constant) else ast.unparse(annotation)
 
 
 def _place_of(node: ast.Name) -> tuple[int, int]:

@@ -141,7 +141,7 @@ class Run:
             yield "empty"
         if self.violations:
             yield "violations"
-        elif not self.graphs and not self.codes and not self.children:
+        elif not self.graphs and not self.codes and not self.children and self.ended != "compiled":
             yield "empty"
         yield "clean" if self.numbers == "agree" else "compiled"
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from idbg.schema.errors import BadInput
+from idbg.schema.errors import BadInput, IdbgError
 from idbg.session.importing import Import, is_written
 
 MODULE = "idbg.session.import_process"
@@ -68,7 +68,7 @@ def main(argv: list[str]) -> int:
     source, output, accelerator = Path(argv[0]), Path(argv[1]), argv[2]
     try:
         importing = Import(source, output, accelerator=accelerator)
-    except BadInput as error:
+    except IdbgError as error:
         _answer(Answer(message=error.message, hint=error.hint))
         return 2
     _answer(Answer(folder=str(importing.folder)))

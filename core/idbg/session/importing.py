@@ -7,7 +7,7 @@ import contextlib
 import os
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,11 +17,12 @@ import idbg
 from idbg.accelerators.parse import parse
 from idbg.accelerators.registry import rules_for
 from idbg.config.settings import default_accelerator
+from idbg.format.amounts import counted
 from idbg.format.failures import headline
 from idbg.format.verdicts import session_words
 from idbg.schema import events
 from idbg.schema.code import OutputCode
-from idbg.schema.errors import BadInput
+from idbg.schema.errors import BadInput, output_errors
 from idbg.schema.events import SessionEvent
 from idbg.schema.graphs import Graph
 from idbg.schema.processes import HowCaptured, Process
@@ -34,7 +35,7 @@ from idbg.traces import archives, sources
 from idbg.traces.debug_folder import DebugFolder
 from idbg.traces.process import Emit, Opening, ProcessImport
 from idbg.traces.trace_file import TraceFile
-from idbg.traces.triton import TritonFile
+from idbg.traces.triton import TritonFiles
 
 BACKEND = "unknown"  # until the trace has what a backend did
 MARK = "imported.txt"
@@ -53,18 +54,23 @@ class LogWriter:
     history: History = field(default_factory=History)
 
     def __call__(self, event: SessionEvent) -> None:
-        self.store.append(event)
-        if (counted := _counted(event)) is not None:
-            self.history.apply(counted)
+        """Raises OutputError."""
+        with output_errors(f"cannot write the session {self.store.folder}", "check the disk and --output"):
+            self.store.append(event)
+        if (of_summary := _of_summary(event)) is not None:
+            self.history.apply(of_summary)
 
     def end(self) -> None:
-        """Write the summary and close the log."""
+        """Say what was left out, write the summary and close the log."""
+        if self.store.left_out:
+            text = f"{counted(self.store.left_out, 'fact')} of the trace left out: their values are beyond all bounds"
+            self(events.Noted(level="warning", text=text, missing=True))
         if (summary := self.store.summary(self.history)) is not None:
             self.store.keep(summary)
         self.store.close()
 
 
-def _counted(event: SessionEvent) -> SessionEvent | None:
+def _of_summary(event: SessionEvent) -> SessionEvent | None:
     """What a summary needs of an event: of graphs and code that there are some."""
     match event:
         case events.GraphCaptured(graph=graph):
@@ -108,16 +114,17 @@ class ProcessLogs:
     ) -> None:
         self._place, self._kind, self._session, self._opening = place, kind, session, opening
         self._say, self._main, self._how, self._limit = say, main, how, limit
+        self._parts: dict[Path, list[Path]] = {}
         self._known: dict[Path, _Process | None] = {}  # None: it was read, or cannot be
         self._ranks: set[int] = set()
 
     def read(self, progress: Callable[[int], None]) -> None:
         """Read all of a trace that does not grow, a part after the other. `progress` gets the bytes so far."""
         done = 0
-        for path in sources.parts_of(self._place, self._kind):
+        for path in self._firsts():
             if (process := self._of(path)) is None:
                 continue
-            for read in process.reader.steps(is_whole=True):
+            for read in self._steps(path, process, is_whole=True):
                 progress(done + read)
             done += process.reader.read_bytes
             self._end(path, process)
@@ -125,14 +132,38 @@ class ProcessLogs:
     def poll(self, *, is_over: bool) -> bool:
         """Read what came since the last time, also of new processes. `is_over`: no more comes. False: nothing came."""
         found = False
-        for path in sources.parts_of(self._place, self._kind):
+        for path in self._firsts():
             if (process := self._of(path)) is not None:
-                for _ in process.reader.steps(is_whole=is_over):
+                for _ in self._steps(path, process, is_whole=is_over):
                     found = True
         for path, process in list(self._known.items()) if is_over else ():
             if process is not None:
                 self._end(path, process)
         return found
+
+    def _firsts(self) -> list[Path]:
+        """The first part of each process; `_parts` has the others."""
+        self._parts = sources.by_process(sources.parts_of(self._place, self._kind), self._kind)
+        return list(self._parts)
+
+    def _steps(self, path: Path, process: _Process, *, is_whole: bool) -> Iterator[int]:
+        """Read on. Yields the bytes so far. What cannot be read any more is over."""
+        try:
+            yield from process.reader.steps(is_whole=is_whole)
+        except OSError as error:
+            self._cannot_read(path, error)
+            if not is_whole:
+                self._end(path, process)
+
+    def close(self) -> None:
+        """Nothing more is written."""
+        for process in self._known.values():
+            if process is not None:
+                process.writer.store.close()
+
+    def _cannot_read(self, path: Path, error: OSError) -> None:
+        why = f"{path.name} cannot be read: {error.strerror or error}"
+        self._say(events.Noted(level="warning", text=why, missing=True))
 
     def _of(self, path: Path) -> _Process | None:
         """The process of a part of the trace; None where it was read, or cannot be."""
@@ -141,8 +172,7 @@ class ProcessLogs:
                 self._known[path] = self._begin(path)
             except OSError as error:
                 self._known[path] = None
-                why = f"{path.name} cannot be read: {error.strerror or error}"
-                self._say(events.Noted(level="warning", text=why, missing=True))
+                self._cannot_read(path, error)
         return self._known[path]
 
     def _begin(self, path: Path) -> _Process:
@@ -154,9 +184,9 @@ class ProcessLogs:
             text = f"rank {process.rank} has more than one trace, so {self._place.name} may hold two jobs"
             self._say(events.Noted(level="warning", text=text, missing=True))
         self._ranks |= {process.rank} if process.rank is not None else set()
-        store, process = Store.of_process(self._session, process, self._limit, with_files=False)
+        store, process = Store.of_process(self._session, process, self._limit, imported=True)
         writer = LogWriter(store)
-        opening = self._opening._replace(folder=store.folder, process=process, source=str(path))
+        opening = self._opening._replace(folder=store.folder, process=process, source=str(path), is_written=False)
         reader = self._reader(path, opening, writer)
         self._say(events.ProcessStarted(process=process))
         return _Process(reader, writer, process)
@@ -166,7 +196,7 @@ class ProcessLogs:
             case "debug":
                 return DebugFolder(path, opening, writer)
             case "triton":
-                return TritonFile(path, opening, writer)
+                return TritonFiles(self._parts[path], opening, writer)
             case _:
                 dumps = sources.dumps_of(self._place, sources.identity_of(path).pid)
                 return TraceFile(path, opening, writer, dumps)
@@ -201,28 +231,34 @@ class Import:
         self._missing: list[str] = []
         stem = self.source.name.partition(".")[0]
         name = stem if stem.lower().startswith("trace") else f"trace-{stem}"
-        self._main = LogWriter(Store.create(output, program, limit, name=name, with_files=False))
+        self._main = LogWriter(Store.create(output, program, limit, name=name, imported=True))
         self.folder = self._main.store.folder
+        self.bytes = 0
+        opening = Opening(program, target, self.folder, parse(target.rules), source=str(self.source))
         try:
-            place, kind = self._unpacked() if kind == "archive" else (self.source, kind)
-        except BadInput:
+            self._main(opening.event())  # so that a session that a signal ends can be listed and removed
+            self._logs = self._begun(kind, opening._replace(is_written=True), limit)
+        except BaseException:  # also a signal: a session of which nothing was read is of no use
             self._main.store.close()
             shutil.rmtree(self.folder, ignore_errors=True)
             raise
+
+    def _begun(self, kind: sources.Kind, opening: Opening, limit: int) -> ProcessLogs:
+        place, kind = self._unpacked() if kind == "archive" else (self.source, kind)
         parts = sources.parts_of(place, kind)
-        opening = Opening(program, target, self.folder, parse(target.rules), source=str(self.source))
-        main = (parts[0], self._main) if len(parts) == 1 else None
+        main = (parts[0], self._main) if len(sources.by_process(parts, kind)) == 1 else None
         if main is None:
-            self._main(opening.event())
             self._say_missing()
-        self._logs = ProcessLogs(place, kind, self.folder, opening, self._main, main=main, limit=limit)
         inside = (file for part in parts for file in ([part] if part.is_file() else sources.files_of(part)))
-        self.bytes = sum(file.stat().st_size for file in inside)
+        with contextlib.suppress(OSError):  # only the progress needs it
+            self.bytes = sum(file.stat().st_size for file in inside)
+        return ProcessLogs(place, kind, self.folder, opening, self._main, main=main, limit=limit)
 
     def _unpacked(self) -> tuple[Path, sources.Kind]:
         """Unpack the archive into the session's folder. Raises BadInput where it holds nothing to import."""
         place = self.folder / UNPACKED
-        self._missing += archives.unpack(self.source, place)
+        with output_errors(f"cannot unpack {self.source} into {place}", "check the disk and --output"):
+            self._missing += archives.unpack(self.source, place)
         kind = sources.kind_of(place)
         if kind is None or kind == "archive":
             raise nothing_in(self.source)
@@ -235,9 +271,14 @@ class Import:
 
     def read(self, progress: Callable[[int], None] = lambda read: None) -> None:
         """Read a trace that does not grow. `progress` gets the bytes so far."""
-        self._logs.read(progress)
-        self._close()
-        files.write(self.folder / MARK, self._mark.encode())
+        try:
+            self._logs.read(progress)
+            self._close()
+        finally:
+            self._logs.close()
+            self._main.store.close()
+        with output_errors(f"cannot write the session {self.folder}", "check the disk and --output"):
+            files.write(self.folder / MARK, self._mark.encode("utf-8", "backslashreplace"))
 
     def follow(self, is_over: Callable[[], bool]) -> None:
         """Read a trace that grows, until `is_over`."""
@@ -286,7 +327,11 @@ def target_of(accelerator: str) -> Target:
 def mark_of(source: Path, kind: sources.Kind, target: Target) -> str:
     """What distinguishes an import from others: the files as they are now, and the rules."""
     inside = [source] if kind == "archive" else sources.parts_of(source, kind)
-    lines = [f"{path} {status.st_size} {status.st_mtime_ns}" for path in inside for status in [path.stat()]]
+    lines = []
+    for path in inside:
+        with contextlib.suppress(OSError):  # gone meanwhile
+            status = path.stat()
+            lines.append(f"{path} {status.st_size} {status.st_mtime_ns}")
     return "\n".join([idbg.__version__, target.accelerator, target.rules, *lines])
 
 
@@ -295,7 +340,7 @@ def imported_before(source: Path, output: Path, accelerator: str) -> Path | None
     source = source.absolute()
     if (kind := sources.kind_of(source)) is None:
         return None
-    mark = mark_of(source, kind, target_of(accelerator)).encode()
+    mark = mark_of(source, kind, target_of(accelerator)).encode("utf-8", "backslashreplace")
     for found in sorted(output.glob(f"trace*/{MARK}"), key=lambda path: path.parent.name, reverse=True):
         with contextlib.suppress(OSError):
             if files.read(found, len(mark)) == mark and (found.parent / LOG).is_file():

@@ -82,7 +82,7 @@ class ProcessWatch:
         while not self._closing.wait(POLL_SECONDS):
             try:
                 self.look()
-            except OSError:  # the session's folder was removed
+            except (OSError, OutputError):  # the session's folder was removed, or the disk is full
                 log.exception("the processes of the session cannot be watched")
                 return
 

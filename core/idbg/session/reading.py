@@ -143,6 +143,14 @@ def _is_torn(log: BinaryIO, line: bytes) -> bool:
     return not line.endswith(b"\n") and len(line) <= LINE_LIMIT and not log.read(1)
 
 
+def can_be_read(line: bytes) -> bool:
+    """Whether a reader takes this line of a log for what it is: values of a trace may be of any size and kind."""
+    try:
+        return event_on(1, line, room=LINE_LIMIT) is not None
+    except Unreadable:
+        return False
+
+
 def _left_out(log: BinaryIO, why: str, whole: int) -> str:
     total = os.fstat(log.fileno()).st_size
     return (

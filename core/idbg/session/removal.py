@@ -35,7 +35,7 @@ GOING = ".idbg-removed-"
 """Prefix of the name of a folder that is being removed."""
 _OURS = re.compile(
     r"events\.jsonl|summary\.json|run-\d+|processes|repros|report\.html|trace-run-\d+\.json|bench-.*\.(csv|json|png)"
-    r"|error-.*\.png|\..*\.part",
+    r"|error-.*\.png|\..*\.part|imported(\.txt)?|(comparison|digest)\.json",
     re.DOTALL,
 )
 

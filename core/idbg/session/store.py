@@ -38,7 +38,7 @@ from idbg.schema.runs import History
 from idbg.schema.summaries import SessionSummary
 from idbg.session import files, processes, summaries
 from idbg.session.files import LOG
-from idbg.session.reading import LINE_LIMIT
+from idbg.session.reading import LINE_LIMIT, can_be_read
 
 SUFFIXES = {"cpp": ".cpp", "c++": ".cpp", "triton": ".py", "python": ".py", "cuda": ".cu"}
 NAME_LIMIT = 80  # characters; file systems take 255 bytes, and names get suffixes
@@ -65,22 +65,24 @@ def distinct_names(texts: Iterable[str]) -> dict[str, str]:
 
 
 class Store:
-    """A live session's folder. `append` raises OSError when the disk refuses. Without `with_files` only the log is
-    written, and no file for each graph and kernel.
+    """A live session's folder. `append` raises OSError when the disk refuses. One that is `imported`, from a trace of
+    anybody, has no file for each graph and kernel, and in its log no event that cannot be read again; `left_out` counts
+    those.
     """
 
-    def __init__(self, folder: Path, log: BinaryIO, limit: int = 0, *, with_files: bool = True) -> None:
+    def __init__(self, folder: Path, log: BinaryIO, limit: int = 0, *, imported: bool = False) -> None:
         self.folder, self._log, self._limit = folder, log, limit
         self._written = 0  # bytes of the log and of all other files
         self._is_full = False
-        self._with_files = with_files
+        self._imported = imported
+        self.left_out = 0
         self._opened: events.SessionOpened | None = None
         self._last = 0.0
         files.claim(log.fileno())
 
     @classmethod
     def create(
-        cls, output: Path, program: Program, limit: int = 0, name: str = "", *, with_files: bool = True
+        cls, output: Path, program: Program, limit: int = 0, name: str = "", *, imported: bool = False
     ) -> "Store":
         """Create a session folder under `output` for at most `limit` bytes (0: no limit). Its name begins with `name`
         or the program's.
@@ -91,11 +93,11 @@ class Store:
             f"cannot write to the output folder {output}", "name another with --output FOLDER (or IDBG_OUTPUT)"
         ):
             folder = _new_folder(output.absolute(), safe_name(name or _stem(program)).lower())
-            return cls(folder, (folder / LOG).open("xb"), limit, with_files=with_files)
+            return cls(folder, (folder / LOG).open("xb"), limit, imported=imported)
 
     @classmethod
     def of_process(
-        cls, session: Path, process: Process, limit: int = 0, *, with_files: bool = True
+        cls, session: Path, process: Process, limit: int = 0, *, imported: bool = False
     ) -> "tuple[Store, Process]":
         """Create the folder of a process of this session; the process has the name that it got, as names are distinct.
 
@@ -104,7 +106,7 @@ class Store:
         hint = "check the permissions of the session's folder"
         with output_errors(f"cannot write to {session / processes.FOLDER}", hint):
             folder = processes.new_folder(session.absolute(), safe_name(process.name))
-            store = cls(folder, (folder / LOG).open("xb"), limit, with_files=with_files)
+            store = cls(folder, (folder / LOG).open("xb"), limit, imported=imported)
         return store, replace(process, name=folder.name)
 
     @classmethod
@@ -137,6 +139,9 @@ class Store:
         if self._is_gone():
             raise OSError(errno.ENOENT, "its folder was removed meanwhile")
         line = event_log.encode(event) + b"\n"
+        if self._imported and not can_be_read(line):
+            self.left_out += 1
+            return None
         if why := self._too_much(len(line)):
             self._is_full = True
             note = events.Noted(level="warning", text=f"{why}; from here on nothing is saved", missing=True)
@@ -202,9 +207,9 @@ class Store:
                 self._write(self._run(event.run) / "rules.toml", event.target.rules)
             case events.FrameStarted():  # one that began before is traced anew
                 shutil.rmtree(self._frame(event.run, event.frame.id), ignore_errors=True)
-            case events.GraphCaptured() if self._with_files:
+            case events.GraphCaptured() if not self._imported:
                 self._write_graph(event.run, event.graph)
-            case events.CodeCaptured() if self._with_files:
+            case events.CodeCaptured() if not self._imported:
                 self._write_code(event.run, event.code)
             case events.StageCaptured(stage=stage) if stage.file:
                 if stage.text:

@@ -132,6 +132,7 @@ def summary(folder: Path, opened: "SessionOpened", history: "History", last: flo
     return replace(
         facts,
         program=run.program.label,
+        seconds=run.seconds if opened.source else facts.seconds,
         backend=run.backend,
         accelerator=run.target.accelerator,
         device=run.target.device,

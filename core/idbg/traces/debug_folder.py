@@ -5,7 +5,6 @@ run_2026_03_01_10_15_00_123456-pid_4711/torchinductor/model__0_inference_0.0/
     output_code.py            and fx_graph_runnable.py, ir_pre_fusion.txt, ir_post_fusion.txt
 """
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
@@ -13,12 +12,12 @@ from typing import cast
 from idbg.format.amounts import counted, size
 from idbg.schema.graphs import Frame, GraphId, Part, Stage
 from idbg.stages import StageText
+from idbg.traces.imported import AOT
 from idbg.traces.process import Emit, Opening, ProcessLog
 from idbg.traces.records import json_object
-from idbg.traces.sources import files_of, opened
+from idbg.traces.sources import GRAPH_FOLDER, files_of, opened
 
-FILE_LIMIT = 64 << 20  # bytes of a file that is read
-_GRAPH_FOLDER = re.compile(r"^(.*?)__(\d+)_(forward|backward|inference)(?:_\d+)?\.(\d+)$")
+FILE_LIMIT = 32 << 20  # bytes of a file that is read
 _MAPPING = "inductor_provenance_tracking_node_mappings.json"
 _READ = ("fx_graph_readable.py", "fx_graph_transformed.py", _MAPPING, "output_code.py")
 _BINARY = (".svg", ".png", ".so", ".pt", ".safetensors")
@@ -44,7 +43,7 @@ class DebugFolder:
         by_graph: dict[Path, list[Path]] = {}
         others: list[Path] = []
         for file in files_of(self.folder):
-            if _GRAPH_FOLDER.match(file.parent.name):
+            if GRAPH_FOLDER.match(file.parent.name):
                 by_graph.setdefault(file.parent, []).append(file)
             else:
                 others.append(file)
@@ -60,11 +59,12 @@ class DebugFolder:
                 yield self.read_bytes
 
     def _read_graph(self, folder: Path, files: dict[str, Path]) -> None:
-        match = _GRAPH_FOLDER.match(folder.name)
+        match = GRAPH_FOLDER.match(folder.name)
         assert match is not None
-        model, number, part = match[1], match[2], cast("Part", match[3])
+        model, number, part = match[1], match[2] or match[4], cast("Part", match[3] or "inference")
         self._log.begin(min(file.stat().st_mtime for file in files.values()))
-        name, run = f"{number}/0", self._log.run
+        name, run = f"{number}/0" if match[2] else f"{AOT}#{number}", self._log.run
+        run.backend_found("inductor" if match[2] else "aoti")
         if run.started(name) is None:
             run.frame_started(Frame(name, model))
         frame = run.frame(name)
@@ -112,13 +112,13 @@ class DebugFolder:
 def scheduler_dumps(folder: Path) -> Iterator[tuple[str, StageText]]:
     """Inductor's dumps of its scheduler, which are in no trace: the number of the graph, and the text."""
     for file in sorted(files_of(folder), key=lambda file: _number(file.parent)):
-        if file.name.startswith("ir_") and (match := _GRAPH_FOLDER.match(file.parent.name)):
+        if file.name.startswith("ir_") and (match := GRAPH_FOLDER.match(file.parent.name)):
             with opened(file) as source:
                 text = source.read(FILE_LIMIT).decode("utf-8", "replace")
-            yield match[2], StageText(file.name, text, part=match[3])
+            yield match[2] or "", StageText(file.name, text, part=match[3] or "")
 
 
 def _number(folder: Path) -> int:
     """When a graph was dumped, among the others."""
-    match = _GRAPH_FOLDER.match(folder.name)
-    return int(match[4]) if match else 0
+    match = GRAPH_FOLDER.match(folder.name)
+    return int(match[5]) if match else 0

@@ -25,6 +25,8 @@ PRINTED: dict[str, Stage] = {
     "aot_inference_graph": "inference",
 }
 """The kinds of records with a graph of a frame as text, and its stage."""
+UNREADABLE = (ValueError, RecursionError, SyntaxError, MemoryError)
+"""What reading a text raises; MemoryError is Python's parser's of a text that is nested too deep."""
 PARTS: tuple[Part, ...] = ("forward", "inference", "backward")
 
 
@@ -41,6 +43,8 @@ class TracedFrame:
     """One compiled frame; `emit` takes its events. Each graph becomes an event as soon as it is complete; the joint
     graph and the links when the frame's compile ends.
     """
+
+    is_foreign = False  # what is not read of it is missing, and not only a line of the log
 
     def __init__(self, frame: str, run: int, emit: Emit) -> None:
         self.frame = frame
@@ -120,12 +124,12 @@ class TracedFrame:
             handles = piece.mapping.get("cppCodeToPost", {})
             try:
                 code = read_output_code(piece.code, frame=self.frame, part=part, handles=handles)
-            except (ValueError, RecursionError) as error:
-                self._unreadable(f"the {part} output code", error)
-            else:
                 if graph:
                     dynamo = self.graphs.get(GraphId(self.frame, "dynamo"))
                     code = with_extern_nodes(resolved(code, graph), graph, dynamo)
+            except UNREADABLE as error:
+                self._unreadable(f"the {part} output code", error)
+            else:
                 self.emit(events.CodeCaptured(run=self.run, code=code))
 
     def read(self, text: str, graph_id: GraphId, donors: Iterable[Graph]) -> Graph | None:
@@ -133,7 +137,7 @@ class TracedFrame:
         donors = list(donors)
         try:
             graph = self.parsed(text, graph_id, donors)
-        except (ValueError, RecursionError) as error:
+        except UNREADABLE as error:
             self._unreadable(f"the {graph_id.stage} graph", error)
             return None
         graph = self.captured(self.enriched(graph, donors))
@@ -150,9 +154,9 @@ class TracedFrame:
         return with_modules(graph, donors)
 
     def _unreadable(self, what: str, error: Exception) -> None:
-        why = "nested too deep" if isinstance(error, RecursionError) else error
+        why = "nested too deep" if isinstance(error, RecursionError | MemoryError) else error
         text = f"{what} of frame {self.frame} could not be read ({why}); the rest of the run is complete"
-        self.emit(events.Noted(level="warning", text=text))
+        self.emit(events.Noted(level="warning", text=text, missing=self.is_foreign))
 
     def captured(self, graph: Graph) -> Graph:
         """Record a graph."""

@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from idbg.accelerators.model import Accelerator
-from idbg.analysis.decisions.break_report import limit_hit, stack_of_error, whose
+from idbg.analysis.decisions.break_report import limit_hit, read_stack, stack_of_error, whose
 from idbg.analysis.decisions.caches import Key, nearest, parts_of
 from idbg.analysis.decisions.frames import resumed
 from idbg.analysis.decisions.guard_text import read_guards
@@ -19,13 +19,26 @@ from idbg.analysis.raised_text import raised_by_backend
 from idbg.schema import events
 from idbg.schema.decisions.dynamo import FailedGuard, FrameEnd, GraphBreak
 from idbg.schema.graphs import Frame, Graph, GraphId, Links, Node, Part, Role, Sym
-from idbg.schema.programs import Verdict
+from idbg.schema.programs import Failure, Verdict
 from idbg.stages import StageText
 from idbg.traces import cache_answers
+from idbg.traces.compiled_calls import CompiledCalls
 from idbg.traces.enrich import symbols_of, with_arguments
-from idbg.traces.frame import PRINTED, Emit, TracedFrame
+from idbg.traces.frame import PRINTED, Emit, InductorOutput, TracedFrame
 from idbg.traces.reader import RecordReader
-from idbg.traces.records import Measured, Metadata, Timed, compile_id, each_reason, frame_of, json_object, name_of
+from idbg.traces.records import (
+    Measured,
+    Metadata,
+    Timed,
+    compile_id,
+    count_of,
+    each_reason,
+    frame_of,
+    json_object,
+    name_of,
+    number,
+    too_long,
+)
 from idbg.traces.run import TracedRun, frame_result
 from idbg.traces.spans import SpanStacks
 from idbg.traces.stream import Record
@@ -38,6 +51,7 @@ MOST_STAGES = 20_000
 KEYS_HELD = 4  # of each function, with which the next is compared
 AOT = "aoti"  # the frame of AOTInductor's compile, to which torch gives no id
 RECORDS_BREAKS = [2, 11]  # since then torch records each break that is no error
+MOST_ERROR = 20_000  # characters of an error of Dynamo's, whose end matters
 MOST_FAILED = 64  # versions of a frame whose failed guards are read
 _AOT_NUMBER = re.compile(r"# AOT ID: \['(\d+)_")
 _LOCAL = re.compile(r"(?!_{3}check|G\[|L\[)([A-Za-z_]\w*)(?=\.|\[|$)")
@@ -50,12 +64,15 @@ _UNREAD = frozenset(
         *("expression_created", "propagate_real_tensors", "create_unbacked_symbol", "symbolic_shape_specialization"),
     }
 )
-_NO_STAGES = frozenset({"torch_version", "process_name", "thread_name", "graph_execution", "fx_graph_cache_hash"})
+_NO_STAGES = frozenset({"torch_version", "process_name", "thread_name", "fx_graph_cache_hash"})
+_OF_AOT = ("_graph", "_recompile_pre_grad", "_graph_runnable")  # the ends of the names of AOTInductor's artifacts
 _OTHER_GRAPHS = ("compiled_autograd_graph", "optimize_ddp_split_graph", "optimize_ddp_split_child", "dump_file")
 
 
 class ImportedFrame(TracedFrame):
     """One frame of a trace file. Its graphs are read as they come; a backward may come long after its forward."""
+
+    is_foreign = True
 
     def __init__(self, frame: str, run: "ImportedRun") -> None:
         super().__init__(frame, run.run, run.emit)
@@ -74,7 +91,15 @@ class ImportedFrame(TracedFrame):
         if number := _AOT_NUMBER.search(text[:400]):
             self.of_run.frame_of_graph[number[1]] = self.frame
 
+    def _finish_piece(self, piece: InductorOutput, part: Part) -> None:
+        if why := too_long(piece.code):
+            self._unreadable(f"the {part} output code", ValueError(why))
+            piece.code = ""
+        super()._finish_piece(piece, part)
+
     def parsed(self, text: str, graph_id: GraphId, donors: list[Graph]) -> Graph:
+        if why := too_long(text):
+            raise ValueError(why)
         return Graph(graph_id, self.of_run.nodes_of(text, {**symbols_of(donors), **self.symbols}), text)
 
     def enriched(self, graph: Graph, donors: list[Graph]) -> Graph:
@@ -84,6 +109,10 @@ class ImportedFrame(TracedFrame):
         if dynamo is not None and graph.id.stage != "post_grad":
             graph = with_arguments(graph, dynamo, self.graphs.get(GraphId(self.frame, "forward")))
         return super().enriched(graph, donors)
+
+    def _unreadable(self, what: str, error: Exception) -> None:
+        self.of_run.has_graphs = True  # it is there, whatever it is
+        super()._unreadable(what, error)
 
     def captured(self, graph: Graph) -> Graph:
         captured = super().captured(graph)
@@ -135,6 +164,7 @@ class ImportedRun(TracedRun[ImportedFrame]):
         self.frame_of_graph: dict[str, str] = {}  # by AOTAutograd's number of a graph
         self._spans = SpanStacks("", self.named)
         self.timekeeper = self._take_time
+        self._texts: dict[str, str] = {}  # of Dynamo's errors, by torch's compile id
         self._keys: dict[str, list[Key]] = {}  # of the FX graph cache, by the frame's place
         self._nodes: OrderedDict[tuple[bytes, tuple[tuple[str, Sym], ...]], tuple[Node, ...]] = OrderedDict()
         self._held: dict[str, int] = {}  # the nodes of the frames whose graphs are held, in the order of their ends
@@ -183,6 +213,19 @@ class ImportedRun(TracedRun[ImportedFrame]):
         if backend not in self._backends:
             self._backends.append(backend)
             self.emit(events.BackendsCalled(run=self.run, backends=tuple(self._backends)))
+
+    def frame_erred(self, frame: str, text: str) -> None:
+        self._texts[frame] = text[-MOST_ERROR:]
+        super().frame_erred(frame, text)
+
+    def _explained(self, frame: str, failure: Failure) -> Failure:
+        """The failure with its traceback, and the innermost line of the user's in that, or where the frame is."""
+        text = self._texts.get(frame, "")
+        known = self.started(self.named(frame))
+        own = [line for line in read_stack(text) if whose(line.file) == "user"]
+        file, line = (own[-1].file, own[-1].line) if own else (known.file, known.line) if known else ("", 0)
+        here = {} if failure.file else {"file": file, "line": line}
+        return replace(failure, traceback=failure.traceback or text.strip(), **here)
 
     def measured(self, name: str, measured: Measured) -> None:
         if measured.problem is not None and (raised := raised_by_backend(measured.problem.reason)) is not None:
@@ -266,6 +309,7 @@ class ImportedRun(TracedRun[ImportedFrame]):
         for frame, failure in self.outcomes.swallowed(()):
             if isinstance(failure, BaseException):
                 continue
+            failure = self._explained(frame, failure)
             went_on = True if self.suppresses_errors or frame in self._went_on else None
             if not went_on:
                 failure = replace(failure, hint="the trace ends with this, which may have ended the program")
@@ -281,6 +325,7 @@ class FileReader(RecordReader):
         self.imported = run
         self.torch = ""  # its version, where the trace has it
         self._version = ""
+        self._called = CompiledCalls(run)
         self._outside = False  # of Dynamo: AOTInductor compiles
         self._files: dict[int, str] = {}
         self._writer = ""
@@ -293,7 +338,10 @@ class FileReader(RecordReader):
         try:
             self._take(record)
         # a trace may come from anybody, and from a torch that does not exist yet: a record of another form is no error
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError, msgspec.MsgspecError):
+        except (
+            *(KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError, ArithmeticError),
+            msgspec.MsgspecError,
+        ):
             return False
         return True
 
@@ -324,6 +372,9 @@ class FileReader(RecordReader):
             self._torch_found(json_object(text).get("pytorch_version"))
         if kind == "artifact" and name_of(metadata[kind]) == "recompile_reasons":
             self._failed_guards(frame, text)
+        if kind == "artifact" and (seen := self._called.seen(name_of(metadata[kind]), frame, text)) is not None:
+            self.run.emit(seen)
+            return
         if kind == "inductor_output_code":
             self.imported.backend_found("inductor")
         metrics = metadata[kind] if kind == "compilation_metrics" else None
@@ -333,8 +384,8 @@ class FileReader(RecordReader):
             self._torch_found(metrics.get("pytorch_version"))
             self._settings(metrics)
             self._begin_lost(frame, metrics)
-            start = metrics.get("start_time")
-            if frame == AOT and isinstance(start, float):  # torch has only its beginning
+            start = number(metrics.get("start_time"))
+            if frame == AOT and start is not None:  # torch has only its beginning
                 metrics["entire_frame_compile_time_s"] = max(self.imported.ended - start, 0.0)
         self.read(metadata, text, frame)
         if kind == "bwd_compilation_metrics":
@@ -346,7 +397,7 @@ class FileReader(RecordReader):
 
     def _frame_outside(self, kind: str, metadata: Metadata) -> str:
         """The frame of a record of AOTInductor's compile, which is of none of Dynamo's; "" of any other record."""
-        is_graph = kind in PRINTED or kind == "graph_dump" or "graph" in name_of(metadata[kind])
+        is_graph = kind in PRINTED or kind == "graph_dump" or name_of(metadata[kind]).endswith(_OF_AOT)
         if not self._outside and is_graph:
             self._outside = True
             stack = metadata.get("stack")
@@ -361,9 +412,9 @@ class FileReader(RecordReader):
         """A compile ends whose beginning the trace does not have. One beyond the limit of recompiles has none."""
         function, file = metrics.get("co_name"), metrics.get("co_filename")
         if self.run.started(self.run.named(frame)) is None and isinstance(function, str):
-            line = metrics.get("co_firstlineno")
+            line = count_of(metrics.get("co_firstlineno")) or 0
             if not limit_hit(str(metrics.get("fail_reason"))):
-                self.run.frame_started(Frame(frame, function, str(file or ""), line if isinstance(line, int) else 0))
+                self.run.frame_started(Frame(frame, function, str(file or ""), line))
 
     def _torch_found(self, version: object) -> None:
         if isinstance(version, str) and version and not self._version:
@@ -376,7 +427,7 @@ class FileReader(RecordReader):
         config = metrics.get("dynamo_config")
         settings = json_object(config) if isinstance(config, str) else {}
         for name, field in (("recompile_limit", "limit"), ("accumulated_recompile_limit", "limit_all")):
-            if isinstance(value := settings.get(name), int):
+            if (value := count_of(settings.get(name))) is not None:
                 setattr(self.imported, field, value)
 
     def unread(self, frame: str, name: str, text: str) -> None:

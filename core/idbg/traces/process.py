@@ -19,7 +19,9 @@ Emit = Callable[[SessionEvent], None]
 
 
 class Opening(NamedTuple):
-    """What a session's log begins with. `accelerator` is `target`'s, whose rules the graphs are checked against."""
+    """What a session's log begins with. `accelerator` is `target`'s, whose rules the graphs are checked against.
+    `is_written`: the log has its first event.
+    """
 
     program: Program
     target: Target
@@ -27,6 +29,7 @@ class Opening(NamedTuple):
     accelerator: Accelerator
     process: Process | None = None
     source: str = ""
+    is_written: bool = False
 
     def event(self) -> events.SessionOpened:
         """The first event of the log."""
@@ -63,7 +66,7 @@ class ProcessLog:
     def __init__(self, opening: Opening, write: Emit) -> None:
         self._opening, self._write = opening, write
         self.at = 0.0
-        self.began = 0.0
+        self.began: float | None = None
         self.run = ImportedRun(self.emit, opening.accelerator, opening.folder)
 
     def emit(self, event: SessionEvent) -> None:
@@ -73,11 +76,12 @@ class ProcessLog:
     def begin(self, at: float) -> None:
         """The process begins now, if it has not begun."""
         self.at = at
-        if self.began:
+        if self.began is not None:
             return
         self.began = at
         opening = self._opening
-        self.emit(opening.event())
+        if not opening.is_written:
+            self.emit(opening.event())
         self.emit(events.RunStarted(run=RUN, program=opening.program, target=opening.target))
 
     def torch_found(self, version: str, pid: int) -> None:
@@ -86,10 +90,10 @@ class ProcessLog:
 
     def end(self, missing: list[str]) -> None:
         """End the run. `missing`: what was left out, a sentence each."""
-        if not self.began:
+        if self.began is None:
             self.begin(time.time())
         self.run.finish()
         for text in missing:
             self.emit(events.Noted(level="warning", text=text, missing=True))
-        seconds = max(self.run.ended, self.at) - (self.run.began or self.began)
+        seconds = max(self.run.ended, self.at) - (self.run.began or self.began or 0.0)
         self.emit(events.RunEnded(run=RUN, verdict=self.run.verdict, seconds=max(seconds, 0.0)))

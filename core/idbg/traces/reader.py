@@ -7,6 +7,7 @@ from idbg.analysis.decisions.break_report import read_break
 from idbg.traces import span_names
 from idbg.traces.frame import PRINTED, TracedFrame
 from idbg.traces.records import (
+    LATEST,
     Metadata,
     Timed,
     compile_id,
@@ -14,6 +15,7 @@ from idbg.traces.records import (
     json_object,
     measured_of,
     name_of,
+    number,
     problem_of,
     reasons_of,
 )
@@ -96,4 +98,6 @@ class RecordReader:
         about = event.get("args")
         if not what and isinstance(about, dict):
             what = str(about.get("kernel_name") or "")
-        self.run.timed(frame, Timed(name, cast("float", event["ts"]) / 1e6, event["ph"] == "B", what))
+        if (at := number(event.get("ts"))) is None or not 0 <= at < LATEST:
+            raise ValueError("a span without a time")
+        self.run.timed(frame, Timed(name, at / 1e6, event["ph"] == "B", what))

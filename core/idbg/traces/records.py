@@ -1,6 +1,7 @@
 """What the records of torch's trace hold: names of frames, timed parts, and the results of compiles."""
 
 import json
+import math
 import re
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -8,6 +9,10 @@ from typing import NamedTuple
 from idbg.schema.graphs import Frame
 
 _EACH_REASON = re.compile(r"^(?=\S+/\d+: )", re.MULTILINE)
+_ATOM = re.compile(r"\w+|[\[({]")
+_TEXT_IN_CODE = re.compile(r"\'{3}.*?\'{3}|\"{3}.*?\"{3}|\"[^\"\n]*\"|#[^\n]*", re.DOTALL)
+LATEST = 4e15  # microseconds since the epoch: later than any trace
+MOST_ATOMS = 600_000  # names, numbers and brackets; Python's syntax tree takes up to 1.5 kB for each
 Metadata = Mapping[str, object]
 """The JSON object of a record; its first key is the record's kind."""
 
@@ -69,7 +74,9 @@ def problem_of(metrics: object) -> Problem | None:
     if not isinstance(metrics, dict) or not metrics.get("fail_type"):
         return None
     file, line = metrics.get("fail_user_frame_filename"), metrics.get("fail_user_frame_lineno")
-    return Problem(str(metrics["fail_type"]), str(metrics.get("fail_reason") or ""), str(file or ""), _count(line) or 0)
+    return Problem(
+        str(metrics["fail_type"]), str(metrics.get("fail_reason") or ""), str(file or ""), count_of(line) or 0
+    )
 
 
 def measured_of(metadata: Metadata, metrics: object, problem: Problem | None) -> Measured:
@@ -78,24 +85,39 @@ def measured_of(metadata: Metadata, metrics: object, problem: Problem | None) ->
     attempt = metadata.get("attempt")
     restarts = values.get("restart_reasons")
     return Measured(
-        attempts=1 + attempt if isinstance(attempt, int) else 1,
-        seconds=_number(values.get("entire_frame_compile_time_s")),
-        lost=_number(values.get("dynamo_time_before_restart_s")),
+        attempts=1 + (count_of(attempt) or 0),
+        seconds=number(values.get("entire_frame_compile_time_s")),
+        lost=number(values.get("dynamo_time_before_restart_s")),
         restarts=tuple(sorted(map(str, restarts))) if isinstance(restarts, list | tuple | set) else (),
-        ops=_count(values.get("graph_op_count")),
-        guards=_count(values.get("guard_count")),
-        entries=_count(values.get("accumulated_cache_size")),
-        alike=_count(values.get("cache_size")),
+        ops=count_of(values.get("graph_op_count")),
+        guards=count_of(values.get("guard_count")),
+        entries=count_of(values.get("accumulated_cache_size")),
+        alike=count_of(values.get("cache_size")),
         problem=problem,
     )
 
 
-def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) else None
+def number(value: object) -> float | None:
+    """A number of a trace; None of what is none, or not finite."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return float(value) if math.isfinite(value) else None
+    except OverflowError:
+        return None
 
 
-def _count(value: object) -> int | None:
-    return value if isinstance(value, int) else None
+def count_of(value: object) -> int | None:
+    """An integer of a trace that has at most 64 bits; None of anything else."""
+    is_count = isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63
+    return value if is_count else None  # type: ignore[return-value]
+
+
+def too_long(code: str) -> str:
+    """Why Python code of this length is not parsed; "" where it is."""
+    if len(code) <= MOST_ATOMS or sum(1 for _ in _ATOM.finditer(_TEXT_IN_CODE.sub("", code))) <= MOST_ATOMS:
+        return ""
+    return f"it has more than {MOST_ATOMS:,} names, numbers and brackets"
 
 
 def name_of(metadata: object) -> str:
@@ -110,7 +132,7 @@ def frame_of(frame: str, metadata: object, file_of: Callable[[int], str]) -> Fra
         return Frame(frame, "?")
     file = last.get("filename", "")
     name = file_of(file) if isinstance(file, int) else str(file)
-    return Frame(frame, str(last.get("name", "?")), name, _count(last.get("line")) or 0)
+    return Frame(frame, str(last.get("name", "?")), name, count_of(last.get("line")) or 0)
 
 
 def each_reason(text: str) -> list[str]:

@@ -1,5 +1,6 @@
 """Recognize what can be imported, and list the trace files of a folder."""
 
+import contextlib
 import errno
 import os
 import re
@@ -20,11 +21,15 @@ MOST_DEPTH = 6
 _SESSION_LOG = "events.jsonl"
 _TRACE_NAME = re.compile(r"dedicated_log_torch_trace_.*\.log(\.gz|\.zst)?$")
 _TRITON_NAME = re.compile(r"\.ndjson(\.gz)?$")
-_RANK_NAME = re.compile(r"_rank_(\d+)_")
+_RANK_NAME = re.compile(r"_rank_(\d+)(?=[_.])")
 _RANK = re.compile(rb'"rank": (\d+)')
 _PID = re.compile(rb"^V\d{4} [\d:.]+ (\d+) ", re.MULTILINE)
 _ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst", ".tzst")
-_RUN = re.compile(r"run_\d{4}_\d\d_\d\d_\d\d_\d\d_\d\d_\d+-pid_(\d+)$")
+_RUN = re.compile(r"(?:.*[^A-Za-z0-9])?run_\d{4}_\d\d_\d\d_\d\d_\d\d_\d\d_\d+-pid_(\d+)$")
+GRAPH_FOLDER = re.compile(r"^(.*?)__(?:(\d+)_(forward|backward|inference)(?:_\d+)?|_(\d+))\.(\d+)$")
+"""The folder of a graph among Inductor's dumps: of which model, number, part, and the graph's number; of AOTInductor
+its number alone.
+"""
 _TRITON_PID = re.compile(rb'"pid": ?(\d+)')
 _TRITON_IDS = re.compile(r"_rank_(\d+|none)_(?:pid_(\d+)_)?(?:host_(.*?)_\.)?")
 
@@ -58,9 +63,12 @@ def _kind_of_folder(folder: Path) -> Kind | None:
 
 
 def _run_folder(path: Path, folder: Path) -> Path | None:
-    """The run_… folder of a torch_compile_debug folder that the path is in."""
-    above = (each for each in (path, *path.parents) if each == folder or folder in each.parents)
-    return next((each for each in above if _RUN.match(each.name)), None)
+    """The run_… folder of a torch_compile_debug folder that the path is in; the named folder, where that is a part of
+    one: the compiler's, or a graph's.
+    """
+    above = [each for each in (path, *path.parents) if each == folder or folder in each.parents]
+    run = next((each for each in above if _RUN.match(each.name)), None)
+    return run or (folder if any(GRAPH_FOLDER.match(each.name) for each in above[1:]) else None)
 
 
 def files_of(folder: Path) -> Iterator[Path]:
@@ -101,6 +109,21 @@ def parts_of(source: Path, kind: Kind) -> list[Path]:
             return [path for path in files if _TRITON_NAME.search(path.name)]
         case _:
             return [path for path in files if _is_trace_file(path)]
+
+
+def by_process(parts: list[Path], kind: Kind) -> dict[Path, list[Path]]:
+    """The parts that are of one process, each by the first: tritonparse makes a file for each frame. Of a trace each
+    file is a process of its own, as it is of a dump.
+    """
+    found: dict[Path, list[Path]] = {}
+    firsts: dict[Identity, Path] = {}
+    for path in parts:
+        first = path
+        with contextlib.suppress(OSError):
+            if kind == "triton" and (identity := identity_of(path)).pid:
+                first = firsts.setdefault(identity, path)
+        found.setdefault(first, []).append(path)
+    return found
 
 
 def dumps_of(source: Path, pid: int) -> Path | None:
@@ -163,8 +186,9 @@ class Identity(NamedTuple):
 
 def identity_of(path: Path) -> Identity:
     """Whose trace or dump it is. Raises OSError."""
-    if run := _RUN.match(path.name):
-        return Identity(int(run[1]), None)
+    if path.is_dir():
+        run = next((run for name in reversed(path.absolute().parts) if (run := _RUN.match(name))), None)
+        return Identity(int(run[1]) if run else 0, None)
     if _TRITON_NAME.search(path.name):
         ids = _TRITON_IDS.search(path.name)
         if ids is None:

@@ -18,7 +18,7 @@ import msgspec
 from idbg.format.amounts import size
 
 CHUNK = 1 << 20  # bytes that are read at once
-RECORD_LIMIT = 64 << 20  # bytes of one record; the largest of a real trace so far has a fiftieth of it
+RECORD_LIMIT = 32 << 20  # bytes of one record; the largest of a real trace so far has a twentieth of it
 _HEADER = re.compile(rb"V(\d\d)(\d\d) (\d\d):(\d\d):(\d\d)\.(\d{1,6})\d* (\d+) (.*?):(\d+)\] (\{.*)")
 _NEXT = b"\nV"
 
@@ -61,6 +61,7 @@ class RecordStream:
         self._skipping = False  # within a record that is too long
         self._days: dict[bytes, int] = {}
         self.left_out: Counter[str] = Counter()
+        self.changed = 0  # records of JSON that is not as torch wrote it
         self.read_bytes = 0
 
     def records(self, *, is_whole: bool) -> Iterator[Record]:
@@ -119,11 +120,12 @@ class RecordStream:
             return "damaged, or cut off"
         payload = b""
         if (expected := metadata.get("has_payload")) is not None:
-            payload = _unindented(below)
-            if not _is_intact(payload, expected):
-                payload = _unindented(b"\n".join(line for line in below.split(b"\n") if line.startswith(b"\t")))
-                if not _is_intact(payload, expected):
-                    return "cut off, or mixed with the output of another process"
+            intact = next((each for each in _payloads(below) if _is_intact(each, expected)), None)
+            if intact is None and (intact := next(filter(_is_json, _payloads(below)), None)) is not None:
+                self.changed += 1
+            if intact is None:
+                return "cut off, changed, or mixed with the output of another process"
+            payload = intact
         return Record(metadata, payload, self._clock(header), int(header[7]), header[8].decode("utf-8", "replace"))
 
     def _clock(self, header: re.Match[bytes]) -> float:
@@ -145,8 +147,24 @@ def _json(line: bytes) -> object:
         return json.loads(line.decode("utf-8", "replace"))  # NaN, and bytes that are no UTF-8
 
 
+def _payloads(below: bytes) -> Iterator[bytes]:
+    """What the payload can be: all lines, those that are of it, and the same where each line ends with CR LF."""
+    yield _unindented(below)
+    yield _unindented(b"\n".join(line for line in below.split(b"\n") if line.startswith(b"\t")))
+    if b"\r\n" in below:
+        yield from _payloads(below.replace(b"\r\n", b"\n"))
+
+
 def _is_intact(payload: bytes, expected: object) -> bool:
     return hashlib.md5(payload, usedforsecurity=False).hexdigest() == expected
+
+
+def _is_json(payload: bytes) -> bool:
+    """Whether it is all of an object or a list: one that is cut off is none."""
+    try:
+        return payload[:1] in (b"{", b"[") and isinstance(_json(payload), dict | list)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _unindented(below: bytes) -> bytes:

@@ -12,6 +12,7 @@ from idbg.traces.debug_folder import scheduler_dumps
 from idbg.traces.imported import FileReader
 from idbg.traces.packed import PackedFile
 from idbg.traces.process import Emit, Opening, ProcessLog
+from idbg.traces.records import LATEST, number
 from idbg.traces.sources import opened
 from idbg.traces.stream import Record, RecordStream
 
@@ -87,8 +88,8 @@ class TraceFile:
     def end(self) -> None:
         """The trace is over: end the run, and say what was left out. A log without a record gets its beginning."""
         run = self._log.run
-        for number, stage in scheduler_dumps(self._dumps) if self._dumps is not None else ():
-            if (frame := run.frame_of_graph.get(number)) is not None:
+        for graph, stage in scheduler_dumps(self._dumps) if self._dumps is not None else ():
+            if (frame := run.frame_of_graph.get(graph)) is not None:
                 run.stages.add("inductor", stage._replace(frame=frame), "dump", of_author=False)
         self._log.end(list(self._missing()))
         self._opened.close()
@@ -99,6 +100,9 @@ class TraceFile:
             yield f"{name} {self._opened.damage}: the rest is left out"
         for why, count in self._stream.left_out.items():
             yield f"{counted(count, 'record')} of {name} left out: {why}"
+        if self._stream.changed:
+            what = counted(self._stream.changed, "record")
+            yield f"{what} of {name} changed since torch wrote the file, and read as it is now"
         if self._odd:
             yield f"{counted(self._odd, 'record')} of {name} left out: of an unknown form, maybe of a newer torch"
         if self._clock.went_back > BACK:
@@ -114,5 +118,5 @@ def _stamp(record: Record) -> float | None:
         event = msgspec.json.decode(record.payload)
     except ValueError:
         return None
-    stamp = event.get("ts") if isinstance(event, dict) else None
-    return stamp / 1e6 if isinstance(stamp, int | float) and stamp > 0 else None
+    stamp = number(event.get("ts")) if isinstance(event, dict) else None
+    return stamp / 1e6 if stamp is not None and 0 < stamp < LATEST else None

@@ -5,13 +5,14 @@ A line is {"event_type": "compilation", "pid": ..., "timestamp": ..., "payload":
 each line is a gzip member of its own.
 """
 
+import contextlib
 import gzip
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 import msgspec
 
@@ -21,9 +22,9 @@ from idbg.schema.code import Kernel, Lowered, LoweredText, OutputCode, Resources
 from idbg.schema.graphs import Frame
 from idbg.traces.imported import RUN
 from idbg.traces.process import Emit, Opening, ProcessLog
-from idbg.traces.records import compile_id
+from idbg.traces.records import compile_id, count_of
 
-LINE_LIMIT = 64 << 20  # bytes of a line that are read
+LINE_LIMIT = 32 << 20  # bytes of a line that are read
 NO_FRAME = "triton"
 """The frame of kernels that no frame of Dynamo's compiled: the user's own."""
 # suffix of a file in `file_content` -> the name and the language of what the kernel was lowered to
@@ -37,26 +38,19 @@ _TEXTS = {
 }
 
 
-class TritonFile:
-    """One file on its way into a log. Raises OSError for a file that cannot be read."""
+class TritonFiles:
+    """The files of one process on their way into a log: one as it was written, or several that were made of it, a file
+    for each frame. Raises OSError where there is none that can be read.
+    """
 
-    def __init__(self, file: Path, opening: Opening, write: Emit) -> None:
-        self.file = file
+    def __init__(self, files: Sequence[Path], opening: Opening, write: Emit) -> None:
         self._log = ProcessLog(opening, write)
-        with open(file, "rb") as head:
-            is_packed = head.read(2) == b"\x1f\x8b"
-        self._read = 0
-        self._raw = open(file, "rb")  # noqa: SIM115
-        self._lines = gzip.GzipFile(fileobj=self._raw) if is_packed else self._raw
+        self._files = [(file, file.stat().st_mtime) for file in files]
+        self.read_bytes = 0  # of the files, which may be compressed
         self._left_out: Counter[str] = Counter()
         self._kernels: dict[str, list[Kernel]] = {}  # by frame
         self._launches: Counter[str] = Counter()  # by the kernel's hash
         self._hashes: dict[str, str] = {}  # the name of the kernel with this hash
-
-    @property
-    def read_bytes(self) -> int:
-        """Bytes of the file, which may be compressed, that were read."""
-        return self._read if self._raw.closed else self._raw.tell()
 
     @property
     def last_phase(self) -> str:
@@ -64,31 +58,44 @@ class TritonFile:
         return ""
 
     def steps(self, *, is_whole: bool) -> Iterator[int]:
-        """Read the lines that came."""
+        """Read the files, which do not grow."""
+        while self._files:
+            file, changed = self._files.pop(0)
+            with open(file, "rb") as raw:
+                is_packed = raw.read(2) == b"\x1f\x8b"
+                raw.seek(0)
+                lines = cast("BinaryIO", gzip.GzipFile(fileobj=raw)) if is_packed else raw
+                before = self.read_bytes
+                for line in self._whole_lines(lines):
+                    self._take(line, changed)
+                    self.read_bytes = before + raw.tell()
+                    yield self.read_bytes
+
+    def _whole_lines(self, lines: BinaryIO) -> Iterator[bytes]:
         try:
-            while line := self._lines.readline(LINE_LIMIT + 1):
-                if len(line) > LINE_LIMIT:
-                    self._left_out[f"longer than the {size(LINE_LIMIT)} that are read of one"] += 1
-                    while line and not line.endswith(b"\n"):
-                        line = self._lines.readline(LINE_LIMIT)
+            while line := lines.readline(LINE_LIMIT + 1):
+                if len(line) <= LINE_LIMIT:
+                    yield line
                     continue
-                self._take(line)
-                yield self.read_bytes
+                self._left_out[f"longer than the {size(LINE_LIMIT)} that are read of one"] += 1
+                while line and not line.endswith(b"\n"):
+                    line = lines.readline(LINE_LIMIT)
         except (EOFError, OSError, zlib.error):
             self._left_out["the file is damaged from there on"] += 1
 
-    def _take(self, line: bytes) -> None:
+    def _take(self, line: bytes, changed: float) -> None:
+        """`changed`: when the file was, for an event that has no time."""
         if not line.strip():
             return
         try:
             event: Any = msgspec.json.decode(line)
-            self._log.begin(_seconds(event))
+            self._log.begin(_seconds(event) or changed)
             if event["event_type"] == "compilation":
                 self._compiled(event["payload"])
             elif event["event_type"] == "launch":
                 self._launches[str(event.get("compilation_metadata", {}).get("hash", ""))] += 1
         # a line may be anything
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, ArithmeticError):
             self._left_out["damaged, cut off, or of an unknown form"] += 1
 
     def _compiled(self, payload: Mapping[str, Any]) -> None:
@@ -97,8 +104,8 @@ class TritonFile:
         frame = compile_id(info) or NO_FRAME
         source = payload.get("python_source") or {}
         if frame not in self._kernels:
+            file, line = str(source.get("file_path") or ""), count_of(source.get("start_line")) or 0
             self._kernels[frame] = []
-            file, line = str(source.get("file_path") or ""), int(source.get("start_line") or 0)
             function = (file or "kernels of the program") if frame == NO_FRAME else "?"
             self._log.run.frame_started(Frame(frame, function, file, line))
         known = {kernel.name for kernel in self._kernels[frame]}
@@ -115,9 +122,6 @@ class TritonFile:
 
     def end(self) -> None:
         """Write the code of each frame with its kernels, and end the run."""
-        self._read = self._raw.tell()
-        self._lines.close()
-        self._raw.close()
         for frame, kernels in self._kernels.items():
             text = "\n\n".join(dict.fromkeys(kernel.source for kernel in kernels))
             self._log.emit(events.CodeCaptured(run=RUN, code=OutputCode(frame, "", text, tuple(kernels))))
@@ -130,14 +134,16 @@ class TritonFile:
             self._log.emit(events.Noted(level="info", text=f"kernels launched: {', '.join(launched)}"))
         self._log.run.has_graphs = bool(self._kernels)
         self._log.end(
-            [f"{counted(count, 'line')} of {self.file.name} left out: {why}" for why, count in self._left_out.items()]
+            [f"{counted(count, 'line')} of tritonparse's left out: {why}" for why, count in self._left_out.items()]
         )
 
 
 def _seconds(event: Mapping[str, Any]) -> float:
-    """The time of an event, of whose text the fraction of a second is not filled in."""
+    """The time of an event, of whose text the fraction of a second is not filled in; 0 where it has none."""
     text = str(event.get("timestamp") or "").partition(".")[0]
-    return datetime.fromisoformat(text).timestamp() if text else 0.0
+    with contextlib.suppress(ValueError, OverflowError, OSError):
+        return datetime.fromisoformat(text).timestamp()
+    return 0.0
 
 
 def _lowered(texts: Mapping[str, Any]) -> Iterator[LoweredText]:
@@ -150,7 +156,7 @@ def _lowered(texts: Mapping[str, Any]) -> Iterator[LoweredText]:
 def _resources(metadata: Mapping[str, Any]) -> Resources:
     def count(*names: str) -> int | None:
         found = (metadata.get(name) for name in names)
-        return next((value for value in found if isinstance(value, int)), None)
+        return next((value for value in map(count_of, found) if value is not None), None)
 
     return Resources(
         registers=count("n_regs"), spills=count("n_spills"), shared_bytes=count("shared"), warps=count("num_warps")

@@ -24,6 +24,7 @@ from idbg.format import failures
 from idbg.format.amounts import few
 from idbg.format.file_names import short
 from idbg.format.processes import end_words
+from idbg.format.verdicts import verdict_words
 from idbg.schema.bench import Row, set_to
 from idbg.schema.diff import TensorDiff
 from idbg.schema.graphs import NodeId
@@ -266,7 +267,7 @@ def _failures(run: Run) -> Iterator[Diagnostic]:
         message = str(failures.headline(failure))
         yield _keyed(run, _error(run, "failure", failure.kind, message, file, line, failure.hint), message)
     if run.verdict == "empty":
-        yield _keyed(run, _error(run, "failure", "empty", "nothing was compiled", run.program.path, 0, ""))
+        yield _keyed(run, _error(run, "failure", "empty", verdict_words(run), run.program.path, 0, ""))
     if run.exit_status and run.failure is None:
         message = f"the script ended itself with status {run.exit_status}"
         yield _keyed(run, _error(run, "failure", "exit", message, run.program.path, 0, ""), str(run.exit_status))

@@ -6,6 +6,7 @@ from typing import cast
 from msgspec import to_builtins
 
 from idbg.analysis.decisions.frames import spoken_name
+from idbg.analysis.ranks.collectives import GRAPH_CALLS
 from idbg.analysis.ranks.compare import PARTED
 from idbg.format.amounts import counted, few, figure, seconds
 from idbg.format.file_names import near_place
@@ -112,7 +113,9 @@ def sentence(difference: RankDifference) -> str:
             whom = rank_names(difference.to_ranks)
             return f"{name} wait{_s(first)} in {first.value} ({number}) for {whom}{doing}"
         case "collective":
-            return f"collective number {difference.number} of {difference.what or 'a group'} differs: {both}"
+            where = difference.what or "a group"
+            noun = "number" if where == GRAPH_CALLS else "collective number"
+            return f"{noun} {difference.number} of {where} differs: {both}"
         case "count":
             counts = "; ".join(f"{rank_names(side.ranks)} {side.value}{_at(side)}" for side in difference.sides)
             where = difference.what or "a group"
@@ -359,7 +362,7 @@ def _calls(representatives: Sequence[RankDigest]) -> Iterator[Row]:
         ]
         yield Row(
             ("collectives", name),
-            words(("collectives ", ""), (name, "dim")),
+            words(("" if name == GRAPH_CALLS else "collectives ", ""), (name, "dim")),
             tuple(
                 Cell(f"{count:,}" if each.recorded else f"{count:,}, not recorded")
                 for count, each in zip(counts, representatives, strict=True)

@@ -7,6 +7,7 @@ from textual.content import Content
 
 from idbg.format.failures import headline
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
+from idbg.format.verdicts import verdict_words
 from idbg.schema.graphs import Graph, GraphId
 from idbg.schema.programs import Failure
 from idbg.views.frame_graphs import graph_words
@@ -98,6 +99,8 @@ def why_empty(state: State) -> str:
         return why_no_graph(state)
     if state.running:
         return "compiling: each graph is shown as soon as it is captured"
+    if run is not None and run.ended is not None and run.program.is_trace:
+        return f"{verdict_words(run)}: what was left out is in Log"
     if run is not None and run.ended is not None:
         return "the program ran, and torch.compile compiled nothing in it"
     return "no graph yet: r compiles the program"

@@ -1,19 +1,27 @@
 """An archive of traces is unpacked into the session's folder and nowhere else, as far as it is intact."""
 
+import bz2
+import errno
 import gzip
 import io
 import os
 import shutil
 import sys
 import tarfile
+import time
+import tracemalloc
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from idbg.schema.errors import BadInput
+from idbg.config.settings import Keeping
+from idbg.schema.errors import BadInput, OutputError
 from idbg.schema.runs import History, fold
+from idbg.session import removal
 from idbg.session.importing import Import
+from idbg.session.index import sessions
 from idbg.session.reading import load
 from idbg.traces import archives
 from idbg.traces import packed as packed_files
@@ -212,6 +220,136 @@ def test_what_may_not_be_read_says_so(tmp_path: Path) -> None:
     finally:
         if is_root:
             os.seteuid(0)
+
+
+def damaged(archive: Path, old: bytes, new: bytes) -> Path:
+    content = archive.read_bytes()
+    assert old in content and len(old) == len(new)
+    archive.write_bytes(content.replace(old, new))
+    return archive
+
+
+def zip_of(path: Path, *names: str) -> Path:
+    """An intact trace, and before it an empty file of each name."""
+    with zipfile.ZipFile(path, "w") as zipped:
+        for name in names:
+            zipped.writestr(name, b"")
+        zipped.writestr(NAME, trace_member()[1])
+    return path
+
+
+def bz2_with_a_flipped_bit(folder: Path) -> Path:
+    noise = tarfile.TarInfo("noise.bin"), os.urandom(2 << 20)
+    (plain := tar_of(folder / "plain.tgz", trace_member(), noise)).rename(folder / "plain")
+    content = bytearray(bz2.compress(gzip.decompress((folder / "plain").read_bytes())))
+    content[len(content) - 300_000] ^= 4
+    (archive := folder / "flipped.tar.bz2").write_bytes(content)
+    assert not plain.exists()
+    return archive
+
+
+def a_header_that_is_none(folder: Path) -> Path:
+    tar_of(folder / "plain.tgz", trace_member(), (tarfile.TarInfo("after.txt"), b"x" * 600)).rename(folder / "plain")
+    plain = gzip.decompress((folder / "plain").read_bytes())
+    (archive := folder / "header.tar").write_bytes(plain.replace(b"after.txt\0", b"after.tx\xff\xff"))
+    return archive
+
+
+def a_long_path(folder: Path) -> Path:
+    return tar_of(folder / "long.tgz", (tarfile.TarInfo("/".join(["x" * 200] * 30)), b"x"), trace_member())
+
+
+def a_name_that_is_not_utf8(folder: Path) -> Path:
+    return damaged(zip_of(folder / "name.zip", "\u00e9t\u00e9.txt"), "\u00e9t\u00e9".encode(), b"\xe9t\xe9\xe9\xe9")
+
+
+def an_offset_of_another_file(folder: Path) -> Path:
+    archive = zip_of(folder / "offset.zip", "first.txt")
+    content = bytearray(archive.read_bytes())
+    at = content.index(b"PK\1\2") + 42
+    content[at : at + 4] = (7).to_bytes(4, "little")
+    archive.write_bytes(content)
+    return archive
+
+
+DAMAGES = (
+    *(bz2_with_a_flipped_bit, a_header_that_is_none, a_long_path, a_name_that_is_not_utf8, an_offset_of_another_file),
+)
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_an_intact_trace_in_a_damaged_archive_is_read(damage: Callable[[Path], Path], tmp_path: Path) -> None:
+    history = imported(damage(tmp_path))
+    assert history.last is not None and len(history.last.graphs) > 10
+    assert damage is a_name_that_is_not_utf8 or any("left out" in text for text in history.missing)
+
+
+def test_a_header_of_any_size_is_not_held_in_memory(tmp_path: Path) -> None:
+    info = tarfile.TarInfo("x.log")
+    info.pax_headers = {"comment": "x" * (40 << 20)}
+    with tarfile.open(tmp_path / "pax.tgz", "w:gz", format=tarfile.PAX_FORMAT) as tar:
+        tar.addfile(info, io.BytesIO(b""))
+    tracemalloc.start()
+    with pytest.raises(BadInput, match="a header of it takes more than 16 MiB"):
+        archives.unpack(tmp_path / "pax.tgz", tmp_path / "to")
+    assert tracemalloc.get_traced_memory()[1] < 40 << 20
+    tracemalloc.stop()
+
+
+def test_links_count_as_files(tmp_path: Path) -> None:
+    links = [link(tarfile.SYMTYPE, f"{number}", "x") for number in range(30)]
+    with pytest.raises(BadInput, match="more than 20 files"):
+        archives.unpack(tar_of(tmp_path / "links.tgz", *links), tmp_path / "to", most_files=20)
+
+
+def test_a_disk_that_is_full_ends_an_import_with_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def is_full(archive: Path, to: Path) -> list[str]:
+        to.mkdir()
+        (to / "half").write_bytes(b"x")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(archives, "unpack", is_full)
+    with pytest.raises(OutputError, match=r"cannot unpack .*: No space left on device"):
+        Import(tar_of(tmp_path / "night.tgz", trace_member()), tmp_path / "out")
+    assert not list((tmp_path / "out").iterdir())
+
+
+def test_an_import_that_is_stopped_leaves_nothing_or_a_session_that_can_be_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive, seen = tar_of(tmp_path / "night.tgz", trace_member()), []
+    unpack = archives.unpack
+
+    def stopped(archive: Path, to: Path) -> list[str]:
+        unpack(archive, to)
+        seen.extend(sessions(to.parent.parent))  # as another process sees it meanwhile
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(archives, "unpack", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        Import(archive, tmp_path / "out")
+    assert len(seen) == 1 and not list((tmp_path / "out").iterdir())
+    monkeypatch.undo()
+    importing = Import(archive, tmp_path / "out")
+
+    def stop(read: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        importing.read(stop)
+    removal.remove(importing.folder)
+    assert not list((tmp_path / "out").iterdir())
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_an_imported_session_can_be_removed(is_packed: bool, tmp_path: Path) -> None:
+    trace = tar_of(tmp_path / "night.tgz", trace_member()) if is_packed else RECORDED / "ranks-2.15"
+    importing = Import(trace, tmp_path / "out")
+    importing.read()
+    (listed,) = sessions(tmp_path / "out")
+    (gone,) = removal.superfluous([listed], Keeping(days=1), time.time() + 10 * 86400)
+    removal.remove(Path(gone.folder))
+    assert not list((tmp_path / "out").iterdir())
 
 
 def test_an_archive_without_a_trace_is_refused(tmp_path: Path) -> None:

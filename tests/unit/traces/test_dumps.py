@@ -112,3 +112,38 @@ def test_tritonparse_has_kernels_with_what_they_were_lowered_to(tmp_path: Path) 
     assert [text.name for text in lowered.texts] == ["TTIR", "PTX"]
     assert lowered.resources is not None and lowered.resources.warps == 4
     assert any("1 line" in text for text in history.missing)
+
+
+@pytest.mark.parametrize("label", ["", "night-", "my run_"])
+@pytest.mark.parametrize("below", ["", "torchinductor", "graph"])
+def test_a_part_of_the_dumps_or_one_with_a_label_is_read(label: str, below: str, dumped: Path, tmp_path: Path) -> None:
+    shutil.rmtree(dumped / "tlparse")
+    (run,) = dumped.glob("run_*")
+    renamed = run.rename(run.with_name(label + run.name))
+    graph = next(renamed.glob("torchinductor/*forward*"))
+    named = {"": dumped, "torchinductor": renamed / "torchinductor", "graph": graph}[below]
+    assert imported(named, tmp_path / "out").verdict == "compiled"
+
+
+def test_dumps_of_aotinductor_are_a_frame_of_it(dumped: Path, tmp_path: Path) -> None:
+    shutil.rmtree(dumped / "tlparse")
+    (graph,) = list(dumped.glob("run_*/torchinductor/*forward*"))[:1]
+    shutil.copytree(graph, dumped / "run_2026_03_01_10_15_00_123456-pid_47" / "torchinductor" / "model___3.0")
+    shutil.rmtree(graph.parent.parent)
+    run = imported(dumped, tmp_path / "out")
+    assert list(run.frames) == ["aoti#3"] and run.kernels and run.verdict == "compiled"
+    assert run.backend == "aoti"
+
+
+def test_graphs_of_2023_whose_annotations_are_not_quoted_are_read(tmp_path: Path) -> None:
+    folder = tmp_path / "run_2023_03_01_10_15_00_123456-pid_47" / "aot_torchinductor" / "model__0_inference_0.0"
+    folder.mkdir(parents=True)
+    (folder / "fx_graph_readable.py").write_text(
+        "class <lambda>(torch.nn.Module):\n    def forward(self, arg0_1: f32[4, 8], arg1_1: i64[]):\n"
+        "        # File: m.py:3, code: return x + n\n"
+        "        add: f32[4, 8] = torch.ops.aten.add.Tensor(arg0_1, arg1_1);  arg0_1 = arg1_1 = None\n"
+        "        return (add,)\n"
+    )
+    run = imported(tmp_path, tmp_path / "out")
+    (graph,) = run.graphs.values()
+    assert [tensor.shape for node in graph.nodes for tensor in node.tensors] == [(4, 8), (), (4, 8)]

@@ -8,7 +8,9 @@ from idbg.reports.commands import ask, command
 from idbg.schema.graphs import GraphId
 from idbg.traces.run import first_words
 from idbg.views.guards import cost
-from tests.harness.traces import imported, unpacked
+from tests.harness.traces import RECORDED, imported, unpacked
+
+FAILING = (RECORDED / "programs" / "failing.py").read_text().splitlines()
 
 
 def test_each_failure_has_its_owner_and_its_reason(tmp_path: Path) -> None:
@@ -20,6 +22,10 @@ def test_each_failure_has_its_owner_and_its_reason(tmp_path: Path) -> None:
     assert by_backend.message == "softmax is not supported"
     assert run.decided.results["0/0"].why == "RuntimeError: softmax is not supported"
     assert by_lowering.kind == "torch" and "no lowering of twice for this layout" in by_lowering.message
+    at = next(i for i, text in enumerate(FAILING, 1) if 'RuntimeError("softmax' in text)
+    assert by_backend.file.endswith("failing.py") and by_backend.line == at
+    assert by_lowering.file.endswith("failing.py") and by_lowering.line == 35
+    assert all("File " in failure.traceback for failure in (by_backend, by_lowering, whole))
     assert whole.type == "Unsupported" and whole.file.endswith("failing.py") and whole.line == 48
     assert {frame: run.decided.results[frame].end for frame in failed} == dict.fromkeys(failed, "failed")
     assert run.backend.startswith("picky")

@@ -7,6 +7,10 @@ from idbg.schema.ranks import CallKind, GroupCalls, RankDifference, RankDigest, 
 _UNEVEN = ("all_to_all", "alltoall", "gather", "scatter", "coalesced")
 """Ops whose sizes may differ between ranks; of all_gather and reduce_scatter they may not."""
 _EVEN = ("all_gather", "allgather", "reduce_scatter")
+IN_GRAPH = "compiled graph"
+"""What the group is for that has the collectives of a compiled graph, before its name; all of them are known."""
+GRAPH_CALLS = "calls of compiled graphs"
+"""What the group is for that has the compiled graphs in the order of their calls."""
 GroupKey = tuple[str, tuple[int, ...]]
 
 
@@ -34,12 +38,19 @@ def members(digests: Sequence[RankDigest]) -> dict[GroupKey, dict[int, GroupCall
 
 
 def differences(digests: Sequence[RankDigest]) -> Iterator[RankDifference]:
-    """One for each group in which a collective differs. Fewer calls alone are none: a rank may still come to them."""
+    """One for each group in which a collective differs. Fewer calls alone are none: a rank may still come to them; but
+    not of compiled graphs, of which all are known.
+    """
     by_rank = {digest.rank: digest for digest in digests}
     for key, calls in members(digests).items():
-        number = _first(by_rank, calls)
+        number = _first(by_rank, calls, is_whole=_is_whole(key))
         if number is not None:
-            yield RankDifference(kind="collective", sides=_sides(by_rank, calls, number), what=key[0], number=number)
+            yield RankDifference(
+                kind="collective",
+                sides=_sides(by_rank, calls, number, is_whole=_is_whole(key)),
+                what=key[0],
+                number=number,
+            )
 
 
 def count_differences(digests: Sequence[RankDigest]) -> Iterator[RankDifference]:
@@ -75,8 +86,14 @@ def words(op: str, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> str:
     return f"{op} {', '.join(inputs)}{arrow}".rstrip()
 
 
-def _first(by_rank: dict[int, RankDigest], calls: dict[int, GroupCalls]) -> int | None:
-    """The number of the first call that is not the same in all ranks that have it; equal ranks are looked at once."""
+def _is_whole(key: GroupKey) -> bool:
+    return key[0].startswith((IN_GRAPH, GRAPH_CALLS))
+
+
+def _first(by_rank: dict[int, RankDigest], calls: dict[int, GroupCalls], *, is_whole: bool) -> int | None:
+    """The number of the first call that is not the same in all ranks that have it, or in all if all are known; equal
+    ranks are looked at once.
+    """
     distinct: dict[Hashable, int] = {}
     for rank, group in calls.items():
         distinct.setdefault((group.first, tuple(signature(by_rank[rank].calls[kind]) for kind in group.order)), rank)
@@ -86,22 +103,24 @@ def _first(by_rank: dict[int, RankDigest], calls: dict[int, GroupCalls]) -> int 
     begin = max(calls[rank].first for rank in ranks)
     end = max(calls[rank].first + len(calls[rank].order) for rank in ranks)
     for number in range(begin, end):
-        found = {signature(call) for rank in ranks if (call := call_at(by_rank[rank], calls[rank], number))}
-        if len(found) > 1:
+        found = [call_at(by_rank[rank], calls[rank], number) for rank in ranks]
+        if len({signature(call) if call else None for call in found if call or is_whole}) > 1:
             return number
     return None
 
 
-def _sides(by_rank: dict[int, RankDigest], calls: dict[int, GroupCalls], number: int) -> tuple[RankSide, ...]:
+def _sides(
+    by_rank: dict[int, RankDigest], calls: dict[int, GroupCalls], number: int, *, is_whole: bool
+) -> tuple[RankSide, ...]:
     groups: dict[Hashable, list[int]] = {}
     for rank, group in calls.items():
         call = call_at(by_rank[rank], group, number)
-        if call is not None:
-            groups.setdefault(signature(call), []).append(rank)
+        if call is not None or is_whole:
+            groups.setdefault(signature(call) if call else None, []).append(rank)
     sides = []
     for ranks in sorted(groups.values(), key=lambda group: (len(group), -group[0])):
         call = call_at(by_rank[ranks[0]], calls[ranks[0]], number)
-        assert call is not None
-        value = words(call.op, call.inputs, call.outputs)
-        sides.append(RankSide(ranks=tuple(ranks), value=value, file=call.file, line=call.line))
+        value = words(call.op, call.inputs, call.outputs) if call else "none"
+        file, line = (call.file, call.line) if call else ("", 0)
+        sides.append(RankSide(ranks=tuple(ranks), value=value, file=file, line=line))
     return tuple(sides)

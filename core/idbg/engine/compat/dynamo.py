@@ -140,7 +140,9 @@ def compiling() -> Compiling | None:
             seen = frame.f_locals.get("frame")
             code = getattr(seen, "f_code", None)
             owner = _owner(code, getattr(seen, "f_locals", {})) if code is not None else ""
-        if frame.f_code.co_name == "compile_wrapper" and frame.f_code.co_filename == _file_of("torch._dynamo.eval_frame"):
+        if frame.f_code.co_name == "compile_wrapper" and frame.f_code.co_filename == _file_of(
+            "torch._dynamo.eval_frame"
+        ):
             found = frame.f_locals
             call = CompileCall(_name_of(found.get("fn")), *_places.get(found.get("self"), ("", 0)))
             wraps = code is not None and code.co_filename == _wrappers() and WRAPPER in code.co_name
