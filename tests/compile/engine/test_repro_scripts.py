@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,7 @@ from tests.harness import warm
 from tests.harness.repro_bench import ANY_DTYPE, run
 
 RUFF = (sys.executable, "-m", "ruff")  # also where the environment is not activated
+formatted = pytest.mark.skipif(find_spec("ruff") is None, reason="formats with ruff, which comes with .[dev]")
 HEADING = Heading("It fails: so", "idbg and torch", source="/tmp/subject.py:3")
 ARGUMENTS = (Input("x", (4, 6), (6, 1), "cpu"), Input("y", (6, 4), (1, 6), "cpu"), Input("n", literal="2"))
 LINES = (
@@ -227,6 +229,7 @@ CHECKS: dict[str, Draft] = {
 }
 
 
+@formatted
 @pytest.mark.parametrize("name", CHECKS)
 def test_it_is_formatted_imports_what_it_uses_and_is_short(tmp_path: Path, name: str) -> None:
     path = written(tmp_path, CHECKS[name])
@@ -239,6 +242,7 @@ def test_it_is_formatted_imports_what_it_uses_and_is_short(tmp_path: Path, name:
 LONG = "l_self_modules_layer1_modules_0_modules_conv1_parameters_weight_"
 
 
+@formatted
 def test_long_lines_are_laid_out_as_a_formatter_does(tmp_path: Path) -> None:
     names = [f"{LONG}{number}" for number in range(4)]
     given = tuple(Input(name, (4, 6), (1, 4), "cpu", requires_grad=True, dtype="torch.float32") for name in names)
