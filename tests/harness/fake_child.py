@@ -82,7 +82,7 @@ def main() -> None:
                 say(events.SideStarted(run=request.run, side="eager"))
                 say(events.SideEnded(run=request.run, side=SideResult("eager", 0.5)))
                 say(events.SideStarted(run=request.run, side="inductor"))
-            if how.startswith("become"):
+            if how.startswith("become") and isinstance(request, protocol.Compile):
                 become(how, request, out)
             behave(how, out)
         except KeyboardInterrupt:
