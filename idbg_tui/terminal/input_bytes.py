@@ -5,7 +5,7 @@ import time
 from codecs import getincrementaldecoder
 from contextlib import suppress
 
-PASTED = 100_000
+PASTED = 20_000
 """Characters of one paste that are taken: it is parsed one by one."""
 _SILENT = 1.0  # seconds, after which a key ends a paste that the terminal has not ended
 _BEGINS, _ENDS = "\x1b[200~", "\x1b[201~"
@@ -30,7 +30,7 @@ class InputDecoder:
         silent = self._at - before > _SILENT
         data, self._torn = self._torn + data, b""
         torn = _TORN.search(data)
-        is_key = torn is not None and torn[0] == b"\x1b" and (self._pasted is None or len(data) == 1)
+        is_key = torn is not None and torn[0] == b"\x1b" and (self._pasted is None or silent)
         if torn is not None and not is_key and not final:
             data, self._torn = data[: torn.start()], torn[0]
         text = self._utf8.decode(_MOUSE.sub(_as_sgr, data), final)

@@ -20,6 +20,7 @@ from idbg.schema.errors import BadInput, IdbgError, output_errors
 from idbg.schema.faults import signal_name
 from idbg.schema.programs import OptionValue
 from idbg.schema.repros import Answer, Replayed, Variant
+from idbg.whole_file import read_whole
 from idbg.worker.guard import dismiss, guard, temporary_folder
 
 NAME = "repro.py"
@@ -122,7 +123,7 @@ def scripts(paths: Sequence[str]) -> list[Path]:
 def read(path: Path) -> Repro:
     """The script. Raises BadInput where it is not one of ours, or cannot be read."""
     try:
-        return Repro(path.read_text(encoding="utf-8"), str(path))
+        return Repro(read_whole(path).decode(), str(path))
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"{path} cannot be read: {error}", hint="name a repro.py that idbg wrote") from error
 

@@ -42,6 +42,16 @@ def test_what_comes_is_decoded(parts: list[bytes], text: str) -> None:
     assert decoded(*parts) == text
 
 
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 7])
+def test_a_paste_ends_however_it_comes_in_pieces(size: int) -> None:
+    sent = BEGIN + b"x" * (PASTED + 9) + END + b"j" + BEGIN + b"y" + END + b"k"
+    parts = [sent[at : at + size] for at in range(0, len(sent), size)]
+    if size == 1:
+        parts[:6] = [BEGIN]  # esc alone is a key, where nothing is pasted
+        parts[parts.index(b"j") + 1 : parts.index(b"y")] = [BEGIN]
+    assert decoded(*parts) == sent.decode().replace("x" * 9 + END.decode(), END.decode())
+
+
 def test_a_paste_that_does_not_end_is_ended_by_a_key_that_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
     monkeypatch.setattr(input_bytes, "time", type("Clock", (), {"monotonic": lambda: now[0]}))
