@@ -1,6 +1,7 @@
-"""Write a file atomically: a reader finds it whole, or as it was before."""
+"""Write a file atomically: a reader finds it whole, or as it was before. Read one that may have no end."""
 
 import contextlib
+import errno
 import os
 import stat
 import tempfile
@@ -29,6 +30,21 @@ def write_whole(path: Path, content: bytes) -> None:
         with contextlib.suppress(OSError):
             os.unlink(spare)
         raise
+
+
+LARGEST = 16 << 20
+"""Bytes of a file that a user writes by hand."""
+
+
+def read_whole(path: Path, most: int = LARGEST) -> bytes:
+    """The content of a file that the user names. Raises OSError, also for more than `most` bytes: /dev/zero has no end,
+    and a pipe has no size.
+    """
+    with path.open("rb") as file:
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise OSError(errno.EFBIG, "it is too large for such a file")
+    return content
 
 
 def _is_other(path: Path) -> bool:

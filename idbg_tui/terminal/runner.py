@@ -13,6 +13,7 @@ from typing import IO, Any
 
 from textual.app import App
 
+from idbg_tui.terminal import input_bytes
 from idbg_tui.terminal.watchdog import ScreenWatchdog
 
 HANG_UP = 0.5  # seconds after the terminal is gone, for the kernel's own signal to come first
@@ -53,6 +54,7 @@ class AppRunner:
         self._watchdog: ScreenWatchdog | None = None
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
             signal.signal(number, self._end)
+        input_bytes.use()
         if sys.__stderr__ is not None:
             vars(sys)["__stderr__"] = _Terminal(sys.__stderr__)  # which Textual's driver takes
         threading.Thread(target=watch_terminal, args=(sys.stdin.fileno(), self._ended), daemon=True).start()

@@ -18,6 +18,7 @@ from idbg.schema.graphs import Graph, GraphId, NodeId
 from idbg.schema.programs import Failure
 from idbg.schema.repros import Minified, MinifyProgress, OtherFailure, Signature
 from idbg.schema.violations import Violation
+from idbg.startup.sitecustomize import passing
 from idbg.worker import protocol
 
 IGNORING = ("ignore SIGINT", "hang for good")  # SIGINT
@@ -81,6 +82,8 @@ def main() -> None:
                 say(events.SideStarted(run=request.run, side="eager"))
                 say(events.SideEnded(run=request.run, side=SideResult("eager", 0.5)))
                 say(events.SideStarted(run=request.run, side="inductor"))
+            if how.startswith("become") and isinstance(request, protocol.Compile):
+                become(how, request, out)
             behave(how, out)
         except KeyboardInterrupt:
             failure = Failure(kind="cancelled", message="cancelled")
@@ -126,6 +129,16 @@ def search(how: str, request: protocol.Minify, say: Callable[[events.SessionEven
             found = replace(found, minimal=False, guarantee="stopped before it was known to be minimal")
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     say(events.MinifyEnded(run=request.run, minified=found))
+
+
+def become(how: str, request: protocol.Compile, out: int) -> None:
+    """Another program takes this one's place: one that compiles in a process of the session, or one that crashes."""
+    replaced = events.RunEnded(run=request.run, verdict="empty", seconds=1.0, took_process=True, replaced=True)
+    os.write(out, event_log.encode(replaced) + b"\n")
+    os.set_inheritable(out, False)
+    note = passing.pid_file(request.session, os.getpid())
+    compiles = f"sleep 1; mkdir -p {os.path.dirname(note)}; echo child-1 > {note}; echo after; exit 3"
+    os.execv("/bin/sh", ["sh", "-c", "kill -SEGV $$" if "crash" in how else compiles])
 
 
 def behave(how: str, out: int) -> None:

@@ -113,7 +113,7 @@ FIRST_FRAME = {
     "idbg_tui": "__main__ app keymap layout pane_sizes remembered theming",
     "idbg_tui.controllers": "routes",
     "idbg_tui.panes": "base loading",
-    "idbg_tui.terminal": "changed_output drawing immediate_screen runner watchdog",
+    "idbg_tui.terminal": "changed_output drawing immediate_screen input_bytes runner watchdog",
     "idbg_tui.widgets": "bars clicks control_characters notices plain_signs titled",
 }
 """What the first frame of the screen is painted from, beside Textual: the user waits for each of these modules."""

@@ -23,7 +23,7 @@ from idbg.schema.runs import fold
 from idbg.session import processes, reading
 from idbg.session.process_watch import ProcessWatch, end_of_log
 from idbg.session.store import Store
-from idbg.startup.sitecustomize.passing import Inheritance
+from idbg.startup.sitecustomize.passing import note_end as noted
 from idbg.views.diagnostics import of_history
 
 PROGRAM = Program(path="serve.py")
@@ -71,7 +71,7 @@ class Watched:
 
 def note_end(session: Path, pid: int, status: int) -> None:
     """What a process that waits for another does, once it is captured."""
-    Inheritance(str(session))._ended(pid, status)
+    noted(str(session), pid, status)
 
 
 def test_a_process_is_seen_once_it_has_a_log_and_its_signal_once_it_is_waited_for(tmp_path: Path) -> None:

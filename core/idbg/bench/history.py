@@ -30,9 +30,9 @@ _decode_row = msgspec.json.Decoder(Row).decode
 _decode_plan = msgspec.json.Decoder(list[BenchCase]).decode
 
 
-def default_path() -> Path:
-    """The default database, in the user's data folder."""
-    return places.data() / "bench.sqlite"
+def default_path(folder: Path | None = None) -> Path:
+    """The default database, in the folder or the user's data folder."""
+    return (folder or places.data()) / "bench.sqlite"
 
 
 class StoredSuite(msgspec.Struct, frozen=True):

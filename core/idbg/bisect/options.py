@@ -16,6 +16,7 @@ from idbg.schema.diff import Comparison
 from idbg.schema.errors import BadInput, IdbgError
 from idbg.schema.programs import Target
 from idbg.schema.remarks import Remark
+from idbg.whole_file import read_whole
 
 CONFIGS = ("dynamo", "functorch")
 """Beside Inductor's, whose options need no name before them."""
@@ -40,7 +41,7 @@ def of_file(path: Path) -> OptionSet:
     stands for Inductor's options with a dot. Raises BadInput.
     """
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+        tables = tomllib.loads(read_whole(path).decode())
     except OSError as error:
         raise BadInput(f"{path} cannot be read: {error.strerror}", hint="name a TOML file of options") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

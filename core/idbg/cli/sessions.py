@@ -61,13 +61,13 @@ def find(text: str, output: str | None = None) -> Path:
 def find_or_none(text: str, output: str | None = None) -> Path | None:
     """As `find`, for an argument that may also name a program: None then.
 
-    Raises OutputError for a folder that is not a session.
+    Raises OutputError for a folder that is not a session, and for `last` where there is none.
     """
-    from idbg.session.index import find, named
+    from idbg.session.index import LAST, find, named
 
     folder = output_folder(output)
     found = named(text, folder) or imported(text, output)
-    return found or (find(text, folder) if places.expanded(text).is_dir() else None)
+    return found or (find(text, folder) if text == LAST or places.expanded(text).is_dir() else None)
 
 
 def imported(text: str, output: str | None) -> Path | None:
@@ -85,21 +85,24 @@ def import_trace(path: Path, output: str | None = None, accelerator: str = "") -
     """
     from idbg.cli.bar import Activity
     from idbg.cli.output import bar
+    from idbg.cli.signals import raise_on_signal
     from idbg.format.amounts import size
     from idbg.session.importing import Import, imported_before
 
     folder = output_folder(output)
     if (before := imported_before(path, folder, accelerator)) is not None:
         return before
-    importing, progress, began = Import(path, folder, accelerator=accelerator), bar(), time.monotonic()
+    progress, began = bar(), time.monotonic()
+    with raise_on_signal():
+        importing = Import(path, folder, accelerator=accelerator)
 
-    def show(read: int) -> None:
-        progress.show(Activity(f"importing {size(read)} of {size(importing.bytes)}", "import", since=began))
+        def show(read: int) -> None:
+            progress.show(Activity(f"importing {size(read)} of {size(importing.bytes)}", "import", since=began))
 
-    try:
-        importing.read(show)
-    finally:
-        progress.clear()
+        try:
+            importing.read(show)
+        finally:
+            progress.clear()
     return importing.folder
 
 

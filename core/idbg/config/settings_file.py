@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from idbg.schema.errors import SettingsError
+from idbg.whole_file import read_whole
 
 PROJECT = "pyproject.toml"
 _TABLE = "tool.idbg"
@@ -53,7 +54,7 @@ def of_project(cwd: Path) -> Written | None:
 
 def _text(file: Path) -> str | None:
     try:
-        return file.read_text(encoding="utf-8-sig") if file.exists() else None
+        return read_whole(file).decode("utf-8-sig") if file.exists() else None
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"cannot read the settings file {file}: {error}", hint="it must be UTF-8 text") from error
 

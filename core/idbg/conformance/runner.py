@@ -6,7 +6,6 @@ crashes or hangs there is run once more in a new Python, as a library may not su
 
 import contextlib
 import importlib.metadata
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from idbg.engine.minify.forks.processes import memory_of_machine
 from idbg.schema.bench import BenchBackend, BenchCase, Conformed, Failed, TaskResult
 from idbg.schema.conformance import CONTROL, HANG, Conformance, ConformanceProgram, ConformanceRow
 from idbg.schema.programs import Failure, OptionValue, Program
+from idbg.worker.guard import temporary_folder
 
 SECONDS = 120.0
 """The limit of each program."""
@@ -56,8 +56,7 @@ class ConformanceRunner:
 
     def __enter__(self) -> Self:
         """Start the process that others are forked from."""
-        folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="idbg-", ignore_cleanup_errors=True))
-        self._folder = Path(folder)
+        self._folder = self._stack.enter_context(temporary_folder("idbg-"))
         self._script = self._folder / "conform.py"
         self._script.write_text(_SCRIPT)
         self._warm = self._stack.enter_context(self._forks("warm", fork=True))

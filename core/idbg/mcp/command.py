@@ -15,7 +15,7 @@ import anyio
 import msgspec
 
 from idbg.schema.errors import IdbgError
-from idbg.worker.child import dismiss, guard
+from idbg.worker.guard import dismiss, guard
 
 MOST_BYTES = 256 << 20  # of a command's JSON: a large model's graphs with their code
 _GRACE = 15.0  # seconds to end a run after SIGINT
@@ -64,7 +64,7 @@ async def run(argv: tuple[str, ...], on_line: OnLine | None = None) -> Done:
         limit=1 << 20,
     )
     _running.add(process)
-    guarding = guard(process.pid)  # ends the command if this process gets SIGKILL
+    guarding = guard(-process.pid)  # ends the command if this process gets SIGKILL
     try:
         assert process.stdout is not None and process.stderr is not None
         out, stderr = await asyncio.gather(_read(process.stdout), _read_lines(process.stderr, on_line))
@@ -72,8 +72,7 @@ async def run(argv: tuple[str, ...], on_line: OnLine | None = None) -> Done:
     finally:
         with anyio.CancelScope(shield=True):
             await _end(process)
-            if guarding is not None:
-                dismiss(guarding)
+            dismiss(guarding)
             _running.discard(process)
     return _done(argv, out, status, stderr)
 

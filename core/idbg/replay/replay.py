@@ -20,6 +20,8 @@ from idbg.schema.errors import BadInput, IdbgError, output_errors
 from idbg.schema.faults import signal_name
 from idbg.schema.programs import OptionValue
 from idbg.schema.repros import Answer, Replayed, Variant
+from idbg.whole_file import read_whole
+from idbg.worker.guard import dismiss, guard, temporary_folder
 
 NAME = "repro.py"
 """The name of every repro script, each in a folder of its own."""
@@ -55,12 +57,14 @@ def outcome(script: Path, scratch: Path, *, seconds: float = SECONDS, python: st
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
+        guarding = guard(-process.pid)
         try:
             status: int | None = process.wait(seconds)
         except subprocess.TimeoutExpired:
             status = None
         finally:
             _end(process)
+            dismiss(guarding)
         printed.seek(max(printed.tell() - KEPT, 0) if printed.seek(0, os.SEEK_END) else 0)
         text = printed.read().decode(errors="replace")
     answer, line = read_answer(status, text)
@@ -119,7 +123,7 @@ def scripts(paths: Sequence[str]) -> list[Path]:
 def read(path: Path) -> Repro:
     """The script. Raises BadInput where it is not one of ours, or cannot be read."""
     try:
-        return Repro(path.read_text(encoding="utf-8"), str(path))
+        return Repro(read_whole(path).decode(), str(path))
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"{path} cannot be read: {error}", hint="name a repro.py that idbg wrote") from error
 
@@ -149,10 +153,10 @@ def _replayed(path: Path, repro: Repro, variant: Variant, seconds: float) -> Rep
     python = variant.value if variant.change == "python" else ""
     with (
         output_errors(f"{path} cannot be replayed", "make room in TMPDIR, or name another"),
-        tempfile.TemporaryDirectory(prefix="idbg-replay-", ignore_cleanup_errors=True) as folder,
+        temporary_folder("idbg-replay-") as folder,
     ):
-        script = path if changed.text == repro.text else _copy(path, changed.text, Path(folder))
-        done = outcome(script, Path(folder), seconds=seconds, python=python)
+        script = path if changed.text == repro.text else _copy(path, changed.text, folder)
+        done = outcome(script, folder, seconds=seconds, python=python)
     return Replayed(
         script=str(path),
         variant=variant,

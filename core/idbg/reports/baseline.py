@@ -19,7 +19,7 @@ from idbg.schema.errors import BadInput, output_errors
 from idbg.schema.programs import Program
 from idbg.schema.violations import Severity
 from idbg.views.diagnostics import Diagnostic, DiagnosticKind
-from idbg.whole_file import write_whole
+from idbg.whole_file import read_whole, write_whole
 
 SCHEMA: Literal["idbg.baseline/1"] = "idbg.baseline/1"
 MOST_TEXT = 200  # characters of the text beside a key
@@ -167,7 +167,7 @@ def _utf8(text: str) -> str:
 def load(path: Path, *, must_exist: bool = True) -> Baseline:
     """The file's, or an empty one where there is no file and none `must_exist`. Raises BadInput, in words."""
     try:
-        text = path.read_bytes()
+        text = read_whole(path)
     except FileNotFoundError as error:
         if not must_exist:
             return NOTHING_KNOWN

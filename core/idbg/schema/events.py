@@ -214,7 +214,8 @@ class RunEnded(RunEvent, frozen=True, kw_only=True, tag="run_ended"):
     """The run is over. `checked`: its backend holds graphs against the rules.
 
     `exit_status` is a script's own; with `took_process` it ended the worker's process too (os._exit), or lost the
-    device for it. `children`: so many processes that the program started compiled too, each into a log of its own.
+    device for it; with `replaced` it became another program (os.exec), whose end is the run's. `children`: so many
+    processes that the program started compiled too, each into a log of its own.
     """
 
     verdict: Verdict
@@ -223,6 +224,7 @@ class RunEnded(RunEvent, frozen=True, kw_only=True, tag="run_ended"):
     checked: bool = True
     exit_status: int = 0
     took_process: bool = False
+    replaced: bool = False
     children: int = 0
 
 

@@ -22,11 +22,12 @@ from idbg.session.files import LOG
 from idbg.session.process_watch import ProcessWatch
 from idbg.session.store import Store
 from idbg.startup.sitecustomize.passing import environment
+from idbg.worker.guard import dismiss, guard
 
 COMPARISON = "comparison.json"
 _MOST_BYTES = 1 << 20
 _READ_SECONDS = 2.0  # that are waited for the last output: a process that goes on may hold the pipe
-_END_SECONDS = 30.0  # that a job has to end its ranks after SIGTERM
+_END_SECONDS = 30  # that a job has to end its ranks after SIGTERM
 
 
 class JobSession(NamedTuple):
@@ -102,6 +103,7 @@ class Job:
             self._close()
             raise BadInput(f"cannot start {command[0]}: {error.strerror or error}", hint="write its path") from error
 
+        self._guard = guard(self._process.pid, patience=_END_SECONDS)
         pipes = ((name, getattr(self._process, name)) for name in ("stdout", "stderr"))
         self._readers = [
             threading.Thread(target=self._pass_on, args=pipe, name=f"idbg-{pipe[0]}", daemon=True)
@@ -137,6 +139,8 @@ class Job:
                 self._process.wait(_END_SECONDS)
             self._process.kill()
             self._process.wait()
+        dismiss(self._guard)
+        self._guard = None
         for reader in self._readers:
             reader.join(_READ_SECONDS)
         self._close()

@@ -16,6 +16,7 @@ from idbg.config.environment import NICENESS, PATH_ADDED, SCRATCH, importable
 from idbg.schema.faults import CrashSite, signal_name
 from idbg.worker import protocol
 from idbg.worker.crash_site import crash_site
+from idbg.worker.guard import dismiss, guard
 
 log = logging.getLogger(__name__)
 # The folder that the user stands in must not shadow the worker's own imports. Not by -P: the program would see that
@@ -25,7 +26,6 @@ COMMAND = (sys.executable, "-c", BEGIN)
 NICE = 10  # measured: keypress to repaint while resnet18 compiles, p95 24 ms at nice 10, 47 ms at 0
 CHUNK = 65_536
 TIDY_SECONDS = 1.0  # for what the program started to end in order
-GUARD = 'read -r word || { kill -TERM "-$1"; sleep 1; kill -KILL "-$1"; shift; rm -rf -- "$@"; }'
 DRAIN_CHUNKS = 64  # a grandchild that never stops printing must not hold the drain for ever
 
 
@@ -73,7 +73,7 @@ class Child:
         self.stdout, self.stderr = self.process.stdout.fileno(), self.process.stderr.fileno()
         for fd in (self.events, self.stdout, self.stderr):
             os.set_blocking(fd, False)
-        self._guard = guard(self.process.pid, Path(self._scratch), *(() if doomed is None else (doomed,)))
+        self._guard = guard(-self.process.pid, Path(self._scratch), *(() if doomed is None else (doomed,)))
         self._line = bytearray()
         self._forced = False
 
@@ -143,9 +143,8 @@ class Child:
         _wait_until(lambda: self.exited() and not _is_alive(self.process.pid), TIDY_SECONDS)
         self.signal(signal.SIGKILL)
         self.process.wait()
-        if self._guard is not None:
-            dismiss(self._guard)
-            self._guard = None
+        dismiss(self._guard)
+        self._guard = None
         shutil.rmtree(self._scratch, ignore_errors=True)
 
     def close(self) -> None:
@@ -176,29 +175,6 @@ def _can_be_read(fd: int) -> bool:
     except OSError:  # closed
         return False
     return not os.isatty(fd)
-
-
-def guard(group: int, *doomed: Path) -> "subprocess.Popen[bytes] | None":
-    """A shell that waits for our end, and then ends this process group and removes these folders.
-
-    The child sees our end for itself, but not while a program holds the GIL in C; nobody else is left after SIGKILL.
-    `dismiss` it when there is nothing left to end. None where there is no shell: then the child is on its own.
-    """
-    try:
-        return subprocess.Popen(
-            ("/bin/sh", "-c", GUARD, "idbg-guard", str(group), *map(str, doomed)),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,  # what kills our group is no reason for it to end
-        )
-    except OSError:
-        return None
-
-
-def dismiss(guarding: "subprocess.Popen[bytes]") -> None:
-    """End a guard that has nothing left to end."""
-    guarding.communicate(b"over\n")
 
 
 def _wait_until(done: Callable[[], bool], seconds: float) -> None:

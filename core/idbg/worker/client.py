@@ -16,13 +16,15 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from idbg.analysis.crashes import with_site
 from idbg.schema import event_log, events
 from idbg.schema.errors import WorkerError
 from idbg.schema.events import SessionEvent
 from idbg.schema.faults import CrashSite
-from idbg.schema.programs import Failure
+from idbg.schema.programs import Failure, Verdict
+from idbg.startup.sitecustomize.passing import captured, note_end
 from idbg.worker.child import COMMAND, Child, read
 from idbg.worker.output import ChildOutput, Stream
 from idbg.worker.protocol import Compile, Ended, Minify, Request, failed
@@ -67,6 +69,8 @@ class Worker:
         self._sent_at: float | None = None
         self._deadline: float | None = None
         self._gone_by: float | None = None  # it closed its pipes: when to end it if it has not exited by itself
+        self._replaced: events.RunEnded | None = None  # another program is in its place, and not over yet
+        self._captured: set[str] = set()  # processes, before it was replaced
         self._refusal = ""  # why the child cannot start, as it says itself
         self._output = ChildOutput()
         self._selector = selectors.DefaultSelector()
@@ -198,7 +202,7 @@ class Worker:
         lines = child.lines()
         if lines is None:
             self._selector.unregister(child.events)  # it is dying, or a program closed the descriptor: it is lost
-            self._gone_by = time.monotonic() + self._dying
+            self._gone_by = None if self._replaced else time.monotonic() + self._dying
             return
         for line in lines:
             try:
@@ -214,7 +218,9 @@ class Worker:
         elif isinstance(event, events.Noted) and event.level == "error" and not self._ready:
             self._refusal = event.text  # `_lost` reports it
             return
-        if not isinstance(event, Ended):
+        if isinstance(event, events.RunEnded) and event.replaced:
+            self._replaced, self._captured = event, self._processes()
+        elif not isinstance(event, Ended):
             self._listener(event)
         elif self._job is not None:
             self._finish(event)
@@ -230,7 +236,7 @@ class Worker:
         took_process = isinstance(event, events.RunEnded) and event.took_process
         took_process |= isinstance(event, events.KernelEdited)  # which may have written anywhere in its memory
         self._spoiled = self._spoiled or self._deadline is not None or took_process
-        self._job = self._sent_at = self._deadline = None
+        self._job = self._sent_at = self._deadline = self._replaced = None
         self._listener(event)
 
     def _drain_output(self) -> None:
@@ -264,6 +270,8 @@ class Worker:
             if self._killed:
                 self._listener(events.Noted(level="info", text="the worker did not stop when asked, and was killed"))
             self._end_job(_cancelled())
+        elif self._replaced is not None and child.process.returncode >= 0:
+            self._finish(self._with_end_of_other(self._replaced, child))
         elif was_ready:
             self._wanted = self._job is not None
             cause = child.cause() + (f" in {site.kernel}" if site and site.kernel else "")
@@ -272,6 +280,21 @@ class Worker:
             why, _, hint = self._refusal.partition("\n")
             cause = f"could not start: {why or child.cause()}"
             self._lost(cause, hint or _hint(cause, self._output.last()))
+
+    def _with_end_of_other(self, event: events.RunEnded, other: Child) -> events.RunEnded:
+        """The end of a run of which another program took the process: as that ended, and with what it compiled."""
+        status, now = other.process.returncode, time.time()
+        if isinstance(self._job, Compile) and self._job.session:
+            with contextlib.suppress(OSError):  # it compiled nothing
+                note_end(self._job.session, other.process.pid, status << 8)
+        children = event.children + len(self._processes() - self._captured)
+        verdict: Verdict = "compiled" if event.verdict == "empty" and children else event.verdict
+        seconds = event.seconds + now - event.at
+        return replace(event, at=now, seconds=seconds, exit_status=status, children=children, verdict=verdict)
+
+    def _processes(self) -> set[str]:
+        """The processes of the run's session that were captured so far."""
+        return captured(self._job.session) if isinstance(self._job, Compile) and self._job.session else set()
 
     def _let_go(self, child: Child) -> None:
         for fd in (child.events, child.stdout, child.stderr):

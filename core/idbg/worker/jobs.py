@@ -122,7 +122,9 @@ class Jobs:
             run.apply(event)
             self.emit(event)
 
-        def ended(status: int, failure: Failure | None, took_process: bool = False) -> RunEnded:
+        def ended(
+            status: int, failure: Failure | None, *, took_process: bool = False, replaced: bool = False
+        ) -> RunEnded:
             if self.last is not None:
                 report_frames(self.last, self.error, request.program, request.target.backend)
             lost = gpu.is_lost()
@@ -139,16 +141,23 @@ class Jobs:
                 exit_status=status,
                 children=self.last.children() if self.last is not None else 0,
                 took_process=took_process or lost,
+                replaced=replaced,
             )
             run.apply(run_ended)
             return replace(run_ended, verdict=run.verdict)
 
-        def process_ended(status: int) -> None:
+        def process_ended(status: int | None) -> None:
             if self.last is not None:
                 self.last.finish()
+            if status is None:
+                tell(
+                    events.Noted(
+                        level="info", text="the program is replaced by another (os.exec): the run ends with it"
+                    )
+                )
             for stream in filter(None, (sys.stdout, sys.stderr)):
                 stream.flush()
-            self.emit(ended(status & 0xFF, None, took_process=True))
+            self.emit(ended((status or 0) & 0xFF, None, took_process=True, replaced=status is None))
 
         try:
             with process_end_reported(process_ended):

@@ -168,3 +168,11 @@ def test_no_runs_are_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -
     (folder / "model.py").write_text(GOOD)
     assert cli.main(["bench", "model.py", "--runs", "0"]) == 2
     assert "--runs is 0; " not in (told := capsys.readouterr().err) and "--runs is 0" in told
+
+
+def test_the_rows_are_kept_in_the_folder_that_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["bench", "--resume", "--output", "kept"]) == 2
+    assert (folder / "kept" / "bench.sqlite").is_file()
+    with pytest.raises(SystemExit):
+        cli.main(["bench", "--output", "kept", "--database", "rows.sqlite"])
+    assert "not allowed with" in capsys.readouterr().err

@@ -60,6 +60,7 @@ def test_a_source_is_written_edited_and_tried_from_the_command_line(tmp_path: Pa
     [
         (("--edit", "nosuch.cpp"), "cannot read nosuch.cpp"),
         (("--edit", "latin.cpp"), "not UTF-8"),
+        (("--edit", "/dev/zero"), "cannot read /dev/zero"),
         (("--edit", "model.py", "--write", "k.cpp"), "not allowed with"),
     ],
 )

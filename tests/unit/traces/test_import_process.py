@@ -1,6 +1,10 @@
 """A trace is imported by another process while its session is open, and by every command that takes a session."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -79,3 +83,22 @@ def test_a_long_session_is_there_before_it_is_read_to_its_end(tmp_path: Path, mo
         assert session.history.last is not None and whole.history.last is not None
         assert session.history.last.graphs == whole.history.last.graphs
         assert len(session.events) == len(whole.events)
+
+
+STOPPED = """
+import os, signal, sys
+from idbg.cli import main
+from idbg.session.importing import Import
+Import.read = lambda self, show: os.kill(os.getpid(), int(sys.argv.pop(1)))
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_import_that_a_signal_ends_says_so_as_json(number: signal.Signals, tmp_path: Path) -> None:
+    trace = unpacked(recordings("breaking")[0], tmp_path / "trace")
+    command = [sys.executable, "-c", STOPPED, str(int(number)), "import", str(trace), "--json"]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 128 + number, done.stderr
+    assert json.loads(done.stdout)["failure"]["kind"] == "cancelled"

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from idbg.schema import events
 from idbg.schema.events import SessionEvent
@@ -206,6 +207,19 @@ def test_a_worker_that_dies_in_a_run_is_reported_and_comes_back_warm(how: str, c
     assert ended.failure.kind == "worker" and cause in ended.failure.message
     assert host.until(events.WorkerStarted)
     assert host.result(job("print", run=2)).verdict == "clean"
+    host.worker.close()
+
+
+def test_a_program_that_another_replaces_ends_as_that_does_and_is_not_killed(tmp_path: Path) -> None:
+    host = Host(dying=0.2)
+    ended = host.result(replace(job("become another"), session=str(tmp_path)))
+    assert (ended.verdict, ended.exit_status, ended.children, ended.failure) == ("compiled", 3, 1, None)
+    assert ended.seconds > 1.5 and host.printed() == "after\n"
+    (note,) = tmp_path.glob("processes/.pids/*")
+    assert note.read_text() == "child-1\n\n768"  # as os.waitpid has it
+    crashed = host.result(job("become a crash", run=2))
+    assert crashed.failure is not None and "killed by SIGSEGV" in crashed.failure.message
+    assert host.result(job("print", run=3)).verdict == "clean"
     host.worker.close()
 
 

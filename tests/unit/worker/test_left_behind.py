@@ -61,6 +61,37 @@ def test_a_host_that_is_killed_leaves_no_worker_and_no_folder(how: str, tmp_path
     assert not cache.exists()
 
 
+JOB = """
+import sys
+from pathlib import Path
+from idbg.schema.programs import Program
+from idbg.session import launch
+from idbg.worker.guard import temporary_folder
+launcher = "trap 'kill $rank; exit' TERM; setsid sleep 600 & rank=$!; echo $$ $rank; wait"
+session = launch.new_session(Program(path="ranks.py"), Path(sys.argv[1]))
+with temporary_folder("idbg-") as folder:
+    print(folder, flush=True)
+    with launch.Job(["sh", "-c", launcher], Program(path="ranks.py"), session) as job:
+        job.wait()
+"""
+
+
+def test_a_host_that_is_killed_leaves_no_launcher_no_rank_and_no_temporary_folder(tmp_path: Path) -> None:
+    host = subprocess.Popen([sys.executable, "-c", JOB, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    assert host.stdout is not None
+    folder = host.stdout.readline().strip()
+    launcher, rank = map(int, host.stdout.readline().split())
+    assert os.path.isdir(folder) and not ended(rank, 0.1)
+    host.kill()
+    host.wait()
+    host.stdout.close()
+    assert ended(launcher) and ended(rank)
+    deadline = time.monotonic() + 60
+    while os.path.isdir(folder) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not os.path.exists(folder)
+
+
 def test_a_child_that_is_ended_leaves_no_folder_and_no_guard() -> None:
     child = Child(FAKE)
     folder, guard = Path(child._scratch), child._guard

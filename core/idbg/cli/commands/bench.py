@@ -11,7 +11,7 @@ from idbg.bench import plan
 from idbg.bench.history import BenchHistory, default_path
 from idbg.bench.runner import RunControl, kernel_times, reason
 from idbg.bench.suite import Suite, rows_of
-from idbg.cli import exits, output, parsing, tables
+from idbg.cli import exits, output, parsing, sessions, tables
 from idbg.cli.progress import Steps
 from idbg.cli.signals import raise_on_signal
 from idbg.config import places, settings
@@ -105,7 +105,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     kept.add_argument("--resume", action="store_true", help="continue the last interrupted suite")
     kept.add_argument("--name", default="", help="a name for this suite, for --compare")
-    kept.add_argument("--database", metavar="FILE", help="the database of rows (in the user's data folder)")
+    where = kept.add_mutually_exclusive_group()
+    where.add_argument("--database", metavar="FILE", help="the database of rows (in the user's data folder)")
+    where.add_argument("--output", metavar="FOLDER", help="the folder of the database: its file is bench.sqlite")
     tables.add_sort(parser)
     parser.add_argument("--csv", metavar="FILE", help="also write the rows to this file")
 
@@ -113,7 +115,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     """Raises BadInput before anything runs, OutputError where the database cannot be used."""
     _check(args)
-    history = BenchHistory(places.expanded(args.database) if args.database else default_path())
+    folder = sessions.output_folder(args.output) if args.output is not None else None
+    history = BenchHistory(places.expanded(args.database) if args.database else default_path(folder))
     try:
         return _run(args, argv, history)
     finally:

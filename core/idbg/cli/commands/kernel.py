@@ -6,6 +6,7 @@ from pathlib import Path
 from idbg.cli import exits, output, sessions, tables
 from idbg.config import places
 from idbg.schema.errors import BadInput, output_errors
+from idbg.whole_file import read_whole, write_whole
 
 HELP = "print a kernel's source from a saved session, or try an edited one; list its kernels"
 ABOUT = """\
@@ -70,8 +71,6 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
 
 
 def _write(path: Path, source: str) -> int:
-    from idbg.whole_file import write_whole
-
     if not source:
         raise BadInput("an extern op has no source of its own", hint="write that of a generated kernel")
     with output_errors(f"cannot write {path}", "name another file"):
@@ -109,9 +108,7 @@ def _edit(args: argparse.Namespace) -> int:
 def _text(path: Path) -> str:
     path = places.expanded(str(path))
     try:
-        if path.stat().st_size > _LARGEST:
-            raise BadInput(f"{path} is larger than a kernel's source", hint="name the edited file")
-        return path.read_text(encoding="utf-8")
+        return read_whole(path, _LARGEST).decode()
     except OSError as error:
         raise BadInput(f"cannot read {path}: {error.strerror or error}", hint="name the edited file") from error
     except UnicodeDecodeError as error:

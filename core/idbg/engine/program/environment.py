@@ -4,7 +4,9 @@ import importlib
 import linecache
 import os
 import random
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +19,7 @@ from idbg.schema.programs import Program
 
 @contextmanager
 def as_main(program: Program) -> Iterator[None]:
-    """Set argv, the working folder and the import path for the program."""
+    """Set argv, the working folder and the import path for the program. Afterwards no signal reaches it any more."""
     argv, path, folder, main = sys.argv, list(sys.path), os.getcwd(), sys.modules["__main__"]
     cwd = program.cwd or folder
     os.chdir(cwd)
@@ -26,10 +28,31 @@ def as_main(program: Program) -> Iterator[None]:
     linecache.checkcache()
     importlib.invalidate_caches()
     try:
-        yield
+        with _signals_restored():
+            yield
     finally:
         sys.argv, sys.path[:], sys.modules["__main__"] = argv, path, main
         os.chdir(folder)
+
+
+@contextmanager
+def _signals_restored() -> Iterator[None]:
+    """On exit, restore the handlers of signals, and stop timers: of a program that has ended nothing runs any more."""
+    if threading.current_thread() is not threading.main_thread():  # only it may set them
+        yield
+        return
+    handlers = {number: signal.getsignal(number) for number in signal.valid_signals()}
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    try:
+        yield
+    finally:
+        for timer in (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF):
+            signal.setitimer(timer, 0)
+        for number, handler in handlers.items():
+            if handler is not None and signal.getsignal(number) != handler:  # None: it was not set from Python
+                signal.signal(number, handler)
+        signal.set_wakeup_fd(-1)
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
 
 @contextmanager

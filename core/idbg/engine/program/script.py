@@ -2,6 +2,7 @@
 
 import atexit
 import concurrent.futures.thread
+import functools
 import gc
 import os
 import runpy
@@ -11,6 +12,7 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from idbg.engine.capture.run import RunCapture, phase
 from idbg.engine.program.main_file import run_file, status_of, words_of
@@ -138,17 +140,30 @@ def _exit_handlers_run() -> Iterator[None]:
 
 
 @contextmanager
-def process_end_reported(tell: Callable[[int], None]) -> Iterator[None]:
-    """While it lasts, `tell` is called with the status if this process, and not a fork, ends by os._exit."""
-    real, process = os._exit, os.getpid()
+def process_end_reported(tell: Callable[[int | None], None]) -> Iterator[None]:
+    """While it lasts, `tell` is called with the status if this process, and not a fork, ends by os._exit; with None if
+    another program replaces it (os.exec). One that cannot be started is not reported.
+    """
+    real, process = {name: getattr(os, name) for name in ("_exit", "execv", "execve")}, os.getpid()
 
     def exit_reported(status: int) -> None:
         if os.getpid() == process:
             tell(status)
-        real(status)
+        real["_exit"](status)
+
+    def reporting(start: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(start)
+        def exec_reported(path: int | str | bytes | os.PathLike[str], *args: Any, **kwargs: Any) -> None:
+            if os.getpid() == process and os.access(path, os.X_OK):
+                tell(None)
+            start(path, *args, **kwargs)
+
+        return exec_reported
 
     os._exit = exit_reported  # type: ignore[assignment]
+    os.execv, os.execve = reporting(os.execv), reporting(os.execve)  # type: ignore[assignment]
     try:
         yield
     finally:
-        os._exit = real
+        for name, function in real.items():
+            setattr(os, name, function)

@@ -142,7 +142,7 @@ class Inheritance:
             result = wait(*args)
             try:
                 if result[0] > 0:
-                    self._ended(result[0], result[1])
+                    note_end(self.session, result[0], result[1])
             except OSError:  # it was not captured, or the session's folder is gone
                 pass
             return result
@@ -151,23 +151,25 @@ class Inheritance:
         wait_reporting.__doc__ = wait.__doc__
         return wait_reporting
 
-    def _ended(self, pid: int, status: int) -> None:
-        if os.WIFEXITED(status) or os.WIFSIGNALED(status):
-            flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW
-            if os.path.isdir(traces(self.session)):  # perhaps of a process whose trace is not read yet
-                os.makedirs(os.path.join(self.session, PROCESSES, PIDS), exist_ok=True)
-                flags |= os.O_CREAT
-            file = os.open(pid_file(self.session, pid), flags, 0o644)
-            try:
-                os.write(file, f"\n{status}".encode())
-            finally:
-                os.close(file)
-
 
 def pid_file(session: str, pid: int, host: str = "") -> str:
     """The file that has the name of a captured process of a host (""; this one), and below it how it ended."""
     host = "".join(each if each.isalnum() or each in ".-" else "_" for each in host or os.uname().nodename)
     return os.path.join(session, PROCESSES, PIDS, f"{host}-{pid}")
+
+
+def note_end(session: str, pid: int, status: int) -> None:
+    """Note the status of a process, as os.waitpid has it. Raises OSError where it was not captured."""
+    if os.WIFEXITED(status) or os.WIFSIGNALED(status):
+        flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW
+        if os.path.isdir(traces(session)):  # perhaps of a process whose trace is not read yet
+            os.makedirs(os.path.join(session, PROCESSES, PIDS), exist_ok=True)
+            flags |= os.O_CREAT
+        file = os.open(pid_file(session, pid), flags, 0o644)
+        try:
+            os.write(file, f"\n{status}".encode())
+        finally:
+            os.close(file)
 
 
 def captured(session: str) -> set[str]:
