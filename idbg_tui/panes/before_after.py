@@ -32,10 +32,8 @@ def of_row(state: State, run: Run | None, row: Row | None) -> SidesRequest | str
         if one.id.frame == other.id.frame:
             return _same_frame(run, one, other)
         return _texts(one, other, f"before the break, {one.id}", f"after it, {other.id}")
-    for key in (row.key, *reversed(row.inside)):
-        if found := _of_key(state, run, key):
-            return found
-    return NOTHING
+    found = (found for key in (row.key, *reversed(row.inside)) if (found := of_key(state, key, run)))
+    return next(found, NOTHING)
 
 
 def of_sides(sides: Sides) -> SidesRequest:
@@ -46,8 +44,11 @@ def of_sides(sides: Sides) -> SidesRequest:
     return SidesRequest(texts, partial(EqualLines, sides.before, sides.after) if both else None)
 
 
-def _of_key(state: State, run: Run | None, key: Hashable) -> SidesRequest | str | None:
+def of_key(state: State, key: Hashable, run: Run | None = None) -> SidesRequest | str | None:
+    """The same of the row with this key, or the row whose keys it lists."""
     match key:
+        case ("keys", of):
+            return of_key(state, of, run)
         case ("finding", "mismatch" | "change", str(finding)):
             return _of_numbers(state, finding)
         case ("compile", str(frame)) if run is not None:

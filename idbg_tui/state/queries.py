@@ -42,8 +42,9 @@ def elapsed(state: State) -> float:
 def working(state: State) -> float:
     """The same of a run that goes on without the start of its worker, which no run's seconds count."""
     run, worker = state.run, state.history.worker
-    waited = max(worker.at - run.started, 0.0) if run is not None and worker is not None else 0.0
-    return max(elapsed(state) - waited, 0.0) if state.running else elapsed(state)
+    if run is None or worker is None or not state.running:
+        return 0.0 if state.running else elapsed(state)
+    return elapsed(state) - max(worker.at - run.started, 0.0)
 
 
 def usual_seconds(state: State) -> float | None:

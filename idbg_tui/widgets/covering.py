@@ -3,7 +3,10 @@
 from typing import ClassVar, TypeVar
 
 from textual.binding import Binding, BindingType
+from textual.events import Key
 from textual.screen import ModalScreen
+
+from idbg_tui.widgets.notices import Flash
 
 Answer = TypeVar("Answer")
 
@@ -17,6 +20,11 @@ class Covering(ModalScreen[Answer]):
         Binding("question_mark,f1", "app.do('help')", "help: every key", show=False, id="help"),
         Binding("ctrl+p", "palette", "the palette, in the place of the list", show=False),
     ]
+
+    def on_key(self, event: Key) -> None:
+        """A key of the panes does nothing here, and that is shown."""
+        if event.is_printable and event.key not in self.active_bindings:
+            self.post_message(Flash(f"{event.character} is no key of this list: esc closes it, ? has its keys"))
 
     def action_palette(self) -> None:
         """Close, and open the palette over the panes."""

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import accumulate, islice
 
 from msgspec import structs
-from rich.cells import cell_len
+from rich.cells import cell_len, chop_cells
 
 from idbg.format import file_names
 from idbg.format.glyphs import MARKS, plain
@@ -23,6 +23,8 @@ _LEAST = 34
 """Cells of the words before a column gives way."""
 _WIDE = 5  # such a part of the row the words may have, where they need it
 _MOST_MEASURED = 1000  # rows
+_MOST_WRAPPED = 300  # rows of a section; of more, words that have no room beside the cells are cut
+_NARROW = 16  # cells that a line of words has at least
 _SIGNS = 4  # cells before a name: of the fold and of the row's own sign
 _TRY = "  t tries it"
 
@@ -74,7 +76,7 @@ def rows(section: Section, look: Look, chart: Charted | None = None) -> Rows:
             # most rows of a large table are never seen
             shortened = names.get(id(item.table), {})
             at = aligned.get(id(item.table), 0)
-            if look.wraps:
+            if look.wraps or len(found) <= _MOST_WRAPPED:
                 made.add_all(_listed(item, item.row, look, shown, place, shortened, at))
             else:
                 made.add_later(item.row.key, partial(_first, item, item.row, look, shown, place, shortened, at))
@@ -210,13 +212,17 @@ def _listed(
     if row.cells or row.folds:
         mark = f"{sign(is_open=item.open)} " if row.folds else "  "
         pieces = [(indent[1:] + mark, ""), *words]
+        lines = _broken(item, pieces, look.width) if not row.cells else [pieces]
+        draw: Callable[[int], StyledRow] = fixed(lines[0])
         if item.table is not None and shown is not None and row.cells:
             cells = _cells(row, item.table, shown, place)
             known = names if row.refs.kernel is not None or item.table.names else None
-            draw: Callable[[int], StyledRow] = partial(_drawn, pieces, cells, item.table, shown, names=known)
-        else:
-            draw = fixed(pieces)
+            if known is None:
+                lines = _broken(item, pieces, look.width - _taken(cells, shown))
+            draw = partial(_drawn, lines[0], cells, item.table, shown, names=known)
         yield refers(row.key, draw)
+        for number, line in enumerate(lines[1:]):
+            yield refers((row.key, "more", number), fixed(line))
         if look.wraps:
             yield from _whole(row, pieces, draw, look, refers)
     else:
@@ -224,6 +230,47 @@ def _listed(
     code = text_rows(row.code, look, key=(row.key, "code"), depth=item.depth + 2) if row.code else ()
     for line in code:
         yield refers(line.key, line.draw)
+
+
+def _broken(item: Item, pieces: StyledRow, room: int) -> list[StyledRow]:
+    """Words on as many lines of `room` cells as they take, those after the first further in; on one, which is cut,
+    where a line would say too little.
+    """
+    lead = " " * (5 + INDENT * item.depth)
+    text = "".join(part for part, _ in pieces)
+    if cell_len(text) <= room or room - len(lead) < _NARROW:
+        return [pieces]
+    lines: list[StyledRow] = []
+    start = 0
+    while start < len(text):
+        end = _break(text, start, room - (len(lead) if lines else 0))
+        lines.append([*([(lead, "")] if lines else []), *_between(pieces, start, end)])
+        start = end + len(text[end:]) - len(text[end:].lstrip())
+    return lines
+
+
+def _break(text: str, start: int, room: int) -> int:
+    """Where a line of `room` cells ends that begins at `start`: before a blank, if it has one."""
+    if cell_len(text[start:]) <= room:
+        return len(text)
+    end = start + max(len(chop_cells(text[start:], room)[0]), 1)
+    blank = text.rfind(" ", start + _NARROW // 2, end + 1)
+    return blank if blank > start else end
+
+
+def _between(pieces: StyledRow, start: int, end: int) -> Iterator[tuple[str, str]]:
+    """What of the pieces is between two places of their text."""
+    at = 0
+    for text, style in pieces:
+        if part := text[max(start - at, 0) : max(end - at, 0)]:
+            yield part, style
+        at += len(text)
+
+
+def _taken(cells: Sequence[tuple[str, str]], shown: Layout) -> int:
+    """Cells of a row that its words have not: those of its columns from the first that is not empty."""
+    empty = next((at for at, (text, _) in enumerate(cells) if text), len(cells))
+    return sum(shown.widths[at] + GAP for at in shown.shown[empty:])
 
 
 def _whole(

@@ -4,14 +4,17 @@ Torch says which nodes of one graph came from which of the graph above it (`Link
 kernel call computes. The rest is walking. Indexes are built when first needed, and again when the run has grown.
 """
 
+import re
 from collections import deque
 from collections.abc import Iterable
 from functools import cached_property
 
 from idbg.schema.code import Kernel, KernelCall
-from idbg.schema.graphs import GraphId, NodeId, Part
+from idbg.schema.graphs import Graph, GraphId, NodeId, Part
 from idbg.schema.runs import Run
 
+_MOST_COMPARED = 20_000  # nodes of a graph: a key waits for it
+_NAME = re.compile(r"[A-Za-z_]\w*")
 _Step = tuple[GraphId, GraphId]  # from one graph to the next
 _Onward = dict[str, list[str]]  # node name -> the names that it leads to in the next graph
 _Use = tuple[Kernel, KernelCall]
@@ -25,15 +28,16 @@ class Provenance:
         self._index = _Index(run)
 
     def kernels_of(self, node: NodeId) -> list[_Use]:
-        """The kernels that compute this node, each with the call that does (a kernel called twice is there twice)."""
+        """The kernels that compute this node, each with the call that does (a kernel called twice is there twice).
+
+        An op of a library is first: a generated kernel beside it prepares its inputs or goes on with its result. A node
+        that torch merged with an equal one has the kernels of that.
+        """
         index = self._fresh()
-        calls: dict[tuple[str, str, int], _Use] = {}
-        for graph, names in index.below(node):
-            uses = index.uses.get((graph.frame, graph.part), {})
-            for name in names:
-                for kernel, call in uses.get(name, ()):
-                    calls.setdefault((kernel.name, call.handle, call.line), (kernel, call))
-        return list(calls.values())
+        calls = index.calls(node)
+        if not calls and (equal := index.first_equal(node)) is not None:
+            calls = index.calls(equal)
+        return sorted(calls.values(), key=lambda use: use[0].language != "extern")
 
     def nodes_of(self, kernel: Kernel) -> list[NodeId]:
         """The post-grad nodes that the kernel computes, over all its calls."""
@@ -74,6 +78,7 @@ class _Index:
         self._orders: dict[GraphId, dict[str, int]] = {}
         self._paths: dict[_Step, list[_Step] | None] = {}
         self._onward: dict[_Step, _Onward] = {}
+        self._equal: dict[GraphId, dict[str, str]] = {}
 
     @cached_property
     def steps(self) -> list[_Step]:
@@ -127,6 +132,23 @@ class _Index:
                 lines.setdefault(place, []).append((graph.id, names))
         return lines
 
+    def calls(self, node: NodeId) -> dict[tuple[str, str, int], _Use]:
+        """The calls that compute what the node became, by kernel, handle and line."""
+        calls: dict[tuple[str, str, int], _Use] = {}
+        for graph, names in self.below(node):
+            uses = self.uses.get((graph.frame, graph.part), {})
+            for name in names:
+                for kernel, call in uses.get(name, ()):
+                    calls.setdefault((kernel.name, call.handle, call.line), (kernel, call))
+        return calls
+
+    def first_equal(self, node: NodeId) -> NodeId | None:
+        """The first node of its graph that computes the same of the same, with which torch merges it; None of none."""
+        if node.graph not in self._equal:
+            self._equal[node.graph] = _equal_nodes(self._run.graphs.get(node.graph))
+        first = self._equal[node.graph].get(node.name, node.name)
+        return NodeId(node.graph, first) if first != node.name else None
+
     def below(self, node: NodeId) -> list[tuple[GraphId, list[str]]]:
         """The post-grad nodes that this node became, for each post-grad graph that it leads down to."""
         lowest: list[tuple[GraphId, list[str]]] = []
@@ -153,6 +175,18 @@ class _Index:
             known = self._run.graphs.get(graph)
             self._orders[graph] = {node.name: place for place, node in enumerate(known.nodes)} if known else {}
         return self._orders[graph]
+
+
+def _equal_nodes(graph: Graph | None) -> dict[str, str]:
+    """Each node that computes the same as one before it -> the first such; none of a graph of very many."""
+    first: dict[tuple[str, str], str] = {}
+    equal: dict[str, str] = {}
+    for node in graph.nodes if graph is not None and len(graph.nodes) <= _MOST_COMPARED else ():
+        if node.op.startswith("call"):
+            arguments = _NAME.sub(lambda found: equal.get(found[0], found[0]), node.args)
+            if (known := first.setdefault((node.target, arguments), node.name)) != node.name:
+                equal[node.name] = known
+    return equal
 
 
 def _size(run: Run) -> tuple[int, int, int]:

@@ -80,7 +80,7 @@ def section(kinds: Sequence[Kind], only: str = "") -> Section:
 
 def row(found: Diagnostic, runs: Sequence[int] = ()) -> Row:
     """One finding: its line, kind, rule and message; below it what to do."""
-    named = found.rule if found.rule != found.kind else ""
+    named = found.rule if found.kind not in (found.rule, "failure") else ""  # whose a failure is, its message says
     often = f"  x{found.count:,}" if found.count > 1 else ""
     of_runs = f"  in run {', '.join(map(str, runs))}" if runs else ""
     return Row(

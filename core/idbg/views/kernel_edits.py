@@ -259,8 +259,8 @@ def brief(edit: KernelEdit) -> str:
     if edit.failure is not None:
         return edit.failure.first_line
     numbers = {"agrees": "numbers agree", "wrong": "numbers are wrong"}.get(edit.verdict, "numbers not compared")
-    times = [change_words(edit.times.kernel).partition(":")[0]] if edit.times is not None else []
-    return f" {MARKS['separator']} ".join((numbers, *times))
+    speed = (_direction(edit.times.kernel) or "time: no difference beyond the noise") if edit.times is not None else ""
+    return f" {MARKS['separator']} ".join(filter(None, (numbers, speed)))
 
 
 def version_of(row: tuple[Hashable, ...]) -> tuple[int, tuple[str, Part, str], int]:

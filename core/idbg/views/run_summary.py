@@ -31,6 +31,7 @@ from idbg.views.tree import (
 
 TITLE = "In short"
 _LONGEST = 3  # uses of the compile's time are named
+_LEAST = 14  # cells of a phase
 _ORDER: tuple[Use, ...] = (
     *("dynamo", "aot", "passes", "lowering", "scheduling", "codegen", "cpu check", "cpp", "triton", "autotuning"),
     "guards",
@@ -87,7 +88,7 @@ def compiling(run: Run, now: float, options: Options = NO_OPTIONS, usual: float 
     builds = sum(each.lasts and each.beside for each in timings)
     beside = f", {counted(builds, 'build')} of kernels beside it" if builds else ""
     summary = f"compiling for {wait(max(now - run.started, 0.0))}{whole}{beside}"
-    return Section(TITLE, summary, body=(Table(_COLUMNS, rows, "phase"),))
+    return Section(TITLE, summary, body=(Table(_COLUMNS, rows, "phase", least=_LEAST),))
 
 
 def _typical(options: Options) -> dict[Use, float]:
@@ -153,7 +154,8 @@ def _time(run: Run) -> Iterator[Row]:
 def _frames(run: Run) -> Iterator[Row]:
     found = [breaks.view(run), recompiles.view(run)]
     words = ", ".join(section.summary.partition(":")[0].partition(", most")[0] for section in found)
-    yield fact("frames", words, "fallback" if any(section.verdict == "warning" for section in found) else "")
+    words = words.replace("graph break", "break")
+    yield fact("breaks", words, "fallback" if any(section.verdict == "warning" for section in found) else "")
 
 
 def _slowest(run: Run, kernels: KernelTimes | None, *, keys: bool) -> Iterator[Row]:
@@ -163,12 +165,12 @@ def _slowest(run: Run, kernels: KernelTimes | None, *, keys: bool) -> Iterator[R
         refs = Refs(kernel=(slowest.frame, slowest.part, slowest.name))
         yield Row(row.key, row.words, refs=refs, opens="kernel", hangs=True)
     elif run.codes:
-        yield fact("slowest", "not measured" + ": R times each kernel" * keys, "dim")
+        yield fact("slowest", "not measured" + ": R times them" * keys, "dim")
 
 
 def _numbers(run: Run, *, keys: bool) -> Iterator[Row]:
     if run.diff is None:
-        yield fact("numbers", "not compared" + ": d compares with eager and float64" * keys, "dim")
+        yield fact("numbers", "not compared" + ": d compares" * keys, "dim")
     elif words := blame_sentence(run.diff) or where_to_ask(run.diff, "D" if keys else "idbg diff --per-kernel"):
         yield fact("numbers", words, "reject" if run.numbers == "wrong" else "fallback")
 

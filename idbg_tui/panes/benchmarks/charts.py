@@ -12,6 +12,7 @@ from idbg.views import bench, bench_charts
 from idbg.views.bench_charts import Axis, Chart, Figure, Unit, value_words
 from idbg.views.tree import Chart as SectionChart
 from idbg.views.tree import Section
+from idbg_tui.panes.benchmarks.rows import measured_now
 from idbg_tui.state import measurements
 from idbg_tui.state.state import State
 from idbg_tui.widgets import charts, sections
@@ -65,7 +66,8 @@ def rows(state: State, place: int, look: Look, *, numbers: bool) -> list[Row]:
     title = f"{place + 1} of {len(CHARTS)}   {chart.title}"
     head = [*sentences(title, look, "strong"), *sentences("", look)]
     if not chart.figures:
-        return [*head, *sentences(f"{chart.empty}: {_KEYS.get(chart.name, 'B measures')}", look, "dim")]
+        how = f"in progress, {measured_now(state)}" if state.measuring else _KEYS.get(chart.name, "B measures")
+        return [*head, *sentences(f"{chart.empty}: {how}", look, "dim")]
     if numbers:
         return [*head, *_table(chart)]
     return [*head, *picture(drawn(chart, look.width))]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import ClassVar
 
+from msgspec import structs
 from textual.binding import Binding, BindingType
 from textual.timer import Timer
 
@@ -16,7 +17,8 @@ from idbg.schema.graphs import NodeId
 from idbg.schema.repros import Sought
 from idbg.views import diagnostics, findings, rule_findings, tree
 from idbg.views.findings import Kind
-from idbg_tui.messages import ActionRequest, DecisionRequest, DiffRequest, Flash
+from idbg_tui.messages import ActionRequest, DecisionRequest, DiffRequest, Flash, SidesRequest
+from idbg_tui.panes import before_after
 from idbg_tui.panes.section_pane import SectionPane
 from idbg_tui.state import queries, sentences, stages
 from idbg_tui.state.state import State
@@ -67,7 +69,8 @@ class FindingsPane(SectionPane):
         with sections.collector_paused():
             broken = rule_findings.view(queries.checked(state), fixed=not expired)
             run, times = queries.explained_run(state), queries.kernel_times(state)
-            self._kinds = findings.kinds_of(state.history, run, broken, times)
+            kinds = findings.kinds_of(state.history, run, broken, times)
+            self._kinds = [_with_keys(state, kind) if kind.name == "numbers" else kind for kind in kinds]
         if not expired and self._has_gone():
             if self._gone_timer is not None:
                 self._gone_timer.stop()
@@ -160,7 +163,7 @@ class FindingsPane(SectionPane):
                 super().open_row(row)  # a frame's, a side's or another run's
             case Row(key=("finding", "benchmark", *_) | ("slow", *_)):
                 self.post_message(ActionRequest("pane_6"))
-            case Row(key=("finding", *_)):
+            case Row(key=("finding" | "keys", *_)):
                 self.post_message(ActionRequest("pane_5"))
             case _:
                 super().open_row(row)
@@ -176,6 +179,25 @@ class FindingsPane(SectionPane):
     def moved_to(self, row: Row) -> None:
         self._forget_gone()
         super().moved_to(row)
+
+
+def _with_keys(state: State, kind: Kind) -> Kind:
+    """The findings with the keys that lead on from each: what changed in the graph, a script of it."""
+    body = (
+        structs.replace(block, rows=[_keyed(state, row) for row in block.rows])
+        if isinstance(block, tree.Table)
+        else block
+        for block in kind.section.body
+    )
+    return kind._replace(section=structs.replace(kind.section, body=tuple(body)))
+
+
+def _keyed(state: State, row: tree.Row) -> tree.Row:
+    beside = before_after.of_key(state, row.key)
+    keys = ["p diff"] if isinstance(beside, SidesRequest) else []
+    keys += ["x repro", "X minify"] if state.live else []
+    words = tree.words((f" {MARKS['separator']} ".join([*keys, "enter in 5 KernelDiff"]), "dim"))
+    return structs.replace(row, rows=[*row.below, tree.Row(("keys", row.key), words, refs=row.refs)], open="all")
 
 
 def _none(state: State) -> str:

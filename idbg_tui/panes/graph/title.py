@@ -17,6 +17,8 @@ from idbg_tui.state.state import State
 from idbg_tui.widgets.clicks import choice
 
 Below = Literal["", "names", "count"]
+_SHORT = {"dynamo": "dyn", "forward": "fwd", "backward": "bwd", "inference": "inf", "post-grad": "post"}
+_SHORT |= {"post-fwd": "p-fwd", "post-bwd": "p-bwd"}
 
 
 def titles(state: State, label: str, filtered: str) -> Iterator[Content]:
@@ -33,6 +35,8 @@ def titles(state: State, label: str, filtered: str) -> Iterator[Content]:
         yield _title(state, state.graph, label, filtered, between="  ", terse=True, below="count")
     yield _title(state, state.graph, label, filtered, between=f" {MARKS['rule']} ")
     yield _title(state, state.graph, label, filtered, between="  ")
+    yield _title(state, state.graph, label, filtered, between="  ", short=True)
+    yield _title(state, state.graph, label, filtered, between=" ", short=True, bare=True)
     yield _title(state, state.graph, label, filtered, between="  ", terse=True)
 
 
@@ -42,26 +46,39 @@ def list_title(words: str, state: State) -> str:
 
 
 def _title(
-    state: State, graph: Graph, label: str, filtered: str, *, between: str, terse: bool = False, below: Below = ""
+    state: State,
+    graph: Graph,
+    label: str,
+    filtered: str,
+    *,
+    between: str,
+    terse: bool = False,
+    short: bool = False,
+    bare: bool = False,
+    below: Below = "",
 ) -> Content:
-    """A `terse` one names the shown stage only, and its place among the others. `below`: how other compilers' are."""
+    """A `short` one has short names of the stages that are not shown, a `bare` one no more than a number beside them,
+    and a `terse` one names the shown stage only, and its place among the others. `below`: how other compilers' are.
+    """
     gap = (between, "dim")
     pieces: list[tuple[str, str] | Content] = [(label, ""), gap]
     all_stages = queries.stages_of_frame(state)
     for stage in [graph.id] if terse else all_stages:
         name = _stage_name(stage, alone=sum(one.stage == "post_grad" for one in all_stages) < 2)
+        name = _SHORT.get(name, name) if short and stage != graph.id else name
         pieces.append(choice(name, f"app.stage({all_stages.index(stage)})", shown=stage == graph.id))
     if terse and len(all_stages) > 1:
         pieces.append((f" {all_stages.index(graph.id) + 1} of {len(all_stages)}", "not bold dim"))
     pieces += _below(state, below)
-    nodes = filtered or f"{len(graph.nodes):,} nodes"
+    nodes = filtered or f"{len(graph.nodes):,}{'' if bare else ' nodes'}"
     run = state.run
     if run is not None and "backward" in (graph.id.stage, graph.id.part) and graph.id.frame in run.backwards_idle:
         nodes += ", never run"
-    pieces += [gap, (nodes, "not bold")]
     frames = queries.frames(state)
+    if filtered or not bare or len(frames) < 2:
+        pieces += [gap, (nodes, "not bold")]
     if len(frames) > 1:
-        name = "frame " if terse else f"frame {graph.id.frame}, "
+        name = "frame " if terse or short else f"frame {graph.id.frame}, "
         pieces += [gap, (f"{name}{frames.index(graph.id.frame) + 1} of {len(frames)}", "not bold")]
     if state.shown is not None and run is not state.shown:
         pieces += [gap, (f"run {state.shown.number}", "$warning")]

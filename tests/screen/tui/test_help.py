@@ -50,6 +50,9 @@ async def test_the_help_opens_over_a_list_with_its_keys_first_and_leads_back(tmp
         await until(pilot, lambda: isinstance(app.screen, Covering))
         under = app.screen
         assert bar(app, "footer").split() == ["esc", "closes", "?", "help", "^p"]
+        await pilot.press("v")  # a key of the panes
+        await settle(pilot)
+        assert bar(app, "footer").startswith("v is no key of this list: esc closes it") and app.screen is under
         await pilot.press("question_mark")
         await until(pilot, lambda: isinstance(app.screen, Help))
         assert isinstance(app.screen, Help)

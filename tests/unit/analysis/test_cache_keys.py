@@ -85,6 +85,13 @@ def test_near_is_the_same_place_or_the_same_code_and_of_equals_the_last():
     first, last = (key(name, gm=CODE + "#", inductor_config__a="1") for name in ("first", "last"))
     assert nearest(here, [same_code, first, last, other_place]) is last
     assert nearest(here, []) is None
+    own = key("own", gm=CODE + "#", inductor_config__a="2")  # of this program, though another's differs less
+    assert nearest(here, [own, key("code", place="n.py:g:inference", gm=CODE, inductor_config__a="1")]) is own
+
+
+def test_a_line_of_a_library_is_the_place_of_no_program():
+    here, other = key("new", place="", gm=CODE), key("other", place="", gm="another")
+    assert nearest(here, [other]) is None
 
 
 def test_a_flood_is_bounded():

@@ -69,6 +69,33 @@ def test_a_users_op_has_the_kernels_of_its_forward_and_its_backward() -> None:
     assert sorted(uses(NodeId(DYNAMO, "linear_1"))) == ["fused:1", "fused:2", "grad:1"]
 
 
+def test_an_op_of_a_library_comes_before_the_generated_kernel_that_prepares_its_inputs() -> None:
+    run = trained()
+    library = Kernel(
+        frame="0/0", part="forward", name="extern_kernels.convolution", language="extern",
+        calls=(KernelCall("extern:3", 30, ("relu_2",)),),
+    )  # fmt: skip
+    run.codes["0/0", "forward"] = OutputCode("0/0", "forward", "", (FUSED, library))
+    found = Provenance(run).kernels_of(NodeId(FORWARD, "relu_2"))
+    assert [kernel.name for kernel, _ in found] == ["extern_kernels.convolution", "fused"]
+
+
+def test_a_node_that_was_merged_with_an_equal_one_has_its_kernels() -> None:
+    run = trained()
+    names = {"x": "()", "cos": "(x,)", "cos_1": "(x,)", "neg": "(cos,)", "neg_1": "(cos_1,)", "cos_2": "(y,)"}
+    nodes = tuple(
+        Node(name=name, op="call_function", target=f"aten.{name.partition('_')[0]}.default", args=args)
+        for name, args in names.items()
+    )
+    run.graphs[DYNAMO] = Graph(DYNAMO, nodes)
+    run.links = [
+        Links(DYNAMO, POST_FORWARD, (("cos", "mul_1"), ("neg", "relu_2"))),  # as torch has it: no link of the others
+    ]
+    assert [call.handle for _, call in Provenance(run).kernels_of(NodeId(DYNAMO, "cos_1"))] == ["fused:1", "fused:2"]
+    assert [call.handle for _, call in Provenance(run).kernels_of(NodeId(DYNAMO, "neg_1"))] == ["fused:1"]
+    assert Provenance(run).kernels_of(NodeId(DYNAMO, "cos_2")) == []
+
+
 def test_a_node_of_one_part_has_only_that_parts_kernels() -> None:
     assert uses(NodeId(FORWARD, "relu_2")) == ["fused:1"]
     assert uses(NodeId(BACKWARD, "grad_1")) == ["grad:1"]

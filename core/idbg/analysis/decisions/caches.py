@@ -98,11 +98,17 @@ def _part(line: str) -> KeyPart | None:
 
 
 def nearest(key: Key, seen: Iterable[Key]) -> Key | None:
-    """Of the keys that were seen the one that differs least, and of these the last; only one of the same place, or of
-    a graph with the same code, is near.
+    """Of the keys that were seen at the same place the one that differs least, and of these the last; where there is
+    none, so of the graphs with the same code. A `place` of "" is no place: a line of a library is in many programs.
     """
-    near = [each for each in seen if each.place == key.place or _same(each, key, "gm")]
-    return min(reversed(near), key=lambda each: _distance(key, each), default=None)
+    near = [each for each in seen if is_at(each.place, key) or _same(each, key, "gm")]
+    here = [each for each in near if is_at(each.place, key)]
+    return min(reversed(here or near), key=lambda each: _distance(key, each), default=None)
+
+
+def is_at(place: str, key: Key) -> bool:
+    """Whether this is the place of a key."""
+    return bool(place) and place == key.place
 
 
 def _same(one: Key, other: Key, name: str) -> bool:

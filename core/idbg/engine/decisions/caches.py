@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 
 from idbg.analysis.decisions.caches import FOLDER, Key, nearest, parts_of
+from idbg.analysis.ranks.digest import is_library
 from idbg.engine.capture.frame import FrameCapture
 from idbg.engine.capture.run import RunCapture
 from idbg.engine.compat import caches
@@ -75,7 +76,10 @@ class _Caches:
 
     def _key(self, frame: FrameCapture, found: GraphCacheAnswer) -> Key:
         started = self.capture.started(frame.frame)
-        place = f"{started.file}:{started.function}:{frame.current_part}" if started else ""
+        known = started is not None and not is_library(
+            started.file
+        )  # `forward` of torch's own Linear is in any program
+        place = f"{started.file}:{started.function}:{frame.current_part}" if started is not None and known else ""
         folder = caches.cache_folder()
         parts = (*parts_of(found.payload.get("components") or ()), KeyPart(FOLDER, folder, folder))
         return Key(str(found.payload.get("key", "")), place, "", {part.name: part for part in parts})

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from idbg.analysis.decisions.caches import Key
+from idbg.analysis.decisions.caches import Key, is_at
 from idbg.config import places
 from idbg.format.amounts import day
 from idbg.schema.decisions.inductor import KeyPart
@@ -77,7 +77,7 @@ class SeenKeys:
             (each, kept.sets[each.settings])
             for kept in (self._old, self._new)
             for each in kept.keys.values()
-            if (each.place == key.place or code in each.parts) and each.settings in kept.sets
+            if (is_at(each.place, key) or code in each.parts) and each.settings in kept.sets
         ][-MOST_LIKE:]
         raw = {each.settings: settings for each, settings in like}
         sets = {
