@@ -139,6 +139,7 @@ EVERY: list[events.SessionEvent] = [
     events.RunStarted(run=1, program=PROGRAM, target=TARGET),
     events.RunStarted(run=2, program=PROGRAM, target=TARGET, comparison=Comparison(per_kernel=True, atol=1e-3)),
     events.BackendsCalled(run=1, backends=("aot", "mine")),
+    events.NotRecorded(run=1, records=("breaks", "cuda graphs")),
     events.PhaseChanged(run=1, phase="codegen"),
     events.PhaseChanged(run=1, phase="codegen", seconds=0.25, frame="0/0"),
     events.OutputWritten(run=0, stream="stderr", text="é\u2028\n"),

@@ -42,12 +42,12 @@ def text(name: str, run: Run) -> Iterable[str]:
 
 def section(name: str, run: Run) -> Section:
     """The section of a type that has a view."""
-    return views.view(VIEWS[name]).view(run)
+    return views.section(VIEWS[name], run)
 
 
 def as_json(name: str, run: Run) -> object:
     """The same for a program: records, lists and plain values, all of them."""
-    return run_text.summary_json(run) if name == "summary" else views.view(VIEWS[name]).as_json(run)
+    return run_text.summary_json(run) if name == "summary" else views.as_json(VIEWS[name], run)
 
 
 def refs(name: str, run: Run) -> list[dict[str, object]]:

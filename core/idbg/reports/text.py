@@ -12,6 +12,7 @@ from idbg.schema.programs import Failure
 from idbg.schema.runs import Run
 from idbg.views import breaks, splits, violations
 from idbg.views.faults import crash_lines
+from idbg.views.records import amount, amount_words
 
 # how much of each is shown, so that a run with several broken rules still fits a screen
 LINES_OF_A_RULE = 5
@@ -51,7 +52,7 @@ def counts(run: Run, *, of_frames: str = "") -> list[str]:
         counted(len(run.graphs), "graph") + of_frames,
         counted(sum(len(graph.nodes) for graph in run.graphs.values()), "node"),
         counted(len(run.kernels), "kernel"),
-        counted(run.times_broken, "graph break"),
+        amount_words(run, "breaks", run.times_broken, "graph break"),
     ]
     return found + ([counted(len(run.recompiles), "recompile")] if run.recompiles else [])
 
@@ -66,19 +67,21 @@ def _frames(run: Run) -> str:
 def decision_counts(run: Run) -> str:
     """Frames, skipped functions, guards, cache hits, and the time of all of it, in a line."""
     guards = sum(len(each.guards) for each in run.decided.guards.values())
+    skips = f"{counted(len(run.decided.skips), 'function')} left alone"
+    no_answers = "answers of caches not recorded" if "caches" in run.unrecorded else "no cache was used"
     hits = [answer.outcome for answers in run.decided.caches.values() for answer in answers]
     parts = [
         counted(len(run.frames), "frame"),
-        f"{counted(len(run.decided.skips), 'function')} left alone",
-        counted(guards, "guard"),
-        f"{hits.count('hit')} of {len(hits)} found in caches" if hits else "no cache was used",
+        skips if "skips" not in run.unrecorded or run.decided.skips else "functions left alone not recorded",
+        amount_words(run, "guards", guards, "guard"),
+        f"{hits.count('hit')} of {len(hits)} found in caches" if hits else no_answers,
         f"{elapsed(run.seconds)} in all",
     ]
     return ", ".join(parts)
 
 
 def summary_json(run: Run) -> dict[str, object]:
-    """The same numbers for a program, with the verdict."""
+    """The same numbers for a program, with the verdict; null where they are not recorded."""
     return {
         "verdict": run.verdict,
         "numbers": run.numbers,
@@ -87,10 +90,10 @@ def summary_json(run: Run) -> dict[str, object]:
         "graphs": len(run.graphs),
         "nodes": sum(len(graph.nodes) for graph in run.graphs.values()),
         "kernels": len(run.kernels),
-        "breaks": run.times_broken,
-        "recompiles": len(run.recompiles),
-        "skips": len(run.decided.skips),
-        "guards": sum(len(each.guards) for each in run.decided.guards.values()),
+        "breaks": amount(run, "breaks", run.times_broken),
+        "recompiles": amount(run, "recompiles", len(run.recompiles)),
+        "skips": amount(run, "skips", len(run.decided.skips)),
+        "guards": amount(run, "guards", sum(len(each.guards) for each in run.decided.guards.values())),
         "violations": run.violation_count,
     }
 

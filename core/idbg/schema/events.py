@@ -507,6 +507,29 @@ class SwitchesListed(Event, frozen=True, kw_only=True, tag="switches_listed"):
     switches: tuple[Switch, ...]
 
 
+Record = Literal[
+    "graphs",
+    "breaks",
+    "recompiles",
+    "guards",
+    "caches",
+    "spans",
+    "skips",
+    "fusion",
+    "passes",
+    "autotuning",
+    "cuda graphs",
+    "splits",
+]
+"""What a run can have records of."""
+
+
+class NotRecorded(RunEvent, frozen=True, kw_only=True, tag="not_recorded"):
+    """The trace of this run does not have these records: that the run has none of them is no answer."""
+
+    records: tuple[Record, ...]
+
+
 class Noted(Event, frozen=True, kw_only=True, tag="noted"):
     """A sentence for the user. `missing`: it says what the session lacks, from here on or of what stood in its log."""
 
@@ -523,12 +546,20 @@ DECISION = _DYNAMO_DECISION | _BACKEND_DECISION | CudaGraphDecided | Autotuning
 _SESSION = SessionOpened | ProcessStarted | ProcessEnded | WorkerStarted | WorkerDied | SwitchesListed | Noted
 _COMPILE = FrameStarted | SettingsRead | GraphCaptured | CodeCaptured | LinksCaptured | StageCaptured | GraphBroke
 _RUN = (
-    RunStarted | BackendsCalled | PhaseChanged | OutputWritten | Recompiled | FrameFailed | ViolationsFound | RunEnded
+    RunStarted
+    | NotRecorded
+    | BackendsCalled
+    | PhaseChanged
+    | OutputWritten
+    | Recompiled
+    | FrameFailed
+    | ViolationsFound
+    | RunEnded
 )
 _COMPARISON = SideStarted | SideEnded | Compared | OwnerStarted | OwnerJudged | OwnerEnded | ErrorsMapped
 _EDIT = RulesEdited | RulesRefused | KernelLowered | KernelEditing | KernelEdited | ReproStarted | ReproEnded
 _SEARCH = MinifyStarted | MinifyProgressed | MinifyEnded | BisectStarted | BisectProgressed | BisectEnded
-_RANK = CollectivesSeen | NodeValuesMeasured
+_RANK = CollectivesSeen | NodeValuesMeasured | NotRecorded
 _BENCH = BenchStarted | BenchTaskStarted | BenchStepStarted | RowMeasured | KernelsTimed | BenchEnded
 
 SessionEvent = _SESSION | _RUN | _COMPILE | _COMPARISON | _EDIT | _SEARCH | _BENCH | BackwardsIdle | DECISION | _RANK

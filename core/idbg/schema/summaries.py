@@ -37,7 +37,7 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
     graphs: int = 0
     kernels: int = 0
     violations: int | None = 0
-    breaks: int = 0
+    breaks: int | None = 0
     bytes: int = 0
     damaged: str = ""
     version: str = ""

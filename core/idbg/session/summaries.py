@@ -139,7 +139,7 @@ def summary(folder: Path, opened: "SessionOpened", history: "History", last: flo
         graphs=len(run.graphs),
         kernels=len(run.kernels),
         violations=run.violation_count,
-        breaks=run.times_broken,
+        breaks=run.times_broken or (None if "breaks" in run.unrecorded else 0),
     )
 
 

@@ -3,6 +3,7 @@
 import hashlib
 import re
 from collections import OrderedDict
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -164,6 +165,7 @@ class ImportedRun(TracedRun[ImportedFrame]):
         self.frame_of_graph: dict[str, str] = {}  # by AOTAutograd's number of a graph
         self._spans = SpanStacks("", self.named)
         self.timekeeper = self._take_time
+        self.is_of_new_torch = self.has_guards = self.has_answers = self._counted_guards = False
         self._texts: dict[str, str] = {}  # of Dynamo's errors, by torch's compile id
         self._keys: dict[str, list[Key]] = {}  # of the FX graph cache, by the frame's place
         self._nodes: OrderedDict[tuple[bytes, tuple[tuple[str, Sym], ...]], tuple[Node, ...]] = OrderedDict()
@@ -228,6 +230,7 @@ class ImportedRun(TracedRun[ImportedFrame]):
         return replace(failure, traceback=failure.traceback or text.strip(), **here)
 
     def measured(self, name: str, measured: Measured) -> None:
+        self._counted_guards |= bool(measured.guards)
         if measured.problem is not None and (raised := raised_by_backend(measured.problem.reason)) is not None:
             self.backend_found(raised[0])
         frame = self.frames[name] if name in self.frames else self.frame(name)
@@ -269,6 +272,7 @@ class ImportedRun(TracedRun[ImportedFrame]):
 
     def cache_answered(self, frame: str, found: cache_answers.GraphCacheAnswer) -> None:
         """A graph cache answered. A miss is compared with the keys before it in this trace."""
+        self.has_answers = True
         name = self.named(frame)
         started = self.started(name)
         place = f"{started.file}:{started.function}" if started else ""
@@ -289,6 +293,23 @@ class ImportedRun(TracedRun[ImportedFrame]):
         """The verdict of all that was read."""
         return "violations" if self.violations else "compiled" if self.has_graphs else "empty"
 
+    def _unrecorded(self) -> Iterator[events.Record]:
+        """Of what the trace has no record. Torch since 2.6, whose metrics have Dynamo's settings, writes a record of
+        each break, recompile, guard and answer of a cache.
+        """
+        yield from ("skips", "fusion", "passes", "autotuning", "cuda graphs", "splits")
+        if not self.frames:
+            return
+        seen: dict[events.Record, bool] = {
+            "graphs": any(frame.graphs for frame in self.frames.values()),
+            "breaks": self.is_of_new_torch or self.has_broken,
+            "recompiles": self.is_of_new_torch or self.has_recompiled,
+            "guards": self.has_guards or (self.is_of_new_torch and not self._counted_guards),
+            "caches": self.is_of_new_torch or self.has_answers,
+            "spans": self._spans.has_begun,
+        }
+        yield from (record for record, is_there in seen.items() if not is_there)
+
     def _take_time(self, frame: str, part: Timed) -> None:
         self.began = self.began or part.at
         self.ended = max(self.ended, part.at)
@@ -306,6 +327,7 @@ class ImportedRun(TracedRun[ImportedFrame]):
     def finish(self) -> None:
         super().finish()
         self._send_spans()
+        self.emit(events.NotRecorded(run=self.run, records=tuple(self._unrecorded())))
         for frame, failure in self.outcomes.swallowed(()):
             if isinstance(failure, BaseException):
                 continue
@@ -358,6 +380,7 @@ class FileReader(RecordReader):
             self.imported.frame(frame).symbols.update(_symbol(about))
         elif kind == "dynamo_cpp_guards_str":
             name = self.imported.frame(frame).frame
+            self.imported.has_guards = True
             self.run.emit(events.GuardsCaptured(run=RUN, guards=read_guards(record.text, name)))
         elif kind in _OTHER_GRAPHS:
             self.unread(frame, kind, record.text)
@@ -419,6 +442,7 @@ class FileReader(RecordReader):
     def _torch_found(self, version: object) -> None:
         if isinstance(version, str) and version and not self._version:
             self._version = self.torch = version
+            self.imported.is_of_new_torch = True  # older ones do not name themselves
             numbers = [int(each) for each in re.findall(r"\d+", version)[:2]]
             self.run.outcomes.records_breaks = numbers >= RECORDS_BREAKS
 
@@ -426,6 +450,7 @@ class FileReader(RecordReader):
         self.imported.suppresses_errors = metrics.get("config_suppress_errors") is True
         config = metrics.get("dynamo_config")
         settings = json_object(config) if isinstance(config, str) else {}
+        self.imported.is_of_new_torch |= bool(settings)
         for name, field in (("recompile_limit", "limit"), ("accumulated_recompile_limit", "limit_all")):
             if (value := count_of(settings.get(name))) is not None:
                 setattr(self.imported, field, value)

@@ -52,6 +52,7 @@ class TracedRun(ABC, Generic[FrameT_co]):
         self._breaks: dict[tuple[str, int, str], int] = {}
         self._began: dict[tuple[str, str], list[float]] = {}
         self._notes: set[str] = set()
+        self.has_recompiled = False
 
     @abstractmethod
     def new_frame(self, name: str) -> FrameT_co:
@@ -130,6 +131,7 @@ class TracedRun(ABC, Generic[FrameT_co]):
         failed = tuple(self.failed_guards.pop(frame.id, ()))
         described = self.described(replace(frame, id=name, parent=self.parent()))
         if (reason := self.outcomes.started(frame)) and counts and not self._is_others(described):
+            self.has_recompiled = True
             self.emit(events.Recompiled(run=self.run, frame=name, reason=reason, failed=failed))
         self._started[name] = described
         self.emit(events.FrameStarted(run=self.run, frame=described))

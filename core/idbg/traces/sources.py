@@ -21,17 +21,17 @@ MOST_DEPTH = 6
 _SESSION_LOG = "events.jsonl"
 _TRACE_NAME = re.compile(r"dedicated_log_torch_trace_.*\.log(\.gz|\.zst)?$")
 _TRITON_NAME = re.compile(r"\.ndjson(\.gz)?$")
-_RANK_NAME = re.compile(r"_rank_(\d+)(?=[_.])")
-_RANK = re.compile(rb'"rank": (\d+)')
-_PID = re.compile(rb"^V\d{4} [\d:.]+ (\d+) ", re.MULTILINE)
+_RANK_NAME = re.compile(r"_rank_(\d{1,9})(?=[_.])")
+_RANK = re.compile(rb'"rank": (\d{1,9})\b')
+_PID = re.compile(rb"^V\d{4} [\d:.]+ (\d{1,10}) ", re.MULTILINE)
 _ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst", ".tzst")
-_RUN = re.compile(r"(?:.*[^A-Za-z0-9])?run_\d{4}_\d\d_\d\d_\d\d_\d\d_\d\d_\d+-pid_(\d+)$")
+_RUN = re.compile(r"(?:.*[^A-Za-z0-9])?run_\d{4}_\d\d_\d\d_\d\d_\d\d_\d\d_\d+-pid_(\d{1,10})$")
 GRAPH_FOLDER = re.compile(r"^(.*?)__(?:(\d+)_(forward|backward|inference)(?:_\d+)?|_(\d+))\.(\d+)$")
 """The folder of a graph among Inductor's dumps: of which model, number, part, and the graph's number; of AOTInductor
 its number alone.
 """
-_TRITON_PID = re.compile(rb'"pid": ?(\d+)')
-_TRITON_IDS = re.compile(r"_rank_(\d+|none)_(?:pid_(\d+)_)?(?:host_(.*?)_\.)?")
+_TRITON_PID = re.compile(rb'"pid": ?(\d{1,10})\b')
+_TRITON_IDS = re.compile(r"_rank_(\d{1,9}|none)_(?:pid_(\d{1,10})_)?(?:host_(.*?)_\.)?")
 
 
 def kind_of(path: Path) -> Kind | None:

@@ -45,6 +45,11 @@ class SpanStacks:
         self._named = named
         self._last_id = 0
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether there was any."""
+        return self._last_id > 0
+
     def begin(self, frame: str, part: Timed, thread: Hashable, size: Callable[[], int] | None = None) -> None:
         """A span begins on this thread."""
         stack = self.stacks.setdefault(thread, [])

@@ -19,7 +19,7 @@ from idbg.format.amounts import size
 
 CHUNK = 1 << 20  # bytes that are read at once
 RECORD_LIMIT = 32 << 20  # bytes of one record; the largest of a real trace so far has a twentieth of it
-_HEADER = re.compile(rb"V(\d\d)(\d\d) (\d\d):(\d\d):(\d\d)\.(\d{1,6})\d* (\d+) (.*?):(\d+)\] (\{.*)")
+_HEADER = re.compile(rb"V(\d\d)(\d\d) (\d\d):(\d\d):(\d\d)\.(\d{1,6})\d* (\d{1,10}) (.*?):(\d+)\] (\{.*)")
 _NEXT = b"\nV"
 
 

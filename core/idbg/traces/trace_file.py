@@ -116,7 +116,7 @@ def _stamp(record: Record) -> float | None:
     """When the span of this record began or ended."""
     try:
         event = msgspec.json.decode(record.payload)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     stamp = number(event.get("ts")) if isinstance(event, dict) else None
     return stamp / 1e6 if stamp is not None and 0 < stamp < LATEST else None

@@ -7,12 +7,14 @@ it. `as_json(run)` gives the same facts as records. `about` finds the rows that 
 from importlib import import_module
 from typing import Protocol, cast
 
+from idbg.schema.events import Record
 from idbg.schema.runs import Run
+from idbg.views import records
 from idbg.views.tree import NO_OPTIONS, Options, Section
 
 
 class View(Protocol):
-    """A module of this room."""
+    """A module of this room. One that has NEEDS answers from these records; see `records`."""
 
     def view(self, run: Run, options: Options = NO_OPTIONS) -> Section:
         """The section about this run."""
@@ -22,6 +24,28 @@ class View(Protocol):
 
     def as_json(self, run: Run) -> object:
         """The same facts as records, whole."""
+
+
+def needs(name: str) -> tuple[Record, ...]:
+    """The records without which the module of this name cannot answer."""
+    return getattr(view(name), "NEEDS", ())
+
+
+def section(name: str, run: Run, options: Options = NO_OPTIONS) -> Section:
+    """What the module of this name says about the run; that it is not recorded, where it is not."""
+    return records.checked(view(name).view(run, options), run, needs(name))
+
+
+def count(name: str, run: Run) -> int | None:
+    """The count of that section; None where it is not known."""
+    found = view(name).count(run)
+    return found or (None if records.lacks(run, needs(name)) else found)
+
+
+def as_json(name: str, run: Run) -> object:
+    """The same facts as records; null where they are not recorded."""
+    is_known = count(name, run) is not None or view(name).view(run).body
+    return view(name).as_json(run) if is_known else None
 
 
 def view(name: str) -> View:

@@ -56,7 +56,7 @@ def line(provenance: Provenance, file: str, line: int) -> Subject:
 def sections(run: Run, subject: Subject) -> Iterator[tuple[str, Section]]:
     """Of each view the rows about it, with those that they are below and the notes on them."""
     for name in VIEWS:
-        every = views.view(name).view(run, Options(everything=True))
+        every = views.section(name, run, Options(everything=True))
         section = having(every, lambda row: subject.is_of(row.refs, name), notes=True)  # noqa: B023  # called now
         if section.body:
             yield name, section

@@ -12,8 +12,10 @@ from idbg.format.glyphs import SEVERITY_SIGNS
 from idbg.schema.code import Kernel
 from idbg.schema.decisions.inductor import JUDGED, SILENT, Refusal
 from idbg.schema.errors import BadInput
+from idbg.schema.events import Record
 from idbg.schema.graphs import GraphId, NodeId, Part
 from idbg.schema.runs import Run
+from idbg.views import records
 from idbg.views.frame_graphs import compile_words, nodes_of
 from idbg.views.tree import (
     NO_OPTIONS,
@@ -29,6 +31,7 @@ from idbg.views.tree import (
 )
 
 TITLE = "Fusion"
+NEEDS: tuple[Record, ...] = ("fusion",)
 NONE = "no fusion: nothing was compiled, or the backend makes no Inductor kernels"
 NOT_RECORDED = "fusion decisions unknown: the code came from a cache, so the scheduler did not run (--cold runs it)"
 _NAMES = 6  # in a line
@@ -150,7 +153,8 @@ def _in_graph(graph: _Graph) -> Iterator[Row]:
     if graph.fusion is None:
         at = graph.run.graph(graph.frame, "post_grad", graph.part)
         called = tuple(at.node_id(node.name) for node in at.nodes if node.op.startswith("call")) if at else ()
-        yield Row((key, "unknown"), words((NOT_RECORDED, "fallback")), refs=Refs(nodes=called, frame=graph.frame))
+        text = records.why(graph.run, NEEDS) or NOT_RECORDED
+        yield Row((key, "unknown"), words((text, "fallback")), refs=Refs(nodes=called, frame=graph.frame))
     kernels = kernels_in(graph.run, graph.frame, graph.part)
     for number, kernel in enumerate(kernels):
         yield _kernel_row(graph, kernel, number, many=len(kernels) > _MANY)
@@ -174,7 +178,11 @@ def _kernel_row(graph: _Graph, kernel: Kernel, number: int, *, many: bool) -> Ro
             (f"  {counted(len(set(kernel.nodes)), 'node')}", "dim"),
             (f"  {SEVERITY_SIGNS['fallback']} {again} computed again" if again else "", "fallback"),
         ),
-        (*own, _bytes(facts.reads), _bytes(facts.writes), Cell(_not_fused(graph, kernel))),
+        (
+            *own,
+            *(_bytes(graph, kernel, buffers) for buffers in (facts.reads, facts.writes)),
+            Cell(_not_fused(graph, kernel)),
+        ),
         rows=partial(_in_kernel, graph, kernel, facts, key),
         open="text" if many else "all",
         refs=Refs(frame=kernel.frame, kernel=kernel_refs(kernel)),
@@ -191,7 +199,11 @@ def _not_fused(graph: _Graph, kernel: Kernel) -> int | None:
     return len({other for refusal in refusals for other in (refusal.one, refusal.other)} - set(groups))
 
 
-def _bytes(buffers: Sequence[Buffer]) -> Cell:
+def _bytes(graph: _Graph, kernel: Kernel, buffers: Sequence[Buffer]) -> Cell:
+    """Nothing where it is not known what the kernel computes."""
+    at = graph.run.graph(kernel.frame, "post_grad", kernel.part)
+    if at is None or not any(name in at.by_name for name in kernel.nodes):
+        return Cell(None)
     known = [buffer.nbytes for buffer in buffers if buffer.nbytes is not None]
     return Cell(sum(known) if len(known) == len(buffers) else None)
 

@@ -15,6 +15,7 @@ from idbg.schema.runs import History, Run
 from idbg.schema.session_repros import SessionRepro
 from idbg.schema.strict_json import like
 from idbg.schema.summaries import SessionSummary
+from idbg.views import records
 from idbg.views.processes import ProcessOverview
 from idbg.views.processes import view as process_list
 from idbg.views.repros import sign, sought_words, status_words
@@ -40,8 +41,8 @@ class RunOverview(msgspec.Struct, frozen=True, kw_only=True):
     graphs: int
     kernels: int
     violations: int | None
-    breaks: int
-    recompiles: int
+    breaks: int | None
+    recompiles: int | None
     exit_status: int
 
 
@@ -106,8 +107,8 @@ def _run(run: Run) -> RunOverview:
         graphs=len(run.graphs),
         kernels=len(run.kernels),
         violations=run.violation_count,
-        breaks=run.times_broken,
-        recompiles=len(run.recompiles),
+        breaks=records.amount(run, "breaks", run.times_broken),
+        recompiles=records.amount(run, "recompiles", len(run.recompiles)),
     )
 
 

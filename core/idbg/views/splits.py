@@ -9,11 +9,13 @@ from msgspec.structs import replace
 from idbg.format.amounts import counted, seconds, share
 from idbg.format.glyphs import SEVERITY_SIGNS, VERDICT_SIGNS
 from idbg.schema.decisions.backends import GraphSplit, NativeCall, SplitCalls
+from idbg.schema.events import Record
 from idbg.schema.graphs import NodeId
 from idbg.schema.runs import Run
 from idbg.views.tree import NO_OPTIONS, Options, Place, Refs, Row, Section, Table, Tone, words
 
 TITLE = "Partitions of the backend"
+NEEDS: tuple[Record, ...] = ("splits",)
 NOTHING = "no backend reported which nodes it compiles: Inductor and eager take all of a graph"
 
 

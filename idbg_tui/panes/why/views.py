@@ -39,7 +39,7 @@ def listed(name: ViewName, run: Run, look: Look) -> Sequence[Row]:
 def _listed(name: ViewName, run: Run, look: Look) -> Sequence[Row]:
     everything = look.hiding or look.whole or bool(look.query)
     options = Options(everything, look.hiding, look.order, look.now, look.typical, look.earlier)
-    shown = [views.view(part).view(run, options) for part in PARTS.get(name, (name,))]
+    shown = [views.section(part, run, options) for part in PARTS.get(name, (name,))]
     if (found := pattern(look.query)) is not None:
         shown = [tree.having(each, lambda row: bool(found.search(sections.searched(row, look)))) for each in shown]
         look = replace(look, whole=True)
@@ -55,7 +55,7 @@ def _listed(name: ViewName, run: Run, look: Look) -> Sequence[Row]:
 
 def count(name: ViewName, run: Run) -> int:
     """The count beside the view's name: that of its first section that counts something."""
-    counts = (views.view(part).count(run) for part in PARTS.get(name, (name,)))
+    counts = (views.count(part, run) for part in PARTS.get(name, (name,)))
     return next((count for count in counts if count), 0)
 
 
@@ -63,7 +63,7 @@ def empty(name: ViewName, run: Run | None) -> str:
     """Why there is nothing to list."""
     if run is None:
         return "not compiled yet: r compiles, and lists here what was decided"
-    return views.view(name).view(run).summary
+    return views.section(name, run).summary
 
 
 def text_of(row: Row) -> str:

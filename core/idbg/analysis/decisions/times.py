@@ -19,7 +19,7 @@ _HOLD_OTHERS = ("backend", "forward", "backward graph", "inductor", "graph compi
 class Timing:
     """A span in its place. `own`: its seconds without what is in it on the same thread. `lasts`: no end was
     recorded, and its seconds are those so far, or until its run was over. `beside`: it went on beside the thread that
-    compiles.
+    compiles. `builds_triton`: a build of kernels in it is Triton's, as all kernels of its run are.
     """
 
     span: Span
@@ -28,6 +28,7 @@ class Timing:
     own: float
     lasts: bool = False
     beside: bool = False
+    builds_triton: bool = False
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,7 @@ def tree(run: Run, now: float | None = None) -> list[Timing]:
         # whoever holds another began before it: in a damaged log alone that is not so
         inside.setdefault(span.parent if span.parent in spans and span.parent < span.id else 0, []).append(span)
     end = end_of(run, now)
+    languages = {kernel.language for kernel in run.kernels} - {"extern"}
     timings: list[Timing] = []
     waiting = [(span, 0, 0) for span in reversed(inside.get(0, ()))]
     while waiting:
@@ -68,7 +70,7 @@ def tree(run: Run, now: float | None = None) -> list[Timing]:
         seconds = _seconds(span, end)
         within = sum(_seconds(child, end) for child in children if child.thread == span.thread)
         own, is_beside = max(seconds - within, 0.0), span.thread != compiling
-        timings.append(Timing(span, depth, seconds, own, span.seconds is None, is_beside))
+        timings.append(Timing(span, depth, seconds, own, span.seconds is None, is_beside, languages == {"triton"}))
         waiting += [(child, depth + 1, compiling) for child in reversed(children)]
     return timings
 
@@ -170,7 +172,7 @@ def uses(timings: Sequence[Timing]) -> list[Use]:
     """What each span was spent on, in their order. Waiting for kernels is time of their compiler's."""
     path: list[Use] = []
     found: list[Use] = []
-    triton = any(timing.span.name == "triton compile" for timing in timings)
+    triton = any(timing.builds_triton or timing.span.name == "triton compile" for timing in timings)
     for timing in timings:
         del path[timing.depth :]
         path.append(_use(timing.span.name, path[-1] if path else "unnamed", triton=triton))

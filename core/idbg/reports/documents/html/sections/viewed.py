@@ -27,7 +27,7 @@ def of_views(session: SessionData, names: dict[str, str], has: Callable[[Run], o
         if len(runs) > 1:
             parts.append(Markup("<h3>Run {}: {}</h3>").format(run.number, short(clean(run.program.label))))
         for name, noun in names.items():
-            section = views.view(name).view(run)
+            section = views.section(name, run)
             parts += [Markup("<h4>{}</h4>").format(section.title)] if len(names) > 1 else []
             parts.append(html.section(section, run, noun, DRAWINGS))
     return Markup("\n").join(parts) if shown else None
