@@ -47,8 +47,8 @@ def _names_in(tree: ast.Module) -> Iterator[str]:
     """The names that a module looks up: "internals._ops.OpOverload", find("torch._ops.OpOverload"), aliases of both."""
     aliases = {_DOOR: "torch"}
     for each in tree.body:
-        if isinstance(each, ast.Assign):
-            target, value = each.targets[0], each.value
+        if isinstance(each, ast.Assign | ast.AnnAssign) and each.value is not None:
+            target, value = each.targets[0] if isinstance(each, ast.Assign) else each.target, each.value
             is_pair = isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple)
             pairs = zip(target.elts, value.elts, strict=True) if is_pair else [(target, value)]
             aliases |= {ast.unparse(left): full for left, right in pairs if (full := _full(right, aliases))}
