@@ -25,6 +25,7 @@ from idbg.engine.compat import (
     inspecting,
     kernels,
     lowering,
+    names,
     stages,
     tracing,
 )
@@ -188,7 +189,7 @@ def torchs(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.setitem(sys.modules, "torchs", module)
     paths = ("divide", "down", "Owner.made", "Below.made")
     monkeypatch.setattr(hooks, "HOOKS", tuple(Hook("torchs", path, (path,)) for path in paths))
-    monkeypatch.setattr(hooks, "FEATURES", {path: path for path in paths})
+    monkeypatch.setattr(names, "FEATURES", {path: path for path in paths})
     return module
 
 
