@@ -59,6 +59,7 @@ import torch
 def program():
     return torch.nn.Linear(4, 4), (torch.ones(2, 4),), lambda y: y.sum()
 """
+pytestmark = pytest.mark.cold  # a process that begins as the program of a user does
 ALONE, UNTRIED = "captures its trace alone", "torch 9.9.0 is newer than each that idbg was tried with"
 
 
