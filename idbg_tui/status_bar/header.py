@@ -9,7 +9,7 @@ from idbg.format import file_names
 from idbg.format.amounts import counted, elapsed, size
 from idbg.format.failures import headline
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
-from idbg.format.processes import in_order
+from idbg.format.processes import CAPTURES, in_order
 from idbg.format.verdicts import session_words, verdict_words
 from idbg.schema.programs import SUCCESSFUL
 from idbg.schema.runs import History, Run
@@ -52,6 +52,7 @@ def _headers(state: State) -> Iterator[Ends]:
         target = rules = ("", "")
     severities, signs, here = _counts(state), _counts(state, words=False), _counts(state, words=False, others=False)
     figures = [*_figures(state)] if severities else []
+    limit = _limit(state)
     few = [(_shorter(words), style) for words, style in _figures(state, peak=False)] if severities else []
     least = [(words.partition(" (")[0], style) for words, style in few]
     last = len(_STANDING) - 1
@@ -60,10 +61,10 @@ def _headers(state: State) -> Iterator[Ends]:
         steps += [([file, rules], 0), ([file], 0)]  # why it failed matters more than what it was compiled for
     steps += [*(([file, target], brevity) for brevity in range(1, last + 1)), ([file, rules], last)]
     for shown, brevity in steps:
-        yield [name, *shown, *severities, *figures], _standing(state, brevity)
+        yield [name, *shown, *limit, *severities, *figures], _standing(state, brevity)
     for shown in ([file, rules], [file]):
         for counts in ([*signs, *figures], [*here, *few], [*here, *least]):
-            yield [name, *shown, *counts], _standing(state, last)
+            yield [name, *shown, *limit, *counts], _standing(state, last)
     for counts in ([*here, *least[:1]], here):
         yield [name, file, *counts], _standing(state, last)
     fewest = [*here, *few], [*here, *least], here
@@ -74,6 +75,13 @@ def _headers(state: State) -> Iterator[Ends]:
             yield [(f"{short}  ", "bold"), *counts], _standing(state, last)
     for counts in fewest:
         yield [name, gap, *counts], _standing(state, last)
+
+
+def _limit(state: State) -> list[BarPart]:
+    """What limits all that is captured; [] where nothing does."""
+    worker = state.history.worker
+    words = CAPTURES[worker.captures] if worker is not None else ""
+    return [(f"{words}   ", "$text-warning")] if words else []
 
 
 def _process(state: State, *, brief: bool = False) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TextIO
 
 from idbg.cli.bar import Activity, Bar
-from idbg.format.processes import end_words
+from idbg.format.processes import capture_words, end_words
 from idbg.schema import events
 from idbg.schema.events import SessionEvent
 from idbg.schema.processes import ProcessEnd
@@ -36,7 +36,7 @@ class Progress:
         self._unfinished = False  # whether the program's last line has no end
         self._since: float | None = None
         self._seconds: float | None = None
-        self._side = ""
+        self._side = self._limit = ""
         self._begun = 0
         self._rows = _Counter()
         self._shown: tuple[object, ...] = ()  # the last shown state of a search
@@ -49,6 +49,7 @@ class Progress:
                     self._show("starting")
             case events.WorkerStarted(torch=version):
                 log.info("a worker has torch %s after %.1f s", version, event.seconds)
+                self._limited(capture_words(event))
                 self._show(f"torch {version}")
             case events.PhaseChanged(seconds=None):
                 self._phase(event)
@@ -80,6 +81,12 @@ class Progress:
                 self._over()
             case _:
                 self._beside(event)
+
+    def _limited(self, words: str) -> None:
+        """Say once what a worker cannot capture."""
+        if words and words != self._limit:
+            self._limit = words
+            self._bar.passed(f"idbg: {words}\n")
 
     def clear(self) -> None:
         """Remove the line from the terminal."""

@@ -190,6 +190,7 @@ def numbered(history: "History", number: int | None, name: str) -> "Run":
 
 def _warn_of_missing(folder: Path, history: "History") -> None:
     from idbg.format.plain_text import one_line
+    from idbg.format.processes import capture_words
 
-    for text in history.missing[:3]:
+    for text in filter(None, [capture_words(history.worker), *history.missing[:3]]):
         log.warning("%s: %s", folder.name, one_line(text))

@@ -21,6 +21,7 @@ from idbg.engine.backends import TargetBackend
 from idbg.engine.backends.program_backend import ProgramBackend
 from idbg.engine.capture.run import RunCapture, capturing, current, uncaptured
 from idbg.engine.compat import backend_calls, comparing, gpu, inspecting, tracing
+from idbg.engine.compat.hook_table import is_untried
 from idbg.engine.compat.lowering import Compiled, Compiler
 from idbg.engine.decisions import record_all
 from idbg.engine.failures.describe import failure_of, report_frames
@@ -165,4 +166,5 @@ def this_process(*, with_machine: bool = True) -> events.WorkerStarted:
         devices=("cpu", *(f"cuda:{index}" for index in range(gpus))),
         seconds=0.0,
         machine=machine() if with_machine else None,
+        captures="untried" if is_untried(str(torch.__version__)) else "all",
     )

@@ -3,11 +3,27 @@
 from collections.abc import Iterable
 from typing import TypeVar
 
+from idbg.schema.events import WorkerStarted
 from idbg.schema.processes import ORDERLY, ProcessEnd, ProcessReport
 
 Report = TypeVar("Report", bound=ProcessReport)
 NO_END = "it never came to its end"
 """What became of a process whose end nobody saw, and whose log nobody writes."""
+
+CAPTURES = {"all": "", "untried": "untried torch", "trace": "torch's trace alone"}
+"""What limits the captures of a process, in the words of a header."""
+
+
+def capture_words(worker: WorkerStarted | None) -> str:
+    """What limits the captures of this process, as a sentence; "" where nothing does."""
+    match worker:
+        case WorkerStarted(captures="trace", torch=torch, why=why):
+            captured = "graphs, code, graph breaks, recompiles and times"
+            return f"idbg does not load with torch {torch}, and captures its trace alone ({captured}): {why}"
+        case WorkerStarted(captures="untried", torch=torch):
+            return f"torch {torch} is newer than each that idbg was tried with: records may be missing or wrong"
+        case _:
+            return ""
 
 
 def end_words(ended: ProcessEnd | None) -> str:

@@ -63,10 +63,14 @@ class KnownBackend(msgspec.Struct, frozen=True, omit_defaults=True):
     error: str = ""
 
 
+Captures = Literal["all", "untried", "trace"]
+
+
 class WorkerStarted(Event, frozen=True, kw_only=True, tag="worker_started"):
     """The worker has imported torch and waits for work. `devices` are torch's names: "cpu", "cuda:0 NVIDIA H200".
 
     `backends` are those of other packages. `machine` stands in the first of a session's: the others are on the same.
+    `captures`: "trace" where idbg does not load with this torch, and `why`; "untried" with a newer torch than it knows.
     """
 
     pid: int
@@ -76,6 +80,8 @@ class WorkerStarted(Event, frozen=True, kw_only=True, tag="worker_started"):
     seconds: float
     backends: tuple[KnownBackend, ...] = ()
     machine: Machine | None = None
+    captures: Captures = "all"
+    why: str = ""
 
 
 class WorkerDied(Event, frozen=True, kw_only=True, tag="worker_died"):

@@ -7,6 +7,7 @@ import msgspec
 from idbg.format.amounts import counted, elapsed, moment, size
 from idbg.format.glyphs import VERDICT_SIGNS
 from idbg.format.plain_text import one_line
+from idbg.format.processes import capture_words
 from idbg.format.verdicts import verdict_words
 from idbg.schema.diff import Numbers
 from idbg.schema.processes import Process
@@ -88,7 +89,7 @@ def overview(summary: SessionSummary, history: History, processes: Sequence[Proc
         runs=[_run(history.runs[number]) for number in sorted(history.runs)],
         repros=[_repro(each, live=summary.live) for each in history.repros],
         measured=len(history.rows),
-        missing=history.missing,
+        missing=[*filter(None, [capture_words(worker)]), *history.missing],
     )
 
 

@@ -24,13 +24,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from msgspec.structs import replace
+
 from idbg.config import places
 from idbg.engine.compat.builds import scratch
+from idbg.engine.compat.hook_table import is_untried
 from idbg.schema import event_log, events
 from idbg.schema.events import SessionEvent
 from idbg.worker import crash_site, protocol
 from idbg.worker.child import COMMAND, forget_ours
 from idbg.worker.protocol import Compile, EditKernel, Request
+from idbg.worker.traced import TracedJobs
 
 if TYPE_CHECKING:
     from idbg.worker.jobs import Jobs
@@ -83,34 +87,48 @@ def main() -> None:
 
     import torch
 
-    from idbg.engine import backends
-    from idbg.engine.decisions.switches import switches
-    from idbg.engine.program.machine import machine
-    from idbg.worker.jobs import Jobs
-
-    pipe.emit(
-        events.WorkerStarted(
-            pid=os.getpid(),
-            torch=str(torch.__version__),
-            python=platform.python_version(),
-            devices=("cpu", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))),
-            backends=backends.known(),
-            seconds=time.monotonic() - began,
-            machine=machine() if len(sys.argv) == 3 else None,  # begun again it is the same
-        )
+    started = events.WorkerStarted(
+        pid=os.getpid(),
+        torch=str(torch.__version__),
+        python=platform.python_version(),
+        devices=("cpu", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))),
+        seconds=time.monotonic() - began,
+        captures="untried" if is_untried(str(torch.__version__)) else "all",
     )
-    if nice and len(sys.argv) == 3:  # a screen watches, and does not have them yet
-        pipe.emit(events.SwitchesListed(switches=tuple(switches())))
-    if requests.empty():
-        importlib.import_module("torch._inductor.compile_fx")  # takes seconds: before the first compile needs it
+    jobs: Jobs | TracedJobs
+    try:
+        jobs = _jobs(pipe.emit, started, is_first=len(sys.argv) == 3, is_watched=bool(nice), is_idle=requests.empty())
+    # Broad on purpose: a torch that does not exist yet may break any import of the engine
+    except Exception as error:
+        why = f"{type(error).__name__}: {error}"
+        pipe.emit(replace(started, captures="trace", why=why))
+        jobs = TracedJobs(pipe.emit, why)
     gc.freeze()
     gc.enable()
-    jobs = Jobs(pipe.emit)
     while True:
         request = requests.get()
         if isinstance(request, Compile | EditKernel) and jobs.is_spent(request):
             _begin_again(request, (request_fd, event_fd), environment)
         _run(request, jobs, pipe.emit)
+
+
+def _jobs(emit: Emit, started: events.WorkerStarted, *, is_first: bool, is_watched: bool, is_idle: bool) -> "Jobs":
+    """Load the engine, and report what it knows of this machine. Raises what a torch that does not fit raises."""
+    from idbg.engine import backends
+    from idbg.engine.compat.names import check_core
+    from idbg.engine.decisions.switches import switches
+    from idbg.engine.program.machine import machine
+    from idbg.worker.jobs import Jobs
+
+    check_core()
+    known = machine() if is_first else None  # begun again it is the same
+    listed = events.SwitchesListed(switches=tuple(switches())) if is_watched and is_first else None
+    emit(replace(started, backends=backends.known(), machine=known))
+    if listed is not None:  # a screen watches, and does not have them yet
+        emit(listed)
+    if is_idle:
+        importlib.import_module("torch._inductor.compile_fx")  # takes seconds: before the first compile needs it
+    return Jobs(emit)
 
 
 def _out_of_the_way(fd: int) -> int:
@@ -155,7 +173,7 @@ def _begin_again(request: Compile | EditKernel, fds: tuple[int, int], environmen
     os.execve(sys.executable, command, environment)
 
 
-def _run(request: Request, jobs: "Jobs", emit: Emit) -> None:
+def _run(request: Request, jobs: "Jobs | TracedJobs", emit: Emit) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         ended = jobs.do(request)

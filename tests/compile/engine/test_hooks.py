@@ -25,10 +25,12 @@ from idbg.engine.compat import (
     inspecting,
     kernels,
     lowering,
+    names,
     stages,
     tracing,
 )
 from idbg.engine.compat.hook_table import FEATURES, HOOKS, TESTED, Hook
+from idbg.engine.compat.names import notes_to
 from idbg.engine.decisions import record_all
 from idbg.schema import events
 
@@ -115,12 +117,14 @@ def used() -> set[str]:
     return features
 
 
-@pytest.mark.parametrize("hook", HERE, ids=lambda hook: hook.name)
+@pytest.mark.parametrize("feature", sorted({feature for hook in HERE for feature in hook.features}))
 def test_a_missing_function_turns_its_features_off_with_one_note_each(
-    hook: Hook, used: set[str], monkeypatch: pytest.MonkeyPatch
+    feature: str, used: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gone = replace(hook, path=f"{hook.path}_renamed")
-    monkeypatch.setattr(hooks, "HOOKS", tuple(gone if each is hook else each for each in HOOKS))
+    for hook in [hook for hook in HERE if feature in hook.features]:  # the last one is missing as the program compiles
+        gone = replace(hook, path=f"{hook.path}_renamed")
+        monkeypatch.setattr(hooks, "HOOKS", tuple(gone if each is hook else each for each in HOOKS))
+        assert all(gone.name in hooks.missing(name) for name in hook.features)
     notes = compiled()
     lost = [] if "skipped frames" in hook.features else [name for name in hook.features if name in used]
     assert len(notes) == len(lost), notes  # skips are recorded by results instead
@@ -128,30 +132,35 @@ def test_a_missing_function_turns_its_features_off_with_one_note_each(
         assert [note for note in notes if note.startswith(f"{FEATURES[name]} are not recorded") and gone.name in note]
 
 
-@pytest.mark.parametrize("hook", HERE, ids=lambda hook: hook.name)
-def test_a_failing_wrapper_turns_its_features_off_with_one_note_each(
-    hook: Hook, used: set[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("calls", [0, 1], ids=["before", "after"])
+def test_each_failing_wrapper_turns_its_feature_off_and_ends_no_compile(
+    calls: int, used: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    guarded, failed = hooks._guarded, []
+    guarded, turn_off = hooks._guarded, hooks.Feature.turn_off
+    failed: set[tuple[str, str]] = set()
+    reasons: set[tuple[str, str]] = set()
 
-    def broken(feature: hooks.Feature, each: Hook, original: Any, wrapper: Any) -> Any:
+    def broken(feature: hooks.Feature, hook: Hook, original: Any, wrapper: Any) -> Any:
         def fail(call: Any, *args: Any, **kwargs: Any) -> Any:
-            if each is hook:
-                failed.append(hook)
-                if len(each.path) % 2:  # before, or after
-                    call(*args, **kwargs)
-                raise RuntimeError("broken")
-            return wrapper(call, *args, **kwargs)
+            failed.add((feature.name, f"the wrapper of {hook.name} failed: RuntimeError: broken"))
+            if calls:
+                call(*args, **kwargs)
+            raise RuntimeError("broken")
 
-        return guarded(feature, each, original, fail)
+        return guarded(feature, hook, original, fail)
+
+    def turned_off(feature: hooks.Feature, why: str) -> None:
+        turn_off(feature, why)
+        assert feature.is_off
+        reasons.add((feature.name, why))
+        feature.is_off = False  # its next function shall fail too
 
     monkeypatch.setattr(hooks, "_guarded", broken)
+    monkeypatch.setattr(hooks.Feature, "turn_off", turned_off)
     notes = compiled()
-    lost = [name for name in hook.features if name in used] if failed else []
-    assert len(notes) == len(lost), notes
-    for name in lost:
-        text = f"{FEATURES[name]} are not recorded in full: the wrapper of {hook.name} failed: RuntimeError: broken"
-        assert [note for note in notes if note.startswith(text)], notes
+    assert reasons == failed and len(failed) > 25
+    noted = sorted(note.partition(" are not recorded in full")[0] for note in notes)
+    assert noted == sorted(FEATURES[name] for name in {feature for feature, _ in failed})
 
 
 def test_a_trace_that_is_written_in_another_way_ends_no_compile(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,13 +189,13 @@ def torchs(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.setitem(sys.modules, "torchs", module)
     paths = ("divide", "down", "Owner.made", "Below.made")
     monkeypatch.setattr(hooks, "HOOKS", tuple(Hook("torchs", path, (path,)) for path in paths))
-    monkeypatch.setattr(hooks, "FEATURES", {path: path for path in paths})
+    monkeypatch.setattr(names, "FEATURES", {path: path for path in paths})
     return module
 
 
 def test_errors_of_torch_are_torchs(torchs: ModuleType) -> None:
     notes: list[str] = []
-    with hooks.notes_to(notes.append), hooks.hooked("divide", {"divide": lambda call, a, b: call(a, b) + 1}):
+    with notes_to(notes.append), hooks.hooked("divide", {"divide": lambda call, a, b: call(a, b) + 1}):
         assert torchs.divide(4, 2) == 3
         with pytest.raises(ZeroDivisionError):
             torchs.divide(4, 0)
@@ -197,11 +206,11 @@ def test_errors_of_torch_are_torchs(torchs: ModuleType) -> None:
 def test_an_argument_that_torch_names_reaches_a_wrapper_that_names_it_otherwise(torchs: ModuleType) -> None:
     notes: list[str] = []
     wrappers = {"divide": lambda call, upper, lower: call(upper + 2, lower)}
-    with hooks.notes_to(notes.append), hooks.hooked("divide", wrappers):
+    with notes_to(notes.append), hooks.hooked("divide", wrappers):
         assert torchs.divide(a=4, b=2) == torchs.divide(4, b=2) == 3
     names: list[str] = []
     wrappers = {"divide": lambda call, *args, **kwargs: names.extend(kwargs) or call(*args, **kwargs)}
-    with hooks.notes_to(notes.append), hooks.hooked("divide", wrappers):
+    with notes_to(notes.append), hooks.hooked("divide", wrappers):
         assert torchs.divide(4, b=2) == 2 and names == ["b"]
     assert not notes
 
@@ -214,7 +223,7 @@ def test_an_error_while_an_error_of_torch_is_handled_is_not_raised(torchs: Modul
             raise KeyError("ours")
 
     notes: list[str] = []
-    with hooks.notes_to(notes.append), hooks.hooked("divide", {"divide": wrapper}):
+    with notes_to(notes.append), hooks.hooked("divide", {"divide": wrapper}):
         with pytest.raises(ZeroDivisionError):
             torchs.divide(4, 0)
         assert torchs.divide(4, 2) == 2
@@ -238,7 +247,7 @@ def test_a_function_that_calls_itself_fails_once(torchs: ModuleType) -> None:
             raise ValueError
         return result
 
-    with hooks.notes_to(notes.append), hooks.hooked("down", {"down": wrapper}):
+    with notes_to(notes.append), hooks.hooked("down", {"down": wrapper}):
         assert torchs.down(3) == 3
     assert len(notes) == 1
 

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from idbg.accelerators import registry
 from idbg.schema import events
 from idbg.schema.events import SessionEvent
@@ -84,6 +86,16 @@ def test_a_clean_run_of_clean_stages_is_green_once_and_again() -> None:
 def test_without_an_accelerator_nothing_is_said_of_rules() -> None:
     left, _ = header(ended(rules=registry.NO_RULES), 200)
     assert "rule" not in words(left) and "inference" in words(left)
+
+
+def test_what_limits_all_captures_is_in_the_header() -> None:
+    state = ended()
+    started = events.WorkerStarted(pid=1, torch="9.9", python="3", devices=(), seconds=0.0)
+    for captures, words_ in (("trace", "torch's trace alone"), ("untried", "untried torch"), ("all", "")):
+        state.apply([replace(started, captures=captures)])
+        for width in (300, 120):
+            assert words_ in words(header(state, width)[0])
+    assert "torch" not in words(header(state, 300)[0])
 
 
 def test_nothing_is_green_beside_a_compile_that_failed_unseen() -> None:

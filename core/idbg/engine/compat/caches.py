@@ -13,7 +13,7 @@ from typing import Any
 
 from idbg.engine.compat.builds.scratch import private
 from idbg.engine.compat.hooks import Feature, RaisedForTorch, hooked, trace_records
-from idbg.engine.compat.names import internals
+from idbg.engine.compat.names import instead_of, internals
 from idbg.schema.decisions.inductor import CacheAnswer
 from idbg.schema.decisions.inductor import CacheOutcome as Outcome
 from idbg.traces.cache_answers import GraphCacheAnswer, read_answer
@@ -137,6 +137,7 @@ def _config(config: Any) -> str:
     return ", ".join(f"{name}={value}" for name, value in config or ())
 
 
+@instead_of("torch names no reason")
 def why_off() -> str:
     """Why Inductor does not use its FX graph cache now."""
     if internals._inductor.config.force_disable_caches:
@@ -148,11 +149,13 @@ def why_off() -> str:
     return "torch does not cache this way of compiling, or this backend"
 
 
+@instead_of(False)
 def aot_cache_on() -> bool:
     """Whether AOTAutograd uses its cache now."""
     return bool(internals._functorch.config.enable_autograd_cache)
 
 
+@instead_of("")
 def cache_folder() -> str:
     """The folder of Inductor's cache, now. Torch makes it each time, and writes its name into the environment."""
     return os.environ.get(_VARIABLES[0]) or str(internals._inductor.runtime.cache_dir_utils.cache_dir())

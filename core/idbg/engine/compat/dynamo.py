@@ -17,7 +17,7 @@ from idbg.analysis.decisions.break_report import whose
 from idbg.engine.compat import stages
 from idbg.engine.compat.hooks import Feature, hooked, missing
 from idbg.engine.compat.lowering import Compiler
-from idbg.engine.compat.names import internals
+from idbg.engine.compat.names import instead_of, internals
 from idbg.schema.graphs import CompileCall
 
 
@@ -31,6 +31,7 @@ def backend_names() -> list[str]:
     return sorted(internals._dynamo.list_backends(None))
 
 
+@instead_of({})
 def own_substitutes() -> dict[CodeType, CodeType]:
     """The functions in whose place Dynamo traces one of the program's (`substitute_in_graph`), and that one."""
     handlers = internals._dynamo.variables.PolyfilledFunctionVariable._get_polyfill_handlers()
@@ -243,17 +244,20 @@ def observe_suppressed(
     return hooked(feature, {"format_error_msg": format_error_msg})
 
 
+@instead_of((8, 256))  # torch's defaults
 def limits() -> tuple[int, int]:
     """How often a frame may be compiled: for the same object, and in total."""
     config = internals._dynamo.config
     return config.recompile_limit, config.accumulated_recompile_limit
 
 
+@instead_of(True)
 def makes_dynamic() -> bool:
     """Whether sizes that change between calls are compiled as dynamic now: not with `dynamic=False`."""
     return bool(internals._dynamo.config.automatic_dynamic_shapes)
 
 
+@instead_of(False)
 def suppresses_errors() -> bool:
     """Whether torch runs a frame in eager when its compile fails."""
     return bool(internals._dynamo.config.suppress_errors)

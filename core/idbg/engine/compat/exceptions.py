@@ -14,7 +14,7 @@ import torch
 from idbg.analysis.raised_text import UNHANDLED
 from idbg.engine.compat.dynamo import lookup_backend
 from idbg.engine.compat.fx import concrete
-from idbg.engine.compat.names import find, internals
+from idbg.engine.compat.names import find, instead_of, internals
 from idbg.engine.compat.torch_types import tree_leaves, tree_map
 
 _TRACERS = ("_get_fake_value_impl", "get_fake_value")  # of torch._dynamo.utils: they run an op on fake tensors
@@ -74,6 +74,7 @@ def lowered_node(error: BaseException) -> torch.fx.Node | None:
     return None
 
 
+@instead_of(None)
 def made_real(call: TracedCall) -> Callable[[], object] | None:
     """The same call on real tensors of zeros; None where it is impossible, or needs too much memory."""
     tensors = [leaf for leaf in tree_leaves((call.args, call.kwargs)) if isinstance(leaf, torch.Tensor)]
@@ -148,6 +149,7 @@ def is_of_several_compiles(links: Sequence[BaseException]) -> bool:
     return any(isinstance(link, kind) or "fail_on_recompile_limit_hit" in str(link) for link in links)
 
 
+@instead_of("torch")
 def module_of_backend(name: str) -> str:
     """The module of the function that torch calls for this backend, or of its compilers."""
     for entry in entry_points(group="torch_dynamo_backends", name=name):

@@ -12,7 +12,7 @@ from torch.fx import GraphModule, Node
 if TYPE_CHECKING:
     from torch.fx.traceback import NodeSource
 
-from idbg.engine.compat.names import internals
+from idbg.engine.compat.names import find, instead_of, internals
 from idbg.schema.graphs import DTYPES, Dim, Sym, TensorMeta, hint_of
 
 _NO_BOUND = 1 << 62  # sympy's infinities and sys.maxsize are above this: no bound
@@ -29,8 +29,12 @@ def target_name(target: Any) -> str:
         return target
     if isinstance(target, internals._ops.OpOverload):
         return str(target)
-    name = internals.fx.node._get_qualified_name(target)
-    return name.removeprefix("torch.ops.").replace("_operator.", "operator.")
+    return _qualified(target).removeprefix("torch.ops.").replace("_operator.", "operator.") or str(target)
+
+
+@instead_of("")
+def _qualified(target: Any) -> str:
+    return internals.fx.node._get_qualified_name(target)
 
 
 def inner_graph(gm: GraphModule, node: Node) -> GraphModule | None:
@@ -121,7 +125,7 @@ def concrete(value: object) -> object:
 @contextmanager
 def transforms_undone() -> Iterator[None]:
     """End the function transforms (vmap, grad) that a part of a graph begins and does not end."""
-    functorch = internals._C._functorch
+    functorch = find("torch._C._functorch")
     depth = functorch.get_dynamic_layer_stack_depth()
     try:
         yield

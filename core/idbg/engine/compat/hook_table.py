@@ -4,11 +4,18 @@
 with each entry missing and with each wrapper failing. `python -m tools.hooks` writes it to docs/versions.md.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 TESTED = ("2.11", "2.14", "2.15")
 """Versions of torch on which the tests of this table ran."""
+
+
+def is_untried(torch: str) -> bool:
+    """Whether this version of torch is newer than all of TESTED."""
+    return [int(each) for each in re.findall(r"\d+", torch)[:2]] > [int(each) for each in TESTED[-1].split(".")]
+
 
 FEATURES = {
     "AOTAutograd parts": "ATen graphs of other backends",
@@ -60,6 +67,28 @@ FEATURES = {
 }
 """What a run lacks while a feature is off, in the plural."""
 
+NOT_IN_EACH = {"torch._dynamo.eval_frame.StanceStr": ("2.14", "2.15")}
+"""The versions of torch that have a name which some of TESTED lack."""
+
+CORE = (
+    "torch._dynamo.backends.common.aot_autograd",
+    "torch._dynamo.backends.registry.lookup_backend",
+    "torch._dynamo.config.patch",
+    "torch._dynamo.list_backends",
+    "torch._functorch._aot_autograd.utils.make_boxed_func",
+    "torch._functorch.config.patch",
+    "torch._guards.CompileContext",
+    "torch._inductor.compile_fx.compile_fx",
+    "torch._inductor.compile_fx.compile_fx_inner",
+    "torch._inductor.config.patch",
+    "torch._logging._internal.trace_log",
+    "torch._ops.HigherOrderOperator",
+    "torch._ops.OpOverload",
+    "torch.utils._pytree.tree_leaves",
+    "torch.utils._pytree.tree_map",
+)
+"""Names of torch without which no run is captured: then its trace alone is read (worker.traced)."""
+
 USED_FOR = {
     "aoti": "AOTInductor",
     "autotuning": "autotuning",
@@ -67,6 +96,7 @@ USED_FOR = {
     "bisector": "bisection",
     "caches": "cache answers",
     "comparing": "comparison",
+    "compilers": "kernel builds",
     "config_comments": "repros",
     "cuda_graphs": "cuda graphs",
     "distributed": "collectives",
@@ -80,6 +110,7 @@ USED_FOR = {
     "kernels": "kernel launches",
     "lowering": "lowering",
     "mutations": "ops",
+    "pool": "kernel builds",
     "registrations": "repros",
     "repros": "repros",
     "scheduling": "fusion",

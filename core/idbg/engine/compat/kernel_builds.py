@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import torch
 
 from idbg.engine.compat.hooks import Feature, hooked
-from idbg.engine.compat.names import internals
+from idbg.engine.compat.names import find
 
 _Call = Callable[..., object]
 HEADER, CPU_CHECK = "precompiled header", "cpu check"
@@ -66,7 +66,7 @@ def start_pool(devices: Iterable[torch.device]) -> None:
     if all(device.type in ("cpu", "meta") for device in devices):
         return
     with suppress(ImportError, AttributeError):
-        internals._inductor.async_compile.maybe_warm_pool()
+        find("torch._inductor.async_compile.maybe_warm_pool")()
 
 
 def observe_builds(feature: Feature, listener: Builds) -> AbstractContextManager[None]:

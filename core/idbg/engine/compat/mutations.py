@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from torch._inductor.ir import Buffer, Operation
 
 from idbg.engine.compat.fx import is_computed, op_name
-from idbg.engine.compat.names import find, internals
+from idbg.engine.compat.names import find, instead_of, internals
 
 TRITON = "triton_kernel_wrapper_mutation"
 """The op of a graph that launches a Triton kernel of the user's own."""
@@ -51,6 +51,7 @@ def written_nodes(node: Node) -> Iterator[Node]:
         yield from found
 
 
+@instead_of(None)
 def triton_kernel(node: Node) -> object | None:
     """The user's kernel that a node launches, without its autotuner and heuristics; None of any other node."""
     if op_name(node.target) != TRITON:

@@ -12,14 +12,14 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType, ModuleType
-from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar, cast
 
-from idbg.engine.compat.hook_table import FEATURES, USED_FOR
+from idbg.engine.compat.hook_table import CORE, FEATURES, USED_FOR
 
 if TYPE_CHECKING:
     import torch as internals
 
-__all__ = ["Missing", "Note", "find", "instead_of", "internals", "notes_of", "notes_to"]
+__all__ = ["Missing", "Note", "check_core", "find", "instead_of", "internals", "notes_of", "notes_to"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -43,6 +43,12 @@ def find(path: str, default: object = _NO_DEFAULT) -> Any:
         if default is _NO_DEFAULT:
             raise Missing(path) from None
         return default
+
+
+def check_core() -> None:
+    """Raise Missing where this torch lacks a name without which no run is captured."""
+    for path in CORE:
+        find(path)
 
 
 def _held(path: str) -> object:
@@ -157,7 +163,7 @@ def notes_to(sink: Note) -> Iterator[None]:
         _runs.remove(notes)
 
 
-def instead_of(result: T) -> Callable[[Callable[P, T]], Callable[P, T]]:
+def instead_of(result: Any) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """The decorator of a function that returns `result` where torch lacks a name that it uses."""
 
     def decorate(function: Callable[P, T]) -> Callable[P, T]:
@@ -166,7 +172,7 @@ def instead_of(result: T) -> Callable[[Callable[P, T]], Callable[P, T]]:
             try:
                 return function(*args, **kwargs)
             except Missing:
-                return result
+                return cast(T, result)
 
         return call
 

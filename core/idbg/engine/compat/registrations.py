@@ -16,7 +16,7 @@ import torch
 from torch.fx import GraphModule, Node
 
 from idbg.engine.compat.hooks import below_hooks
-from idbg.engine.compat.names import internals
+from idbg.engine.compat.names import instead_of, internals
 
 _OF_TORCH = {
     *(
@@ -43,6 +43,7 @@ _DECORATORS = "/typing_extensions.py"  # wherever it lies: torch decorates its d
 _CONFIGS = (internals._inductor.config, internals._functorch.config, internals._dynamo.config)
 
 
+@instead_of({})
 def functions_of_op(op: str) -> dict[str, Function]:
     """The Python functions of a custom op ("my::op") by purpose: "init", "fake", "backward", "setup"; {} for other ops
     than those of `torch.library.custom_op` and `triton_op`.
@@ -64,6 +65,7 @@ class FakeKernel:
     line: int
 
 
+@instead_of(None)
 def fake_kernel(op: str, is_theirs: Callable[[str], bool]) -> FakeKernel | None:
     """The fake kernel that one of these files registered for this op; None without one."""
     entry = internals._library.simple_registry.singleton.get(op)
@@ -82,6 +84,7 @@ class Made:
     kwargs: dict[str, object] = field(default_factory=dict)
 
 
+@instead_of(None)
 def made_by(value: object) -> Made | None:
     """The call that creates a backend like this one, if it is a partial or one of AOTAutograd's; else None."""
     if isinstance(value, functools.partial):
@@ -166,6 +169,7 @@ def unwrapped(function: object) -> object:
     return function
 
 
+@instead_of(())
 def set_to_objects() -> tuple[tuple[str, object], ...]:
     """Torch's settings whose value is a function or an object, such as a pass: name and value."""
     found: list[tuple[str, object]] = []
@@ -270,6 +274,7 @@ def op_called(target: object) -> str:
     return target._schema.name if isinstance(target, internals._ops.OpOverload) else ""
 
 
+@instead_of(None)
 def kernel_launched(node: Node) -> tuple[Function, list[object], dict[str, object]] | None:
     """The user's Triton function that a node launches, its grid, and its arguments; None where it launches none."""
     if "triton_kernel_wrapper" not in str(node.target):

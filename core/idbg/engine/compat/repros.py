@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from idbg.engine.compat.names import find, internals
+from idbg.engine.compat.names import find, instead_of, internals
 
 _CONFIGS = (internals._dynamo.config, internals._inductor.config, internals._functorch.config)
 # set by `tracing.observed`; and the one that would hide the failure
@@ -40,11 +40,13 @@ def results_of(target: str) -> int:
     return len(held._schema.returns) if isinstance(held, internals._ops.OpOverload) else 1
 
 
+@instead_of(False)
 def is_inductors(op: "internals._ops.OpOverload") -> bool:
     """Whether Inductor registers the op, such as "prims.prepare_softmax_online": without it torch lacks the op."""
     return any(each is op for each in vars(find("torch._inductor.inductor_prims")).values())
 
 
+@instead_of(set())
 def python_ops() -> set[str]:
     """Custom ops ("my::op") that Python code of this process defined, and not torch's own."""
     return {
@@ -54,6 +56,7 @@ def python_ops() -> set[str]:
     }
 
 
+@instead_of("")
 def numpy_spelling(node: Node) -> str:
     """The NumPy function of a call in a Dynamo graph: "numpy.linalg.norm", "operator.add", a method ".reshape", an
     attribute "."; "" for another call.
@@ -84,6 +87,7 @@ def marked_dynamic(tensor: torch.Tensor) -> tuple[int, ...]:
     return tuple(sorted(getattr(tensor, "_dynamo_dynamic_indices", ())))
 
 
+@instead_of([])
 def settings() -> list[str]:
     """Torch's settings that are not at their defaults, each as a line of Python."""
     return [line for config in _CONFIGS for line in _lines(config) if not any(name in line for name in _WATCHING)]

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from idbg.engine.compat.hooks import Feature, hooked
-from idbg.engine.compat.names import internals
+from idbg.engine.compat.names import instead_of, internals
 from idbg.schema.decisions.inductor import JUDGED, SILENT, OpKind, SchedulerOp
 
 MAX_REFUSALS = 20_000  # different refusals of one graph
@@ -133,6 +133,7 @@ def ops_of(scheduler: Any) -> Iterator[SchedulerOp]:
             yield _op(each, order, graph)
 
 
+@instead_of("")
 def graph_name() -> str:
     """The name of the graph that is being lowered; "" for the outermost graph of a frame."""
     return str(internals._inductor.virtualized.V.graph.name or "")

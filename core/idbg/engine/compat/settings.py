@@ -9,7 +9,7 @@ from typing import Any, Literal, Union, cast, get_args, get_origin
 import torch
 import torch.compiler.config
 
-from idbg.engine.compat.names import find, internals
+from idbg.engine.compat.names import find, instead_of, internals
 from idbg.schema.programs import OptionValue
 
 MODULES: dict[str, ModuleType] = {
@@ -68,6 +68,7 @@ def stances() -> tuple[str, ...]:
     return get_args(find("torch._dynamo.eval_frame.StanceStr", None)) or _STANCES
 
 
+@instead_of(())
 def modes() -> tuple[str, ...]:
     """All that torch.compile(mode=...) takes."""
     return tuple(internals._inductor.list_mode_options())
@@ -150,6 +151,7 @@ def kind_in_words(kind: object) -> str:
     return kind.__name__ if isinstance(kind, type) else str(kind).replace("typing.", "")
 
 
+@instead_of(set())
 def options() -> set[str]:
     """The names of all settings that torch.compile(options=...) takes."""
     return set(internals._inductor.list_options())
@@ -160,6 +162,7 @@ def option_type(name: str) -> object:
     return internals._inductor.config.get_type(name)  # type: ignore[attr-defined]
 
 
+@instead_of({})
 def mode_options(mode: str | None, dynamic: bool | None) -> dict[str, object]:
     """The Inductor options of a torch.compile mode."""
     if mode in (None, "default"):

@@ -16,7 +16,7 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from idbg.engine.compat import fx
 from idbg.engine.compat.hooks import Wrapper, hooked
-from idbg.engine.compat.names import find, internals
+from idbg.engine.compat.names import find, instead_of, internals
 from idbg.engine.compat.passes import AppliedPattern, Pass, observe_passes, observe_patterns
 
 
@@ -120,7 +120,7 @@ def _observe_changes(observer: StageObserver) -> Iterator[None]:
 
 def copy_of(gm: GraphModule) -> GraphModule:
     """A graph module with copies of the nodes and of the graphs that it holds, and the same parameters and buffers."""
-    made = internals.fx._lazy_graph_module._LazyGraphModule(gm, copy.deepcopy(gm.graph))
+    made = find("torch.fx._lazy_graph_module._LazyGraphModule", GraphModule)(gm, copy.deepcopy(gm.graph))
     for node in made.graph.nodes:
         if (inner := fx.inner_graph(made, node)) is not None:
             setattr(made, str(node.target), copy_of(inner))
@@ -242,11 +242,13 @@ def _returned(gm: GraphModule) -> list[object]:
     return list(returned) if isinstance(returned, (list, tuple)) else [returned]
 
 
+@instead_of({})
 def decompositions() -> dict[object, Callable[..., object]]:
     """Inductor's decompositions under its current settings."""
     return dict(internals._inductor.decomposition.select_decomp_table())
 
 
+@instead_of(("", ("", 0)))
 def partitioner() -> tuple[str, tuple[str, int]]:
     """The name of the function that partitions the joint graph, and where it is defined."""
     custom = internals._inductor.config.custom_partitioner_fn
@@ -282,6 +284,7 @@ def is_torchs(file: str) -> bool:
     return file.startswith(_TORCH)
 
 
+@instead_of(None)
 def lowering_of(target: object) -> Callable[..., object] | None:
     """Inductor's lowering of an op; None where it has none."""
     return cast("dict[object, Callable[..., object]]", internals._inductor.lowering.lowerings).get(target)

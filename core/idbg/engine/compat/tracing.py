@@ -9,7 +9,7 @@ from typing import cast
 import torch
 import torch.compiler.config
 
-from idbg.engine.compat.names import internals
+from idbg.engine.compat.names import instead_of, internals
 from idbg.schema.graphs import Part
 
 _TRACING = ("torch._logging", "torch._utils_internal")  # modules through which a record is written
@@ -20,6 +20,7 @@ def trace_log() -> Logger:
     return internals._logging._internal.trace_log
 
 
+@instead_of("")
 def interned(index: int) -> str:
     """The file name of a number in a trace record."""
     for name, number in internals._logging.structured.INTERN_TABLE.items():
@@ -60,6 +61,13 @@ def part_of(is_backward: bool, is_inference: bool) -> Part:
     return "backward" if is_backward else "inference" if is_inference else "forward"
 
 
+@instead_of(False)
+def _is_autograd_compiled() -> bool:
+    return bool(
+        internals._dynamo.config.compiled_autograd or internals._dynamo.compiled_autograd.compiled_autograd_enabled
+    )
+
+
 @contextmanager
 def observed() -> Iterator[None]:
     """While it lasts, torch's settings make every graph and its provenance visible.
@@ -68,9 +76,7 @@ def observed() -> Iterator[None]:
     the inner compile on a hit, and with it every check. The FX graph cache stays on. The backward is lowered with the
     forward, or its provenance is lost; not with compiled autograd, which compiles it as part of another graph.
     """
-    eagerly = not (
-        internals._dynamo.config.compiled_autograd or internals._dynamo.compiled_autograd.compiled_autograd_enabled
-    )
+    eagerly = not _is_autograd_compiled()
     with ExitStack() as stack:
         stack.enter_context(internals._inductor.config.patch({"trace.provenance_tracking_level": 1}))
         # 2.11 leaves provenance out of the cache's key: an entry without it must not be found

@@ -13,7 +13,7 @@ import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from idbg.engine.compat.names import find, internals
+from idbg.engine.compat.names import find
 
 if TYPE_CHECKING:
     from torch._C._dynamo.guards import RootGuardManager
@@ -110,19 +110,20 @@ def has_a_driver() -> bool:
 def _backends() -> None:
     """The backends of Dynamo, and of Inductor for each device."""
     find("torch._inductor.codegen.common.init_backend_registration")()
-    internals._dynamo.backends.registry._lazy_import()
+    find("torch._dynamo.backends.registry._lazy_import")()
 
 
 def _keys() -> None:
     """Hashes of the sources of torch and Triton."""
-    internals._inductor.codecache.torch_key()
-    internals._inductor.codecache.triton_key()
+    find("torch._inductor.codecache.torch_key")()
+    find("torch._inductor.codecache.triton_key")()
 
 
 def _operators() -> None:
     """Processes end without a word to torch's own libraries of operators: that was half of an empty script's time."""
+    ends = find("torch.library._del_library")
     for each in [*weakref.finalize._registry]:  # type: ignore[attr-defined]
-        if (called := each.peek()) is not None and called[1] is internals.library._del_library:
+        if (called := each.peek()) is not None and called[1] is ends:
             each.atexit = False
 
 
@@ -143,7 +144,7 @@ def _evaluated(root: "RootGuardManager", values: dict[str, object], count: int) 
 
 
 def _system() -> None:
-    internals._inductor.codecache.CacheBase.get_system()
+    find("torch._inductor.codecache.CacheBase").get_system()
 
 
 def _patterns() -> None:
@@ -154,12 +155,12 @@ def _patterns() -> None:
 
     find("torch._inductor.fx_passes.joint_graph.lazy_init")(torch.device("cpu"))
     # a table without the decompositions that a program registers
-    internals._inductor.decomposition.fast_random_decomps.cache_clear()
+    find("torch._inductor.decomposition.fast_random_decomps").cache_clear()
 
 
 def _instructions() -> None:
     """The processor's vector instructions, which Inductor finds by compiling, once for each of its caches."""
-    internals._inductor.cpu_vec_isa.pick_vec_isa()
+    find("torch._inductor.cpu_vec_isa.pick_vec_isa")()
 
 
 def _triton() -> None:

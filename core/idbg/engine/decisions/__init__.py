@@ -4,10 +4,11 @@ A module has `record(capture)`: while that lasts, the decisions become events of
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 
 from idbg.engine import stages
 from idbg.engine.capture.run import RunCapture
+from idbg.engine.compat.names import Missing
 from idbg.engine.decisions import (
     autotune,
     caches,
@@ -41,5 +42,6 @@ def record_all(capture: RunCapture) -> Iterator[None]:
     """While it lasts, all decisions in the compiles of this run are recorded, and other compilers' stages."""
     with ExitStack() as stack:
         for record in RECORDERS:
-            stack.enter_context(record(capture))
+            with suppress(Missing):  # noted where it was looked up
+                stack.enter_context(record(capture))
         yield

@@ -1,0 +1,146 @@
+"""Do the worker's requests where the engine does not load with this torch: run the program, and read torch's trace.
+
+The program runs in a process of its own that loads nothing of the engine: `python -m idbg.worker.traced REQUEST`.
+"""
+
+import ast
+import os
+import runpy
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from idbg.accelerators.parse import parse
+from idbg.schema import events
+from idbg.schema.event_base import RunEvent
+from idbg.schema.events import RunEnded, SessionEvent
+from idbg.schema.programs import Failure, Target
+from idbg.traces import sources
+from idbg.traces.process import Opening
+from idbg.traces.trace_file import TraceFile
+from idbg.worker.protocol import Compile, EditKernel, Ended, Request, decode, encode, failed
+
+_POLL = 0.1  # seconds
+_OWN = events.SessionOpened | events.RunStarted | events.WorkerStarted  # of an import: the session has them
+
+
+class TracedJobs:
+    """Runs programs whose compiles are known by torch's trace alone. `why`: what cannot be loaded."""
+
+    def __init__(self, emit: Callable[[SessionEvent], None], why: str) -> None:
+        self._emit, self._why = emit, why
+
+    def is_spent(self, request: Compile | EditKernel) -> bool:
+        """Never: each program has a process of its own."""
+        return False
+
+    def do(self, request: Request) -> Ended:
+        """Run a program; any other request ends with the reason why it cannot be done."""
+        began = time.monotonic()
+        if not isinstance(request, Compile) or request.comparison is not None:
+            return failed(request, Failure(kind="idbg", message=f"torch's trace alone is not enough: {self._why}"))
+        try:
+            return self._run(request, began)
+        except (OSError, KeyboardInterrupt) as error:
+            kind = "cancelled" if isinstance(error, KeyboardInterrupt) else "idbg"
+            failure = Failure(kind=kind, message=str(error) or "cancelled", type=type(error).__name__)
+            return failed(request, failure, time.monotonic() - began)
+
+    def _run(self, request: Compile, began: float) -> RunEnded:
+        ended = events.RunEnded(run=request.run, verdict="clean", seconds=0.0)
+
+        def emit(event: SessionEvent) -> None:
+            nonlocal ended
+            if isinstance(event, RunEnded):
+                ended = event
+            elif not isinstance(event, _OWN):
+                self._emit(replace(event, run=request.run) if isinstance(event, RunEvent) else event)
+
+        folder = Path(tempfile.mkdtemp(prefix="idbg-trace-"))
+        command = [sys.executable, "-c", f"from {__name__} import main; main()", encode(request).decode()]
+        process = subprocess.Popen(command, env={**os.environ, "TORCH_TRACE": str(folder)})
+        try:
+            session = Path(request.session) if request.session else folder
+            opening = Opening(request.program, request.target, session, parse(request.target.rules))
+            trace, is_over = None, False
+            while not is_over:
+                is_over = process.poll() is not None
+                own = (path for path in sources.parts_of(folder, "trace") if _is_of(path, process.pid))
+                if trace is None and (path := next(own, None)) is not None:
+                    trace = TraceFile(path, opening, emit)
+                for _ in trace.steps(is_whole=is_over) if trace is not None else ():
+                    pass
+                time.sleep(0 if is_over else _POLL)
+            if trace is not None:
+                trace.end()
+        finally:
+            process.kill()
+            process.wait()
+            shutil.rmtree(folder, ignore_errors=True)
+        failure = self._failure(process.returncode, is_compiled=trace is not None)
+        return replace(
+            ended,
+            run=request.run,
+            verdict="failed" if failure is not None else ended.verdict,
+            seconds=time.monotonic() - began,
+            failure=failure,
+            exit_status=max(process.returncode, 0),
+        )
+
+    def _failure(self, status: int, *, is_compiled: bool) -> Failure | None:
+        if status:
+            hint = "what it printed says why"
+            return Failure(kind="user", message=f"the program ended with status {status}", hint=hint)
+        if not is_compiled:
+            return Failure(kind="user", message="nothing was compiled", hint="call torch.compile in the program")
+        return None
+
+
+def _is_of(path: Path, pid: int) -> bool:
+    try:
+        return sources.identity_of(path).pid == pid
+    except OSError:
+        return False
+
+
+def main() -> None:
+    """Run the program of the request as `python FILE` does, or compile what its function returns."""
+    request = decode(sys.argv[1].encode())
+    assert isinstance(request, Compile)
+    program = request.program
+    os.chdir(program.cwd or os.getcwd())
+    sys.argv = [program.path, *program.argv]
+    sys.path.insert(0, os.getcwd() if program.module else str(Path(program.path).resolve().parent))
+    name = program.name or "program"
+    if not program.module and not _defines(Path(program.path), name):
+        runpy.run_path(program.path, run_name="__main__")
+    elif program.module and not program.name:
+        runpy.run_module(program.path, run_name="__main__", alter_sys=True)
+    else:
+        run = runpy.run_module if program.module else runpy.run_path
+        _compile(run(program.path)[name](), request.target)
+
+
+def _defines(path: Path, name: str) -> bool:
+    body = ast.parse(path.read_bytes()).body
+    return any(isinstance(node, ast.FunctionDef) and node.name == name for node in body)
+
+
+def _compile(returned: Any, target: Target) -> None:
+    """Call the model that a program's function returned, compiled, with its arguments, and run its backward."""
+    import torch
+
+    model, args, *rest = (*returned, ()) if len(returned) == 1 else returned
+    kwargs = next((each for each in rest if isinstance(each, dict)), {})
+    loss = next((each for each in rest if callable(each)), None)
+    backend = {"aot": "aot_eager", "mock": "aot_eager", "aoti": "inductor"}.get(target.backend, target.backend)
+    result = torch.compile(model, backend=backend, dynamic=target.dynamic)(*args, **kwargs)
+    if loss is not None:
+        loss(result).backward()
