@@ -77,10 +77,11 @@ class Replicas:
         return found
 
 
-def replicated(value: object, replicas: Mapping[int, tuple[int, ...]]) -> tuple[object, tuple[int, ...]]:
+def replicated(value: Any, replicas: Mapping[int, tuple[int, ...]]) -> tuple[object, tuple[int, ...]]:
     """The value, or a DTensor parameter's local tensor, and the ranks that must have the same."""
     tensors = sys.modules.get("torch.distributed.tensor")
-    if tensors is None or not isinstance(value, tensors.DTensor) or not isinstance(value, torch.nn.Parameter):
+    is_parameter = isinstance(value, torch.nn.Parameter)
+    if tensors is None or not is_parameter or not isinstance(value, tensors.DTensor):
         return value, replicas.get(id(value), ())
     mesh = value.device_mesh
     at = zip(value.placements, mesh.get_coordinate() or (), strict=False)
