@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from weakref import WeakSet
 
 import torch.distributed as dist
-from torch import Tensor
+from torch import Tensor, nn
 from torch.fx import GraphModule, Node
 from torch.nn.modules.module import Module, register_module_module_registration_hook
 from torch.nn.parallel import DistributedDataParallel
@@ -80,7 +80,7 @@ class Replicas:
 def replicated(value: Any, replicas: Mapping[int, tuple[int, ...]]) -> tuple[object, tuple[int, ...]]:
     """The value, or a DTensor parameter's local tensor, and the ranks that must have the same."""
     tensors = sys.modules.get("torch.distributed.tensor")
-    is_parameter = isinstance(value, torch.nn.Parameter)
+    is_parameter = isinstance(value, nn.Parameter)
     if tensors is None or not is_parameter or not isinstance(value, tensors.DTensor):
         return value, replicas.get(id(value), ())
     mesh = value.device_mesh
