@@ -6,10 +6,10 @@ import msgspec
 class NodeValue(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The value of one node of a Dynamo graph: a tensor, or several, of which the figures are those of the first.
 
-    `checksum` is of its bits: equal for equal ones, "" where they cannot be read (a DTensor's). `mean`, `std` (of the
-    population) and `max_abs` are of its finite elements, in float64, and None where there are none. `nonfinite` counts
-    NaN and infinities. `random`: the node draws random numbers. `equal_in`: the ranks that must have the same value, as
-    the tensor is a replica of DistributedDataParallel's, or the result of a collective; empty where none must.
+    `checksum` is of its bits: equal for equal ones, "" where they cannot be read. `mean`, `std` (of the population) and
+    `max_abs` are of its finite elements, in float64, and None where there are none. `nonfinite` counts NaN and
+    infinities. `random`: the node draws random numbers. `equal_in`: the ranks that must have the same value, as the
+    tensor is a replica of DistributedDataParallel's or a mesh's, or the result of a collective; empty where none must.
     """
 
     node: str

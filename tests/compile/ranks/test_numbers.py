@@ -17,6 +17,8 @@ pytestmark = pytest.mark.skipif(not dist.is_gloo_available(), reason="this torch
 
 PLANTED = """
 from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import Replicate, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
 import torch.distributed._functional_collectives as functional
 
@@ -72,6 +74,15 @@ for turn in range(3):
     step(torch.full((3, 4), float(rank + turn))).square().mean().backward()
     optimizer.step()
     optimizer.zero_grad()
+scale = nn.Parameter(distribute_tensor(torch.ones(3), init_device_mesh("cpu", (2,)), [Replicate()]))
+with torch.no_grad():
+    scale.to_local().add_(rank)
+
+@torch.compile(backend="eager")
+def scaled():
+    return scale * 2  # reads what is replicated
+
+scaled()
 wrong(torch.ones(3) * (rank + 1))
 same_inputs(torch.ones(3))
 before = torch.full((3,), float(rank))
@@ -107,6 +118,12 @@ def test_replicas_that_part(job: JobReport) -> None:
     assert "weight_ and 1 more are not the same in all replicas" in found[0]["sentence"]
     first, second = (side["node_value"] for side in found[0]["sides"])
     assert first["checksum"] != second["checksum"] and first["mean"] != second["mean"]
+
+
+def test_a_parameter_that_a_mesh_replicates(job: JobReport) -> None:
+    (found,) = [each for each in job.differences("replica") if each.get("frame") == "scaled"]
+    assert "scale" in found["what"] and found["place"][1] == line_of(job, "# reads what is replicated")
+    assert sorted(side["node_value"]["mean"] for side in found["sides"]) == [1.0, 2.0]
 
 
 def test_a_node_whose_inputs_agree(job: JobReport) -> None:

@@ -305,7 +305,7 @@ print("trainer loss", round(Trainer(model=model, args=arguments, train_dataset=d
 
 
 def test_a_trainer_of_transformers(tmp_path: Path) -> None:
-    pytest.importorskip("transformers")
+    pytest.importorskip("accelerate")
     script = tmp_path / "train.py"
     script.write_text(TRAINER)
     found = run_script(script, tmp_path)

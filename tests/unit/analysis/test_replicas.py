@@ -105,8 +105,10 @@ def test_a_parameter_of_another_group_may_differ() -> None:
     values = [NodeValue(node="", checksum=f"w{at}", equal_in=(0, 1) if at < 2 else (2, 3)) for at in range(4)]
     same = [NodeValue(node="", checksum=f"w{at // 2}", equal_in=value.equal_in) for at, value in enumerate(values)]
     assert found(*(rank(at, {"weight": value}) for at, value in enumerate(same))) == []
-    kinds = found(*(rank(at, {"weight": value}) for at, value in enumerate(values)))
-    assert kinds == [("replica", "weight", 1)]
+    parted = compared(*(rank(at, {"weight": value}) for at, value in enumerate(values))).differences
+    assert [[side.ranks for side in each.sides] for each in parted] == [[(1,), (0,)], [(3,), (2,)]]
+    second = compared(*(rank(at, {"weight": value}) for at, value in enumerate([*same[:2], *values[2:]]))).differences
+    assert [[side.ranks for side in each.sides] for each in second] == [[(3,), (2,)]], "of the second group alone"
 
 
 def test_random_and_unread_values_are_not_accused() -> None:

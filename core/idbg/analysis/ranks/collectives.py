@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Iterator, Sequence
 
+from idbg.analysis.ranks.normal import fewest_first, grouped
 from idbg.schema.ranks import CallKind, GroupCalls, RankDifference, RankDigest, RankSide
 
 _UNEVEN = ("all_to_all", "alltoall", "gather", "scatter", "coalesced")
@@ -60,18 +61,18 @@ def count_differences(digests: Sequence[RankDigest]) -> Iterator[RankDifference]
     by_rank = {digest.rank: digest for digest in digests if not digest.recorded}
     for key, calls in members([*by_rank.values()]).items():
         ends = {by_rank[rank].ended for rank in calls}
-        groups: dict[int, list[int]] = {}
-        for rank, group in calls.items():
-            groups.setdefault(group.begun, []).append(rank)
+        groups = grouped({rank: group.begun for rank, group in calls.items()})
         if len(groups) > 1 and "running" not in ends and ends != {"ended"}:
-            sides = (_counted(by_rank, count, ranks) for count, ranks in sorted(groups.items()))
+            sides = (
+                _counted(by_rank, calls, ranks) for ranks in sorted(groups, key=lambda ranks: calls[ranks[0]].begun)
+            )
             yield RankDifference(kind="count", sides=tuple(sides), what=key[0])
 
 
-def _counted(by_rank: dict[int, RankDigest], count: int, ranks: list[int]) -> RankSide:
+def _counted(by_rank: dict[int, RankDigest], calls: dict[int, GroupCalls], ranks: tuple[int, ...]) -> RankSide:
     place = next((each for rank in ranks if (each := by_rank[rank].failed_at or by_rank[rank].stands)), None)
     file, line = (place.file, place.line) if place else ("", 0)
-    return RankSide(ranks=tuple(ranks), value=str(count), file=file, line=line)
+    return RankSide(ranks=ranks, value=str(calls[ranks[0]].begun), file=file, line=line)
 
 
 def call_at(digest: RankDigest, calls: GroupCalls, number: int) -> CallKind | None:
@@ -112,15 +113,12 @@ def _first(by_rank: dict[int, RankDigest], calls: dict[int, GroupCalls], *, is_w
 def _sides(
     by_rank: dict[int, RankDigest], calls: dict[int, GroupCalls], number: int, *, is_whole: bool
 ) -> tuple[RankSide, ...]:
-    groups: dict[Hashable, list[int]] = {}
-    for rank, group in calls.items():
-        call = call_at(by_rank[rank], group, number)
-        if call is not None or is_whole:
-            groups.setdefault(signature(call) if call else None, []).append(rank)
+    every = {rank: call_at(by_rank[rank], group, number) for rank, group in calls.items()}
+    found = {rank: call and signature(call) for rank, call in every.items() if call or is_whole}
     sides = []
-    for ranks in sorted(groups.values(), key=lambda group: (len(group), -group[0])):
-        call = call_at(by_rank[ranks[0]], calls[ranks[0]], number)
+    for ranks in fewest_first(found):
+        call = every[ranks[0]]
         value = words(call.op, call.inputs, call.outputs) if call else "none"
         file, line = (call.file, call.line) if call else ("", 0)
-        sides.append(RankSide(ranks=tuple(ranks), value=value, file=file, line=line))
+        sides.append(RankSide(ranks=ranks, value=value, file=file, line=line))
     return tuple(sides)

@@ -4,13 +4,13 @@ Ranks that legitimately differ in device, address and path are equal. Of numbers
 that are the ranks' own.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from statistics import median_low
 
 from idbg.analysis.ranks import replicas
 from idbg.analysis.ranks.collectives import count_differences, sequence
 from idbg.analysis.ranks.collectives import differences as collective_differences
-from idbg.analysis.ranks.normal import without_numbers
+from idbg.analysis.ranks.normal import fewest_first, grouped, without_numbers
 from idbg.analysis.ranks.waits import waits
 from idbg.schema.ranks import (
     Aspect,
@@ -67,7 +67,7 @@ def compare(
         digests=ordered,
         program=next((each.program for each in ordered if each.program), ""),
         unseen=tuple(rank for rank in range(size) if rank not in there),
-        columns=_groups({rank: tuple(part) for rank, part in parts.items()}),
+        columns=grouped({rank: tuple(part) for rank, part in parts.items()}),
         rows=tuple(rows),
         differences=(*compiled, *collective_differences(ordered), *numbers, *_wrong(ordered), *_stops(ordered, now)),
     )
@@ -125,7 +125,7 @@ def _row(key: Key, cells: Cells) -> FrameRow:
     aspects = tuple(aspect for aspect, of in _aspects(present).items() if len({of(frame) for frame in present}) > 1)
     of = [each for aspect, each in _aspects(present).items() if aspect != "caches"]
     values = {rank: None if frame is None else tuple(each(frame) for each in of) for rank, frame in cells.items()}
-    groups = _groups(values)
+    groups = grouped(values)
     first = present[0]
     return FrameRow(
         function=first.function,
@@ -206,10 +206,9 @@ def _aspect_text(aspect: str, frame: FrameDigest) -> str:
 
 
 def _sides(values: dict[int, str], texts: dict[int, str], frames: dict[int, FrameDigest]) -> tuple[RankSide, ...]:
-    """The ranks by value, the fewest first: they stand out."""
     return tuple(
         RankSide(ranks=group, frame=first.id, value=texts[group[0]], file=first.file, line=first.line)
-        for group in sorted(_groups(values), key=lambda group: (len(group), -group[0]))
+        for group in fewest_first(values)
         for first in (frames[group[0]],)
     )
 
@@ -250,11 +249,3 @@ def _how_ended(digest: RankDigest) -> tuple[str, str]:
         return "", ""
     status = f"exit status {digest.exit_status}" if digest.exit_status else ""
     return digest.ended, digest.failure or digest.signal or status
-
-
-def _groups(values: Mapping[int, Hashable]) -> tuple[tuple[int, ...], ...]:
-    """Ranks with equal values, in the order of their first."""
-    groups: dict[Hashable, list[int]] = {}
-    for rank, value in values.items():
-        groups.setdefault(value, []).append(rank)
-    return tuple(map(tuple, groups.values()))

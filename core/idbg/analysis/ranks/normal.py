@@ -1,8 +1,10 @@
-"""Write what differs between equal ranks the same way: addresses, device indices, paths, names that are counted up."""
+"""Write what differs between equal ranks the same way: addresses, device indices, paths, names that are counted up; and
+group ranks by what is equal.
+"""
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import lru_cache
 from os.path import isabs, pardir, relpath
 from pathlib import PurePath
@@ -96,3 +98,16 @@ def relative(file: str, folder: str) -> str:
         return file
     near = relpath(file, folder)
     return "/".join(PurePath(file).parts[-3:]) if near.startswith(pardir) else near
+
+
+def grouped(values: Mapping[int, Hashable]) -> tuple[tuple[int, ...], ...]:
+    """Ranks with equal values, in the order of their first."""
+    groups: dict[Hashable, list[int]] = {}
+    for rank, value in values.items():
+        groups.setdefault(value, []).append(rank)
+    return tuple(map(tuple, groups.values()))
+
+
+def fewest_first(values: Mapping[int, Hashable]) -> list[tuple[int, ...]]:
+    """Ranks with equal values, the fewest first: they stand out."""
+    return sorted(grouped(values), key=lambda group: (len(group), -group[0]))

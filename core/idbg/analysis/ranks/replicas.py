@@ -1,11 +1,13 @@
 """Hold the values of nodes in all ranks against one another: where data parallel replicas part.
 
 Replicas have equal parameters, and other batches: values differ from the inputs on. What must agree is a parameter or
-buffer of DistributedDataParallel's, the result of a collective, and each node whose inputs agree.
+buffer of DistributedDataParallel's, a DTensor's parameter that is replicated, the result of a collective, and each node
+whose inputs agree.
 """
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 
+from idbg.analysis.ranks.normal import fewest_first
 from idbg.schema.node_values import NodeValue
 from idbg.schema.ranks import DifferenceKind, FrameDigest, NodePlace, RankDifference, RankSide
 
@@ -68,23 +70,17 @@ def _parted(
                 parted.add(name)
             continue
         first = next(iter(measured.values()))
-        must = {rank: value for rank, value in measured.items() if rank in first.equal_in}
-        if len({value.checksum for value in must.values()}) > 1:
-            yield ("result" if place.inputs else "replica"), name, _by_value(must)
-        checksums = {value.checksum for value in measured.values()}
-        if len(checksums) == 1 and "" not in checksums:
+        for ranks in dict.fromkeys(value.equal_in for value in measured.values()):
+            by_value = fewest_first({rank: measured[rank].checksum for rank in ranks if rank in measured})
+            if len(by_value) > 1:
+                yield ("result" if place.inputs else "replica"), name, by_value
+        checksums = {rank: value.checksum for rank, value in measured.items()}
+        is_read, by_value = "" not in checksums.values(), fewest_first(checksums)
+        if is_read and len(by_value) == 1:
             continue
         parted.add(name)
-        if "" not in checksums and place.inputs and not follows and not first.equal_in and not first.random:
-            yield "node", name, _by_value(measured)
-
-
-def _by_value(measured: Mapping[int, NodeValue]) -> list[tuple[int, ...]]:
-    """The ranks with equal values, the fewest first: they stand out."""
-    groups: dict[str, list[int]] = {}
-    for rank, value in measured.items():
-        groups.setdefault(value.checksum, []).append(rank)
-    return sorted(map(tuple, groups.values()), key=lambda group: (len(group), -group[0]))
+        if is_read and place.inputs and not follows and not first.equal_in and not first.random:
+            yield "node", name, by_value
 
 
 def _sides(

@@ -1,13 +1,13 @@
 """Private names of torch.distributed: replicas, the ranks of a collective, and the store that ranks share."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Protocol
 from weakref import WeakSet
 
 import torch.distributed as dist
-from torch import Tensor
+from torch import Tensor, nn
 from torch.fx import GraphModule, Node
 from torch.nn.modules.module import Module, register_module_module_registration_hook
 from torch.nn.parallel import DistributedDataParallel
@@ -75,6 +75,18 @@ class Replicas:
                 if name not in ignored:
                     found[id(tensor)] = ranks
         return found
+
+
+def replicated(value: Any, replicas: Mapping[int, tuple[int, ...]]) -> tuple[object, tuple[int, ...]]:
+    """The value, or a DTensor parameter's local tensor, and the ranks that must have the same."""
+    tensors = sys.modules.get("torch.distributed.tensor")
+    is_parameter = isinstance(value, nn.Parameter)
+    if tensors is None or not is_parameter or not isinstance(value, tensors.DTensor):
+        return value, replicas.get(id(value), ())
+    mesh = value.device_mesh
+    at = zip(value.placements, mesh.get_coordinate() or (), strict=False)
+    alike = tuple(slice(None) if placement.is_replicate() else here for placement, here in at)
+    return value.detach().to_local(), tuple(mesh.mesh[alike].flatten().tolist())
 
 
 def finished(value: object) -> object:

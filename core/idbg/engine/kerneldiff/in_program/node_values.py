@@ -23,8 +23,8 @@ Ranks = tuple[int, ...]
 def inputs_measured(gm: GraphModule, args: tuple[object, ...], replicas: Mapping[int, Ranks]) -> tuple[NodeValue, ...]:
     """The values of the placeholders. `replicas`: the ranks that must have the same tensor, by its id."""
     names = [node.name for node in gm.graph.nodes if node.op == "placeholder"]
-    pairs = zip(names, args, strict=False)
-    return tuple(value for name, each in pairs if (value := measured(name, each, replicas.get(id(each), ()))))
+    found = (measured(name, *distributed.replicated(each, replicas)) for name, each in zip(names, args, strict=False))
+    return tuple(value for value in found if value)
 
 
 def nodes_measured(gm: GraphModule, args: tuple[object, ...]) -> tuple[NodeValue, ...]:
