@@ -92,7 +92,7 @@ def current(folder: Path) -> SessionSummary | None:
     except OSError:
         return None
     found = read(folder, None if live else status) or of_log(folder)
-    return None if found is None else replace(found, live=live)
+    return None if found is None else replace(found, live=live, ended=found.ended and not live)
 
 
 def of_log(folder: Path) -> SessionSummary | None:
@@ -119,7 +119,7 @@ def read_whole(folder: Path) -> "tuple[SessionSummary, History]":
     add_outcomes(folder, history)
     whole = summary(folder, reading.opening(found), history, found[-1].at)
     live = files.is_live(folder)
-    return replace(whole, bytes=bytes_within(folder), live=live), history
+    return replace(whole, bytes=bytes_within(folder), live=live, ended=whole.ended and not live), history
 
 
 def add_outcomes(folder: Path, history: "History") -> None:

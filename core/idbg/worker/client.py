@@ -200,9 +200,8 @@ class Worker:
             self._selector.unregister(child.events)  # it is dying, or a program closed the descriptor: it is lost
             self._gone_by = time.monotonic() + self._dying
             return
-        if lines:  # what was printed before these events is in the pipes by now
-            self._drain_output()
-            self._pass_output()
+        if lines:
+            self._pass_output()  # which was read before these events
         for line in lines:
             try:
                 event = event_log.decode(line)
