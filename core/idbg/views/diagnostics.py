@@ -31,7 +31,7 @@ from idbg.schema.processes import ProcessReport
 from idbg.schema.programs import Failure
 from idbg.schema.ranks import RankComparison
 from idbg.schema.runs import History, Run
-from idbg.schema.violations import SEVERITIES, Severity, Violation, problem
+from idbg.schema.violations import SEVERITIES, Severity, Violation, count, problem
 from idbg.views import ranks, recompiles, remarks, steps
 from idbg.views.blame import STRUCTURE, blame_sentence, blamed_line, cause
 from idbg.views.criteria import because
@@ -216,6 +216,8 @@ def of_violations(run: Run, violations: Iterable[Violation], accelerator: str) -
     for each in violations:
         alike.setdefault((each.rule, each.severity, each.file, each.line, each.found, each.wanted), []).append(each)
     for group in alike.values():
+        if not (number := count(group)):
+            continue  # an earlier stage has them
         first = group[0]
         nodes = tuple(each.node for each in group)
         names = few(dict.fromkeys(node.name for node in nodes), NODES)
@@ -234,7 +236,7 @@ def of_violations(run: Run, violations: Iterable[Violation], accelerator: str) -
                 severity=first.severity,
                 accelerator=accelerator,
                 nodes=nodes,
-                count=len(nodes),
+                count=number,
             ),
             first.found,
             first.wanted,
@@ -355,7 +357,7 @@ def _recompiles(run: Run) -> Iterator[Diagnostic]:
     for timeline in timelines(run):
         rows = [row for row in timeline.recompiles if not row.refused and (row.failed or row.reason)]
         guards = [(row.failed[0].source, row.failed[0].what) if row.failed else ("", "") for row in rows]
-        for guard, count in Counter(guards).items():
+        for guard, times in Counter(guards).items():
             row = rows[guards.index(guard)]
             failed = row.failed[0] if row.failed else None
             file, line = guard_place(run, failed) if failed else ("", 0)
@@ -369,7 +371,7 @@ def _recompiles(run: Run) -> Iterator[Diagnostic]:
                 file=file or timeline.file,
                 line=line or timeline.line,
                 fix=advice[0].words if advice else "",
-                count=count,
+                count=times,
             )
             yield _keyed(run, found, timeline.function, *guard)
 
