@@ -84,7 +84,7 @@ def main() -> None:
                 say(events.SideStarted(run=request.run, side="inductor"))
             if how.startswith("become") and isinstance(request, protocol.Compile):
                 become(how, request, out)
-            behave(how, out)
+            behave(how, out, lambda run=request.run: say(events.PhaseChanged(run=run, phase="between")))
         except KeyboardInterrupt:
             failure = Failure(kind="cancelled", message="cancelled")
             if how == "clean up":
@@ -141,7 +141,7 @@ def become(how: str, request: protocol.Compile, out: int) -> None:
     os.execv("/bin/sh", ["sh", "-c", "kill -SEGV $$" if "crash" in how else compiles])
 
 
-def behave(how: str, out: int) -> None:
+def behave(how: str, out: int, between: Callable[[], None]) -> None:
     match how:
         case "print":
             print("hello from stdout")
@@ -154,9 +154,13 @@ def behave(how: str, out: int) -> None:
             time.sleep(0.3)
             os.write(1, "é".encode()[1:] + b"\xff\n")
         case "chatter":
-            for number in range(300):
-                print(number, flush=True)
-                time.sleep(0.003)
+            time.sleep(0.3)  # for the host to read the event before
+            for _ in range(2):
+                for number in range(300):
+                    print(number, flush=True)
+                    time.sleep(0.003)
+                time.sleep(0.3)
+                between()
         case "sleep" | "clean up" | "hang" | "ignore SIGINT" | "hang for good":
             time.sleep(60)
         case "hold the GIL":

@@ -1,13 +1,14 @@
-"""Every recording on every surface: verdict, counts and findings are the same in views, list, show, analyze, graph,
-reports, MCP, `--fail-on`, tabs and the header.
+"""Every recording, and sessions with children and ranks, on every surface: verdict, counts and findings are the same in
+views, list, show, analyze, graph, reports, MCP, `--fail-on`, tabs and the header.
 """
 
 import io
 import json
+import shutil
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -17,34 +18,49 @@ from msgspec.structs import replace
 
 from idbg import cli, views
 from idbg.config import places
+from idbg.format.amounts import counted
 from idbg.format.glyphs import VERDICT_SIGNS
-from idbg.format.verdicts import session_words, verdict_words
+from idbg.format.verdicts import process_outcome, session_words, verdict_words
 from idbg.mcp import tools
 from idbg.mcp.command import Done
-from idbg.mcp.tools import decisions, sessions, violations
+from idbg.mcp.tools import decisions, processes, sessions, violations
 from idbg.reports.decisions import VIEWS
 from idbg.reports.fail_kinds import KINDS, OF_A_RUN
 from idbg.schema import event_log, events
+from idbg.schema.events import SessionEvent
+from idbg.schema.processes import Process, ProcessEnd
+from idbg.schema.programs import Failure
 from idbg.schema.runs import History, Run, fold
-from idbg.schema.violations import SEVERITIES
+from idbg.schema.strict_json import like
+from idbg.schema.violations import SEVERITIES, count
+from idbg.session.process_watch import end_of_log
+from idbg.session.reading import load
+from idbg.session.summaries import read_whole
 from idbg.views.diagnostics import last_runs, of_history
 from idbg_tui.panes.why import views as why
 from idbg_tui.state import queries
+from idbg_tui.state.state import State
 from idbg_tui.status_bar.header import header
 from tests.harness import recorded
 from tests.harness.markup import Markup
+from tests.harness.rank_logs import session_of_ranks
 from tests.harness.sessions import session_of
 
 RECORDED = sorted(path.stem for path in recorded.RECORDINGS.glob("*.jsonl"))
+WIDTHS = (80, 120, 160)
+BROKEN = Failure("torch", "no kernel for aten.foo", type="InductorError")
+KILLED = {"signal": "SIGKILL", "last_phase": "codegen"}
 
 
 class Surfaces:
-    """A recording as the only saved session: what each command prints of it, each run once."""
+    """The only saved session: what each command prints of it, each run once."""
 
-    def __init__(self, name: str, folder: str) -> None:
-        self.name, self.folder = name, folder
-        self.history = fold(recorded.log(name))
+    def __init__(self, folder: Path) -> None:
+        self.folder = str(folder)
+        self.history = read_whole(folder)[1]
         self.printed = cache(self._printed)
+        self.state = State(live=False)
+        self.state.apply(load(folder))
 
     @property
     def last(self) -> Run:
@@ -95,11 +111,69 @@ def alone(home: Path) -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="module", params=RECORDED)
+def ended_otherwise(output: Path, **end: object) -> Path:
+    """A recorded run with another end."""
+    session = session_of("mlp_train", output)
+    log = [replace(each, **end) if isinstance(each, events.RunEnded) else each for each in load(session)]
+    return written(session, log)
+
+
+def with_children(output: Path, **ends: dict[str, Any]) -> Path:
+    """A session whose main process compiles, and each of its children too; how each ended, by its name."""
+    session = session_of("mlp_train", output)
+    log = load(session)
+    for name, end in ends.items():
+        child = session / "processes" / name
+        child.mkdir(parents=True)
+        shutil.copy(recorded.RECORDINGS / "agreed.jsonl", child / "events.jsonl")
+        known, verdict, said = end_of_log(child)
+        ended = like(ProcessEnd, known, **end)
+        verdict, said = process_outcome(ended, verdict, said)
+        log.append(events.ProcessStarted(process=Process(name=name, pid=7, run=1)))
+        log.append(like(events.ProcessEnded, ended, name=name, verdict=verdict, said=said))
+    return written(session, log)
+
+
+def written(session: Path, log: list[SessionEvent]) -> Path:
+    (session / "events.jsonl").write_bytes(b"".join(event_log.encode(each) + b"\n" for each in log))
+    return session
+
+
+def ranks_that_failed(output: Path) -> Path:
+    """A job whose main log does not say what came of its ranks, as that of an earlier version."""
+    session = session_of_ranks(output / "ranks", 2, "agreed")
+    for folder in (session / "processes").iterdir():
+        ends = {"verdict": "failed", "failure": BROKEN}
+        written(folder, [replace(each, **ends) if isinstance(each, events.RunEnded) else each for each in load(folder)])
+    return session
+
+
+BUILT: dict[str, Callable[[Path], Path]] = {
+    **{name: partial(session_of, name) for name in RECORDED},
+    "the compile failed": partial(ended_otherwise, verdict="failed", failure=BROKEN),
+    "the script ended with 3": partial(ended_otherwise, exit_status=3),
+    "cancelled": partial(ended_otherwise, failure=Failure("cancelled", "cancelled")),
+    "children": partial(with_children, one={"exit_status": 0}, two={"exit_status": 0}),
+    "a child was killed": partial(with_children, one={"exit_status": 0}, two=KILLED),
+}
+WITHOUT_RUN: dict[str, Callable[[Path], Path]] = {
+    "ranks": lambda folder: session_of_ranks(folder / "ranks", 2, "agreed"),
+    "ranks that failed": ranks_that_failed,
+}
+
+
+@pytest.fixture(scope="module", params=BUILT)
 def surfaces(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Surfaces]:
-    home = tmp_path_factory.mktemp(request.param)
+    home = tmp_path_factory.mktemp("home")
     with alone(home):
-        yield Surfaces(request.param, str(session_of(request.param, home / "debug_artifacts")))
+        yield Surfaces(BUILT[request.param](home / "debug_artifacts"))
+
+
+@pytest.fixture(scope="module", params=WITHOUT_RUN)
+def job(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Surfaces]:
+    home = tmp_path_factory.mktemp("home")
+    with alone(home):
+        yield Surfaces(WITHOUT_RUN[request.param](home / "debug_artifacts"))
 
 
 def deciding(history: History) -> Run:
@@ -125,8 +199,16 @@ def test_the_verdict_of_the_session_is_the_same_everywhere(surfaces: Surfaces) -
     assert surfaces.json("list", "--verdict", history.verdict)["sessions"] == [surfaces.listed]
     for command in (("list",), ("show", "last")):
         assert same[2] in surfaces.printed(*command)[1]
-    left, right = ("".join(text for text, _ in part) for part in header(recorded.state_of(surfaces.name), 400))
-    assert f"{VERDICT_SIGNS[history.looks]} {same[2]}" in right and verdict_words(run) in left + right
+    assert json.loads(surfaces.report("json"))["verdict"] == history.verdict
+    assert f"### {VERDICT_SIGNS[history.looks]} idbg: " in surfaces.report("markdown").partition("\n")[0]
+    assert f"{VERDICT_SIGNS[history.looks]} {same[2]}" in surfaces.report("text")
+    left, right = ("".join(text for text, _ in part) for part in header(surfaces.state, 400))
+    failed = run.failure is not None
+    assert failed or (f"{VERDICT_SIGNS[history.looks]} {same[2]}" in right and verdict_words(run) in left + right)
+    for width in WIDTHS:  # in ever fewer words, and with the sign in all
+        assert VERDICT_SIGNS[history.looks] in "".join(
+            text for part in header(surfaces.state, width) for text, _ in part
+        )
 
 
 def test_the_verdict_of_each_run_is_the_same_everywhere(surfaces: Surfaces) -> None:
@@ -148,6 +230,38 @@ def test_the_verdict_of_each_run_is_the_same_everywhere(surfaces: Surfaces) -> N
         assert all(each in text for each in words)
 
 
+def test_processes_are_the_same_everywhere(surfaces: Surfaces) -> None:
+    known = [(each.name, each.verdict, each.said) for each in surfaces.history.processes.values()]
+    shown, report = surfaces.json("show", "last"), json.loads(surfaces.report("json"))
+    in_mcp = of_mcp(processes, shown, limit=200)["processes"]
+    for found in (shown["processes"], report["processes"], report["runs"][-1]["processes"], in_mcp):
+        assert [(each["name"], each["verdict"], each["said"]) for each in found] == known
+    assert surfaces.listed["processes"] == len(known)
+    for text in (surfaces.report("text"), surfaces.report("markdown"), Markup(surfaces.report("html")).text):
+        assert all(name in text and said in text for name, _, said in known)
+
+
+def test_a_job_without_a_run_of_its_own_has_one_verdict_too(job: Surfaces) -> None:
+    history, words = job.history, session_words(job.history)
+    failed = history.verdict == "failed"
+    assert {each.verdict for each in history.processes.values()} == {history.verdict}
+    of_session = job.json("show", "last")["session"]
+    for found in (job.listed, of_session):
+        assert (found["verdict"], found["looks"], found["said"]) == (history.verdict, history.looks, words)
+    assert json.loads(job.report("json"))["verdict"] == history.verdict
+    sign = VERDICT_SIGNS[history.looks]
+    for text in (*(job.printed(*command)[1] for command in (("list",), ("show", "last"))), job.report("text")):
+        assert sign in text and words in text
+    assert job.report("markdown").startswith(f"### {sign} idbg: {words}")
+    found = of_history(history)
+    assert [each.level for each in found].count("error") == (2 if failed else 0)
+    (analysis,) = json.loads(job.report("sarif"))["runs"]
+    assert len(analysis["results"]) == len(found) == len(json.loads(job.report("json"))["diagnostics"])
+    failures = sum(int(suite.get("failures", "0")) for suite in job.suites)
+    assert failures == (2 if failed else 0)
+    assert job.printed("analyze", "last", "--fail-on", "failure")[0] == int(failed)
+
+
 def test_wrong_numbers_of_a_benchmark_are_the_sessions_until_it_is_repeated() -> None:
     history = fold(recorded.log("benched"))
     assert (history.verdict, history.looks) == ("wrong", "wrong")
@@ -167,7 +281,7 @@ def test_a_benchmark_without_a_run_is_no_empty_session(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     (folder / "events.jsonl").write_bytes(b"".join(event_log.encode(each) + b"\n" for each in log))
     with alone(tmp_path):
-        found = Surfaces("benched", str(folder))
+        found = Surfaces(folder)
         said = "benchmark: inductor with wrong numbers"
         assert (found.listed["verdict"], found.listed["said"], found.listed["runs"]) == ("wrong", said, 0)
         (suite,) = found.suites
@@ -188,7 +302,7 @@ def test_a_views_count_is_that_of_its_section_and_of_its_tab(surfaces: Surfaces)
 def test_the_counts_are_the_same_everywhere(surfaces: Surfaces) -> None:
     last, analyzed = surfaces.last, surfaces.analyzed
     broken = views.view("violations").count(last)
-    assert broken == (len(last.violations) if last.checked_rules else None)
+    assert broken == (last.violation_count if last.checked_rules else None)
     counts = (broken, last.times_broken, len(last.graphs), len(last.kernels))
     shown = surfaces.json("show", "last")["runs"][-1]
     of_last = surfaces.json("show", "last", "--run", str(last.number))
@@ -197,14 +311,17 @@ def test_the_counts_are_the_same_everywhere(surfaces: Surfaces) -> None:
         assert (each["violations"], each["breaks"], each["graphs"], each["kernels"]) == counts
     recompiles = len(last.recompiles)
     assert (shown["recompiles"], analyzed["summary"]["recompiles"], len(of_last["recompiles"])) == (recompiles,) * 3
-    assert len(of_last["violations"]) == len(last.violations)
+    assert sum(not each["again"] for each in of_last["violations"]) == sum(not each.again for each in last.violations)
     assert of_mcp(decisions, analyzed)["summary"] == analyzed["summary"]
     known = analyzed["constraints"]["violations"]
     grouped = of_mcp(violations, analyzed, limit=200)["violations"]
     if broken is None:
         assert known is None and grouped is None
     else:
-        assert len(known) == sum(each["count"] for each in grouped) == broken
+        once = sum(not each.get("again") for each in known)
+        assert once == sum(each["count"] for each in grouped) == broken
+        stages = f"{counted(once, 'violation')}"
+        assert not broken or stages in surfaces.printed("show", "last", "--run", str(last.number))[1]
         assert grouped == tools.grouped(known)
 
 
@@ -219,7 +336,7 @@ def test_every_report_has_the_same_findings(surfaces: Surfaces) -> None:
     of_rows = {each["key"] for each in report["diagnostics"] if each["rule"] == "benchmark"}
     assert in_runs | of_rows == set(by_key) == {each["key"] for each in report["diagnostics"]}
     of_rules = [each for each in analysis["results"] if each["ruleId"].startswith("violation/")]
-    broken = sum(len(run.violations) for run in last_runs(surfaces.history))
+    broken = sum(count(run.violations) for run in last_runs(surfaces.history))
     assert sum(each["occurrenceCount"] for each in of_rules) == broken
     cases = (case for suite in surfaces.suites for case in suite.iter("testcase"))
     failed = sum(child.tag in ("failure", "error") for case in cases for child in case)

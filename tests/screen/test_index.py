@@ -190,6 +190,10 @@ def test_a_hostile_summary_lies_about_itself_alone(output: Path) -> None:
     summaries.write(folder, lie, size)
     (told,) = sessions(output)
     assert (told.folder, told.name) == (str(folder), "one")
+    edited = (folder / summaries.NAME).read_text().replace('"waiting"', '"clean"')
+    (folder / summaries.NAME).write_text(edited)
+    shutil.rmtree(places.cache() / "sessions")
+    assert (sessions(output)[0].verdict, sessions(output)[0].started) == ("waiting", 1.0)  # the log's
     (folder / summaries.NAME).unlink()
     os.mkfifo(folder / summaries.NAME)
     shutil.rmtree(places.cache())

@@ -150,9 +150,8 @@ def test_a_frame_that_is_not_done_is_the_last_also_between_its_phases(tmp_path: 
     store.append(events.FrameStarted(run=1, frame=Frame(id="2/0", function="step", file="f.py", line=3)))
     for seconds in (None, 0.1):
         store.append(events.PhaseChanged(run=1, phase="dynamo", frame="2/0", seconds=seconds))
-    assert (
-        end_words(replace(end_of_log(store.folder).end, signal="SIGKILL")) == "killed by SIGKILL while it compiled 2/0"
-    )
+    killed = replace(end_of_log(store.folder).end, signal="SIGKILL")
+    assert end_words(killed) == "killed by SIGKILL while it compiled 2/0"
     store.append(events.FrameDone(run=1, result=FrameResult(frame="2/0", end="compiled")))
     assert end_words(replace(end_of_log(store.folder).end, signal="SIGKILL")) == "killed by SIGKILL"
 

@@ -60,7 +60,8 @@ def headline(failure: Failure) -> Headline:
 
 def frame_words(frame: str, failure: Failure, *, went_on: bool | None = True) -> str:
     """What became of a frame that failed. `went_on`: whether the program did, None where that is not known."""
-    became = "did not compile, and the program went on" if went_on else "did not compile; nothing follows in the trace"
+    after = {True: ", and the program went on", False: "", None: "; nothing follows in the trace"}
+    became = f"did not compile{after[went_on]}"
     if failure.type == FALLBACK:
         became = "ran in eager, whole or in part"
     return f"frame {frame or '?'} {became}"

@@ -101,7 +101,9 @@ class FrameReport(msgspec.Struct, frozen=True):
 
 
 class ViolationReport(msgspec.Struct, frozen=True, kw_only=True):
-    """One rule that one node breaks, and the user's line that it came from."""
+    """One rule that one node breaks, and the user's line that it came from; `again`: it does at an earlier stage too,
+    and is counted there.
+    """
 
     rule: str
     severity: str
@@ -114,6 +116,7 @@ class ViolationReport(msgspec.Struct, frozen=True, kw_only=True):
     fix: str
     adds: float | None
     hint: str
+    again: bool
     source: str
     file: str
     line: int

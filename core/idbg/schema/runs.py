@@ -28,7 +28,7 @@ from idbg.schema.programs import Failure, Program, Switch, Target, Verdict
 from idbg.schema.ranks import RankComparison
 from idbg.schema.session_repros import REPRO, SessionRepro, with_event
 from idbg.schema.strict_json import like
-from idbg.schema.violations import Violation
+from idbg.schema.violations import Violation, count, marked
 
 BACKEND_MATCH = "BACKEND_MATCH"  # torch's guard of which backend a frame was compiled with
 _NUMBERS: dict[Outcome, Numbers] = {"passed": "agree", "failed": "wrong"}
@@ -176,8 +176,8 @@ class Run:
 
     @property
     def violation_count(self) -> int | None:
-        """How many violations there are; None where no rule was checked while it compiled."""
-        return len(self.violations) if self.checked_rules else None
+        """How many violations there are, each once; None where no rule was checked while it compiled."""
+        return count(self.violations) if self.checked_rules else None
 
     @property
     def stopped(self) -> bool:
@@ -265,6 +265,7 @@ class Run:
             case events.RunEnded():
                 self.ended, self.seconds, self.failure = event.verdict, event.seconds, event.failure
                 self.checked, self.exit_status, self.children = event.checked, event.exit_status, event.children
+                self.violations = marked(self.violations, self.links)
             case _ if isinstance(event, DECISION):
                 self.decided.apply(event)
             case _:

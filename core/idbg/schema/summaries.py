@@ -13,8 +13,8 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
     too, but for wrong numbers of an earlier run or a benchmark, which nobody has compared again (`History.verdict`).
 
     `folder` is absolute and `name` its last part; `program` is as the user names it; `started` is in seconds since the
-    epoch, `seconds` lie between its first event and its last. `live`: a process has it open now; `ended`: each run
-    came to its end. `verdict` is "waiting" where that is not known, `looks` the one whose sign and colour it
+    epoch, `seconds` lie between its first event and its last. `live`: a process has it open now; `ended`: none has, and
+    each run came to its end. `verdict` is "waiting" where that is not known, `looks` the one whose sign and colour it
     is shown with, `result` the same in words ("17 violations"). `bytes` is all that lies in its folder. `damaged` says
     in a sentence what of it cannot be read, "" where all can: the rest is of what stands before that. `version` is
     that of the idbg that wrote it. `processes` beside the main one compiled too, each with a log of its own.

@@ -78,7 +78,7 @@ def _of_summary(event: SessionEvent) -> SessionEvent | None:
         case events.CodeCaptured(code=code):
             kernels = tuple(replace(kernel, source="", calls=()) for kernel in code.kernels)
             return events.CodeCaptured(at=event.at, run=event.run, code=OutputCode(code.frame, code.part, "", kernels))
-        case events.LinksCaptured() | events.StageCaptured() | events.KernelLowered():
+        case events.StageCaptured() | events.KernelLowered():
             return None
         case _ if isinstance(event, events.DECISION) and not isinstance(event, events.BrokeAgain):
             return None

@@ -18,7 +18,7 @@ from idbg.session import files, processes, summaries
 from idbg.session.files import LOG, is_session
 
 LAST = "last"
-_FORMAT = 3  # 2: what was wrong stays a session's verdict; 3: "compiled"
+_FORMAT = 4  # 2: what was wrong stays a session's verdict; 3: "compiled"; 4: the verdicts of processes
 
 
 class _Known(msgspec.Struct, frozen=True, array_like=True):

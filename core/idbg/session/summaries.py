@@ -3,6 +3,8 @@
 A list mostly reads kept summaries; what reads logs takes longer to import than all of that, so it is imported late.
 """
 
+import contextlib
+import hashlib
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import replace
 
+from idbg.config import places
 from idbg.schema import strict_json
 from idbg.schema.errors import OutputError
 from idbg.schema.summaries import SessionSummary
@@ -20,19 +23,45 @@ if TYPE_CHECKING:
     from idbg.schema.runs import History
 
 NAME = "summary.json"
+KEY = "summaries.key"
 _MOST = 64 << 10  # bytes
-_FORMAT = 4  # 2: what was wrong stays a session's verdict; 3: "compiled"; 4: a benchmark without a run
+_KEY_BYTES = 32
+_FORMAT = 5  # 2: what was wrong stays a session's verdict; 3: "compiled"; 4: a benchmark without a run; 5: sealed
 
 
 class _Kept(msgspec.Struct, frozen=True):
+    """`seal` is a keyed digest of the rest: where another user wrote it, or it was edited, the log is read instead."""
+
     log_bytes: int
     summary: SessionSummary
     format: int = 1
+    seal: str = ""
+
+
+def _sealed(kept: _Kept, key: bytes) -> _Kept:
+    text = strict_json.encode(replace(kept, seal=""))
+    return replace(kept, seal=hashlib.blake2b(text, key=key, digest_size=16).hexdigest())
+
+
+def _key() -> bytes:
+    """This user's key; it is created where there is none. Raises OSError."""
+    path = places.cache() / KEY
+    with contextlib.suppress(FileNotFoundError):
+        return files.read(path, _KEY_BYTES)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{KEY}.{os.getpid()}.part")
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(os.urandom(_KEY_BYTES))
+    with contextlib.suppress(FileExistsError):  # another process was faster
+        os.link(part, path)
+    part.unlink()
+    return files.read(path, _KEY_BYTES)
 
 
 def write(folder: Path, summary: SessionSummary, log_bytes: int) -> None:
     """Write the summary into the session's folder; it covers the first `log_bytes` of the log. Raises OSError."""
-    data = strict_json.formatted(_Kept(log_bytes, summary, _FORMAT), indent=1)
+    data = strict_json.formatted(_sealed(_Kept(log_bytes, summary, _FORMAT), _key()), indent=1)
     if len(data) <= _MOST:
         files.write(folder / NAME, data + b"\n")
 
@@ -40,15 +69,15 @@ def write(folder: Path, summary: SessionSummary, log_bytes: int) -> None:
 def read(folder: Path, log: os.stat_result | None) -> SessionSummary | None:
     """The summary that was kept in the folder, which may have been moved since.
 
-    None if there is none, an older idbg wrote it, or it does not cover the `log` (its status; None: do not compare, the
-    session is live).
+    None if there is none, another user or an older idbg wrote it, it was edited, or it does not cover the `log` (its
+    status; None: do not compare, the session is live).
     """
     try:
         kept = msgspec.json.decode(files.read(folder / NAME, 2 * _MOST), type=_Kept)
         written = os.stat(folder / NAME, follow_symlinks=False).st_mtime_ns
+        if kept.format != _FORMAT or _sealed(kept, _key()).seal != kept.seal:
+            return None
     except (OSError, ValueError, RecursionError):
-        return None
-    if kept.format != _FORMAT:
         return None
     if log is not None and (kept.log_bytes != log.st_size or written < log.st_mtime_ns):
         return None
@@ -63,7 +92,7 @@ def current(folder: Path) -> SessionSummary | None:
     except OSError:
         return None
     found = read(folder, None if live else status) or of_log(folder)
-    return None if found is None else replace(found, live=live)
+    return None if found is None else replace(found, live=live, ended=found.ended and not live)
 
 
 def of_log(folder: Path) -> SessionSummary | None:
@@ -90,7 +119,7 @@ def read_whole(folder: Path) -> "tuple[SessionSummary, History]":
     add_outcomes(folder, history)
     whole = summary(folder, reading.opening(found), history, found[-1].at)
     live = files.is_live(folder)
-    return replace(whole, bytes=bytes_within(folder), live=live), history
+    return replace(whole, bytes=bytes_within(folder), live=live, ended=whole.ended and not live), history
 
 
 def add_outcomes(folder: Path, history: "History") -> None:

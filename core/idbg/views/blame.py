@@ -91,6 +91,27 @@ def blamed_line(report: DiffReport) -> tuple[str, int]:
     return next(filter(lambda place: place[0], places), ("", 0))
 
 
+def cause(report: DiffReport, place: Place = near_place) -> str:
+    """What makes the numbers wrong, where it is defined, and the first bad node: "post_grad_custom_post_pass
+    (wrong.py:4) at `mul`"; of a guess "probably" first. "" where nothing is to blame.
+    """
+    wrong_stages, culprit = _first_wrong(report), report.culprit
+    first = wrong_stages[0] if wrong_stages else None
+    if report.verdict != "failed" or (first is None and culprit is None):
+        return ""
+    if first is None or first.stage == "kernels":
+        if culprit is not None:
+            unit = "node" if culprit.bisected else culprit.unit if culprit.is_foreign else "kernel"
+            return f"{unit} `{launch_name(culprit, report.kernels)}`"
+        if first is None or first.made_by is None:
+            return ""
+    at = f" at `{first.node}`" if first.node else ""
+    if (maker := first.made_by) is None:
+        return f"stage {stage_name(first, report, whole=True)}{_in_frame(first.frame, report)}{at}"
+    sure = "" if _is_sure(maker) else "probably "
+    return f"{sure}{maker_name(maker)}{_in(place(maker.file, maker.line))}{at}"
+
+
 def _changed(stage: StageError, report: DiffReport, place: Place) -> str:
     """What a stage does to the numbers, though the outputs agree."""
     name = f"{stage_name(stage, report, whole=True)}{_in_frame(stage.frame, report)}"

@@ -12,7 +12,7 @@ from idbg.format.amounts import counted
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
 from idbg.schema.graphs import Graph, GraphId, Node
 from idbg.schema.repros import Sought
-from idbg.schema.violations import SEVERITIES, Severity, Violation, problem
+from idbg.schema.violations import SEVERITIES, Severity, Violation, count, problem
 from idbg.views.tree import Cell, Column, Place, Refs, Row, Table, words
 
 _NAMES = 24  # nodes of a line that are named
@@ -75,7 +75,7 @@ def by_rule(violations: Iterable[Violation]) -> list[BrokenRule]:
         key = violation.rule, violation.severity
         rule = rules.setdefault(key, BrokenRule(*key))
         rule.violations.append(violation)
-        rule.count += 1
+        rule.count += not violation.again
     return severest_first(rules.values())
 
 
@@ -117,7 +117,7 @@ def _rule(
     rows = [_line(rule, place, found, columns, graphs) for place, found in lines[:most]]
     if more := len(lines) - len(rows):
         rows.append(Row(("more", *rule.key), words((f"and {counted(more, 'other line')}", "dim"))))
-    elif left := rule.count - len(rule.violations):
+    elif (left := rule.count - len(rule.violations)) > 0:
         more_nodes = words((f"and {left:,} more nodes: v walks through them", "dim"))
         rows.append(Row(("more", *rule.key), more_nodes))
     return Row(
@@ -212,5 +212,6 @@ def _cells(finding: Finding, violations: Sequence[Violation], columns: Sequence[
         elif column is _ADDS and finding.adds is not None:
             cells.append(Cell(finding.adds))
         else:
-            cells.append(Cell(len(violations)) if column is _COUNT else _EMPTY)
+            number = count(violations) if column is _COUNT else 0  # none: an earlier stage's row has them
+            cells.append(Cell(number) if number else _EMPTY)
     return tuple(cells)

@@ -18,6 +18,7 @@ from idbg.schema import programs
 from idbg.schema.bench import LEAST_CHANGE, Latency
 from idbg.schema.code import Kernel
 from idbg.schema.runs import Run
+from idbg.schema.violations import count as count_violations
 from idbg.views.earlier_times import HEATS, USES, changed_uses, compile_times
 from idbg.views.tree import Cell, Column, Place, Refs, Row, Section, Sides, Table, Tone, Unfolded, Verdict, words
 
@@ -67,7 +68,7 @@ def summary(before: Run, after: Run) -> str:
         _changed(len(before.frames), len(after.frames), "compile"),
         _changed(before.times_broken, after.times_broken, "graph break"),
         _changed(len(before.recompiles), len(after.recompiles), "recompile"),
-        _changed(len(before.violations), len(after.violations), "violation"),
+        _changed(count_violations(before.violations), count_violations(after.violations), "violation"),
     ]
     time = f"time: {_seconds(found.seconds)}"
     return "; ".join(filter(None, (outcome(before, after).words, *counts, _kernels_sentence(found), time)))

@@ -32,9 +32,9 @@ from idbg.schema.processes import ProcessReport
 from idbg.schema.programs import Failure
 from idbg.schema.ranks import RankComparison
 from idbg.schema.runs import History, Run
-from idbg.schema.violations import SEVERITIES, Severity, Violation, problem
+from idbg.schema.violations import SEVERITIES, Severity, Violation, count, problem
 from idbg.views import ranks, recompiles, remarks, steps
-from idbg.views.blame import blame_sentence, blamed_line
+from idbg.views.blame import STRUCTURE, blame_sentence, blamed_line, cause
 from idbg.views.criteria import because
 
 DiagnosticKind = Literal["failure", "mismatch", "change", "rank", "violation", "break", "recompile"]
@@ -62,8 +62,9 @@ class Diagnostic(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that is wrong, or that costs, at one place of the user's; `count` is how often (of a violation: nodes).
 
     `rule` is the broken rule's name, torch's title of a break, the criterion that a tensor failed by, or the kind of a
-    failure. `file` "" where no line of the user's is known. `fix` is what to do about it, `help` the address or text
-    that the rule rests on. `key` is the same for the same thing in another run, also where lines have moved.
+    failure. `file` "" where no line of the user's is known. `detail` has the figures, `fix` is what to do about it,
+    `help` the address or text that the rule rests on. `key` is the same for the same thing in another run, also where
+    lines have moved.
     """
 
     kind: DiagnosticKind
@@ -73,6 +74,7 @@ class Diagnostic(msgspec.Struct, frozen=True, kw_only=True):
     program: str
     file: str = ""
     line: int = 0
+    detail: str = ""
     fix: str = ""
     help: str = ""
     severity: Severity | Literal[""] = ""
@@ -215,6 +217,8 @@ def of_violations(run: Run, violations: Iterable[Violation], accelerator: str) -
     for each in violations:
         alike.setdefault((each.rule, each.severity, each.file, each.line, each.found, each.wanted), []).append(each)
     for group in alike.values():
+        if not (number := count(group)):
+            continue  # an earlier stage has them
         first = group[0]
         nodes = tuple(each.node for each in group)
         names = few(dict.fromkeys(node.name for node in nodes), NODES)
@@ -233,7 +237,7 @@ def of_violations(run: Run, violations: Iterable[Violation], accelerator: str) -
                 severity=first.severity,
                 accelerator=accelerator,
                 nodes=nodes,
-                count=len(nodes),
+                count=number,
             ),
             first.found,
             first.wanted,
@@ -282,9 +286,14 @@ def _mismatches(run: Run) -> Iterator[Diagnostic]:
     for noun, tensor in tensors:
         if tensor.failed:
             rule = tensor.failed_by[0] if tensor.failed_by else "mismatch"
-            message = f"{noun} {tensor.name} of {run.diff.test} differs from {run.diff.reference}'s: {_why(tensor)}"
+            name, of = f"{noun} {tensor.name} of {run.diff.test}", f"differs from {run.diff.reference}'s"
+            is_of_numbers = bool(set(tensor.failed_by) - STRUCTURE)
+            maker = cause(run.diff) if is_of_numbers else ""
+            message = f"{maker} makes {name} wrong" if maker else f"{name} {of}"
+            message += "" if is_of_numbers else f": {_why(tensor)}"
             at = (file, line) if file else _compared_function(run, tensor.name)
             found = _error(run, "mismatch", rule, message, *at, "")
+            found = msgspec.structs.replace(found, detail=f"{of}: {_why(tensor)}" if is_of_numbers else "")
             yield _keyed(run, found, noun, tensor.name, run.diff.test)
     if run.diff.steps is not None and run.diff.steps.verdict in ("failed", "error"):
         message = steps.sentence(run.diff.steps, run.diff.test)
@@ -349,7 +358,7 @@ def _recompiles(run: Run) -> Iterator[Diagnostic]:
     for timeline in timelines(run):
         rows = [row for row in timeline.recompiles if not row.refused and (row.failed or row.reason)]
         guards = [(row.failed[0].source, row.failed[0].what) if row.failed else ("", "") for row in rows]
-        for guard, count in Counter(guards).items():
+        for guard, times in Counter(guards).items():
             row = rows[guards.index(guard)]
             failed = row.failed[0] if row.failed else None
             file, line = guard_place(run, failed) if failed else ("", 0)
@@ -363,7 +372,7 @@ def _recompiles(run: Run) -> Iterator[Diagnostic]:
                 file=file or timeline.file,
                 line=line or timeline.line,
                 fix=advice[0].words if advice else "",
-                count=count,
+                count=times,
             )
             yield _keyed(run, found, timeline.function, *guard)
 

@@ -79,7 +79,7 @@ def section(kinds: Sequence[Kind], only: str = "") -> Section:
 
 
 def row(found: Diagnostic, runs: Sequence[int] = ()) -> Row:
-    """One finding: its line, kind, rule and message; below it what to do."""
+    """One finding: its line, kind, rule and message; below it its figures, and what to do."""
     named = found.rule if found.kind not in (found.rule, "failure") else ""  # whose a failure is, its message says
     often = f"  x{found.count:,}" if found.count > 1 else ""
     of_runs = f"  in run {', '.join(map(str, runs))}" if runs else ""
@@ -101,6 +101,8 @@ def row(found: Diagnostic, runs: Sequence[int] = ()) -> Row:
 
 
 def _what_to_do(found: Diagnostic) -> Iterator[Row]:
+    if found.detail:
+        yield Row(("detail", found.key), words((" ".join(found.detail.split()), "dim")))
     if found.fix:
         yield Row(("fix", found.key), words((f"{MARKS['arrow']} {' '.join(found.fix.split())}", "accent")))
 

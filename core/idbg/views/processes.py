@@ -109,7 +109,8 @@ def view(
     """
     rows = [_row(each, is_shown=each.name == shown) for each in in_order(found)]
     if main is not None and found:
-        state = "ended" if main.ended and main.runs else "running" if main.live else NO_END
+        is_over = main.ended or (run is not None and run.ended is not None)
+        state = "ended" if is_over else "running" if main.live else NO_END
         if run is not None:  # the session's verdict is that of all its processes
             own = replace(run, processes={})
             main = structs.replace(main, looks=own.looks, result=verdict_words(own))

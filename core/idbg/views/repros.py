@@ -307,7 +307,7 @@ def violation_line(number: int, violation: Violation) -> str:
 def listed(run: Run, repros: Sequence[SessionRepro], now: float) -> Iterator[str]:
     """What there is to reproduce of a run, and the repros that its session has."""
     yield f"{violation_words(run.violations)} of run {run.number}{':' if run.violations else ''}"
-    yield from (violation_line(number, each) for number, each in enumerate(run.violations, 1))
+    yield from (violation_line(number, each) for number, each in enumerate(run.violations, 1) if not each.again)
     if run.cause is not None:
         yield f"{VERDICT_SIGNS['failed']} the run failed: {headline(run.cause)} (idbg repro without an option)"
     yield f"{counted(len(repros), 'repro')}{':' if repros else ''}"

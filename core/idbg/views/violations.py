@@ -11,7 +11,8 @@ from idbg.format.amounts import counted
 from idbg.format.glyphs import SEVERITY_SIGNS
 from idbg.format.verdicts import violation_words
 from idbg.schema.runs import Run
-from idbg.schema.violations import SEVERITIES, Severity, Violation
+from idbg.schema.violations import SEVERITIES, Severity, Violation, marked
+from idbg.schema.violations import count as counted_once
 from idbg.views.broken_rules import BrokenRule, by_rule, rule_table
 from idbg.views.cost_words import cost_lines, rule_cost
 from idbg.views.tree import NO_OPTIONS, NO_REFS, Block, Cell, Column, Options, Place, Refs, Row, Section, Table, words
@@ -47,11 +48,11 @@ def by_rule_only(run: Run) -> Section:
     summary = f"{violation_words(broken)} of {of}{stopped}{since}"
     body: tuple[Block, ...] = (table, *_costs(run, checked))
     rejects = any(rule.severity == "reject" for rule in rules)
-    return Section(TITLE, summary, len(broken), "error" if rejects else "warning", body)
+    return Section(TITLE, summary, counted_once(broken), "error" if rejects else "warning", body)
 
 
 def count(run: Run) -> int | None:
-    """Nodes that break a rule, once for each rule and graph; None where no rule was checked."""
+    """Nodes that break a rule, once for each rule; None where no rule was checked."""
     return run.violation_count
 
 
@@ -92,7 +93,7 @@ def _parts(run: Run, kind: Literal["line", "module"]) -> Table:
     """The user's lines, or the model's modules, and how often each breaks which rules, the worst first."""
     broken: dict[tuple[str, int] | str, Counter[tuple[Severity, str]]] = {}
     texts: dict[tuple[str, int] | str, str] = {}
-    for violation in run.violations:
+    for violation in (each for each in run.violations if not each.again):
         graph = run.graphs.get(violation.node.graph)
         node = graph.by_name.get(violation.node.name) if graph else None
         by_line, by_module = (violation.file, violation.line), node.module if node else ""
@@ -133,7 +134,7 @@ def _costs(run: Run, checked: AcceleratorResult | None) -> Iterator[Row]:
 def violations_after(run: Run) -> list[Violation]:
     """What the accelerator finds in the ATen graphs of a run whose backend checked no rules while it compiled."""
     findings = [findings for result in check_own_rules(run).accelerators for findings in result.findings]
-    return [violation for each in findings for violation in each.violations()]
+    return marked([violation for each in findings for violation in each.violations()], run.links)
 
 
 def as_json(run: Run) -> object:

@@ -204,6 +204,8 @@ class Worker:
             self._selector.unregister(child.events)  # it is dying, or a program closed the descriptor: it is lost
             self._gone_by = None if self._replaced else time.monotonic() + self._dying
             return
+        if lines:
+            self._pass_output()  # which was read before these events
         for line in lines:
             try:
                 event = event_log.decode(line)

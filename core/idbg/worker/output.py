@@ -1,7 +1,8 @@
 """Turn the program's output into events of a size that a log can take.
 
-The worker's stdout and stderr are read as they come and become `OutputWritten` events: a few a second however fast the
-program prints, whole characters only, and no more of one run than a log can keep: its beginning and its end.
+The worker's stdout and stderr are read as they come and become `OutputWritten` events: before each other event, and
+else a few a second however fast the program prints, whole characters only, and no more of one run than a log can keep:
+its beginning and its end.
 """
 
 import codecs

@@ -103,10 +103,20 @@ def test_a_program_that_prints_megabytes_fills_one_of_them_and_is_told(host: Hos
     assert max(len(event.text) for event in host.all(events.OutputWritten)) <= 65_536
 
 
-def test_what_a_program_prints_between_two_flushes_is_one_event(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(output, "FLUSH_SECONDS", 600.0)  # so that the end of the run is the only flush
+def test_what_a_program_prints_between_two_events_is_one_event_before_the_second(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output, "FLUSH_SECONDS", 600.0)  # so that other events alone flush
     host.result(job("chatter"))
-    assert [event.text for event in host.all(events.OutputWritten)] == ["".join(f"{n}\n" for n in range(300))]
+    ordered = [each for each in host.said if isinstance(each, events.OutputWritten | events.PhaseChanged)]
+    whole = "".join(f"{number}\n" for number in range(300))
+    assert [each.text if isinstance(each, events.OutputWritten) else each.phase for each in ordered] == [
+        "behaving",
+        whole,
+        "between",
+        whole,
+        "between",
+    ]
 
 
 def test_a_character_that_comes_in_two_halves_is_whole_and_bad_bytes_are_replaced(host: Host) -> None:

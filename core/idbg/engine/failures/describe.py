@@ -316,7 +316,8 @@ def report_frames(capture: RunCapture, error: BaseException | None, program: Pro
     """
     for frame, why in capture.outcomes.swallowed(chain(error) if error else ()):
         failure = why if isinstance(why, Failure) else _failure_of_frame(why, program, backend)
-        capture.emit(events.FrameFailed(run=capture.run, frame=frame, failure=failure))
+        went_on = isinstance(why, Failure | Exception)  # SystemExit ends the program, in order
+        capture.emit(events.FrameFailed(run=capture.run, frame=frame, failure=failure, went_on=went_on))
     idle = tuple(name for name, frame in capture.frames.items() if frame.backward_ran is False)
     if idle and error is None:
         capture.emit(events.BackwardsIdle(run=capture.run, frames=idle))

@@ -124,14 +124,17 @@ _OF_A_GROUP = ("rule", "severity", "file", "line", "found", "wanted", "fix", "ad
 
 
 def grouped(violations: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One entry per rule, line and finding, the most frequent first, with the number and the names of its nodes."""
+    """One entry per rule, line and finding, the most frequent first, with the number and the names of its nodes.
+
+    What is broken at several stages counts once.
+    """
     alike: dict[tuple[object, ...], dict[str, Any]] = {}
     for each in violations:
         shown = {name: each[name] for name in _OF_A_GROUP if each.get(name) not in (None, "")}
         group = alike.setdefault(tuple(shown.values()), {**shown, "count": 0, "nodes": []})
         node = each.get("node", "")
-        group["count"] += 1
+        group["count"] += not each.get("again")
         name = node.get("name", "") if isinstance(node, dict) else node
         if name not in group["nodes"]:  # the graphs of several stages have the same name
             group["nodes"].append(name)
-    return sorted(alike.values(), key=lambda group: -int(group["count"]))
+    return sorted((each for each in alike.values() if each["count"]), key=lambda group: -int(group["count"]))

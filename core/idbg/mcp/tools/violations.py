@@ -37,6 +37,7 @@ def summarize(arguments: Arguments, done: Done) -> tools.Result:
     if known is None:
         why = found.get("not_asked") or "nothing was compiled"
         return tools.Result(f"no rule was checked: {why}", {"violations": None})
+    known = [each for each in known if not each.get("again")]
     violations = [each for each in known if arguments.rule in ("", each.get("rule"))]
     some, more = tools.page(tools.grouped(violations), arguments.skip, arguments.limit)
     rules = list(dict.fromkeys(str(each.get("rule")) for each in violations))

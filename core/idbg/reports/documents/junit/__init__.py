@@ -294,7 +294,6 @@ def _lines(found: Iterable[Diagnostic], run: Run) -> Iterator[str]:
         place = f"{stable_file(run, each.file)}{line}: " if each.file else ""
         times = f" ({each.count:,} times)" if each.count > 1 and each.kind != "violation" else ""
         yield f"{one_line(place, MOST_NAME)} {each.level}: {one_line(each.message, MOST_TEXT)}{times}".strip()
-        if each.fix:
-            yield f"    {one_line(each.fix, MOST_TEXT)}"
+        yield from (f"    {one_line(text, MOST_TEXT)}" for text in (each.detail, each.fix) if text)
     if len(listed) > MOST_FINDINGS:
         yield f"… and {counted(len(listed) - MOST_FINDINGS, 'other')}"

@@ -95,7 +95,8 @@ def _table(found: list[Diagnostic], runs: list[Run]) -> Iterator[str]:
         times = f" × {each.count:,}" if each.count > 1 else ""
         what = f"{each.kind} {code(each.rule, 60, cell=True)}{times}".replace(f"{each.kind} `{each.kind}`", each.kind)
         place = code(_place(each, by_label.get(each.program)), 120, cell=True)
-        message, fix = code(each.message, 300, cell=True), code(each.fix, 200, cell=True)
+        message = "; ".join(filter(None, (each.message, each.detail)))
+        message, fix = code(message, 300, cell=True), code(each.fix, 200, cell=True)
         lines.append(f"| {SIGNS[each.level]} | {what} | {message} | {place} | {fix} |")
     yield "\n".join(lines)
     if more:

@@ -146,8 +146,7 @@ def _result(found: Diagnostic, rule: int, run: Run | None, root: str) -> Object:
     text = plain(found.message[: 4 * _MOST_TEXT]).strip() or found.kind
     if elsewhere:
         text += f" (at {one_line(found.file, _MOST_TITLE)}:{found.line})"
-    if found.fix:
-        text += f"\n{plain(found.fix[:_MOST_TEXT])}"
+    text += "".join(f"\n{plain(each[:_MOST_TEXT])}" for each in (found.detail, found.fix) if each)
     if found.count > 1 and found.kind != "violation":
         text += f"\nIt happened {found.count:,} times."
     properties = {"program": one_line(found.program)}
