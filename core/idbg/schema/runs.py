@@ -16,7 +16,7 @@ from idbg.schema.bisection import Bisected
 from idbg.schema.code import CompilerStage, Kernel, Lowered, OutputCode, StageKey
 from idbg.schema.collectives import CollectiveLog
 from idbg.schema.decisions.decided import Decided
-from idbg.schema.decisions.dynamo import GraphBreak
+from idbg.schema.decisions.dynamo import GraphBreak, Trial
 from idbg.schema.diff import Comparison, DiffReport, ErrorMap, Numbers, Outcome, SideResult
 from idbg.schema.events import DECISION, SessionEvent
 from idbg.schema.graphs import Frame, Graph, GraphId, Links, Part, Stage
@@ -80,6 +80,7 @@ class Run:
     decided: Decided = field(default_factory=Decided)
     collectives: CollectiveLog = field(default_factory=CollectiveLog)
     node_values: list[CallValues] = field(default_factory=list)  # of a rank, in the order of the calls
+    trials: list[Trial] = field(default_factory=list)  # of suggestions, those of all runs of its session
 
     @property
     def backend(self) -> str:
@@ -296,6 +297,13 @@ class History:
     process: Process | None = None
     ranks: RankComparison | None = None  # of its processes; None where they were not compared
     processes: dict[str, ProcessReport] = field(default_factory=dict)
+    trials: list[Trial] = field(default_factory=list)  # of suggestions
+
+    @property
+    def last_as_requested(self) -> Run | None:
+        """The last run that tried no suggestion; the last run if there is no other."""
+        tried = {trial.after for trial in self.trials}
+        return self.runs[max(self.runs.keys() - tried)] if self.runs.keys() - tried else self.last
 
     @property
     def last(self) -> Run | None:
@@ -326,7 +334,7 @@ class History:
         Wrong numbers stay wrong until the same program, for the same target, was compared again.
         """
         wrong = [run for run in self.comparisons() if run.verdict == "wrong"]
-        last = [self.last] if self.last else []
+        last = [self.last_as_requested] if self.last_as_requested else []
         return min([*last, *reversed(wrong)], key=lambda run: _WORST_FIRST.index(run.verdict), default=None)
 
     def comparisons(self) -> list[Run]:
@@ -343,7 +351,10 @@ class History:
             self.repros = with_event(self.repros, event, run.violations if run else ())
         match event:
             case events.RunStarted():
-                self.runs[event.run] = Run(event.run, event.program, event.target, event.at, event.comparison)
+                run = Run(event.run, event.program, event.target, event.at, event.comparison, trials=self.trials)
+                self.runs[event.run] = run
+            case events.SuggestionTried():
+                self.trials.append(event.trial)
             case events.RunEvent() if (run := self.runs.get(event.run)) is not None:
                 run.apply(event)
             case events.SessionOpened():
