@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-from msgspec.structs import replace
-
 from idbg.render.text import lines
 from idbg.views.tree import Section, Suggestion
 from idbg_tui.controllers.context import Context
@@ -39,15 +37,12 @@ class Trying:
         if self._state.running:
             self._context.flash("a run goes on: try it when that has ended")
             return
-        target = replace(suggestion.tried(run.target), rules=self._session.target.rules)
-        if target == replace(run.target, rules=target.rules):
+        if suggestion.tried(run.target) == run.target:
             self._context.flash("that is in force already: the run that is shown was made with it")
             return
 
         def begin() -> None:
-            mine = self._session.target
-            self._trial = _Trial(suggestion, run.number, self._session.run(target))
-            self._session.aim(mine)
+            self._trial = _Trial(suggestion, run.number, self._session.try_out(run, suggestion))
 
         if self._context.attempt(begin):
             self._context.flash(f"running again: {suggestion.words}", of_run=True)
@@ -63,6 +58,7 @@ class Trying:
         before = runs.get(trial.before)
         if before is None or after.verdict == "waiting":
             return
+        self._session.tried(before, after, trial.suggestion)
         from idbg.views import compared
 
         section = compared.view(before, after)

@@ -154,9 +154,9 @@ def processes_of(folder: Path, history: "History") -> "list[ProcessOverview]":
 
 def last_run(history: "History", folder: Path) -> "Run":
     """Raises BadInput where the session has no run."""
-    if history.last is None:
+    if (last := history.last_as_requested) is None:
         raise BadInput(f"the session {folder} has no run", hint=_where_runs_are(history, folder.name))
-    return history.last
+    return last
 
 
 def _where_runs_are(history: "History", name: str) -> str:

@@ -20,6 +20,7 @@ from idbg.schema.decisions.dynamo import (
     FrameResult,
     GraphBreak,
     Skip,
+    Trial,
 )
 from idbg.schema.decisions.inductor import Autotuned, CacheAnswer, CudaGraph, FusionLog, PhaseRun, Span
 from idbg.schema.diff import Comparison, DiffReport, ErrorMap, SideResult
@@ -507,6 +508,12 @@ class BenchEnded(Event, frozen=True, kw_only=True, tag="bench_ended"):
     failure: Failure | None = None
 
 
+class SuggestionTried(Event, frozen=True, kw_only=True, tag="suggestion_tried"):
+    """The program ran again as a suggestion has it."""
+
+    trial: Trial
+
+
 class SwitchesListed(Event, frozen=True, kw_only=True, tag="switches_listed"):
     """The settings that can be flipped, as the worker's torch has them."""
 
@@ -565,7 +572,7 @@ _RUN = (
 _COMPARISON = SideStarted | SideEnded | Compared | OwnerStarted | OwnerJudged | OwnerEnded | ErrorsMapped
 _EDIT = RulesEdited | RulesRefused | KernelLowered | KernelEditing | KernelEdited | ReproStarted | ReproEnded
 _SEARCH = MinifyStarted | MinifyProgressed | MinifyEnded | BisectStarted | BisectProgressed | BisectEnded
-_RANK = CollectivesSeen | NodeValuesMeasured | NotRecorded
+_RANK = CollectivesSeen | NodeValuesMeasured | NotRecorded | SuggestionTried
 _BENCH = BenchStarted | BenchTaskStarted | BenchStepStarted | RowMeasured | KernelsTimed | BenchEnded
 
 SessionEvent = _SESSION | _RUN | _COMPILE | _COMPARISON | _EDIT | _SEARCH | _BENCH | BackwardsIdle | DECISION | _RANK

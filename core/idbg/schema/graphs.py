@@ -194,6 +194,7 @@ class CompileCall(msgspec.Struct, frozen=True, omit_defaults=True):
     name: str
     file: str = ""
     line: int = 0
+    is_module: bool = False
 
 
 class Frame(msgspec.Struct, frozen=True):

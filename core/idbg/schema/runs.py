@@ -16,7 +16,7 @@ from idbg.schema.bisection import Bisected
 from idbg.schema.code import CompilerStage, Kernel, Lowered, OutputCode, StageKey
 from idbg.schema.collectives import Collective, ProcessGroup
 from idbg.schema.decisions.decided import Decided
-from idbg.schema.decisions.dynamo import GraphBreak, Stack
+from idbg.schema.decisions.dynamo import GraphBreak, Stack, Trial
 from idbg.schema.diff import Comparison, DiffReport, ErrorMap, Numbers, Outcome, SideResult
 from idbg.schema.events import DECISION, SessionEvent
 from idbg.schema.graphs import Frame, Graph, GraphId, Links, Part, Stage
@@ -111,6 +111,7 @@ class Run:
     decided: Decided = field(default_factory=Decided)
     collectives: CollectiveLog = field(default_factory=CollectiveLog)
     node_values: list[CallValues] = field(default_factory=list)  # of a rank, in the order of the calls
+    trials: list[Trial] = field(default_factory=list)  # of suggestions, those of all runs of its session
 
     @property
     def backend(self) -> str:
@@ -337,6 +338,13 @@ class History:
     process: Process | None = None
     ranks: RankComparison | None = None  # of its processes; None where they were not compared
     processes: dict[str, ProcessReport] = field(default_factory=dict)
+    trials: list[Trial] = field(default_factory=list)  # of suggestions
+
+    @property
+    def last_as_requested(self) -> Run | None:
+        """The last run that tried no suggestion; the last run if there is no other."""
+        tried = {trial.after for trial in self.trials}
+        return self.runs[max(self.runs.keys() - tried)] if self.runs.keys() - tried else self.last
 
     def take_process(self, report: ProcessReport) -> None:
         """What is known of a process now: of the session, and of the run that it belongs to."""
@@ -381,7 +389,9 @@ class History:
         Wrong numbers stay wrong until the same program, for the same target, was compared again.
         """
         wrong = [run for run in self.comparisons() if run.verdict == "wrong"]
-        last = {run.program: run for run in self.runs.values()}.values()
+        tried = {trial.after for trial in self.trials}
+        requested = [run for number, run in self.runs.items() if number not in tried] or list(self.runs.values())
+        last = {run.program: run for run in requested}.values()
         standing = sorted((*last, *wrong), key=lambda run: -run.number)
         return min(standing, key=lambda run: _WORST_FIRST.index(run.verdict), default=None)
 
@@ -399,7 +409,10 @@ class History:
             self.repros = with_event(self.repros, event, run.violations if run else ())
         match event:
             case events.RunStarted():
-                self.runs[event.run] = Run(event.run, event.program, event.target, event.at, event.comparison)
+                run = Run(event.run, event.program, event.target, event.at, event.comparison, trials=self.trials)
+                self.runs[event.run] = run
+            case events.SuggestionTried():
+                self.trials.append(event.trial)
             case events.RunEvent() if (run := self.runs.get(event.run)) is not None:
                 run.apply(event)
             case events.SessionOpened():

@@ -14,7 +14,9 @@ from msgspec.structs import replace
 import idbg
 from idbg.accelerators.model import Accelerator
 from idbg.accelerators.registry import rules_for
+from idbg.analysis.decisions.suggestions import Suggestion
 from idbg.analysis.decisions.times import typical
+from idbg.analysis.decisions.trials import trial
 from idbg.analysis.kernel_definition import check_edit
 from idbg.bench.job import BenchJob
 from idbg.config.settings import ALL, Keeping
@@ -282,6 +284,20 @@ class Session:
         """Set the target of all later runs. Raises as `run` does."""
         self._live()
         self._rules.aim(target)
+
+    def try_out(self, run: Run, suggestion: Suggestion) -> int:
+        """Run the program again as a suggestion has it, and give the run's number at once; later runs are without it.
+
+        `tried` records what it changed, once that run has ended. Raises as `run` does.
+        """
+        mine = self.target
+        number = self.run(replace(suggestion.tried(run.target), rules=mine.rules))
+        self.aim(mine)
+        return number
+
+    def tried(self, before: Run, after: Run, suggestion: Suggestion) -> None:
+        """Record what a suggestion changed, for its rows."""
+        self._bus.emit(events.SuggestionTried(trial=trial(before, after, suggestion)))
 
     def cancel(self) -> None:
         """Stop what is done now and forget what waits; a second time, without waiting for it to stop by itself."""

@@ -1,15 +1,16 @@
 """Show where graphs break, why, what each break costs, and what to do about it."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from msgspec import to_builtins
 
 from idbg.analysis.decisions.breaks import WAYS, BreakPlace, Sides, places, suggestions
+from idbg.analysis.decisions.trials import of_place
 from idbg.format.amounts import and_unsized, counted, seconds
 from idbg.format.file_names import near_place
 from idbg.format.glyphs import SEVERITY_SIGNS
-from idbg.schema.decisions.dynamo import GraphBreak
+from idbg.schema.decisions.dynamo import GraphBreak, Trial
 from idbg.schema.events import Record
 from idbg.schema.graphs import GraphId
 from idbg.schema.repros import Sought
@@ -34,7 +35,7 @@ def view(run: Run, options: Options = NO_OPTIONS) -> Section:
     if not found:
         return Section(TITLE, "no graph breaks", 0, "unknown" if failed else "ok", tuple(body))
     graphs = FrameGraphs(run)
-    body.insert(0, Table(_COLUMNS, [_break(one, graphs) for one in found], "place"))
+    body.insert(0, Table(_COLUMNS, [_break(one, graphs, run.trials) for one in found], "place"))
     summary = f"{counted(count(run), 'graph break')} at {counted(len(found), 'place')}, most expensive first"
     return Section(TITLE, summary, count(run), "warning", tuple(body))
 
@@ -50,7 +51,7 @@ def sentence(one: GraphBreak) -> str:
     return f"graph break at {near_place(one.file, one.line) or 'an unknown line'}: {reason}"
 
 
-def _break(one: BreakPlace, graphs: FrameGraphs) -> Row:
+def _break(one: BreakPlace, graphs: FrameGraphs, trials: Sequence[Trial]) -> Row:
     first = one.first
     before, after = _sides(one, graphs)
     at = (line.code for line in reversed(first.stack) if (line.file, line.line) == (one.file, one.line))
@@ -59,7 +60,7 @@ def _break(one: BreakPlace, graphs: FrameGraphs) -> Row:
         key := ("break", first.file, first.line, first.reason),
         words((sign, "fallback"), (one.words, "strong"), (f"  {next(at, '')}".rstrip(), "dim")),
         (Cell(one.count), Cell(one.seconds), Cell(Place(one.file, one.line) if one.file else "unknown line")),
-        rows=lambda: _details(one, key),
+        rows=lambda: _details(one, key, trials),
         open="text",
         refs=Refs(file=one.file, line=one.line, frame=first.frame, before=before, after=after),
         opens="edit" if one.file else "fold",
@@ -68,10 +69,10 @@ def _break(one: BreakPlace, graphs: FrameGraphs) -> Row:
     )
 
 
-def _details(one: BreakPlace, key: object) -> Iterator[Row]:
+def _details(one: BreakPlace, key: object, trials: Sequence[Trial]) -> Iterator[Row]:
     """What to do, how the function goes on and what that costs, what torch reports, then the stack."""
     first = one.first
-    yield from advice.rows(suggestions(first), key)
+    yield from advice.rows(suggestions(first), key, trials, of_place(one))
     if first.file and (first.file, first.line) != (one.file, one.line):
         at = Place(first.file, first.line)
         yield Row(
@@ -135,7 +136,7 @@ def as_json(run: Run) -> object:
             **picked(place, "file line count words ways seconds frames"),
             **picked(place.first, "reason kind explanation hints page"),
             "sides": [vars(side) for side in place.sides],
-            "suggestions": [picked(each, "words code settings") for each in suggestions(place.first)],
+            "suggestions": [advice.as_json(each, run.trials) for each in suggestions(place.first)],
             "stack": to_builtins(place.first.stack),
         }
         for place in places(run)

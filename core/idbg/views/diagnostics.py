@@ -34,6 +34,7 @@ from idbg.schema.ranks import RankComparison
 from idbg.schema.runs import History, Run
 from idbg.schema.violations import SEVERITIES, Severity, Violation, count, problem
 from idbg.views import ranks, recompiles, remarks, steps
+from idbg.views.advice import sentence
 from idbg.views.blame import STRUCTURE, blame_sentence, blamed_line, cause
 from idbg.views.criteria import because
 
@@ -337,7 +338,7 @@ def _why(tensor: TensorDiff) -> str:
 
 def _breaks(run: Run) -> Iterator[Diagnostic]:
     for place in breaks.places(run):
-        advice = list(suggestions(place.first))
+        tips = list(suggestions(place.first))
         found = Diagnostic(
             kind="break",
             level="warning",
@@ -346,7 +347,7 @@ def _breaks(run: Run) -> Iterator[Diagnostic]:
             program=run.program.label,
             file=place.file,
             line=place.line,
-            fix=advice[0].words if advice else (place.first.hints or ("",))[0].partition("\n")[0],
+            fix=sentence(tips[0], run.trials) if tips else (place.first.hints or ("",))[0].partition("\n")[0],
             help=place.first.page,
             count=place.count,
         )
@@ -362,7 +363,7 @@ def _recompiles(run: Run) -> Iterator[Diagnostic]:
             row = rows[guards.index(guard)]
             failed = row.failed[0] if row.failed else None
             file, line = guard_place(run, failed) if failed else ("", 0)
-            advice = advice_on(failed, timeline, run) if failed else []
+            tips = advice_on(failed, timeline, run) if failed and not row.is_broken else []
             found = Diagnostic(
                 kind="recompile",
                 level="warning",
@@ -371,7 +372,7 @@ def _recompiles(run: Run) -> Iterator[Diagnostic]:
                 program=run.program.label,
                 file=file or timeline.file,
                 line=line or timeline.line,
-                fix=advice[0].words if advice else "",
+                fix=sentence(tips[0], run.trials) if tips else "",
                 count=times,
             )
             yield _keyed(run, found, timeline.function, *guard)

@@ -1,14 +1,12 @@
 """Show which functions were compiled again, for which guard each time, and what to do about it."""
 
-from collections import Counter
 from collections.abc import Hashable, Iterator
-from itertools import zip_longest
 
 from msgspec import to_builtins
 
-from idbg.analysis.decisions import recompile_advice
+from idbg.analysis.decisions.recompile_advice import advice_on, suggestions_for
 from idbg.analysis.decisions.recompiles import CompileRow, Timeline, place_of, shown, timelines
-from idbg.analysis.decisions.suggestions import Suggestion
+from idbg.analysis.decisions.trials import of_timeline
 from idbg.format.amounts import counted
 from idbg.format.file_names import near_place
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
@@ -58,7 +56,10 @@ def _function(run: Run, timeline: Timeline) -> Row:
         words((timeline.function, "strong"), f"  {counted(len(made(timeline)), 'compile')}", (limit, "fallback"))
         + call_words(timeline.call, timeline.file, timeline.line),
         (Cell(sum(seconds) if seconds else None), _place(timeline.file, timeline.line)),
-        rows=[*(_compile(run, timeline, row) for row in timeline.compiles), *advice.rows(suggestions, key)],
+        rows=[
+            *(_compile(run, timeline, row) for row in timeline.compiles),
+            *advice.rows(suggestions, key, run.trials, of_timeline(timeline)),
+        ],
         open="all",
         refs=Refs(file=timeline.file, line=timeline.line, frame=timeline.compiles[0].frame),
         opens="fold",
@@ -68,7 +69,7 @@ def _function(run: Run, timeline: Timeline) -> Row:
 
 def _compile(run: Run, timeline: Timeline, row: CompileRow) -> Row:
     file, line = place_of(run, row.failed[0]) if row.failed else ("", 0)
-    suggestions = recompile_advice.advice_on(row.failed[0], timeline, run) if row.failed else []
+    suggestions = advice_on(row.failed[0], timeline, run) if row.failed and not row.is_broken else []
     refs = Refs(file=file or timeline.file, line=line or timeline.line, frame=row.frame)
     seconds = None if row.refused or row.result is None else row.result.seconds
     sought = Sought("recompile", place=f"{timeline.file}:{timeline.line}") if row.number and timeline.file else None
@@ -137,24 +138,10 @@ def guard_words(failed: FailedGuard) -> str:
         return failed.text.partition("  # ")[0].rstrip()
     if not failed.actual:
         return f"{of}{name} is no longer {failed.expected}"  # gone, or of a trace, which has no values
+    if failed.kind == "key":
+        return f"{name} has the keys {failed.actual}, and had {failed.expected.replace('not a key', 'no key')}"
     was = failed.expected.replace("the same ", "another ", 1) if failed.kind == "identity" else failed.expected
     return f"{of}{name} is {failed.actual}, and was {was}"
-
-
-def suggestions_for(run: Run, timeline: Timeline) -> list[Suggestion]:
-    """What to do about a function's recompiles: the best for each guard that failed, the most frequent guard first;
-    then the alternatives.
-    """
-    guards = [row.failed[0] for row in timeline.compiles if row.failed]
-    times = Counter((guard.source, guard.kind, guard.what) for guard in guards)
-    first = {(guard.source, guard.kind, guard.what): guard for guard in reversed(guards)}
-    lists = [recompile_advice.advice_on(first[key], timeline, run) for key, _ in times.most_common()]
-    found: dict[str, Suggestion] = {}
-    for rank in zip_longest(*lists):
-        for suggestion in rank:
-            if suggestion is not None:
-                found.setdefault(suggestion.words, suggestion)
-    return list(found.values())
 
 
 def as_json(run: Run) -> object:
@@ -175,7 +162,7 @@ def as_json(run: Run) -> object:
                     }
                     for row in timeline.compiles
                 ],
-                "suggestions": [vars(each) for each in suggestions_for(run, timeline)],
+                "suggestions": [advice.as_json(each, run.trials) for each in suggestions_for(run, timeline)],
             }
             for timeline in found
         ],

@@ -1,11 +1,15 @@
 """Suggest what to do about a guard that failed and made torch compile a function again."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 
-from idbg.analysis.decisions.recompiles import Timeline, shown
+from idbg.analysis.decisions.break_report import whose
+from idbg.analysis.decisions.recompiles import Timeline, shown, varying
 from idbg.analysis.decisions.suggestions import Suggestion
+from idbg.format.file_names import near_place
 from idbg.schema.decisions.dynamo import FailedGuard, FrameGuards
 from idbg.schema.runs import Run
 
@@ -14,6 +18,8 @@ _NUMBER = re.compile(r"^-?\d+$")
 _REAL = re.compile(r"^-?(\d+\.\d*|\d*\.\d+|\d+)(e[+-]?\d+)?$")
 _SIZES = re.compile(r"\bsize=\[([^\]]*)\]")
 _AS_NUMBER = re.compile(r"\b(range|int)\(")
+_CACHE = re.compile(r"cache|past_key|\bkv\b", re.IGNORECASE)
+_MOST_NAMED = 4  # tensors that one suggestion marks
 _SMALL = frozenset({"0", "1"})
 _SET = "torch._dynamo.config."
 _MODULES_INT = "allow_unspec_int_on_nn_module"
@@ -42,7 +48,8 @@ class _Seen:
     """What a timeline has of one guard's source: the values that versions were compiled for, and that calls had.
 
     `fixed`: the code needs it as a Python number: it was compiled for one value again where torch makes dynamic what
-    changes. `tested`: the code compares it with something, and each outcome is a version.
+    changes. `tested`: the code compares it with something, and each outcome is a version. `vary`: the tensors whose
+    sizes changed, with the dimensions. `as_settings`: the program has no line where a tensor could be marked.
     """
 
     name: str
@@ -50,7 +57,9 @@ class _Seen:
     actual: frozenset[str]
     fixed: bool
     dynamic: bool | None
-    inside: bool
+    as_settings: bool
+    vary: dict[str, tuple[int, ...]]
+    compile: str
 
     @property
     def values(self) -> frozenset[str]:
@@ -62,19 +71,45 @@ class _Seen:
 
 
 def advice_on(failed: FailedGuard, timeline: Timeline, run: Run) -> list[Suggestion]:
-    """What would keep this guard from failing in the calls that were made, the best first; none where nothing is known
-    to.
+    """What may keep this guard from failing in the calls that were made, the best first; none where nothing is known
+    to, or where it is done already.
     """
     seen = _seen(failed, timeline, run)
     match failed.kind:
         case "size":
-            return list(_of_size(failed, seen))
+            found = _of_size(failed, seen)
         case "value":
-            return list(_of_value(failed, seen))
+            found = _of_value(failed, seen)
         case "tensor":
-            return list(_of_tensor(failed, seen.name))
+            found = _of_tensor(failed, seen.name)
         case _:
-            return list(_of_others(failed, seen.name))
+            found = _of_others(failed, seen.name)
+    return [each for each in found if not _is_done(each, run)]
+
+
+def suggestions_for(run: Run, timeline: Timeline) -> list[Suggestion]:
+    """What to do about a function's recompiles: the best for each guard that failed, the most frequent guard first;
+    then the alternatives.
+    """
+    guards = timeline.failed
+    times = Counter((guard.source, guard.kind, guard.what) for guard in guards)
+    first = {(guard.source, guard.kind, guard.what): guard for guard in reversed(guards)}
+    lists = [advice_on(first[key], timeline, run) for key, _ in times.most_common()]
+    found: dict[str, Suggestion] = {}
+    for rank in zip_longest(*lists):
+        for suggestion in rank:
+            if suggestion is not None:
+                found.setdefault(suggestion.words, suggestion)
+    return list(found.values())
+
+
+def _is_done(suggestion: Suggestion, run: Run) -> bool:
+    """Whether the program or its target has these settings."""
+    if suggestion.can_be_tried and suggestion.tried(run.target) == run.target:
+        return True
+    return bool(suggestion.code) and suggestion.code.replace('"', "'") in {
+        line.replace('"', "'") for line in run.torch_settings or ()
+    }
 
 
 def _seen(failed: FailedGuard, timeline: Timeline, run: Run) -> _Seen:
@@ -90,7 +125,24 @@ def _seen(failed: FailedGuard, timeline: Timeline, run: Run) -> _Seen:
         fixed = _AS_NUMBER.search(failed.text) is not None
     automatic = all(row.result is None or row.result.automatic is not False for row in rows)
     name = _user_name(failed.source)
-    return _Seen(name, expected, actual, fixed and automatic, run.target.dynamic, timeline.resumed)
+    return _Seen(
+        name,
+        expected,
+        actual,
+        fixed and automatic,
+        run.target.dynamic,
+        timeline.resumed or whose(timeline.file) != "user",
+        varying(timeline, run),
+        _compile_code(timeline),
+    )
+
+
+def _compile_code(timeline: Timeline) -> str:
+    """The torch.compile of a timeline, with dynamic=True."""
+    call = timeline.call
+    name = timeline.function if call is None else "" if call.is_module else call.name
+    name, place = name if name.isidentifier() else "...", near_place(call.file, call.line) if call else ""
+    return f"torch.compile({name}, dynamic=True)" + (f"  # {place}" if place else "")
 
 
 def _key(failed: FailedGuard) -> tuple[str, str, str]:
@@ -127,7 +179,13 @@ def _of_size(failed: FailedGuard, seen: _Seen) -> Iterator[Suggestion]:
         return
     small = sorted(seen.values & _SMALL)
     if small:
-        yield Suggestion(f"size {' and '.join(small)} is compiled on its own: pad size {dim} of {name} to 2 or more")
+        each = " and ".join(small)
+        yield Suggestion(f"size {each} is compiled on its own: pad size {dim} of {name} to 2 or more, if it can be")
+    if any(_CACHE.search(source) for source in (failed.source, *seen.vary)):
+        yield Suggestion(
+            "allocate the cache once, at its largest size, so that no size changes (in transformers: "
+            'generate(cache_implementation="static"))'
+        )
     if seen.tested:
         yield Suggestion(f"the code{where} does otherwise for such sizes: pad {name} to one side, or take the test out")
     if (
@@ -137,17 +195,27 @@ def _of_size(failed: FailedGuard, seen: _Seen) -> Iterator[Suggestion]:
     ):
         return
     keeps = " and ".join([*small, *(["each side of the test"] if seen.tested else [])])
-    fits = (
-        f"; {keeps} keeps a version of its own" if keeps else ": one version fits all of them, from the first call on"
+    sources = seen.vary if failed.source in seen.vary else {failed.source: (int(dim or 0),)}
+    if not keeps and len(sources) <= _MOST_NAMED and all(map(_is_users, sources)):
+        yield _marking(sources, seen)
+    rest = f"; {keeps} keeps a version of its own" if keeps else ""
+    yield Suggestion(f"let all sizes vary{rest}", seen.compile, dynamic=True)
+
+
+def _marking(sources: dict[str, tuple[int, ...]], seen: _Seen) -> Suggestion:
+    """Of all tensors whose sizes change: if one is left out, the function is compiled again for that one."""
+    names = " and ".join(f"size {' and '.join(map(str, dims))} of {shown(name)}" for name, dims in sources.items())
+    varies = "varies" if len(sources) == 1 else "vary"
+    marks = (
+        f"torch._dynamo.mark_dynamic({shown(name)}, {dims[0] if len(dims) == 1 else list(dims)})"
+        for name, dims in sources.items()
     )
-    if _is_users(failed.source) and not keeps:
-        yield Suggestion(
-            f"say that size {dim or 0} of {name} varies{fits}",
-            _dynamic(failed.source) if seen.inside else f"torch._dynamo.mark_dynamic({name}, {dim or 0})",
-            dynamic=None if seen.dynamic is None else True,
-            dynamic_sources=(failed.source,),
-        )
-    yield Suggestion(f"let all sizes vary{fits if keeps else ''}", "torch.compile(f, dynamic=True)", dynamic=True)
+    return Suggestion(
+        f"say that {names} {varies} from the first call on",
+        _dynamic(*sources) if seen.as_settings else "; ".join(marks),
+        dynamic=None if seen.dynamic is None else True,
+        dynamic_sources=tuple(sources),
+    )
 
 
 def _of_value(failed: FailedGuard, seen: _Seen) -> Iterator[Suggestion]:
@@ -163,12 +231,15 @@ def _of_value(failed: FailedGuard, seen: _Seen) -> Iterator[Suggestion]:
         yield Suggestion(f"each value of {name} is compiled on its own: choose outside of what is compiled")
     elif _MODULES_INT in failed.text:
         yield Suggestion(
-            "let integers of modules vary: the second version fits all",
+            "let integers of modules vary: the second version then fits all",
             f"{_SET}{_MODULES_INT} = True",
             settings={f"dynamo.{_MODULES_INT}": True},
         )
     elif not _is_users(failed.source):
-        yield Suggestion(f"let {name} vary", _dynamic(failed.source), dynamic_sources=(failed.source,))
+        if all(map(_NUMBER.match, seen.values)):
+            yield Suggestion(f"let {name} vary", _dynamic(failed.source), dynamic_sources=(failed.source,))
+        elif seen.dynamic is not True:  # torch reads no float's source there
+            yield Suggestion(f"let {name} vary", seen.compile, dynamic=True)
     elif len({_NUMBER.match(each) is None for each in seen.values}) > 1:
         yield Suggestion(
             f"pass {name} always as one type, and as a tensor: its value is then no part of what is compiled",
@@ -185,13 +256,13 @@ def _of_value(failed: FailedGuard, seen: _Seen) -> Iterator[Suggestion]:
 
 def _of_number(failed: FailedGuard, seen: _Seen) -> Iterator[Suggestion]:
     name = seen.name
-    varies = f"say that {name} varies: one version fits all values, from the first call on"
+    varies = f"say that {name} varies from the first call on"
     if seen.dynamic is not True and _NUMBER.match(failed.expected):
         sources = {"dynamic": None if seen.dynamic is None else True, "dynamic_sources": (failed.source,)}
         yield Suggestion(varies, _dynamic(failed.source), **sources)  # type: ignore[arg-type]
         return  # a tensor cannot be a size or an index without a break
     if seen.dynamic is not True:
-        yield Suggestion(varies, "torch.compile(f, dynamic=True)", dynamic=True)
+        yield Suggestion(varies, seen.compile, dynamic=True)
     yield Suggestion(
         f"make {name} a tensor: its value is then no part of what is compiled",
         f"{name} = torch.tensor({name})" if _ASSIGNED.fullmatch(name) else "",
@@ -251,8 +322,8 @@ def _of_functions(name: str) -> Suggestion:
     )
 
 
-def _dynamic(source: str) -> str:
-    return f'torch.compiler.config.dynamic_sources = "{source}"'
+def _dynamic(*sources: str) -> str:
+    return f'torch.compiler.config.dynamic_sources = "{",".join(sources)}"'
 
 
 def _is_users(source: str) -> bool:

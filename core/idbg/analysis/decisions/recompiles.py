@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 from idbg.analysis.decisions.break_report import own
 from idbg.analysis.decisions.frames import resumed, spoken
-from idbg.schema.decisions.dynamo import FailedGuard, FailedKind, FrameResult
+from idbg.schema.decisions.dynamo import FailedGuard, FailedKind, FrameGuards, FrameResult
 from idbg.schema.graphs import CompileCall, Frame
 from idbg.schema.runs import Run
 
 _LOCAL = re.compile(r"""[LG]\[\s*['"](.+?)['"]\s*\]""")
 _NUMPY = re.compile(r"^___from_numpy\((.*)\)$")
+_SIZES = re.compile(r"^check_tensor\((.+?), \w+, DispatchKeySet.*\bsize=\[([^\]]*)\]")
 _FAR: dict[FailedKind, int] = {"size": 0, "value": 0, "length": 0, "tensor": 2, "type": 3, "state": 3}
 _NEAR = 1  # compiles that are left when the limit counts as near
 
@@ -29,6 +30,11 @@ class CompileRow:
     failed: tuple[FailedGuard, ...] = ()
     result: FrameResult | None = None
     refused: bool = False
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether this compile failed."""
+        return self.result is not None and self.result.end == "failed"
 
 
 @dataclass(frozen=True)
@@ -64,6 +70,13 @@ class Timeline:
     limit: Limit | None = None
     resumed: bool = False
     call: CompileCall | None = None
+
+    @property
+    def failed(self) -> tuple[FailedGuard, ...]:
+        """Why each version but the first was compiled, or would have been: where that compile failed, nothing is known
+        to keep its call from failing.
+        """
+        return tuple(row.failed[0] for row in self.compiles if row.failed and not row.is_broken)
 
     @property
     def recompiles(self) -> tuple[CompileRow, ...]:
@@ -126,8 +139,12 @@ class _Holds:
         if (version, guard.source, guard.what, guard.actual) in self._expected:
             return True
         guards = self._guards.get(version)
-        code = f"{guard.source} == {guard.actual}"
-        return not guard.what and guards is not None and any(code in each.code for each in guards.guards)
+        if guard.kind == "size":
+            sizes, dim = sizes_of(guards).get(guard.source, ()), guard.what.partition(" ")[2]
+            return bool(dim) and int(dim) < len(sizes) and sizes[int(dim)] in (guard.actual, "None")
+        source = f"len({guard.source})" if guard.kind == "length" else guard.source
+        code = f"{source} == {guard.actual}"
+        return guards is not None and any(code in each.code for each in guards.guards)
 
 
 def nearest_first(failed: Iterable[FailedGuard], holds: _Holds | None = None) -> tuple[FailedGuard, ...]:
@@ -144,6 +161,26 @@ def nearest_first(failed: Iterable[FailedGuard], holds: _Holds | None = None) ->
         return -passed, _FAR.get(guard.kind, 1), guard.what == "rank"
 
     return tuple(sorted(guards, key=distance))
+
+
+def sizes_of(guards: FrameGuards | None) -> dict[str, tuple[str, ...]]:
+    """The source of each tensor -> the sizes that this version is for, "None" of one that may vary."""
+    codes = (code for guard in guards.guards for code in guard.code) if guards is not None else ()
+    return {found[1]: tuple(found[2].split(", ")) for code in codes if (found := _SIZES.match(code)) is not None}
+
+
+def varying(timeline: "Timeline", run: Run) -> dict[str, tuple[int, ...]]:
+    """The source of each tensor that one version has a fixed size of, and another any size -> these dimensions."""
+    seen: dict[str, list[tuple[str, ...]]] = {}
+    for row in timeline.compiles:
+        for source, sizes in sizes_of(run.decided.guards.get(row.frame)).items():
+            seen.setdefault(source, []).append(sizes)
+    found: dict[str, tuple[int, ...]] = {}
+    for source, versions in seen.items():
+        alike = [sizes for sizes in versions if len(sizes) == len(versions[0])]
+        if dims := tuple(d for d, of in enumerate(zip(*alike, strict=True)) if "None" in of and len(set(of)) > 1):
+            found[source] = dims
+    return found
 
 
 def shown(source: str) -> str:

@@ -1,16 +1,19 @@
 """A suggestion: what to do about a decision, in words and in code, and the target that tries it."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
+from idbg.schema.decisions.dynamo import Trial
 from idbg.schema.programs import OptionValue, Target
 
 
 @dataclass(frozen=True)
 class Suggestion:
-    """Something to do. `code` is what the user writes, "" where no line says it; what follows is what a target must
-    have for the program to run as if it were done: none of it where only the program can be changed.
+    """Something that may help: a trial shows whether it does. `code` is what the user writes, "" where no line says
+    it; what follows is what a target must have for the program to run as if it were done: none of it where only the
+    program can be changed.
     """
 
     words: str
@@ -32,3 +35,9 @@ class Suggestion:
             dynamic_sources=tuple(dict.fromkeys((*target.dynamic_sources, *self.dynamic_sources))),
             settings={**target.settings, **self.settings},
         )
+
+    def result(self, trials: Iterable[Trial]) -> Trial | None:
+        """The last of these that tried it; None where none did."""
+        mine = self.dynamic, self.dynamic_sources, self.settings
+        alike = (each for each in trials if (each.dynamic, each.dynamic_sources, each.settings) == mine)
+        return max(alike, key=lambda each: each.after, default=None) if self.can_be_tried else None

@@ -3,6 +3,7 @@
 import argparse
 import logging
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from idbg.cli import exits, fail_on, output, sessions, tables
 from idbg.cli.commands.run import is_unusable
@@ -12,6 +13,9 @@ from idbg.reports import chrome_trace, decisions
 from idbg.schema.errors import BadInput
 from idbg.schema.programs import SUCCESSFUL
 from idbg.schema.runs import History, Run
+
+if TYPE_CHECKING:  # not imported to parse a command line
+    from idbg.session.session import Session
 
 log = logging.getLogger(__name__)
 HELP = "report why the compiler did what it did: breaks, recompiles, guards, time, fusion, caches"
@@ -24,6 +28,7 @@ With a saved session nothing is run.
 EXAMPLES = (
     ("idbg analyze examples/mlp_train.py", "a summary"),
     ("idbg analyze train.py --type breaks --type recompiles", "two reports, in full"),
+    ("idbg analyze train.py --type recompiles --try", "which of the suggestions help"),
     ("idbg analyze debug_artifacts/SESSION --nodes add mul", "why two nodes were not fused, from a saved session"),
     ("idbg analyze last --type ranks", "the ranks of the last job, compared"),
     ("idbg analyze train.py --trace time.json", "where the compile time went, for Perfetto"),
@@ -60,6 +65,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help="write where the compile time went as a Chrome trace (Perfetto opens it)",
     )
+    parser.add_argument(
+        "--try",
+        action="store_true",
+        dest="try_advice",
+        help="run the program again with each suggestion that a setting does, and report what that changed",
+    )
     tables.add_sort(parser)
     fail_on.add_arguments(parser, fail_on.OF_A_COMPARISON, "a failure does, and numbers that a session found wrong")
 
@@ -72,7 +83,9 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     if RANKS in (args.types or ()):
         return _report_ranks(args, folder)
     if folder is None:
-        done, folder = run_once(settle(args, argv))
+        done, folder = run_once(settle(args, argv), then=_try_all if args.try_advice else None)
+    elif args.try_advice:
+        raise BadInput("--try runs the program again, and a saved session runs nothing", hint="name the program itself")
     else:
         with sessions.opened(folder) as session:
             history = session.history
@@ -90,6 +103,16 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
         log.warning("the run failed: %s", done.cause.first_line)
     output.session(folder)
     return status(done, policy)
+
+
+def _try_all(session: "Session", run: Run) -> None:
+    """Try each suggestion in a run of its own; none of a run that failed."""
+    from idbg.analysis.decisions.trials import to_try
+
+    for suggestion in to_try(run) if run.verdict in SUCCESSFUL else ():
+        number = session.try_out(run, suggestion)
+        session.wait()
+        session.tried(run, session.history.runs[number], suggestion)
 
 
 def _report_ranks(args: argparse.Namespace, session: Path | None) -> int:

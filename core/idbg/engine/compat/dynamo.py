@@ -145,7 +145,8 @@ def compiling() -> Compiling | None:
             "torch._dynamo.eval_frame"
         ):
             found = frame.f_locals
-            call = CompileCall(_name_of(found.get("fn")), *_places.get(found.get("self"), ("", 0)))
+            name, is_module = _name_of(found.get("fn"))
+            call = CompileCall(name, *_places.get(found.get("self"), ("", 0)), is_module)
             wraps = code is not None and code.co_filename == _wrappers() and WRAPPER in code.co_name
             return Compiling(call, owner, wraps)
         frame = frame.f_back
@@ -170,17 +171,17 @@ def _owner(code: CodeType, values: Mapping[str, object]) -> str:
     return type(first).__name__ if isinstance(getattr(type(first), code.co_name, None), FunctionType) else ""
 
 
-def _name_of(function: object) -> str:
-    """What torch.compile got, by name: a module by its class."""
+def _name_of(function: object) -> tuple[str, bool]:
+    """What torch.compile got, by name, and whether it is a module, which has its class's."""
     while isinstance(function, FunctionType) and function.__code__.co_filename == _wrappers():
         function = inspect.getattr_static(function, "__wrapped__", None)
     function = function.func if isinstance(function, functools.partial) else function
     if isinstance(owner := getattr(function, "__self__", None), torch.nn.Module):
-        return type(owner).__name__
+        function = owner
     if isinstance(function, torch.nn.Module):
-        return type(function).__name__
+        return type(function).__name__, True
     name = getattr(function, "__qualname__" if isinstance(function, FunctionType | MethodType) else "__name__", None)
-    return _LOCAL_NAME.sub("", name) if isinstance(name, str) else type(function).__name__
+    return _LOCAL_NAME.sub("", name) if isinstance(name, str) else type(function).__name__, False
 
 
 Compile = Callable[[], object]

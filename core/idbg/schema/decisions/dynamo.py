@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 
 from idbg.schema.graphs import Frame, Graph
+from idbg.schema.programs import OptionValue
 
 FrameEnd = Literal["compiled", "eager", "skipped", "failed"]
 """What became of an attempt to compile a frame: "eager": torch gave it up (a break with nothing before it, the
@@ -184,6 +185,21 @@ class FrameCalls(msgspec.Struct, frozen=True):
     calls: int
     fastest: float
     first: float
+
+
+class Trial(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a suggestion changed: the program ran as `before`, and with it as `after` (numbers of runs). The suggestion
+    is what its target has: `dynamic`, `dynamic_sources`, `settings`. `counts`: of each function its compiles, of each
+    line its breaks, as (which, before, after), "" for all of them. `failure`: the run with it failed.
+    """
+
+    before: int
+    after: int
+    dynamic: bool | None = None
+    dynamic_sources: tuple[str, ...] = ()
+    settings: dict[str, OptionValue] = {}
+    counts: tuple[tuple[str, int, int], ...] = ()
+    failure: str = ""
 
 
 class GuardedGraph(msgspec.Struct, frozen=True):
