@@ -49,7 +49,9 @@ def test_the_path_alone_is_for_scripts(folder: Path, capsys: pytest.CaptureFixtu
     assert capsys.readouterr().out == f"{folder / 'mine.toml'}\n"
 
 
-def test_settings_without_an_end_are_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_settings_without_an_end_are_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv("IDBG_SETTINGS", "/dev/zero")
     assert cli.main(["config"]) != 0
     assert "cannot read the settings file /dev/zero" in capsys.readouterr().err
