@@ -14,7 +14,7 @@ TEXT = (
     "</script></details>]]><!-- --><b onmouseover='x'>\"&amp;|`x`**__~~[a](http://evil.example)![i](x) @torch #1"
     " ${{x}} {0} \x1b[31m\x00\x07\r\u202e\u2028\ufffe\udcff\ud800 $(touch x) ../../x"
 )
-LONG = "x" * 1_000_000
+LONG = "x" * 300_000
 RULES = f'name = "n"\n\n[[rules]]\nkind = "dtype"\nallowed = ["float16"]\nname = {"</rule>]]>|`a`"!r}\n'
 FRAME, AGAIN = (f"{TEXT.replace('#', '')}/{number}" for number in (0, 1))
 GRAPH = GraphId(FRAME, "inference")

@@ -8,24 +8,33 @@ import asyncio
 import threading
 from asyncio import AbstractEventLoop
 from time import process_time
+from typing import Any
 
 import textual.app
 import textual.pilot
 import textual.screen
 from textual._context import active_app
+from textual.message_pump import MessagePump
+from textual.pilot import Pilot, WaitForScreenTimeout
 
 SOON = 0.02  # seconds: timers that are due by then are waited for
-FRAME = 0.1  # seconds between two frames: one is painted earlier, once nothing else is to be done
+FRAME = 60.0
+"""Seconds between two frames. One is painted once nothing else is to be done: how many a test paints does not depend on
+how busy the machine is."""
 STEP = 0.005  # seconds
+LONGEST = 30.0  # seconds
 AT_REST = 0.0005  # seconds of CPU in a step, of all threads: waking up takes less
 STANDING = {"idbg-worker", "idbg-watchdog"}  # threads that live as long as the session: tests wait for what they report
 
 
 async def idle(min_sleep: float = 0.0, max_sleep: float = 1.0) -> None:
-    """Sleep until nothing waits in the event loop, no timer is due soon, and no thread of the app works."""
-    loop, rests = asyncio.get_running_loop(), 0
-    end, earliest = loop.time() + max_sleep, loop.time() + min_sleep
-    while (now := loop.time()) < end and rests < 4:
+    """Sleep until nothing waits in the event loop, no timer is due soon, and no thread of the app works.
+
+    `max_sleep` is seconds of CPU, so that a busy machine ends no wait too early.
+    """
+    loop, rests, end = asyncio.get_running_loop(), 0, process_time() + max_sleep
+    earliest, latest = loop.time() + min_sleep, loop.time() + LONGEST
+    while (now := loop.time()) < latest and process_time() < end and rests < 4:
         await asyncio.sleep(0)
         if loop._ready:  # type: ignore[attr-defined]
             continue
@@ -75,8 +84,34 @@ def _threads_work(loop: AbstractEventLoop) -> bool:
     return False
 
 
+async def handled(pilot: Pilot[Any], timeout: float = LONGEST) -> bool:
+    """Wait until the app and each widget of its screen has handled its messages; False once the app has failed.
+
+    Textual's own function posts a message to each of them, 64 for each key: more than most keys cost.
+    """
+    loop, app = asyncio.get_running_loop(), pilot.app
+    end = loop.time() + timeout
+    while app._screen_stack and not app._exception_event.is_set():
+        await asyncio.sleep(0)
+        if loop._ready:  # type: ignore[attr-defined]
+            continue
+        if not any(map(_handles, (app, *app.screen.walk_children(with_self=True)))):
+            return True
+        if loop.time() > end:
+            raise WaitForScreenTimeout("a widget does not handle its messages")
+        await asyncio.sleep(STEP)
+    return False
+
+
+def _handles(pump: MessagePump) -> bool:
+    """Whether messages wait, or one is being handled: only a pump without work waits for its next message."""
+    queue = pump._message_queue
+    return not (pump._closing or pump._closed or (queue.empty() and queue.ready_event._waiters))  # type: ignore[attr-defined]
+
+
 def ask_the_loop() -> None:
-    """Every pilot of this process asks `idle`, and no frame is waited for longer than it takes."""
+    """Every pilot of this process asks `idle` and `handled`, and no frame is waited for longer than it takes."""
+    setattr(Pilot, "_wait_for_screen", handled)  # noqa: B010
     for module in (textual.app, textual.pilot):
         setattr(module, "wait_for_idle", idle)  # noqa: B010
     setattr(textual.screen, "UPDATE_PERIOD", FRAME)  # noqa: B010

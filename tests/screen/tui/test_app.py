@@ -373,7 +373,7 @@ async def test_a_wrong_setting_is_said_and_the_program_starts(tmp_path: Path, se
         assert words in bar(app, "footer")
 
 
-async def test_nothing_is_invented_where_nothing_is_measured(tmp_path: Path) -> None:
+async def test_nothing_is_invented_where_nothing_is_measured_and_nothing_is_copied(tmp_path: Path) -> None:
     app = app_of("resnet", tmp_path)
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
@@ -381,13 +381,7 @@ async def test_nothing_is_invented_where_nothing_is_measured(tmp_path: Path) -> 
         assert texts(app, "benchmarks")[0].strip() == "this session has no measurement"
         await pilot.press("5")
         assert texts(app, "kernel_diff")[0].strip() == "this session holds no comparison"
-
-
-async def test_a_pane_without_anything_to_copy_says_so(tmp_path: Path) -> None:
-    app = app_of("resnet", tmp_path)
-    async with app.run_test(size=WIDE) as pilot:
-        await settle(pilot)
-        await pilot.press("5", "y")
+        await pilot.press("y")
         assert "nothing to copy in KernelDiff" in bar(app, "footer")
 
 

@@ -9,7 +9,7 @@ from textual.geometry import Size
 from idbg.schema import events
 from idbg_tui import layout
 from idbg_tui.layout import ORDER, TabLine, number, tab_names
-from idbg_tui.pane_sizes import RememberedSizes, Sizes, Split, at_first
+from idbg_tui.pane_sizes import RememberedSizes, Sizes, at_first
 from idbg_tui.panes import loading
 from idbg_tui.panes.base import KEYS, PaneId
 from idbg_tui.panes.graph.pane import GraphPane
@@ -165,26 +165,29 @@ async def test_a_tall_terminal_shows_the_node_whole(tmp_path: Path) -> None:
         assert node.region.height >= 18 and node.max_scroll_y == 0
 
 
-@pytest.mark.parametrize(
-    ("start", "by", "pane"),
-    [
-        ("graph", (-20, 0), "width"),
-        ("source", (0, -4), "height"),
-        ("tabs", (15, 0), "width"),
-        ("top", (0, 3), "height"),
-    ],
-)
-async def test_a_border_follows_the_mouse(start: Split, by: tuple[int, int], pane: str, tmp_path: Path) -> None:
+BORDERS = {
+    "GraphPane": ((-20, 0), "width"),
+    "SourcePane": ((0, -4), "height"),
+    "#tabs": ((15, 0), "width"),
+    "#top": ((0, 3), "height"),
+}
+"""What is left of a border or above it, and where the border is dragged."""
+
+
+async def test_a_border_follows_the_mouse(tmp_path: Path) -> None:
     app = app_of("resnet", tmp_path)
     async with app.run_test(size=(160, 45)) as pilot:
         await settle(pilot)
-        box = app.query_one({"graph": "GraphPane", "source": "SourcePane", "tabs": "#tabs", "top": "#top"}[start])
-        before = getattr(box.region, pane)
-        x, y = box.region.right - 1, box.region.bottom - 1
-        place = (x, y - 2) if pane == "width" else (x - 5, y)
-        await pilot.mouse_down(offset=place)
-        await pilot.hover(offset=(place[0] + by[0], place[1] + by[1]))
-        await pilot.mouse_up(offset=(place[0] + by[0], place[1] + by[1]))
-        await settle(pilot)
-        assert abs(getattr(box.region, pane) - before - (by[0] or by[1])) <= 1
-        assert app.body.dragged is None
+        for name, (by, side) in BORDERS.items():
+            box = app.query_one(name)
+            before = getattr(box.region, side)
+            x, y = box.region.right - 1, box.region.bottom - 1
+            place = (x, y - 2) if side == "width" else (x - 5, y)
+            await pilot.mouse_down(offset=place)
+            await pilot.hover(offset=(place[0] + by[0], place[1] + by[1]))
+            await pilot.mouse_up(offset=(place[0] + by[0], place[1] + by[1]))
+            await settle(pilot)
+            assert abs(getattr(box.region, side) - before - (by[0] or by[1])) <= 1, name
+            assert app.body.dragged is None, name
+            await pilot.press("equals_sign")
+            await settle(pilot)

@@ -6,7 +6,9 @@ import pytest
 from textual.pilot import Pilot
 
 from idbg_tui.app import IdbgApp
+from idbg_tui.layout import ORDER
 from idbg_tui.menu import Menu, MenuItem, MenuLines
+from idbg_tui.panes.base import KEYS
 from idbg_tui.state.sentences import READ_ONLY
 from idbg_tui.widgets.code import CodeView
 from idbg_tui.widgets.listing import Listing
@@ -123,11 +125,14 @@ async def test_the_right_button_on_a_line_of_code_is_about_that_line(tmp_path: P
         assert app.screen.query_one("Vertical").border_title == f"Source: line {code.line}"
 
 
-@pytest.mark.parametrize("key", "1234567890-")
-async def test_every_pane_has_a_menu_also_where_nothing_is_listed(tmp_path: Path, key: str) -> None:
+async def test_every_pane_has_a_menu_also_where_nothing_is_listed(tmp_path: Path) -> None:
     app = app_of("breaking", tmp_path)
     async with app.run_test(size=SMALL) as pilot:
         await settle(pilot)
-        items = await opened(app, pilot, "minus" if key == "-" else key)
-        assert {"W", "w", "x", "X", "i", "u"} <= set(items)
-        assert all(item.words for item in items.values())
+        for key, pane in zip(KEYS, ORDER, strict=True):
+            items = await opened(app, pilot, "minus" if key == "-" else key)
+            assert app.body.current == pane
+            assert {"W", "w", "x", "X", "i", "u"} <= set(items), pane
+            assert all(item.words for item in items.values()), pane
+            await pilot.press("escape")
+            assert len(app.screen_stack) == 1, pane

@@ -6,6 +6,7 @@ import pytest
 from textual.pilot import Pilot
 
 from idbg_tui.app import IdbgApp
+from idbg_tui.panes.base import PaneId
 from tests.harness.recorded import app_of
 from tests.harness.screen import SMALL, WIDE, settle
 
@@ -20,14 +21,20 @@ async def click_on(app: IdbgApp, pilot: Pilot[None], words: str) -> None:
     pytest.fail(f"{words} is not on the screen")
 
 
+TABS: dict[str, PaneId] = {"7 Log": "log", "6 Bench": "benchmarks", "0 Why": "why"}
+
+
 @pytest.mark.parametrize("size", [WIDE, SMALL])
-@pytest.mark.parametrize(("words", "pane"), [("7 Log", "log"), ("6 Bench", "benchmarks"), ("0 Why", "why")])
-async def test_a_click_on_a_tab_goes_to_its_pane(tmp_path: Path, size: tuple[int, int], words: str, pane: str) -> None:
+async def test_a_click_on_a_tab_goes_to_its_pane(tmp_path: Path, size: tuple[int, int]) -> None:
     app = app_of("attention", tmp_path)
     async with app.run_test(size=size) as pilot:
         await settle(pilot)
-        await click_on(app, pilot, words)
-        assert app.body.current == pane and app.body.panes[pane].focus_target().has_focus  # type: ignore[index]
+        for words, pane in TABS.items():
+            await click_on(app, pilot, words)
+            assert app.body.current == pane and app.body.panes[pane].focus_target().has_focus, words
+            await pilot.press("1")
+            await settle(pilot)
+            assert app.body.current == "graph"
 
 
 async def test_a_click_on_a_stage_shows_it(tmp_path: Path) -> None:
@@ -39,23 +46,24 @@ async def test_a_click_on_a_stage_shows_it(tmp_path: Path) -> None:
             assert app.state.graph_id is not None and app.state.graph_id.stage == stage
 
 
-@pytest.mark.parametrize(
-    ("keys", "words", "pane", "view"),
-    [
-        ("2", " wrapper ", "source", "_view"),
-        ("0", "guards", "why", "view"),
-        ("-", " two runs ", "switches", "view"),
-        ("8", " relax ", "rules", "view"),
-    ],
-)
-async def test_a_click_on_a_view_shows_it(tmp_path: Path, keys: str, words: str, pane: str, view: str) -> None:
+VIEWS: dict[PaneId, tuple[str, str, str]] = {
+    "source": ("2", " wrapper ", "_view"),
+    "why": ("0", "guards", "view"),
+    "switches": ("minus", " two runs ", "view"),
+    "rules": ("8", " relax ", "view"),
+}
+"""Of each pane its key, a name on the screen, and where the view is."""
+
+
+async def test_a_click_on_a_view_shows_it(tmp_path: Path) -> None:
     app = app_of("attention", tmp_path)
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
-        await pilot.press("minus" if keys == "-" else keys, "1")
-        await settle(pilot)
-        before = getattr(app.body.panes[pane], view)  # type: ignore[index]
-        await click_on(app, pilot, words)
-        shown = app.body.panes[pane]  # type: ignore[index]
-        assert app.body.current == pane and getattr(shown, view) != before
-        assert getattr(shown, view) in shown.views
+        for pane, (key, words, view) in VIEWS.items():
+            await pilot.press(key, "1")
+            await settle(pilot)
+            shown = app.body.panes[pane]
+            before = getattr(shown, view)
+            await click_on(app, pilot, words)
+            assert app.body.current == pane and getattr(shown, view) != before, words
+            assert getattr(shown, view) in shown.views

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import pytest
 from textual.widgets import Input
 
 from idbg_tui.app import IdbgApp
@@ -20,16 +19,16 @@ def listed(app: IdbgApp) -> list[Command]:
     return list(app.screen.query_one(CommandLines).items)
 
 
-@pytest.mark.parametrize(("typed", "key"), [("zzqqzz", "pagedown"), ("zzqqzz", "enter"), ("relu", "pageup")])
-async def test_a_key_in_a_palette_that_found_nothing_ends_nothing(tmp_path: Path, typed: str, key: str) -> None:
+async def test_a_key_in_a_palette_that_found_nothing_ends_nothing(tmp_path: Path) -> None:
     app = app_of("attention", tmp_path)
     async with app.run_test(size=SMALL) as pilot:
-        await pilot.press("ctrl+p", *typed, key)
-        await pilot.pause()
-        assert isinstance(app.screen, Palette) and not (typed == "zzqqzz" and listed(app))
-        await pilot.press(key, key, "escape")
-        await settle(pilot)
-        assert not isinstance(app.screen, Palette) and app.is_running
+        for typed, key in (("zzqqzz", "pagedown"), ("zzqqzz", "enter"), ("relu", "pageup")):
+            await pilot.press("ctrl+p", *typed, key)
+            await pilot.pause()
+            assert isinstance(app.screen, Palette) and not (typed == "zzqqzz" and listed(app)), key
+            await pilot.press(key, key, "escape")
+            await settle(pilot)
+            assert not isinstance(app.screen, Palette) and app.is_running, key
 
 
 async def test_a_line_has_the_words_and_the_key_at_its_end(tmp_path: Path) -> None:
@@ -103,16 +102,16 @@ async def test_enter_does_what_was_typed_also_when_all_keys_come_at_once(tmp_pat
         assert not isinstance(app.screen, Palette)
 
 
-@pytest.mark.parametrize(("typed", "row"), [("42", 41), ("+5", 15), ("-5", 5), ("$", -1), ("9999", -1)])
-async def test_a_number_goes_to_that_row(tmp_path: Path, typed: str, row: int) -> None:
+async def test_a_number_goes_to_that_row(tmp_path: Path) -> None:
     app = app_of("resnet", tmp_path)
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
         lines = app.body.panes["graph"].lines  # type: ignore[attr-defined]
-        lines.go(10)
-        await pilot.press("colon", *typed, "enter")
-        await settle(pilot)
-        assert lines.cursor == (row if row >= 0 else lines.row_count - 1)
+        for typed, row in (("42", 41), ("+5", 15), ("-5", 5), ("$", -1), ("9999", -1)):
+            lines.go(10)
+            await pilot.press("colon", *typed, "enter")
+            await settle(pilot)
+            assert lines.cursor == (row if row >= 0 else lines.row_count - 1), typed
 
 
 async def test_colon_q_leaves(tmp_path: Path) -> None:
