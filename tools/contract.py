@@ -83,7 +83,7 @@ def show(folder: Path) -> int:
     seconds, lines = seconds_of(folder), lines_of(folder)
     slow = {test for test in seconds if test.startswith("tests/matrix/")}
     first = {test for test in seconds if tiers.is_first(test, test in slow)}
-    spent = Counter[str]()
+    spent: dict[str, float] = defaultdict(float)
     for test in seconds:
         spent["first" if test in first else "exhaustive"] += seconds[test]
     print(", ".join(f"{tier}: {used:,.0f} processor seconds" for tier, used in spent.items()))

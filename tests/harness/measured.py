@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Generator
 from types import CodeType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 FOLDER = os.environ.get("MEASURED", "")
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
@@ -53,7 +53,7 @@ def _append(kind: str, text: str) -> None:
 
 def _begin() -> None:
     """Record each line of the program once a test."""
-    monitoring = sys.monitoring
+    monitoring: Any = vars(sys)["monitoring"]  # since Python 3.12
 
     def function_starts(code: CodeType, offset: int) -> object:
         if code.co_filename.startswith(PROGRAM):
@@ -93,16 +93,18 @@ if FOLDER and sys.version_info >= (3, 12):
 if "pytest" in sys.modules:
     import pytest
 
+    from tests.harness.processor_time import spent
+
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
         """Record the lines and the processor time of one test."""
         os.environ["PYTEST_CURRENT_TEST"] = f"{item.nodeid} (setup)"
         if sys.version_info >= (3, 12):
-            sys.monitoring.restart_events()
-        before = seconds()
+            vars(sys)["monitoring"].restart_events()
+        before = spent()
         result = yield
         os.environ["PYTEST_CURRENT_TEST"] = f"{item.nodeid} (end)"
         flush()
-        _append("seconds", f"{item.nodeid}\t{seconds() - before:.3f}\n")
+        _append("seconds", f"{item.nodeid}\t{spent() - before:.3f}\n")
         os.environ.pop("PYTEST_CURRENT_TEST", None)
         return result
