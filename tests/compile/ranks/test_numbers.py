@@ -111,7 +111,7 @@ def test_wrong_numbers_of_one_rank(job: JobReport) -> None:
 
 
 def test_replicas_that_part(job: JobReport) -> None:
-    found = [each for each in job.differences("replica") if each.get("frame") == "forward"]
+    found = [each for each in job.differences("replica") if each.get("frame") == "Model.forward"]
     assert found and {each["number"] for each in found} == {2}, "they part after the first step"
     assert "weight" in found[0]["what"] and found[0]["level"] == "error"
     assert found[0]["place"][1] == line_of(job, "# reads the weight")
