@@ -49,8 +49,9 @@ def _names_in(tree: ast.Module) -> Iterator[str]:
     for each in tree.body:
         if isinstance(each, ast.Assign | ast.AnnAssign) and each.value is not None:
             target, value = each.targets[0] if isinstance(each, ast.Assign) else each.target, each.value
-            is_pair = isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple)
-            pairs = zip(target.elts, value.elts, strict=True) if is_pair else [(target, value)]
+            pairs = [(target, value)]
+            if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+                pairs = list(zip(target.elts, value.elts, strict=True))
             aliases |= {ast.unparse(left): full for left, right in pairs if (full := _full(right, aliases))}
     for node in ast.walk(tree):
         if full := _full(node, aliases):

@@ -13,12 +13,13 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from msgspec.structs import replace
 
 from idbg.accelerators.parse import parse
 from idbg.schema import events
+from idbg.schema.errors import exception_text
 from idbg.schema.event_base import RunEvent
 from idbg.schema.events import RunEnded, SessionEvent
 from idbg.schema.programs import Failure, Target
@@ -48,10 +49,11 @@ class TracedJobs:
             return failed(request, Failure(kind="idbg", message=f"torch's trace alone is not enough: {self._why}"))
         try:
             return self._run(request, began)
-        except (OSError, KeyboardInterrupt) as error:
-            kind = "cancelled" if isinstance(error, KeyboardInterrupt) else "idbg"
-            failure = Failure(kind=kind, message=str(error) or "cancelled", type=type(error).__name__)
-            return failed(request, failure, time.monotonic() - began)
+        except KeyboardInterrupt:
+            failure = Failure(kind="cancelled", message="cancelled", hint="run it again when you like")
+        except OSError as error:
+            failure = Failure(kind="idbg", message=exception_text(error), type=type(error).__name__)
+        return failed(request, failure, time.monotonic() - began)
 
     def _run(self, request: Compile, began: float) -> RunEnded:
         ended = events.RunEnded(run=request.run, verdict="clean", seconds=0.0)
@@ -143,4 +145,4 @@ def _compile(returned: Any, target: Target) -> None:
     backend = {"aot": "aot_eager", "mock": "aot_eager", "aoti": "inductor"}.get(target.backend, target.backend)
     result = torch.compile(model, backend=backend, dynamic=target.dynamic)(*args, **kwargs)
     if loss is not None:
-        loss(result).backward()
+        cast(Any, loss(result)).backward()

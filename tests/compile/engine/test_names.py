@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -133,7 +134,7 @@ def test_a_class_that_torch_lacks_has_no_instances(
     notes: list[str] = []
     remove(UNUSED)
     with names.notes_to(notes.append):
-        lacking = names.internals._ops.OpOverloadPacket
+        lacking: Any = names.internals._ops.OpOverloadPacket
         assert not isinstance(1, lacking)
         with pytest.raises(names.Missing, match=f"has no {UNUSED}"):
             lacking("mm")

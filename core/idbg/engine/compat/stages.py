@@ -120,7 +120,7 @@ def _observe_changes(observer: StageObserver) -> Iterator[None]:
 
 def copy_of(gm: GraphModule) -> GraphModule:
     """A graph module with copies of the nodes and of the graphs that it holds, and the same parameters and buffers."""
-    made = find("torch.fx._lazy_graph_module._LazyGraphModule", GraphModule)(gm, copy.deepcopy(gm.graph))
+    made: GraphModule = find("torch.fx._lazy_graph_module._LazyGraphModule", GraphModule)(gm, copy.deepcopy(gm.graph))
     for node in made.graph.nodes:
         if (inner := fx.inner_graph(made, node)) is not None:
             setattr(made, str(node.target), copy_of(inner))

@@ -2,7 +2,8 @@
 
 from idbg.engine.compat.names import internals
 
-HigherOrderOperator, OpOverload = internals._ops.HigherOrderOperator, internals._ops.OpOverload
+HigherOrderOperator = internals._ops.HigherOrderOperator
+OpOverload = internals._ops.OpOverload
 FakeTensor = internals._subclasses.fake_tensor.FakeTensor
 TorchDispatchMode = internals.utils._python_dispatch.TorchDispatchMode
 tree_flatten, tree_leaves = internals.utils._pytree.tree_flatten, internals.utils._pytree.tree_leaves
