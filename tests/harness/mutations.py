@@ -24,7 +24,7 @@ from idbg.reports import decisions, text
 from idbg.reports.documents import SessionData, html
 from idbg.schema.errors import IdbgError
 from idbg.schema.runs import History, fold
-from idbg.session import index, merging, processes, ranks, reading, removal, summaries
+from idbg.session import files, index, merging, processes, ranks, reading, removal, summaries
 from idbg.session.importing import Import, imported_before
 from idbg.traces.stream import is_trace
 from idbg.views import diagnostics
@@ -310,7 +310,7 @@ def _read_session(folder: Path) -> str:
     found = [folder, *(folder / processes.FOLDER / name for name in processes.names(folder))]
     for each in found:
         summaries.current(each)
-        if each == folder or reading.files.is_session(each):
+        if each == folder or files.is_session(each):
             _show(fold(reading.load(each)), each)
     history = fold(reading.load(folder))
     history.ranks = ranks.of_session(folder)

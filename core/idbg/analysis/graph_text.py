@@ -145,6 +145,11 @@ def _classes(body: list[ast.stmt]) -> Iterator[tuple[str, _Class]]:
                     yield statement.name, _Class(inner, dict(_classes(statement.body)))
 
 
+def user_lines(text: str) -> Iterator[UserLine]:
+    """The user's lines that the text names, in its order."""
+    yield from (place for _, place in _places(text) if place.file)
+
+
 def _places(text: str) -> Iterator[tuple[int, UserLine]]:
     for number, line in enumerate(text.splitlines(), 1):
         if "#" not in line:

@@ -22,7 +22,7 @@ from idbg.schema.decisions.dynamo import FailedGuard, FrameEnd, GraphBreak
 from idbg.schema.graphs import Frame, Graph, GraphId, Links, Node, Part, Role, Sym
 from idbg.schema.programs import Failure, Verdict
 from idbg.stages import StageText
-from idbg.traces import cache_answers
+from idbg.traces import cache_answers, exported
 from idbg.traces.compiled_calls import CompiledCalls
 from idbg.traces.enrich import symbols_of, with_arguments
 from idbg.traces.frame import PRINTED, Emit, InductorOutput, TracedFrame
@@ -382,6 +382,10 @@ class FileReader(RecordReader):
             name = self.imported.frame(frame).frame
             self.imported.has_guards = True
             self.run.emit(events.GuardsCaptured(run=RUN, guards=read_guards(record.text, name)))
+        elif kind in exported.KINDS:
+            exported.read(self.run, kind, record.text)
+        elif kind == "artifact" and name_of(about) == exported.PARTIAL:
+            exported.read(self.run, exported.PARTIAL, record.text)
         elif kind in _OTHER_GRAPHS:
             self.unread(frame, kind, record.text)
         else:

@@ -8,7 +8,7 @@ from idbg.reports.commands import ask, command
 from idbg.schema.graphs import GraphId
 from idbg.traces.run import first_words
 from idbg.views.guards import cost
-from tests.harness.traces import RECORDED, imported, unpacked
+from tests.harness.traces import RECORDED, imported, line, trace_in, unpacked
 
 FAILING = (RECORDED / "programs" / "failing.py").read_text().splitlines()
 
@@ -92,3 +92,41 @@ def test_no_command_of_a_report_runs_a_trace(tmp_path: Path) -> None:
     assert command(run) == "idbg run FILE.py --accelerator none --warn"
     assert ask("bench", run) == "idbg bench FILE.py"
     assert cost(run, run.decided.guards["0/0"]).endswith("not measured: it is not in a trace")
+
+
+EXPORTED = """ExportedProgram:
+    class GraphModule(torch.nn.Module):
+        def forward(self, x: "f32[3]"):
+             # File: m.py:4 in forward, code: return x.relu()
+            relu: "f32[3]" = torch.ops.aten.relu.default(x);  x = None
+            return (relu,)
+
+Graph signature: ExportGraphSignature(input_specs=[])
+Range constraints: {}
+"""
+PARTIAL = """
+
+
+def forward(self, arg0_1: "f32[3]"):
+    # File: m.py:4 in forward, code: if x.sum() > 0: return x
+    sum_1: "f32[]" = torch.ops.aten.sum.default(arg0_1);  arg0_1 = None
+    gt: "b8[]" = torch.ops.aten.gt.Scalar(sum_1, 0);  sum_1 = None
+    """
+
+
+def test_an_exported_program_is_a_graph(tmp_path: Path) -> None:
+    reason = '{"op": "mine::twice", "reason": "no fake impl"}'
+    content = line({"missing_fake_kernel": {}}, reason) + line({"exported_program": {}}, EXPORTED)
+    run = imported(trace_in(tmp_path / "trace", content), tmp_path / "out")
+    (graph,) = run.graphs.values()
+    assert [node.name for node in graph.nodes] == ["x", "relu", "output"] and run.verdict == "compiled"
+    assert run.frames["export"].line == 4
+
+
+def test_an_export_that_failed_has_what_was_traced_and_the_line(tmp_path: Path) -> None:
+    where: dict[str, object] = {"artifact": {"name": "make_fx_fail_partial"}, "frame_id": 1, "frame_compile_id": 0}
+    run = imported(trace_in(tmp_path / "trace", line(where, PARTIAL)), tmp_path / "out")
+    (failed,) = run.frame_failures
+    assert run.verdict == "failed" and (failed.failure.file, failed.failure.line) == ("m.py", 4)
+    assert failed.failure.message == "torch.export failed at if x.sum() > 0: return x"
+    assert [node.name for graph in run.graphs.values() for node in graph.nodes] == ["arg0_1", "sum_1", "gt"]

@@ -9,10 +9,13 @@ from idbg.cli import exits, fail_on, output, sessions, tables
 from idbg.cli.commands.run import is_unusable
 from idbg.config.arguments import add_arguments as add_program_arguments
 from idbg.config.arguments import settle
+from idbg.format.amounts import few
 from idbg.reports import chrome_trace, decisions
 from idbg.schema.errors import BadInput
 from idbg.schema.programs import SUCCESSFUL
-from idbg.schema.runs import History, Run
+from idbg.schema.runs import History, Run, fold
+from idbg.session import processes
+from idbg.session.reading import load
 
 if TYPE_CHECKING:  # not imported to parse a command line
     from idbg.session.session import Session
@@ -40,6 +43,7 @@ EXITS = {
 SEE = ("run", "compare", "bench")
 SCHEMA = "idbg.analyze/1"
 RANKS = "ranks"
+_NAMED = 8  # processes with the same report
 _RANKS_WORDS = "of a session alone: which rank waits for whom, and where ranks differ"
 
 
@@ -91,6 +95,8 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
             history = session.history
         if history.last is None and history.processes and policy.named and not args.types:
             return _judge_processes(history, folder, policy)
+        if history.last is None and history.processes and not (args.trace or args.nodes):
+            return _report_processes(args, folder, policy)
         done = sessions.last_run(history, folder)
     if args.trace is not None:
         chrome_trace.write(done, args.trace)
@@ -165,9 +171,36 @@ def _report_pair(run: Run, one: str, other: str) -> None:
 
 def _report(run: Run, types: list[str], sort: str | None, *, as_json: bool) -> None:
     if as_json:
-        found = {name: decisions.as_json(name, run) for name in types}
-        output.say_json({"schema": SCHEMA, **found, "refs": {name: decisions.refs(name, run) for name in types}})
-        return
+        output.say_json({"schema": SCHEMA, **_as_json(run, types)})
+    else:
+        output.say(_text(run, types, sort))
+
+
+def _report_processes(args: argparse.Namespace, folder: Path, policy: fail_on.Policy) -> int:
+    """Report each process of a session that has no run of its own; those whose text is the same in one."""
+    types = args.types or ["summary"]
+    runs = {}
+    for name in processes.names(folder):
+        history = fold(load(folder / processes.FOLDER / name))
+        if history.last is not None:
+            runs[name] = history.last
+    if args.json:
+        output.say_json({"schema": SCHEMA, "processes": {name: _as_json(run, types) for name, run in runs.items()}})
+    else:
+        names: dict[str, list[str]] = {}
+        for name, run in runs.items():
+            names.setdefault(_text(run, types, args.sort), []).append(name)
+        output.say("\n\n".join(f"{few(alike, _NAMED)}\n{text}" for text, alike in names.items()))
+    output.session(folder)
+    return max((status(run, policy) for run in runs.values()), default=exits.DONE)
+
+
+def _as_json(run: Run, types: list[str]) -> dict[str, object]:
+    found = {name: decisions.as_json(name, run) for name in types}
+    return {**found, "refs": {name: decisions.refs(name, run) for name in types}}
+
+
+def _text(run: Run, types: list[str], sort: str | None) -> str:
     from idbg.render.text import MOST
     from idbg.views.tree import sorting_columns
 
@@ -183,6 +216,4 @@ def _report(run: Run, types: list[str], sort: str | None, *, as_json: bool) -> N
         else "\n".join(decisions.text(name, run))
         for name in types
     )
-    output.say(
-        "\n\n".join(f"{name}\n{text}" if len(types) > 1 else text for name, text in zip(types, texts, strict=True))
-    )
+    return "\n\n".join(f"{name}\n{text}" if len(types) > 1 else text for name, text in zip(types, texts, strict=True))
