@@ -105,8 +105,8 @@ async def handled(pilot: Pilot[Any], timeout: float = LONGEST) -> bool:
 
 def _handles(pump: MessagePump) -> bool:
     """Whether messages wait, or one is being handled: only a pump without work waits for its next message."""
-    queue = pump._message_queue
-    return not (pump._closing or pump._closed or (queue.empty() and queue.ready_event._waiters))  # type: ignore[attr-defined]
+    queue: Any = pump._message_queue
+    return not (pump._closing or pump._closed or (queue.empty() and queue.ready_event._waiters))
 
 
 def ask_the_loop() -> None:
