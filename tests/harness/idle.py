@@ -112,7 +112,8 @@ def _pumps(app: App[Any]) -> list[MessagePump]:
 
 def _waiting(app: App[Any]) -> dict[int, Any]:
     """The messages in the queues, by their identity."""
-    return {id(message): message for pump in _pumps(app) for message in pump._message_queue.values}
+    queues: list[Any] = [pump._message_queue for pump in _pumps(app)]
+    return {id(message): message for queue in queues for message in queue.values}
 
 
 def _handles(pump: MessagePump) -> bool:
