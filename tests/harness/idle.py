@@ -14,6 +14,7 @@ import textual.app
 import textual.pilot
 import textual.screen
 from textual._context import active_app
+from textual.app import App
 from textual.message_pump import MessagePump
 from textual.pilot import Pilot, WaitForScreenTimeout
 
@@ -22,7 +23,7 @@ FRAME = 60.0
 """Seconds between two frames. One is painted once nothing else is to be done: how many a test paints does not depend on
 how busy the machine is."""
 STEP = 0.005  # seconds
-LONGEST = 30.0  # seconds
+LONGEST, HELD_BACK = 30.0, 2.0  # seconds
 AT_REST = 0.0005  # seconds of CPU in a step, of all threads: waking up takes less
 STANDING = {"idbg-worker", "idbg-watchdog"}  # threads that live as long as the session: tests wait for what they report
 
@@ -87,26 +88,38 @@ def _threads_work(loop: AbstractEventLoop) -> bool:
 async def handled(pilot: Pilot[Any], timeout: float = LONGEST) -> bool:
     """Wait until the app and each widget of its screen has handled its messages; False once the app has failed.
 
-    Textual's own function posts a message to each of them, 64 for each key: more than most keys cost.
+    Textual's own function posts a message to each of them, 64 for each key: more than most keys cost. What is handled
+    for long while nothing else waits is held back by the test itself, as a session that is being opened.
     """
     loop, app = asyncio.get_running_loop(), pilot.app
-    end = loop.time() + timeout
+    begun, waiting = loop.time(), _waiting(app)
     while app._screen_stack and not app._exception_event.is_set():
         await asyncio.sleep(0)
         if loop._ready:  # type: ignore[attr-defined]
             continue
-        if not any(map(_handles, (app, *app.screen.walk_children(with_self=True)))):
+        waited = loop.time() - begun
+        if not any(map(_handles, _pumps(app))) or (waited > HELD_BACK and not waiting.keys() & _waiting(app).keys()):
             return True
-        if loop.time() > end:
+        if waited > timeout:
             raise WaitForScreenTimeout("a widget does not handle its messages")
         await asyncio.sleep(STEP)
     return False
 
 
+def _pumps(app: App[Any]) -> list[MessagePump]:
+    return [app, *app.screen.walk_children(with_self=True)] if app._screen_stack else []
+
+
+def _waiting(app: App[Any]) -> dict[int, Any]:
+    """The messages in the queues, by their identity."""
+    queues: list[Any] = [pump._message_queue for pump in _pumps(app)]
+    return {id(message): message for queue in queues for message in queue.values}
+
+
 def _handles(pump: MessagePump) -> bool:
     """Whether messages wait, or one is being handled: only a pump without work waits for its next message."""
-    queue = pump._message_queue
-    return not (pump._closing or pump._closed or (queue.empty() and queue.ready_event._waiters))  # type: ignore[attr-defined]
+    queue: Any = pump._message_queue
+    return not (pump._closing or pump._closed or (queue.empty() and queue.ready_event._waiters))
 
 
 def ask_the_loop() -> None:

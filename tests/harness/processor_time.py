@@ -56,7 +56,7 @@ def pytest_runtest_protocol() -> Generator[None, object, object]:
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
     report = yield
     if call.when == "teardown":
         report.processor_seconds = spent() - _begun  # pytest-xdist carries it to the first process

@@ -44,7 +44,7 @@ async def test_what_is_never_handled_ends_the_test() -> None:
     app = Answering()
     async with app.run_test() as pilot:
         assert await handled(pilot, timeout=0.1)
-        await app._press_keys(["a"])
+        await app._press_keys(["a", "a"])
         with pytest.raises(WaitForScreenTimeout):
             await handled(pilot, timeout=0.1)
         app.may.set()
