@@ -119,7 +119,7 @@ STEPS: tuple[Step, ...] = (
         "1 Graph has what torch captured, an operation a row. The arrows walk over it, {user} goes to what uses a "
         "result, {input} to where it comes from; the other panes follow. Press {user}.",
         _walked,
-        "the other panes followed",
+        "selected, and 3 Node has its facts",
     ),
     Step(
         "violation",

@@ -217,12 +217,12 @@ def _listed(
         if item.table is not None and shown is not None and row.cells:
             cells = _cells(row, item.table, shown, place)
             known = names if row.refs.kernel is not None or item.table.names else None
-            if known is None:
+            if known is None and not _is_of_code(row, item.table):
                 lines = _broken(item, pieces, look.width - _taken(cells, shown))
             draw = partial(_drawn, lines[0], cells, item.table, shown, names=known)
         yield refers(row.key, draw)
         for number, line in enumerate(lines[1:]):
-            yield refers((row.key, "more", number), fixed(line))
+            yield replace(refers((row.key, "more", number), fixed(line)), head=True, table=None)
         if look.wraps:
             yield from _whole(row, pieces, draw, look, refers)
     else:
@@ -230,6 +230,11 @@ def _listed(
     code = text_rows(row.code, look, key=(row.key, "code"), depth=item.depth + 2) if row.code else ()
     for line in code:
         yield refers(line.key, line.draw)
+
+
+def _is_of_code(row: tree.Row, table: Table) -> bool:
+    """Whether a row's words are code, or a line and its code, or are aligned with those of other rows."""
+    return table.code or (bool(table.least) and _is_aligned(row)) or isinstance(next(iter(row.words), None), Place)
 
 
 def _broken(item: Item, pieces: StyledRow, room: int) -> list[StyledRow]:

@@ -314,7 +314,7 @@ def _stages(report: DiffReport) -> Iterator[Block]:
         )
     wrong, unjudged = sum(cells.standing in ("first_wrong", "wrong") for cells in listed), len(unknown_stages(report))
     counts = (f", {wrong:,} wrong" if wrong else "") + (f", {unjudged:,} not judged" if unjudged else "")
-    meaning = "relative RMSE of the worst output, to float64 and to the stage before"
+    meaning = "relative RMSE of the worst output, to Dynamo's graph in float64 and to the stage before"
     whose = f" of {report.stages_of}" if report.stages_of else ""
     yield Row("stages", words((counted(len(rows), "stage") + whose + counts, "strong"), (f"   {meaning}", "dim")))
     yield Table(_STAGES, rows, "stage")
@@ -435,7 +435,10 @@ def _launches(report: DiffReport) -> Iterator[Block]:
     yield Chart("launches", report, "The error from launch to launch: the table below has the figures")
     yield launch_table(report)
     meaning = "alone: with exact inputs; so far: with what came before; inputs: the worst of what it reads"
-    yield Row("launches meaning", words((f"relative RMSE to float64; {meaning}; -: not measured", "dim")))
+    yield Row(
+        "launches meaning",
+        words((f"relative RMSE to the graph that they compute, in float64; {meaning}; -: not measured", "dim")),
+    )
 
 
 def launch_table(report: DiffReport) -> Table:

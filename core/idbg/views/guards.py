@@ -55,7 +55,9 @@ def view(run: Run, options: Options = NO_OPTIONS) -> Section:
     rows = [_frame(each, shown, failed[each.frame], each.frame in dearest) for each in frames]
     again = sum(map(len, failed.values()))
     summary = f"{counted(count(run), 'guard')}, {again:,} failed" if again else counted(count(run), "guard")
-    return Section(TITLE, summary, count(run), "warning" if again else "ok", (Table(_COLUMNS, rows, "guard"),))
+    return Section(
+        TITLE, summary, count(run), "warning" if again else "ok", (Table(_COLUMNS, rows, "guard", code=True),)
+    )
 
 
 def count(run: Run) -> int:

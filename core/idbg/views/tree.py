@@ -175,7 +175,7 @@ class Table(Struct, frozen=True):
     """Rows that share columns; `noun` is what one row is: "function". `title` stands above the heads. `names`: each row
     begins with a name, which stays distinct where it is shortened. Columns give way until the words have as many cells
     as they need, at most `least`; 0 is as many as suit most tables. With `least` rows are sentences: they are cut at
-    their end, and their last words are aligned.
+    their end, and their last words are aligned. `code`: so are words that are code; others go on below the row.
     """
 
     columns: tuple[Column, ...]
@@ -184,6 +184,7 @@ class Table(Struct, frozen=True):
     title: str = ""
     names: bool = False
     least: int = 0
+    code: bool = False
 
 
 Block = Row | Table | Chart

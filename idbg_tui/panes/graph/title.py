@@ -5,6 +5,7 @@ from typing import Literal
 
 from textual.content import Content
 
+from idbg.analysis.decisions.frames import spoken
 from idbg.format.failures import headline
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
 from idbg.format.verdicts import verdict_words
@@ -33,6 +34,7 @@ def titles(state: State, label: str, filtered: str) -> Iterator[Content]:
         yield _title(state, state.graph, label, filtered, between="  ", below="names")
         yield _title(state, state.graph, label, filtered, between="  ", below="count")
         yield _title(state, state.graph, label, filtered, between="  ", terse=True, below="count")
+    yield _title(state, state.graph, label, filtered, between=f" {MARKS['rule']} ", named=True)
     yield _title(state, state.graph, label, filtered, between=f" {MARKS['rule']} ")
     yield _title(state, state.graph, label, filtered, between="  ")
     yield _title(state, state.graph, label, filtered, between="  ", short=True)
@@ -55,10 +57,12 @@ def _title(
     terse: bool = False,
     short: bool = False,
     bare: bool = False,
+    named: bool = False,
     below: Below = "",
 ) -> Content:
     """A `short` one has short names of the stages that are not shown, a `bare` one no more than a number beside them,
-    and a `terse` one names the shown stage only, and its place among the others. `below`: how other compilers' are.
+    and a `terse` one names the shown stage only, and its place among the others. A `named` one names the frame's
+    function. `below`: how other compilers' are.
     """
     gap = (between, "dim")
     pieces: list[tuple[str, str] | Content] = [(label, ""), gap]
@@ -78,7 +82,9 @@ def _title(
     if filtered or not bare or len(frames) < 2:
         pieces += [gap, (nodes, "not bold")]
     if len(frames) > 1:
-        name = "frame " if terse or short else f"frame {graph.id.frame}, "
+        known = state.shown.frames.get(graph.id.frame) if named and state.shown is not None else None
+        of = f" {spoken(known)}" if known is not None else ""
+        name = "frame " if terse or short else f"frame {graph.id.frame}{of}, "
         pieces += [gap, (f"{name}{frames.index(graph.id.frame) + 1} of {len(frames)}", "not bold")]
     if state.shown is not None and run is not state.shown:
         pieces += [gap, (f"run {state.shown.number}", "$warning")]

@@ -21,6 +21,7 @@ from idbg_tui.widgets.item_list import ItemList
 from idbg_tui.widgets.lines import StyledRow as Pieces
 from idbg_tui.widgets.lines import clip, fit
 
+_LIMIT = 20  # cells of a rule's limit, that stay when its severity's word gives way to its sign
 _NAME = 18  # cells of a rule's name where there is little room
 _KEY = 12  # cells of a key's
 _TYPED = 80  # characters of a list that can still be typed in one line
@@ -71,7 +72,7 @@ class RuleRows(ItemList[FormRow]):
         self._counts: dict[str, Count] = {}
         self._warned: set[tuple[int, str]] = set()
         self._opened: set[tuple[str, str]] = set()
-        self._names = self._severities = 0  # cells of the longest
+        self._names = self._severities = self._limits = 0  # cells of the longest
 
     # ---------------------------------------------------------------- what is shown
 
@@ -113,6 +114,8 @@ class RuleRows(ItemList[FormRow]):
         rows = rule_form.rows(self.form, self._opened)
         self._names = max((len(rule.name) for rule in self.form.rules), default=0)
         self._severities = max((len(rule.severity) for rule in self.form.rules), default=0)
+        summaries = (len(rule_words.summary(rule)) for rule in self.form.rules)
+        self._limits = min(max(summaries, default=0), _LIMIT)
         self.show_items(rows, self.empty)
 
     def key(self, item: FormRow) -> object:
@@ -141,10 +144,13 @@ class RuleRows(ItemList[FormRow]):
             (MARKS["on" if row.on else "off"], "dim" if dim else "accent"),
             (warned, "fallback"),
             (fit(rule.name, min(self._names, max(_NAME, width // 3))), "dim" if dim else "strong"),
-            (f" {SEVERITY_SIGNS[rule.severity]} {rule.severity:{self._severities}} ", "dim" if dim else rule.severity),
         ]
-        end = self._count(row)
-        room = width - sum(len(text) for text, _ in (*start, *end)) - 1
+        end, sign = self._count(row), f" {SEVERITY_SIGNS[rule.severity]} "
+        room = width - sum(len(text) for text, _ in (*start, *end)) - len(sign) - 1
+        if room - self._severities > self._limits:  # its sign has the severity too; the limit is nowhere else
+            sign += f"{rule.severity:{self._severities}} "
+            room -= self._severities + 1
+        start.append((sign, "dim" if dim else rule.severity))
         return [*start, (_filled(rule_words.summary(rule), room) + " ", "dim" if dim else ""), *end]
 
     def _count(self, row: FormRow) -> Pieces:

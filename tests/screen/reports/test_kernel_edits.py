@@ -91,6 +91,11 @@ def test_a_time_has_changed_only_beyond_the_noise(original: float, edited: float
     assert kernel_edits.change_words(change(original, edited)) == words
 
 
+def test_numbers_and_time_are_told_apart_in_few_words():
+    same = replace(AGREES, verdict="wrong", times=replace(AGREES.times, kernel=change(100, 99)))
+    assert kernel_edits.brief(same) == "numbers are wrong · time: no difference beyond the noise"
+
+
 def test_versions_stand_below_the_original_with_what_came_of_them_and_their_diffs():
     run = Run(1, RUN.program, RUN.target, 0.0, codes=RUN.codes)
     for edit in (AGREES, FAILED):

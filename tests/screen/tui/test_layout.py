@@ -13,11 +13,12 @@ from idbg_tui.pane_sizes import RememberedSizes, Sizes, at_first
 from idbg_tui.panes import loading
 from idbg_tui.panes.base import KEYS, PaneId
 from idbg_tui.panes.graph.pane import GraphPane
+from idbg_tui.panes.graph.title import titles
 from idbg_tui.panes.kernel_diff.pane import KernelDiffPane
 from idbg_tui.panes.log.pane import LogPane
 from idbg_tui.panes.node.pane import NodePane
 from idbg_tui.panes.rules.pane import RulesPane
-from tests.harness.recorded import app_of
+from tests.harness.recorded import app_of, state_of
 from tests.harness.screen import WIDE, bar, settle, written
 
 
@@ -83,6 +84,14 @@ async def test_the_counts_of_tabs_are_seen_at_every_size_once_a_repro_is_written
         shown = str(line)
         for pane, mark in (("4 ?Find", "1"), ("5 ?[KD]", "✘"), ("9 ?Rep", "1")):
             assert re.search(rf"{pane}[a-zA-Z]* {mark}", shown), (size, shown)
+
+
+@pytest.mark.parametrize("width", [58, 76, 96])
+def test_every_stage_is_named_in_the_title_of_the_graph_where_its_names_have_room(width: int) -> None:
+    title = next(each for each in titles(state_of("mlp_train"), "1 Graph", "") if each.cell_length <= width - 2)
+    for name in ("dyn", "joint", "[forward]", "bwd" if width == 58 else "backward"):
+        assert name in title.plain, title.plain
+    assert " of 6" not in title.plain and "26" in title.plain
 
 
 def test_sentences_that_name_a_pane_by_its_number_name_the_right_one() -> None:
