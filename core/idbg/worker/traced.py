@@ -28,6 +28,8 @@ from idbg.traces.process import Opening
 from idbg.traces.trace_file import TraceFile
 from idbg.worker.protocol import Compile, EditKernel, Ended, Request, decode, encode, failed
 
+_INSTEAD = {"aot": "inductor", "mock": "aot_eager", "aoti": "inductor"}
+"""Backends of the engine, and those of torch that compile in their place."""
 _POLL = 0.1  # seconds
 _OWN = events.SessionOpened | events.RunStarted | events.WorkerStarted  # of an import: the session has them
 
@@ -65,6 +67,9 @@ class TracedJobs:
             elif not isinstance(event, _OWN):
                 self._emit(replace(event, run=request.run) if isinstance(event, RunEvent) else event)
 
+        if (instead := _INSTEAD.get(name := request.target.backend)) is not None:
+            text = f"the backend {name} is not loaded: where the program names no backend, {instead} compiles"
+            self._emit(events.Noted(level="warning", text=text))
         folder = Path(tempfile.mkdtemp(prefix="idbg-trace-"))
         command = [sys.executable, "-c", f"from {__name__} import main; main()", encode(request).decode()]
         process = subprocess.Popen(command, env={**os.environ, "TORCH_TRACE": str(folder)})
@@ -142,7 +147,8 @@ def _compile(returned: Any, target: Target) -> None:
     model, args, *rest = (*returned, ()) if len(returned) == 1 else returned
     kwargs = next((each for each in rest if isinstance(each, dict)), {})
     loss = next((each for each in rest if callable(each)), None)
-    backend = {"aot": "aot_eager", "mock": "aot_eager", "aoti": "inductor"}.get(target.backend, target.backend)
-    result = torch.compile(model, backend=backend, dynamic=target.dynamic)(*args, **kwargs)
+    backend = _INSTEAD.get(target.backend, target.backend)
+    compiled = cast(Any, torch.compile(model, backend=backend, dynamic=target.dynamic))
+    result = compiled(*args, **kwargs)
     if loss is not None:
         cast(Any, loss(result)).backward()

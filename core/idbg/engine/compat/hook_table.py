@@ -70,56 +70,42 @@ FEATURES = {
 NOT_IN_EACH = {"torch._dynamo.eval_frame.StanceStr": ("2.14", "2.15")}
 """The versions of torch that have a name which some of TESTED lack."""
 
-CORE = (
-    "torch._dynamo.backends.common.aot_autograd",
-    "torch._dynamo.backends.registry.lookup_backend",
-    "torch._dynamo.config.patch",
-    "torch._dynamo.list_backends",
-    "torch._functorch._aot_autograd.utils.make_boxed_func",
-    "torch._functorch.config.patch",
-    "torch._guards.CompileContext",
-    "torch._inductor.compile_fx.compile_fx",
-    "torch._inductor.compile_fx.compile_fx_inner",
-    "torch._inductor.config.patch",
-    "torch._logging._internal.trace_log",
-    "torch._ops.HigherOrderOperator",
-    "torch._ops.OpOverload",
-    "torch.utils._pytree.tree_leaves",
-    "torch.utils._pytree.tree_map",
+_CORE = (
+    "_dynamo.backends.common.aot_autograd _dynamo.backends.registry.lookup_backend _dynamo.config.patch "
+    "_dynamo.list_backends _functorch._aot_autograd.utils.make_boxed_func _functorch.config.patch "
+    "_guards.CompileContext _inductor.compile_fx.compile_fx _inductor.compile_fx.compile_fx_inner "
+    "_inductor.config.patch _logging._internal.trace_log _ops.HigherOrderOperator _ops.OpOverload "
+    "utils._pytree.tree_leaves utils._pytree.tree_map"
 )
+CORE = tuple(f"torch.{name}" for name in _CORE.split())
 """Names of torch without which no run is captured: then its trace alone is read (worker.traced)."""
 
-USED_FOR = {
-    "aoti": "AOTInductor",
+# feature -> modules of this room that use other names of torch for it
+_USERS = {
+    "AOTInductor": "aoti",
     "autotuning": "autotuning",
-    "backend_calls": "backend calls",
-    "bisector": "bisection",
-    "caches": "cache answers",
-    "comparing": "comparison",
-    "compilers": "kernel builds",
-    "config_comments": "repros",
-    "cuda_graphs": "cuda graphs",
-    "distributed": "collectives",
-    "dynamo": "compiled frames",
-    "exceptions": "failures",
-    "fx": "graphs",
-    "gpu": "comparison",
-    "guards": "guard costs",
-    "inspecting": "inspection",
-    "kernel_builds": "kernel builds",
-    "kernels": "kernel launches",
+    "backend calls": "backend_calls",
+    "bisection": "bisector",
+    "cache answers": "caches",
+    "comparison": "comparing gpu",
+    "kernel builds": "compilers kernel_builds pool",
+    "repros": "config_comments registrations repros settings",
+    "cuda graphs": "cuda_graphs",
+    "collectives": "distributed",
+    "compiled frames": "dynamo",
+    "failures": "exceptions",
+    "graphs": "fx torch_types",
+    "guard costs": "guards",
+    "inspection": "inspecting",
+    "kernel launches": "kernels",
     "lowering": "lowering",
-    "mutations": "ops",
-    "pool": "kernel builds",
-    "registrations": "repros",
-    "repros": "repros",
-    "scheduling": "fusion",
-    "settings": "repros",
-    "stages": "pass graphs",
-    "torch_types": "graphs",
-    "tracing": "compile trace",
+    "ops": "mutations",
+    "fusion": "scheduling",
+    "pass graphs": "stages",
+    "compile trace": "tracing",
 }
-"""The modules of this room that use other names of torch, and the feature that lacks each that is missing."""
+USED_FOR = {module: feature for feature, modules in _USERS.items() for module in modules.split()}
+"""A module of this room -> the feature that lacks what a name that is missing there is for."""
 
 
 @dataclass(frozen=True)
