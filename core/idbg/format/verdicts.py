@@ -36,7 +36,7 @@ def verdict_words(run: Run) -> str:
         case "wrong":
             return _wrong(run)
         case "empty":
-            return "no compile is in the trace" if run.program.is_trace else "nothing was compiled"
+            return "no graph is in the trace" if run.program.is_trace else "nothing was compiled"
         case "failed" if run.failure is None:
             return _failed(run)
         case "compiled" if run.children and not run.graphs:

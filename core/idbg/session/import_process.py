@@ -73,10 +73,13 @@ def main(argv: list[str]) -> int:
         return 2
     _answer(Answer(folder=str(importing.folder)))
     os.nice(5)  # the screen comes first
-    if is_written(source):
-        importing.follow(lambda: _is_left() or not is_written(source))
-    else:
-        importing.read()
+    try:
+        if is_written(source):
+            importing.follow(lambda: _is_left() or not is_written(source))
+        else:
+            importing.read()
+    except IdbgError:  # a full disk: the session has what came before
+        return 1
     return 0
 
 

@@ -44,7 +44,7 @@ def count(name: str, run: Run) -> int | None:
 
 def as_json(name: str, run: Run) -> object:
     """The same facts as records; null where they are not recorded."""
-    is_known = count(name, run) is not None or view(name).view(run).body
+    is_known = not records.lacks(run, needs(name)) or count(name, run) is not None or view(name).view(run).body
     return view(name).as_json(run) if is_known else None
 
 

@@ -39,7 +39,7 @@ def why(run: Run, needs: Sequence[Record]) -> str:
 
 def checked(section: Section, run: Run, needs: Sequence[Record]) -> Section:
     """The section; where it has nothing and needs records that the trace does not have, one that says so."""
-    if section.count or not (reason := why(run, needs)):
+    if not run.unrecorded or section.count or not (reason := why(run, needs)):
         return section
     return replace(section, summary=reason, count=None, verdict="unknown")
 

@@ -229,7 +229,7 @@ def test_a_trace_of_which_nothing_can_be_read_is_no_program_that_compiled_nothin
     damaged = line({"dynamo_output_graph": {}, "frame_id": 0}).replace(b": 0}", b": 0")
     history = history_of(trace_in(tmp_path / "trace", damaged * 3))
     assert history.last is not None and any("3 records of" in text for text in history.missing)
-    assert verdict_words(history.last) == "no compile is in the trace"
+    assert verdict_words(history.last) == "no graph is in the trace"
 
 
 def test_json_that_was_changed_is_read_as_it_is_and_said(tmp_path: Path) -> None:

@@ -67,7 +67,13 @@ def test_commands_take_a_trace_as_a_session(tmp_path: Path, capsys: pytest.Captu
 
 def test_a_session_of_several_processes_names_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trace, output = str(unpacked(recordings("ranks")[0], tmp_path / "trace")), f"--output={tmp_path / 'out'}"
-    assert main(["analyze", trace, output]) != 0
+    assert main(["analyze", trace, output, "--type", "breaks"]) == 1  # one of them has no graph
+    said = capsys.readouterr().out
+    assert said.startswith("rank0\n") and "\nrank1\n" in said and said.count("graph break") >= 2
+    assert main(["analyze", trace, output, "--type", "breaks", "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)["processes"]
+    assert list(found) == ["rank0", "rank1"] and all(each["breaks"] for each in found.values())
+    assert main(["analyze", trace, output, "--trace", str(tmp_path / "time.json")]) == 2
     assert "/rank0 is the first of 2" in capsys.readouterr().err
     folder = next((tmp_path / "out").iterdir())
     assert main(["show", f"{folder}/rank1", "--json"]) == 0
