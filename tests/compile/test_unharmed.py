@@ -195,13 +195,9 @@ ran("end")
 atexit.register(ran, "atexit")
 sys.exit("it is over")
 """,
-    "finalizers and __del__": BEGIN
+    "finalizers": BEGIN
     + """
 import tempfile, weakref
-class Held:
-    def __del__(self, ran=ran):  # a global is None by then
-        ran("del")
-held = Held()
 weakref.finalize(f, ran, "finalized")
 folder = tempfile.TemporaryDirectory()
 weakref.finalize(folder, lambda: ran(os.path.isdir(folder.name)))
