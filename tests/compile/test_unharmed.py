@@ -33,7 +33,7 @@ ran("end")
 """,
     "handlers of many signals": BEGIN
     + """
-for each in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCHLD, signal.SIGCONT):
+for each in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGUSR1, signal.SIGCHLD):
     signal.signal(each, lambda number, frame: ran(number))
 ran("end")
 """,
@@ -132,12 +132,22 @@ threading.Thread(target=work).start()
 atexit.register(ran, "atexit")
 ran("end")
 """,
-    "an executor": BEGIN
+    "executors": HEAD
     + """
-from concurrent.futures import ThreadPoolExecutor
-pool = ThreadPoolExecutor(2)
-pool.submit(lambda: (time.sleep(0.3), ran("work")))
-ran("end")
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+def work(what, seconds):
+    time.sleep(seconds)
+    ran(what)
+if __name__ == "__main__":
+    f(torch.ones(3))
+    processes, pool = ProcessPoolExecutor(1), ThreadPoolExecutor(2)
+    processes.submit(work, "process", 0.5)
+    for at in range(4):
+        pool.submit(work, at // 2, 2 + at // 2)
+    forgotten = ThreadPoolExecutor(1)
+    forgotten.submit(work, "forgotten", 1)
+    del forgotten
+    ran("end")
 """,
     "a thread that raises": BEGIN
     + """
@@ -158,7 +168,11 @@ def more():
     ran("third")
 def removed():
     ran("removed")
+def late():
+    ran("late")
+atexit.register(late)
 atexit.register(ran, "first")
+atexit.register(lambda: atexit.unregister(late))
 atexit.register(more)
 atexit.register(removed)
 atexit.unregister(removed)
@@ -181,14 +195,12 @@ ran("end")
 atexit.register(ran, "atexit")
 sys.exit("it is over")
 """,
-    "finalizers and __del__": BEGIN
+    "finalizers": BEGIN
     + """
-import weakref
-class Held:
-    def __del__(self):
-        ran("del")
-held = Held()
+import tempfile, weakref
 weakref.finalize(f, ran, "finalized")
+folder = tempfile.TemporaryDirectory()
+weakref.finalize(folder, lambda: ran(os.path.isdir(folder.name)))
 ran("end")
 """,
     "os._exit": BEGIN

@@ -9,16 +9,21 @@ import runpy
 import sys
 import sysconfig
 import threading
+import time
 import traceback
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 from idbg.engine.capture.run import RunCapture, phase
 from idbg.engine.program.main_file import run_file, status_of, words_of
 from idbg.schema.programs import Program
 
-_LIBRARIES = ("site-packages", "dist-packages", sysconfig.get_path("stdlib"))
+_STDLIB = sysconfig.get_path("stdlib")
+_LIBRARIES = ("site-packages", "dist-packages", _STDLIB)
+_POLL = 0.01  # seconds
 UNFLUSHED = 120
 """The status with which Python ends where it cannot write what is left in sys.stdout."""
 _Handler = tuple[Callable[..., object], tuple[object, ...], dict[str, object]]
@@ -93,25 +98,56 @@ def _globals_deleted() -> Iterator[None]:
 @contextmanager
 def _threads_joined() -> Iterator[None]:
     """On exit, wait for the threads that were started meanwhile, as Python does at its end. Threads of executors wait
-    for work until the process ends.
+    for work until the process ends: of them only the work is waited for.
     """
     before = set(threading.enumerate())
     try:
         yield
     finally:
-        executors = concurrent.futures.thread._threads_queues
-        for thread in set(threading.enumerate()) - before:
-            if not thread.daemon and thread not in executors and thread is not threading.current_thread():
+        started = set(threading.enumerate()) - before - {threading.current_thread()}
+        queues = concurrent.futures.thread._threads_queues
+        of_executors = {thread for thread in started if thread in queues}
+        of_processes = {thread for thread in started if hasattr(thread, _PENDING)}
+        while any(getattr(thread, _PENDING) for thread in of_processes):
+            time.sleep(_POLL)
+        _wait_for_work(of_executors)
+        for thread in started - of_executors - of_processes:
+            if not thread.daemon:
                 thread.join()
+
+
+_PENDING = "pending_work_items"
+"""What the thread of a ProcessPoolExecutor has to do still."""
+
+
+def _wait_for_work(threads: set[threading.Thread]) -> None:
+    """Wait until these threads of executors have done all that was submitted so far."""
+    idle: set[threading.Thread] = set()
+    go_on = threading.Event()
+
+    class Last:
+        """Work that comes after all other of its queue: each thread stays in it until all of them are there."""
+
+        def run(self, *_: object) -> None:
+            idle.add(threading.current_thread())
+            go_on.wait()
+
+    for thread in threads:
+        concurrent.futures.thread._threads_queues[thread].put(Last())
+    while any(thread.is_alive() for thread in threads - idle):
+        time.sleep(_POLL)
+    go_on.set()
 
 
 @contextmanager
 def _exit_handlers_run() -> Iterator[None]:
-    """On exit, run what the program has registered with `atexit`, last first; handlers of libraries wait for the end of
-    the process.
+    """On exit, run what the program has registered with `atexit`, last first, then its finalizers (weakref.finalize,
+    also of temporary folders). Those of libraries wait for the end of the process, and what is registered meanwhile is
+    not run, as Python does not.
     """
     handlers: list[_Handler] = []
-    register, unregister = atexit.register, atexit.unregister
+    finalizers: list[weakref.finalize[..., object]] = []
+    register, unregister, begin = atexit.register, atexit.unregister, weakref.finalize.__init__
 
     def register_here(function: Callable[..., object], /, *args: object, **kwargs: object) -> Callable[..., object]:
         caller = sys._getframe(1).f_code.co_filename
@@ -124,12 +160,21 @@ def _exit_handlers_run() -> Iterator[None]:
         handlers[:] = [handler for handler in handlers if handler[0] != function]
         unregister(function)
 
+    def begin_here(self: "weakref.finalize[..., object]", *args: Any, **kwargs: Any) -> None:
+        begin(self, *args, **kwargs)
+        if _is_of_program(sys._getframe(1)):
+            finalizers.append(self)
+
     atexit.register, atexit.unregister = register_here, unregister_here  # type: ignore[assignment]
+    weakref.finalize.__init__ = begin_here  # type: ignore[method-assign]
     try:
         yield
     finally:
-        while handlers:
-            function, args, kwargs = handlers.pop()
+        last: list[_Handler] = [(each, (), {}) for each in finalizers if each.atexit]
+        for handler in reversed([*last, *handlers]):
+            if not any(each is handler for each in (*last, *handlers)):  # another one has unregistered it
+                continue
+            function, args, kwargs = handler
             try:
                 function(*args, **kwargs)
             except SystemExit:
@@ -137,6 +182,14 @@ def _exit_handlers_run() -> Iterator[None]:
             except Exception:  # as Python does at its end: printed, and the next one runs
                 traceback.print_exc()
         atexit.register, atexit.unregister = register, unregister
+        weakref.finalize.__init__ = begin  # type: ignore[method-assign]
+
+
+def _is_of_program(frame: FrameType | None) -> bool:
+    """Whether the code that is called here is the program's, through the standard library too."""
+    while frame is not None and frame.f_code.co_filename.startswith((_STDLIB, "<frozen")):
+        frame = frame.f_back
+    return frame is not None and not any(folder in frame.f_code.co_filename for folder in _LIBRARIES)
 
 
 @contextmanager
