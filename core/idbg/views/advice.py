@@ -10,7 +10,7 @@ from idbg.schema.decisions.dynamo import Trial
 from idbg.views.tree import Row, Tone, words
 
 MAY = "may help: "
-"""Before all that was not tried."""
+"""Before advice that was not tried."""
 
 
 def rows(

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import torch
 
+from idbg.analysis.decisions.recompile_advice import suggestions_for as advice
 from idbg.analysis.decisions.recompiles import timelines
 from idbg.schema.decisions.dynamo import FailedGuard
 from idbg.schema.runs import Run
-from idbg.views.recompiles import suggestions_for as advice
 
 Runner = Callable[..., Run]
 CHANGED = ("dynamic", "dynamic_sources", "settings")

@@ -2,13 +2,14 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
 from idbg.analysis.decisions.break_report import whose
-from idbg.analysis.decisions.recompiles import Timeline, shown, varying
+from idbg.analysis.decisions.recompiles import Timeline, changing, shown, varying
 from idbg.analysis.decisions.suggestions import Suggestion
+from idbg.format.amounts import few
 from idbg.format.file_names import near_place
 from idbg.schema.decisions.dynamo import FailedGuard, FrameGuards
 from idbg.schema.runs import Run
@@ -81,7 +82,7 @@ def advice_on(failed: FailedGuard, timeline: Timeline, run: Run) -> list[Suggest
         case "value":
             found = _of_value(failed, seen)
         case "tensor":
-            found = _of_tensor(failed, seen.name)
+            found = _of_tensor(failed, seen.name, changing(timeline, run, failed.what))
         case _:
             found = _of_others(failed, seen.name)
     return [each for each in found if not _is_done(each, run)]
@@ -269,11 +270,14 @@ def _of_number(failed: FailedGuard, seen: _Seen) -> Iterator[Suggestion]:
     )
 
 
-def _of_tensor(failed: FailedGuard, name: str) -> Iterator[Suggestion]:
+def _of_tensor(failed: FailedGuard, name: str, changing: Sequence[str]) -> Iterator[Suggestion]:
     if not _is_users(failed.source):
         return
     what = failed.what.partition(" ")[0]
-    if what == "dtype":
+    if len(changing) > 1 or ("." in name and what in ("dtype", "requires_grad")):
+        names = few([shown(each) for each in changing] or [name], _MOST_NAMED, " and {:,} more")
+        yield Suggestion(f"let {names} have the same {what} in each call: they changed together, and all must stay")
+    elif what == "dtype":
         dtype = _DTYPES.get(failed.expected)
         yield Suggestion(f"cast {name} once, before the call", f"{name} = {name}.to({dtype})" if dtype else "")
     elif what == "requires_grad":
@@ -291,7 +295,7 @@ def _of_others(failed: FailedGuard, name: str) -> Iterator[Suggestion]:
     match failed.kind:
         case "length":
             yield Suggestion(
-                f"keep {name} as long as it is: change it outside of what is compiled, or make it a tensor"
+                f"give {name} the same length in each call: pad it, or change it outside of what is compiled"
             )
         case "type":
             kind = failed.expected
