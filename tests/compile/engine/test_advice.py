@@ -16,7 +16,11 @@ from idbg.analysis.decisions.breaks import suggestions
 from idbg.analysis.decisions.recompile_advice import suggestions_for as advice
 from idbg.analysis.decisions.recompiles import timelines
 from idbg.analysis.decisions.suggestions import Suggestion
+from idbg.analysis.decisions.trials import of_timeline, to_try, trial
 from idbg.schema.runs import Run
+from idbg.views.advice import rows
+from idbg.views.recompiles import guard_words
+from idbg.views.tree import Row
 
 Runner = Callable[..., Run]
 HEAD = "import torch\nones = torch.ones\n"
@@ -516,3 +520,91 @@ f(torch.ones(2), "eval"); f(torch.ones(2), "x1"); scale = 2.0; f(torch.ones(2), 
         ("L['mode']", "0/0"),
         ("G['scale']", "0/0"),
     ]
+
+
+SEVERAL = """
+import torch, torch.nn as nn
+@torch.compile
+def norm(x):
+    return x - x.mean()
+enc = torch.compile(nn.Sequential(nn.Linear(16, 32), nn.ReLU()))
+dec = torch.compile(nn.Linear(32, 4), mode="default")
+for n in (4, 6):
+    dec(enc(norm(torch.randn(n, 16))))
+"""
+
+
+def test_each_module_that_torch_compiles_by_a_wrapper_has_a_row_with_its_own_guards(ran: Runner) -> None:
+    run = fresh(ran, SEVERAL)
+    found = {each.function: (each.line, [row.failed[0].source for row in each.recompiles]) for each in timelines(run)}
+    own = ["L['args'][0]"]
+    assert found == {"norm": (3, ["L['x']"]), "Sequential": (6, own), "Linear": (7, own)}
+    assert all("gradients" not in each.words for timeline in timelines(run) for each in advice(run, timeline))
+    assert len(run.recompiles) == plain(SEVERAL).frames - len(found)
+
+
+def test_a_compile_that_failed_has_no_advice(ran: Runner) -> None:
+    text = """
+import torch
+@torch.compile
+def f(x, w):
+    return x @ w
+for n in (8, 9):
+    f(torch.ones(4, n), torch.ones(8, 8))
+"""
+    run = ran(text, backend="eager")
+    (timeline,) = timelines(run)
+    assert run.failure is not None and timeline.recompiles[0].failed
+    assert advice(run, timeline) == []
+
+
+def test_the_reason_is_the_guard_of_the_version_that_the_call_nearly_fits(ran: Runner) -> None:
+    text = """
+import torch
+@torch.compile
+def f(xs, opts):
+    return sum(x * opts.get("scale", 1.0) for x in xs)
+x = torch.ones(5)
+f([x, x], {}); f([x, x, x], {}); f([x, x, x], {"scale": 2.0})
+"""
+    (timeline,) = timelines(fresh(ran, text))
+    assert [guard_words(row.failed[0]) for row in timeline.recompiles] == [
+        "length of xs is 3, and was 2",
+        "opts has the keys ['scale'], and had no key 'scale'",
+    ]
+
+
+def test_tensors_that_change_together_are_named_together(ran: Runner) -> None:
+    text = """
+import torch
+m = torch.nn.Sequential(torch.nn.Linear(2, 2))
+c = torch.compile(m)
+c(torch.ones(1, 2)); m.double(); c(torch.ones(1, 2).double())
+"""
+    run = fresh(ran, text)
+    (only,) = advice(run, timelines(run)[0])
+    assert only.words.startswith("let args[0], fn[0].bias, fn[0].weight have the same dtype") and not only.code
+
+
+def test_what_was_tried_says_on_its_row_what_it_changed(ran: Runner) -> None:
+    case = Case(ADDED, "(2, 3, 4)", "x = ones(v); y = ones(v)", "x, y")
+    before = fresh(ran, case.text())
+    (timeline,) = timelines(before)
+    first, *_ = to_try(before)
+    assert [text(row) for row in rows([first], "key")] == [f"→ may help: {first.words}"]
+    tried = first.tried(before.target)
+    again = fresh(ran, case.text(), **{name: getattr(tried, name) for name in CHANGED})
+    helped = trial(before, again, first)
+    assert text(next(rows([first], "key", [helped], of_timeline(timeline)))) == (
+        f"✔ {first.words}  tried: 2 compiles, then 1 (run {again.number})"
+    )
+    idle = trial(before, before, first)
+    assert (
+        "✘" in (shown := text(next(rows([first], "key", [idle], of_timeline(timeline)))))
+        and "still 2 compiles" in shown
+    )
+    assert first not in to_try(fresh(ran, case.text(), **{name: getattr(tried, name) for name in CHANGED}))
+
+
+def text(row: Row) -> str:
+    return "".join(str(getattr(word, "text", word)) for word in row.text)

@@ -204,9 +204,7 @@ def _by_source(timeline: "Timeline", run: Run) -> dict[str, list[dict[str, str]]
 
 
 def shown(source: str) -> str:
-    """A guard's source as the user writes it: "x" of "L['x']", "self.a.weight" of a parameter
-    in the dicts of modules.
-    """
+    """A guard's source as the user writes it: "x" of "L['x']", "self.a.weight" of a parameter in a module's dicts."""
     return _OF_MODULE.sub(_member, _LOCAL.sub(r"\1", _NUMPY.sub(r"\1", source)))
 
 
