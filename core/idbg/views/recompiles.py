@@ -31,7 +31,7 @@ def view(run: Run, options: Options = NO_OPTIONS) -> Section:
     refused = sum(any(row.refused for row in timeline.compiles) for timeline in found)
     if not found:
         return Section(TITLE, "no recompiles: every call fitted what was compiled first")
-    over_limit = f"; {counted(refused, 'function')} at the limit: other calls run in eager" if refused else ""
+    over_limit = f", {refused:,} at the limit" if refused else ""
     return Section(
         TITLE,
         f"{counted(recompiled, 'recompile')} of {counted(len(again), 'function')}{over_limit}",

@@ -19,7 +19,6 @@ from idbg.analysis.decisions.suggestions import Suggestion
 from idbg.analysis.decisions.trials import of_timeline, to_try, trial
 from idbg.schema.runs import Run
 from idbg.views.advice import rows
-from idbg.views.recompiles import guard_words
 from idbg.views.tree import Row
 
 Runner = Callable[..., Run]
@@ -541,37 +540,6 @@ def test_each_module_that_torch_compiles_by_a_wrapper_has_a_row_with_its_own_gua
     assert found == {"norm": (3, ["L['x']"]), "Sequential": (6, own), "Linear": (7, own)}
     assert all("gradients" not in each.words for timeline in timelines(run) for each in advice(run, timeline))
     assert len(run.recompiles) == plain(SEVERAL).frames - len(found)
-
-
-def test_a_compile_that_failed_has_no_advice(ran: Runner) -> None:
-    text = """
-import torch
-@torch.compile
-def f(x, w):
-    return x @ w
-for n in (8, 9):
-    f(torch.ones(4, n), torch.ones(8, 8))
-"""
-    run = ran(text, backend="eager")
-    (timeline,) = timelines(run)
-    assert run.failure is not None and timeline.recompiles[0].failed
-    assert advice(run, timeline) == []
-
-
-def test_the_reason_is_the_guard_of_the_version_that_the_call_nearly_fits(ran: Runner) -> None:
-    text = """
-import torch
-@torch.compile
-def f(xs, opts):
-    return sum(x * opts.get("scale", 1.0) for x in xs)
-x = torch.ones(5)
-f([x, x], {}); f([x, x, x], {}); f([x, x, x], {"scale": 2.0})
-"""
-    (timeline,) = timelines(fresh(ran, text))
-    assert [guard_words(row.failed[0]) for row in timeline.recompiles] == [
-        "length of xs is 3, and was 2",
-        "opts has the keys ['scale'], and had no key 'scale'",
-    ]
 
 
 def test_tensors_that_change_together_are_named_together(ran: Runner) -> None:

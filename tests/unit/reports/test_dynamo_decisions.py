@@ -123,7 +123,7 @@ def test_a_break_that_an_error_was_made_of_is_not_said_to_be_none():
 def test_recompiles_are_a_timeline_with_warnings_at_their_function_and_what_to_do_last():
     run = run_of(*AGAIN, REFUSED)
     told = list(lines(recompiles.view(run)))
-    assert told[0].startswith("1 recompile of 1 function; 1 function at the limit: other calls run in eager")
+    assert told[0].startswith("1 recompile of 1 function, 1 at the limit")
     assert told[0].split()[-2:] == ["time", "line"] and "2 of 2: no more are compiled" in told[1]
     assert told[2].split()[:2] == ["compile", "0"]
     assert "size 0 of x is 3, and was 2" in told[3]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from idbg.analysis.decisions.break_report import whose
-from idbg.analysis.decisions.recompiles import Timeline, changing, shown, varying
+from idbg.analysis.decisions.recompiles import Timeline, changing, shown, tensors_of, varying
 from idbg.analysis.decisions.suggestions import Suggestion
 from idbg.format.amounts import few
 from idbg.format.file_names import near_place
@@ -17,7 +17,6 @@ from idbg.schema.runs import Run
 _STACKED = re.compile(r"___stack\d+")
 _NUMBER = re.compile(r"^-?\d+$")
 _REAL = re.compile(r"^-?(\d+\.\d*|\d*\.\d+|\d+)(e[+-]?\d+)?$")
-_SIZES = re.compile(r"\bsize=\[([^\]]*)\]")
 _AS_NUMBER = re.compile(r"\b(range|int)\(")
 _CACHE = re.compile(r"cache|past_key|\bkv\b", re.IGNORECASE)
 _MOST_NAMED = 4  # tensors that one suggestion marks
@@ -106,11 +105,17 @@ def suggestions_for(run: Run, timeline: Timeline) -> list[Suggestion]:
 
 def _is_done(suggestion: Suggestion, run: Run) -> bool:
     """Whether the program or its target has these settings."""
-    if suggestion.can_be_tried and suggestion.tried(run.target) == run.target:
+    if (
+        suggestion.can_be_tried
+        and suggestion.dynamic in (None, run.target.dynamic)
+        and {*suggestion.dynamic_sources} <= {*run.target.dynamic_sources}
+        and suggestion.settings.items() <= run.target.settings.items()
+    ):
         return True
-    return bool(suggestion.code) and suggestion.code.replace('"', "'") in {
-        line.replace('"', "'") for line in run.torch_settings or ()
-    }
+    if not run.torch_settings:
+        return False
+    code = suggestion.code.replace('"', "'")
+    return bool(code) and code in [line.replace('"', "'") for line in run.torch_settings]
 
 
 def _seen(failed: FailedGuard, timeline: Timeline, run: Run) -> _Seen:
@@ -152,15 +157,12 @@ def _key(failed: FailedGuard) -> tuple[str, str, str]:
 
 def _is_for_one(guards: FrameGuards | None, failed: FailedGuard) -> bool:
     """Whether a version that was compiled as this varied is for one number all the same."""
-    codes = [code for guard in guards.guards for code in guard.code] if guards is not None else []
     if failed.kind == "value":
+        codes = [code for guard in guards.guards for code in guard.code] if guards is not None else []
         one = re.compile(rf"{re.escape(failed.source)} == -?\d+")
         return any(one.fullmatch(code) is not None for code in codes)
-    dim = failed.what.partition(" ")[2]
-    for code in codes:
-        if dim and code.startswith(f"check_tensor({failed.source},") and (sizes := _SIZES.search(code)) is not None:
-            return str(sizes[1]).split(", ")[int(dim)] != "None"
-    return False
+    dim, tensor = failed.what.partition(" ")[2], tensors_of(guards).get(failed.source)
+    return bool(dim) and tensor is not None and tensor["size"].split(", ")[int(dim)] != "None"
 
 
 def _of_size(failed: FailedGuard, seen: _Seen) -> Iterator[Suggestion]:

@@ -197,15 +197,20 @@ def changing(timeline: "Timeline", run: Run, what: str) -> list[str]:
 
 def _by_source(timeline: "Timeline", run: Run) -> dict[str, list[dict[str, str]]]:
     seen: dict[str, list[dict[str, str]]] = {}
-    for row in timeline.compiles:
-        for source, tensor in tensors_of(run.decided.guards.get(row.frame)).items():
-            seen.setdefault(source, []).append(tensor)
+    if guards := run.decided.guards:
+        for row in timeline.compiles:
+            for source, tensor in tensors_of(guards.get(row.frame)).items():
+                seen.setdefault(source, []).append(tensor)
     return seen
 
 
 def shown(source: str) -> str:
     """A guard's source as the user writes it: "x" of "L['x']", "self.a.weight" of a parameter in a module's dicts."""
-    return _OF_MODULE.sub(_member, _LOCAL.sub(r"\1", _NUMPY.sub(r"\1", source)))
+    return _OF_MODULE.sub(_member, _LOCAL.sub(_inside, _NUMPY.sub(_inside, source)))
+
+
+def _inside(found: re.Match[str]) -> str:
+    return found[1]
 
 
 def _member(found: re.Match[str]) -> str:
