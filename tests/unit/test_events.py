@@ -21,7 +21,7 @@ from idbg.schema.bisection import (
 )
 from idbg.schema.code import CompilerStage, Kernel, KernelCall, Lowered, LoweredText, OutputCode, Resources
 from idbg.schema.collectives import Collective, ProcessGroup
-from idbg.schema.decisions.dynamo import GraphBreak
+from idbg.schema.decisions.dynamo import GraphBreak, Trial
 from idbg.schema.diff import (
     Baseline,
     Block,
@@ -242,6 +242,7 @@ EVERY: list[events.SessionEvent] = [
         ),
     ),
     *decided.EVERY,
+    events.SuggestionTried(trial=Trial(1, 2, True, ("L['x']",), {"dynamo.a": 1}, (("compiles", 2, 1),), "it raised")),
     events.CollectivesSeen(
         run=1,
         began=(COLLECTIVE,),

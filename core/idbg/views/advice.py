@@ -1,6 +1,6 @@
 """Show what may help with a decision, and what it changed where it was tried."""
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 from idbg.analysis.decisions.suggestions import Suggestion
 from idbg.analysis.decisions.trials import BREAKS, COMPILES
@@ -10,11 +10,11 @@ from idbg.schema.decisions.dynamo import Trial
 from idbg.views.tree import Row, Tone, words
 
 MAY = "may help: "
-"""Before all that was not tried."""
+"""Before advice that was not tried."""
 
 
 def rows(
-    suggestions: Iterable[Suggestion], key: Hashable, trials: Iterable[Trial] = (), about: str = ""
+    suggestions: Iterable[Suggestion], key: Hashable, trials: Sequence[Trial] = (), about: str = ""
 ) -> Iterator[Row]:
     """A row for each, the code that does it below. `about` is what the decision is counted by in a trial."""
     for number, each in enumerate(suggestions):
@@ -28,12 +28,12 @@ def rows(
         )
 
 
-def sentence(suggestion: Suggestion, trials: Iterable[Trial] = ()) -> str:
+def sentence(suggestion: Suggestion, trials: Sequence[Trial] = ()) -> str:
     """What to do: with "may" where it was not tried."""
     return suggestion.words if suggestion.result(trials) is not None else f"{MAY}{suggestion.words}"
 
 
-def _result(suggestion: Suggestion, trials: Iterable[Trial], about: str) -> tuple[str, Tone, str]:
+def _result(suggestion: Suggestion, trials: Sequence[Trial], about: str) -> tuple[str, Tone, str]:
     trial = suggestion.result(trials)
     if trial is None:
         return MARKS["arrow"], "strong", ""
@@ -60,6 +60,6 @@ def first_that_can_be_tried(suggestions: Iterable[Suggestion]) -> Suggestion | N
     return next((each for each in suggestions if each.can_be_tried), None)
 
 
-def as_json(suggestion: Suggestion, trials: Iterable[Trial]) -> dict[str, object]:
+def as_json(suggestion: Suggestion, trials: Sequence[Trial]) -> dict[str, object]:
     """What it is, and the trial of it, None where there was none."""
     return {**vars(suggestion), "tried": suggestion.result(trials)}

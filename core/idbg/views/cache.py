@@ -13,6 +13,7 @@ from idbg.schema.decisions.inductor import CacheAnswer, CacheName, Differs
 from idbg.schema.events import Record
 from idbg.schema.graphs import Part
 from idbg.schema.runs import Run
+from idbg.views.advice import MAY
 from idbg.views.frame_graphs import compile_words
 from idbg.views.tree import NO_OPTIONS, Options, Refs, Row, Section, Tone, kernel_refs, words
 
@@ -132,7 +133,7 @@ def _answer(each: Answer, number: int) -> Row:
     name = NAMES[each.cache] + (f", {each.what}" if each.what else "")
     key = ("answer", each.frame, each.part, number)
     below = [Row((key, "why"), words(each.why))] if each.why else []
-    below += [Row((key, "do"), words((f"{MARKS['arrow']} {each.to_do}", "accent")))] if each.to_do else []
+    below += [Row((key, "do"), words((f"{MARKS['arrow']} {MAY}{each.to_do}", "accent")))] if each.to_do else []
     shown = words((f"{sign} {each.outcome:<6} ", tone), (name, "strong"))
     copied = f"{name} {each.outcome}: {each.why}"
     return Row(key, shown, rows=below, open="all", refs=Refs(frame=each.frame), copied=copied)

@@ -12,6 +12,7 @@ from idbg.schema.events import Record
 from idbg.schema.graphs import Part
 from idbg.schema.runs import Run
 from idbg.schema.strict_json import picked
+from idbg.views.advice import MAY
 from idbg.views.frame_graphs import nodes_of
 from idbg.views.tree import NO_OPTIONS, Options, Place, Refs, Row, Section, Tone, words
 
@@ -109,7 +110,7 @@ def _row(run: Run, each: Outcome, number: int) -> Row:
     more = ", …" if len(each.graph.nodes) > _NODES else ""
     names = f" ({', '.join(each.graph.nodes[:_NODES])}{more})" if each.graph.nodes else ""
     below = [Row((key, "why"), words(each.why))] if each.why else []
-    below += [Row((key, "do"), words((f"{MARKS['arrow']} {each.to_do}", "accent")))] if each.to_do else []
+    below += [Row((key, "do"), words((f"{MARKS['arrow']} {MAY}{each.to_do}", "accent")))] if each.to_do else []
     place = ("  ", Place(each.file, each.line)) if each.file else ()
     return Row(
         key,

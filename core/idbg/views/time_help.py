@@ -8,6 +8,7 @@ from idbg.analysis.decisions.times import Spent, Timing
 from idbg.format.amounts import counted, share
 from idbg.format.file_names import near_place
 from idbg.schema.runs import Run
+from idbg.views.advice import MAY
 
 _MANY = 0.5  # of a graph's nodes from one line: a loop that was unrolled
 _LEAST_NODES = 50
@@ -27,7 +28,7 @@ def helps(run: Run, timings: Sequence[Timing], most: Spent) -> Iterator[str]:
             yield "kernels are built side by side by so many processes: TORCHINDUCTOR_COMPILE_THREADS"
         case "autotuning":
             yield "what was measured is kept with the cache for the next run: keep its folder (TORCHINDUCTOR_CACHE_DIR)"
-            yield "fewer candidates: the options max_autotune_gemm_backends and max_autotune, or another mode"
+            yield f"{MAY}fewer candidates: the options max_autotune_gemm_backends and max_autotune, or another mode"
             yield "what was measured: idbg analyze --type autotune"
         case "dynamo":
             yield from _dynamo(run, timings)
@@ -47,7 +48,7 @@ def _cpp(timings: Sequence[Timing], seconds: float) -> Iterator[str]:
     if header > 0.3 * seconds:
         yield f"{header:.1f} s of it is the header that all kernels share: it is precompiled once for each such folder"
     elif not any(each.span.name == "precompiled header" for each in timings):
-        yield "torch._inductor.config.cpp_cache_precompile_headers = True compiles once what all kernels include"
+        yield f"{MAY}torch._inductor.config.cpp_cache_precompile_headers = True: what all include is compiled once"
     builds = times.builds(timings)
     if len(builds) > 1:
         at_once = 1 + max(lane for _, lane in times.lanes(builds))
@@ -66,8 +67,9 @@ def _dynamo(run: Run, timings: Sequence[Timing]) -> Iterator[str]:
         return
     nodes = f"{found.nodes:,} of {counted(found.of, 'node')}"
     yield f"{nodes} of {function}frame {found.frame} come from one line, {place}:"
-    yield "a loop is unrolled, so tracing grows with its turns; make what it repeats a function, and mark that with"
-    yield "torch.compiler.nested_compile_region (traced once), or compile that function alone"
+    yield "a loop is unrolled, so tracing grows with its turns"
+    yield f"{MAY}make what it repeats a function, and mark that with torch.compiler.nested_compile_region, or compile"
+    yield "that function alone"
 
 
 def _passes(timings: Sequence[Timing]) -> Iterator[str]:

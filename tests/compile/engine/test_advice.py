@@ -1,4 +1,4 @@
-"""Each kind of advice is applied to the program that provoked it: the recompile or break is gone.
+"""Each kind of advice is applied to the program that provoked it: the recompile or break is gone, in plain torch too.
 
 A line of code is put where its user would: settings at the top, `torch.compile(...)` in place of the program's,
 anything else before the call. Advice without code says what to change: `by_hand` has the program changed so.
@@ -6,20 +6,25 @@ anything else before the call. Advice without code says what to change: `by_hand
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 import pytest
 import torch
+from torch._dynamo.utils import counters
 
 from idbg.analysis.decisions.breaks import suggestions
+from idbg.analysis.decisions.recompile_advice import suggestions_for as advice
 from idbg.analysis.decisions.recompiles import timelines
 from idbg.analysis.decisions.suggestions import Suggestion
+from idbg.analysis.decisions.trials import of_timeline, to_try, trial
 from idbg.schema.runs import Run
-from idbg.views.recompiles import suggestions_for as advice
+from idbg.views.advice import rows
+from idbg.views.tree import Row
 
 Runner = Callable[..., Run]
 HEAD = "import torch\nones = torch.ones\n"
 CHANGED = ("dynamic", "dynamic_sources", "settings")
-LEFT = ("a version of its own", "the second version fits all")
+LEFT = ("a version of its own", "the second version then fits all")
 """What advice says that leaves a recompile."""
 
 
@@ -36,9 +41,9 @@ class Case:
     compiled: str = "torch.compile(f)"
 
     def text(self, code: str = "") -> str:
-        compiled = code if code.startswith("torch.compile(") else self.compiled
+        compiled = code.replace("...", "f") if code.startswith("torch.compile(") else self.compiled
         top = f"{code}\n" if ".config." in code else ""
-        here = code if code and not top and compiled != code else "pass"
+        here = code if code and not top and not code.startswith("torch.compile(") else "pass"
         lines = [f"{HEAD}{top}{self.top}", self.function, f"c = {compiled}", f"for v in {self.values}:"]
         return "\n".join([*lines, f"    {self.before}", f"    {here}", f"    c({self.call})", ""])
 
@@ -140,7 +145,7 @@ RECOMPILES: dict[str, Case] = {
         "([1], [1, 2])",
         "l = v",
         "ones(2), l",
-        {"as long as it is": Case("def f(x, l):\n    return x + len(l)", "([1, 2], [1, 2])", "l = v", "ones(2), l")},
+        {"same length": Case("def f(x, l):\n    return x + len(l)", "([1, 2], [1, 2])", "l = v", "ones(2), l")},
     ),
     "key": Case(
         "def f(x, d):\n    return x + 1 if 'a' in d else x * 2",
@@ -272,6 +277,34 @@ RECOMPILES: dict[str, Case] = {
         "k = v",
         "ones(2)",
     ),
+    "float across a break": Case(
+        "def f(x):\n    y = x.sum().item()\n    return x + 1 if y > 3 else x - 1",
+        "(2.5, 3.5, 4.5)",
+        "x = ones(2) * v",
+        "x",
+    ),
+    "sizes of a cache": Case(
+        """class Cache:
+    k = [ones(3), ones(3)]
+def f(x, cache):
+    for i in range(2):
+        cache.k[i] = torch.cat([cache.k[i], x])
+        x = x + cache.k[i].sum()
+    return x
+cache = Cache()
+""",
+        "range(4)",
+        "x = ones(1)",
+        "x, cache",
+        {
+            "allocate the cache once": Case(
+                "def f(x, k, at):\n    k[0][at] = x[0]\n    return x + k[0].sum()",
+                "range(4)",
+                "k = [ones(9)] if not v else k; at = torch.tensor(v)",
+                "ones(1), k, at",
+            )
+        },
+    ),
 }
 
 
@@ -294,12 +327,36 @@ def fresh(ran: Runner, text: str, **target: object) -> Run:
     return run
 
 
-def after(ran: Runner, case: Case, each: Suggestion) -> list[Run]:
-    """The runs of the program with this advice done: in its text, and as a target."""
+@dataclass(frozen=True)
+class Counts:
+    """What torch itself counts of a program: frames that it compiled, and graph breaks."""
+
+    frames: int
+    breaks: int
+
+
+def plain(text: str) -> Counts:
+    """The program without idbg."""
+    torch._dynamo.reset()
+    torch.set_grad_enabled(True)
+    counters.clear()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(torch, "compile", partial(torch.compile, backend="eager"))
+        exec(compile(text, "plain.py", "exec"), {"__name__": "plain"})
+    return Counts(counters["frames"]["ok"], sum(counters["graph_break"].values()))
+
+
+def texts_with(case: Case, each: Suggestion) -> list[str]:
+    """The program with this advice done."""
     texts = [edit.text() for words, edit in case.by_hand.items() if words in each.words]
     texts = texts or ([case.text(each.code)] if each.code else [])
     assert texts, f"no program does this: {each.words}"
-    runs = [fresh(ran, text) for text in texts]
+    return texts
+
+
+def after(ran: Runner, case: Case, each: Suggestion) -> list[Run]:
+    """The runs of the program with this advice done: in its text, and as a target."""
+    runs = [fresh(ran, text) for text in texts_with(case, each)]
     torch.compiler.config.dynamic_sources = ""
     if each.can_be_tried:
         tried = each.tried(runs[0].target)
@@ -313,7 +370,10 @@ def test_the_recompile_is_gone(ran: Runner, name: str) -> None:
     before = fresh(ran, case.text())
     found = [(timeline, each) for timeline in timelines(before) for each in advice(before, timeline)]
     assert before.recompiles and found
+    counted = plain(case.text())
+    assert sum(result.end == "compiled" for result in before.decided.results.values()) == counted.frames
     for timeline, each in found:
+        assert all(plain(text).frames < counted.frames for text in texts_with(case, each)), each
         for run in after(ran, case, each):
             again = sum(len(other.recompiles) for other in timelines(run) if other.function == timeline.function)
             assert again < len(timeline.recompiles), (each, again)
@@ -415,10 +475,13 @@ def test_the_break_is_gone(ran: Runner, name: str) -> None:
     before = fresh(ran, case.text())
     found = [each for broke in before.breaks for each in suggestions(broke)]
     assert found, before.breaks
+    counted = plain(case.text())
     for each in found:
         edits = [edit for words, edit in case.by_hand.items() if words in each.words]
         text = edits[0].text(each.code if ".config." in each.code else "") if edits else case.text(each.code)
         assert not fresh(ran, text).times_broken, each
+        now = plain(text)
+        assert not now.breaks and (now.frames <= max(counted.frames, 1) or counted.breaks), each
 
 
 def test_a_generator_that_runs_in_eager_after_a_break_is_no_break_of_its_own(ran: Runner) -> None:
@@ -456,3 +519,60 @@ f(torch.ones(2), "eval"); f(torch.ones(2), "x1"); scale = 2.0; f(torch.ones(2), 
         ("L['mode']", "0/0"),
         ("G['scale']", "0/0"),
     ]
+
+
+SEVERAL = """
+import torch, torch.nn as nn
+@torch.compile
+def norm(x):
+    return x - x.mean()
+enc = torch.compile(nn.Sequential(nn.Linear(16, 32), nn.ReLU()))
+dec = torch.compile(nn.Linear(32, 4), mode="default")
+for n in (4, 6):
+    dec(enc(norm(torch.randn(n, 16))))
+"""
+
+
+def test_each_module_that_torch_compiles_by_a_wrapper_has_a_row_with_its_own_guards(ran: Runner) -> None:
+    run = fresh(ran, SEVERAL)
+    found = {each.function: (each.line, [row.failed[0].source for row in each.recompiles]) for each in timelines(run)}
+    own = ["L['args'][0]"]
+    assert found == {"norm": (3, ["L['x']"]), "Sequential": (6, own), "Linear": (7, own)}
+    assert all("gradients" not in each.words for timeline in timelines(run) for each in advice(run, timeline))
+    assert len(run.recompiles) == plain(SEVERAL).frames - len(found)
+
+
+def test_tensors_that_change_together_are_named_together(ran: Runner) -> None:
+    text = """
+import torch
+m = torch.nn.Sequential(torch.nn.Linear(2, 2))
+c = torch.compile(m)
+c(torch.ones(1, 2)); m.double(); c(torch.ones(1, 2).double())
+"""
+    run = fresh(ran, text)
+    (only,) = advice(run, timelines(run)[0])
+    assert only.words.startswith("let args[0], fn[0].bias, fn[0].weight have the same dtype") and not only.code
+
+
+def test_what_was_tried_says_on_its_row_what_it_changed(ran: Runner) -> None:
+    case = Case(ADDED, "(2, 3, 4)", "x = ones(v); y = ones(v)", "x, y")
+    before = fresh(ran, case.text())
+    (timeline,) = timelines(before)
+    first, *_ = to_try(before)
+    assert [text(row) for row in rows([first], "key")] == [f"→ may help: {first.words}"]
+    tried = first.tried(before.target)
+    again = fresh(ran, case.text(), **{name: getattr(tried, name) for name in CHANGED})
+    helped = trial(before, again, first)
+    assert text(next(rows([first], "key", [helped], of_timeline(timeline)))) == (
+        f"✔ {first.words}  tried: 2 compiles, then 1 (run {again.number})"
+    )
+    idle = trial(before, before, first)
+    assert (
+        "✘" in (shown := text(next(rows([first], "key", [idle], of_timeline(timeline)))))
+        and "still 2 compiles" in shown
+    )
+    assert first not in to_try(fresh(ran, case.text(), **{name: getattr(tried, name) for name in CHANGED}))
+
+
+def text(row: Row) -> str:
+    return "".join(str(getattr(word, "text", word)) for word in row.text)

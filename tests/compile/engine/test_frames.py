@@ -9,6 +9,7 @@ import torch
 from torch._dynamo.utils import counters
 
 from idbg.analysis.decisions.breaks import places
+from idbg.analysis.decisions.frames import spoken
 from idbg.schema.runs import Run
 
 Runner = Callable[..., Run]
@@ -189,3 +190,52 @@ def test_errors_that_are_suppressed_leave_the_frame_in_eager(ran: Runner):
 def test_code_with_no_frames_has_none(ran: Runner):
     run = ran("import torch\ntorch.ones(3).sum()\n", backend="eager")
     assert (run.frames, run.decided.results, run.decided.skips) == ({}, {}, [])
+
+
+NAMED = """\
+import torch, torch.nn as nn
+class Block(nn.Module):
+    def forward(self, x):
+        print(x)
+        return x.relu()
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.block = Block()
+    def forward(self, x):
+        return self.block(x) + 1
+class Other:
+    def step(self, x):
+        return x + 3
+def main():
+    def double(x):
+        return x * 2
+    net = torch.compile(Net())
+    line = torch.compile(nn.Linear(4, 2))
+    both = nn.Sequential(nn.Linear(2, 2))
+    both.compile()
+    functions = torch.compile(double), torch.compile(Other().step), torch.compile(torch.exp)
+    x = torch.ones(3, 4)
+    both(line(net(x)))
+    for function in functions:
+        function(x)
+main()
+"""
+
+
+def test_a_frame_is_named_by_its_class_or_function_and_by_the_users_torch_compile(ran: Runner):
+    run = ran(NAMED, backend="eager")
+    found = {(spoken(frame), frame.call.name, frame.call.line) for frame in run.frames.values() if frame.call}
+    assert found == {
+        ("Net.forward", "Net", 18),
+        ("Block.forward", "Net", 18),
+        ("Block.forward, after line 4", "Net", 18),
+        ("Net.forward, after line 11", "Net", 18),
+        ("Linear", "Linear", 19),
+        ("Sequential", "Sequential", 21),
+        ("double", "double", 22),
+        ("Other.step", "Other.step", 22),
+        ("exp", "exp", 22),
+    }
+    assert {frame.line for frame in run.frames.values() if frame.function in ("Linear", "exp")} == {19, 22}
+    assert not run.recompiles, "torch compiles the same wrapper around each: none is one of another"

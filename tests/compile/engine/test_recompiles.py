@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from idbg.analysis.decisions.recompile_advice import suggestions_for as advice
 from idbg.analysis.decisions.recompiles import timelines
 from idbg.schema.decisions.dynamo import FailedGuard
 from idbg.schema.runs import Run
-from idbg.views.recompiles import suggestions_for as advice
+from idbg.views.recompiles import guard_words
 
 Runner = Callable[..., Run]
 CHANGED = ("dynamic", "dynamic_sources", "settings")
@@ -123,3 +124,34 @@ def test_what_is_suggested_helps_when_it_is_tried(ran: Runner, case: str):
     after = ran(HEAD + TRIES[case], **{name: getattr(tried, name) for name in ("backend", *CHANGED)})
     assert after.failure is None
     assert len(after.recompiles) < len(before.recompiles)
+
+
+def test_a_compile_that_failed_has_no_advice(ran: Runner) -> None:
+    text = """
+import torch
+@torch.compile
+def f(x, w):
+    return x @ w
+for n in (8, 9):
+    f(torch.ones(4, n), torch.ones(8, 8))
+"""
+    run = ran(text, backend="eager")
+    (timeline,) = timelines(run)
+    assert run.failure is not None and timeline.recompiles[0].failed
+    assert advice(run, timeline) == []
+
+
+def test_the_reason_is_the_guard_of_the_version_that_the_call_nearly_fits(ran: Runner) -> None:
+    text = """
+import torch
+@torch.compile
+def f(xs, opts):
+    return sum(x * opts.get("scale", 1.0) for x in xs)
+x = torch.ones(5)
+f([x, x], {}); f([x, x, x], {}); f([x, x, x], {"scale": 2.0})
+"""
+    (timeline,) = timelines(ran(text, backend="eager"))
+    assert [guard_words(row.failed[0]) for row in timeline.recompiles] == [
+        "length of xs is 3, and was 2",
+        "opts has the keys ['scale'], and had no key 'scale'",
+    ]

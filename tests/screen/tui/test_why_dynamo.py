@@ -87,7 +87,7 @@ def test_breaks_are_told_once_a_line_with_their_count_and_lead_to_the_line_and_t
 
 def test_an_opened_break_has_what_to_do_torchs_words_hints_page_and_the_users_stack() -> None:
     told = said("breaks", Look(whole=True))
-    assert any("→ have it done after the graph" in row for row in told)
+    assert any("→ may help: have it done after the graph" in row for row in told)
     assert any(row.strip().startswith("torch's hint: Avoid calling builtin `print`") for row in told)
     assert any("GB0059" in row for row in told)
     assert any(f"{FILE_NAME}:{line_of('print(')}" in row and "in middle" in row for row in told)

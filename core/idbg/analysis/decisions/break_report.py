@@ -6,6 +6,7 @@ a library's by its path.
 """
 
 import re
+from functools import lru_cache
 from typing import Literal
 
 from idbg.schema.decisions.dynamo import BreakWay, GraphBreak, Stack, StackLine
@@ -17,6 +18,7 @@ _TORCH = ("torch", "functorch", "torchgen")
 _OURS = ("/idbg/worker/", "/idbg/engine/", "/idbg_tui/", "/bin/idbg")
 
 
+@lru_cache(maxsize=1000)
 def whose(file: str) -> Whose:
     """To whom a source file belongs, by its path."""
     for folder in _PACKAGES:

@@ -187,6 +187,8 @@ def _reading(code: str) -> _Reading:
 def _of_expression(tree: ast.expr) -> _Reading:
     """Of a guard that is a Python expression."""
     if isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.Not):
+        if _SOURCE.match(source := ast.unparse(tree.operand)):  # of a container: it was empty
+            return _Reading("length", source, "0", what="length", ask=f"len({source})")
         inner = _of_expression(tree.operand)
         return inner._replace(expected=f"not {inner.expected}")
     if isinstance(tree, ast.Call) and ast.unparse(tree.func) == _HAS and len(tree.args) == 2:

@@ -2,13 +2,14 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
 from idbg.analysis.decisions.break_report import whose
-from idbg.analysis.decisions.recompiles import Timeline, shown, varying
+from idbg.analysis.decisions.recompiles import Timeline, changing, shown, tensors_of, varying
 from idbg.analysis.decisions.suggestions import Suggestion
+from idbg.format.amounts import few
 from idbg.format.file_names import near_place
 from idbg.schema.decisions.dynamo import FailedGuard, FrameGuards
 from idbg.schema.runs import Run
@@ -16,7 +17,6 @@ from idbg.schema.runs import Run
 _STACKED = re.compile(r"___stack\d+")
 _NUMBER = re.compile(r"^-?\d+$")
 _REAL = re.compile(r"^-?(\d+\.\d*|\d*\.\d+|\d+)(e[+-]?\d+)?$")
-_SIZES = re.compile(r"\bsize=\[([^\]]*)\]")
 _AS_NUMBER = re.compile(r"\b(range|int)\(")
 _CACHE = re.compile(r"cache|past_key|\bkv\b", re.IGNORECASE)
 _MOST_NAMED = 4  # tensors that one suggestion marks
@@ -81,7 +81,7 @@ def advice_on(failed: FailedGuard, timeline: Timeline, run: Run) -> list[Suggest
         case "value":
             found = _of_value(failed, seen)
         case "tensor":
-            found = _of_tensor(failed, seen.name)
+            found = _of_tensor(failed, seen.name, changing(timeline, run, failed.what))
         case _:
             found = _of_others(failed, seen.name)
     return [each for each in found if not _is_done(each, run)]
@@ -105,11 +105,17 @@ def suggestions_for(run: Run, timeline: Timeline) -> list[Suggestion]:
 
 def _is_done(suggestion: Suggestion, run: Run) -> bool:
     """Whether the program or its target has these settings."""
-    if suggestion.can_be_tried and suggestion.tried(run.target) == run.target:
+    if (
+        suggestion.can_be_tried
+        and suggestion.dynamic in (None, run.target.dynamic)
+        and {*suggestion.dynamic_sources} <= {*run.target.dynamic_sources}
+        and suggestion.settings.items() <= run.target.settings.items()
+    ):
         return True
-    return bool(suggestion.code) and suggestion.code.replace('"', "'") in {
-        line.replace('"', "'") for line in run.torch_settings or ()
-    }
+    if not run.torch_settings:
+        return False
+    code = suggestion.code.replace('"', "'")
+    return bool(code) and code in [line.replace('"', "'") for line in run.torch_settings]
 
 
 def _seen(failed: FailedGuard, timeline: Timeline, run: Run) -> _Seen:
@@ -151,15 +157,12 @@ def _key(failed: FailedGuard) -> tuple[str, str, str]:
 
 def _is_for_one(guards: FrameGuards | None, failed: FailedGuard) -> bool:
     """Whether a version that was compiled as this varied is for one number all the same."""
-    codes = [code for guard in guards.guards for code in guard.code] if guards is not None else []
     if failed.kind == "value":
+        codes = [code for guard in guards.guards for code in guard.code] if guards is not None else []
         one = re.compile(rf"{re.escape(failed.source)} == -?\d+")
         return any(one.fullmatch(code) is not None for code in codes)
-    dim = failed.what.partition(" ")[2]
-    for code in codes:
-        if dim and code.startswith(f"check_tensor({failed.source},") and (sizes := _SIZES.search(code)) is not None:
-            return str(sizes[1]).split(", ")[int(dim)] != "None"
-    return False
+    dim, tensor = failed.what.partition(" ")[2], tensors_of(guards).get(failed.source)
+    return bool(dim) and tensor is not None and tensor["size"].split(", ")[int(dim)] != "None"
 
 
 def _of_size(failed: FailedGuard, seen: _Seen) -> Iterator[Suggestion]:
@@ -269,11 +272,14 @@ def _of_number(failed: FailedGuard, seen: _Seen) -> Iterator[Suggestion]:
     )
 
 
-def _of_tensor(failed: FailedGuard, name: str) -> Iterator[Suggestion]:
+def _of_tensor(failed: FailedGuard, name: str, changing: Sequence[str]) -> Iterator[Suggestion]:
     if not _is_users(failed.source):
         return
     what = failed.what.partition(" ")[0]
-    if what == "dtype":
+    if len(changing) > 1 or ("." in name and what in ("dtype", "requires_grad")):
+        names = few([shown(each) for each in changing] or [name], _MOST_NAMED, " and {:,} more")
+        yield Suggestion(f"let {names} have the same {what} in each call: they changed together, and all must stay")
+    elif what == "dtype":
         dtype = _DTYPES.get(failed.expected)
         yield Suggestion(f"cast {name} once, before the call", f"{name} = {name}.to({dtype})" if dtype else "")
     elif what == "requires_grad":
@@ -291,7 +297,7 @@ def _of_others(failed: FailedGuard, name: str) -> Iterator[Suggestion]:
     match failed.kind:
         case "length":
             yield Suggestion(
-                f"keep {name} as long as it is: change it outside of what is compiled, or make it a tensor"
+                f"give {name} the same length in each call: pad it, or change it outside of what is compiled"
             )
         case "type":
             kind = failed.expected

@@ -11,8 +11,12 @@ from idbg.schema.graphs import CompileCall, Frame
 from idbg.schema.runs import Run
 
 _LOCAL = re.compile(r"""[LG]\[\s*['"](.+?)['"]\s*\]""")
+_OF_MODULE = re.compile(r"\._(?:modules|parameters|buffers)\['([^']+)'\]")
 _NUMPY = re.compile(r"^___from_numpy\((.*)\)$")
-_SIZES = re.compile(r"^check_tensor\((.+?), \w+, DispatchKeySet.*\bsize=\[([^\]]*)\]")
+_TENSOR = re.compile(
+    r"^check_tensor\((?P<source>.+?), \w+, DispatchKeySet.*?, (?P<dtype>torch\.\w+), .*?"
+    r"requires_grad=(?P<requires_grad>\w+), size=\[(?P<size>[^\]]*)\]"
+)
 _FAR: dict[FailedKind, int] = {"size": 0, "value": 0, "length": 0, "tensor": 2, "type": 3, "state": 3}
 _NEAR = 1  # compiles that are left when the limit counts as near
 
@@ -140,7 +144,8 @@ class _Holds:
             return True
         guards = self._guards.get(version)
         if guard.kind == "size":
-            sizes, dim = sizes_of(guards).get(guard.source, ()), guard.what.partition(" ")[2]
+            tensor, dim = tensors_of(guards).get(guard.source), guard.what.partition(" ")[2]
+            sizes = tensor["size"].split(", ") if tensor is not None else []
             return bool(dim) and int(dim) < len(sizes) and sizes[int(dim)] in (guard.actual, "None")
         source = f"len({guard.source})" if guard.kind == "length" else guard.source
         code = f"{source} == {guard.actual}"
@@ -163,29 +168,53 @@ def nearest_first(failed: Iterable[FailedGuard], holds: _Holds | None = None) ->
     return tuple(sorted(guards, key=distance))
 
 
-def sizes_of(guards: FrameGuards | None) -> dict[str, tuple[str, ...]]:
-    """The source of each tensor -> the sizes that this version is for, "None" of one that may vary."""
+Tensors = dict[str, dict[str, str]]
+"""The source of each tensor -> its dtype, requires_grad and sizes, as a version's guards have them."""
+
+
+def tensors_of(guards: FrameGuards | None) -> Tensors:
+    """For which tensors this version is; a size that may vary is "None"."""
     codes = (code for guard in guards.guards for code in guard.code) if guards is not None else ()
-    return {found[1]: tuple(found[2].split(", ")) for code in codes if (found := _SIZES.match(code)) is not None}
+    return {found["source"]: found.groupdict() for code in codes if (found := _TENSOR.match(code)) is not None}
 
 
 def varying(timeline: "Timeline", run: Run) -> dict[str, tuple[int, ...]]:
     """The source of each tensor that one version has a fixed size of, and another any size -> these dimensions."""
-    seen: dict[str, list[tuple[str, ...]]] = {}
-    for row in timeline.compiles:
-        for source, sizes in sizes_of(run.decided.guards.get(row.frame)).items():
-            seen.setdefault(source, []).append(sizes)
     found: dict[str, tuple[int, ...]] = {}
-    for source, versions in seen.items():
+    for source, seen in _by_source(timeline, run).items():
+        versions = [tensor["size"].split(", ") for tensor in seen]
         alike = [sizes for sizes in versions if len(sizes) == len(versions[0])]
         if dims := tuple(d for d, of in enumerate(zip(*alike, strict=True)) if "None" in of and len(set(of)) > 1):
             found[source] = dims
     return found
 
 
+def changing(timeline: "Timeline", run: Run, what: str) -> list[str]:
+    """The sources of the tensors of which versions have another `what`: "dtype", "requires_grad"."""
+    versions = _by_source(timeline, run).items()
+    return [source for source, seen in versions if len({tensor.get(what) for tensor in seen}) > 1]
+
+
+def _by_source(timeline: "Timeline", run: Run) -> dict[str, list[dict[str, str]]]:
+    seen: dict[str, list[dict[str, str]]] = {}
+    if guards := run.decided.guards:
+        for row in timeline.compiles:
+            for source, tensor in tensors_of(guards.get(row.frame)).items():
+                seen.setdefault(source, []).append(tensor)
+    return seen
+
+
 def shown(source: str) -> str:
-    """A guard's source as the user writes it: "x" of "L['x']", "self.n" of "L['self'].n"."""
-    return _LOCAL.sub(r"\1", _NUMPY.sub(r"\1", source))
+    """A guard's source as the user writes it: "x" of "L['x']", "self.a.weight" of a parameter in a module's dicts."""
+    return _OF_MODULE.sub(_member, _LOCAL.sub(_inside, _NUMPY.sub(_inside, source)))
+
+
+def _inside(found: re.Match[str]) -> str:
+    return found[1]
+
+
+def _member(found: re.Match[str]) -> str:
+    return f".{found[1]}" if found[1].isidentifier() else f"[{found[1]}]"
 
 
 def place_of(run: Run, failed: FailedGuard) -> tuple[str, int]:

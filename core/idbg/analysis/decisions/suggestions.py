@@ -1,6 +1,6 @@
 """A suggestion: what to do about a decision, in words and in code, and the target that tries it."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
@@ -36,8 +36,10 @@ class Suggestion:
             settings={**target.settings, **self.settings},
         )
 
-    def result(self, trials: Iterable[Trial]) -> Trial | None:
+    def result(self, trials: Sequence[Trial]) -> Trial | None:
         """The last of these that tried it; None where none did."""
+        if not trials or not self.can_be_tried:
+            return None
         mine = self.dynamic, self.dynamic_sources, self.settings
         alike = (each for each in trials if (each.dynamic, each.dynamic_sources, each.settings) == mine)
-        return max(alike, key=lambda each: each.after, default=None) if self.can_be_tried else None
+        return max(alike, key=lambda each: each.after, default=None)

@@ -115,7 +115,7 @@ def _try_all(session: "Session", run: Run) -> None:
     """Try each suggestion in a run of its own; none of a run that failed."""
     from idbg.analysis.decisions.trials import to_try
 
-    for suggestion in to_try(run) if run.verdict in SUCCESSFUL else ():
+    for suggestion in to_try(run) if run.cause is None else ():
         number = session.try_out(run, suggestion)
         session.wait()
         session.tried(run, session.history.runs[number], suggestion)

@@ -12,6 +12,7 @@ import pytest
 
 from idbg import views
 from idbg.analysis.decisions import times
+from idbg.analysis.decisions.recompile_advice import suggestions_for
 from idbg.analysis.decisions.recompiles import timelines
 from idbg.render.html.code import highlighted
 from idbg.reports import session_scripts
@@ -69,7 +70,7 @@ def test_each_break_and_recompile_is_told_with_what_to_do_about_it() -> None:
         assert all(each["words"] in page.text for each in place["suggestions"])
     for timeline in timelines(run):
         assert all(recompiles_view.why(row) in page.text or not row.number for row in timeline.compiles)
-        assert all(each.words in page.text for each in recompiles_view.suggestions_for(run, timeline))
+        assert all(each.words in page.text for each in suggestions_for(run, timeline))
     assert any(link.startswith("#line:") and link.endswith("breaking.py:11") for link in page.values("href"))
 
 
