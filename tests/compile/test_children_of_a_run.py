@@ -57,7 +57,8 @@ def test_an_engine_that_is_spawned_compiles_in_a_log_of_its_own_and_its_death_is
     assert len(compiled.frames) == 2 and len(compiled.recompiles) == 1
     assert {graph.stage for graph in compiled.graphs} == {"dynamo", "inference"}
     # the main process compiled nothing, and that is no failure
-    assert (run.verdict, run.children, run.failure) == ("compiled", 1, None)
+    assert (run.own_verdict, run.children, run.failure) == ("compiled", 1, None)
+    assert run.verdict == "failed"  # as its process was killed
     assert not run.frames
 
 
@@ -112,7 +113,7 @@ def test_a_child_that_cannot_import_idbg_is_read_from_its_trace(tmp_path: Path, 
     assert child.ended is not None and child.ended.exit_status == 9
     compiled = log_of(session, child)
     assert [graph.stage for graph in compiled.graphs] == ["dynamo"]
-    assert run.children == 1 and run.verdict == "compiled"
+    assert run.children == 1 and (run.own_verdict, run.verdict) == ("compiled", "failed")
 
 
 QUEUE = """
@@ -152,13 +153,14 @@ def test_an_exception_that_ends_a_child_is_a_finding_and_the_status_is_the_progr
     for process in named.values():
         compiled = log_of(session, process)
         assert compiled.failure is not None and "this backend is broken" in compiled.failure.message
-    failures = of_processes(history)
+    failures = of_processes(history.processes.values())
     assert len(failures) == 4 and all("this backend is broken" in each.message for each in failures)
 
     run = history.runs[1]
+    assert run.verdict == history.verdict == "failed" and run.own_verdict == "compiled"
     for kinds, expected in (([], 0), (["break"], 0), (["failure"], 1)):
         policy = Policy(findings_of(kinds), bool(kinds), None, NOTHING_KNOWN, update=False)
-        assert status_with_policy(run, policy, failures) == expected
+        assert status_with_policy(run, policy) == expected
 
 
 SERVER = """

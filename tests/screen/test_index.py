@@ -60,7 +60,7 @@ def test_a_summary_says_what_the_screen_says_of_the_last_run(name: str, kept: ob
     assert (told.folder, told.name) == (str(folder), folder.name)
     assert (told.verdict, told.looks) == (history.verdict, history.looks)
     assert (told.graphs, told.kernels) == (len(run.graphs), len(run.kernels))
-    assert (told.violations, told.breaks) == (len(run.violations), run.times_broken)
+    assert (told.violations, told.breaks) == (run.violation_count, run.times_broken)
     assert (told.program, told.backend) == (run.program.label, run.target.backend)
     assert told.ended and not told.live and not told.damaged
     on_disk = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

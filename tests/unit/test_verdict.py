@@ -7,12 +7,13 @@ import pytest
 
 from idbg.cli.commands.run import status
 from idbg.format.glyphs import VERDICT_SIGNS
-from idbg.format.verdicts import verdict_words
+from idbg.format.verdicts import process_outcome, verdict_words
 from idbg.reports import json as json_report
 from idbg.reports import text
 from idbg.schema import events, strict_json
 from idbg.schema.diff import Comparison, DiffReport, SideResult, TensorDiff
 from idbg.schema.graphs import Graph, GraphId, NodeId
+from idbg.schema.processes import ProcessEnd, ProcessReport
 from idbg.schema.programs import Failure, Program, Target
 from idbg.schema.runs import Run, fold
 from idbg.schema.violations import Severity, Violation
@@ -46,6 +47,18 @@ def compared(word: str, *sides: SideResult, tensors: Sequence[TensorDiff] = ()) 
     return events.Compared(run=1, report=report)
 
 
+def with_process(run: Run) -> Run:
+    ended = ProcessEnd(signal="SIGKILL")
+    verdict, said = process_outcome(ended, "compiled", "no rule broken")
+    run.processes["child"] = ProcessReport(name="child", ended=ended, verdict=verdict, said=said)
+    return run
+
+
+def ended_with(run: Run, status: int) -> Run:
+    run.exit_status = status
+    return run
+
+
 def swallowed(failure: Failure = BROKEN) -> events.FrameFailed:
     return events.FrameFailed(run=1, frame="0/0", failure=failure)
 
@@ -68,6 +81,8 @@ RUNS = {
     "right numbers, a rule broken": (ran(GRAPH, breaks("pad"), compared("passed")), "violations", ONE, 0),
     "goes on": (ran(GRAPH, breaks(), compared("failed", tensors=WRONG), ended=False), "waiting", "not finished", 1),
     "cancelled": (ran(GRAPH, failure=CANCELLED), "waiting", "cancelled", 1),
+    "a process was killed": (with_process(ran(GRAPH)), "failed", "child: killed by SIGKILL", 0),
+    "its own status": (ended_with(ran(GRAPH), 3), "failed", "the script ended itself with status 3", 3),
 }  # fmt: skip
 
 

@@ -54,16 +54,15 @@ def verdict_words(run: Run) -> str:
 
 
 def violation_words(violations: Iterable[Violation]) -> str:
-    """How many, and in the graphs of which stages: "37 violations (in 2 stages: dynamo 37, inference 20)".
+    """How many, and in the graphs of which stages: "37 violations (dynamo 37, inference 20)".
 
     Stages show the same program: what is broken at one is mostly broken at the next too, and is counted once.
     """
     found = list(violations)
-    stages, once = Counter(each.node.graph.stage for each in found), count(found)
+    stages = Counter(violation.node.graph.stage for violation in found)
     parts = [(name, stages[stage]) for stage, name in STAGE_NAMES.items() if stages[stage]]
     where = ", ".join(name if len(parts) == 1 else f"{name} {number:,}" for name, number in parts)
-    same = f"in {len(parts)} stages: " if once < len(found) else ""
-    return counted(once, "violation") + (f" ({same}{where})" if where else "")
+    return counted(count(found), "violation") + (f" ({where})" if where else "")
 
 
 def session_words(history: History) -> str:

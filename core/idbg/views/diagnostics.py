@@ -109,9 +109,11 @@ def of_history(history: History, find: Callable[[Run], list[Diagnostic]] = diagn
     alone = [] if history.runs else of_processes(history.processes.values())
     by_key |= {found.key: found for found in (*of_benchmark(history), *alone)}
     if history.ranks is not None:
-        stopped = [each for each in history.processes.values() if each.rank is not None and each.is_wrong]
-        named = {found.key for found in of_processes(stopped, history.last)}  # the comparison of the ranks has those
-        by_key = {key: found for key, found in by_key.items() if key not in named}
+        sides = [side for each in history.ranks.differences if each.kind == "ended" for side in each.sides]
+        ended = {rank for side in sides for rank in side.ranks}
+        named = [each for each in history.processes.values() if each.rank in ended]
+        for found in of_processes(named, history.last):  # the comparison of the ranks has those
+            by_key.pop(found.key, None)
         by_key |= {found.key: found for found in of_ranks(history.ranks)}
     return sorted(by_key.values(), key=badness)
 

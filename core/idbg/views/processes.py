@@ -104,8 +104,8 @@ def view(
     run: Run | None = None,
     shown: str | None = None,
 ) -> Section:
-    """A row each, after one for the main process where the session's summary is passed, and its last `run`. `shown` is
-    the name of the one that is on the screen, "" for the main process.
+    """A row each, after one for the main process where the session's summary is passed. `run` is the main process's
+    last, None where it has none; `shown` is the name of the one that is on the screen, "" for the main process.
     """
     rows = [_row(each, is_shown=each.name == shown) for each in in_order(found)]
     if main is not None and found:
@@ -116,8 +116,7 @@ def view(
             main = structs.replace(main, looks=own.looks, result=verdict_words(own))
         rows.insert(0, _main_row(main, state, is_shown=shown == ""))
     failed = sum(each.verdict == "failed" for each in found)
-    beside = "the main process and " if main is not None else ""
-    summary = beside + counted(len(found), "other process" if main is not None else "process")
+    summary = counted(len(rows), "other process" if main is None and run is not None else "process")
     return Section(
         "Processes",
         summary + (f", {failed} failed" if failed else "") if found else EMPTY,

@@ -165,3 +165,30 @@ def test_compiled_autograd_compiles_its_own_backward_and_no_other_in_one_frame(r
     assert autograd in run.frames
     assert {graph.stage for graph in run.graphs if graph.frame == autograd} == {"dynamo", "inference"}
     assert run.backwards_idle == ()
+
+
+EXITS = """\
+import torch
+
+def backend(gm, inputs):
+    raise SystemExit(4)
+
+torch.compile(lambda x: x.cos(), backend=backend)(torch.ones(3))
+"""
+
+
+def test_a_backend_that_ends_the_program_has_not_compiled(ran: Runner):
+    run = ran(EXITS, own_backend=True)
+    assert (run.verdict, run.failure, run.exit_status) == ("failed", None, 4)
+    (failed,) = run.frame_failures
+    assert (failed.frame, failed.failure.type, failed.went_on) == ("0/0", "SystemExit", False)
+    assert run.decided.results["0/0"].end == "failed"
+
+
+@pytest.mark.parametrize(
+    ("ends", "kind"), [("raise KeyboardInterrupt", "user"), ("signal.raise_signal(signal.SIGINT)", "cancelled")]
+)
+def test_a_keyboard_interrupt_that_the_program_raises_itself_is_no_cancel(ran: Runner, ends: str, kind: str):
+    run = ran(f"import signal\n{FINE}{ends}\n", backend="eager")
+    assert run.failure is not None and run.failure.kind == kind
+    assert run.verdict == ("failed" if kind == "user" else "waiting")

@@ -29,8 +29,7 @@ def test_it_says_of_each_run_what_the_run_says(name: str, output: Path, capsys: 
     told = json.loads(capsys.readouterr().out)
     assert told["schema"] == "idbg.show/1" and told["missing"] == []
     assert [(run["verdict"], run["violations"], run["breaks"], run["kernels"]) for run in told["runs"]] == [
-        (run.verdict, len(run.violations) if run.checked_rules else None, run.times_broken, len(run.kernels))
-        for run in history.runs.values()
+        (run.verdict, run.violation_count, run.times_broken, len(run.kernels)) for run in history.runs.values()
     ]
     assert [each["path"] for each in told["repros"]] == [each.path for each in history.repros]
     assert told["measured"] == len(history.rows)

@@ -1,5 +1,7 @@
 """What a machine hears of a run is what the run holds, once each, and has the same key in another run."""
 
+import re
+
 import msgspec
 import pytest
 from msgspec.structs import replace
@@ -11,6 +13,7 @@ from idbg.schema.diff import DiffReport, FormDiff, TensorDiff
 from idbg.schema.graphs import Frame
 from idbg.schema.programs import Failure, Program, Target
 from idbg.schema.runs import Run, fold
+from idbg.views import findings
 from idbg.views.blame import blamed_line
 from idbg.views.diagnostics import diagnostics
 from tests.harness.recorded import log
@@ -33,9 +36,20 @@ def test_a_run_that_is_not_clean_has_something_to_tell_and_a_clean_one_no_error(
 def test_each_violation_and_each_break_is_counted_once(name: str) -> None:
     for run in runs_of(name):
         told = diagnostics(run)
-        assert sum(each.count for each in told if each.kind == "violation") == len(run.violations)
+        assert sum(each.count for each in told if each.kind == "violation") == (run.violation_count or 0)
         assert sum(each.count for each in told if each.kind == "break") == run.times_broken
         assert sum(each.count for each in told if each.kind == "recompile") == len(run.recompiles)
+
+
+def test_a_finding_of_wrong_numbers_begins_with_what_made_them_wrong_and_its_figures_stand_below() -> None:
+    made_by = "post_grad_custom_post_pass (tests/recordings/wrong_pass.py:10) at `mul`"
+    for name, start in (("wrong_pass", made_by), ("planted", "kernel `cpp_fused__softmax__unsafe_view_add_mul_1`")):
+        (found,) = [each for run in runs_of(name) for each in diagnostics(run) if each.kind == "mismatch"]
+        assert found.message.startswith(f"{start} makes output out[") and found.message.endswith(" of aot wrong")
+        assert found.detail.startswith("differs from eager's: ") and not re.search("[0-9]e-", found.message)
+        row = findings.row(found)
+        head, *below = (each.text for each in (row, *row.below))
+        assert found.message in head and found.detail in below
 
 
 def test_the_worst_is_first() -> None:

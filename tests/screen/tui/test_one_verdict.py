@@ -135,7 +135,7 @@ def test_rules_that_were_relaxed_until_nothing_breaks_them_are_green_under_the_o
     state = state_of("resnet")
     state.apply([events.RulesEdited(text=NONE, origin="editor")])
     left, right = header(state, 200)
-    assert "✔ no rule broken" in words(left) and "before the edit: ⚠ 57 violations" in words(right)
+    assert "✔ no rule broken" in words(left) and "before the edit: ⚠ 37 violations" in words(right)
 
 
 async def test_the_panes_of_one_stage_say_what_another_breaks(tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def test_the_header_names_the_stages_that_it_counts_and_what_the_sign_means() ->
     left, right = header(state_of("resnet"), 160)
     assert "inference ✘ 20 reject" in words(left)
     assert words(right).startswith(
-        ("saved session  ⚠ 57 violations (dynamo 37, inference 20)", "saved session  ✘ failed")
+        ("saved session  ⚠ 37 violations (dynamo 37, inference 20)", "saved session  ✘ failed")
     )
 
 
@@ -125,10 +125,10 @@ def test_input_that_cannot_be_used_has_no_duration() -> None:
 
 
 def test_a_run_that_strict_mode_stopped_names_its_repro() -> None:
-    failure = Failure(kind="constraints", message="57 violations of the rules of mock:\n  x", repro="/x/repro.py")
+    failure = Failure(kind="constraints", message="37 violations of the rules of mock:\n  x", repro="/x/repro.py")
     flash = flashes.of_event(events.RunEnded(run=1, verdict="failed", seconds=1.0, failure=failure))
     assert flash is not None
-    assert flash[0].startswith("stopped by the rules: 57 violations; ") and "/x/repro.py" in flash[0]
+    assert flash[0].startswith("stopped by the rules: 37 violations; ") and "/x/repro.py" in flash[0]
 
 
 def test_violations_of_another_graph_of_the_stage_are_pointed_to() -> None:
@@ -258,7 +258,7 @@ def test_a_comparison_ends_with_the_first_bad_kernel_and_not_with_rules() -> Non
 def test_violations_have_their_number_at_every_width(width: int) -> None:
     state = state_of("resnet")
     assert state.run is not None
-    assert f"⚠ {len(state.run.violations)} violations" in words(header(state, width)[1])
+    assert f"⚠ {state.run.violation_count} violations" in words(header(state, width)[1])
 
 
 def test_a_narrow_header_says_in_which_graphs_the_violations_are_before_it_counts_kernels() -> None:

@@ -8,6 +8,7 @@ from idbg.schema.decisions.inductor import Span
 from idbg.schema.graphs import Graph, GraphId, Node
 from idbg.schema.programs import Program, Target
 from idbg.schema.runs import Run
+from idbg.views import time
 
 # name, began, seconds, parent, more
 COLD = (
@@ -35,6 +36,18 @@ def a_run(*spans: Span, ended: bool = True) -> Run:
 def test_own_time_leaves_out_what_is_inside_but_not_what_goes_on_beside() -> None:
     own = {timing.span.id: timing.own for timing in times.tree(a_run(*COLD))}
     assert own == {1: 2.0, 2: 1.0, 3: 2.0, 4: 1.0, 5: 0.75, 6: 1.0, 7: 12.0, 8: 9.0, 9: 12.0, 10: 0.25}
+
+
+def test_a_compile_in_a_thread_of_the_programs_is_not_beside_one() -> None:
+    run = Span(id=1, name="run", began=100.0, seconds=20.0)
+    frame = Span(id=2, name="frame compile", began=101.0, seconds=4.0, parent=1, frame="0/1", thread=1)
+    dynamo = Span(id=3, name="dynamo", began=101.0, seconds=3.0, parent=2, frame="0/1", thread=1)
+    build = Span(id=4, name="c++ compile", began=104.0, seconds=1.0, parent=2, frame="0/1", thread=2)
+    ran = a_run(run, frame, dynamo, build)
+    assert [timing.span.id for timing in times.tree(ran) if timing.beside] == [4]
+    assert {each.use: each.seconds for each in times.spent(times.tree(ran))} == {"dynamo": 3.0, "unnamed": 1.0}
+    assert time.view(ran).summary.startswith("compiling took 4.00 s") and time.as_json(ran)
+    assert "no compile time" in time.view(a_run(run)).summary  # its spans were recorded
 
 
 def test_each_span_stands_below_the_one_that_it_is_in() -> None:

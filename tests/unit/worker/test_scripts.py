@@ -104,7 +104,11 @@ def test_a_script_ends_as_with_plain_python(tmp_path: Path, end: str, status: in
     plain, ours, report = both(tmp_path, text, whole=not end)
     assert ours == plain
     assert ours[0] == status
-    assert (report["verdict"], report["error"], report["exit_status"]) == ("compiled", None, status)
+    assert (report["verdict"], report["error"], report["exit_status"]) == (
+        "failed" if status else "compiled",
+        None,
+        status,
+    )
     assert report["frames"]
     assert end != "sys.exit('no')" or "no\nTraceback" in report["stderr"]
 

@@ -138,13 +138,14 @@ def _judge_processes(history: History, folder: Path, policy: fail_on.Policy) -> 
     """Report and judge a session whose main process compiled nothing: a job of ranks, or an imported one."""
     from idbg.render.text import text
     from idbg.reports import baseline
-    from idbg.views.diagnostics import of_history
+    from idbg.views.diagnostics import of_history, of_processes
     from idbg.views.processes import view
 
     found = sessions.processes_of(folder, history)
     output.report(lambda: {"schema": SCHEMA, "processes": found}, lambda: text(view(found)))
     output.session(folder)
-    listed = of_history(history)
+    listed = [*of_history(history), *of_processes(history.processes.values())]
+    listed = list({each.key: each for each in listed}.values())
     program = listed[0].program if listed else ""
     return exits.FAILED if fail_on.fails(policy, listed, baseline.Checked(program, policy.kinds)) else exits.DONE
 

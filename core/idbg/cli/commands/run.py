@@ -74,7 +74,7 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
         done = history.runs[done.number]
     print_run(done)
     if done.children and not args.json:
-        output.say(text(view(processes_of(folder, history))))
+        output.say(text(view(processes_of(folder, history), run=done)))
     output.session(folder)
     return status_with_policy(done, policy)
 

@@ -129,12 +129,12 @@ def grouped(violations: list[dict[str, Any]]) -> list[dict[str, Any]]:
     What is broken at several stages counts once.
     """
     alike: dict[tuple[object, ...], dict[str, Any]] = {}
-    for each in violations:
+    for each in (one for one in violations if not one.get("again")):
         shown = {name: each[name] for name in _OF_A_GROUP if each.get(name) not in (None, "")}
         group = alike.setdefault(tuple(shown.values()), {**shown, "count": 0, "nodes": []})
         node = each.get("node", "")
-        group["count"] += not each.get("again")
+        group["count"] += 1
         name = node.get("name", "") if isinstance(node, dict) else node
         if name not in group["nodes"]:  # the graphs of several stages have the same name
             group["nodes"].append(name)
-    return sorted((each for each in alike.values() if each["count"]), key=lambda group: -int(group["count"]))
+    return sorted(alike.values(), key=lambda group: -int(group["count"]))

@@ -33,11 +33,11 @@ def argv(arguments: Arguments, allowed: AllowedSessions) -> list[str]:
 def summarize(arguments: Arguments, done: Done) -> tools.Result:
     """A page of the violations, those of most nodes first."""
     found = done.report.get("constraints") or {}
-    known = found.get("violations")
-    if known is None:
+    checked = found.get("violations")
+    known = [each for each in checked or () if not each.get("again")]
+    if checked is None:
         why = found.get("not_asked") or "nothing was compiled"
         return tools.Result(f"no rule was checked: {why}", {"violations": None})
-    known = [each for each in known if not each.get("again")]
     violations = [each for each in known if arguments.rule in ("", each.get("rule"))]
     some, more = tools.page(tools.grouped(violations), arguments.skip, arguments.limit)
     rules = list(dict.fromkeys(str(each.get("rule")) for each in violations))

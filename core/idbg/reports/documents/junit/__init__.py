@@ -21,6 +21,7 @@ from idbg.format.processes import in_order
 from idbg.format.verdicts import rules_words, verdict_words
 from idbg.reports.documents import SessionData
 from idbg.schema.errors import AcceleratorError
+from idbg.schema.processes import ProcessReport
 from idbg.schema.ranks import RankComparison
 from idbg.schema.runs import History, Run
 from idbg.views import remarks
@@ -60,7 +61,7 @@ def render(session: SessionData) -> bytes:
     """The file as UTF-8."""
     suites = [_suite(run, session.history, number) for number, run in enumerate(last_runs(session.history))]
     suites += [_benchmark(session)] if session.history.rows else []
-    suites += [_processes(session)] if session.history.processes and not session.history.runs else []
+    suites += [_processes(session)] if not session.history.runs and _unranked(session.history) else []
     suites += [_ranks(session.history.ranks)] if session.history.ranks is not None else []
     suites += [_lacking(session)] if session.history.missing else []
     return file_of(suites, session.name)
@@ -226,11 +227,17 @@ def _ranks(found: RankComparison) -> Element:
     return suite(name, [case_of("each rank comes to its end", name, inside, noted)])
 
 
+def _unranked(history: History) -> list[ProcessReport]:
+    """The processes that the suite of the ranks does not have."""
+    found = in_order(history.processes.values())
+    return found if history.ranks is None else [each for each in found if each.rank is None]
+
+
 def _processes(session: SessionData) -> Element:
-    """What each process came to, of a session whose main process compiled nothing: a suite with a case each."""
+    """What came of each process of a session whose main process compiled nothing: a suite with a case each."""
     name = f"processes of {one_line(session.name, MOST_NAME) or 'idbg'}"
     found = []
-    for each in in_order(session.history.processes.values()):
+    for each in _unranked(session.history):
         failed = (
             element("skipped", {"message": "it is not known what came of it"}) if each.verdict == "waiting" else None
         )
