@@ -76,12 +76,7 @@ def main() -> None:
         try:
             signal.signal(signal.SIGINT, signal.SIG_IGN if how in IGNORING else signal.default_int_handler)
             say(events.PhaseChanged(run=request.run, phase="behaving"))
-            if how == "print":
-                say(events.GraphCaptured(run=request.run, graph=Graph(VIOLATION.node.graph, ())))
-            if how.startswith("hang"):
-                say(events.SideStarted(run=request.run, side="eager"))
-                say(events.SideEnded(run=request.run, side=SideResult("eager", 0.5)))
-                say(events.SideStarted(run=request.run, side="inductor"))
+            record(how, request.run, say)
             if how.startswith("become") and isinstance(request, protocol.Compile):
                 become(how, request, out)
             behave(how, out, lambda run=request.run: say(events.PhaseChanged(run=run, phase="between")))
@@ -101,6 +96,16 @@ def main() -> None:
             os.closerange(3, 100)
             time.sleep(1)
             os._exit(0)
+
+
+def record(how: str, run: int, say: Callable[[events.SessionEvent], None]) -> None:
+    """What a run has recorded before it behaves so."""
+    if how == "print":
+        say(events.GraphCaptured(run=run, graph=Graph(VIOLATION.node.graph, ())))
+    if how.startswith("hang"):
+        say(events.SideStarted(run=run, side="eager"))
+        say(events.SideEnded(run=run, side=SideResult("eager", 0.5)))
+        say(events.SideStarted(run=run, side="inductor"))
 
 
 def search(how: str, request: protocol.Minify, say: Callable[[events.SessionEvent], None]) -> None:

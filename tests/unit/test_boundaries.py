@@ -120,7 +120,7 @@ def test_the_screen_has_no_torch() -> None:
 
 
 FIRST_FRAME = {
-    "idbg": "plugins",
+    "idbg": "plugins whole_file",
     "idbg.cli": "color exits manual parsing screen sessions streams verbs",
     "idbg.config": "arguments command_line environment examples launching options places settings settings_file",
     "idbg.format": "glyphs plain_text spelling",
