@@ -4,7 +4,6 @@ import contextlib
 import errno
 import os
 import stat
-import tempfile
 from pathlib import Path
 
 
@@ -14,6 +13,8 @@ def write_whole(path: Path, content: bytes) -> None:
     A link is followed: what it points to is replaced. What is no file (/dev/null, a pipe) is written to, and stays.
     Raises OSError, and leaves nothing behind.
     """
+    import tempfile  # takes longer than all that the first frame needs of this module
+
     if _is_other(path):
         path.write_bytes(content)
         return

@@ -166,7 +166,7 @@ def _exit_handlers_run() -> Iterator[None]:
             finalizers.append(self)
 
     atexit.register, atexit.unregister = register_here, unregister_here  # type: ignore[assignment]
-    weakref.finalize.__init__ = begin_here  # type: ignore[method-assign]
+    weakref.finalize.__init__ = begin_here  # type: ignore[assignment]
     try:
         yield
     finally:
