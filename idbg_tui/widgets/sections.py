@@ -221,8 +221,8 @@ def _listed(
                 lines = _broken(item, pieces, look.width - _taken(cells, shown))
             draw = partial(_drawn, lines[0], cells, item.table, shown, names=known)
         yield refers(row.key, draw)
-        for number, line in enumerate(lines[1:]):
-            yield replace(refers((row.key, "more", number), fixed(line)), head=True, table=None)
+        for number, more in enumerate(lines[1:]):
+            yield replace(refers((row.key, "more", number), fixed(more)), head=True, table=None)
         if look.wraps:
             yield from _whole(row, pieces, draw, look, refers)
     else:

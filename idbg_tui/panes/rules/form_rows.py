@@ -150,7 +150,7 @@ class RuleRows(ItemList[FormRow]):
         if room - self._severities > self._limits:  # its sign has the severity too; the limit is nowhere else
             sign += f"{rule.severity:{self._severities}} "
             room -= self._severities + 1
-        start.append((sign, "dim" if dim else rule.severity))
+        start = [*start, (sign, "dim" if dim else rule.severity)]
         return [*start, (_filled(rule_words.summary(rule), room) + " ", "dim" if dim else ""), *end]
 
     def _count(self, row: FormRow) -> Pieces:

@@ -92,7 +92,7 @@ def test_a_time_has_changed_only_beyond_the_noise(original: float, edited: float
 
 
 def test_numbers_and_time_are_told_apart_in_few_words():
-    same = replace(AGREES, verdict="wrong", times=replace(AGREES.times, kernel=change(100, 99)))
+    same = replace(AGREES, report=WRONG_OUTPUT, times=EditTimes(kernel=change(100, 99), call=change(200, 199)))
     assert kernel_edits.brief(same) == "numbers are wrong · time: no difference beyond the noise"
 
 

@@ -33,6 +33,7 @@ def compiling() -> State:
     state.apply(
         [
             events.RunStarted(at=began, run=1, program=Program("m.py"), target=Target("inductor")),
+            events.WorkerStarted(at=began, pid=1, torch="2.15", python="3.11", devices=("cpu",), seconds=0.1),
             events.PhaseChanged(run=1, phase="lowering"),
             events.SpansRecorded(run=1, spans=spans),
         ]

@@ -63,7 +63,7 @@ def test_a_failed_run_says_whose_failure_it_is(failure: Failure, said: str) -> N
     assert said + " after 1.5 s" in words(header(state, 160)[1])
 
 
-def test_a_run_in_progress_shows_its_phase_and_the_last_ones_time_as_such() -> None:
+def test_a_run_in_progress_shows_its_phase_and_the_usual_time_as_such() -> None:
     state = live(
         events.GraphCaptured(run=1, graph=chain(2)),
         events.RunEnded(run=1, verdict="clean", seconds=18.4),
@@ -71,11 +71,11 @@ def test_a_run_in_progress_shows_its_phase_and_the_last_ones_time_as_such() -> N
         events.PhaseChanged(run=2, phase="codegen"),
     )
     said = words(footer_progress(state, 160))
-    assert said.startswith("codegen") and said.endswith("last time 18 s")
+    assert said.startswith("codegen") and said.endswith("usually 18 s")
 
 
 def test_no_time_is_given_that_was_not_measured() -> None:
-    assert "last time" not in words(footer_progress(live(), 160))
+    assert "usually" not in words(footer_progress(live(), 160))
 
 
 def test_no_kernels_are_counted_where_none_were_made() -> None:
