@@ -35,7 +35,7 @@ def read(path: Path) -> Theme:
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
         theme = msgspec.convert({**values, "name": path.stem}, Theme)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise SettingsError(f"theme {path}: {error}", hint=hint) from None
     if unknown := sorted(values.keys() - _KEYS):
         raise SettingsError(f"theme {path}: a theme has no {', '.join(unknown)}", hint=hint)

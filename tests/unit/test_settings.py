@@ -241,3 +241,9 @@ def test_a_project_says_which_sessions_go_of_its_own_alone(tmp_path: Path, caplo
     project(here, 'keep_days = 1\noutput = "../.."\n')
     assert settings.load({}, cwd=here).keep_days == 0
     assert "limits sessions, but" in caplog.text
+
+
+def test_a_number_that_python_does_not_read_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text(f"keep_sessions = {'9' * 5000}\n")
+    with pytest.raises(SettingsError, match="4300 digits"):
+        settings.load({"IDBG_SETTINGS": str(tmp_path / "s.toml")}, cwd=tmp_path)

@@ -311,7 +311,7 @@ def step(text: str, line: int, *, up: bool) -> TextEdit | None:
     spelled = text[place.start : place.end]
     try:
         value: object = tomllib.loads(f"v = {spelled}")["v"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         return None
     new = stepped(_kind_around(text, here, place), place.key, value, up=up)
     return None if new == value else TextEdit(place.start, place.end, _respelled(spelled, new))

@@ -74,7 +74,7 @@ def typed(rule: Constraint, key: str, text: str) -> object:
     listed = has_globs(rule, key) and not text.startswith("[")
     try:
         value: object = tomllib.loads(f"v = [{text}]" if listed else f"v = {text}")["v"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         return [name for part in text.split(",") if (name := part.strip(" \"'"))] if listed else text
     return value
 

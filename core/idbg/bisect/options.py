@@ -44,7 +44,7 @@ def of_file(path: Path) -> OptionSet:
         tables = tomllib.loads(read_whole(path).decode())
     except OSError as error:
         raise BadInput(f"{path} cannot be read: {error.strerror}", hint="name a TOML file of options") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise BadInput(f"{path} is not TOML: {error}", hint="NAME = VALUE, a line each") from error
     try:
         return _checked(msgspec.convert(dict(_flat(tables, "")), OptionSet))

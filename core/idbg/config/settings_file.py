@@ -62,7 +62,7 @@ def _text(file: Path) -> str | None:
 def _parsed(file: Path, text: str) -> dict[str, object]:
     try:
         return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # ValueError: also a number that Python does not read
         raise SettingsError(f"{file}: {error}", hint="settings are TOML: key = value, text in quotes") from error
 
 

@@ -17,7 +17,8 @@ _LONGEST_LINE = 2_000  # characters of a line that are shown
 def highlighted(text: str, language: str = "python", first: int = 1) -> Markup:
     """A block of code whose first line has the number `first`; plain where the language is not known."""
     text = clean(text.rstrip("\n"))
-    lexing = Lexing(text, language.lower().replace("c++", "cpp"))
+    read = "\n".join(line[:_LONGEST_LINE] for line in text.split("\n"))  # a long line takes a lexer minutes
+    lexing = Lexing(read, language.lower().replace("c++", "cpp"))
     while lexing.advance(text.count("\n") + 1, seconds=1):
         pass
     lines = "".join(f"<i class=l>{_line(line, lexing, at)}\n</i>" for at, line in enumerate(text.split("\n")))
