@@ -5,12 +5,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
+from os.path import basename
 
 from idbg.analysis.decisions.break_report import whose
 from idbg.analysis.decisions.recompiles import Timeline, changing, shown, tensors_of, varying
 from idbg.analysis.decisions.suggestions import Suggestion
-from idbg.format.amounts import few
-from idbg.format.file_names import near_place
 from idbg.schema.decisions.dynamo import FailedGuard, FrameGuards
 from idbg.schema.runs import Run
 
@@ -147,7 +146,10 @@ def _compile_code(timeline: Timeline) -> str:
     """The torch.compile of a timeline, with dynamic=True."""
     call = timeline.call
     name = timeline.function if call is None else "" if call.is_module else call.name
-    name, place = name if name.isidentifier() else "...", near_place(call.file, call.line) if call else ""
+    name, place = (
+        name if name.isidentifier() else "...",
+        f"{basename(call.file)}:{call.line}" if call and call.file else "",
+    )
     return f"torch.compile({name}, dynamic=True)" + (f"  # {place}" if place else "")
 
 
@@ -198,7 +200,8 @@ def _of_size(failed: FailedGuard, seen: _Seen) -> Iterator[Suggestion]:
     ):
         return
     keeps = " and ".join([*small, *(["each side of the test"] if seen.tested else [])])
-    sources = seen.vary if failed.source in seen.vary else {failed.source: (int(dim or 0),)}
+    alone: dict[str, tuple[int, ...]] = {failed.source: (int(dim or 0),)}
+    sources = seen.vary if failed.source in seen.vary else alone
     if not keeps and len(sources) <= _MOST_NAMED and all(map(_is_users, sources)):
         yield _marking(sources, seen)
     rest = f"; {keeps} keeps a version of its own" if keeps else ""
@@ -277,7 +280,8 @@ def _of_tensor(failed: FailedGuard, name: str, changing: Sequence[str]) -> Itera
         return
     what = failed.what.partition(" ")[0]
     if len(changing) > 1 or ("." in name and what in ("dtype", "requires_grad")):
-        names = few([shown(each) for each in changing] or [name], _MOST_NAMED, " and {:,} more")
+        names = ", ".join([shown(each) for each in changing[:_MOST_NAMED]] or [name])
+        names += f" and {len(changing) - _MOST_NAMED:,} more" if len(changing) > _MOST_NAMED else ""
         yield Suggestion(f"let {names} have the same {what} in each call: they changed together, and all must stay")
     elif what == "dtype":
         dtype = _DTYPES.get(failed.expected)

@@ -7,7 +7,6 @@ from idbg.analysis.decisions.frames import spoken
 from idbg.analysis.decisions.recompile_advice import suggestions_for
 from idbg.analysis.decisions.recompiles import Timeline, timelines
 from idbg.analysis.decisions.suggestions import Suggestion
-from idbg.format.failures import headline
 from idbg.schema.decisions.dynamo import Trial
 from idbg.schema.runs import Run
 
@@ -46,7 +45,7 @@ def trial(before: Run, after: Run, suggestion: Suggestion) -> Trial:
         suggestion.dynamic_sources,
         suggestion.settings,
         tuple((name, number, counts[1][name]) for name, number in counts[0].items()),
-        str(headline(after.cause)) if after.cause is not None and before.cause is None else "",
+        after.cause.first_line if after.cause is not None and before.cause is None else "",
     )
 
 
