@@ -153,6 +153,7 @@ class Menu(Covering[MenuItem | None]):
         chosen = next((item for item in self._lines.items if event.key in item.keys and event.key != "enter"), None)
         if chosen is not None:
             event.stop()
+            event.prevent_default()  # Covering's, which flashes that a key is none of the list's
             self.dismiss(chosen)
 
     def on_lines_opened(self, event: Lines.Opened) -> None:

@@ -5,6 +5,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from idbg.analysis.decisions.suggestions import Suggestion
+from idbg.analysis.decisions.trials import trial
 from idbg.config.settings import Settings
 from idbg.schema import events
 from idbg.schema.diff import Comparison
@@ -13,7 +15,7 @@ from idbg.schema.events import SessionEvent
 from idbg.schema.graphs import NodeId
 from idbg.schema.programs import Program, Target
 from idbg.schema.repros import Budget, Sought
-from idbg.schema.runs import History, fold
+from idbg.schema.runs import History, Run, fold
 from idbg_tui.app import IdbgApp
 from tests.harness.screen import ReadyApp
 
@@ -60,6 +62,15 @@ class FakeSession:
 
     def aim(self, target: Target) -> None:
         self.target = target
+
+    def try_out(self, run: Run, suggestion: Suggestion) -> int:
+        mine = self.target
+        number = self.run(replace(suggestion.tried(run.target), rules=mine.rules))
+        self.aim(mine)
+        return number
+
+    def tried(self, before: Run, after: Run, suggestion: Suggestion) -> None:
+        self.emit(events.SuggestionTried(trial=trial(before, after, suggestion)))
 
     def cancel(self) -> None:
         self.calls.append("cancel")

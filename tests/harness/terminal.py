@@ -75,6 +75,30 @@ class Terminal:
             if not self.pump(quiet) or len(self.raw) == before:
                 return
 
+    def idle(self, quiet: float = 0.3, limit: float = 60.0) -> None:
+        """Read until nothing came for `quiet` seconds in which the program waited: on a busy machine a frame may stop
+        halfway for longer. Linux only.
+        """
+        deadline = time.monotonic() + limit
+        while time.monotonic() < deadline:
+            before = len(self.raw), self._ticks()
+            if not self.pump(quiet) or (not self._is_running() and (len(self.raw), self._ticks()) == before):
+                return
+
+    def _stat(self, file: str) -> list[str]:
+        """The fields of proc(5)'s stat behind the name, the state first; [] of a thread that ended."""
+        try:
+            return Path(file).read_text().rpartition(")")[2].split()
+        except OSError:
+            return []
+
+    def _ticks(self) -> int:
+        return sum(map(int, self._stat(f"/proc/{self.pid}/stat")[11:13]))
+
+    def _is_running(self) -> bool:
+        """Whether a thread of it has work to do, also one that waits for a processor."""
+        return any(self._stat(f"{task}/stat")[:1] != ["S"] for task in Path(f"/proc/{self.pid}/task").iterdir())
+
     def press(self, *keys: str) -> None:
         for key in keys:
             os.write(self.fd, KEYS.get(key, key).encode())

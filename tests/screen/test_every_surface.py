@@ -320,6 +320,7 @@ def test_the_counts_are_the_same_everywhere(surfaces: Surfaces) -> None:
     if broken is None:
         assert known is None and grouped is None
     else:
+        assert known is not None
         once = sum(not each.get("again") for each in known)
         assert once == sum(each["count"] for each in grouped) == broken
         stages = f"{counted(once, 'violation')}"

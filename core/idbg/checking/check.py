@@ -23,7 +23,7 @@ from idbg.schema.errors import AcceleratorError
 from idbg.schema.graphs import Graph, Stage
 from idbg.schema.programs import NO_ACCELERATOR, Failure, Target
 from idbg.schema.runs import Run
-from idbg.schema.violations import Severity
+from idbg.schema.violations import Severity, marked
 
 Treatment = Literal["accept", "pad", "fallback", "reject"]
 TREATMENTS: tuple[Treatment, ...] = ("accept", "pad", "fallback", "reject")  # best first
@@ -249,4 +249,6 @@ def recheck(run: Run, rules: str) -> Run:
         for violation in Checker(graph).check(rules_for_stage(graph.id.stage, accelerator.rules)).violations()
     ]
     ended = "clean" if run.ended == "violations" else run.ended
-    return replace(run, target=with_fields(run.target, rules=rules), violations=violations, ended=ended)
+    return replace(
+        run, target=with_fields(run.target, rules=rules), violations=marked(violations, run.links), ended=ended
+    )

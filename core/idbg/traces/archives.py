@@ -197,7 +197,7 @@ def _name_in_any_encoding(content: mmap.mmap) -> None:
 def _of_tar(unpacked: IO[bytes]) -> Iterator[Member]:
     with unpacked, tarfile.open(fileobj=cast("IO[bytes]", _Bounded(unpacked)), mode="r:") as opened:
         while (each := opened.next()) is not None:
-            opened.members.clear()  # tarfile holds each that it has read
+            opened.members.clear()  # type: ignore[attr-defined]  # tarfile holds each that it has read
             if each.isdir():
                 continue
             refused = "" if each.isreg() else "a link, or no regular file"

@@ -27,7 +27,7 @@ def view(run: Run, options: Options = NO_OPTIONS) -> Section:
     if not run.violations:
         return rules
     modules = _parts(run, "module")
-    named = len(modules.rows) > 1 or modules.rows[0].key != ("module", "")
+    named = any(row.key != ("module", "") for row in modules.rows)
     body: tuple[Block, ...] = (*rules.body, _parts(run, "line"), *([modules] if named else []))
     return Section(rules.title, rules.summary, rules.count, rules.verdict, body)
 

@@ -1,6 +1,5 @@
 """The settings that can be flipped are those of the torch that runs here, in torch's own words."""
 
-from types import ModuleType
 from typing import Literal
 
 import pytest
@@ -44,7 +43,7 @@ def every() -> dict[str, Switch]:
 
 def test_a_comment_is_found_above_beside_and_below(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("inspect.getsource", lambda module: COMMENTED)
-    assert config_comments._comments(ModuleType("made")) == {
+    assert config_comments._comments.__wrapped__("torch") == {
         "above": "what is above goes on",
         "beside": "what is beside",
         "below": "What is below, in two lines.",

@@ -132,7 +132,7 @@ def test_a_block_ends_where_it_ends(text: str) -> None:
 def test_what_is_new_beside_another_session_is_named() -> None:
     now, before = fold(log("breaking")), fold(log("mlp_train"))
     text = markdown.render(SessionData("now", now, other=SessionData("before|`", before))).decode()
-    assert "**Beside `` before|` ``**: 8 new, 2 gone" in text
+    assert "**Beside `` before|` ``**: 7 new, 2 gone" in text
     assert "- new: break `Data-dependent branching`: `Python branches on the value of a tensor`" in text
     assert "- gone: violation `layout`" in text
     assert "0 new, 0 gone" in markdown.render(SessionData("now", now, other=SessionData("now", now))).decode()

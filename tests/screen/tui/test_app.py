@@ -23,7 +23,7 @@ async def test_a_saved_session_opens_with_its_graph_its_violations_and_its_verdi
     app = app_of("resnet", tmp_path)
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
-        assert "saved" in bar(app, "header") and "57 violations" in bar(app, "header")
+        assert "saved" in bar(app, "header") and "37 violations (dynamo 37, inference 20)" in bar(app, "header")
         assert f"{queries.counts(app.state)['reject']} reject" in bar(app, "header")
         assert any("convolution" in row and "✘ op" in row for row in texts(app, "graph"))
         assert "unsupported_ops" in "".join(texts(app, "findings"))

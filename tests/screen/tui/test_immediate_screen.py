@@ -120,8 +120,12 @@ def test_a_textual_without_private_names_gives_a_slower_screen(names: str, tmp_p
     try:
         terminal.until("permute_1")
         terminal.press("?")
-        terminal.until("keys")
-        terminal.press("esc", "/", "a", "d", "d", "enter", "q")
+        terminal.until("compile again")
+        terminal.press("esc")
+        terminal.until("n next")  # the footer of the pane below
+        terminal.press("/", "a", "d", "d", "enter")
+        terminal.until("11 of 97")
+        terminal.press("q")
         assert terminal.wait() == 0
         assert "Traceback" not in terminal.raw.decode(errors="replace")
     finally:

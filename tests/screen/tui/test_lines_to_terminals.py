@@ -48,13 +48,13 @@ def test_keys_and_resizes_leave_on_the_screen_what_a_whole_drawing_does(terminal
             for _ in range(5):  # as one drags a window's corner
                 terminal.resize(choice.randint(60, 160), choice.randint(15, 45))
             terminal.resize(*choice.choice(SIZES))
-            terminal.settle(0.3)
+            terminal.idle()
         terminal.press(choice.choice(KEYS))
         if number % 6 == 5:
-            terminal.settle(0.3)
+            terminal.idle()
             before = terminal.text
             terminal.press("\x0c")
-            terminal.settle(0.3)
+            terminal.idle()
             assert terminal.text == before
 
 
@@ -91,7 +91,7 @@ def test_in_tmux_it_is_drawn_and_follows_the_windows_size(saved: Path) -> None:
         tmux("send-keys", "4")
         until("enter go there")
         tmux("resize-window", "-x", "80", "-y", "24")
-        until("1 Graph 2 Src 3 Node")
+        until("1Gra  2Src  3Nod  4 Find 1  5 Diff")
         tmux("resize-window", "-x", "160", "-y", "45")
         until("2 Source")
     finally:

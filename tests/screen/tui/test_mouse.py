@@ -22,14 +22,17 @@ async def click_on(app: IdbgApp, pilot: Pilot[None], words: str) -> None:
 
 
 TABS: dict[str, PaneId] = {"7 Log": "log", "6 Bench": "benchmarks", "0 Why": "why"}
+LETTERS: dict[str, PaneId] = {"7Log": "log", "6Ben": "benchmarks", "0Why": "why"}
 
 
-@pytest.mark.parametrize("size", [WIDE, SMALL])
-async def test_a_click_on_a_tab_goes_to_its_pane(tmp_path: Path, size: tuple[int, int]) -> None:
+@pytest.mark.parametrize(("size", "tabs"), [(WIDE, TABS), (SMALL, LETTERS)])
+async def test_a_click_on_a_tab_goes_to_its_pane(
+    tmp_path: Path, size: tuple[int, int], tabs: dict[str, PaneId]
+) -> None:
     app = app_of("attention", tmp_path)
     async with app.run_test(size=size) as pilot:
         await settle(pilot)
-        for words, pane in TABS.items():
+        for words, pane in tabs.items():
             await click_on(app, pilot, words)
             assert app.body.current == pane and app.body.panes[pane].focus_target().has_focus, words
             await pilot.press("1")

@@ -6,7 +6,7 @@ import pytest
 
 from idbg.schema.graphs import GraphId
 from idbg_tui.app import IdbgApp
-from idbg_tui.messages import BesideRequest
+from idbg_tui.messages import BesideRequest, KernelChosen
 from idbg_tui.widgets.side_by_side import SideBySide
 from tests.harness.recorded import app_of
 from tests.harness.screen import SMALL, WIDE, bar, settle, until
@@ -51,10 +51,15 @@ async def test_two_kernels_have_their_differences_marked(tmp_path: Path) -> None
         run = app.state.shown
         assert run is not None
         kernels = [kernel for kernel in run.kernels if kernel.source]
+        app.post_message(BesideRequest(kernel=kernels[-1]))  # beside the convolution's own, which a library has
+        await until(pilot, lambda: "no generated kernel is shown" in bar(app, "footer"))
+        app.post_message(KernelChosen(kernels[0].frame, kernels[0].part, kernels[0].name))
+        await settle(pilot)
         app.post_message(BesideRequest(kernel=kernels[-1]))
         await settle(pilot)
         screen = beside(app)
         assert all(screen._pairs.marks) and screen._pages[1].text.title == kernels[-1].name  # type: ignore[union-attr]
+        assert screen._pages[0].text.title == kernels[0].name
         before = screen.page.code.line
         await pilot.press("]")
         assert screen.page.code.line != before

@@ -1,6 +1,8 @@
 """Violations are grouped by rule and by the user's line, the severest first, with what is new and what is gone."""
 
-from dataclasses import replace
+import dataclasses
+
+from msgspec.structs import replace
 
 from idbg.accelerators.parse import parse
 from idbg.views import rule_findings, violations
@@ -116,14 +118,23 @@ def test_the_rows_of_a_rule_are_the_same_in_the_pane_and_in_a_report() -> None:
     state = state_of("resnet")
     run = state.shown
     assert run is not None
-    of_stage = [each for each in run.violations if each.node.graph.stage == "inference"]
-    live, reported = rule_findings.view(queries.checked(state)), violations.view(replace(run, violations=of_stage))
+    of_stage = [replace(each, again=False) for each in run.violations if each.node.graph.stage == "inference"]
+    live = rule_findings.view(queries.checked(state))
+    reported = violations.view(dataclasses.replace(run, violations=of_stage))
     tables = [next(block for block in made.body if isinstance(block, Table)) for made in (live, reported)]
     of_live, of_report = ([(row, *lines_of(row)) for row in table.rows] for table in tables)
     assert tables[0].columns == tables[1].columns
     assert [[(row.text, row.cells, row.refs) for row in rule] for rule in of_live] == [
         [(row.text, row.cells, row.refs) for row in rule] for rule in of_report
     ]
+
+
+def test_violations_that_an_earlier_stage_has_too_are_listed_alone() -> None:
+    run = state_of("resnet").shown
+    assert run is not None
+    again = [each for each in run.violations if each.again]
+    section = violations.view(dataclasses.replace(run, violations=again))
+    assert again and section.count == 0 and rules_of(section)
 
 
 def test_each_of_several_findings_of_a_line_has_a_row_below_it() -> None:

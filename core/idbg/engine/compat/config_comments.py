@@ -5,11 +5,10 @@ import functools
 import inspect
 import re
 from collections.abc import Callable
-from types import ModuleType
 
 import torch
 
-from idbg.engine.compat.names import internals
+from idbg.engine.compat.names import Missing, find
 from idbg.engine.compat.settings import MODULES
 
 _MARK = re.compile(r"\[?@compile_ignored(:\s*\w+)?\]?|#?\s*\b(type|pyrefly): ignore(\s*\[[^\]]*\])?")
@@ -18,13 +17,13 @@ _ITEM = re.compile(r"\s*([-*]|\d+[.)]|[\w/\"']+:\s)")  # a line of a comment tha
 
 def option_comment(name: str) -> str:
     """The comment of one of Inductor's options; "" where there is none."""
-    return _comments(internals._inductor.config).get(name, "")
+    return _comments("torch._inductor.config").get(name, "")
 
 
 def setting_comment(name: str) -> str:
     """The comment of another setting, "dynamo.recompile_limit"; "" where there is none."""
     word, _, own = name.partition(".")
-    return _comments(MODULES[word]).get(own, "")
+    return _comments(MODULES[word].__name__).get(own, "")
 
 
 def argument_comment(name: str) -> str:
@@ -48,11 +47,11 @@ def _indent(line: str) -> int:
 
 
 @functools.cache
-def _comments(module: ModuleType) -> dict[str, str]:
+def _comments(module: str) -> dict[str, str]:
     """The comments of a module's settings: the text above, beside or below each assignment."""
     try:
-        text = inspect.getsource(module)
-    except OSError:
+        text = inspect.getsource(find(module))
+    except (OSError, Missing):
         return {}
     lines = text.splitlines()
     return {name: comment for name, comment in _of_body(ast.parse(text).body, "", lines) if comment}
