@@ -1,7 +1,8 @@
 """Which tests belong to the first tier, and which to the exhaustive one.
 
 The first tier, which `pytest` without paths runs, has the tests of tests/unit and tests/screen that are not marked
-slow, and of the others those that tests/contract.txt lists. All other tests get the mark `exhaustive`.
+slow, and of the others those that tests/contract.txt lists; it leaves out the tests that it lists after "- ". All other
+tests get the mark `exhaustive`.
 """
 
 from functools import cache
@@ -14,9 +15,19 @@ CHEAP = ("tests/unit/", "tests/screen/")
 
 @cache
 def contract() -> frozenset[str]:
-    """The entries: a file, a test or one of its cases."""
+    """The listed files, tests and cases of tests."""
+    return frozenset(entry for entry in _entries() if not entry.startswith("- "))
+
+
+def _entries() -> list[str]:
     lines = CONTRACT.read_text(encoding="utf-8").splitlines()
-    return frozenset(line for line in map(str.strip, lines) if line and not line.startswith("#"))
+    return [line for line in map(str.strip, lines) if line and not line.startswith("#")]
+
+
+@cache
+def left_out() -> frozenset[str]:
+    """Tests that are not of the first tier though their folder or file is: lines that begin with "- "."""
+    return frozenset(entry[2:] for entry in _entries() if entry.startswith("- "))
 
 
 @cache
@@ -27,6 +38,8 @@ def contract_files() -> frozenset[str]:
 
 def is_first(test: str, is_slow: bool) -> bool:
     """Whether the test with this id is of the first tier."""
+    if test in left_out():
+        return False
     file, name = test.partition("::")[0], test.partition("[")[0]
     return test in contract() or name in contract() or (not is_slow and (file in contract() or file.startswith(CHEAP)))
 
@@ -41,4 +54,5 @@ def not_found(tests: list[str]) -> list[str]:
     """The listed tests that do not exist, of the files that these tests are in."""
     files = {test.partition("::")[0] for test in tests}
     known = {*files, *tests, *(test.partition("[")[0] for test in tests)}
-    return sorted(entry for entry in contract() if entry.partition("::")[0] in files and entry not in known)
+    entries = contract() | left_out()
+    return sorted(entry for entry in entries if entry.partition("::")[0] in files and entry not in known)

@@ -20,9 +20,9 @@ LISTED = (
 @pytest.fixture
 def listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "contract.txt"
-    file.write_text("# why\n\n" + "\n".join(LISTED))
+    file.write_text("# why\n\n" + "\n".join(LISTED) + "\n- tests/unit/test_a.py::test_dear[all]\n")
     monkeypatch.setattr(tiers, "CONTRACT", file)
-    for cached in (tiers.contract, tiers.contract_files):
+    for cached in (tiers.contract, tiers.left_out, tiers.contract_files):
         monkeypatch.setattr(tiers, cached.__name__, cached.__wrapped__)
 
 
@@ -32,6 +32,8 @@ def listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("tests/unit/test_a.py::test_a", False, True),
         ("tests/screen/tui/test_a.py::test_a[80x24]", False, True),
         ("tests/unit/test_a.py::test_a", True, False),
+        ("tests/unit/test_a.py::test_dear[all]", False, False),
+        ("tests/unit/test_a.py::test_dear[one]", False, True),
         ("tests/compile/engine/test_a.py::test_all_cases", False, True),
         ("tests/compile/engine/test_a.py::test_all_cases[a]", True, True),
         ("tests/compile/engine/test_a.py::test_cases[one]", True, True),
