@@ -134,7 +134,13 @@ class _Bounded:
 
     def __init__(self, file: "IO[bytes] | mmap.mmap") -> None:
         self._file = file
-        self.seek, self.tell = file.seek, file.tell
+        self.tell = file.tell
+
+    def seek(self, offset: int, whence: int = 0) -> object:
+        try:
+            return self._file.seek(offset, whence)
+        except ValueError as error:  # of a memory map; readers of archives expect that of a file
+            raise OSError(str(error)) from error
 
     def read(self, most: int = -1) -> bytes:
         data = self._file.read(min(most, MOST_AT_ONCE + 1) if most >= 0 else MOST_AT_ONCE + 1)

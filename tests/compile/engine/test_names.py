@@ -1,10 +1,9 @@
 """Torch without one of its private names: nothing ends, a note names it, and the rest of the run is captured."""
 
-import gc
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -76,11 +75,18 @@ def remove(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
 
         monkeypatch.setattr(names, "_look_up", look)
         monkeypatch.setattr(names, "_lacking", {})
-        for door in [each for each in gc.get_objects() if type(each) is names._Door]:
+        for door in doors(names.internals):
             for known in [name for name, value in vars(door).items() if isinstance(value, type)]:
                 del vars(door)[known]
 
     return removed
+
+
+def doors(door: Any) -> Iterator[Any]:
+    """This module of torch's as the door has it, and all below that were looked up."""
+    yield door
+    for below in [value for value in vars(door).values() if type(value) is names._Door]:
+        yield from doors(below)
 
 
 def holds_without(gone: str, whole: Counter[str], folder: Path) -> list[str]:

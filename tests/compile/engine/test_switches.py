@@ -43,7 +43,7 @@ def every() -> dict[str, Switch]:
 
 def test_a_comment_is_found_above_beside_and_below(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("inspect.getsource", lambda module: COMMENTED)
-    assert config_comments._comments.__wrapped__("torch") == {
+    assert config_comments._comments.__wrapped__("torch._dynamo.config") == {
         "above": "what is above goes on",
         "beside": "what is beside",
         "below": "What is below, in two lines.",

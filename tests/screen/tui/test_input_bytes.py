@@ -75,7 +75,8 @@ def test_a_screen_takes_every_byte_and_is_left(screen: Callable[[], Terminal]) -
     terminal = screen()
     try:
         terminal.until("permute_1")
-        for sent in (b"/", b"\xb4\xff\x80", b"\x1b[M\xff\xff\xff", BEGIN + b"add " * 262_144 + END):
+        # a click in the header; one beyond the screen would take the focus from the filter, as Textual has it
+        for sent in (b"/", b"\xb4\xff\x80", b"\x1b[M !!", BEGIN + b"add " * 262_144 + END):
             while sent:  # a terminal takes so much at a time
                 sent = sent[os.write(terminal.fd, sent[:2048]) :]
                 terminal.pump(0.0)
