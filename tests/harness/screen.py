@@ -111,6 +111,7 @@ async def until(pilot: Pilot[Any], holds: Callable[[], bool]) -> None:
     await opened(pilot)
     deadline = monotonic() + LONGEST
     while not holds() and monotonic() < deadline:
-        await pilot.pause(0.02)
+        await pilot.pause()  # which paints: some things wait for a frame
+        await asyncio.sleep(0.02)
     assert holds()
     await pilot.pause()

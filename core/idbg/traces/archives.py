@@ -138,7 +138,7 @@ class _Bounded:
 
     def seek(self, offset: int, whence: int = 0) -> object:
         try:
-            return self._file.seek(offset, whence)
+            return self._file.seek(offset, whence)  # type: ignore[arg-type]
         except ValueError as error:  # of a memory map; readers of archives expect that of a file
             raise OSError(str(error)) from error
 

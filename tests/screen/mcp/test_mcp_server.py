@@ -244,7 +244,7 @@ async def test_processes_are_listed_and_each_is_read_and_ranks_are_compared(fold
     job = session_of_ranks(folder / "debug_artifacts" / "job-1", 3, change=other_graph)
     async with client(folder) as session:
         listed = facts(await session.call_tool("sessions", {"find": "job-1"}))["sessions"]
-        assert [(each["processes"], each["said"]) for each in listed] == [(3, "3 ranks")]
+        assert [(each["processes"], each["said"]) for each in listed] == [(3, "3 ranks: 2 violations (backward)")]
         found = facts(await session.call_tool("processes", {"session": "job-1", "limit": 2}))["processes"]
         assert [(each["name"], each["rank"], each["state"]) for each in found] == [
             ("rank0", 0, "ended"),
