@@ -75,7 +75,7 @@ class TomlEditor(TextArea):
         self._showing = False  # what is shown is no edit of the user's
         self.cursor_blink = False
         self.match_cursor_bracket = False
-        self._wrong = 0
+        self._wrong, self._marked_at = 0, Selection()
         self._warned: frozenset[int] = frozenset()
         self._lexed = "", Lexing("", "")
 
@@ -90,8 +90,8 @@ class TomlEditor(TextArea):
 
     def scroll_cursor_visible(self, center: bool = False, animate: bool = False) -> Offset:
         # undo changes the text before it moves the cursor, and a scrollbar that comes or goes between the two asks
-        # for a cursor that is still below the last line
-        if self.cursor_location[0] >= self.document.line_count:
+        # for a cursor that is still below the last line; one that comes after an error was shown hides its line again
+        if self.cursor_location[0] >= self.document.line_count or self._shows_wrong():
             return Offset(0, 0)
         return super().scroll_cursor_visible(center, animate)
 
@@ -176,7 +176,7 @@ class TomlEditor(TextArea):
     def mark_wrong(self, line: int) -> None:
         """Mark the 1-based line of an error; 0 marks none."""
         if line != self._wrong:
-            self._wrong = line
+            self._wrong, self._marked_at = line, self.selection
             self.notify_style_update()  # the public way to drop lines that were drawn before
             self.refresh()
             self._note_place()
@@ -188,6 +188,14 @@ class TomlEditor(TextArea):
             self._warned = lines
             self.notify_style_update()
             self.refresh()
+
+    def _shows_wrong(self) -> bool:
+        """Whether the user has not moved the cursor since the line of an error was marked."""
+        return bool(self._wrong) and not self.editing and self.selection == self._marked_at
+
+    def on_resize(self) -> None:
+        if self._shows_wrong():
+            self.show_wrong()
 
     def show_wrong(self) -> None:
         """Scroll to the line of an error, unless it can be seen, or the user types elsewhere."""

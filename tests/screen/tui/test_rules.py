@@ -211,8 +211,16 @@ async def test_a_mistake_out_of_sight_is_scrolled_to_and_its_line_is_named_once(
         bench.state.apply([RulesRefused(text=text, origin="small", message="bad: line 61: name = x", line=61)])
         bench.pane.show(bench.state)
         editor = bench.editor
-        await until(pilot, lambda: editor.scroll_offset.y < 61 <= editor.scroll_offset.y + editor.size.height)
+
+        def seen() -> bool:
+            return editor.scroll_offset.y < 61 <= editor.scroll_offset.y + editor.size.height
+
+        await until(pilot, seen)
+        editor.scroll_cursor_visible()  # as Textual does when a scrollbar comes
+        assert seen()
         assert str(bench.pane.query_one("#status").render()).count("line 61") == 1
+        editor.move_cursor((3, 0))
+        assert editor.scroll_offset.y <= 3  # who moves the cursor follows it
 
 
 async def test_a_file_deleted_on_disk_is_told_and_saved_where_it_was(bench: Bench, tmp_path: Path) -> None:

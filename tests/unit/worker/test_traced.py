@@ -95,7 +95,7 @@ def test_a_script_is_captured_by_torchs_trace_where_the_engine_does_not_load(tmp
 @pytest.mark.slow
 def test_a_function_that_returns_a_model_is_captured_so_too_and_a_comparison_says_why_not(tmp_path: Path) -> None:
     (tmp_path / "model.py").write_text(MODEL)
-    history, done = ran(tmp_path, BROKEN, "compare", "model.py", "--backend", "inductor")
+    history, done = ran(tmp_path, BROKEN, "diff", "model.py", "--backend", "inductor")
     assert done.returncode and ALONE in done.stderr
     assert history.last is not None and history.last.failure is not None
     assert "torch's trace alone is not enough" in history.last.failure.message
