@@ -78,8 +78,15 @@ def f(x):
 for size in (5, 5, 9, 11):
     f(torch.randn(size, 3))
 """
+# Module.compile: torch 2.11 compiles nothing of a module of its own
 METHOD = """
-net = nn.Sequential(nn.Linear(7, 5), nn.GELU())
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(7, 5)
+    def forward(self, x):
+        return nn.functional.gelu(self.linear(x))
+net = Net()
 net.compile()
 net(torch.randn(3, 7)).sum().backward()
 net(torch.randn(3, 7))
@@ -90,7 +97,13 @@ f(torch.randn(5, 3))
 f(torch.randn(6, 3))
 """
 LAYERS = """
-layers = [nn.Linear(4, 4) for _ in range(3)]
+class Layer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+    def forward(self, x):
+        return self.linear(x)
+layers = [Layer() for _ in range(3)]
 for layer in layers:
     layer.compile()
 x = torch.randn(2, 4)
