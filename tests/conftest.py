@@ -108,6 +108,12 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     gc.enable()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def folders_of_tested_pytests(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A pytest that a test starts has its folders below ours: beside them it would look at all, and remove old ones."""
+    os.environ["PYTEST_DEBUG_TEMPROOT"] = str(tmp_path_factory.mktemp("pytest"))
+
+
 @pytest.fixture
 def two_threads() -> Iterator[None]:
     """Kernels are compiled for two threads, and run on them: with one, Inductor writes no parallel loops."""

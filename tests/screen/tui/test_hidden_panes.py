@@ -15,6 +15,8 @@ from idbg_tui.widgets.lines import Lines
 from tests.harness.recorded import app_of, log
 from tests.harness.screen import settle
 
+pytestmark = pytest.mark.usefixtures("painted")
+
 DENY = '[[rules]]\nkind = "unsupported_ops"\nseverity = "reject"\ndeny = ["linear"]\nstages = ["dynamo"]\n'
 IN_DYNAMO = f'name = "d"\n{DENY}'
 LONG = events.Noted(level="warning", text="a sentence with many words " * 12)

@@ -18,6 +18,8 @@ from tests.harness.recorded import RECORDINGS, app_of
 from tests.harness.screen import settle
 from tests.harness.terminal import Terminal
 
+pytestmark = pytest.mark.usefixtures("painted")
+
 SIZE = (120, 40)
 RENAMED = Path(__file__).parents[2] / "harness" / "renamed_textual.py"
 WALK = ("j", "j", "G", "4", "k", "enter", "2", "right_square_bracket", "j", "7", "k", "ctrl+u", "1", "f", "z", "z", "5")

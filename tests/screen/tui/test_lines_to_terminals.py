@@ -14,6 +14,8 @@ import pytest
 from tests.harness.recorded import RECORDINGS
 from tests.harness.terminal import Terminal
 
+pytestmark = pytest.mark.usefixtures("painted")
+
 SIZES = ((120, 40), (80, 24), (60, 15), (160, 45))
 KEYS = ("j", "k", "g", "G", "l", "f", "1", "2", "3", "4", "5", "6", "7", "8", "0", "-", "\t", "\x04", "\x15", "z", "]")
 
@@ -63,7 +65,7 @@ def test_a_change_of_focus_and_of_pane_write_less_than_their_borders(terminal: T
     for key, most in (("2", 8_000), ("1", 8_000), ("5", 12_000), ("7", 12_000)):
         terminal.raw.clear()
         terminal.press(key)
-        terminal.settle(0.3)
+        terminal.idle()
         assert 0 < len(terminal.raw) < most, key
     terminal.raw.clear()
     terminal.settle(1.0, 1.5)

@@ -15,6 +15,8 @@ from idbg_tui.app import IdbgApp
 from tests.harness.recorded import app_of
 from tests.harness.screen import settle
 
+pytestmark = pytest.mark.usefixtures("painted")
+
 SIZES = ((60, 15), (80, 24), (120, 40), (200, 55), (300, 80))
 PANES = {
     "breaking": {

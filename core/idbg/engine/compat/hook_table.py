@@ -67,7 +67,10 @@ FEATURES = {
 }
 """What a run lacks while a feature is off, in the plural."""
 
-NOT_IN_EACH = {"torch._dynamo.eval_frame.StanceStr": ("2.14", "2.15")}
+NOT_IN_EACH = {
+    "torch._dynamo.eval_frame.StanceStr": ("2.14", "2.15"),
+    "torch._inductor.codecache.triton_key": ("2.14", "2.15"),
+}
 """The versions of torch that have a name which some of TESTED lack."""
 
 _CORE = (
