@@ -44,9 +44,10 @@ def written() -> None:
 
 
 class ReadyScreen(ImmediateScreen):
-    """A screen that is laid out from the first frame on, and painted once, at the end of its test: painting frames that no
-    test looks at took a third of the time of these tests. With the fixture `painted`, and in a real terminal, each frame
-    is painted, as for a user.
+    """A screen that is laid out from the first frame on, and painted once, at the end of its test.
+
+    Painting frames that no test looks at took a third of the time of these tests. With the fixture `painted`, and in a
+    real terminal, each frame is painted, as for a user.
     """
 
     paints = False
