@@ -20,7 +20,8 @@ from idbg.engine.kerneldiff.tensors.figures import Rule, grid_of
 from idbg.engine.kerneldiff.tensors.pieces import Matrix
 
 DTYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
-SHAPES = ((1, 1), (3, 70), (1, 3000), (3000, 1), (70, 33))
+SHAPES = ((1, 1), (3, 70), (1, 700), (700, 1), (70, 33))
+LONG = ((1, 3000), (3000, 1))  # several areas of a verdict too, which are the largest
 on_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
 
 
@@ -36,16 +37,24 @@ def noisy(shape: tuple[int, ...], dtype: torch.dtype, device: str) -> list[torch
     return [side.to(device) for side in (eager, test, exact)]
 
 
-def assert_same_figures(device: str, shapes: tuple[tuple[int, int], ...], dtypes: tuple[torch.dtype, ...]) -> None:
+def assert_same_figures(
+    device: str,
+    shapes: tuple[tuple[int, int], ...],
+    dtypes: tuple[torch.dtype, ...],
+    *,
+    asked: tuple[bool, ...] = (True, False),
+    turns: bool = True,
+) -> None:
+    """`asked`: whether all figures are, and whether there is a third side; `turns`: also sides of other strides."""
     from idbg.engine.kerneldiff.tensors import cuda
 
     rule, where = Rule(1e-5, 1e-4), torch.device(device, 0) if device == "cuda" else torch.device(device)
-    for dtype, shape, full, three in itertools.product(dtypes, shapes, (True, False), (True, False)):
+    for dtype, shape, full, three in itertools.product(dtypes, shapes, asked, asked):
         eager, test, exact = noisy(shape, dtype, device)
         grid = grid_of(*shape)
         third = Matrix(exact, grid, torch.float64, where) if three else None
-        turned = (lambda side: side.t().contiguous().t(),) if dtype == torch.float32 and 1 not in shape else ()
-        for change in (lambda side: side, *turned):
+        turned = turns and dtype == torch.float32 and 1 not in shape
+        for change in (lambda side: side, lambda side: side.t().contiguous().t())[: 1 + turned]:
             sides = Matrix(change(eager), grid, dtype, where), Matrix(test, grid, dtype, where), third
             assert cuda.can_read(sides)
             found = cuda.measure(grid, rule, sides, full=full)
@@ -167,5 +176,7 @@ def test_a_gpu_is_asked_once():
 
 
 if __name__ == "__main__":
-    assert_same_figures("cpu", SHAPES, (torch.float32,))
+    assert_same_figures("cpu", SHAPES[:-1], (torch.float32,))
+    assert_same_figures("cpu", SHAPES[-1:], (torch.float32,), turns=False)
+    assert_same_figures("cpu", LONG, (torch.float32,), asked=(False,))
     assert_same_figures("cpu", ((3, 70),), tuple(dtype for dtype in DTYPES if dtype != torch.float32))

@@ -39,17 +39,23 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 def test_a_compile_error_is_one_node_that_fails_in_a_fresh_process(tmp_path: Path) -> None:
+    """Also after a search that was stopped, which keeps its smallest: the next one goes on from there."""
     bench = Minifying(tmp_path, BUG.format("compile_error") + LAYERS, backend="aot")
+    stopped = bench.minified(Sought(), budget=Budget(calls=3))
+    assert stopped.reproduced, stopped.printed
+    assert not stopped.minimal
+    assert "3 tries are used up" in stopped.guarantee
+    assert 1 < stopped.size <= 9
     found = bench.minified(Sought())
     assert found.reproduced, found.printed
-    assert (found.size, found.whole, found.minimal) == (1, 9, True)
+    assert (found.size, found.whole, found.minimal, found.known) == (1, 9, True, 2)  # the whole is tried anew
     assert found.signature.type == "CppCompileError"
     assert "relu(" in Path(found.path).read_text()
     assert found.lines < 80, Path(found.path).read_text()
     assert all(event.progress.whole == 9 for event in bench.progress)
     again = bench.minified(Sought())
     assert again.reproduced
-    assert (again.known, again.calls) == (found.calls - 1, 1)  # the whole is tried anew
+    assert (again.known, again.calls) == (found.known + found.calls - 1, 1)
 
 
 @pytest.mark.slow
@@ -74,15 +80,3 @@ def test_what_does_not_fail_is_said_so(tmp_path: Path) -> None:
     assert "sum(" not in text
     with pytest.raises(AssertionError, match="no result that is wrong"):
         bench.minified(Sought("wrong"))
-
-
-@pytest.mark.slow
-def test_a_search_that_is_stopped_keeps_its_smallest_and_goes_on_from_there(tmp_path: Path) -> None:
-    bench = Minifying(tmp_path, BUG.format("compile_error") + LAYERS, backend="aot")
-    found = bench.minified(Sought(), budget=Budget(calls=3))
-    assert found.reproduced, found.printed
-    assert not found.minimal
-    assert "3 tries are used up" in found.guarantee
-    assert 1 < found.size <= 9
-    rest = bench.minified(Sought())
-    assert (rest.size, rest.known) == (1, 2)  # the whole is tried anew

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,17 @@ for n in (2, 3):
     found.sum().backward()
     assert found.tolist() == f(x, y, n).tolist()
 """
+PARTS = 6
 Ran = tuple[Counter[str], list[str], events.RunEnded]
+Remove = Callable[..., None]
+
+
+@dataclass(frozen=True)
+class Whole:
+    """The run with all names: its events, and the names that it looked up, those of its first time too."""
+
+    kinds: Counter[str]
+    used: list[str]
 
 
 def ran(folder: Path) -> Ran:
@@ -54,32 +65,53 @@ def ran(folder: Path) -> Ran:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Counter[str]:
-    """The events of the run with all names, once what is compiled is in the caches."""
-    ran(tmp_path_factory.mktemp("first"))
-    kinds, notes, ended = ran(tmp_path_factory.mktemp("second"))
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Whole:
+    """The run with all names, once what is compiled is in the caches."""
+    asked: set[str] = set()
+    look_up = names._look_up
+
+    def noted(owner: object, name: str, path: str) -> object:
+        asked.add(path)
+        return look_up(owner, name, path)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(names, "_look_up", noted)
+        forget()
+        ran(tmp_path_factory.mktemp("first"))
+        forget()
+        kinds, notes, ended = ran(tmp_path_factory.mktemp("second"))
     assert ended.failure is None and notes == []
-    return kinds
+    return Whole(kinds, [name for name in ALL if any(is_in(path, name) for path in asked)])
 
 
 @pytest.fixture
-def remove(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Removes a name of torch, as far as the door sees."""
+def remove(monkeypatch: pytest.MonkeyPatch) -> Remove:
+    """Removes names of torch, as far as the door sees."""
     look_up = names._look_up
 
-    def removed(gone: str) -> None:
+    def removed(*gone: str) -> None:
         def look(owner: object, name: str, path: str) -> object:
-            if path == gone or path.startswith(f"{gone}."):
+            if any(is_in(path, each) for each in gone):
                 raise AttributeError(path)
             return look_up(owner, name, path)
 
         monkeypatch.setattr(names, "_look_up", look)
         monkeypatch.setattr(names, "_lacking", {})
-        for door in doors(names.internals):
-            for known in [name for name, value in vars(door).items() if isinstance(value, type)]:
-                del vars(door)[known]
+        forget()
 
     return removed
+
+
+def is_in(path: str, name: str) -> bool:
+    """Whether this is the name, or one below it."""
+    return path == name or path.startswith(f"{name}.")
+
+
+def forget() -> None:
+    """The door looks each name up anew."""
+    for door in doors(names.internals):
+        for known in [name for name, value in vars(door).items() if isinstance(value, type)]:
+            del vars(door)[known]
 
 
 def doors(door: Any) -> Iterator[Any]:
@@ -89,16 +121,16 @@ def doors(door: Any) -> Iterator[Any]:
         yield from doors(below)
 
 
-def holds_without(gone: str, whole: Counter[str], folder: Path) -> list[str]:
+def holds_without(gone: str, whole: Whole, folder: Path) -> list[str]:
     """The program compiles, its results are right, and what is not captured has a note. Returns the notes."""
     kinds, notes, ended = ran(folder)
-    assert ended.failure is None
+    assert ended.failure is None, gone
     for note in notes:
         assert note.partition(" are not recorded in full")[0] in FEATURES.values() and gone in note
     assert len(set(notes)) == len(notes)
-    lost = [kind for kind in whole if not kinds[kind]]
-    assert not lost or notes, lost
-    assert len(lost) < 4 and kinds["GraphCaptured"] and kinds["CodeCaptured"], lost
+    lost = [kind for kind in whole.kinds if not kinds[kind]]
+    assert not lost or notes, (gone, lost)
+    assert len(lost) < 4 and kinds["GraphCaptured"] and kinds["CodeCaptured"], (gone, lost)
     return notes
 
 
@@ -119,24 +151,18 @@ for each in pkgutil.walk_packages(idbg.engine.__path__, "idbg.engine."):
     assert result.returncode == 0, result.stderr
 
 
-def test_a_wrapper_without_a_name_turns_its_feature_off(
-    whole: Counter[str], remove: Callable[[str], None], tmp_path: Path
-) -> None:
+def test_a_wrapper_without_a_name_turns_its_feature_off(whole: Whole, remove: Remove, tmp_path: Path) -> None:
     remove(OFF)
     (note,) = holds_without(OFF, whole, tmp_path)
     assert note.startswith("guards and their costs are not recorded in full: torch 2.")
 
 
-def test_what_can_be_answered_without_a_name_is(
-    whole: Counter[str], remove: Callable[[str], None], tmp_path: Path
-) -> None:
+def test_what_can_be_answered_without_a_name_is(whole: Whole, remove: Remove, tmp_path: Path) -> None:
     remove(ANSWERED)
     assert holds_without(ANSWERED, whole, tmp_path)
 
 
-def test_a_class_that_torch_lacks_has_no_instances(
-    monkeypatch: pytest.MonkeyPatch, remove: Callable[[str], None]
-) -> None:
+def test_a_class_that_torch_lacks_has_no_instances(monkeypatch: pytest.MonkeyPatch, remove: Remove) -> None:
     notes: list[str] = []
     remove(UNUSED)
     with names.notes_to(notes.append):
@@ -149,7 +175,7 @@ def test_a_class_that_torch_lacks_has_no_instances(
 
 
 @pytest.mark.parametrize("gone", CORE)
-def test_without_a_name_that_every_run_needs_none_begins(gone: str, remove: Callable[[str], None]) -> None:
+def test_without_a_name_that_every_run_needs_none_begins(gone: str, remove: Remove) -> None:
     assert gone in table.names()
     names.check_core()
     remove(gone)
@@ -158,12 +184,22 @@ def test_without_a_name_that_every_run_needs_none_begins(gone: str, remove: Call
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("gone", ALL)
-def test_torch_without_a_name_is_captured(
-    gone: str, whole: Counter[str], remove: Callable[[str], None], tmp_path: Path
+@pytest.mark.parametrize("part", range(PARTS))
+def test_torch_without_a_name_is_captured(part: int, whole: Whole, remove: Remove, tmp_path: Path) -> None:
+    assert len(whole.used) > 20
+    for number, gone in enumerate(whole.used[part::PARTS]):
+        (folder := tmp_path / str(number)).mkdir()
+        remove(gone)
+        holds_without(gone, whole, folder)
+
+
+@pytest.mark.slow
+def test_torch_without_the_names_that_the_program_does_not_look_up_is_captured_whole(
+    whole: Whole, remove: Remove, tmp_path: Path
 ) -> None:
-    remove(gone)
-    holds_without(gone, whole, tmp_path)
+    """Nothing asks for one of them, so that without all the run is as it is without one."""
+    remove(*(set(ALL) - set(whole.used)))
+    assert holds_without("none of these", whole, tmp_path) == []
 
 
 def test_a_newer_torch_is_untried_and_an_older_one_is_not() -> None:

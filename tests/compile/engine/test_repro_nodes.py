@@ -1,5 +1,6 @@
 """A node of any kind, at any stage, reproduces alone, and only its own violation counts."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,20 @@ def program(body: str, args: str, loss: str = "") -> str:
     return f"{head}def f(x, y):\n    {body}\ndef program():\n    return f, ({args}){loss}\n"
 
 
+@pytest.fixture(scope="module")
+def bench_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Bench]:
+    """The bench of a program, which the tests of all its graphs share."""
+    benches: dict[str, Bench] = {}
+
+    def found(text: str, **target: object) -> Bench:
+        key = f"{target}{text}"
+        if key not in benches:
+            benches[key] = Bench(tmp_path_factory.mktemp("bench"), text, **target)  # type: ignore[arg-type]
+        return benches[key]
+
+    return found
+
+
 def broken(bench: Bench, stage: Stage, rule: str = "dtype") -> list[str]:
     """The nodes of a graph, one of each op, whose repro does not show the violation of the rule."""
     graph = bench.graph(stage)
@@ -62,19 +77,19 @@ def broken(bench: Bench, stage: Stage, rule: str = "dtype") -> list[str]:
 
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("stage", ["dynamo", "inference"])
-def test_each_op_of_a_program_reproduces_alone(tmp_path: Path, name: str, stage: Stage) -> None:
+def test_each_op_of_a_program_reproduces_alone(bench_of: Callable[..., Bench], name: str, stage: Stage) -> None:
     if (name, stage) == ("flex", "inference"):
         pytest.skip("the same path as in Dynamo's graph, and slow")
-    bench = Bench(tmp_path, program(*PROGRAMS[name]))
+    bench = bench_of(program(*PROGRAMS[name]))
     assert bench.ended.failure is None, bench.ended.failure
     assert broken(bench, stage) == []
 
 
 @pytest.mark.parametrize("stage", ["dynamo", "forward", "backward", "joint"])
-def test_each_op_of_a_training_step_reproduces_alone(tmp_path: Path, stage: Stage) -> None:
+def test_each_op_of_a_training_step_reproduces_alone(bench_of: Callable[..., Bench], stage: Stage) -> None:
     args = "torch.randn(4, 6, requires_grad=True), torch.randn(6, 4, requires_grad=True)"
     text = program("return (x @ y).softmax(1).relu() + x.sum()", args, ", lambda out: out.pow(2).sum()")
-    assert broken(Bench(tmp_path, text), stage) == []
+    assert broken(bench_of(text), stage) == []
 
 
 @pytest.mark.parametrize(
@@ -194,16 +209,16 @@ def test_a_symbolic_size_stays_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("stage", ["dynamo", "inference"])
-def test_branches_of_symbolic_sizes_reproduce_alone(tmp_path: Path, stage: Stage) -> None:
-    bench = Bench(tmp_path, program(*PROGRAMS["branches"]), dynamic=True)
+def test_branches_of_symbolic_sizes_reproduce_alone(bench_of: Callable[..., Bench], stage: Stage) -> None:
+    bench = bench_of(program(*PROGRAMS["branches"]), dynamic=True)
     assert broken(bench, stage) == []
 
 
 @pytest.mark.parametrize("stage", ["forward", "joint"])
-def test_a_training_step_of_symbolic_sizes_reproduces_alone(tmp_path: Path, stage: Stage) -> None:
+def test_a_training_step_of_symbolic_sizes_reproduces_alone(bench_of: Callable[..., Bench], stage: Stage) -> None:
     args = "torch.randn(4, 6, requires_grad=True), torch.randn(6, 4, requires_grad=True)"
     text = program("return (x @ y).softmax(1) * x.shape[0]", args, ", lambda out: out.pow(2).sum()")
-    assert broken(Bench(tmp_path, text, dynamic=True), stage) == []
+    assert broken(bench_of(text, dynamic=True), stage) == []
 
 
 @pytest.mark.slow
