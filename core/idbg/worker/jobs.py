@@ -276,9 +276,16 @@ class Jobs:
                 if whole != path and (again := _run(whole)).verdict == "same":
                     shutil.rmtree(path.parent)
                     path, result = whole, again
+        passes = None
+        if result.verdict == "passes":
+            shutil.rmtree(path.parent)
+            what = "graph" if request.node is None else "node"
+            message = f"the script of the {what} alone was run in a fresh process, and nothing fails in it"
+            passes = Failure(kind="input", message=message, hint=next_step(request.node is not None))
         return events.ReproEnded(
             run=request.run,
-            path=str(path),
+            path="" if passes else str(path),
+            failure=passes,
             reproduced=result.verdict == "same",
             status=result.code,
             output=result.printed,
