@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from idbg.format.amounts import counted, few
+from idbg.format.glyphs import VERDICT_SIGNS
 from idbg.format.processes import end_words
 from idbg.schema.graphs import Stage
 from idbg.schema.processes import ProcessEnd, ProcessReport
@@ -26,7 +27,14 @@ _PROCESS_WORDS: dict[Verdict, str] = {"wrong": "wrong numbers", "empty": "nothin
 
 
 def verdict_words(run: Run) -> str:
-    """The run's verdict as it is known now: "no rule broken", "17 violations (dynamo)", "nothing was compiled"."""
+    """The run's verdict as it is known now: "no rule broken", "17 violations (dynamo)", "nothing was compiled"; and
+    what its comparison could not judge.
+    """
+    missing = run.diff.not_judged if run.diff is not None else ""
+    return _verdict_words(run) + (f", {VERDICT_SIGNS['empty']} {missing} not judged" if missing else "")
+
+
+def _verdict_words(run: Run) -> str:
     if run.verdict not in ("waiting", run.own_verdict):
         return _of_processes(run.processes.values(), run.verdict)
     match run.verdict:

@@ -15,7 +15,7 @@ from idbg.schema.faults import NanOrigin
 from idbg.schema.graphs import GraphId, Part, TensorMeta
 from idbg.schema.html_repr import html_of
 from idbg.schema.programs import Failure
-from idbg.schema.remarks import NoFloat64, Remark
+from idbg.schema.remarks import NoFloat64, Remark, RemarkKind
 from idbg.schema.steps import TrainingSteps
 
 
@@ -363,6 +363,16 @@ class ErrorMap(msgspec.Struct, frozen=True):
     cells: tuple[tuple[float, ...], ...]
 
 
+_INTERNAL: dict[RemarkKind, str] = {
+    "not observed": "kernels",
+    "partly observed": "some kernels",
+    "layers not judged": "layers",
+    "stages not judged": "some stages",
+    "search failed": "nodes",
+    "nan search ended": "the origin of NaN",
+}
+"""What a comparison could not judge, by the note that says why."""
+
 Numbers = Literal["agree", "wrong", "not comparable", "not compared"]
 """What a comparison found of a run."""
 
@@ -436,6 +446,12 @@ class DiffReport(msgspec.Struct, frozen=True, kw_only=True):
     def passed(self) -> bool:
         """Whether both sides ran and every number agrees."""
         return self.verdict == "passed"
+
+    @property
+    def not_judged(self) -> str:
+        """What it was to judge and could not: "kernels, some stages"; "" where nothing is missing."""
+        kinds = (note.kind for note in self.notes if isinstance(note, Remark))
+        return ", ".join(dict.fromkeys(_INTERNAL[kind] for kind in kinds if kind in _INTERNAL))
 
     def _repr_html_(self) -> str | None:
         return html_of(self)

@@ -171,7 +171,8 @@ def _no_report(run: Run) -> str:
 def headline(report: DiffReport) -> str:
     """The verdict, what was compared with what, and by which rule."""
     sign = "⚠" if is_empty(report) else OUTCOME_SIGNS[report.verdict]
-    return f"{sign} {_verdict(report)}   {report.test} against {report.reference}   {_rule(report)}".rstrip()
+    missing = f"   {VERDICT_SIGNS['empty']} {report.not_judged} not judged" if report.not_judged else ""
+    return f"{sign} {_verdict(report)}{missing}   {report.test} against {report.reference}   {_rule(report)}".rstrip()
 
 
 def _verdict(report: DiffReport) -> str:
