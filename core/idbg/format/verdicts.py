@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from idbg.format.amounts import counted, few
 from idbg.format.glyphs import VERDICT_SIGNS
 from idbg.format.processes import end_words
+from idbg.schema.diff import DiffReport
 from idbg.schema.graphs import Stage
 from idbg.schema.processes import ProcessEnd, ProcessReport
 from idbg.schema.programs import FALLBACK, Target, Verdict
@@ -59,6 +60,14 @@ def _verdict_words(run: Run) -> str:
             return "not finished" if run.ended is None else "cancelled"
         case word:
             return word
+
+
+def raises_words(report: DiffReport) -> str:
+    """Which side raises and which returns a value; "" where both do the same."""
+    if (side := report.raises_alone) is None:
+        return ""
+    other = report.test if side is report.sides[0] else report.reference
+    return f"{side.name} raises, {other} returns a value"
 
 
 def violation_words(violations: Iterable[Violation]) -> str:
@@ -131,6 +140,8 @@ def _failed(run: Run) -> str:
         fell_back = all(failed.failure.type == FALLBACK for failed in failures)
         became = "ran in eager" if fell_back else "did not compile"
         return f"{counted(len({failed.frame for failed in failures}), 'frame')} {became}"
+    if run.diff is not None and (words := raises_words(run.diff)):
+        return words
     side = next((side.name for side in run.diff.sides if side.failure is not None), "") if run.diff else ""
     if run.exit_status and not side:
         return f"the script ended itself with status {run.exit_status}"

@@ -63,6 +63,8 @@ FailedBy = Literal[
     "column",
     "tile",
     "layout",  # strided on one side, sparse on the other
+    "class",  # a subclass of torch.Tensor on one side
+    "device",
     "alias",  # a view of an input or of state on one side, a copy on the other
     "requires_grad",  # the reference's output can be differentiated, the test's cannot
     "unsteady",  # eager itself gives something else each time
@@ -191,7 +193,7 @@ class FormDiff(msgspec.Struct, frozen=True):
     output shares memory with: an input or state where it fails by it, another output where it does not; "" for nothing.
     """
 
-    kind: Literal["layout", "stride", "requires_grad", "alias"]
+    kind: Literal["class", "device", "layout", "stride", "requires_grad", "alias"]
     said: str = ""
     failed: bool = False
     side: str = ""
@@ -329,11 +331,14 @@ def launch_name(one: KernelError, among: Iterable[KernelError]) -> str:
 
 
 class SideResult(msgspec.Struct, frozen=True):
-    """One side of the comparison: how it went, in seconds of wall time (with compiling)."""
+    """One side of the comparison: how it went, in seconds of wall time (with compiling). `raised`: its failure is an
+    exception of what ran, and not of a compile.
+    """
 
     name: str  # "inductor", "eager", "float64"
     seconds: float | None = None
     failure: Failure | None = None
+    raised: bool = False
 
 
 class Variance(msgspec.Struct, frozen=True):
@@ -428,6 +433,14 @@ class DiffReport(msgspec.Struct, frozen=True, kw_only=True):
     def first_wrong_stage(self) -> StageError | None:
         """The first stage that is off against the one before; None where none is (known to be)."""
         return next((stage for stage in self.stages if stage.bad), None)
+
+    @property
+    def raises_alone(self) -> SideResult | None:
+        """The side that raises where the other returns a value; None where both do the same, or it is not known."""
+        ended = self.sides[:2]
+        raised = [side for side in ended if side.failure is not None]
+        alone = len(ended) == 2 and len(raised) == 1 and raised[0].raised
+        return raised[0] if self.verdict == "error" and alone else None
 
     @property
     def only_eager_varies(self) -> bool:

@@ -113,11 +113,16 @@ def failure_of(error: BaseException, program: Program, backend: str = "") -> Fai
     return with_site(_failure_of(error, program, backend), crash_of(error))
 
 
+def is_of_compile(error: BaseException) -> bool:
+    """Whether it was raised by a compile, and not by what ran."""
+    return owner_of(error, BackendHome()).compiling
+
+
 def of_compiled_alone(failure: Failure, error: BaseException, *, is_own_backend: bool) -> Failure:
     """The failure of a compiled program where eager ran to its end: what ran, and was not compiling, is not the
     program's own.
     """
-    if failure.kind != "user" or failure.called_back or owner_of(error, BackendHome()).compiling:
+    if failure.kind != "user" or failure.called_back or is_of_compile(error):
         return failure
     hint = "the compiled program alone raises this: eager runs to its end"
     return replace(failure, kind="backend" if is_own_backend else "torch", hint=hint)
