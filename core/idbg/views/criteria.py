@@ -22,7 +22,9 @@ _TERMS = {"few": "as so few elements say little of eager", "rounding": "of round
 def form_parts(diff: TensorDiff) -> dict[FailedBy, str]:
     """How it is another kind of value, with both values: {"dtype": "dtype float16, wanted float32"}."""
     parts: dict[FailedBy, str] = {"type": sentence(diff.note)} if "type" in diff.failed_by else {}
-    differing = {form.kind: (form.test, form.reference) for form in diff.form if form.failed}
+    differing: dict[str, tuple[str, str]] = {
+        form.kind: (form.test, form.reference) for form in diff.form if form.failed
+    }
     if diff.test is not None and diff.reference is not None:
         one, other = diff.test, diff.reference
         differing["dtype"], differing["shape"] = (one.dtype, other.dtype), (str(one), str(other))
