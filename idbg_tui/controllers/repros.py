@@ -14,6 +14,8 @@ from idbg_tui.widgets.listing import Reading
 
 _ONCE = Budget(calls=1)
 """Of a search that makes nothing smaller: the whole is written, and tried."""
+_FIRST = Budget(first=True)
+"""Of a wrong result: the first script that shows it."""
 
 
 class Repros:
@@ -66,7 +68,7 @@ class Repros:
         elif sought.kind == "violation" or (sought.kind == "failure" and self._in_worker()):
             session.export_repro(sought.node, sought.rule)
         else:
-            session.minify(sought, _ONCE)
+            session.minify(sought, _FIRST if sought.kind == "wrong" else _ONCE)
 
     def _in_worker(self) -> bool:
         """Whether the worker has what failed in hand: it raised through the program, and did not end the worker."""

@@ -15,8 +15,10 @@ _NO_FAILURE = ("cancelled", "input")
 
 
 def of_selected(state: State) -> Sought | None:
-    """Of the selected node its severest violation; else how the last run failed; else what feeds the node."""
-    return of_violation(state) or of_failure(state) or of_node(state)
+    """Of the selected node its severest violation; else how the last run failed; else its wrong result; else what feeds
+    the node.
+    """
+    return of_violation(state) or of_failure(state) or of_wrong(state) or of_node(state)
 
 
 def of_violation(state: State) -> Sought | None:
@@ -31,6 +33,12 @@ def of_violation(state: State) -> Sought | None:
 def of_failure(state: State) -> Sought | None:
     """How the last run failed, also where the program went on without what did not compile."""
     return Sought("failure") if state.run is not None and has_failed(state.run) else None
+
+
+def of_wrong(state: State) -> Sought | None:
+    """The wrong result of the last run, whose graphs after the wrong stage hold nothing wrong by themselves."""
+    report = state.run.diff if state.run is not None and state.shown is state.run else None
+    return Sought("wrong") if report is not None and report.verdict == "failed" else None
 
 
 def of_node(state: State) -> Sought | None:
@@ -85,16 +93,13 @@ def key_words(state: State) -> str:
     found = of_selected(state)
     if found is None or found.kind == "violation":
         return "repro"
-    return "repro of the failure" if found.kind == "failure" else "repro from here"
+    return {"failure": "repro of the failure", "wrong": "repro of what is wrong"}.get(found.kind, "repro from here")
 
 
 def why_no_smaller(state: State, sought: Sought) -> str:
     """Why what is sought cannot be made smaller; "" if it can: it has to fail."""
     if sought.kind != "node" or sought.node is None:
         return ""
-    compared = queries.compared_run(state)
-    if compared is not None and compared.diff is not None and compared.diff.verdict == "failed":
-        return f"nothing is known to fail at {sought.node.name}: X on what is wrong in 5 KernelDiff finds the smallest"
     return f"nothing fails at {sought.node.name}, so there is nothing to make smaller: x writes what feeds it"
 
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from idbg.schema import event_log, events
 from idbg.schema.attribution import KernelAttribution
-from idbg.schema.diff import ErrorMap, SideResult
+from idbg.schema.diff import DiffReport, ErrorMap, SideResult
 from idbg.schema.graphs import Graph, GraphId, NodeId
 from idbg.schema.programs import Failure
 from idbg.schema.repros import Minified, MinifyProgress, OtherFailure, Signature
@@ -100,6 +100,12 @@ def main() -> None:
 
 def record(how: str, run: int, say: Callable[[events.SessionEvent], None]) -> None:
     """What a run has recorded before it behaves so."""
+    if how == "differ":
+        say(
+            events.Compared(
+                run=run, report=DiffReport(test="inductor", reference="eager", verdict="failed", mode="float64")
+            )
+        )
     if how == "print":
         say(events.GraphCaptured(run=run, graph=Graph(VIOLATION.node.graph, ())))
     if how.startswith("hang"):

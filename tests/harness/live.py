@@ -89,7 +89,7 @@ class FakeSession:
             raise BadInput("nothing to reproduce", hint="run it")
 
     def minify(self, sought: Sought, budget: Budget | None = None, *, keep_data: bool = True) -> None:
-        calls = f" {budget.calls} try" if budget is not None else ""
+        calls = "" if budget is None else " the first" if budget.first else f" {budget.calls} try"
         what = sought.node or sought.place or ("" if sought.launch is None else sought.launch)
         self.calls.append(f"minify {sought.kind} {what} {sought.rule}".rstrip() + calls)
 

@@ -44,6 +44,48 @@ _COPY = re.compile(r"\bcopy ?= ?True\b")
 _OUT = re.compile(r"\bout ?= ?(\w+)")
 
 
+_PARTIAL = re.compile(r"index_put|slice_scatter|select_scatter|scatter|scatter_add|index_copy|index_add|masked_scatter")
+"""Ops that write a part of their first argument, in place with a "_" behind the name, else into a copy of it all."""
+
+
+class WholeCopy(Struct, frozen=True):
+    """A write of a part of an argument that a graph does not do in place: `node` makes a copy of the whole `argument`,
+    which later nodes write to, and `back` copies it to the argument; `write` is the node with the user's line.
+    """
+
+    node: str
+    argument: str
+    back: str
+    write: str
+    nbytes: int
+
+
+def whole_copies(graph: Graph) -> list[WholeCopy]:
+    """The arguments that a post-grad graph copies as a whole, as functionalization left their writes out of place.
+
+    A slice that is written out of place is fused with its copy back; an indexed write needs the copy in memory.
+    """
+    copies = (node for node in graph.nodes if short_name(node.target) == "copy_" and len(node.inputs) > 1)
+    return [found for node in copies if (found := _whole_copy(graph, node)) is not None]
+
+
+def _whole_copy(graph: Graph, back: Node) -> WholeCopy | None:
+    argument, node = (graph.by_name[name] for name in back.inputs[:2])
+    chain: list[Node] = []
+    while node.inputs and _PARTIAL.fullmatch(short_name(node.target).removesuffix("_")):
+        chain.append(node)
+        node = graph.by_name[node.inputs[0]]
+    nbytes = argument.tensor.nbytes if argument.tensor else None
+    in_memory = any(short_name(each.target).startswith(("index_put", "scatter")) for each in chain)
+    if node is not argument or argument.op not in _INPUTS or not in_memory or not nbytes:
+        return None
+    made = chain[-1]
+    if short_name(made.target).endswith("_"):  # it writes to the argument itself
+        return None
+    written = next((each for each in (made, *(graph.by_name[name] for name in made.inputs[1:])) if each.file), made)
+    return WholeCopy(made.name, argument.name, back.name, written.name, nbytes)
+
+
 class Alive(Struct, frozen=True):
     """Memory in use at the peak: the node that made it, and its bytes."""
 

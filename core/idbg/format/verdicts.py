@@ -4,7 +4,9 @@ from collections import Counter
 from collections.abc import Iterable
 
 from idbg.format.amounts import counted, few
+from idbg.format.glyphs import VERDICT_SIGNS
 from idbg.format.processes import end_words
+from idbg.schema.diff import DiffReport
 from idbg.schema.graphs import Stage
 from idbg.schema.processes import ProcessEnd, ProcessReport
 from idbg.schema.programs import FALLBACK, Target, Verdict
@@ -26,7 +28,14 @@ _PROCESS_WORDS: dict[Verdict, str] = {"wrong": "wrong numbers", "empty": "nothin
 
 
 def verdict_words(run: Run) -> str:
-    """The run's verdict as it is known now: "no rule broken", "17 violations (dynamo)", "nothing was compiled"."""
+    """The run's verdict as it is known now: "no rule broken", "17 violations (dynamo)", "nothing was compiled"; and
+    what its comparison could not judge.
+    """
+    missing = run.diff.not_judged if run.diff is not None else ""
+    return _verdict_words(run) + (f", {VERDICT_SIGNS['empty']} {missing} not judged" if missing else "")
+
+
+def _verdict_words(run: Run) -> str:
     if run.verdict not in ("waiting", run.own_verdict):
         return _of_processes(run.processes.values(), run.verdict)
     match run.verdict:
@@ -51,6 +60,14 @@ def verdict_words(run: Run) -> str:
             return "not finished" if run.ended is None else "cancelled"
         case word:
             return word
+
+
+def raises_words(report: DiffReport) -> str:
+    """Which side raises and which returns a value; "" where both do the same."""
+    if (side := report.raises_alone) is None:
+        return ""
+    other = report.test if side is report.sides[0] else report.reference
+    return f"{side.name} raises, {other} returns a value"
 
 
 def violation_words(violations: Iterable[Violation]) -> str:
@@ -123,6 +140,8 @@ def _failed(run: Run) -> str:
         fell_back = all(failed.failure.type == FALLBACK for failed in failures)
         became = "ran in eager" if fell_back else "did not compile"
         return f"{counted(len({failed.frame for failed in failures}), 'frame')} {became}"
+    if run.diff is not None and (words := raises_words(run.diff)):
+        return words
     side = next((side.name for side in run.diff.sides if side.failure is not None), "") if run.diff else ""
     if run.exit_status and not side:
         return f"the script ended itself with status {run.exit_status}"

@@ -15,7 +15,7 @@ from idbg.schema.faults import NanOrigin
 from idbg.schema.graphs import GraphId, Part, TensorMeta
 from idbg.schema.html_repr import html_of
 from idbg.schema.programs import Failure
-from idbg.schema.remarks import NoFloat64, Remark
+from idbg.schema.remarks import NoFloat64, Remark, RemarkKind
 from idbg.schema.steps import TrainingSteps
 
 
@@ -63,6 +63,8 @@ FailedBy = Literal[
     "column",
     "tile",
     "layout",  # strided on one side, sparse on the other
+    "class",  # a subclass of torch.Tensor on one side
+    "device",
     "alias",  # a view of an input or of state on one side, a copy on the other
     "requires_grad",  # the reference's output can be differentiated, the test's cannot
     "unsteady",  # eager itself gives something else each time
@@ -191,7 +193,7 @@ class FormDiff(msgspec.Struct, frozen=True):
     output shares memory with: an input or state where it fails by it, another output where it does not; "" for nothing.
     """
 
-    kind: Literal["layout", "stride", "requires_grad", "alias"]
+    kind: Literal["class", "device", "layout", "stride", "requires_grad", "alias"]
     said: str = ""
     failed: bool = False
     side: str = ""
@@ -329,11 +331,14 @@ def launch_name(one: KernelError, among: Iterable[KernelError]) -> str:
 
 
 class SideResult(msgspec.Struct, frozen=True):
-    """One side of the comparison: how it went, in seconds of wall time (with compiling)."""
+    """One side of the comparison: how it went, in seconds of wall time (with compiling). `raised`: its failure is an
+    exception of what ran, and not of a compile.
+    """
 
     name: str  # "inductor", "eager", "float64"
     seconds: float | None = None
     failure: Failure | None = None
+    raised: bool = False
 
 
 class Variance(msgspec.Struct, frozen=True):
@@ -362,6 +367,16 @@ class ErrorMap(msgspec.Struct, frozen=True):
     shape: tuple[int, int]
     cells: tuple[tuple[float, ...], ...]
 
+
+_INTERNAL: dict[RemarkKind, str] = {
+    "not observed": "kernels",
+    "partly observed": "some kernels",
+    "layers not judged": "layers",
+    "stages not judged": "some stages",
+    "search failed": "nodes",
+    "nan search ended": "the origin of NaN",
+}
+"""What a comparison could not judge, by the note that says why."""
 
 Numbers = Literal["agree", "wrong", "not comparable", "not compared"]
 """What a comparison found of a run."""
@@ -420,6 +435,14 @@ class DiffReport(msgspec.Struct, frozen=True, kw_only=True):
         return next((stage for stage in self.stages if stage.bad), None)
 
     @property
+    def raises_alone(self) -> SideResult | None:
+        """The side that raises where the other returns a value; None where both do the same, or it is not known."""
+        ended = self.sides[:2]
+        raised = [side for side in ended if side.failure is not None]
+        alone = len(ended) == 2 and len(raised) == 1 and raised[0].raised
+        return raised[0] if self.verdict == "error" and alone else None
+
+    @property
     def only_eager_varies(self) -> bool:
         """Whether nothing fails but what eager itself computes otherwise each time: nothing is to blame for that."""
         found = [each.failed_by for each in (*self.outputs, *self.gradients) if each.failed_by]
@@ -436,6 +459,12 @@ class DiffReport(msgspec.Struct, frozen=True, kw_only=True):
     def passed(self) -> bool:
         """Whether both sides ran and every number agrees."""
         return self.verdict == "passed"
+
+    @property
+    def not_judged(self) -> str:
+        """What it was to judge and could not: "kernels, some stages"; "" where nothing is missing."""
+        kinds = (note.kind for note in self.notes if isinstance(note, Remark))
+        return ", ".join(dict.fromkeys(_INTERNAL[kind] for kind in kinds if kind in _INTERNAL))
 
     def _repr_html_(self) -> str | None:
         return html_of(self)

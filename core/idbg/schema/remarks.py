@@ -66,6 +66,7 @@ RemarkKind = Literal[
     "other draws",  # `subject` draws other random numbers than eager, as Dynamo's graphs do
     "partly observed",  # some kernels: `detail`
     "ranks apart",  # not all ranks came to the graph, or went on in it: `detail`
+    "check lost",  # a stage returns a value where the one before raises `detail`
     "cannot run",  # a graph for a comparison: `detail`
     "own draws",  # the graph draws random numbers, which `subject` may draw otherwise
     "repeated",  # the output `subject` is the output `detail` again

@@ -54,13 +54,14 @@ class Sought(msgspec.Struct, frozen=True, omit_defaults=True):
 
 class Budget(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a search may take: tries in all, seconds in all; of each try seconds (0: a multiple of what the whole takes)
-    and bytes of memory (0: half of the machine's).
+    and bytes of memory (0: half of the machine's). `first`: it ends with the first script that fails.
     """
 
     calls: int = CALLS
     seconds: float = SECONDS
     try_seconds: float = 0.0
     memory: int = 0
+    first: bool = False
 
 
 class OtherFailure(msgspec.Struct, frozen=True):

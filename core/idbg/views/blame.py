@@ -25,7 +25,7 @@ what it was given, a `harmless` one is off in a run whose outputs agree. Two wer
 as what is made of it is, and of an `unjudged` one nothing is known."""
 
 STRUCTURE: frozenset[FailedBy] = frozenset(  # no kernel is to blame
-    {"missing", "extra", "type", "shape", "dtype", "layout", "alias", "requires_grad", "unsteady"}
+    {"missing", "extra", "type", "shape", "dtype", "class", "device", "layout", "alias", "requires_grad", "unsteady"}
 )
 NO_REASON = "no reason is known"
 NAMES_SHOWN = 3  # of stages or frames in a sentence
@@ -60,6 +60,9 @@ def blame_sentence(report: DiffReport, place: Place = near_place) -> str:
     blame, what that leaves. Of a run that passed, which stage changed the numbers within rounding. "" where the numbers
     are not wrong, or it was not requested where.
     """
+    if report.raises_alone is not None:
+        first = report.first_wrong_stage
+        return _since(first, report, place, "a check of eager's is lost") if first is not None else ""
     if (changed := report.changed_stage) is not None:
         return f"within rounding, but {_changed(changed, report, place)}"
     if report.verdict != "failed" or not (report.stages or report.kernels):
@@ -123,7 +126,7 @@ def _changed(stage: StageError, report: DiffReport, place: Place) -> str:
 
 def blamed_stage(report: DiffReport) -> str:
     """The stage since which the numbers are wrong, for a line that has no room for the sentence; "" of none."""
-    first = report.first_wrong_stage if report.verdict == "failed" else None
+    first = report.first_wrong_stage if report.verdict == "failed" or report.raises_alone else None
     return stage_name(first, report, whole=True) if first is not None else ""
 
 
@@ -146,8 +149,8 @@ def where_to_ask(report: DiffReport, by: str) -> str:
     return f"where they go wrong is not known: {by} says which stage, node, pass or kernel"
 
 
-def _since(stage: StageError, report: DiffReport, place: Place) -> str:
-    where = f"wrong since {stage_name(stage, report, whole=True)}{_in_frame(stage.frame, report)}"
+def _since(stage: StageError, report: DiffReport, place: Place, what: str = "wrong") -> str:
+    where = f"{what} since {stage_name(stage, report, whole=True)}{_in_frame(stage.frame, report)}"
     above = report.stages[: _index(stage, report)]
     if unknown := [one for one in unknown_stages(report) if one.frame == stage.frame and one in above]:
         where += f", or {_names(unknown, report)} before it, not judged"

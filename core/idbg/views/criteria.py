@@ -1,6 +1,7 @@
 """Explain why a tensor passed or failed: the criterion that decided, the error it allows, and those that did not."""
 
 from collections.abc import Iterator
+from typing import Literal
 
 from idbg.format.amounts import counted, figure
 from idbg.schema.diff import Criterion, FailedBy, TensorDiff, Term
@@ -13,17 +14,34 @@ _OF: dict[FailedBy, str] = {
     "column": "RMSE of the worst column",
     "tile": "RMSE of the worst tile",
 }
+_KIND: tuple[Literal["class", "dtype", "shape", "device"], ...] = ("class", "dtype", "shape", "device")
 _BEYOND: dict[FailedBy, str] = {"tolerance": "beyond tolerance", "exact": "not the same"}
 _TERMS = {"few": "as so few elements say little of eager", "rounding": "of rounding"}
 
 
+def form_parts(diff: TensorDiff) -> dict[FailedBy, str]:
+    """How it is another kind of value, with both values: {"dtype": "dtype float16, wanted float32"}."""
+    parts: dict[FailedBy, str] = {"type": sentence(diff.note)} if "type" in diff.failed_by else {}
+    differing: dict[str, tuple[str, str]] = {
+        form.kind: (form.test, form.reference) for form in diff.form if form.failed
+    }
+    if diff.test is not None and diff.reference is not None:
+        one, other = diff.test, diff.reference
+        differing["dtype"], differing["shape"] = (one.dtype, other.dtype), (str(one), str(other))
+    for by, (found, wanted) in ((by, differing[by]) for by in _KIND if by in diff.failed_by and by in differing):
+        parts[by] = f"{by} {found}, wanted {wanted}"
+    return parts
+
+
 def because(diff: TensorDiff) -> str:
-    """One sentence: the criterion that it failed by the most, or came nearest to failing by, with the sum that it
-    allows; then what would have failed it and does not decide. "" where there is nothing to say.
+    """One sentence: its dtype and shape, where those are others; the criterion that it failed by the most, or came
+    nearest to failing by, with the sum that it allows; then what would have failed it and does not decide. "" where
+    there is nothing to say.
     """
     worst = decider(diff)
     decisive = [_decisive(worst, diff)] if worst and worst.measured else []
-    return "; ".join((*_one_sided(diff), *decisive, *_others(diff)))
+    parts = [part for by, part in form_parts(diff).items() if by in ("dtype", "shape")]  # a note has the others
+    return "; ".join((*parts, *_one_sided(diff), *decisive, *_others(diff)))
 
 
 def decider(diff: TensorDiff) -> Criterion | None:

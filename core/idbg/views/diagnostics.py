@@ -24,7 +24,7 @@ from idbg.format import failures
 from idbg.format.amounts import few
 from idbg.format.file_names import short
 from idbg.format.processes import end_words
-from idbg.format.verdicts import verdict_words
+from idbg.format.verdicts import raises_words, verdict_words
 from idbg.schema.bench import Row, set_to
 from idbg.schema.diff import TensorDiff
 from idbg.schema.graphs import NodeId
@@ -36,7 +36,7 @@ from idbg.schema.violations import SEVERITIES, Severity, Violation, count, probl
 from idbg.views import ranks, recompiles, remarks, steps
 from idbg.views.advice import sentence
 from idbg.views.blame import STRUCTURE, blame_sentence, blamed_line, cause
-from idbg.views.criteria import because
+from idbg.views.criteria import because, form_parts
 
 DiagnosticKind = Literal["failure", "mismatch", "change", "rank", "violation", "break", "recompile"]
 Level = Literal["error", "warning", "note"]
@@ -269,10 +269,14 @@ def _failures(run: Run) -> Iterator[Diagnostic]:
     for failure in (run.failure, *(each.failure for each in run.frame_failures), *sides, compared):
         if failure is not None and failure.kind not in ("cancelled", "constraints"):
             by_message.setdefault(failure.message, failure)
+    alone = run.diff.raises_alone if run.diff else None
     for failure in by_message.values():
         file, line = failures.place_of(failure)
-        message = str(failures.headline(failure))
-        yield _keyed(run, _error(run, "failure", failure.kind, message, file, line, failure.hint), message)
+        message, rule = str(failures.headline(failure)), str(failure.kind)
+        if run.diff is not None and alone is not None and failure is alone.failure:
+            rule, facts = "raises", (raises_words(run.diff), failure.first_line, blame_sentence(run.diff))
+            message = "; ".join(filter(None, facts))
+        yield _keyed(run, _error(run, "failure", rule, message, file, line, failure.hint), message)
     if run.verdict == "empty":
         yield _keyed(run, _error(run, "failure", "empty", verdict_words(run), run.program.path, 0, ""))
     if run.exit_status and run.failure is None:
@@ -286,14 +290,17 @@ def _mismatches(run: Run) -> Iterator[Diagnostic]:
         return
     file, line = blamed_line(run.diff)
     tensors = [("output", each) for each in run.diff.outputs] + [("gradient", each) for each in run.diff.gradients]
-    for noun, tensor in tensors:
+    for noun, tensor in sorted(tensors, key=lambda each: not form_parts(each[1])):
         if tensor.failed:
-            rule = tensor.failed_by[0] if tensor.failed_by else "mismatch"
+            kinds = form_parts(tensor)
+            rule = next(iter((*kinds, *tensor.failed_by)), "mismatch")
             name, of = f"{noun} {tensor.name} of {run.diff.test}", f"differs from {run.diff.reference}'s"
             is_of_numbers = bool(set(tensor.failed_by) - STRUCTURE)
             maker = cause(run.diff) if is_of_numbers else ""
             message = f"{maker} makes {name} wrong" if maker else f"{name} {of}"
             message += "" if is_of_numbers else f": {_why(tensor)}"
+            if kinds and is_of_numbers:
+                message = f"{name} has {'; '.join(kinds.values())}{f': {maker}' if maker else ''}"
             at = (file, line) if file else _compared_function(run, tensor.name)
             found = _error(run, "mismatch", rule, message, *at, "")
             found = msgspec.structs.replace(found, detail=f"{of}: {_why(tensor)}" if is_of_numbers else "")

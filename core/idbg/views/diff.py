@@ -9,6 +9,7 @@ from idbg.format.amounts import NOT_MEASURED, counted, elapsed, few, figure
 from idbg.format.failures import lowering_words
 from idbg.format.file_names import near_place
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
+from idbg.format.verdicts import raises_words
 from idbg.schema.attribution import FOREIGN_STAGES, StageError
 from idbg.schema.diff import (
     LARGEST,
@@ -39,7 +40,7 @@ from idbg.views.blame import (
     where_to_ask,
 )
 from idbg.views.breaks import sentence
-from idbg.views.criteria import because
+from idbg.views.criteria import because, form_parts
 from idbg.views.faults import crash_lines, nan_origin_lines
 from idbg.views.launches import kernels_sentence, unit_noun
 from idbg.views.tensors import LOOKS, against, block_words, decided, metrics, outcome, worst_parts, worst_words
@@ -171,12 +172,15 @@ def _no_report(run: Run) -> str:
 def headline(report: DiffReport) -> str:
     """The verdict, what was compared with what, and by which rule."""
     sign = "⚠" if is_empty(report) else OUTCOME_SIGNS[report.verdict]
-    return f"{sign} {_verdict(report)}   {report.test} against {report.reference}   {_rule(report)}".rstrip()
+    missing = f"   {VERDICT_SIGNS['empty']} {report.not_judged} not judged" if report.not_judged else ""
+    return f"{sign} {_verdict(report)}{missing}   {report.test} against {report.reference}   {_rule(report)}".rstrip()
 
 
 def _verdict(report: DiffReport) -> str:
     if report.verdict == "waiting":
         return "not comparable" if report.not_comparable else f"not finished{_awaited(report)}"
+    if raises := raises_words(report):
+        return raises
     if report.verdict == "error":
         return "not compared" if any(side.failure for side in report.sides) else "not finished"
     if is_empty(report):
@@ -213,6 +217,9 @@ def is_empty(report: DiffReport) -> bool:
 
 def _sentences(report: DiffReport, to_ask: str) -> Iterator[Row]:
     """Where the numbers go wrong, or how to find out; where float64 was computed; what failed; what varies."""
+    kinds = [(diff.name, "; ".join(form_parts(diff).values())) for diff in tensors(report) if diff.failed]
+    for name, kind in [each for each in kinds if each[1]][:_NAMES]:
+        yield Row(("kind", name), words((f"{name}: {kind}", "strong")))
     if blamed := blame_sentence(report) or (where_to_ask(report, to_ask) if to_ask else ""):
         yield Row("blame", words((blamed, "strong")))
     for number, line in enumerate(float64_device.sentences(report.float64_elsewhere)):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from idbg.analysis.liveness import Alive, MemoryProfile
+from idbg.analysis.liveness import Alive, MemoryProfile, whole_copies
 from idbg.format import file_names
 from idbg.format.amounts import and_unsized, counted, size
 from idbg.schema.graphs import Graph, Node
@@ -31,8 +31,22 @@ def view(graph: Graph, profile: MemoryProfile | None, most: tuple[Graph, MemoryP
         where = f"{graph_words(other.id)} needs more: {size(peak.peak_bytes)} at {peak.peak_at}; enter goes there"
         refs = Refs(nodes=(other.node_id(peak.peak_at),))
         body.append(Row("more", words((where, "accent")), refs=refs, opens="node"))
+    body += _copies(graph)
     body.append(Table(_COLUMNS, list(_tensors(graph, profile)), "tensor", names=True))
     return Section(TITLE, "", len(profile.alive), body=tuple(body))
+
+
+def _copies(graph: Graph) -> Iterator[Row]:
+    """What functionalization made copies of, though the program writes to a part of it in place."""
+    for copy in whole_copies(graph) if graph.id.stage == "post_grad" else ():
+        write = graph.by_name[copy.write]
+        users = f" for `{write.code.strip()}` ({file_names.place(write.file, write.line)})" if write.file else ""
+        text = (
+            f"{copy.node} copies all of {copy.argument} ({size(copy.nbytes)}){users}, and {copy.back} copies it back: "
+            "functionalization made the write in place one of a copy, in each call"
+        )
+        refs = Refs(nodes=(graph.node_id(copy.node),), file=write.file, line=write.line)
+        yield Row(("copy", copy.node), words((text, "fallback")), refs=refs, opens="node")
 
 
 def _tensors(graph: Graph, profile: MemoryProfile) -> Iterator[Row]:

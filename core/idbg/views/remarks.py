@@ -22,6 +22,7 @@ _REMARKS: dict[RemarkKind, str] = {
     "compiled, draw them too, and give what {subject} gives; eager gives something else from another seed)",
     "partly observed": "some kernels could not be observed: {detail}",
     "ranks apart": "the graph was not compared: {detail}",
+    "check lost": "it returns a value where the stage before it raises: {detail}",
     "cannot run": "the graph could not be run again to compare it: {detail}",
     "own draws": "the graph draws random numbers, and {subject} may draw others than eager",
     "repeated": "{subject} is {detail} again: it is compared once",
@@ -160,6 +161,8 @@ def form_sentence(form: FormDiff) -> str:
 
 def _form(form: FormDiff) -> str:
     match form.kind:
+        case "class" | "device":
+            return f"its {form.kind} is {form.test}, in {form.side} {form.reference}"
         case "layout":
             return f"its layout is {form.test}, in {form.side} {form.reference}"
         case "stride":

@@ -323,6 +323,9 @@ def next_step(of_violation: bool) -> str:
 
 def written_lines(repro: SessionRepro) -> Iterator[str]:
     """What became of a repro that was written, and what it printed where that is not what was to be seen."""
+    if repro.minified is not None:
+        yield from result_lines(repro.minified)
+        return
     yield f"{sign(repro.reproduced)} {sought_words(repro.sought)}: {tried_words(repro)}"
     if repro.failure is not None and repro.failure.hint:
         yield f"  {repro.failure.hint}"

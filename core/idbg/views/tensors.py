@@ -8,7 +8,7 @@ from idbg.format.glyphs import MARKS
 from idbg.schema.diff import DECADES, LARGEST, Block, Counts, Outcome, TensorDiff, Value, Worst
 from idbg.schema.programs import Verdict
 from idbg.views import remarks
-from idbg.views.criteria import decider
+from idbg.views.criteria import decider, form_parts
 
 LOOKS: dict[Outcome, Verdict] = {
     "passed": "clean",
@@ -41,13 +41,18 @@ def against(diff: TensorDiff) -> float | None:
 
 
 def decided(diff: TensorDiff) -> str:
-    """By which criterion it failed, and how far; of one that passes, how near it came where it is not equal."""
+    """By which criterion it failed, and how far, what kind of value it is first; of one that passes, how near it came
+    where it is not equal.
+    """
     most = decider(diff) if diff.max_abs else None
     far = f" ({figure(most.share)} {MARKS['times']} allowed)" if most and most.measured and most.allowed > 0 else ""
     if diff.failed_by:
-        first = most.by if most and most.by in diff.failed_by else diff.failed_by[0]
-        others = [by for by in diff.failed_by if by != first]
-        return ", ".join((f"by {first}{far if most and most.by == first else ''}", *others))
+        kinds = form_parts(diff)
+        numbers = [by for by in diff.failed_by if by not in kinds]
+        first = most.by if most and most.by in numbers else next(iter(numbers), "")
+        others = [by for by in numbers if by != first]
+        by_numbers = [", ".join((f"by {first}{far if most and most.by == first else ''}", *others))] if first else []
+        return "; ".join((*kinds.values(), *by_numbers))
     return f"{most.by} {far.strip(' ()')}" if most and far else ""
 
 

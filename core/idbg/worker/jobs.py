@@ -21,7 +21,7 @@ from idbg.engine.compat import gpu
 from idbg.engine.compat.builds.scratch import private
 from idbg.engine.decisions import record_all
 from idbg.engine.failures import fallbacks
-from idbg.engine.failures.describe import failure_of, is_refusal, report_frames
+from idbg.engine.failures.describe import failure_of, is_refusal, report_frames, with_partitioned_node
 from idbg.engine.instrument.first_launches import first_launches
 from idbg.engine.kerneldiff.kernel_attribution.script import launch_script
 from idbg.engine.kerneldiff.kernel_attribution.search import AttributionResult
@@ -165,6 +165,7 @@ class Jobs:
         except BaseException as error:  # the worker's border: whatever ends the program is its result
             self.error = error
             failure = failure_of(error, request.program, request.target.backend)
+            failure = with_partitioned_node(failure, self.last)
         return ended(status, failure)
 
     def _compile(self, request: Compile, tell: Callable[[SessionEvent], None], run: Run) -> int:
@@ -276,9 +277,16 @@ class Jobs:
                 if whole != path and (again := _run(whole)).verdict == "same":
                     shutil.rmtree(path.parent)
                     path, result = whole, again
+        passes = None
+        if result.verdict == "passes":
+            shutil.rmtree(path.parent)
+            what = "graph" if request.node is None else "node"
+            message = f"the script of the {what} alone was run in a fresh process, and nothing fails in it"
+            passes = Failure(kind="input", message=message, hint=next_step(request.node is not None))
         return events.ReproEnded(
             run=request.run,
-            path=str(path),
+            path="" if passes else str(path),
+            failure=passes,
             reproduced=result.verdict == "same",
             status=result.code,
             output=result.printed,

@@ -1,6 +1,7 @@
 """Do the worker's request for the smallest script that shows a failure."""
 
 import hashlib
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -62,7 +63,7 @@ def minify(
             signature = pattern_of(request.sought, error, captured.run).signature
             return _unshown(of_program(), signature, kind)
         if found.signature.kind != "none" or signature.kind == "none":
-            return found
+            return _without_passing(found) if request.budget.first else found
         if in_program:  # no graph fails so by itself
             found = of_program()
         return _unshown(found, signature, kind)
@@ -74,6 +75,15 @@ def _unshown(found: Minified, signature: Signature, kind: str) -> Minified:
         return found
     note = found.note or "the run failed so, and no graph of it does by itself"
     return replace(found, signature=signature, failed=0, note=note)
+
+
+def _without_passing(found: Minified) -> Minified:
+    """The result without its script where that passes in a fresh process."""
+    if found.reproduced is not False or found.status != 0:
+        return found
+    shutil.rmtree(Path(found.path).parent, ignore_errors=True)
+    note = f"it failed in a forked process, and does not in a fresh one ({found.tried} tries): X searches for another"
+    return replace(found, path="", note=note)
 
 
 def whole_program(captured: CapturedRun, compiled: Compile, folder: Path) -> Path:

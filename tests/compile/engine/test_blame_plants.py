@@ -3,8 +3,12 @@
 import re
 
 import pytest
-from torch import Tensor
+import torch
+import torch._inductor.config
+from torch import Tensor, nn
+from torch.fx import Graph
 
+from idbg import KernelDiff
 from idbg.schema.remarks import Remark
 from tests.harness.plants import PLANTS
 from tests.harness.plants.code import edited
@@ -41,3 +45,30 @@ def test_what_fails_in_one_run_and_not_again_accuses_no_cache() -> None:
     report = once.compared()
     assert report.verdict == "failed" and Remark("not repeated") in report.notes
     assert report.culprit is None and not any(stage.bad for stage in report.stages)
+
+
+class Normed(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(32)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.norm(nn.functional.gelu(x))  # the norm hides most of what a factor does
+
+
+@pytest.mark.slow
+def test_of_two_nodes_that_a_pass_changed_the_first_is_named_although_what_follows_hides_it() -> None:
+    def larger(graph: Graph) -> None:
+        for node in graph.nodes:
+            if node.target is torch.ops.aten.mul.Tensor and isinstance(node.args[1], float):
+                node.args = (node.args[0], node.args[1] * 1.01)
+
+    torch.manual_seed(0)
+    with torch._inductor.config.patch(post_grad_custom_post_pass=larger):
+        report = KernelDiff(Normed().eval(), torch.randn(8, 32), per_kernel=True).compare()
+    stage = report.first_wrong_stage
+    assert stage is not None and (stage.stage, stage.node, stage.line) == (
+        "post_grad",
+        "mul",
+        Normed.forward.__code__.co_firstlineno + 1,
+    ), report.summary()

@@ -10,9 +10,10 @@ import pytest
 import torch
 
 from idbg.engine.failures import owners
-from idbg.engine.failures.describe import failure_of
+from idbg.engine.failures.describe import failure_of, with_partitioned_node
 from idbg.engine.failures.owners import BackendHome
 from idbg.schema.programs import Failure, Program
+from idbg.schema.runs import Run
 
 HERE = str(Path(__file__))
 
@@ -269,3 +270,37 @@ def test_a_devices_error_has_the_users_line_though_putting_back_raises_it_again(
     assert trace is not None  # whose first frame is this test's own
     failure = failure_of(raising.value.with_traceback(trace.tb_next), Program("subject.py"))
     assert (failure.file, failure.line) == (HERE, line_of(fails, 1)) and failure.crash is not None
+
+
+SAVED_AND_CHANGED = """\
+import torch
+class Bump(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, counter):
+        ctx.save_for_backward(counter)
+        return x * 3
+    @staticmethod
+    def backward(ctx, g):
+        (counter,) = ctx.saved_tensors
+        counter.add_(g)
+        return g * 3, None
+@torch.compile(fullgraph=True)
+def fn(x):
+    counter = x.detach() * 1.5
+    return Bump.apply(x, counter).clone(), counter
+fn(torch.randn(16, requires_grad=True))
+"""
+
+
+def test_a_partitioners_failure_names_the_users_line_of_its_node_and_not_torchs_lines(ran: Callable[..., Run]) -> None:
+    """pytorch/pytorch#172956: a backward changes a tensor that the forward made, saved and returned."""
+    failure = ran(SAVED_AND_CHANGED, backend="aot").failure
+    assert failure is not None and Path(failure.file).name == "subject.py" and failure.line == 10
+    first, torchs = failure.message.splitlines()
+    assert first.startswith(
+        "the joint graph cannot be partitioned: `add` is `counter.add_(g)` in `backward` (subject.py:10)"
+    )
+    assert torchs == "AssertionError: Node add was invalid, but is output"
+    assert "lines of torch" in failure.traceback and len(failure.traceback.splitlines()) < 12
+    other = Failure("torch", "Node no_such was invalid, but is output")
+    assert with_partitioned_node(other, None) is other

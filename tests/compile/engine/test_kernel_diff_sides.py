@@ -10,9 +10,15 @@ from torch.fx import GraphModule
 
 from idbg import KernelDiff
 from idbg.engine.backends import backend
+from idbg.format.verdicts import verdict_words
 from idbg.schema.errors import BadInput
+from idbg.schema.programs import Program, Target
 from idbg.schema.remarks import NoFloat64, Remark
+from idbg.schema.runs import Run
 from idbg.views import remarks
+from idbg.views.blame import blame_sentence
+from idbg.views.diagnostics import diagnostics
+from idbg.views.diff import headline
 from idbg.views.remarks import no_float64, sentence, tensor_note
 from tests.harness.sides import Outputs, adding, only, plain, spoiled, wide
 
@@ -176,3 +182,50 @@ def test_settings_that_make_no_sense_are_refused() -> None:
         KernelDiff(wide, torch.ones(2), test="float64").compare()
     with pytest.raises(BadInput, match="a model was passed"):
         KernelDiff(wide, torch.ones(2), test=nn.Linear(2, 2)).compare()
+
+
+def bce(p: Tensor, target: Tensor) -> Tensor:
+    return torch.nn.functional.binary_cross_entropy(p, target)
+
+
+@pytest.mark.slow
+def test_a_check_of_eagers_that_the_compiled_program_lost_names_the_stage_and_the_decomposition() -> None:
+    """pytorch/pytorch#193757: the compiled program accepts targets out of range."""
+    report = KernelDiff(bce, (torch.full((4, 4), 0.5), torch.full((4, 4), 1.5)), per_kernel=True).compare()
+    assert report.verdict == "error" and report.raises_alone is report.sides[0]
+    assert headline(report).startswith("✘ eager raises, inductor returns a value")
+    assert "fix it" not in report.sides[0].failure.hint and "returns a value" in report.sides[0].failure.hint
+    stage = report.first_wrong_stage
+    assert (stage.stage, stage.node, stage.file) == ("joint", "binary_cross_entropy", __file__)
+    assert stage.made_by.name == "aten.binary_cross_entropy.default"
+    words = "a check of eager's is lost since joint: `binary_cross_entropy` ("
+    assert blame_sentence(report).startswith(words) and "made by the decomposition of aten." in blame_sentence(report)
+    assert [row.judged for row in report.stages] == [True] * 7, "the stages below were run"
+    run = Run(1, Program("m.py"), Target(), 0.0, diff=report, ended="failed")
+    assert verdict_words(run) == "eager raises, inductor returns a value"
+    (found,) = [each for each in diagnostics(run) if each.rule == "raises"]
+    assert found.message.startswith("eager raises, inductor returns a value; all elements of target should be between")
+    assert words in found.message
+
+
+def test_that_only_the_compiled_program_raises_is_the_same_kind_of_failure() -> None:
+    def refusing(gm: GraphModule, inputs: list[Tensor]) -> Callable[..., Any]:
+        def call(*args: Tensor) -> Any:
+            raise ValueError("no such row")
+
+        return call
+
+    def broken(gm: GraphModule, inputs: list[Tensor]) -> Callable[..., Any]:
+        raise ValueError("no such op")
+
+    report = KernelDiff(torch.sin, torch.ones(3), test=refusing).compare()
+    assert report.raises_alone is report.sides[1]
+    assert headline(report).startswith("✘ refusing raises, eager returns a value   refusing against eager")
+    report = KernelDiff(torch.sin, torch.ones(3), test=broken).compare()
+    assert report.raises_alone is None and headline(report).startswith("✘ not compared"), "it did not compile"
+
+    def no(x: Tensor) -> Tensor:
+        raise ValueError("no")
+
+    report = KernelDiff(no, torch.ones(3), test="eager").compare()
+    assert report.raises_alone is None and headline(report).startswith("✘ not compared"), "both raise"

@@ -127,6 +127,18 @@ def test_extern_calls_and_both_graphs_of_a_break_are_observed():
     assert all(kernel.file == __file__ and kernel.line for kernel in kernels)
 
 
+def test_a_gradient_of_stride_zero_between_two_graphs_is_no_end_of_the_observation():
+    def program(w: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        y = w * x.sin()
+        torch._dynamo.graph_break()
+        return y.sum()
+
+    inputs = (torch.ones(4, requires_grad=True), torch.ones(4, requires_grad=True))
+    kernels = observe_model(program, inputs, loss=lambda out: out)
+    assert_clean(kernels)
+    assert {kernel.part for kernel in kernels} >= {"forward", "backward"}
+
+
 def test_writes_to_inputs_and_parts_of_a_concatenation_are_observed():
     def program(cache: torch.Tensor, x: torch.Tensor, at: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         cache[:, at] = x[:, None] * 2

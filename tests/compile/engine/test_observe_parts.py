@@ -11,6 +11,7 @@ from idbg.engine.instrument.wrapper_lines import read_wrapper
 from idbg.engine.kerneldiff.kernels.inputs import copied
 from idbg.engine.kerneldiff.kernels.philox import drawn
 from idbg.engine.kerneldiff.kernels.references import References
+from idbg.engine.kerneldiff.kernels.returned import checksum
 from idbg.engine.kerneldiff.kernels.values import NotComputable, ReferenceValue
 from idbg.engine.kerneldiff.kernels.verdict import judge_buffer, measured
 from idbg.engine.kerneldiff.tensors.allowance import Size
@@ -43,6 +44,14 @@ class Runner:
             triton_poi_fused_copy_2.run(buf6, arg0_1, 64, stream=raw_stream0)
         return (buf6, )
 """
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex64, torch.bool, torch.bfloat16])
+def test_the_checksum_of_values_does_not_depend_on_their_strides(dtype: torch.dtype):
+    numbers = torch.arange(8.0).to(dtype)
+    for values in (numbers[1:2].expand(4), numbers[::2], numbers.view(2, 4).t(), numbers[3].expand(2, 3)):
+        assert checksum(values) == checksum(values.clone(memory_format=torch.contiguous_format))
+    assert checksum(numbers[:4]) != checksum(numbers[4:])
 
 
 def test_a_wrapper_for_a_gpu_is_read():

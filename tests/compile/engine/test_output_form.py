@@ -1,6 +1,7 @@
 """What is reported of outputs that agree in their numbers and differ in memory, layout, strides or gradients?"""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,9 @@ from idbg import KernelDiff
 from idbg.engine.kerneldiff.sides.form import forms, with_forms
 from idbg.engine.kerneldiff.tensors.compare import compare_tensors
 from idbg.schema.diff import DiffReport, TensorDiff
+from idbg.views.criteria import because, form_parts
 from idbg.views.remarks import tensor_note
+from idbg.views.tensors import decided
 
 Change = Callable[[Tensor], Tensor]
 
@@ -58,6 +61,34 @@ def test_a_result_that_lies_in_an_inputs_memory_fails_and_says_whose() -> None:
         tensor_note(found)
         == "it lies in the memory of args[0], in eager in its own: what is written to it changes that"
     )
+
+
+class Own(Tensor):
+    pass
+
+
+def test_another_class_or_device_fails_with_both_values_and_a_parameter_is_a_tensor() -> None:
+    x = torch.ones(3)
+    here = forms({"out": x}, {})
+    own, there, weight = x.as_subclass(Own), forms({"out": x.to("meta")}, {})["out"], nn.Parameter(x)
+    (found,) = with_forms([compare_tensors(own, x, name="out")], forms({"out": own}, {}), here, "eager")
+    assert found.failed_by == ("class",) and form_parts(found) == {"class": "class Tensor, wanted Own"}
+    assert tensor_note(found) == "its class is Tensor, in eager Own"
+    moved = {"out": replace(there, stride=here["out"].stride)}
+    (found,) = with_forms([compare_tensors(x, x, name="out")], here, moved, "eager")
+    assert decided(found) == form_parts(found)["device"] == "device meta, wanted cpu"
+    (found,) = with_forms([compare_tensors(weight, x, name="out")], forms({"out": weight.detach()}, {}), here, "eager")
+    assert found.passed
+    assert forms({"out": weight}, {})["out"].type == here["out"].type
+
+
+def test_another_dtype_or_shape_stands_before_the_numbers() -> None:
+    wanted = torch.linspace(0.1, 1, 8)
+    found = compare_tensors(wanted, wanted.half() + 1, name="out")
+    assert decided(found).startswith("dtype float16, wanted float32; by tolerance")
+    assert because(found).startswith("dtype float16, wanted float32; 8 of 8 elements")
+    found = compare_tensors(wanted, wanted[:4], name="out")
+    assert decided(found) == because(found) == "shape f32[4], wanted f32[8]"
 
 
 def test_a_sparse_result_that_became_dense_fails() -> None:

@@ -10,6 +10,7 @@ import torch
 from safetensors.torch import load_file
 
 from idbg.accelerators import registry
+from idbg.engine.minify.forks.outcome import TryResult
 from idbg.schema import events
 from idbg.schema.graphs import NodeId
 from idbg.schema.programs import Program, Target
@@ -103,6 +104,15 @@ def test_a_repro_whose_cause_is_gone_exits_zero(bench: Bench):
     path.write_text(text.replace('kind = "unsupported_ops"', 'kind = "unsupported_ops"\nenabled = false'))
     done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_a_script_in_which_nothing_fails_is_not_presented(bench: Bench, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("idbg.worker.jobs._run", lambda path: TryResult(0, printed="fine"))
+    violation = next(found for found in bench.violations if found.rule == "unsupported_ops")
+    ended = bench.repro(violation.node, violation.rule)
+    assert (ended.path, ended.reproduced, ended.status, ended.output) == ("", False, 0, "fine")
+    assert ended.failure is not None and "nothing fails in it" in ended.failure.message and ended.failure.hint
+    assert not list(bench.folder.rglob("repro.py"))
 
 
 @pytest.mark.slow

@@ -16,6 +16,8 @@ from idbg.schema.runs import Run, fold
 from idbg.views import findings
 from idbg.views.blame import blamed_line
 from idbg.views.diagnostics import diagnostics
+from idbg.views.diff import section
+from idbg.views.tree import Row
 from tests.harness.recorded import log
 
 RECORDED = ("attention", "benched", "breaking", "mlp_train", "planted", "resnet", "switched", "wrong_pass")
@@ -134,3 +136,15 @@ def test_an_output_that_fails_by_its_form_says_how_it_differs() -> None:
     run.diff = DiffReport(test="inductor", reference="eager", verdict="failed", mode="float64", outputs=(output,))
     [found] = [each for each in diagnostics(run) if each.kind == "mismatch"]
     assert found.message.endswith("differs from eager's: its strides are (1, 4), in eager (8, 1)")
+
+
+def test_another_dtype_is_the_finding_and_comes_before_wrong_numbers() -> None:
+    (run,) = runs_of("planted")
+    wrong = next(each for each in run.diff.outputs if each.failed)
+    half = replace(wrong, name="half", failed_by=("dtype", *wrong.failed_by), test=replace(wrong.test, dtype="float16"))
+    run.diff = replace(run.diff, outputs=(wrong, half))
+    first, second = [each for each in diagnostics(run) if each.kind == "mismatch"]
+    assert (first.rule, second.rule) == ("dtype", wrong.failed_by[0])
+    assert first.message.startswith("output half of aot has dtype float16, wanted float32: kernel `cpp_fused_")
+    shown = [row.text for row in section(run.diff).body if isinstance(row, Row)]
+    assert shown[0] == "half: dtype float16, wanted float32"

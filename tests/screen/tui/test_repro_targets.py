@@ -124,7 +124,7 @@ async def test_in_a_comparison_each_row_asks_for_what_it_shows() -> None:
         subjects: list[TensorDiff | KernelError] = [*WRONG.outputs, *WRONG.kernels]
         rows = {about.name: row_of(lines, WRONG, about) for about in subjects}
         wanted = {
-            ("out", "x"): "minify wrong 1 try",
+            ("out", "x"): "minify wrong the first",
             ("out", "X"): "minify wrong",
             ("fine", "X"): "",
             ("cpp_fused_1", "x"): "owner 1",
@@ -141,6 +141,13 @@ async def test_in_a_comparison_each_row_asks_for_what_it_shows() -> None:
         lines.go(rows["out"])
         await settle(pilot)
         assert await asked(pilot, session, "X") == "" and "D compares again" in bar(app, "footer")
+
+
+async def test_after_a_comparison_that_failed_x_on_a_node_is_about_what_is_wrong() -> None:
+    async with opened(events.Compared(run=1, report=WRONG)) as (app, session, pilot):
+        assert await asked(pilot, session, "1", "j", "x") == "minify wrong the first"
+        assert "x repro of what is wrong" in bar(app, "footer")
+        assert await asked(pilot, session, "X") == "minify wrong"
 
 
 async def test_a_break_and_a_recompile_are_asked_for_at_their_line_of_the_log() -> None:

@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 
 from idbg.analysis.graph_text import read_graph
-from idbg.analysis.liveness import Alive, MemoryProfile, memory_profile
+from idbg.analysis.liveness import Alive, MemoryProfile, WholeCopy, memory_profile, whole_copies
 from idbg.schema.graphs import Dim, Graph, GraphId, Node, Opcode, Role, Sym, TensorMeta
+from idbg.views.memory import view
+from idbg.views.tree import Row
 
 MB = 1 << 20
 
@@ -191,3 +193,21 @@ def test_a_printed_tuple_takes_its_tensors_from_its_items_and_what_is_left_is_un
     assert [str(tensor) for tensor in found["max_1"].tensors] == ["f32[s0]", "i64[s0]"]
     assert [str(tensor) for tensor in found["pair"].tensors] == ["f32[2]"]
     assert [name for name, node in found.items() if node.unknown] == ["mystery"]
+
+
+def test_a_write_to_a_part_of_an_argument_that_became_one_of_a_copy_names_the_copy_and_the_users_line():
+    """pytorch/pytorch#195285: a slice write and an indexed write of one input."""
+    add = call("add", "aten.add.Tensor", "slice_1", "src", file="m.py", line=4, code="field[1:-1].add_(src)")
+    scatter = call("scatter", "aten.slice_scatter.default", "field", "add")
+    put = call("put", "aten.index_put_.default", "scatter", "at", "val", file="m.py", line=5)
+    copy = call("copy_", "aten.copy_.default", "field", "put")
+    begin = (argument("field"), argument("src"), argument("at"), argument("val"))
+    begin += (call("slice_1", "aten.slice.Tensor", "field"), add)
+    post = Graph(GraphId("0/0", "post_grad"), (*begin, scatter, put, copy, output()))
+    assert whole_copies(post) == [WholeCopy("scatter", "field", "copy_", "add", 1024)]
+    rows = [row.text for row in view(post, memory_profile(post)).body if isinstance(row, Row)]
+    (shown,) = [text for text in rows if text.startswith("scatter copies all of field (1")]
+    assert "for `field[1:-1].add_(src)` (m.py:4), and copy_ copies it back" in shown
+    assert not whole_copies(graph(*begin, scatter, call("copy_", "aten.copy_.default", "field", "scatter"))), "fused"
+    in_place = call("put", "aten.index_put_.default", "field", "at", "val")
+    assert not whole_copies(graph(*begin, in_place, copy)), "nothing is copied"

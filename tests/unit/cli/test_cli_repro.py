@@ -33,7 +33,7 @@ def fake(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     session = functools.partial(Session, command=(sys.executable, str(FAKE_CHILD)))
     session.open = Session.open  # type: ignore[attr-defined]
     monkeypatch.setattr(idbg.cli.one_run, "Session", session)
-    for how in ("print", "fail", "violate", "misuse"):
+    for how in ("print", "fail", "violate", "misuse", "differ"):
         (folder / f"{how}.py").write_text("")
 
 
@@ -94,6 +94,17 @@ def test_without_an_option_it_is_the_failed_compile(capsys: pytest.CaptureFixtur
     assert "✔ the failure: reproduces" in capsys.readouterr().out
     assert cli.main(["repro", "print.py"]) == 0
     assert "nothing fails: print.py compiles and runs" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("fake")
+def test_of_a_comparison_that_failed_it_is_the_wrong_result(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments in ([saved("differ.py")], ["differ.py", "--wrong"]):
+        capsys.readouterr()
+        assert cli.main(["repro", *arguments]) == 1
+        shown = capsys.readouterr().out
+        assert "it fails again in a fresh process" in shown and "minified" not in shown.partition("script: ")[0]
+    assert cli.main(["repro", "print.py", "--wrong"]) == 0
+    assert "nothing fails" in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("fake")

@@ -1,24 +1,29 @@
-"""Write a script that reproduces a violation, or a failed compile, of a program or of a saved session."""
+"""Write a script that reproduces a violation, a failed compile or a wrong result of a program or a saved session."""
 
 import argparse
 import time
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from idbg.cli import exits, output, selection, sessions
 from idbg.cli.commands.run import is_unusable
 from idbg.config import places
 from idbg.config.arguments import Request, request_of, settle
 from idbg.config.arguments import add_arguments as add_program_arguments
+from idbg.schema.diff import Comparison
 from idbg.schema.errors import BadInput
+from idbg.schema.repros import Budget, Sought
 from idbg.schema.runs import Run
 from idbg.schema.session_repros import SessionRepro
 from idbg.schema.violations import Violation
 from idbg.views import repros as view
 
-HELP = "write a script that reproduces one violation or a failed compile; list those of a session"
+HELP = "write a script that reproduces one violation, a failed compile or a wrong result; list those of a session"
 ABOUT = """\
-Write a script that reproduces one violation or a failed compile, and try it; or list the violations of a program or of
-a saved session. Without --violation, --rule or --node it is the failed compile.
+Write a script that reproduces one violation, a failed compile or a wrong result, and try it; or list the violations of
+a program or of a saved session. Without --violation, --rule or --node it is the failed compile, or, with --wrong and of
+a session whose comparison failed, the wrong result. A script in which nothing fails is not kept.
 
 A saved session is not changed: its program runs again, for its target and with the last rules. `idbg minify` makes the
 script as small as it can be.
@@ -26,7 +31,7 @@ script as small as it can be.
 EXAMPLES = (
     ("idbg repro examples/mlp_train.py --accelerator tpu --list", "the violations, with their numbers"),
     ("idbg repro examples/mlp_train.py --accelerator tpu --violation 1", "a script of one"),
-    ("idbg repro debug_artifacts/SESSION", "the failed compile of a session"),
+    ("idbg repro debug_artifacts/SESSION", "the failed compile, or the wrong result, of a session"),
 )
 EXITS = {
     exits.DONE: "nothing fails (any more), or --list",
@@ -39,6 +44,7 @@ SEE = ("minify", "replay", "check")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_program_arguments(parser, instead=sessions.SESSION)
     add_violation(parser)
+    parser.add_argument("--wrong", action="store_true", help="the wrong result, compared as idbg diff")
     parser.add_argument("--list", action="store_true", help="list the violations with their numbers, and the repros")
 
 
@@ -58,7 +64,9 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     path = places.expanded(args.program)
     if path.suffix == "" and not args.module and not path.exists() and ":" not in args.program:
         sessions.find(args.program, args.output)  # raises: it names neither
-    return _write(args, settle(args, argv), None)
+    if args.wrong and args.backend is None:
+        args.default_backend = "inductor"
+    return _write(args, settle(args, argv), None, Comparison(per_kernel=True) if args.wrong else None)
 
 
 def _of_session(args: argparse.Namespace, argv: tuple[str, ...], folder: Path) -> int:
@@ -74,29 +82,35 @@ def _of_session(args: argparse.Namespace, argv: tuple[str, ...], folder: Path) -
         if args.list:
             _report(args, last, session.history.repros)
             return exits.DONE
-        before = None
+        before = comparison = None
+        if args.wrong or (last.diff is not None and last.diff.verdict == "failed"):
+            comparison = replace(last.comparison or Comparison(), per_kernel=True)
         if selection.names_violation(args):
-            before = selection.violation(last, args)
-        else:
+            before, comparison = selection.violation(last, args), None
+        elif comparison is None:
             _check_named(last)
         target = session.target
-    return _write(args, request_of(args, last.program, target), before)
+    return _write(args, request_of(args, last.program, target), before, comparison)
 
 
-def _write(args: argparse.Namespace, request: Request, before: Violation | None) -> int:
-    """Run the program, write and try the repro, and report. `before`: the violation of the saved session."""
+def _write(args: argparse.Namespace, request: Request, before: Violation | None, comparison: Comparison | None) -> int:
+    """Run the program, write and try the repro, and report. `before`: the violation of the saved session;
+    `comparison`: the one that finds the wrong result.
+    """
     from idbg.cli.one_run import open_session, run_in
 
     with open_session(request) as session:
-        done = run_in(session)
-        found = _violation(args, done, before)
-        if found is not None:
+        done = run_in(session, comparison)
+        found = _violation(args, done, before) if comparison is None else None
+        if done.diff is not None and done.diff.verdict == "failed":
+            session.minify(Sought("wrong"), Budget(first=True))
+        elif found is not None:
             session.export_repro(found.node, found.rule)
         elif done.cause is not None and not is_unusable(done) and not args.list and before is None:
             session.export_repro(None)
         session.wait()
         kept = session.history.repros
-    repro = next((each for each in reversed(kept) if each.origin == "written"), None)
+    repro = next((each for each in reversed(kept) if each.origin in ("written", "minified")), None)
     _report(args, done, kept, repro, before)
     output.session(session.folder)
     return repro_status(done, repro)

@@ -4,6 +4,7 @@ A kernel that raises (an index out of bounds, an integer divided by zero, a devi
 line that launches it. A device reports errors late, at a later call.
 """
 
+import ast
 import errno
 import os
 import re
@@ -54,6 +55,8 @@ _KNOWN = {  # what torch's message does not say what to do about, by a part of i
 }
 _BY_BACKEND = re.compile(r"^backend='.*?' raised:\s*", re.DOTALL)
 _REFUSALS = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT)
+_PARTITIONED = re.compile(r"\bNode (\w+) was invalid, but is output")
+_ENDS = 5  # lines at both ends of a traceback that says no more than the message
 _KEPT = 20_000  # characters of a traceback: enough for any that a person reads
 
 
@@ -113,11 +116,49 @@ def failure_of(error: BaseException, program: Program, backend: str = "") -> Fai
     return with_site(_failure_of(error, program, backend), crash_of(error))
 
 
+def with_partitioned_node(failure: Failure, capture: RunCapture | None) -> Failure:
+    """The failure with the user's line of the node that the partitioner names, if it is one of the partitioner's.
+
+    Torch names a node of the joint graph alone ("Node add was invalid, but is output"), behind a long traceback.
+    """
+    named = _PARTITIONED.search(failure.message)
+    graphs = [graph for frame in capture.frames.values() for graph in frame.graphs.values()] if capture else []
+    joints = (graph.by_name for graph in reversed(graphs) if graph.id.stage == "joint")
+    node = next((nodes[named[1]] for nodes in joints if named[1] in nodes), None) if named else None
+    if named is None or node is None or not node.file:
+        return failure
+    function = _function_at(node.file, node.line)
+    of = f" in `{function}`" if function else ""
+    what = f"`{node.name}` is `{node.code or node.target}`{of} ({Path(node.file).name}:{node.line})"
+    why = "the forward has to return it, and it is computed in the backward alone"
+    message = f"the joint graph cannot be partitioned: {what}; {why}\n{failure.first_line}"
+    kept = failure.traceback.splitlines()
+    if len(kept) > 2 * _ENDS:
+        kept = [*kept[:_ENDS], f"  ... {len(kept) - 2 * _ENDS} lines of torch", *kept[-_ENDS:]]
+    return replace(failure, message=message, file=node.file, line=node.line, traceback="\n".join(kept))
+
+
+def _function_at(file: str, line: int) -> str:
+    """The name of the innermost function with this line; "" outside of one, and where the file cannot be read."""
+    try:
+        nodes = list(ast.walk(ast.parse(Path(file).read_bytes())))
+    except (OSError, ValueError, SyntaxError):
+        return ""
+    functions = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    around = [each for each in functions if each.lineno <= line <= (each.end_lineno or each.lineno)]
+    return max(around, key=lambda each: each.lineno).name if around else ""
+
+
+def is_of_compile(error: BaseException) -> bool:
+    """Whether it was raised by a compile, and not by what ran."""
+    return owner_of(error, BackendHome()).compiling
+
+
 def of_compiled_alone(failure: Failure, error: BaseException, *, is_own_backend: bool) -> Failure:
     """The failure of a compiled program where eager ran to its end: what ran, and was not compiling, is not the
     program's own.
     """
-    if failure.kind != "user" or failure.called_back or owner_of(error, BackendHome()).compiling:
+    if failure.kind != "user" or failure.called_back or is_of_compile(error):
         return failure
     hint = "the compiled program alone raises this: eager runs to its end"
     return replace(failure, kind="backend" if is_own_backend else "torch", hint=hint)
@@ -316,6 +357,7 @@ def report_frames(capture: RunCapture, error: BaseException | None, program: Pro
     """
     for frame, why in capture.outcomes.swallowed(chain(error) if error else ()):
         failure = why if isinstance(why, Failure) else _failure_of_frame(why, program, backend)
+        failure = with_partitioned_node(failure, capture)
         went_on = isinstance(why, Failure | Exception)  # SystemExit ends the program, in order
         capture.emit(events.FrameFailed(run=capture.run, frame=frame, failure=failure, went_on=went_on))
     idle = tuple(name for name, frame in capture.frames.items() if frame.backward_ran is False)

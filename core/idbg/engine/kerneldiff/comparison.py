@@ -104,6 +104,8 @@ class ComparisonRun:
         test = self._not_run(reference) if lost else self._side(self.request.test, self.request.runs)
         if isinstance(test.error, NothingToDifferentiate) and self._may_leave_backward:
             return self._without_gradients(test.error)
+        if test.values is not None and reference.error is not None:
+            self.sides[0] = reference = reference.beside_compiled(name_of(self.request.test))
         self.notes += reference.notes()
         if lost or (test.values is None and gpu.is_lost()):
             self.float64_missing = NoFloat64("device")

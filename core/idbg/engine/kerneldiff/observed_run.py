@@ -230,6 +230,9 @@ def _run_observed(
         return into.compiling(compile)(subject.model)
 
     side = run_side("kernels", subject, around, backward)
+    if side.result.failure is not None:
+        for watch in (watch for watch in into.observation.watches if not watch.called):
+            watch.problem = f"the run ended before its graph was called: {side.result.failure.first_line}"
     again = Rerun(into.observation, into.call) if into.call is not None else None
     frames = tuple(called_frames(into.capture.frames))
     return ObservedRun(

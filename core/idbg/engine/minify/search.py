@@ -37,10 +37,10 @@ class GraphSearch(ScriptSearch[Candidate]):
             if self.fails(fixed):
                 self._keep(fixed, 1)
                 self.minimal = True
-        elif (begun := self._first()) is not None:
+        elif (begun := self._first()) is not None and not self.budget.first:
             self._fewer_nodes(*begun)
             self.minimal = True
-        if self.oracle.best is not None:
+        if self.oracle.best is not None and not self.budget.first:
             shrunk(self.oracle.best, self.fails, self.better, self.say)
 
     def better(self, candidate: Candidate) -> None:

@@ -89,7 +89,7 @@ def checksum(value: object) -> Checksum:
     """Exact sums of the memory's words, plain and weighted with their positions; they wrap around."""
     assert isinstance(value, Tensor)
     plain = torch.view_as_real(value.resolve_conj()) if value.is_complex() else value
-    memory = plain.detach().resolve_neg().reshape(-1).view(torch.uint8)
+    memory = plain.detach().resolve_neg().reshape(-1).contiguous().view(torch.uint8)  # of a row, reshape copies nothing
     total = torch.zeros(2, dtype=torch.int64, device=memory.device)
     for start in range(0, len(memory), 4 * _CHUNK):
         part = memory[start : start + 4 * _CHUNK].clone()  # which lies at a whole word

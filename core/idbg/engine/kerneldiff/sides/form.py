@@ -1,4 +1,4 @@
-"""Compare what two sides' outputs have beside numbers: aliasing, layout, strides, requires_grad.
+"""Compare what two sides' outputs have beside numbers: class, device, aliasing, layout, strides, requires_grad.
 
 The form is read before outputs are copied for the comparison, from the side's own tensors.
 """
@@ -20,9 +20,11 @@ from idbg.schema.diff import FailedBy, FormDiff, TensorDiff
 class Form:
     """The form of an output. It shares memory with the input, parameter or buffer `of_state`, or with the earlier
     output
-    `of_output`; "" for none. Strides of dims of one element are 0.
+    `of_output`; "" for none. Strides of dims of one element are 0; a parameter's `type` is a tensor's.
     """
 
+    type: str
+    device: str
     layout: str
     stride: tuple[int, ...]
     requires_grad: bool
@@ -45,6 +47,8 @@ def forms(outputs: Leaves, state: Mapping[str, Tensor]) -> dict[str, Form]:
         of_state = in_state.get(memory, "") if memory is not None else ""
         of_output = in_outputs.setdefault(memory, name) if memory is not None and not of_state else name
         seen[name] = Form(
+            type="Tensor" if isinstance(value, torch.nn.Parameter) else type(value).__qualname__,
+            device=str(value.device),
             layout=str(value.layout).removeprefix("torch."),
             stride=_stride(value),
             requires_grad=value.requires_grad,
@@ -77,6 +81,10 @@ def _with_form(diff: TensorDiff, reference: Form | None, test: Form | None, name
 def _differences(reference: Form, test: Form, name: str) -> Iterator[FormDiff]:
     """A difference that changes the program's meaning fails; one that a compiler may choose is only reported."""
     differs = partial(FormDiff, side=name)
+    if reference.type != test.type:
+        yield differs("class", reference=reference.type, test=test.type, failed=True)
+    if reference.device != test.device:
+        yield differs("device", reference=reference.device, test=test.device, failed=True)
     if reference.layout != test.layout:
         yield differs("layout", reference=reference.layout, test=test.layout, failed=True)
     elif reference.stride != test.stride:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from idbg.engine.compat import comparing, dynamo, gpu
 from idbg.engine.failures import fallbacks
-from idbg.engine.failures.describe import failure_of, of_compiled_alone
+from idbg.engine.failures.describe import failure_of, is_of_compile, of_compiled_alone
 from idbg.engine.kerneldiff.float64.copies import float64_copies
 from idbg.engine.kerneldiff.float64.draws import Draws, generator_position, recorded_draws
 from idbg.engine.kerneldiff.float64.mode import Float64
@@ -79,7 +79,16 @@ class Side:
         if failure is None or self.error is None:
             return self
         alone = of_compiled_alone(failure, self.error, is_own_backend=is_own_backend)
-        return replace(self, result=msgspec.structs.replace(self.result, failure=alone))
+        raised = isinstance(self.error, Exception) and not is_of_compile(self.error)
+        return replace(self, result=msgspec.structs.replace(self.result, failure=alone, raised=raised))
+
+    def beside_compiled(self, test: str) -> "Side":
+        """This side of eager, which raised, beside a compiled one that ran to its end."""
+        if self.result.failure is None or not self.result.raised:
+            return self
+        hint = f"{test} returns a value for the same inputs: what eager checks is lost in the compiled program"
+        failure = msgspec.structs.replace(self.result.failure, hint=hint)
+        return replace(self, result=msgspec.structs.replace(self.result, failure=failure))
 
     def notes(self) -> Iterator[Remark]:
         """Notes for the report, of the reference side."""
@@ -190,7 +199,9 @@ def run_side(
                 spread.add(again)
     # Broad on purpose: whatever a side raises, the user's code or a compiler, is that side's result.
     except (Exception, SystemExit) as error:
-        result = SideResult(name, time.perf_counter() - began, failure_of(error, _NO_PROGRAM, backend))
+        failure = failure_of(error, _NO_PROGRAM, backend)
+        raised = not backend and failure.kind == "user" and isinstance(error, Exception) and not gpu.is_lost()
+        result = SideResult(name, time.perf_counter() - began, failure, raised)
         return Side(result, error=error)
     variance = spread.variance(runs) if spread else ()
     return Side(SideResult(name, time.perf_counter() - began), values, variance=variance)

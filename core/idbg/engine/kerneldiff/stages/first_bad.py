@@ -285,7 +285,9 @@ def _repairing(
     allowed: StageAllowance,
     pairs: Sequence[tuple[Key, Key]],
 ) -> tuple[Key, Key] | None:
-    """The first pair whose node below makes the results right, once it has the value of the node above."""
+    """The first pair whose node below makes the results right, once it has the value of the node above; or one before
+    it that was changed too, and without which they are still off: what comes after may hide most of that.
+    """
     wanted = {key for key, _ in pairs}
     held: dict[Key, object] = {}
 
@@ -295,8 +297,19 @@ def _repairing(
 
     right.run(on_value=keep)
     before = distance(right.result, wrong.result, allowed)
-    for key, other in pairs:
+    for at, (key, other) in enumerate(pairs):
         after = distance(right.result, wrong.run(instead={other: held[key]}), allowed)
         if after.excess <= 1 or after.error * _BETTER < before.error:
+            for first, changed in pairs[:at]:
+                if _is_changed(right, wrong, first, changed):
+                    both = wrong.run(instead={other: held[key], changed: held[first]})
+                    if distance(right.result, both, allowed).error * _BETTER < after.error:
+                        return first, changed
             return key, other
     return None
+
+
+def _is_changed(right: StageValues, wrong: StageValues, key: Key, other: Key) -> bool:
+    """Whether the same node has right inputs in the stage below, and another value."""
+    same = key[1] == other[1] and right.nodes[key].target == wrong.nodes[other].target
+    return same and all(_is_known(right, wrong, source) for source in wrong.sources(other))

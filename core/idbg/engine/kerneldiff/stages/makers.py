@@ -66,6 +66,15 @@ def _decomposition(step: StageTransition) -> Maker | None:
     return Maker(kind="decomposition", name=fx.qualified_target(above), file=file, line=line, proven=proven)
 
 
+def lost_by(frame: FrameStages, stage: StageName, node: Node) -> Maker | None:
+    """What removed the check of a node: its decomposition, if it was decomposed at that stage."""
+    made_by = frame.decompositions.get(node.target)
+    if stage != "joint" or made_by is None:
+        return None
+    file, line = stages.place_of(made_by)
+    return Maker(kind="decomposition", name=fx.qualified_target(node), file=file, line=line)
+
+
 def _op_of(node: Node | None) -> Node | None:
     """For a getitem node the op whose result it takes; any other node itself."""
     while node is not None and node.target is operator.getitem:

@@ -1,6 +1,7 @@
 """Find the first stage of each frame that computes something else than the stage before it."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from dataclasses import replace as replace_in
 from functools import partial
@@ -29,7 +30,7 @@ from idbg.engine.kerneldiff.stages.chain import (
 from idbg.engine.kerneldiff.stages.evaluate import GraphResult
 from idbg.engine.kerneldiff.stages.fingerprints import forget
 from idbg.engine.kerneldiff.stages.first_bad import FirstBad, first_bad
-from idbg.engine.kerneldiff.stages.makers import StageTransition, maker_of
+from idbg.engine.kerneldiff.stages.makers import StageTransition, lost_by, maker_of
 from idbg.engine.kerneldiff.stages.own_dtypes import (
     ROUNDS_MORE,
     OwnDtypes,
@@ -75,8 +76,50 @@ class _Frame:
         except NotComparable as error:
             self._give_up(error.remark)
         except (*_RAISED, NotInFloat64) as error:
+            with suppress(*_RAISED, NotComparable):
+                self._judge_raised()
             self._give_up(Remark("error", detail=first_line(error)))
         return tuple(self.rows[stage] for stage in STAGES[:-1])
+
+    def _judge_raised(self) -> None:
+        """Where Dynamo's graph raises and the compiled program did not: the first stage that returns a value."""
+        self._take_pre_grad()
+        before: tuple[StageName, Node, Remark] | None = None
+        rows: dict[StageName, StageError] = {}
+        for stage in (stage for stage in STAGES[:-1] if stage in self.chain):
+            rows[stage] = StageError(stage=stage, frame=self.name)
+            ran: list[Node] = []
+            try:
+                self.chain[stage].run(self.inputs, exact=False, on_value=lambda _, node, __, to=ran: to.append(node))
+            except _RAISED as error:
+                calls = (node for _, node in self.chain[stage].nodes() if node.op.startswith("call"))
+                raising = next(node for node in calls if node not in ran)
+                before = stage, raising, Remark("check lost", detail=first_line(error))
+                continue
+            if before is None:  # it raises in float64 alone
+                return
+            if not any(row.bad for row in rows.values()):
+                rows[stage] = self._lost(stage, *before)
+                missing = (stage for stage in STAGES[1:-1] if stage not in self.chain)
+                self.rows |= {stage: self._unjudged(stage, Remark("not reported")) for stage in missing}
+        if any(row.bad for row in rows.values()):
+            self.rows |= rows
+
+    def _lost(self, stage: StageName, before: StageName, node: Node, why: Remark) -> StageError:
+        """The row of the stage that returns a value where the node of the stage before raises."""
+        file, line = users_place(self.captured, *user_line(node.meta.get("stack_trace") or "")[:2])
+        made_by = lost_by(self.captured, stage, node)
+        return StageError(
+            stage=stage,
+            frame=self.name,
+            reason=(why,),
+            bad=True,
+            graph=self._graph_of(before, ""),
+            node=self._shown(before, node),
+            file=file,
+            line=line,
+            made_by=made_by,
+        )
 
     def _give_up(self, why: Remark) -> None:
         for stage in STAGES[:-1]:
