@@ -377,6 +377,7 @@ class DiffReport(msgspec.Struct, frozen=True, kw_only=True):
     `verdict` is "error" where a side failed or was stopped: what the other gave is still here; "empty" where the
     numbers agree because nothing was compiled; "waiting" while a side has not run, also where the run was cancelled,
     and where both have and cannot be compared: `not_comparable` then says why.
+    `not_judged` is what the comparison ran something else for, so that no verdict covers it.
     `float64_elsewhere`: where it was not computed on the program's device, why, and what the way there costs; None
     where it was. `first_bad_kernel` indexes `kernels`. `failure` is why the program did not come to its end; what it
     had compared by then stands.
@@ -402,6 +403,7 @@ class DiffReport(msgspec.Struct, frozen=True, kw_only=True):
     steps: TrainingSteps | None = None  # None where no training was requested
     float64_elsewhere: Float64Elsewhere | None = None
     not_comparable: Remark | str = ""
+    not_judged: Remark | str = ""
 
     @property
     def culprit(self) -> KernelError | None:
