@@ -304,12 +304,13 @@ def _stages(report: DiffReport) -> Iterator[Block]:
         name = f"{STAGE_SIGNS[cells.standing]} {cells.stage}"
         bold: Tone = "reject" if cells.standing == "first_wrong" else ""
         error, added = (stage.error, stage.added) if stage.judged else (None, None)
-        place = Place(stage.file, stage.line) if cells.node and stage.file else ""
+        lost = f"no {stage.above}" if cells.standing == "first_wrong" and stage.above and stage.file else ""
+        place = Place(stage.file, stage.line) if (cells.node or lost) and stage.file else ""
         rows.append(
             Row(
                 key := ("stage", stage.frame, stage.stage, stage.part),
                 words((name, bold)),
-                (Cell(error, tone), Cell(added, tone), Cell(cells.node), Cell(place)),
+                (Cell(error, tone), Cell(added, tone), Cell(cells.node or lost), Cell(place)),
                 rows=list(_made_by(stage, cells.made_by or cells.means, key)),
                 open="all",
                 refs=_stage_refs(stage),
