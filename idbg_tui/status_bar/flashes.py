@@ -4,6 +4,7 @@ from idbg.format import attributions, file_names
 from idbg.format.amounts import counted
 from idbg.format.failures import headline, with_hint
 from idbg.format.processes import end_words
+from idbg.format.verdicts import UNJUDGED
 from idbg.schema import events
 from idbg.schema.attribution import KernelAttribution
 from idbg.schema.events import SessionEvent
@@ -15,6 +16,7 @@ from idbg.views.attribution import script_sentence
 from idbg.views.blame import blame_sentence, where_to_ask
 from idbg.views.frame_graphs import graph_words
 from idbg.views.kernel_edits import brief
+from idbg.views.remarks import sentence
 from idbg.views.repros import brief_words
 from idbg_tui.state import queries
 from idbg_tui.state.state import State
@@ -104,12 +106,12 @@ def of_comparison(state: State) -> Flashed | None:
     """What came of the latest run's comparison, and since where it is wrong; None where there was none."""
     report = state.run.diff if state.run is not None else None
     if report is not None and report.not_comparable:
-        return f"{report.test} and {report.reference} are not comparable: {report.not_comparable}", "warning"
+        return f"{report.test} and {report.reference} are not comparable: {sentence(report.not_comparable)}", "warning"
     if report is None or report.verdict not in ("passed", "failed"):
         return None
     blame = blame_sentence(report, lambda file, line: file_names.place(file, line) if file else "")
     if report.passed:
-        agrees = f"{report.test} agrees with {report.reference}"
+        agrees = f"{report.test} agrees with {report.reference}" + (f", {UNJUDGED}" if report.not_judged else "")
         return (f"{agrees}: {blame}", "warning") if blame else (agrees, "info")
     if report.first_wrong_stage is not None or report.culprit is not None:
         return f"{blame}: enter goes there", "error"

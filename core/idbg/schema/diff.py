@@ -205,9 +205,11 @@ class TensorDiff(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False)
     """One tensor of the test side held against its counterpart.
 
     `max_rel`, `mean_rel`: |d| / max(|reference|, floor), floor = the dtype's smallest normal number. `max_scaled` is
-    the largest |d| / (atol + rtol * |reference|): above 1 is a mismatch. `cosine` is of both tensors as vectors, None
-    where one is zero or not finite. `max_ulp` is in units of the tensors' dtype; None for integers. Means, RMSE, cosine
-    and blocks are over the elements that are finite on both sides. `blocks` holds the worst row, column and tile block.
+    the largest |d| / (atol + rtol * |reference|): above 1 is a mismatch. `relative_rmse` is the RMSE over the RMS of
+    float64, or of the reference where float64 was not computed; None where that is zero. `cosine` is of both tensors as
+    vectors, None where one is zero or not finite. `max_ulp` is in units of the tensors' dtype; None for integers.
+    Means, RMSE, cosine and blocks are over the elements that are finite on both sides. `blocks` holds the worst row,
+    column and tile block.
     What is not `judged` has neither passed nor failed: the other side gave nothing (yet), or float64 has not run yet.
     `criteria` are the rules by whose sums it passed or failed, and those that were looked at and do not decide. `form`
     is what differs beside the numbers.
@@ -226,6 +228,7 @@ class TensorDiff(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False)
     mean_rel: float | None = None
     max_scaled: float | None = None
     rmse: float | None = None
+    relative_rmse: float | None = None
     cosine: float | None = None
     mismatches: int | None = None
     mismatch_percent: float | None = None
@@ -389,6 +392,7 @@ class DiffReport(msgspec.Struct, frozen=True, kw_only=True):
     `verdict` is "error" where a side failed or was stopped: what the other gave is still here; "empty" where the
     numbers agree because nothing was compiled; "waiting" while a side has not run, also where the run was cancelled,
     and where both have and cannot be compared: `not_comparable` then says why.
+    `not_judged` is what the comparison ran something else for, so that no verdict covers it.
     `float64_elsewhere`: where it was not computed on the program's device, why, and what the way there costs; None
     where it was. `first_bad_kernel` indexes `kernels`. `failure` is why the program did not come to its end; what it
     had compared by then stands.
@@ -414,6 +418,7 @@ class DiffReport(msgspec.Struct, frozen=True, kw_only=True):
     steps: TrainingSteps | None = None  # None where no training was requested
     float64_elsewhere: Float64Elsewhere | None = None
     not_comparable: Remark | str = ""
+    not_judged: Remark | str = ""
 
     @property
     def culprit(self) -> KernelError | None:

@@ -15,7 +15,9 @@ _Proof = Literal[
     "wrong uncompiled",
     _Unreached,
 ]
-_Reuse = Literal["returned for it", "overwritten", "not written", "reused", "reused, read", "argument overwritten"]
+_Reuse = Literal[
+    "returned for it", "overwritten", "not written", "reused", "reused, read", "argument overwritten", "read late"
+]
 # why a stage or a launch was not judged, or what limits its verdict
 _Stage = Literal["as dynamo", "other draws than before", "after nonfinite", "after rounding", "not reported"]
 # of the models and layers of another compiler
@@ -65,6 +67,7 @@ RemarkKind = Literal[
     "nothing returned",
     "other draws",  # `subject` draws other random numbers than eager, as Dynamo's graphs do
     "partly observed",  # some kernels: `detail`
+    "random as eager",  # `subject` was compiled to draw the numbers that eager draws
     "ranks apart",  # not all ranks came to the graph, or went on in it: `detail`
     "check lost",  # a stage returns a value where the one before raises `detail`
     "cannot run",  # a graph for a comparison: `detail`

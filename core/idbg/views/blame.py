@@ -156,6 +156,9 @@ def _since(stage: StageError, report: DiffReport, place: Place, what: str = "wro
         where += f", or {_names(unknown, report)} before it, not judged"
     if stage.node:
         where += f": `{stage.node}`{_in(place(stage.file, stage.line))}"
+    elif stage.output and stage.above and stage.file:
+        lost = f"`{stage.above}`{_in(place(stage.file, stage.line))}"
+        where += f": its output `{stage.output}` does not get {lost} of the stage before"
     elif stage.output:
         unknown_node = [each for each in stage.reason if isinstance(each, Remark) and each.kind == "node unknown"]
         why = f" ({remarks.sentence(unknown_node[0].detail)})" if unknown_node else ""

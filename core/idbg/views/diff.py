@@ -9,7 +9,7 @@ from idbg.format.amounts import NOT_MEASURED, counted, elapsed, few, figure
 from idbg.format.failures import lowering_words
 from idbg.format.file_names import near_place
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
-from idbg.format.verdicts import raises_words
+from idbg.format.verdicts import UNJUDGED, raises_words
 from idbg.schema.attribution import FOREIGN_STAGES, StageError
 from idbg.schema.diff import (
     LARGEST,
@@ -188,7 +188,8 @@ def _verdict(report: DiffReport) -> str:
     if report.verdict == "empty":
         return "nothing was compiled"
     failed = [diff for diff in tensors(report) if diff.failed]
-    return f"{counted(len(failed), 'tensor')} failed" if failed else report.verdict
+    verdict = f"{counted(len(failed), 'tensor')} failed" if failed else report.verdict
+    return f"{verdict}, {UNJUDGED}" if report.not_judged else verdict
 
 
 def _awaited(report: DiffReport) -> str:
@@ -233,6 +234,8 @@ def nothing_lines(report: DiffReport) -> Iterator[str]:
     """A sentence where the verdict stands without a number behind it, or there is none."""
     if report.not_comparable:
         yield from paragraph("", remarks.sentence(report.not_comparable))
+    if report.not_judged and report.verdict in ("passed", "failed"):
+        yield from paragraph("", remarks.sentence(report.not_judged))
     if is_empty(report):
         yield "neither side gave a tensor or a floating number: let the program return what is to be compared"
     elif report.verdict == "passed" and not any(diff.elements for diff in tensors(report)):
@@ -307,12 +310,13 @@ def _stages(report: DiffReport) -> Iterator[Block]:
         name = f"{STAGE_SIGNS[cells.standing]} {cells.stage}"
         bold: Tone = "reject" if cells.standing == "first_wrong" else ""
         error, added = (stage.error, stage.added) if stage.judged else (None, None)
-        place = Place(stage.file, stage.line) if cells.node and stage.file else ""
+        lost = f"no {stage.above}" if cells.standing == "first_wrong" and stage.above and stage.file else ""
+        place = Place(stage.file, stage.line) if (cells.node or lost) and stage.file else ""
         rows.append(
             Row(
                 key := ("stage", stage.frame, stage.stage, stage.part),
                 words((name, bold)),
-                (Cell(error, tone), Cell(added, tone), Cell(cells.node), Cell(place)),
+                (Cell(error, tone), Cell(added, tone), Cell(cells.node or lost), Cell(place)),
                 rows=list(_made_by(stage, cells.made_by or cells.means, key)),
                 open="all",
                 refs=_stage_refs(stage),

@@ -21,6 +21,8 @@ _REMARKS: dict[RemarkKind, str] = {
     "other draws": "the compiled program draws other random numbers than eager (Dynamo's graphs, run with nothing "
     "compiled, draw them too, and give what {subject} gives; eager gives something else from another seed)",
     "partly observed": "some kernels could not be observed: {detail}",
+    "random as eager": "random operators are not judged: the numbers are compared with the ones that eager draws, and "
+    "{subject} draws its own in a run without a comparison",
     "ranks apart": "the graph was not compared: {detail}",
     "check lost": "it returns a value where the stage before it raises: {detail}",
     "cannot run": "the graph could not be run again to compare it: {detail}",
@@ -47,6 +49,8 @@ _REMARKS: dict[RemarkKind, str] = {
     "overwritten",
     "reused, read": "the wrapper gives {subject} the memory of {detail}, which {by} reads after it was overwritten",
     "argument overwritten": "it writes to its argument {subject}, which it should only read, and {by} reads it after",
+    "read late": "it is launched after {by}, which writes to {subject}, and the graph reads that before: it computes "
+    "what it received",
     "as dynamo": "what comes of it computes what Dynamo's graph does",
     "other draws than before": "it draws other random numbers than the stage before it",
     "after nonfinite": "a stage before it is wrong by NaN or an infinity",

@@ -20,7 +20,12 @@ REPRODUCED, GONE, OTHER = 1, 0, 2
 """The exit statuses of every script of ours: it fails so again; it does not fail; it fails in another way."""
 
 _PRINTED = 12  # lines of what a script printed that did not do as it should
-_WRONG = {"values": "wrong values", "nan": "NaN or infinities that eager has not", "form": "another dtype or shape"}
+_WRONG = {
+    "values": "wrong values",
+    "nan": "NaN or infinities that eager has not",
+    "lost": "not the NaN or infinities that eager has",
+    "form": "another dtype or shape",
+}
 
 
 # ------------------------------------------------------------- what is looked for
@@ -176,7 +181,9 @@ def _pieces(found: Minified) -> Iterator[str]:
     if size_words := _size(found):
         yield size_words
     yield again_words(found)
-    if found.tried > found.failed:
+    if found.tried > found.failed == 0:
+        yield f"the whole failed in none of {found.tried:,} tries"
+    elif found.tried > found.failed:
         yield f"not every time: the whole failed in {found.failed:,} of {found.tried:,} tries"
     yield _guarantee(found)
     yield _tries(found)

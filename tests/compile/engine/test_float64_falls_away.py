@@ -102,3 +102,43 @@ def test_draws_are_the_same_where_op_and_place_are() -> None:
 def test_reading_bits_is_still_refused() -> None:
     with pytest.raises(NotInFloat64), Float64():
         torch.ones(2).view(torch.int32)
+
+
+class NanGradient(torch.autograd.Function):
+    """Its value is right, and its gradient NaN."""
+
+    @staticmethod
+    def forward(ctx: object, x: Tensor) -> Tensor:
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx: object, *gradients: Tensor) -> Tensor:
+        return gradients[0] * float("nan")
+
+
+def test_infinities_are_replaced_by_the_limits_of_the_programs_dtype_in_float64_too() -> None:
+    for dtype in (torch.float32, torch.bfloat16):
+        infinite = torch.tensor([float("inf"), -float("inf"), 1.0], dtype=dtype)
+        with Float64(dtype, [infinite]):
+            replaced = torch.nan_to_num(infinite), torch.nan_to_num(infinite, 0.0, neginf=-5.0)
+        limit = torch.finfo(dtype).max
+        assert [each.tolist() for each in replaced] == [[limit, -limit, 1.0], [limit, -5.0, 1.0]]
+
+
+def test_a_nan_in_compiled_gradients_is_found_beside_replaced_infinities() -> None:
+    def backend(gm: torch.fx.GraphModule, _: object) -> Callable[..., tuple[Tensor, ...]]:
+        return lambda *arguments: tuple(map(NanGradient.apply, gm(*arguments)))
+
+    def model(x: Tensor) -> Tensor:
+        return torch.nan_to_num(x / (x - x))
+
+    def loss(out: Tensor) -> Tensor:
+        return out.clamp(-2, 2).sum()
+
+    x = torch.randn(16, 8, requires_grad=True)
+    right = KernelDiff(model, x, loss=loss, test="aot_eager").compare()
+    assert right.passed and right.mode == "float64", right.summary()
+    wrong = KernelDiff(model, x, loss=loss, test=backend).compare()
+    assert [(diff.name, diff.failed_by) for diff in (*wrong.outputs, *wrong.gradients) if diff.failed] == [
+        ("grad(args[0])", ("nan",))
+    ]

@@ -10,11 +10,12 @@ import torch
 from torch.fx import symbolic_trace
 
 from idbg.engine.capture.run import SavedGraph
+from idbg.engine.kerneldiff.tensors.compare import compare_sides, compare_tensors
 from idbg.engine.minify.forks.client import Forks
 from idbg.engine.minify.forks.outcome import TryResult
 from idbg.engine.minify.oracle import ALONE, Oracle, SharedTensors
 from idbg.engine.minify.oracle import write_candidate as write
-from idbg.engine.minify.problem import died_of, ends_process
+from idbg.engine.minify.problem import LEAST, died_of, ends_process, how_wrong
 from idbg.engine.minify.running import TryRunner
 from idbg.engine.repro.draft import Candidate, Dies, Draft, Hangs, Heading, Input, Raises
 from idbg.engine.repro.files import TENSORS
@@ -101,6 +102,27 @@ def test_another_failure_is_looked_at_in_eager_once(tmp_path: Path) -> None:
     judge = oracle(tmp_path, other, other, other)
     assert [judge(candidate(torch.ones(3))).in_eager for _ in range(2)] == [True, True]
     assert [arguments for _, _, arguments in judge.runner.forks.asked] == [[], ["eager"], []]
+
+
+def test_a_lost_nan_is_another_failure_than_a_new_one() -> None:
+    right, odd = torch.ones(8), torch.ones(8)
+    odd[3] = torch.nan
+    assert how_wrong([compare_tensors(right, odd)]).wrong == "nan"
+    assert how_wrong([compare_tensors(odd, right)]).wrong == "lost"
+
+
+@pytest.mark.parametrize("three", [False, True], ids=["against eager", "against float64"])
+def test_a_script_finds_a_small_error_beside_a_value_that_is_nearly_zero(three: bool) -> None:
+    """The worst element is all wrong, and the buffer 4e-4."""
+    torch.manual_seed(0)
+    buffer = torch.randn(64)
+    buffer[5] = 1e-9
+    wrong = buffer.clone()
+    wrong[5] += 3e-3
+    diff = compare_sides(buffer, wrong, buffer.double()) if three else compare_tensors(buffer, wrong)
+    error = float((wrong - buffer).norm() / buffer.norm())
+    assert diff.failed and diff.relative_rmse == pytest.approx(error, rel=1e-3)
+    assert 1e-5 < how_wrong([diff]).least < error < LEAST
 
 
 def test_what_fails_at_times_is_tried_again_before_it_passes(tmp_path: Path) -> None:

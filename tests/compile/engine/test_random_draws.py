@@ -18,14 +18,16 @@ from idbg.cli.fail_on import Policy
 from idbg.engine.kerneldiff.sides.random_draws import with_proven_fault
 from idbg.format.verdicts import verdict_words
 from idbg.reports.baseline import NOTHING_KNOWN
-from idbg.reports.diff import summary
+from idbg.reports.diff import as_json, summary
 from idbg.schema import events
 from idbg.schema.attribution import StageError
 from idbg.schema.diff import DiffReport, TensorDiff
 from idbg.schema.graphs import Graph, GraphId
 from idbg.schema.programs import Program, Target
+from idbg.schema.remarks import Remark
 from idbg.schema.runs import fold
 from idbg.views.remarks import sentence
+from idbg.worker.comparing import merged
 from tests.harness.compared import texts
 
 X = torch.linspace(-1, 1, 512).reshape(16, 32)
@@ -96,6 +98,35 @@ def test_dynamos_graph_is_accused_of_nothing_either() -> None:
 def test_dropout_that_draws_alike_is_judged() -> None:
     report = compared(plain)
     assert report.passed and not report.not_comparable
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("own", [False, True], ids=["Inductor's", "the program's setting"])
+def test_the_verdict_says_that_inductors_random_operators_are_not_judged(own: bool) -> None:
+    """They are replaced by eager's, unless the program has set that itself."""
+    report = compared(plain, "inductor", options={"fallback_random": own})
+    assert report.passed and bool(report.not_judged) == (not own)
+    line, *_ = summary(report).splitlines()
+    assert line.startswith("✔ passed, random operators not judged   inductor" if not own else "✔ passed   inductor")
+    assert ("random operators are not judged" in str(as_json(report)["not_judged"])) == (not own)
+
+
+def test_nothing_is_unjudged_where_no_random_operator_was_replaced() -> None:
+    assert not compared(plain).not_judged and not compared(lambda x: x.sin(), "inductor").not_judged
+
+
+def test_a_run_with_unjudged_random_operators_is_not_simply_clean(tmp_path: Path) -> None:
+    unjudged = Remark("random as eager", "inductor")
+    report = DiffReport(test="inductor", reference="eager", verdict="passed", mode="float64", not_judged=unjudged)
+    told = (
+        events.RunStarted(run=1, program=Program(str(tmp_path / "m.py")), target=Target()),
+        events.GraphCaptured(run=1, graph=Graph(GraphId("0/0", "inference"), ())),
+        events.Compared(run=1, report=report),
+        events.RunEnded(run=1, verdict="clean", seconds=1.0),
+    )
+    run = fold(told).last
+    assert run is not None and "random operators not judged" in verdict_words(run)
+    assert merged([report, replace(report, not_judged="")]).not_judged == unjudged
 
 
 @pytest.mark.parametrize("model", [drawing_and_more, drawing_for_nothing, wrong_beside_equal_draws])

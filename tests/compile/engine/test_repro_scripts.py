@@ -93,6 +93,22 @@ def test_a_wrong_result_is_told_by_its_kind(tmp_path: Path, changed: str, wrong:
     assert status(tmp_path, differing(changed, wrong), says) == exits
 
 
+@pytest.mark.parametrize(
+    ("changed", "wrong", "exits", "says"),
+    [
+        ("out", "lost", 0, "It is right"),
+        ("out.nan_to_num(0, 0, 0)", "lost", 1, "REPRODUCED lost"),
+        ("-out", "lost", 1, "REPRODUCED lost"),
+        ("out.masked_fill(out < 1, torch.nan)", "nan", 1, "REPRODUCED nan"),
+    ],
+)
+def test_a_nan_that_only_eager_has_is_a_wrong_result(
+    tmp_path: Path, changed: str, wrong: str, exits: int, says: str
+) -> None:
+    odd = ("low = torch.tensor([0.0, 1.0, -1.0, 0.5]) / torch.tensor([0.0, 0.0, 0.0, 1.0]) + x[0, 0] * 0",)
+    assert status(tmp_path, differing(changed, wrong, statements=odd, result="(low,)"), says) == exits
+
+
 def test_a_result_of_16_bits_is_judged_by_float64(tmp_path: Path) -> None:
     rounded = ("half = operator.add(x, n).to(torch.float16)", "low = half.sin()")
     alike = differing("out", statements=rounded, result="low")
@@ -219,6 +235,7 @@ CHECKS: dict[str, Draft] = {
     "node": draft(Breaks("dtype"), rules=ANY_DTYPE),
     "input": draft(Breaks("dtype", "input"), rules=ANY_DTYPE),
     "differs": draft(Differs("values", 1e-6)),
+    "lost": draft(Differs("lost")),
     "gradient": draft(Differs(), arguments=(replace(ARGUMENTS[0], requires_grad=True), *ARGUMENTS[1:])),
     "dies": draft(Dies("SIGSEGV")),
     "hangs": draft(Hangs(30.0)),
@@ -236,7 +253,7 @@ def test_it_is_formatted_imports_what_it_uses_and_is_short(tmp_path: Path, name:
     for asked in (["format", "--diff", "--line-length", "120"], ["check", "--isolated", "--select", "F"]):
         done = subprocess.run([*RUFF, *asked, path], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
-    assert len(path.read_text().splitlines()) < (80 if name != "modes" else 90)
+    assert len(path.read_text().splitlines()) < {"modes": 90, "lost": 86}.get(name, 80)
 
 
 LONG = "l_self_modules_layer1_modules_0_modules_conv1_parameters_weight_"

@@ -105,3 +105,15 @@ def test_the_error_of_a_stage_is_one_half_where_squares_overflow(size: float) ->
     assert isclose(rms(exact), size, rel_tol=1e-9)
     assert measured(exact, torch.full_like(exact, inf)).rmse == inf
     assert _near(exact, exact * 0.5) is None, "a norm that overflows says nothing of how near they are"
+
+
+def test_where_float64_is_at_the_end_of_its_range_eager_decides() -> None:
+    """An error of 1.8e308 times a factor is infinite, and a share of it is no number."""
+    exact = torch.full((16, 8), torch.finfo(torch.float64).max, dtype=torch.float64)
+    exact[::2] *= -1
+    eager = exact.clamp(-3e38, 3e38).float()
+    assert compare_sides(eager, eager, exact).passed
+    lost, wrong = eager.clone(), eager.clone()
+    lost[3, 4], wrong[3, 4] = nan, 0
+    assert compare_sides(eager, lost, exact).failed_by == ("nan",)
+    assert compare_sides(eager, wrong, exact).failed_by == ("tolerance",)

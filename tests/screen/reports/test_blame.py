@@ -59,6 +59,11 @@ UNSEEN = replace(FAITHFUL[2], observed=False, reason="it draws random numbers")
             "`mul_3` (plant.py:21), probably made by the decomposition of aten.gelu; kernels are faithful",
         ),
         (report(replace(GUILTY, part="backward")), "wrong since post-grad backward: `mul_3`"),
+        (
+            report(replace(GUILTY, node="", output="state (after)")),
+            "wrong since post-grad: its output `state (after)` does not get `mul_2` (plant.py:21) of the stage before, "
+            "made by post_grad_custom_post_pass; kernels are faithful",
+        ),
         (report(replace(GUILTY, node="", file="")), "wrong since post-grad: its output `mul_3`, at no known node"),
     ],
 )

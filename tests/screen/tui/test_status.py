@@ -6,8 +6,10 @@ import pytest
 
 from idbg.schema import events
 from idbg.schema.decisions.dynamo import GraphBreak
+from idbg.schema.diff import DiffReport
 from idbg.schema.events import SessionEvent
 from idbg.schema.programs import Failure, Program, Target
+from idbg.schema.remarks import Remark
 from idbg.schema.violations import SEVERITIES
 from idbg_tui import keymap
 from idbg_tui.state.state import State
@@ -252,6 +254,17 @@ def test_a_comparison_ends_with_the_first_bad_kernel_and_not_with_rules() -> Non
     kernel = "cpp_fused__softmax__unsafe_view_add_mul_1"
     assert said == f"the first bad kernel is `{kernel}` (planted.py:18): enter goes there" and level == "error"
     assert flashes.of_comparison(state_of("resnet")) is None
+
+
+def test_a_comparison_ends_with_what_it_did_not_judge_and_why_it_has_no_verdict() -> None:
+    def said(**known: object) -> str:
+        report = DiffReport(test="inductor", reference="eager", mode="float64", **known)  # type: ignore[arg-type]
+        return (flashes.of_comparison(live(events.Compared(run=1, report=report))) or ("", ""))[0]
+
+    unjudged = said(verdict="passed", not_judged=Remark("random as eager", "inductor"))
+    assert unjudged == "inductor agrees with eager, random operators not judged"
+    apart = said(verdict="waiting", not_comparable=Remark("other draws", "inductor"))
+    assert apart.startswith("inductor and eager are not comparable: the compiled program draws other random numbers")
 
 
 @pytest.mark.parametrize("width", [58, 78, 118, 158])

@@ -95,6 +95,7 @@ def test_what_is_sought_reads_after_a_repro_of(sought: Sought, words: str) -> No
             "LoweringException: no lowering (in inductor)",
         ),
         (Signature("wrong", message="nan"), "NaN or infinities that eager has not"),
+        (Signature("wrong", message="lost"), "not the NaN or infinities that eager has"),
         (Signature("died", type="SIGSEGV"), "killed by SIGSEGV"),
         (Signature("hung"), "it does not end"),
         (Signature("break", place="m.py:3"), "a graph break at m.py:3"),

@@ -222,6 +222,11 @@ def random_as_eager() -> AbstractContextManager[object]:
     return inductor_set({"fallback_random": True})
 
 
+def is_random_as_eager() -> bool:
+    """Whether Inductor draws random numbers with torch's generators here: the program has set it so."""
+    return bool(internals._inductor.config.fallback_random)
+
+
 def is_random(node: Node) -> bool:
     """Whether a node draws random numbers, or is a part of such a result. Attention without dropout draws none, except
     the generator's state, integers that it may leave unwritten.

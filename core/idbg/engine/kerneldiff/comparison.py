@@ -62,6 +62,7 @@ class ComparisonRun:
         self.sides: list[Side] = []
         self.notes: list[Remark] = []
         self.backward = request.backward or request.loss is not None or request.may_differentiate
+        self._replaces_draws = not request.options.get("fallback_random")
         self._runs_again = False  # without gradients: the session has the compile of the first time
         self._owners: AttributionSearch | None = None
         self.digest = (
@@ -78,6 +79,7 @@ class ComparisonRun:
         are in the report. Raises BadInput where tolerances name an output that does not exist.
         """
         native.ready()  # it compiles in the background, while the program does
+        self._replaces_draws &= not comparing.is_random_as_eager()
         if name_of(self.request.test) in _INDUCTOR:
             kernel_builds.start_pool({tensor.device for tensor in self.subject.tensors.values()})
         with float64_on(self.request.float64), launches_waited_for() if self.request.sync else nullcontext():
@@ -90,6 +92,7 @@ class ComparisonRun:
         random numbers that eager and float64 draw.
         """
         native.ready()
+        self._replaces_draws = draws_as_eager
         with float64_on(self.request.float64):
             self.elsewhere = transfer.transfer_error(self.subject.tensors.values())
             self.sides += (reference, test)
@@ -171,7 +174,18 @@ class ComparisonRun:
             outputs, gradients = without_verdict(outputs), without_verdict(gradients)
         report = self._report(self._outcome((*outputs, *gradients), final, test.graphs))
         mode: Mode = "tolerance" if truth is None else "float64"
-        return replace(report, mode=mode, outputs=outputs, gradients=gradients, variance=test.variance)
+        not_judged = self._not_judged(reference, test)
+        return replace(
+            report, mode=mode, outputs=outputs, gradients=gradients, variance=test.variance, not_judged=not_judged
+        )
+
+    def _not_judged(self, reference: Side, test: Side) -> Remark | str:
+        """The random operators of Inductor's, in whose place eager's ran."""
+        drew = reference if self.request.reference == "eager" else test
+        name = name_of(self.request.test)
+        if name not in _INDUCTOR or drew.values is None or not drew.values.drew or test.graphs == 0:
+            return ""
+        return Remark("random as eager", name) if self._replaces_draws else ""
 
     def _outcome(self, diffs: tuple[TensorDiff, ...], final: bool, graphs: int | None = None) -> Outcome:
         if any(side.values is None for side in self.sides[:2]):

@@ -199,14 +199,21 @@ def _wrong(sought: Sought, captured: CapturedRun, target: Target) -> Problem:
     return replace(problem, graphs=tuple(_suspected(problem.graphs, captured.run, report, sought.launch)))
 
 
-_WRONG = {"values": "values", "nan": "NaN or infinities that eager has not", "form": "dtype, shape or structure"}
+_WRONG = {
+    "values": "values",
+    "nan": "NaN or infinities that eager has not",
+    "lost": "not the NaN or infinities that eager has",
+    "form": "dtype, shape or structure",
+}
 
 
 def how_wrong(failed: Sequence[TensorDiff]) -> Differs:
     """The check that recognizes the wrong results of a comparison."""
     for diff in failed:
-        if any(counts is not None and counts.disagree for counts in (diff.nan, diff.posinf, diff.neginf)):
-            return Differs("nan")
+        counts = [each for each in (diff.nan, diff.posinf, diff.neginf) if each is not None]
+        if any(each.disagree for each in counts):
+            more = sum(each.test for each in counts) > sum(each.reference for each in counts)
+            return Differs("nan" if more else "lost")
         if diff.reference is not None and diff.test is not None and diff.reference.shape != diff.test.shape:
             return Differs("form")
         if diff.reference is not None and diff.test is not None and diff.reference.dtype != diff.test.dtype:
@@ -215,11 +222,8 @@ def how_wrong(failed: Sequence[TensorDiff]) -> Differs:
 
 
 def _relative(diff: TensorDiff) -> float:
-    """The relative error, as far as records have it: |d| over the larger of |d| and the value at the worst element."""
-    if diff.max_rel is None or diff.max_abs is None or not diff.max_abs > 0:
-        return LEAST
-    largest = abs(float(diff.worst.reference)) if diff.worst and isinstance(diff.worst.reference, (int, float)) else 0.0
-    return diff.max_abs / max(largest, diff.max_abs)
+    """The relative error, as the script measures it."""
+    return diff.relative_rmse or LEAST
 
 
 def _suspected(

@@ -107,10 +107,11 @@ class Breaks:
 @dataclass(frozen=True)
 class Differs:
     """Its compiled result is wrong: further from float64 than `k` times what eager is, and than `least` of its RMS;
-    or has NaN or infinities where eager has none ("nan"); or another dtype, shape or structure ("form").
+    or has NaN or infinities where eager has none ("nan"), or not those of eager ("lost"); or another dtype, shape or
+    structure ("form").
     """
 
-    wrong: Literal["values", "nan", "form"] = "values"
+    wrong: Literal["values", "nan", "lost", "form"] = "values"
     least: float = 0.0
     k: float = 3.0
 

@@ -26,6 +26,14 @@ _FLOAT64 = [
     "(args, kw or {}))",
     "        return tree_map_only(torch.Tensor, lambda x: x.double() if x.is_floating_point() else x, op(*args, **kw))",
 ]
+_LOST = [
+    "    one, *others = (side.to(torch.complex128) for side in (value, eager, exact.to(value.dtype)))",
+    "    lost = ~eager.isfinite()",
+    "    for other in others:",
+    "        lost &= (one != other) & ((one == one) | (other == other))",
+    "    if lost.any():",
+    '        return "lost"',
+]
 _CAST = "tree_map_only(torch.Tensor, lambda x: x.double() if exact and x.is_floating_point() else x, inputs())"
 
 
@@ -52,7 +60,11 @@ def of_values(draft: Draft, check: Differs) -> CheckCode:
         'print(f"REPRODUCED {WRONG}" if WRONG in found else f"OTHER {max(found)}" if any(found) else "It is right")',
         "sys.exit(1 if WRONG in found else 2 if any(found) else 0)",
     ]
-    blocks = [*([_FLOAT64] if modal else []), _results(draft, exact=exact, modal=modal), _wrong()]
+    blocks = [
+        *([_FLOAT64] if modal else []),
+        _results(draft, exact=exact, modal=modal),
+        _wrong(lost=check.wrong == "lost"),
+    ]
     constants = [*_constants(draft), f"WRONG, K, LEAST = {quoted(check.wrong)}, {check.k:g}, {check.least:g}"]
     return CheckCode(blocks, constants, indented(ending))
 
@@ -113,8 +125,8 @@ def _results(draft: Draft, *, exact: bool, modal: bool) -> list[str]:
     ]
 
 
-def _wrong() -> list[str]:
-    """The function that judges one result."""
+def _wrong(*, lost: bool) -> list[str]:
+    """The function that judges one result; with `lost`, also whether it has the NaN and infinities of eager."""
     wide = "side.to(torch.complex128).masked_fill(~eager.isfinite(), 0)"
     line = "{name}: error {error:.2g} (limit {limit:.2g}, eager {own:.2g}), {value[at]} for {eager[at]} at {at}"
     return [
@@ -127,5 +139,6 @@ def _wrong() -> list[str]:
         "    at = tuple(map(int, torch.unravel_index((test - right).abs().argmax(), value.shape)))",
         '    if error > limit or "output" in name:',
         f'        print(f"{line}")',
+        *(_LOST if lost else []),
         '    return "nan" if (eager.isfinite() & ~value.isfinite()).any() else "values" if error > limit else ""',
     ]

@@ -51,6 +51,7 @@ def summarize(arguments: Arguments, done: Done) -> tools.Result:
         "bad_kernels": bad,
         "kernels": len(kernels),
         "not_comparable": report.get("not_comparable"),
+        "not_judged": report.get("not_judged"),
         "notes": report.get("notes"),
     }
     failed = sum(each["passed"] is False and each["judged"] for each in outputs)

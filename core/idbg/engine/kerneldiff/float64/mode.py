@@ -118,7 +118,7 @@ class Float64(TorchDispatchMode):
         try:
             wide_args, wide_kwargs = tree_map(self._wide, (args, kwargs))
             before = ReadOnlyArguments(func, wide_args, wide_kwargs)
-            wide = in_float64(func, wide_args, wide_kwargs)
+            wide = in_float64(func, wide_args, wide_kwargs, was)
             self.undeclared.update((*(write for write, _, _ in before.written()), *before.returned(wide)))
             result = self._marked(wide, was, at)
         except (RuntimeError, NotImplementedError, ValueError):

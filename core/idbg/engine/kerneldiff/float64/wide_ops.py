@@ -16,20 +16,35 @@ UNSCALES = "_amp_foreach_non_finite_check_and_unscale_"
 _FLOAT32_MAX = torch.finfo(torch.float32).max
 
 
-def in_float64(func: OpOverload, args: tuple[object, ...], kwargs: Mapping[str, object]) -> object:
-    """Run the op on float64 arguments. Raises what it raises if it cannot be computed another way."""
+def in_float64(func: OpOverload, args: tuple[object, ...], kwargs: Mapping[str, object], was: torch.dtype) -> object:
+    """Run the op on float64 arguments; `was` is the result's dtype in the program. Raises what it raises if it cannot
+    be computed another way.
+    """
+    name = fx.op_name(func)
+    if name in ("nan_to_num", "nan_to_num_") and was.is_floating_point:
+        args, kwargs = _with_limits(args, kwargs, torch.finfo(was))
     if attention.is_fused(func):
         return attention.in_plain_math(func, args, kwargs)
     try:
         return func(*args, **kwargs)
     except (RuntimeError, NotImplementedError, ValueError) as error:
-        instead = _INSTEAD.get(fx.op_name(func)) or comparing.decomposition(func)
+        instead = _INSTEAD.get(name) or comparing.decomposition(func)
         if instead is None:
             raise
         try:
             return instead(*args, **kwargs)
         except (RuntimeError, NotImplementedError, ValueError, TypeError):
             raise error from None
+
+
+def _with_limits(
+    args: tuple[object, ...], kwargs: Mapping[str, object], limits: torch.finfo
+) -> tuple[tuple[object, ...], Mapping[str, object]]:
+    """The arguments of nan_to_num with the values for infinities, whose defaults are the limits of the dtype."""
+    named = {**dict(zip(("self", "nan", "posinf", "neginf"), args, strict=False)), **kwargs}
+    for name, limit in (("posinf", limits.max), ("neginf", limits.min)):
+        named[name] = limit if named.get(name) is None else named[name]
+    return (named.pop("self"),), named
 
 
 def _grouped_mm(

@@ -8,8 +8,9 @@ graph's inputs (with all earlier errors).
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import cast
 
 import torch
@@ -82,6 +83,11 @@ class Watch:
         self.returned_values = ReturnedValues(graph, {name: root(name, self.wrapper) for name in self.wrapper.writes})
         self.dropouts: dict[object, tuple[NodeBuffer, NodeState, Tensor]] = {}  # whose mask is written next
         self.problem = ""
+        self.writers: dict[str, set[int]] = {}  # of each input or buffer, the launches that write to its memory
+        for name, points in self.wrapper.writes.items():
+            writers = self.writers.setdefault(root(name, self.wrapper), set())
+            writers.update(self.wrapper.points[point].launch for point in points)
+        self.arguments: dict[str, Tensor] = {}  # those that the graph writes to, in the observed call
         self.call_inputs: tuple[object, ...] | None = None  # of its first call, as they were then
 
     def start(self) -> None:
@@ -92,6 +98,7 @@ class Watch:
         """Restore the wrapper's own code, and free the reference values."""
         self.instrumented.stop()
         self.references = None
+        self.arguments = {}
 
     def state(self, each: NodeBuffer) -> NodeState:
         """The node that a buffer holds, with the changes in place that it has there."""
@@ -119,6 +126,10 @@ class Watch:
                 references = References(self.graph.gm, inputs, wanted)
                 self.call_inputs = tuple(inputs)
                 self.live.hold(dict(zip(self.graph.inputs, args, strict=True)))
+                named = zip(self.graph.inputs, args, strict=True)
+                self.arguments = {
+                    name: value for name, value in named if name in self.written and isinstance(value, Tensor)
+                }
                 self.references = _CallReferences(references, LaunchReferences(self.graph.gm, inputs, steps))
                 own = zip(self.inputs, inputs, args, strict=True)
                 self.untouched = InputChecksums({node: value for node, value, argument in own if value is argument})
@@ -138,7 +149,9 @@ class Watch:
                 changed = self.untouched.overwritten(launches.inputs_of(point.launch))
                 result.overwritten = [self.inputs[node] for node in changed]
             named = dict(zip(point.names, values, strict=True))
-            _PointComparison(self, self.references, number, named).run()
+            comparison = _PointComparison(self, self.references, number, named)
+            comparison.run()
+            comparison.judge_late_reads(partial(self.read_late, point.launch))
             self.live.hold(named, number)
             if number == self.last[point.launch]:
                 for one in self.live.overwritten(point.launch):
@@ -155,6 +168,21 @@ class Watch:
         launches.overwrite(nodes, one.value)
         self.unobserved.add(one.name)
         result.overwrites = result.overwrites or self._overwrite_reason(one)
+
+    def read_late(self, launch: int) -> Iterator[tuple[Node, Tensor, Remark]]:
+        """The inputs of the graph that this launch reads after an earlier one has written to them, though the graph
+        reads them as they came; each with its memory and the reason.
+        """
+        assert self.references is not None
+        taken = {root(name, self.wrapper) for name in self.wrapper.launches[launch].takes}
+        for node in self.references.launches.inputs_of(launch):
+            name = self.inputs[node]
+            writers = self.writers.get(name, set())
+            before = max((writer for writer in writers if writer < launch), default=None)
+            if name in taken and name in self.arguments and before is not None and launch not in writers:
+                writer = self.wrapper.launches[before]
+                by = f"{writer.handle or writer.name} (line {writer.line})"
+                yield node, self.arguments[name], Remark("read late", name, by=by)
 
     def _overwrite_reason(self, one: Overwrite) -> Remark:
         if one.reader is None:
@@ -289,6 +317,29 @@ class _PointComparison:
         for state, value in written:
             self.watch.returned_values.computed(state.node.name, value)
             self.references.launches.record(state, value)
+
+    def judge_late_reads(self, late: Callable[[], Iterable[tuple[Node, Tensor, Remark]]]) -> None:
+        """Judge what is wrong again, with what the inputs hold that are read `late`: where it is right then, the order
+        of the launches is wrong, and not the launch.
+        """
+        outputs, launches = self.result.outputs, self.references.launches
+        wrong = [at for at, each in enumerate(outputs) if each.excess > 1 and each.buffer in self.buffers]
+        for node, held, why in late() if wrong else ():
+            before = launches.known[node]
+            launches.overwrite([node], held)
+            again = [self._judged(outputs[at].buffer) for at in wrong]
+            launches.known[node] = before
+            if all(judged is not None and judged.excess <= 1 for judged in again):
+                for at, judged in zip(wrong, again, strict=True):
+                    outputs[at] = replace(outputs[at], judged=judged, diff=None)
+                self.result.overwrites = why
+                return
+
+    def _judged(self, each: NodeBuffer) -> BufferVerdict | None:
+        """The verdict on a buffer for what its launch received; None where it has none."""
+        state = self.watch.state(each)
+        from_launch = self._reference(lambda: self.references.launches.value(state))
+        return self._output(each, state, (None, from_launch)).judged
 
     def _value(self, each: NodeBuffer) -> Tensor:
         return cast("Tensor", self.values[each.name])

@@ -40,13 +40,15 @@ class NothingToDifferentiate(BadInput):
 @dataclass(frozen=True)
 class SideValues:
     """The values of one run: the leaves of its output, its loss and the tensors that it wrote to (`x (after)`), and
-    gradients (`grad(x)`). `generators`: the state of torch's random generators after it.
+    gradients (`grad(x)`). `generators`: the state of torch's random generators after it; `drew`: whether the run has
+    changed it.
     """
 
     outputs: Leaves
     gradients: Leaves
     forms: Forms = field(default_factory=dict)
     generators: str = field(default="", kw_only=True)
+    drew: bool = field(default=False, kw_only=True)
 
     @property
     def leaves(self) -> Leaves:
@@ -222,11 +224,18 @@ def call_program(subject: Subject, call: Call, backward: bool) -> tuple[dict[str
 
 
 def _run(subject: Subject, call: Call, backward: bool) -> SideValues:
+    before = generator_position(None)
     outputs, output_forms = call_program(subject, call, backward)
     generators = generator_position(None)
     after = {name + AFTER: tensor for name, tensor in subject.changed().items()}
     gradients = {f"grad({name})": gradient for name, gradient in subject.gradients().items()}
-    values = SideValues(snapshot(outputs | after), snapshot(gradients), output_forms, generators=generators)
+    values = SideValues(
+        snapshot(outputs | after),
+        snapshot(gradients),
+        output_forms,
+        generators=generators,
+        drew=generators != before,
+    )
     if gpu.in_use():
         torch.cuda.synchronize()  # errors of this side's kernels are raised here
     return values

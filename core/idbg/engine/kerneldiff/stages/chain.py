@@ -119,12 +119,29 @@ class Stage:
         redrawn = [name for name in inputs if name.startswith(stages.RNG_STATE)] if states else []
         for at, name in zip(states, redrawn, strict=False):
             names[at] = name
-        return tuple(names)
+        return tuple(_by_place(names, values, [name for name in inputs if not name.startswith(_TANGENT)]))
 
     def saved_node(self, name: str) -> str:
         """The forward's node that an argument of the backward is; "" where it is none."""
         returned = map(node_name, stages.output_values(self.graphs["forward"]))
         return dict(zip(self.saved_as(), returned, strict=True)).get(name, "")
+
+
+def _by_place(names: list[str], values: Sequence[object], inputs: list[str]) -> list[str]:
+    """The names, with those of saved tensors in the order of the backward's arguments: torch passes them by place."""
+    first = len(names) - len(inputs)
+    if first < 0 or sorted(names[first:]) != sorted(inputs):
+        return names
+    places = [at for at in range(first, len(names)) if _is_tensor(values[at])]
+    tensors = {names[at] for at in places}
+    ordered = list(names)
+    for at, name in zip(places, (name for name in inputs if name in tensors), strict=True):
+        ordered[at] = name
+    return ordered
+
+
+def _is_tensor(value: object) -> bool:
+    return isinstance(value, Node) and isinstance(value.meta.get("val"), Tensor)
 
 
 def backward_arguments(backward: GraphModule, saved: Mapping[str, object], inputs: FrameInputs) -> list[object]:

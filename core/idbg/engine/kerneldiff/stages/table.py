@@ -24,7 +24,6 @@ from idbg.engine.kerneldiff.stages.chain import (
     StageDistance,
     distance,
     inputs_of,
-    node_name,
     values_apart,
 )
 from idbg.engine.kerneldiff.stages.evaluate import GraphResult
@@ -162,9 +161,9 @@ class _Frame:
         return parts
 
     def _saved(self) -> tuple[str, ...]:
-        """The names of the forward's results as it was partitioned: the backward keeps them."""
-        forward = self.chain["partitioned"].graphs.get("forward")
-        return () if forward is None else tuple(map(node_name, stages.output_values(forward)))
+        """The backward's names of the forward's results as it was partitioned: the backward keeps them."""
+        partitioned = self.chain["partitioned"]
+        return partitioned.saved_as() if "forward" in partitioned.graphs else ()
 
     def _judge_all(self) -> None:
         """Judge the last graph, and if it is wrong, those between it and Dynamo's."""

@@ -354,8 +354,18 @@ def _described(
         baseline=judged.baseline if judged is not None and odd.finite_float64 else None,
         criteria=criteria,
         note=two.note or "",
+        relative_rmse=_relative_rmse(figures),
         **measured,
     )
+
+
+def _relative_rmse(figures: Figures) -> float | None:
+    """The RMSE of the test over the RMS of float64, or of the reference where there are two sides."""
+    header, scales = figures.header, figures.scales
+    error, size, scale = header[at.SUM_SQUARES], header[at.REFERENCE_SQUARES], scales.reference / scales.error
+    if figures.three:
+        error, size, scale = header[at.TEST_ERROR], header[at.FLOAT64_SQUARES], scales.float64 / scales.true_error
+    return sqrt(error / size) * scale if size else None
 
 
 def _unless(odd: NonfiniteCounts, largest: float) -> float:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from math import sqrt
+from math import inf, sqrt
 from typing import Literal
 
 import numpy as np
@@ -51,8 +51,14 @@ def judge_sides(
     """The verdict on three sides, `count` elements of which are finite in the test and in float64."""
     header, count = figures.header, max(count, 1)
     scales = figures.scales
-    test, eager = (sqrt(header[place] / count) / scales.true_error for place in (at.TEST_ERROR, at.EAGER_ERROR))
-    magnitude = sqrt(header[at.FLOAT64_SQUARES] / count) / scales.float64
+    test, eager, magnitude = (
+        min(sqrt(header[squares] / count) / scale, header[largest])  # at the end of the range rounding leaves it
+        for squares, scale, largest in (
+            (at.TEST_ERROR, scales.true_error, at.TEST_MAX),
+            (at.EAGER_ERROR, scales.true_error, at.EAGER_MAX),
+            (at.FLOAT64_SQUARES, scales.float64, at.FLOAT64_MAX),
+        )
+    )
     criteria = [
         allowance.rmse(test, eager, magnitude, count),
         allowance.maximum(header[at.TEST_MAX], header[at.EAGER_MAX], header[at.FLOAT64_MAX], count),
@@ -87,10 +93,13 @@ class _Blocks:
 
     @cached_property
     def ratios(self) -> Vector:
-        """Each error over what is allowed of it."""
-        return self.rmse / (self.of_eager + self.floors)
+        """Each error over what is allowed of it; 0 where that is beyond the range of float64."""
+        allowed = self.of_eager + self.floors
+        ratios: Vector = np.divide(self.rmse, allowed, out=np.zeros_like(allowed), where=np.isfinite(allowed))
+        return ratios
 
 
+@np.errstate(over="ignore")  # where what is allowed leaves the range of float64, nothing exceeds it
 def _judged(
     figures: Figures, allowance: Allowance, left_out: Vector | None, eager: float, magnitude: float, size: ReadSize
 ) -> list[tuple[Block, Criterion]]:
@@ -101,7 +110,10 @@ def _judged(
 
     def blocks_at(places: Places) -> _Blocks:
         of = counts[places]
-        rmse, own = np.sqrt(of_test[places] / of) / scale, np.sqrt(of_eager[places] / of) / scale
+        rmse, own = (
+            np.minimum(np.sqrt(side[places] / of) / scale, figures.header[largest])
+            for side, largest in ((of_test, at.TEST_MAX), (of_eager, at.EAGER_MAX))
+        )
         factors, floors = allowance.factors(of), allowance.floors(magnitude, of)
         suspects = (rmse > np.maximum(factors * own, noise)) & (of >= FEWEST)
         return _Blocks(places, rmse, own, factors, factors * np.maximum(own, eager), floors, suspects)
@@ -112,8 +124,9 @@ def _judged(
     of_highest = blocks_at(np.array(highest))
     kept = []
     for span, one, wrong, ratio in zip(grid.spans, highest, of_highest.rmse, of_highest.ratios, strict=True):
-        limit = scale * min(noise, float(ratio) * least)
-        kept.append(span.start + np.flatnonzero(means[span] >= _NEARLY * limit**2) if wrong else np.array([one]))
+        limit = scale * min(noise, float(ratio) * least if ratio else inf)
+        is_limited = wrong and limit < inf
+        kept.append(span.start + np.flatnonzero(means[span] >= _NEARLY * limit**2) if is_limited else np.array([one]))
     blocks, ends = blocks_at(np.concatenate(kept)), np.cumsum([0, *map(len, kept)])
     return [
         _worst_of_kind(kind, span, blocks, slice(start, end), grid, size)

@@ -21,6 +21,7 @@ _ADDED: dict[str, dict[str, object]] = {
         "blame": {"type": "string"},
         "float64": {"type": "string"},
         "not_comparable": {"type": "string"},
+        "not_judged": {"type": "string"},
         "notes": {"type": "array", "items": {"type": "string"}},
     },
     "Criterion": {"why_not": {"type": "string"}},
