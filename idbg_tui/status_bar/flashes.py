@@ -4,7 +4,6 @@ from idbg.format import attributions, file_names
 from idbg.format.amounts import counted
 from idbg.format.failures import headline, with_hint
 from idbg.format.processes import end_words
-from idbg.format.verdicts import UNJUDGED
 from idbg.schema import events
 from idbg.schema.attribution import KernelAttribution
 from idbg.schema.events import SessionEvent
@@ -111,7 +110,9 @@ def of_comparison(state: State) -> Flashed | None:
         return None
     blame = blame_sentence(report, lambda file, line: file_names.place(file, line) if file else "")
     if report.passed:
-        agrees = f"{report.test} agrees with {report.reference}" + (f", {UNJUDGED}" if report.not_judged else "")
+        agrees = f"{report.test} agrees with {report.reference}" + (
+            f", {report.not_judged} not judged" if report.not_judged else ""
+        )
         return (f"{agrees}: {blame}", "warning") if blame else (agrees, "info")
     if report.first_wrong_stage is not None or report.culprit is not None:
         return f"{blame}: enter goes there", "error"

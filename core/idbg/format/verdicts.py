@@ -23,8 +23,6 @@ STAGE_NAMES: dict[Stage, str] = {
     "post_grad": "post-grad",
 }
 """Every stage as a sentence names it, in the order in which they come."""
-UNJUDGED = "random operators not judged"
-"""Of a comparison that had the compiled program draw the random numbers of eager."""
 _NAMED = 3  # backends
 _PROCESS_WORDS: dict[Verdict, str] = {"wrong": "wrong numbers", "empty": "nothing was compiled"}
 
@@ -40,7 +38,6 @@ def verdict_words(run: Run) -> str:
 def _verdict_words(run: Run) -> str:
     if run.verdict not in ("waiting", run.own_verdict):
         return _of_processes(run.processes.values(), run.verdict)
-    unjudged = f", {UNJUDGED}" if run.diff is not None and run.diff.not_judged else ""
     match run.verdict:
         case "violations":
             broken = violation_words(run.violations)
@@ -58,9 +55,7 @@ def _verdict_words(run: Run) -> str:
         case "compiled":
             return "no rule broken" if run.checked_rules else "compiled, no rules checked"
         case "clean" if not run.checked_rules:  # as of a check, which asks them since
-            return f"numbers agree{unjudged}, no rules checked"
-        case "clean":
-            return f"clean{unjudged}"
+            return "numbers agree, no rules checked"
         case "waiting":
             return "not finished" if run.ended is None else "cancelled"
         case word:

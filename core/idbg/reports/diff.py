@@ -62,7 +62,12 @@ def to_json(report: DiffReport, *, indent: int = 2) -> str:
 
 def as_json(report: DiffReport) -> dict[str, JsonValue]:
     """The same as JSON's own types."""
-    json: dict[str, JsonValue] = {"schema": SCHEMA, "blame": blame_sentence(report), **_json_object(report)}
+    json: dict[str, JsonValue] = {
+        "schema": SCHEMA,
+        "blame": blame_sentence(report),
+        "not_judged": report.not_judged,
+        **_json_object(report),
+    }
     json["kernels"] = _json_kernels(report)
     if report.steps is not None:
         json["steps"] = {"said": steps.sentence(report.steps, report.test), **_json_object(report.steps)}

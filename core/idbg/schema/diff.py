@@ -371,7 +371,8 @@ class ErrorMap(msgspec.Struct, frozen=True):
     cells: tuple[tuple[float, ...], ...]
 
 
-_INTERNAL: dict[RemarkKind, str] = {
+_UNJUDGED: dict[RemarkKind, str] = {
+    "random as eager": "random operators",
     "not observed": "kernels",
     "partly observed": "some kernels",
     "layers not judged": "layers",
@@ -379,7 +380,7 @@ _INTERNAL: dict[RemarkKind, str] = {
     "search failed": "nodes",
     "nan search ended": "the origin of NaN",
 }
-"""What a comparison could not judge, by the note that says why."""
+"""What a comparison did not judge, by the note that says why."""
 
 Numbers = Literal["agree", "wrong", "not comparable", "not compared"]
 """What a comparison found of a run."""
@@ -392,7 +393,6 @@ class DiffReport(msgspec.Struct, frozen=True, kw_only=True):
     `verdict` is "error" where a side failed or was stopped: what the other gave is still here; "empty" where the
     numbers agree because nothing was compiled; "waiting" while a side has not run, also where the run was cancelled,
     and where both have and cannot be compared: `not_comparable` then says why.
-    `not_judged` is what the comparison ran something else for, so that no verdict covers it.
     `float64_elsewhere`: where it was not computed on the program's device, why, and what the way there costs; None
     where it was. `first_bad_kernel` indexes `kernels`. `failure` is why the program did not come to its end; what it
     had compared by then stands.
@@ -418,7 +418,6 @@ class DiffReport(msgspec.Struct, frozen=True, kw_only=True):
     steps: TrainingSteps | None = None  # None where no training was requested
     float64_elsewhere: Float64Elsewhere | None = None
     not_comparable: Remark | str = ""
-    not_judged: Remark | str = ""
 
     @property
     def culprit(self) -> KernelError | None:
@@ -467,9 +466,9 @@ class DiffReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def not_judged(self) -> str:
-        """What it was to judge and could not: "kernels, some stages"; "" where nothing is missing."""
+        """What no verdict covers: "random operators, some stages"; "" where nothing is missing."""
         kinds = (note.kind for note in self.notes if isinstance(note, Remark))
-        return ", ".join(dict.fromkeys(_INTERNAL[kind] for kind in kinds if kind in _INTERNAL))
+        return ", ".join(dict.fromkeys(_UNJUDGED[kind] for kind in kinds if kind in _UNJUDGED))
 
     def _repr_html_(self) -> str | None:
         return html_of(self)

@@ -9,7 +9,7 @@ from idbg.format.amounts import NOT_MEASURED, counted, elapsed, few, figure
 from idbg.format.failures import lowering_words
 from idbg.format.file_names import near_place
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
-from idbg.format.verdicts import UNJUDGED, raises_words
+from idbg.format.verdicts import raises_words
 from idbg.schema.attribution import FOREIGN_STAGES, StageError
 from idbg.schema.diff import (
     LARGEST,
@@ -188,8 +188,7 @@ def _verdict(report: DiffReport) -> str:
     if report.verdict == "empty":
         return "nothing was compiled"
     failed = [diff for diff in tensors(report) if diff.failed]
-    verdict = f"{counted(len(failed), 'tensor')} failed" if failed else report.verdict
-    return f"{verdict}, {UNJUDGED}" if report.not_judged else verdict
+    return f"{counted(len(failed), 'tensor')} failed" if failed else report.verdict
 
 
 def _awaited(report: DiffReport) -> str:
@@ -234,8 +233,6 @@ def nothing_lines(report: DiffReport) -> Iterator[str]:
     """A sentence where the verdict stands without a number behind it, or there is none."""
     if report.not_comparable:
         yield from paragraph("", remarks.sentence(report.not_comparable))
-    if report.not_judged and report.verdict in ("passed", "failed"):
-        yield from paragraph("", remarks.sentence(report.not_judged))
     if is_empty(report):
         yield "neither side gave a tensor or a floating number: let the program return what is to be compared"
     elif report.verdict == "passed" and not any(diff.elements for diff in tensors(report)):

@@ -299,7 +299,6 @@ def merged(reports: list[DiffReport]) -> DiffReport:
         not_comparable=next(
             (report.not_comparable for report in reports if report.not_comparable and worst == "waiting"), ""
         ),
-        not_judged=next((report.not_judged for report in reports if report.not_judged), ""),
         notes=tuple(dict.fromkeys(chain(*(report.notes for report in reports), unjudged))),
     )
 

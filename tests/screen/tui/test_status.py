@@ -261,7 +261,7 @@ def test_a_comparison_ends_with_what_it_did_not_judge_and_why_it_has_no_verdict(
         report = DiffReport(test="inductor", reference="eager", mode="float64", **known)  # type: ignore[arg-type]
         return (flashes.of_comparison(live(events.Compared(run=1, report=report))) or ("", ""))[0]
 
-    unjudged = said(verdict="passed", not_judged=Remark("random as eager", "inductor"))
+    unjudged = said(verdict="passed", notes=(Remark("random as eager", "inductor"),))
     assert unjudged == "inductor agrees with eager, random operators not judged"
     apart = said(verdict="waiting", not_comparable=Remark("other draws", "inductor"))
     assert apart.startswith("inductor and eager are not comparable: the compiled program draws other random numbers")

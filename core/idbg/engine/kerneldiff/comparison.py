@@ -172,20 +172,18 @@ class ComparisonRun:
         self._check_tolerances((*outputs, *gradients))
         if not final:
             outputs, gradients = without_verdict(outputs), without_verdict(gradients)
+        self._note_replaced_draws(reference, test)
         report = self._report(self._outcome((*outputs, *gradients), final, test.graphs))
         mode: Mode = "tolerance" if truth is None else "float64"
-        not_judged = self._not_judged(reference, test)
-        return replace(
-            report, mode=mode, outputs=outputs, gradients=gradients, variance=test.variance, not_judged=not_judged
-        )
+        return replace(report, mode=mode, outputs=outputs, gradients=gradients, variance=test.variance)
 
-    def _not_judged(self, reference: Side, test: Side) -> Remark | str:
-        """The random operators of Inductor's, in whose place eager's ran."""
+    def _note_replaced_draws(self, reference: Side, test: Side) -> None:
+        """Note that eager's random operators ran in the place of Inductor's."""
         drew = reference if self.request.reference == "eager" else test
-        name = name_of(self.request.test)
-        if name not in _INDUCTOR or drew.values is None or not drew.values.drew or test.graphs == 0:
-            return ""
-        return Remark("random as eager", name) if self._replaces_draws else ""
+        note = Remark("random as eager", name_of(self.request.test))
+        draws = drew.values is not None and drew.values.drew and test.graphs != 0
+        if note.subject in _INDUCTOR and draws and self._replaces_draws and note not in self.notes:
+            self.notes.append(note)
 
     def _outcome(self, diffs: tuple[TensorDiff, ...], final: bool, graphs: int | None = None) -> Outcome:
         if any(side.values is None for side in self.sides[:2]):
