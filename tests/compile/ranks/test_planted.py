@@ -88,20 +88,31 @@ def test_a_rank_that_compiles_longer(job: JobReport) -> None:
     assert first["sides"][0]["ranks"] == [1] and float(first["sides"][0]["value"]) > 3
 
 
-def test_one_of_eight_ranks(tmp_path: Path) -> None:
-    body = """
+FOUR = """
+import subprocess
+
 @torch.compile(backend="eager")
 def step(x):
     return x.relu()  # here
 
-x = step(torch.ones(4 if rank != 5 else 5, 3))
+if rank == 0:
+    code = "import torch; torch.compile(lambda x: x + 1, backend='eager')(torch.ones(2))"
+    subprocess.run([sys.executable, "-c", code], check=True)
+x = step(torch.ones(4 if rank != 2 else 5, 3))
 dist.barrier()
 dist.destroy_process_group()
 """
-    found = run_job(body, tmp_path, 8, timeout=240)
+
+
+def test_one_of_four_ranks_and_what_a_rank_starts_which_is_no_rank(tmp_path: Path) -> None:
+    found = run_job(FOUR, tmp_path, 4, timeout=240)
+    assert found.status == 0, found.output[-3000:]
     first = found.differences("graph")[0]
-    assert first["sides"][0]["ranks"] == [5] and first["sides"][0]["line"] == line_of(found, "# here")
-    assert sorted(map(len, found.record["groups"])) == [1, 7] and found.record["unseen"] == []
+    assert first["sides"][0]["ranks"] == [2] and first["sides"][0]["line"] == line_of(found, "# here")
+    assert sorted(map(len, found.record["groups"])) == [1, 3] and found.record["unseen"] == []
+    names = sorted(each.name.partition("-")[0] for each in (found.folder / "processes").glob("[!.]*"))
+    assert names == ["child", "rank0", "rank1", "rank2", "rank3"]
+    assert [each["rank"] for each in found.record["ranks"]] == [0, 1, 2, 3]
 
 
 ORDER = """
@@ -193,23 +204,6 @@ def test_a_screen_follows_a_job(tmp_path: Path) -> None:
 def _is_over(session: Session) -> bool:
     known = session.history.processes.values()
     return len(known) == 2 and all(each.ended for each in known) and not is_live(session.folder)
-
-
-CHILD = """
-import subprocess
-code = "import torch; torch.compile(lambda x: x + 1, backend='eager')(torch.ones(2))"
-subprocess.run([sys.executable, "-c", code], check=True)
-dist.barrier()
-dist.destroy_process_group()
-"""
-
-
-def test_what_a_rank_starts_is_no_rank(tmp_path: Path) -> None:
-    found = run_job(CHILD, tmp_path)
-    assert found.status == 0, found.output[-3000:]
-    names = sorted(each.name.partition("-")[0] for each in (found.folder / "processes").glob("[!.]*"))
-    assert names == ["child", "child", "rank0", "rank1"]
-    assert [each["rank"] for each in found.record["ranks"]] == [0, 1]
 
 
 FEWER = """
