@@ -140,7 +140,9 @@ def test_an_output_that_fails_by_its_form_says_how_it_differs() -> None:
 
 def test_another_dtype_is_the_finding_and_comes_before_wrong_numbers() -> None:
     (run,) = runs_of("planted")
+    assert run.diff is not None
     wrong = next(each for each in run.diff.outputs if each.failed)
+    assert wrong.test is not None
     half = replace(wrong, name="half", failed_by=("dtype", *wrong.failed_by), test=replace(wrong.test, dtype="float16"))
     run.diff = replace(run.diff, outputs=(wrong, half))
     first, second = [each for each in diagnostics(run) if each.kind == "mismatch"]

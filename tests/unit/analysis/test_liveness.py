@@ -201,8 +201,8 @@ def test_a_write_to_a_part_of_an_argument_that_became_one_of_a_copy_names_the_co
     scatter = call("scatter", "aten.slice_scatter.default", "field", "add")
     put = call("put", "aten.index_put_.default", "scatter", "at", "val", file="m.py", line=5)
     copy = call("copy_", "aten.copy_.default", "field", "put")
-    begin = (argument("field"), argument("src"), argument("at"), argument("val"))
-    begin += (call("slice_1", "aten.slice.Tensor", "field"), add)
+    arguments = map(argument, ("field", "src", "at", "val"))
+    begin = (*arguments, call("slice_1", "aten.slice.Tensor", "field"), add)
     post = Graph(GraphId("0/0", "post_grad"), (*begin, scatter, put, copy, output()))
     assert whole_copies(post) == [WholeCopy("scatter", "field", "copy_", "add", 1024)]
     rows = [row.text for row in view(post, memory_profile(post)).body if isinstance(row, Row)]

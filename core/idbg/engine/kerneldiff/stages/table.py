@@ -87,13 +87,8 @@ class _Frame:
         rows: dict[StageName, StageError] = {}
         for stage in (stage for stage in STAGES[:-1] if stage in self.chain):
             rows[stage] = StageError(stage=stage, frame=self.name)
-            ran: list[Node] = []
-            try:
-                self.chain[stage].run(self.inputs, exact=False, on_value=lambda _, node, __, to=ran: to.append(node))
-            except _RAISED as error:
-                calls = (node for _, node in self.chain[stage].nodes() if node.op.startswith("call"))
-                raising = next(node for node in calls if node not in ran)
-                before = stage, raising, Remark("check lost", detail=first_line(error))
+            if (raised := self._raised_in(stage)) is not None:
+                before = stage, *raised
                 continue
             if before is None:  # it raises in float64 alone
                 return
@@ -103,6 +98,21 @@ class _Frame:
                 self.rows |= {stage: self._unjudged(stage, Remark("not reported")) for stage in missing}
         if any(row.bad for row in rows.values()):
             self.rows |= rows
+
+    def _raised_in(self, stage: StageName) -> tuple[Node, Remark] | None:
+        """The node that raises in the program's own dtypes, and what; None if the stage returns a value."""
+        ran: set[Node] = set()
+
+        def keep(_: Part, node: Node, value: object) -> None:
+            ran.add(node)
+
+        try:
+            self.chain[stage].run(self.inputs, exact=False, on_value=keep)
+        except _RAISED as error:
+            calls = (node for _, node in self.chain[stage].nodes() if node.op.startswith("call"))
+            raising = next(node for node in calls if node not in ran)
+            return raising, Remark("check lost", detail=first_line(error))
+        return None
 
     def _lost(self, stage: StageName, before: StageName, node: Node, why: Remark) -> StageError:
         """The row of the stage that returns a value where the node of the stage before raises."""
