@@ -4,7 +4,7 @@ that saves two values in each other's place.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 from unittest.mock import patch
 
 import torch
@@ -44,7 +44,7 @@ class SwapSaved(CustomPartitionerFn):
     def __call__(self, gm: GraphModule, joint_inputs: Any, **options: Any) -> tuple[GraphModule, GraphModule]:
         forward, backward = min_cut_rematerialization_partition(gm, joint_inputs, **options)
         output = forward.graph.output_node()
-        returned = list(output.args[0])
+        returned: list[Any] = list(cast("tuple[Any, ...]", output.args[0]))
         one, other = (at for at, node in enumerate(returned) if getattr(node, "target", None) is aten.tanh.default)
         returned[one], returned[other] = returned[other], returned[one]
         output.args = (tuple(returned),)

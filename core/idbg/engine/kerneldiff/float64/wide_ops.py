@@ -16,7 +16,9 @@ UNSCALES = "_amp_foreach_non_finite_check_and_unscale_"
 _FLOAT32_MAX = torch.finfo(torch.float32).max
 
 
-def in_float64(func: OpOverload, args: tuple[object, ...], kwargs: Mapping[str, object], was: torch.dtype) -> object:
+def in_float64(
+    func: OpOverload, args: tuple[object, ...], kwargs: Mapping[str, object], was: torch.dtype = torch.float64
+) -> object:
     """Run the op on float64 arguments; `was` is the result's dtype in the program. Raises what it raises if it cannot
     be computed another way.
     """
