@@ -137,7 +137,7 @@ def files_of(capture: RunCapture) -> list[str]:
     return sorted(
         file
         for file in nodes | modules
-        if file.endswith(".py") and Path(file).is_absolute() and Path(file).is_file() and is_own(file)
+        if file.endswith(".py") and is_own(file) and Path(file).is_absolute() and Path(file).is_file()
     )
 
 
