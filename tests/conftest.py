@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -28,6 +29,8 @@ def pytest_configure(config: pytest.Config) -> None:
     Two wait for each other while another process has their processor: planted convolutions took 111 s with two, and
     18 s with one. OpenMP reads it when torch is imported.
     """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as for what a shell runs in the background
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # else each process parses all of our code, and the tests, anew
     sys.dont_write_bytecode = False
     if "PYTEST_XDIST_WORKER" in os.environ:

@@ -235,7 +235,7 @@ def test_a_frame_is_named_by_its_class_or_function_and_by_the_users_torch_compil
         ("Block.forward, after line 4", "Net", 21),
         ("Net.forward, after line 11", "Net", 21),
         ("Linear", "Linear", 22),
-        ("Both", "Both", 24),
+        ("Both.forward", "Both", 24),
         ("double", "double", 25),
         ("Other.step", "Other.step", 25),
         ("exp", "exp", 25),

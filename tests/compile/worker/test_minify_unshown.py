@@ -20,7 +20,7 @@ def test_a_failure_that_no_script_shows_is_no_clean_run(asked: str) -> None:
     assert "nothing fails" not in lines
     assert "no script" in lines
     assert "the run failed so, and no graph of it does by itself" in lines
-    assert "the whole failed in 0 of 11 tries" in lines
+    assert "the whole failed in none of 11 tries" in lines
 
 
 def test_a_command_that_passes_is_said_to_pass() -> None:
