@@ -90,7 +90,9 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what is not of the first tier, and leave it out where only that is wanted."""
     if gone := tiers.not_found([item.nodeid for item in items]) if is_whole(config) else []:
-        raise pytest.UsageError(f"tests/contract.txt lists tests that do not exist: {', '.join(gone)}")
+        raise pytest.UsageError(
+            f"tests/contract.txt or tests/left_out.txt lists tests that do not exist: {', '.join(gone)}"
+        )
     later = [item for item in items if not tiers.is_first(item.nodeid, bool(item.get_closest_marker("slow")))]
     for item in later:
         item.add_marker(pytest.mark.exhaustive)

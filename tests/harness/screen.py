@@ -44,10 +44,8 @@ def written() -> None:
 
 
 class ReadyScreen(ImmediateScreen):
-    """A screen that is laid out from the first frame on, and painted once, at the end of its test.
-
-    Painting frames that no test looks at took a third of the time of these tests. With the fixture `painted`, and in a
-    real terminal, each frame is painted, as for a user.
+    """A screen that is laid out from the first frame on, and not painted: painting frames that no test looks at took a
+    third of the time of these tests. With the fixture `painted`, and in a real terminal, each frame is painted.
     """
 
     paints = False
@@ -57,10 +55,6 @@ class ReadyScreen(ImmediateScreen):
             self._dirty_widgets.clear()  # their regions wait in the compositor
             return
         super()._compositor_refresh()
-
-    def paint(self) -> None:
-        """Paint the whole screen, so that what cannot be painted fails."""
-        self._compositor.render_full_update()
 
 
 class ReadyApp(IdbgApp):
@@ -80,8 +74,6 @@ class ReadyApp(IdbgApp):
         async with super().run_test(**how) as pilot:
             await opened(pilot)
             yield pilot
-            if isinstance(self.screen, ReadyScreen) and self.is_running:
-                self.screen.paint()
 
 
 async def opened(pilot: Pilot[Any]) -> None:

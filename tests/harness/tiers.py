@@ -1,33 +1,33 @@
 """Which tests belong to the first tier, and which to the exhaustive one.
 
 The first tier, which `pytest` without paths runs, has the tests of tests/unit and tests/screen that are not marked
-slow, and of the others those that tests/contract.txt lists; it leaves out the tests that it lists after "- ". All other
-tests get the mark `exhaustive`.
+slow, and of the others those that tests/contract.txt lists; it leaves out the tests that tests/left_out.txt lists. All
+other tests get the mark `exhaustive`.
 """
 
 from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-CONTRACT = ROOT / "tests" / "contract.txt"
+CONTRACT, LEFT_OUT = ROOT / "tests" / "contract.txt", ROOT / "tests" / "left_out.txt"
 CHEAP = ("tests/unit/", "tests/screen/")
 
 
 @cache
 def contract() -> frozenset[str]:
     """The listed files, tests and cases of tests."""
-    return frozenset(entry for entry in _entries() if not entry.startswith("- "))
-
-
-def _entries() -> list[str]:
-    lines = CONTRACT.read_text(encoding="utf-8").splitlines()
-    return [line for line in map(str.strip, lines) if line and not line.startswith("#")]
+    return _listed(CONTRACT)
 
 
 @cache
 def left_out() -> frozenset[str]:
-    """Tests that are not of the first tier though their folder or file is: lines that begin with "- "."""
-    return frozenset(entry[2:] for entry in _entries() if entry.startswith("- "))
+    """Tests that are not of the first tier though their folder or file is."""
+    return _listed(LEFT_OUT)
+
+
+def _listed(file: Path) -> frozenset[str]:
+    lines = file.read_text(encoding="utf-8").splitlines()
+    return frozenset(line for line in map(str.strip, lines) if line and not line.startswith("#"))
 
 
 @cache

@@ -19,9 +19,11 @@ LISTED = (
 
 @pytest.fixture
 def listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = tmp_path / "contract.txt"
-    file.write_text("# why\n\n" + "\n".join(LISTED) + "\n- tests/unit/test_a.py::test_dear[all]\n")
-    monkeypatch.setattr(tiers, "CONTRACT", file)
+    contract, left_out = tmp_path / "contract.txt", tmp_path / "left_out.txt"
+    contract.write_text("# why\n\n" + "\n".join(LISTED) + "\n")
+    left_out.write_text("# why\ntests/unit/test_a.py::test_dear[all]\n")
+    monkeypatch.setattr(tiers, "CONTRACT", contract)
+    monkeypatch.setattr(tiers, "LEFT_OUT", left_out)
     for cached in (tiers.contract, tiers.left_out, tiers.contract_files):
         monkeypatch.setattr(tiers, cached.__name__, cached.__wrapped__)
 
