@@ -38,7 +38,6 @@ from idbg.schema.remarks import Remark
 UNDONE = "eager without undeclared writes"
 FAR = 10.0  # times what is allowed: no rounding
 _CACHE = "code from a cache, or CUDA graphs"
-_TIMES = 3  # that it must fail, and be right where it is observed, before a cache is accused
 _WITHOUT_BACKEND = (("eager", "Dynamo"), ("aot_eager", "AOTAutograd"))
 """What compiles nothing, and what is then to blame: Dynamo's graph, and that as AOTAutograd traces it."""
 
@@ -97,14 +96,11 @@ class FaultLocalization:
             report, kernels=kernels, first_bad_kernel=bad, stages=rows, notes=tuple(self.notes), births=births
         )
 
-    def _run_observed(self) -> ObservedRun:
+    def _observed(self) -> ObservedRun:
         self.begin("kernels")
         compile = partial(torch.compile, backend=compile_backend(self.request.test), dynamic=self.request.dynamic)
         with comparing.inductor_set(self.request.options), uncaptured():
-            return run_observed(self.subject, compile, backward=self.backward, before=self.compiled)
-
-    def _observed(self) -> ObservedRun:
-        observed = self._run_observed()
+            observed = run_observed(self.subject, compile, backward=self.backward, before=self.compiled)
         if observed.again is not None:
             self.keep(observed.again)
         if (failure := observed.side.result.failure) is not None:
@@ -174,23 +170,8 @@ class FaultLocalization:
         clearly = any(diff.failed and is_far(diff) for diff in (*report.outputs, *report.gradients))
         if not clearly or self.failing(again) != 0.0 or rows[-1].stage != "kernels" or not rows[-1].judged:
             return ()
-        if not self._repeats():
-            self.notes.append(Remark("not repeated"))
-            return rows
         made_by = Maker(kind="cache", name=_CACHE, proven=Remark("right anew"))
         return (*rows[:-1], replace(rows[-1], error=None, added=None, bad=True, output="", made_by=made_by))
-
-    def _repeats(self) -> bool:
-        """Whether what torch has compiled fails each time, and is right each time that it is observed."""
-        name = name_of(self.request.test)
-        compile = partial(torch.compile, backend=compile_backend(self.request.test), dynamic=self.request.dynamic)
-        for _ in range(_TIMES):
-            self.begin(name)
-            with comparing.inductor_set(self.request.options), uncaptured():
-                again = run_compiled(name, self.subject, compile, backward=self.backward)
-            if not self.failing(again) or self.failing(self._run_observed().side) != 0.0:
-                return False
-        return True
 
     def _undeclared(self) -> Maker | None:
         """The op with an undeclared write on which the outputs depend."""
