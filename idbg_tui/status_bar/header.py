@@ -252,7 +252,8 @@ def _ended(run: Run, brevity: int) -> list[BarPart]:
         return pieces
     if brevity == len(_STANDING) - 1:
         word = "wrong" if run.verdict == "wrong" else verdict_words(run).partition(" (")[0].partition(",")[0]
-        return [(f"{sign} {word}", style)]
+        incomplete = f" {VERDICT_SIGNS['empty']}" if run.diff is not None and run.diff.not_judged else ""
+        return [(f"{sign} {word}{incomplete}", style)]
     where = ""
     if run.verdict == "wrong" and run.diff is not None and (stage := blamed_stage(run.diff)):
         where = f" since {stage}"

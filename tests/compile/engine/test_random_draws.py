@@ -1,7 +1,6 @@
 """Is what draws other random numbers than eager not judged, and is what else is wrong still caught?"""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,7 +24,7 @@ from idbg.schema.diff import DiffReport, TensorDiff
 from idbg.schema.graphs import Graph, GraphId
 from idbg.schema.programs import Program, Target
 from idbg.schema.remarks import Remark
-from idbg.schema.runs import fold
+from idbg.schema.runs import Run, fold
 from idbg.views.remarks import sentence
 from idbg.worker.comparing import merged
 from tests.harness.compared import texts
@@ -116,17 +115,25 @@ def test_nothing_is_unjudged_where_no_random_operator_was_replaced() -> None:
     assert not compared(plain).not_judged and not compared(lambda x: x.sin(), "inductor").not_judged
 
 
-def test_a_run_with_unjudged_random_operators_is_not_simply_clean(tmp_path: Path) -> None:
+def run_with(report: DiffReport) -> Run:
+    """A run that no rule is broken in, with this comparison."""
+    run = fold(
+        (
+            events.RunStarted(run=1, program=Program("m.py"), target=Target()),
+            events.GraphCaptured(run=1, graph=Graph(GraphId("0/0", "inference"), ())),
+            events.Compared(run=1, report=report),
+            events.RunEnded(run=1, verdict="clean", seconds=1.0),
+        )
+    ).last
+    assert run is not None
+    return run
+
+
+def test_a_run_with_unjudged_random_operators_is_not_simply_clean() -> None:
     unjudged = Remark("random as eager", "inductor")
     report = DiffReport(test="inductor", reference="eager", verdict="passed", mode="float64", notes=(unjudged,))
-    told = (
-        events.RunStarted(run=1, program=Program(str(tmp_path / "m.py")), target=Target()),
-        events.GraphCaptured(run=1, graph=Graph(GraphId("0/0", "inference"), ())),
-        events.Compared(run=1, report=report),
-        events.RunEnded(run=1, verdict="clean", seconds=1.0),
-    )
-    run = fold(told).last
-    assert run is not None and "random operators not judged" in verdict_words(run)
+    run = run_with(report)
+    assert "random operators not judged" in verdict_words(run)
     assert merged([report, replace(report, notes=())]).not_judged == "random operators"
 
 
@@ -161,16 +168,10 @@ def test_a_stage_proven_wrong_of_equal_draws_is_accused_all_the_same() -> None:
     assert with_proven_fault(bad, failed) == replace(failed, stages=bad.stages)
 
 
-def test_a_run_says_it_and_the_exit_status_is_that_of_what_is_not_decided(tmp_path: Path) -> None:
+def test_a_run_says_it_and_the_exit_status_is_that_of_what_is_not_decided() -> None:
     report = DiffReport(test="aot", reference="eager", verdict="waiting", mode="float64", not_comparable="why")
-    told = (
-        events.RunStarted(run=1, program=Program(str(tmp_path / "m.py")), target=Target()),
-        events.GraphCaptured(run=1, graph=Graph(GraphId("0/0", "inference"), ())),
-        events.Compared(run=1, report=report),
-        events.RunEnded(run=1, verdict="clean", seconds=1.0),
-    )
-    run = fold(told).last
-    assert run is not None and (run.verdict, run.looks) == ("compiled", "waiting") and not run.compared
+    run = run_with(report)
+    assert (run.verdict, run.looks) == ("compiled", "waiting") and not run.compared
     assert verdict_words(run) == "numbers not comparable, no rule broken"
     assert [text.strip() for text in texts(report)[:2]] == ["… not comparable   aot against eager", "why"]
     assert status(run, Policy(frozenset(), False, None, NOTHING_KNOWN, False)) == exits.UNDECIDED

@@ -8,6 +8,7 @@ from idbg.schema import events
 from idbg.schema.decisions.dynamo import GraphBreak
 from idbg.schema.diff import DiffReport
 from idbg.schema.events import SessionEvent
+from idbg.schema.graphs import Graph, GraphId
 from idbg.schema.programs import Failure, Program, Target
 from idbg.schema.remarks import Remark
 from idbg.schema.violations import SEVERITIES
@@ -282,3 +283,14 @@ def test_a_narrow_header_says_in_which_graphs_the_violations_are_before_it_count
     assert "(dynamo" in enough
     said = words(header(state, len(enough))[1])
     assert "(dynamo" in said and "kernel" not in said
+
+
+@pytest.mark.parametrize("width", [36, 50, 70, 160])
+def test_a_header_of_any_width_marks_what_was_not_judged(width: int) -> None:
+    notes = (Remark("random as eager", "inductor"),)
+    report = DiffReport(test="inductor", reference="eager", verdict="passed", mode="float64", notes=notes)
+    ended = events.RunEnded(run=1, verdict="clean", seconds=1.0)
+    graph = events.GraphCaptured(run=1, graph=Graph(GraphId("0/0", "inference"), ()))
+    state = live(graph, events.Compared(run=1, report=report), ended)
+    result = words(header(state, width)[1])
+    assert result.startswith("✔") and "⚠" in result

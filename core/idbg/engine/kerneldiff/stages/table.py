@@ -110,7 +110,9 @@ class _Frame:
             self.chain[stage].run(self.inputs, exact=False, on_value=keep)
         except _RAISED as error:
             calls = (node for _, node in self.chain[stage].nodes() if node.op.startswith("call"))
-            raising = next(node for node in calls if node not in ran)
+            raising = next((node for node in calls if node not in ran), None)
+            if raising is None:  # what raises is no call, and no check of the program's
+                raise
             return raising, Remark("check lost", detail=first_line(error))
         return None
 
