@@ -35,14 +35,14 @@ async def idle(min_sleep: float = 0.0, max_sleep: float = 1.0) -> None:
     """
     loop, rests, end = asyncio.get_running_loop(), 0, process_time() + max_sleep
     earliest, latest = loop.time() + min_sleep, loop.time() + LONGEST
-    while (now := loop.time()) < latest and process_time() < end and rests < 4:
+    while (now := loop.time()) < latest and process_time() < end:
         await asyncio.sleep(0)
         if loop._ready:  # type: ignore[attr-defined]
             continue
         due = _next_timer(loop)
         if due - now <= SOON:
             await asyncio.sleep(max(0.0, due - now))
-        elif _threads_work(loop):  # or wait for what a test holds back: then they use no CPU
+        elif rests < 4 and _threads_work(loop):  # or wait for what a test holds back: then they use no CPU
             spent = process_time()
             await asyncio.sleep(STEP)
             rests = 0 if process_time() - spent > AT_REST else rests + 1

@@ -1,6 +1,7 @@
 """Does a pilot wait for what the app still does, and is what it waited for on the screen?"""
 
 import asyncio
+import threading
 
 import pytest
 from textual.app import App, ComposeResult
@@ -48,3 +49,20 @@ async def test_what_is_never_handled_ends_the_test() -> None:
         with pytest.raises(WaitForScreenTimeout):
             await handled(pilot, timeout=0.1)
         app.may.set()
+
+
+async def test_a_frame_is_painted_although_a_thread_is_held_back() -> None:
+    """What happens after the next frame, as leaving the program, happened on a busy machine after the test."""
+    app = Answering()
+    released, left = threading.Event(), asyncio.Event()
+    async with app.run_test() as pilot:
+        await pilot.pause()
+        held = asyncio.get_running_loop().run_in_executor(None, released.wait)
+        await pilot.pause()
+        app.query_one(Static).update("leaving")
+        app.call_after_refresh(left.set)
+        await pilot.pause()
+        was_left = left.is_set()
+        released.set()
+        await held
+    assert was_left
