@@ -208,6 +208,8 @@ class IdbgApp(MessageRoutes, DrawnApp[None]):
         )
         self._inbox = Inbox(session, asyncio.get_running_loop(), self._take)
         self.state.apply(self._inbox.past)
+        for report in list(session.history.processes.values()):  # with the outcomes that the main log does not have
+            self.state.history.take_process(report)
         if self._wants_tour:
             from idbg_tui.tour.progress import Tour
             from idbg_tui.tour.strip import TourStrip

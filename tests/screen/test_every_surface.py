@@ -1,9 +1,11 @@
-"""Every recording, and sessions with children and ranks, on every surface: verdict, counts and findings are the same in
-views, list, show, analyze, graph, reports, MCP, `--fail-on`, tabs and the header.
+"""Every recording and imported trace, and sessions with children and ranks, on every surface: verdict, counts and
+findings are the same in views, list, show, analyze, graph, reports, MCP, `--fail-on`, tabs, the header and the mounted
+screen at three sizes.
 """
 
 import io
 import json
+import re
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -18,6 +20,7 @@ from msgspec.structs import replace
 
 from idbg import cli, views
 from idbg.config import places
+from idbg.config.settings import Settings
 from idbg.format.amounts import counted
 from idbg.format.glyphs import VERDICT_SIGNS
 from idbg.format.verdicts import process_outcome, session_words, verdict_words
@@ -34,21 +37,29 @@ from idbg.schema.runs import History, Run, fold
 from idbg.schema.strict_json import like
 from idbg.schema.violations import SEVERITIES, count
 from idbg.session import ranks
+from idbg.session.importing import Import
 from idbg.session.process_watch import end_of_log
 from idbg.session.reading import load
+from idbg.session.session import Session
 from idbg.session.summaries import read_whole
 from idbg.views.diagnostics import last_runs, of_history
 from idbg_tui.panes.why import views as why
 from idbg_tui.state import queries
 from idbg_tui.state.state import State
 from idbg_tui.status_bar.header import header
-from tests.harness import recorded
+from tests.harness import recorded, traces
 from tests.harness.markup import Markup
 from tests.harness.rank_logs import session_of_ranks
+from tests.harness.screen import ReadyApp, settle
 from tests.harness.sessions import session_of
 
 RECORDED = sorted(path.stem for path in recorded.RECORDINGS.glob("*.jsonl"))
 WIDTHS = (80, 120, 160)
+SIZES = ((80, 24), (120, 40), (200, 50))
+PANES = {"findings": "4", "rules": "8", "why": "0", "graph": "1"}
+"""The panes that count something of the run, by their keys."""
+COUNTED = re.compile(r"(\d[\d,]*) (?:graph )?(violation|break|recompile|kernel|launch|processe?)(?:e?s)?\b")
+"""What the screen counts, with its noun."""
 BROKEN = Failure("torch", "no kernel for aten.foo", type="InductorError")
 KILLED = {"signal": "SIGKILL", "last_phase": "codegen"}
 
@@ -149,6 +160,33 @@ def ranks_that_failed(output: Path) -> Path:
     return session
 
 
+def of_trace(name: str, output: Path) -> Path:
+    """A trace of a process that ran without idbg, imported."""
+    return imported(traces.unpacked(name, output.parent / "trace"), output)
+
+
+def trace_of_ranks(output: Path) -> Path:
+    """A job of two ranks, imported."""
+    return of_trace("ranks-2.15", output)
+
+
+def trace_of_ranks_one_failed(output: Path) -> Path:
+    """The same, but that rank 1 left the trace of another program, of which frames did not compile."""
+    folder = traces.unpacked("ranks-2.15", output.parent / "trace")
+    (failed,) = traces.unpacked("failing-2.15", output.parent / "failed").iterdir()
+    (rank,) = folder.glob("*_rank_1_*")
+    failed.replace(rank)
+    return imported(folder, output)
+
+
+def imported(trace: Path, output: Path) -> Path:
+    importing = Import(trace, output)
+    importing.read()
+    return importing.folder
+
+
+TRACES = [name for name in traces.recordings() if list((traces.RECORDED / name).glob("*.log.gz"))]
+
 BUILT: dict[str, Callable[[Path], Path]] = {
     **{name: partial(session_of, name) for name in RECORDED},
     "the compile failed": partial(ended_otherwise, verdict="failed", failure=BROKEN),
@@ -156,10 +194,13 @@ BUILT: dict[str, Callable[[Path], Path]] = {
     "cancelled": partial(ended_otherwise, failure=Failure("cancelled", "cancelled")),
     "children": partial(with_children, one={"exit_status": 0}, two={"exit_status": 0}),
     "a child was killed": partial(with_children, one={"exit_status": 0}, two=KILLED),
+    **{f"trace {name}": partial(of_trace, name) for name in TRACES if not name.startswith("ranks-")},
 }
 WITHOUT_RUN: dict[str, Callable[[Path], Path]] = {
     "ranks": lambda folder: session_of_ranks(folder / "ranks", 2, "agreed"),
     "ranks that failed": ranks_that_failed,
+    "trace of ranks": trace_of_ranks,
+    "trace of ranks, one failed": trace_of_ranks_one_failed,
 }
 
 
@@ -175,6 +216,33 @@ def job(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     home = tmp_path_factory.mktemp("home")
     with alone(home):
         yield Surfaces(WITHOUT_RUN[request.param](home / "debug_artifacts"))
+
+
+class OnScreen:
+    """What the mounted screen shows of a session at every size, with each pane that counts something in front: its
+    header, the marks of its tabs, and all numbers with their nouns.
+    """
+
+    def __init__(self) -> None:
+        self.headers: dict[tuple[int, int], str] = {}
+        self.marks: dict[str, set[str]] = {}
+        self.counted: dict[str, set[int]] = {}
+
+    async def look(self, folder: str) -> "OnScreen":
+        app = ReadyApp(lambda: Session.open(Path(folder)), Settings())
+        async with app.run_test(size=SIZES[0]) as pilot:
+            for size in SIZES:
+                await pilot.resize_terminal(*size)
+                for key in PANES.values():
+                    await pilot.press(key)
+                    await settle(pilot)
+                    lines = ["".join(each.text for each in strip) for strip in app.screen._compositor.render_strips()]
+                    self.headers[size] = lines[0]
+                    for number, noun in COUNTED.findall("\n".join(lines)):
+                        self.counted.setdefault(noun, set()).add(int(number.replace(",", "")))
+                for name in ("findings", "why"):
+                    self.marks.setdefault(name, set()).add(app.body.panes[name].mark)
+        return self
 
 
 def deciding(history: History) -> Run:
@@ -246,7 +314,7 @@ def test_a_job_without_a_run_of_its_own_has_one_verdict_too(job: Surfaces) -> No
     history, words = job.history, session_words(job.history)
     ranks.add(history, Path(job.folder))
     failed = history.verdict == "failed"
-    assert {each.verdict for each in history.processes.values()} == {history.verdict}
+    assert {each.verdict for each in history.processes.values()} - {"empty"} == {history.verdict}
     of_session = job.json("show", "last")["session"]
     for found in (job.listed, of_session):
         assert (found["verdict"], found["looks"], found["said"]) == (history.verdict, history.looks, words)
@@ -262,6 +330,46 @@ def test_a_job_without_a_run_of_its_own_has_one_verdict_too(job: Surfaces) -> No
     failures = sum(int(suite.get("failures", "0")) for suite in job.suites)
     assert failures == int(failed)
     assert job.printed("analyze", "last", "--fail-on", "failure")[0] == int(failed)
+    for text in (job.report("text"), job.report("markdown"), Markup(job.report("html")).text):
+        assert all(name in text and each.said in text for name, each in history.processes.items())
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("painted")
+async def test_the_screen_shows_a_job_as_the_other_outputs_do(job: Surfaces) -> None:
+    words, processes = job.listed["said"], len(json.loads(job.report("json"))["processes"])
+    screen = await OnScreen().look(job.folder)
+    for shown in screen.headers.values():
+        assert f"{VERDICT_SIGNS[job.listed['looks']]} {words}" in shown
+    assert screen.counted.get("process", {processes}) == {processes} == {job.listed["processes"]}
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("painted")
+async def test_the_screen_shows_what_the_other_outputs_show(surfaces: Surfaces) -> None:
+    listed, report = surfaces.listed, json.loads(surfaces.report("json"))
+    shown = surfaces.json("show", "last")["runs"][-1]
+    screen = await OnScreen().look(surfaces.folder)
+    for header_line in screen.headers.values():
+        assert VERDICT_SIGNS[listed["looks"]] in header_line
+    edited = queries.has_other_rules(surfaces.state, surfaces.last)  # the screen has what the edited rules find
+    assert edited or surfaces.last.failure is not None or listed["said"] in screen.headers[SIZES[-1]]
+    of_stages = {0, *Counter(each["stage"] for each in report["runs"][-1]["violations"]).values()}
+    allowed = {
+        "violation": {shown["violations"] or 0, *of_stages},
+        "break": {shown["breaks"]},
+        "recompile": {shown["recompiles"]},
+        "kernel": {shown["kernels"]},
+        "process": {listed["processes"]},
+    }
+    for noun, numbers in allowed.items():
+        assert screen.counted.get(noun, set()) <= numbers or (noun == "violation" and edited), noun
+    wrong = sum(each["kind"] in ("failure", "mismatch", "change") for each in report["diagnostics"])
+    costs = (shown["breaks"] or 0) + (shown["recompiles"] or 0) + len(surfaces.last.decided.splits)
+    (mark,) = screen.marks["findings"]
+    total = int(mark.replace(",", "")) if mark[:1].isdigit() else 0
+    assert total in {wrong + costs + broken for broken in of_stages} or edited
+    assert bool(total) == bool(wrong or costs or shown["violations"]) or edited
 
 
 def test_wrong_numbers_of_a_benchmark_are_the_sessions_until_it_is_repeated() -> None:

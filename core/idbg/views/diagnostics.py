@@ -109,8 +109,7 @@ def of_history(history: History, find: Callable[[Run], list[Diagnostic]] = diagn
     alone = [] if history.runs else of_processes(history.processes.values())
     by_key |= {found.key: found for found in (*of_benchmark(history), *alone)}
     if history.ranks is not None:
-        sides = [side for each in history.ranks.differences if each.kind == "ended" for side in each.sides]
-        ended = {rank for side in sides for rank in side.ranks}
+        ended = ended_ranks(history.ranks)
         named = [each for each in history.processes.values() if each.rank in ended]
         for found in of_processes(named, history.last):  # the comparison of the ranks has those
             by_key.pop(found.key, None)
@@ -180,6 +179,12 @@ def of_ranks(found: RankComparison) -> list[Diagnostic]:
         for each in found.differences
     ]
     return _worst_first(listed)
+
+
+def ended_ranks(found: RankComparison) -> set[int]:
+    """The ranks whose end is a finding of the comparison."""
+    sides = (side for each in found.differences if each.kind == "ended" for side in each.sides)
+    return {rank for side in sides for rank in side.ranks}
 
 
 def changes(now: Sequence[Diagnostic], before: Sequence[Diagnostic]) -> tuple[list[Diagnostic], list[Diagnostic]]:

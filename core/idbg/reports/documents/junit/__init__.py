@@ -28,6 +28,7 @@ from idbg.views import remarks
 from idbg.views.diagnostics import (
     Diagnostic,
     diagnostics,
+    ended_ranks,
     last_runs,
     of_benchmark,
     of_processes,
@@ -228,9 +229,12 @@ def _ranks(found: RankComparison) -> Element:
 
 
 def _unranked(history: History) -> list[ProcessReport]:
-    """The processes that the suite of the ranks does not have."""
+    """The processes that the suite of the ranks does not have: those of no rank, and ranks that failed to compile."""
     found = in_order(history.processes.values())
-    return found if history.ranks is None else [each for each in found if each.rank is None]
+    if history.ranks is None:
+        return found
+    ended = ended_ranks(history.ranks)
+    return [each for each in found if each.rank is None or (of_processes([each]) and each.rank not in ended)]
 
 
 def _processes(session: SessionData) -> Element:
