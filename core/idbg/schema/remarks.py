@@ -10,6 +10,7 @@ _Proof = Literal[
     "right without it",
     "right before it",
     "right anew",
+    "right in Python",
     "undeclared",
     "undeclared alias",
     "wrong uncompiled",
@@ -19,7 +20,9 @@ _Reuse = Literal[
     "returned for it", "overwritten", "not written", "reused", "reused, read", "argument overwritten", "read late"
 ]
 # why a stage or a launch was not judged, or what limits its verdict
-_Stage = Literal["as dynamo", "other draws than before", "after nonfinite", "after rounding", "not reported"]
+_After = Literal["after nonfinite", "after rounding", "after alias"]
+_Memory = Literal["alias made", "alias lost", "alias elsewhere"]
+_Stage = Literal["as dynamo", "other draws than before", "not reported", _After, _Memory]
 # of the models and layers of another compiler
 _Layer = Literal[
     "random part",  # the node `subject` draws random numbers
@@ -66,6 +69,7 @@ RemarkKind = Literal[
     "nothing returned",
     "other draws",  # `subject` draws other random numbers than eager, as Dynamo's graphs do
     "partly observed",  # some kernels: `detail`
+    "Python wrapper",  # the stages and kernels are of the program with one in place of its C++ wrapper
     "random as eager",  # `subject` was compiled to draw the numbers that eager draws
     "ranks apart",  # not all ranks came to the graph, or went on in it: `detail`
     "check lost",  # a stage returns a value where the one before raises `detail`

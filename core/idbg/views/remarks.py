@@ -19,6 +19,8 @@ _REMARKS: dict[RemarkKind, str] = {
     "other draws": "the compiled program draws other random numbers than eager (Dynamo's graphs, run with nothing "
     "compiled, draw them too, and give what {subject} gives; eager gives something else from another seed)",
     "partly observed": "some kernels could not be observed: {detail}",
+    "Python wrapper": "the program has a C++ wrapper (cpp_wrapper): stages and kernels are those of the same program "
+    "with a Python wrapper",
     "random as eager": "random operators are not judged: the numbers are compared with the ones that eager draws, and "
     "{subject} draws its own in a run without a comparison",
     "ranks apart": "the graph was not compared: {detail}",
@@ -34,6 +36,7 @@ _REMARKS: dict[RemarkKind, str] = {
     "right without it": "without it the results are right",
     "right before it": "the graph before it is right, and the one after it is not",
     "right anew": "compiled anew, and without CUDA graphs, the outputs are right",
+    "right in Python": "with a Python wrapper in its place the outputs are right",
     "undeclared": "it writes to its argument {subject} and does not declare it (mutates_args); without that write "
     "eager's outputs are others too",
     "undeclared alias": "it returns its argument {subject} itself, or a part of it, and does not declare it; with a "
@@ -53,6 +56,11 @@ _REMARKS: dict[RemarkKind, str] = {
     "other draws than before": "it draws other random numbers than the stage before it",
     "after nonfinite": "a stage before it is wrong by NaN or an infinity",
     "after rounding": "a stage before it rounds by far more",
+    "after alias": "a stage before it returns a result in other memory",
+    "alias made": "the result lies in the memory of an argument, and in the stage before it in its own",
+    "alias lost": "the result lies in its own memory, and in the stage before it in that of an argument",
+    "alias elsewhere": "where an output comes to lie in other memory is not judged: it does in no graph, so below them "
+    "(in the code that launches the kernels) or around them (in AOTAutograd's wrappers)",
     "not reported": "Inductor did not report it",
     "narrow": "{subject} has no float64, and ran in {detail}",
     "own way": "{subject} compiles it in its own way",

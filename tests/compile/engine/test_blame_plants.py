@@ -1,5 +1,9 @@
 """Is every error that is planted into Inductor's pipeline named at its stage, its node, its maker and its line?"""
 
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
 import pytest
 import torch
 import torch._inductor.config
@@ -7,8 +11,11 @@ from torch import Tensor, nn
 from torch.fx import Graph
 
 from idbg import KernelDiff
+from idbg.reports.diff import ReadableReport
 from tests.harness.plants import PLANTS
-from tests.harness.plants.plant import Plant, misnamed
+from tests.harness.plants.code import edited
+from tests.harness.plants.passes import hooked
+from tests.harness.plants.plant import Plant, misnamed, without_caches
 
 
 def is_quick(plant: Plant) -> bool:
@@ -52,3 +59,80 @@ def test_of_two_nodes_that_a_pass_changed_the_first_is_named_although_what_follo
         "mul",
         Normed.forward.__code__.co_firstlineno + 1,
     ), report.summary()
+
+
+def copied(x: Tensor) -> tuple[Tensor, Tensor]:
+    return x.clone(), x.sin()
+
+
+def viewed(x: Tensor) -> tuple[Tensor, Tensor]:
+    return x.view(-1), x.sin()
+
+
+def without_copies(graph: Graph) -> None:
+    for node in graph.find_nodes(op="call_function", target=torch.ops.aten.clone.default):
+        node.replace_all_uses_with(node.args[0])
+        graph.erase_node(node)
+
+
+def with_copies(graph: Graph) -> None:
+    for node in graph.find_nodes(op="call_method", target="view"):
+        with graph.inserting_after(node):
+            copy = graph.call_method("clone", (node,))
+        node.replace_all_uses_with(copy, delete_user_cb=lambda user, copy=copy: user is not copy)
+
+
+def of_memory(program: Callable[..., object], planting: Callable[[], object]) -> ReadableReport:
+    with without_caches({}), planting():  # type: ignore[attr-defined]
+        return KernelDiff(program, torch.randn(8, 16), per_kernel=True).compare()
+
+
+@pytest.mark.parametrize(
+    ("program", "hook", "edit", "stage", "reason"),
+    [
+        (copied, "post_grad_custom_pre_pass", without_copies, "post_grad", "alias made"),
+        (viewed, "pre_grad_custom_pass", with_copies, "pre_grad", "alias lost"),
+    ],
+)
+def test_a_pass_that_changes_in_whose_memory_an_output_lies_is_named(
+    program: Callable[..., object], hook: str, edit: Callable[[Graph], None], stage: str, reason: str
+) -> None:
+    report = of_memory(program, hooked(hook, edit))
+    found = report.first_wrong_stage
+    assert [each.failed_by for each in report.outputs] == [("alias",), ()] and found is not None, report.summary()
+    assert (found.stage, found.line) == (stage, program.__code__.co_firstlineno + 1)
+    assert [each.kind for each in found.reason] == [reason]  # type: ignore[union-attr]
+    assert found.made_by is not None and (found.made_by.kind, found.made_by.name) == ("pass", hook)
+
+
+def test_of_an_output_that_moves_below_the_graphs_the_report_has_what_is_not_judged() -> None:
+    def returns_the_argument(text: str) -> str:
+        return re.sub(r"return \(\w+, (\w+), \)", r"return (arg0_1, \1, )", text.replace("del arg0_1", "pass"))
+
+    report = of_memory(copied, edited(returns_the_argument))
+    assert report.verdict == "failed" and report.first_wrong_stage is None, report.summary()
+    assert "alias elsewhere" in [note.kind for note in report.notes]
+    assert "comes to lie in other memory is not judged" in report.summary()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["post_grad-constant-forward-float32", "template-cpp_bmm-forward-float32"])
+def test_under_a_cpp_wrapper_a_pass_and_a_kernel_are_named(name: str) -> None:
+    plant = next(each for each in PLANTS if each.id == name)
+    report = replace(plant, settings={**plant.settings, "cpp_wrapper": True}).compared()
+    assert not misnamed(plant, report), report.summary()
+    assert [note.kind for note in report.notes if note.kind in ("Python wrapper", "partly observed")] == [
+        "Python wrapper"
+    ]
+
+
+@pytest.mark.slow
+def test_an_error_of_the_cpp_wrapper_alone_is_its_own() -> None:
+    def swapped(text: str) -> str:
+        return re.sub(r"(output_handles\[)0(\].*\n.*output_handles\[)1", r"\g<1>1\g<2>0", text)
+
+    with without_caches({"cpp_wrapper": True}), edited(swapped)():
+        report = KernelDiff(lambda x: (x.cos(), x.sin()), torch.randn(8, 16), per_kernel=True).compare()
+    stage = report.first_wrong_stage
+    assert stage is not None and stage.made_by is not None, report.summary()
+    assert (stage.stage, stage.made_by.kind, stage.made_by.name) == ("kernels", "wrapper", "cpp_wrapper")

@@ -131,6 +131,7 @@ _OBSERVABLE: dict[str, object] = {
     "graph_partition": False,  # it splits `call` into functions, for CUDA graphs alone
     "triton.cudagraphs": False,
     "use_rand4x": False,  # draws other numbers, that depend on how a kernel is tiled
+    "cpp_wrapper": False,  # its launches are statements of C++
 }
 
 
@@ -141,6 +142,11 @@ def observe_uncached_graphs(loaded: Callable[[InductorGraph], None], unread: Cal
     settings = {name: value for name, value in _OBSERVABLE.items() if name in known}
     with observed(), internals._inductor.config.patch(settings), observe_graphs(loaded, unread):
         yield
+
+
+def has_cpp_wrapper() -> bool:
+    """Whether Inductor is set to write wrappers in C++."""
+    return bool(internals._inductor.config.get_config_copy().get("cpp_wrapper"))
 
 
 def is_observable() -> bool:

@@ -26,6 +26,7 @@ from idbg.engine.kerneldiff.sides.run import Call, Side, run_compiled, run_eager
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.kerneldiff.stages.captured import FrameStages, users_place
 from idbg.engine.kerneldiff.stages.other_backends import BackendGraph, backend_graphs
+from idbg.engine.kerneldiff.stages.own_dtypes import OwnDtypes
 from idbg.engine.kerneldiff.stages.table import frame_name
 from idbg.engine.kerneldiff.stages.unexecuted import unexecuted_node
 from idbg.engine.kerneldiff.tensors.allowance import KERNEL_K
@@ -84,7 +85,7 @@ class FaultLocalization:
                 rows = _of_a_backend(kernels, name_of(self.request.test))
         if failed and not any(row.bad for row in rows):
             rows = self._of_a_cache(rows, observed.side, report) or self._before_the_backend(rows)
-        elif failed and observed.frames and (error := self.failing(observed.side)):
+        elif failed and observed.frames and not is_alias_alone(report) and (error := self.failing(observed.side)):
             rows = (*rows[:-1], replace(rows[-1], error=error))
         if failed and self.undeclared and (maker := self._undeclared()):
             rows, kernels = _made_by(maker, rows, observed.frames), _not_accused(kernels)
@@ -107,7 +108,14 @@ class FaultLocalization:
             self.notes.append(Remark("not observed", detail=failure.first_line))
         elif observed.again is not None and (problem := observed.again.observation.problem):
             self.notes.append(Remark("partly observed", detail=problem))
+        elif observed.kernels and self._has_cpp_wrapper:
+            self.notes.append(Remark("Python wrapper"))
         return observed
+
+    @property
+    def _has_cpp_wrapper(self) -> bool:
+        with comparing.inductor_set(self.request.options):
+            return comparing.has_cpp_wrapper()
 
     def _layers(self) -> LayerFindings | None:
         """The layers of another compiler whose model can be run with extra outputs; None where there is none."""
@@ -171,6 +179,8 @@ class FaultLocalization:
         if not clearly or self.failing(again) != 0.0 or rows[-1].stage != "kernels" or not rows[-1].judged:
             return ()
         made_by = Maker(kind="cache", name=_CACHE, proven=Remark("right anew"))
+        if self._has_cpp_wrapper:
+            made_by = Maker(kind="wrapper", name="cpp_wrapper", proven=Remark("right in Python"))
         return (*rows[:-1], replace(rows[-1], error=None, added=None, bad=True, output="", made_by=made_by))
 
     def _undeclared(self) -> Maker | None:
@@ -225,7 +235,11 @@ def _stages(
     """
     failed = report.verdict == "failed" and not report.only_eager_varies
     ceased = failed and any({"nan", "inf"} & {*diff.failed_by} for diff in (*report.outputs, *report.gradients))
-    rows = observed.stages(kernels, failed=failed, nonfinite=ceased, hidden=notes.append)
+    moved = failed and is_alias_alone(report)
+    sought: OwnDtypes = "nonfinite" if ceased else "alias" if moved else ""
+    rows = observed.stages(kernels, failed=failed, sought=sought, hidden=notes.append)
+    if moved and rows and not any(row.bad for row in rows):
+        notes.append(Remark("alias elsewhere"))
     if ceased and rows and not any(row.bad for row in rows):
         kernels = observed.suspects_by_nonfinite(kernels)
         rows = observed.stages(kernels, failed=failed)
@@ -237,6 +251,12 @@ def _stages(
         }  # the line of the node that is lowered, of all that are fused
         kernels = tuple(replace(each, **lowered) if each.bad else each for each in kernels)
     return kernels, rows
+
+
+def is_alias_alone(report: DiffReport) -> bool:
+    """Whether the numbers are right, and outputs fail by the memory that they lie in."""
+    failed = [diff.failed_by for diff in (*report.outputs, *report.gradients) if diff.failed]
+    return bool(failed) and all(each == ("alias",) for each in failed)
 
 
 def _made_by(maker: Maker, rows: Sequence[StageError], frames: Sequence[FrameStages]) -> tuple[StageError, ...]:

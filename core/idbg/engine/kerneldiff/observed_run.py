@@ -48,24 +48,23 @@ class ObservedRun:
         kernels: Sequence[KernelError],
         *,
         failed: bool,
-        nonfinite: bool = False,
+        sought: OwnDtypes = "",
         hidden: Callable[[Remark], None] = lambda _: None,
     ) -> tuple[StageError, ...]:
         """The stages of what was called, with the kernels as the last.
 
         If no stage is off by more than rounding, a stage that is off by a little is named if the outputs `failed`, or
-        if it is proven to have changed a node by more. If the outputs are not finite (`nonfinite`), a stage may be
-        right in float64 only. `hidden` is called for each frame that could not be judged and has no row.
+        if it is proven to have changed a node by more. A stage may be right in float64 only, if what is `sought` is
+        a NaN, or memory that outputs lie in. `hidden` is called for each frame that could not be judged and has no row.
         """
         if not self.frames:
             return ()
         below = self._kernels_row(kernels)
         bad_launch = below.frame if below.bad else ""
-        sought: OwnDtypes = "nonfinite" if nonfinite else ""
         rows = stage_table(
             self.frames, bad_launch=bad_launch, node_errors=not failed, in_own_dtypes=sought, hidden=hidden
         )
-        if failed and not nonfinite and not below.bad and not any(row.bad for row in rows):
+        if failed and not sought and not below.bad and not any(row.bad for row in rows):
             below = self._lost(below)
             little = rows if below.bad else stage_table(self.frames, share=LITTLE)
             is_found = below.bad or any(row.bad for row in little)

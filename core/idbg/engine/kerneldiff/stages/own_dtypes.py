@@ -1,5 +1,5 @@
-"""Find the stage and node that are off in the program's own dtypes alone: they make NaN or an infinity, or round by far
-more, which float64 does not show.
+"""Find the stage and node that are off in what float64 does not show: they make NaN or an infinity, round by far more,
+or return a result in other memory.
 """
 
 from dataclasses import dataclass
@@ -7,13 +7,14 @@ from typing import Literal
 
 import torch
 from torch import Tensor
+from torch.fx import Node
 
 from idbg.engine.kerneldiff.stages.chain import FrameInputs, Stage, distance
 from idbg.engine.kerneldiff.stages.evaluate import GraphResult
 from idbg.engine.kerneldiff.stages.first_bad import FirstBad, Key, StageValues, result_key
 from idbg.engine.kerneldiff.stages.makers import StageTransition
 
-OwnDtypes = Literal["", "nonfinite", "rounding"]
+OwnDtypes = Literal["", "nonfinite", "rounding", "alias"]
 """What to look for in the program's own dtypes."""
 
 ROUNDS_MORE = 10.0  # times the rounding of Dynamo's graph: decompositions and fused ops stay below
@@ -52,6 +53,42 @@ class RoundingTransition(StageTransition):
 
     def is_wrong(self, stage: Stage) -> bool:
         return distance(self.right, stage.run(self.inputs, exact=False), self.allowed).excess > ROUNDS_MORE
+
+
+@dataclass(frozen=True)
+class AliasTransition(StageTransition):
+    """A step after which a result lies in an argument's memory, or no longer does; `right` is of the stage before."""
+
+    def is_wrong(self, stage: Stage) -> bool:
+        return first_moved(self.right, stage.run(self.inputs, exact=False), self.inputs) is not None
+
+
+def first_moved(reference: GraphResult, other: GraphResult, inputs: FrameInputs) -> int | None:
+    """The place of the first result that lies in the memory of another argument, or of none; None where all are as in
+    the reference.
+    """
+    pairs = zip(reference.outputs, other.outputs, strict=False)
+    return next((at for at, (one, two) in enumerate(pairs) if held_in(one, inputs) != held_in(two, inputs)), None)
+
+
+def held_in(value: object, inputs: FrameInputs) -> int | None:
+    """The place of the argument in whose memory the value lies; None where it is in none's."""
+    if not isinstance(value, Tensor):
+        return None
+    memory = _memory(value)
+    return next((at for at, each in enumerate(inputs.primals) if memory and _memory(each) == memory), None)
+
+
+def _memory(value: object) -> int:
+    is_plain = isinstance(value, Tensor) and value.layout == torch.strided
+    return value.untyped_storage().data_ptr() if is_plain and isinstance(value, Tensor) else 0
+
+
+def moved_result(above: Stage, below: Stage, inputs: FrameInputs, at: int) -> FirstBad:
+    """The nodes that both stages return at this place."""
+    (part, node), (above_part, before) = (stage.output_nodes(inputs)[at] for stage in (below, above))
+    nodes = [each if isinstance(each, Node) else None for each in (node, before)]
+    return FirstBad(nodes[0], part, nodes[1], above_part)
 
 
 def first_nonfinite(above: Stage, below: Stage, inputs: FrameInputs, at: int | str) -> FirstBad:

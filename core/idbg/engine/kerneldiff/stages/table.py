@@ -32,11 +32,15 @@ from idbg.engine.kerneldiff.stages.first_bad import FirstBad, first_bad
 from idbg.engine.kerneldiff.stages.makers import StageTransition, lost_by, maker_of
 from idbg.engine.kerneldiff.stages.own_dtypes import (
     ROUNDS_MORE,
+    AliasTransition,
     OwnDtypes,
     OwnDtypeTransition,
     RoundingTransition,
+    first_moved,
     first_nonfinite,
     first_unlike,
+    held_in,
+    moved_result,
 )
 from idbg.schema.attribution import STAGES, Maker, StageError, StageName
 from idbg.schema.errors import first_line
@@ -263,7 +267,7 @@ class _Frame:
         self._take_pre_grad()
         for stage in (stage for stage in STAGES[1:-1] if stage in self.chain):
             made = self.chain[stage].run(self.inputs, exact=False)
-            judge = self._nonfinite if sought == "nonfinite" else self._rounded
+            judge = {"nonfinite": self._nonfinite, "alias": self._moved}.get(sought, self._rounded)
             if (row := judge(stage, before, right, made)) is not None:
                 self.rows[stage] = row
                 for later in STAGES[STAGES.index(stage) + 1 : -1]:
@@ -294,6 +298,16 @@ class _Frame:
         )
         search = partial(first_bad, allowed=self.allowed, exact=False)
         return self._explained(row, before, search, partial(RoundingTransition, right=exact))
+
+    def _moved(self, stage: StageName, before: StageName, right: GraphResult, made: GraphResult) -> StageError | None:
+        """The row of a stage that returns a result in another memory than the one before: an argument's, or its own."""
+        if (at := first_moved(right, made, self.inputs)) is None:
+            return None
+        why = Remark("alias lost" if held_in(made.outputs[at], self.inputs) is None else "alias made")
+        row = StageError(
+            stage=stage, reason=(why,), error=0.0, added=0.0, bad=True, output=self._named(at), frame=self.name
+        )
+        return self._explained(row, before, partial(moved_result, at=at), partial(AliasTransition, right=right))
 
     def _of_float64(self, row: StageError, before: StageName) -> StageError:
         search = partial(first_bad, allowed=self.allowed)
