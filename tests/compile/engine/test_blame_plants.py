@@ -1,19 +1,23 @@
 """Is every error that is planted into Inductor's pipeline named at its stage, its node, its maker and its line?"""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
+from unittest.mock import patch
 
 import pytest
 import torch
 import torch._inductor.config
 from torch import Tensor, nn
-from torch.fx import Graph
+from torch._inductor import freezing
+from torch._subclasses.fake_tensor import unset_fake_temporarily
+from torch.fx import Graph, GraphModule
 
 from idbg import KernelDiff
 from idbg.reports.diff import ReadableReport
 from tests.harness.plants import PLANTS
-from tests.harness.plants.code import edited
+from tests.harness.plants.code import edited, replaced
 from tests.harness.plants.passes import hooked
 from tests.harness.plants.plant import Plant, misnamed, without_caches
 
@@ -82,8 +86,8 @@ def with_copies(graph: Graph) -> None:
         node.replace_all_uses_with(copy, delete_user_cb=lambda user, copy=copy: user is not copy)
 
 
-def of_memory(program: Callable[..., object], planting: Callable[[], object]) -> ReadableReport:
-    with without_caches({}), planting():  # type: ignore[attr-defined]
+def of_memory(program: Callable[..., object], planting: Callable[[], AbstractContextManager[None]]) -> ReadableReport:
+    with without_caches({}), planting():
         return KernelDiff(program, torch.randn(8, 16), per_kernel=True).compare()
 
 
@@ -136,3 +140,64 @@ def test_an_error_of_the_cpp_wrapper_alone_is_its_own() -> None:
     stage = report.first_wrong_stage
     assert stage is not None and stage.made_by is not None, report.summary()
     assert (stage.stage, stage.made_by.kind, stage.made_by.name) == ("kernels", "wrapper", "cpp_wrapper")
+
+
+class Frozen(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(16, 32), nn.Linear(32, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = torch.relu(self.first(x))
+        return self.second(hidden)
+
+
+def of_frozen(planting: Callable[[], AbstractContextManager[None]] = nullcontext) -> ReadableReport:
+    torch.manual_seed(0)
+    model = Frozen().eval().requires_grad_(False)
+    with without_caches({"freezing": True}), planting():
+        return KernelDiff(model, torch.randn(8, 16), per_kernel=True).compare()
+
+
+def tanh_for_relu(graph: Graph) -> None:
+    for node in graph.find_nodes(op="call_function", target=torch.ops.aten.relu.default):
+        node.target = torch.ops.aten.tanh.default
+
+
+@contextmanager
+def wrong_constants() -> Iterator[None]:
+    original = freezing.replace_params_with_constants
+
+    def replaced_by_others(gm: GraphModule, parameters: list[Tensor], metadata: object) -> list[int]:
+        with unset_fake_temporarily():
+            others = [each + 1.0 if each.ndim == 1 else each for each in parameters]
+        return original(gm, others, metadata)
+
+    with patch.object(freezing, "replace_params_with_constants", replaced_by_others):
+        yield
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("planting", "stage", "kind", "name"),
+    [
+        (hooked("post_grad_custom_post_pass", tanh_for_relu), "post_grad", "pass", "post_grad_custom_post_pass"),
+        (edited(replaced(r"at::vec::clamp_min\((\w+), .*\);|\bmax_\w+", r"\1 * \1;")), "kernels", "kernel", "relu"),
+        (wrong_constants, "partitioned", "pass", "freezing"),
+    ],
+    ids=["pass", "kernel", "freezing"],
+)
+def test_an_error_under_freezing_is_named(
+    planting: Callable[[], AbstractContextManager[None]], stage: str, kind: str, name: str
+) -> None:
+    report = of_frozen(planting)
+    found = report.first_wrong_stage
+    assert report.verdict == "failed" and found is not None and found.made_by is not None, report.summary()
+    assert (found.stage, found.made_by.kind) == (stage, kind) and name in found.made_by.name, report.summary()
+
+
+@pytest.mark.slow
+def test_all_stages_and_launches_of_a_right_frozen_model_are_judged() -> None:
+    report = of_frozen()
+    assert report.passed and all(kernel.observed for kernel in report.kernels), report.summary()
+    assert "not judged" not in report.summary() and report.stages[-1].judged

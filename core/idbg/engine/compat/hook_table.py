@@ -167,6 +167,7 @@ _TABLE: dict[str, dict[str, str]] = {
         "Scheduler._init .can_fuse .speedup_by_fusion WhyNoFuse.__init__ .__call__": "fusion",
         "Scheduler.graph_partition": "cuda graphs",
     },
+    "torch._inductor.freezing": {"freeze": "pass graphs"},
     "torch._inductor.output_code": {"CompiledFxGraph.post_compile": "cuda graphs"},
     "torch._inductor.cudagraph_trees": {
         "CUDAGraphTreeManager.record_function log_cudagraph_skip_and_bump_counter": "cuda graph recordings"

@@ -35,6 +35,14 @@ class StageObserver(Protocol):
     def joint_passes(self, gm: GraphModule) -> None:
         """The same after the passes on it."""
 
+    def freezing(self) -> None:
+        """Parameters of the graph become constants (Inductor's option freezing)."""
+
+    def frozen(self, parameters: Sequence[object], preserved: Sequence[int]) -> None:
+        """They became constants. `parameters` are the graph's first arguments; `preserved` are the places of those
+        arguments that the graph still takes.
+        """
+
     def part(self, gm: GraphModule) -> None:
         """A forward, backward or inference graph before Inductor's passes on it, and before it is lowered."""
 
@@ -79,7 +87,16 @@ def _observe_phases(observer: StageObserver) -> AbstractContextManager[None]:
 
         return run
 
-    wrappers = {
+    def freeze(call: Callable[..., tuple[GraphModule, list[int]]], *args: object) -> tuple[GraphModule, list[int]]:
+        context = internals._guards.TracingContext.try_get()
+        parameters = list(context.params_flat_unwrap_subclasses or ()) if context is not None else []
+        observer.freezing()
+        gm, preserved = call(*args)
+        observer.frozen(parameters, preserved)
+        return gm, preserved
+
+    wrappers: dict[str, Wrapper] = {
+        "freeze": freeze,
         "_recursive_pre_grad_passes": observed(observer.dynamo, observer.pre_grad),
         "_recursive_joint_graph_passes": observed(lambda gm, *_: observer.joint(gm), observer.joint_passes),
         "_recursive_post_grad_passes": observed(lambda gm, *_: observer.part(gm), None),

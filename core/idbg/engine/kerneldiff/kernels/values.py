@@ -23,7 +23,7 @@ from idbg.engine.kerneldiff.float64.mode import Float64, NotInFloat64
 from idbg.engine.kerneldiff.float64.undeclared_writes import without_undeclared_writes
 from idbg.engine.kerneldiff.kernels.philox import drawn
 from idbg.engine.kerneldiff.kernels.user_reference import reference_of
-from idbg.engine.kerneldiff.tensors.float64_device import float64_device, on_float64_device
+from idbg.engine.kerneldiff.tensors.float64_device import float64_device, is_packed, on_float64_device
 from idbg.schema.errors import first_line
 
 AS_OWN: Final = object()
@@ -207,7 +207,7 @@ def widened(leaf: Any, *, copy: bool = False) -> Any:
     """A tensor in float64 (complex128), on the CPU if its device has no float64; integers and anything else as they
     are.
     """
-    if not isinstance(leaf, Tensor):
+    if not isinstance(leaf, Tensor) or is_packed(leaf):
         return leaf
     here = on_float64_device(leaf)
     return here.to(_wide(leaf.dtype), copy=copy and here is leaf)

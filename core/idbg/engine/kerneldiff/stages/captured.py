@@ -13,7 +13,7 @@ from idbg.engine.compat.passes import AppliedPattern
 from idbg.engine.kerneldiff.kernels.watch import Watch
 from idbg.engine.kerneldiff.sides.nan_origin import current_user_line
 
-Phase = Literal["pre_grad", "joint_passes", "post_grad"]
+Phase = Literal["pre_grad", "joint_passes", "partitioned", "post_grad"]
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,8 @@ class GraphPass:
 class FrameStages:
     """The graphs of one frame. `dynamo` and `inputs`: Dynamo's graph and the inputs it was traced with; `grad`:
     whether gradients were recorded; `caller`: the program's line that called the frame; `autocast`: the dtype
-    by device; `parts`: the graphs that Inductor compiled, in order; `watches`: their compiled code.
+    by device; `parts`: the graphs that Inductor compiled, in order; `watches`: their compiled code. Under freezing
+    `parameters` are the first arguments of the graphs before it, and `preserved` the places of all that it left.
     """
 
     frame: str
@@ -52,6 +53,8 @@ class FrameStages:
     )  # of Dynamo's and the joint graph; then of each part
     decompositions: dict[object, Callable[..., object]] = field(default_factory=dict)
     watches: dict[int, Watch] = field(default_factory=dict)  # by the place of the part
+    parameters: list[object] = field(default_factory=list)
+    preserved: tuple[int, ...] | None = None
 
     @contextmanager
     def as_called(self) -> Iterator[None]:
@@ -101,6 +104,15 @@ class StageCapture:
         """The decomposed graph after its passes."""
         if self.frames:
             self._last.joint_passes = gm
+
+    def freezing(self) -> None:
+        """What follows is no pass of the joint graph's."""
+        self._phase = "partitioned"
+
+    def frozen(self, parameters: Sequence[object], preserved: Sequence[int]) -> None:
+        """Parameters of the last frame became constants."""
+        if self.frames:
+            self._last.parameters, self._last.preserved = list(parameters), tuple(preserved)
 
     def part(self, gm: GraphModule) -> None:
         """A graph that Inductor compiles."""

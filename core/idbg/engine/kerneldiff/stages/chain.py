@@ -54,12 +54,14 @@ class FrameInputs:
 @dataclass(frozen=True)
 class Stage:
     """One stage: its graphs, by part ("" for a joint graph). `saved`: the backward's names of the forward's
-    results, in order, if passes renamed the forward's nodes.
+    results, in order, if passes renamed the forward's nodes. `preserved`: the places of the arguments that freezing
+    left.
     """
 
     name: StageName
     graphs: Mapping[Part, GraphModule]
     saved: tuple[str, ...] = ()
+    preserved: tuple[int, ...] | None = None
 
     @cached_property
     def structure(self) -> list[object]:
@@ -90,6 +92,9 @@ class Stage:
         instead: Instead | None = None,
     ) -> GraphResult:
         """Raises NotComparable, and what an op raises."""
+
+        if self.preserved is not None:
+            inputs = replace(inputs, primals=tuple(inputs.primals[at] for at in self.preserved))
 
         def hook(part: Part) -> NodeHook | None:
             return None if on_value is None else lambda node, value: on_value(part, node, value)
@@ -193,6 +198,9 @@ def inputs_of(frame: FrameStages, outputs: int) -> FrameInputs:
             primals = tuple(watch.call_inputs)
     if primals is None:
         raise NotComparable(Remark("not called"))
+    if frame.preserved is not None:
+        values = dict(enumerate(frame.parameters)) | dict(zip(frame.preserved, primals, strict=True))
+        primals = tuple(values[at] for at in sorted(values))
     return FrameInputs(primals, tangents, outputs)
 
 

@@ -45,10 +45,21 @@ def maker_of(step: StageTransition) -> Maker | None:
         return _pass(step)
     if step.to == "joint":
         return _decomposition(step)
+    if step.to == "partitioned" and step.frame.preserved is not None:
+        return _frozen(step)
     if step.to == "partitioned":
         name, (file, line) = stages.partitioner()
         return Maker(kind="partitioner", name=name, file=file, line=line)
     return None
+
+
+def _frozen(step: StageTransition) -> Maker:
+    """Freezing: the last of its passes that changed the graph, where torch names one."""
+    passes = _passes(step)
+    if not passes:
+        return Maker(kind="pass", name="freezing")
+    file, line = stages.place_of(passes[-1].made_by)
+    return Maker(kind="pass", name=f"freezing, of which {passes[-1].name} is the last pass", file=file, line=line)
 
 
 def _decomposition(step: StageTransition) -> Maker | None:
@@ -140,7 +151,7 @@ def _is_wrong(step: StageTransition, gm: GraphModule) -> bool:
     graphs = dict(step.above.graphs)
     graphs[step.bad.part if step.bad.part in graphs else next(iter(graphs))] = gm
     saved = step.above.saved_as() if "forward" in graphs else ()
-    return step.is_wrong(Stage(step.to, graphs, saved))
+    return step.is_wrong(Stage(step.to, graphs, saved, step.frame.preserved if step.to == "post_grad" else None))
 
 
 def graph_diff(before: GraphModule, after: GraphModule) -> str:

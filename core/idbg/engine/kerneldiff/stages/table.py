@@ -153,12 +153,13 @@ class _Frame:
         for name, gm in (("joint", captured.joint), ("joint_passes", captured.joint_passes)):
             if gm is not None:
                 self.chain[cast("StageName", name)] = Stage(cast("StageName", name), {"": gm})
-        self.chain["partitioned"] = Stage("partitioned", self._parts(captured.parts))
+        frozen = captured.preserved
+        self.chain["partitioned"] = Stage("partitioned", self._parts(captured.parts), preserved=frozen)
         lowered = [
             captured.watches[place].graph.gm for place in range(len(captured.parts)) if place in captured.watches
         ]
         if len(lowered) == len(captured.parts):
-            self.chain["post_grad"] = Stage("post_grad", self._parts(lowered), self._saved())
+            self.chain["post_grad"] = Stage("post_grad", self._parts(lowered), self._saved(), frozen)
         self.results["dynamo"] = self.chain["dynamo"].run(self.inputs)
         self.allowed = StageAllowance(self.chain["dynamo"].run(self.inputs, exact=False), self.share)
         reason = _narrowed(self.results["dynamo"])

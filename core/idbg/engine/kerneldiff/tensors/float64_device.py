@@ -60,7 +60,12 @@ def wide_dtype(dtype: torch.dtype) -> torch.dtype:
 
 def is_narrow(value: object) -> TypeGuard[Tensor]:
     """Whether it is a tensor of floating or complex numbers with fewer digits than float64 (complex128)."""
-    return isinstance(value, Tensor) and wide_dtype(value.dtype) != value.dtype
+    return isinstance(value, Tensor) and not is_packed(value) and wide_dtype(value.dtype) != value.dtype
+
+
+def is_packed(tensor: Tensor) -> bool:
+    """Whether it is a weight that oneDNN has packed, as freezing does: it has no float64, and no elements to read."""
+    return tensor.layout == torch._mkldnn  # type: ignore[attr-defined]
 
 
 def to_float64(tensor: Tensor) -> Tensor:
