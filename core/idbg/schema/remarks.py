@@ -22,7 +22,7 @@ _Reuse = Literal[
 # why a stage or a launch was not judged, or what limits its verdict
 _After = Literal["after nonfinite", "after rounding", "after alias"]
 _Memory = Literal["alias made", "alias lost", "alias elsewhere"]
-_Stage = Literal["as dynamo", "other draws than before", "not reported", _After, _Memory]
+_Stage = Literal["other by own draws", "as dynamo", "other draws than before", "not reported", _After, _Memory]
 # of the models and layers of another compiler
 _Layer = Literal[
     "random part",  # the node `subject` draws random numbers

@@ -64,7 +64,9 @@ def blame_sentence(report: DiffReport, place: Place = near_place) -> str:
         first = report.first_wrong_stage
         return _since(first, report, place, "a check of eager's is lost") if first is not None else ""
     if (changed := report.changed_stage) is not None:
-        return f"within rounding, but {_changed(changed, report, place)}"
+        own = changed.reason == (Remark("other by own draws"),)
+        lead = "right with eager's random operators, but with Inductor's own" if own else "within rounding, but"
+        return f"{lead} {_changed(changed, report, place)}"
     if report.verdict != "failed" or not (report.stages or report.kernels):
         return ""
     wrong_stages, culprit = _first_wrong(report), report.culprit

@@ -1,20 +1,25 @@
 """Is what draws other random numbers than eager not judged, and is what else is wrong still caught?"""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 import torch
 from msgspec.structs import replace
-from torch import Tensor
+from torch import Tensor, nn
+from torch.fx import Graph as Graph_
 from torch.fx import GraphModule
-from torch.nn.functional import dropout
+from torch.nn.functional import dropout, scaled_dot_product_attention
+from torch.utils.checkpoint import checkpoint
 
 from idbg import KernelDiff
 from idbg.cli import exits
 from idbg.cli.commands.diff import status
 from idbg.cli.fail_on import Policy
+from idbg.engine.kerneldiff import observed_run
 from idbg.engine.kerneldiff.sides.random_draws import with_proven_fault
+from idbg.engine.kerneldiff.stages.captured import FrameStages
+from idbg.engine.kerneldiff.stages.table import stage_table
 from idbg.format.verdicts import verdict_words
 from idbg.reports.baseline import NOTHING_KNOWN
 from idbg.reports.diff import as_json, summary
@@ -28,6 +33,8 @@ from idbg.schema.runs import Run, fold
 from idbg.views.remarks import sentence
 from idbg.worker.comparing import merged
 from tests.harness.compared import texts
+from tests.harness.plants.passes import hooked
+from tests.harness.plants.plant import without_caches
 
 X = torch.linspace(-1, 1, 512).reshape(16, 32)
 Model = Callable[[Tensor], Any]
@@ -175,3 +182,90 @@ def test_a_run_says_it_and_the_exit_status_is_that_of_what_is_not_decided() -> N
     assert verdict_words(run) == "numbers not comparable, no rule broken"
     assert [text.strip() for text in texts(report)[:2]] == ["… not comparable   aot against eager", "why"]
     assert status(run, Policy(frozenset(), False, None, NOTHING_KNOWN, False)) == exits.UNDECIDED
+
+
+def dropped_more(graph: Graph_) -> None:
+    for node in graph.find_nodes(op="call_function", target=torch.ops.aten.gt.Scalar):
+        node.args = (node.args[0], 2 * node.args[1])
+
+
+def merged_draws(graph: Graph_) -> None:
+    draws = [node for node in graph.nodes if "inductor_random" in str(node.target)]
+    for other in draws[1:]:
+        other.replace_all_uses_with(draws[0])
+        graph.erase_node(other)
+
+
+class Dropping(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(16, 32), nn.Linear(32, 32)
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = dropout(torch.tanh(self.first(x)), 0.1)
+        return dropout(torch.tanh(self.second(hidden)), 0.1)
+
+
+DROPS = Dropping.forward.__code__.co_firstlineno + 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("edit", "line"), [(dropped_more, DROPS), (merged_draws, DROPS + 1)])
+def test_a_pass_that_changes_how_inductor_draws_is_named(edit: Callable[[Graph_], None], line: int) -> None:
+    torch.manual_seed(0)
+    with without_caches({}), hooked("post_grad_custom_post_pass", edit)():
+        report = KernelDiff(Dropping(), torch.randn(8, 16), backward=True).compare()
+    stage = report.changed_stage
+    assert report.passed and stage is not None and stage.made_by is not None, report.summary()
+    assert (stage.stage, stage.line, stage.made_by.name) == ("post_grad", line, "post_grad_custom_post_pass")
+    assert "right with eager's random operators, but with Inductor's own post-grad changed the graph" in (
+        report.summary()
+    )
+
+
+def attended(x: Tensor) -> Tensor:
+    return scaled_dot_product_attention(x, x, x, dropout_p=0.1)
+
+
+RIGHT: dict[str, Callable[[Tensor], Tensor]] = {
+    "one dropout": lambda h: dropout(h, 0.1),
+    "two dropouts": lambda h: dropout(torch.tanh(dropout(h, 0.3)), 0.3),
+    "channels": lambda h: nn.functional.dropout1d(h.view(8, 4, 8), 0.4).view(8, 32),
+    "alpha": lambda h: nn.functional.alpha_dropout(h, 0.2, training=True),
+    "noise": lambda h: h + torch.rand_like(h) * 0.1 + torch.randn(8, 32),
+    "bernoulli": lambda h: h * torch.bernoulli(torch.full_like(h, 0.5)),
+    "checkpointed": lambda h: checkpoint(lambda x: dropout(torch.sin(x), 0.25), h, use_reentrant=False),
+    "unused": lambda h: (torch.rand(8, 32), dropout(h, 0.1))[1],
+    "attention": lambda h: attended(h.view(1, 2, 8, 16)).reshape(8, 32),
+    "integers": lambda h: h * torch.randint(0, 2, (8, 32)) + dropout(h, 0.1),
+    "bfloat16": lambda h: dropout(h.bfloat16(), 0.1).float(),
+}
+
+
+class Around(nn.Module):
+    def __init__(self, within: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.first, self.second, self.within = nn.Linear(16, 32), nn.Linear(32, 8), within
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.second(self.within(self.first(x)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", RIGHT)
+def test_no_stage_of_a_right_program_is_accused_for_inductors_own_draws(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged: list[StageError] = []
+
+    def table(frames: Sequence[FrameStages]) -> tuple[StageError, ...]:
+        rows = stage_table(frames)
+        judged.extend(row for row in rows if row.judged and all(frame.own_draws for frame in frames))
+        return rows
+
+    monkeypatch.setattr(observed_run, "stage_table", table)
+    torch.manual_seed(0)
+    report = KernelDiff(Around(RIGHT[name]), torch.randn(8, 16), backward=True).compare()
+    assert report.passed and report.changed_stage is None and not any(row.bad for row in judged), judged
+    if name in ("one dropout", "two dropouts", "noise"):
+        assert judged[-1].stage == "post_grad" and judged[-1].error is not None and judged[-1].error < 1e-6

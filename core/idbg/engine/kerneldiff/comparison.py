@@ -18,7 +18,7 @@ from idbg.engine.kerneldiff.float64 import transfer
 from idbg.engine.kerneldiff.float64.mode import float64_failure
 from idbg.engine.kerneldiff.kernel_attribution.search import AttributionResult, AttributionSearch
 from idbg.engine.kerneldiff.kernels.observe import Rerun
-from idbg.engine.kerneldiff.observed_run import CapturedCompile
+from idbg.engine.kerneldiff.observed_run import CapturedCompile, stages_with_own_draws
 from idbg.engine.kerneldiff.request import FLOAT64, Backend, ComparisonRequest, compile_backend, name_of
 from idbg.engine.kerneldiff.sides.form import with_forms
 from idbg.engine.kerneldiff.sides.leaf_comparison import ComparisonRules, compare_leaves, one_sided, without_verdict
@@ -123,7 +123,7 @@ class ComparisonRun:
         self.notes += [Remark("undeclared write", each.op, each.argument) for each in writes]
         judged = self._resampling.judge_nondeterminism(self._compare(reference, test, truth), reference)
         draws = RandomDrawCheck(self.subject, self._compiler("eager"), self._begin, self._rules, self.backward)
-        report = self._publish(draws.judge(judged, reference, test))
+        report = self._publish(self._with_own_draws(draws.judge(judged, reference, test)))
         if not (self.request.per_kernel or self.request.nan):
             return report
         search = FaultLocalization(
@@ -137,7 +137,23 @@ class ComparisonRun:
             self._compiled,
             undeclared,
         )
-        return self._publish(with_proven_fault(search.located(self._with_nan_origins(report)), judged))
+        found = search.located(self._with_nan_origins(report))
+        if report.changed_stage is not None:  # with other random operators than those that were located with
+            found = replace(found, stages=report.stages)
+        return self._publish(with_proven_fault(found, judged))
+
+    def _with_own_draws(self, report: DiffReport) -> DiffReport:
+        """The report of a program that is right with eager's random operators, with the graph that is proven wrong with
+        Inductor's own.
+        """
+        if not report.passed or not any(note.kind == "random as eager" for note in self.notes):
+            return report
+        self._begin("own random operators")
+        with comparing.inductor_set(self.request.options), uncaptured():
+            rows = stages_with_own_draws(self.subject, self._compiler(self.request.test), backward=self.backward)
+        why = (Remark("other by own draws"),)
+        wrong = (replace(row, bad=False, harmless=True, changed=True, reason=why) if row.bad else row for row in rows)
+        return replace(report, stages=tuple(wrong))
 
     def _with_nan_origins(self, report: DiffReport) -> DiffReport:
         """The report with the origins of NaN and infinities in eager, if requested, or if an output fails by one."""

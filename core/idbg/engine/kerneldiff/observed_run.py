@@ -20,6 +20,7 @@ from idbg.engine.kerneldiff.kernels.watch import Watch
 from idbg.engine.kerneldiff.sides.run import Call, Side, run_side
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.kerneldiff.stages.captured import FrameStages, StageCapture, stages_captured, users_place
+from idbg.engine.kerneldiff.stages.own_draws import judged_by_joint
 from idbg.engine.kerneldiff.stages.own_dtypes import OwnDtypes
 from idbg.engine.kerneldiff.stages.table import APPROXIMATED, LITTLE, called_frames, stage_table
 from idbg.schema.attribution import Maker, StageError
@@ -219,11 +220,25 @@ def run_observed(
     return _run_observed(subject, compile, backward, CapturedCompile())
 
 
+def stages_with_own_draws(
+    subject: Subject, compile: Callable[[Call], Call], *, backward: bool
+) -> tuple[StageError, ...]:
+    """The stages of the program as it is compiled without a comparison, with Inductor's own random operators, if one
+    is proven wrong; else ().
+    """
+    torch.compiler.reset()
+    observed = _run_observed(subject, compile, backward, CapturedCompile(), as_eager=False)
+    frames = [found for frame in observed.frames if (found := judged_by_joint(frame)) is not None]
+    rows = stage_table(frames) if frames else ()
+    return rows if any(row.bad and row.made_by is not None and row.made_by.proven for row in rows) else ()
+
+
 def _run_observed(
-    subject: Subject, compile: Callable[[Call], Call], backward: bool, into: CapturedCompile
+    subject: Subject, compile: Callable[[Call], Call], backward: bool, into: CapturedCompile, *, as_eager: bool = True
 ) -> ObservedRun:
     def around(stack: ExitStack) -> Call:
-        stack.enter_context(comparing.random_as_eager())
+        if as_eager:
+            stack.enter_context(comparing.random_as_eager())
         stack.enter_context(stages_captured(into.capture))
         stack.enter_context(into.observation.begun())
         return into.compiling(compile)(subject.model)

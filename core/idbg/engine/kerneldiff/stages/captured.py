@@ -55,6 +55,7 @@ class FrameStages:
     watches: dict[int, Watch] = field(default_factory=dict)  # by the place of the part
     parameters: list[object] = field(default_factory=list)
     preserved: tuple[int, ...] | None = None
+    own_draws: bool = False  # they are judged by the joint graph, with Inductor's own random operators
 
     @contextmanager
     def as_called(self) -> Iterator[None]:

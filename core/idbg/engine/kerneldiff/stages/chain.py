@@ -6,7 +6,7 @@ a forward whose results a backward takes. Both return outputs, gradients, and wh
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from math import inf
 
 import torch
@@ -43,12 +43,14 @@ class NotComparable(Exception):
 @dataclass(frozen=True)
 class FrameInputs:
     """The arguments of the frame's code: the forward's, and the outputs' gradients by the names of the
-    backward's arguments (none if the program ran no backward).
+    backward's arguments (none if the program ran no backward). `own_draws`: the graphs draw numbers by Inductor's own
+    operators.
     """
 
     primals: tuple[object, ...]
     tangents: Mapping[str, object] = field(default_factory=dict)
     outputs: int = 0  # how many results are the forward's own
+    own_draws: bool = False
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,8 @@ class Stage:
         if self.preserved is not None:
             inputs = replace(inputs, primals=tuple(inputs.primals[at] for at in self.preserved))
 
+        run = partial(computed, exact=exact, own_draws=inputs.own_draws)
+
         def hook(part: Part) -> NodeHook | None:
             return None if on_value is None else lambda node, value: on_value(part, node, value)
 
@@ -104,13 +108,13 @@ class Stage:
 
         if len(self.graphs) == 1:
             part, gm = next(iter(self.graphs.items()))
-            result = computed(gm, _arguments(gm, inputs), exact=exact, on_value=hook(part), instead=patched(part))
+            result = run(gm, _arguments(gm, inputs), on_value=hook(part), instead=patched(part))
             return replace(result, outputs=_wanted(result.outputs, inputs))
         forward, backward = self.graphs["forward"], self.graphs["backward"]
-        one = computed(forward, inputs.primals, exact=exact, on_value=hook("forward"), instead=patched("forward"))
+        one = run(forward, inputs.primals, on_value=hook("forward"), instead=patched("forward"))
         saved = dict(zip(self.saved_as(), one.outputs, strict=True))
         taken = backward_arguments(backward, saved, inputs)
-        two = computed(backward, taken, exact=exact, on_value=hook("backward"), instead=patched("backward"), seed=False)
+        two = run(backward, taken, on_value=hook("backward"), instead=patched("backward"), seed=False)
         outputs = [*one.outputs[: inputs.outputs], *two.outputs]
         return GraphResult(outputs, one.after | two.after, (*one.draws, *two.draws), {**one.narrowed, **two.narrowed})
 
@@ -201,7 +205,7 @@ def inputs_of(frame: FrameStages, outputs: int) -> FrameInputs:
     if frame.preserved is not None:
         values = dict(enumerate(frame.parameters)) | dict(zip(frame.preserved, primals, strict=True))
         primals = tuple(values[at] for at in sorted(values))
-    return FrameInputs(primals, tangents, outputs)
+    return FrameInputs(primals, tangents, outputs, frame.own_draws)
 
 
 @dataclass(frozen=True)

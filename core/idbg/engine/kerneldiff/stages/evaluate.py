@@ -12,6 +12,7 @@ from torch.fx import GraphModule, Interpreter, Node
 from idbg.engine.compat import comparing, fx, stages
 from idbg.engine.kerneldiff.float64.mode import Float64, NotInFloat64
 from idbg.engine.kerneldiff.kernels.values import changed_by
+from idbg.engine.kerneldiff.stages.own_draws import NumberedDraws
 from idbg.engine.kerneldiff.tensors.float64_device import usual_dtype
 from idbg.engine.program.environment import state_restored
 
@@ -40,10 +41,11 @@ def computed(
     on_value: NodeHook | None = None,
     instead: Mapping[str, object] | None = None,
     seed: bool = True,
+    own_draws: bool = False,
 ) -> GraphResult:
     """Run the graph on these inputs, which it does not change. `on_value` is called with every node and value;
     `instead`
-    replaces the values of nodes.
+    replaces the values of nodes; `own_draws`: draws have the numbers of `NumberedDraws`.
 
     Raises what an op raises, and NotInFloat64.
     """
@@ -52,7 +54,8 @@ def computed(
     tensors = [value for value in given if isinstance(value, Tensor)]
     unwritten = [value for node, value in arguments if isinstance(value, Tensor) and node not in written]
     mode = Float64(usual_dtype(tensors), tensors, unwritten, narrows=True)
-    runner = _Runner(gm, mode if exact else None, on_value, dict(instead or {}))
+    draws = NumberedDraws() if own_draws else None
+    runner = _Runner(gm, mode if exact else None, on_value, dict(instead or {}), draws)
     with ExitStack() as stack:
         stack.enter_context(state_restored())
         stack.enter_context(torch.no_grad())
@@ -94,9 +97,15 @@ class _Runner(Interpreter):
     """Interprets the graph; a copy to an argument replaces the argument's value from there on."""
 
     def __init__(
-        self, gm: GraphModule, mode: Float64 | None, on_value: NodeHook | None, instead: dict[str, object]
+        self,
+        gm: GraphModule,
+        mode: Float64 | None,
+        on_value: NodeHook | None,
+        instead: dict[str, object],
+        draws: NumberedDraws | None,
     ) -> None:
         super().__init__(gm)
+        self.draws = draws
         self.mode = mode
         self.on_value = on_value
         self.instead = instead
@@ -121,6 +130,8 @@ class _Runner(Interpreter):
 
     def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
         """The op's value; the mode has a higher-order op run in float64."""
+        if self.draws is not None and (drawn := self.draws.of(target, args, kwargs)) is not None:
+            return drawn
         dense = comparing.dense_kernel(target) if self.mode is None else None
         return (dense or target)(*args, **kwargs)
 

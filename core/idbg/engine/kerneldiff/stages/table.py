@@ -150,6 +150,8 @@ class _Frame:
             traced = stages.traced(captured.dynamo, captured.inputs, {})
         self.inputs: FrameInputs = inputs_of(captured, traced.outputs)
         self.chain = {"dynamo": Stage("dynamo", {"": traced.gm})}
+        if captured.own_draws and captured.joint is not None:
+            self.chain = {"dynamo": Stage("dynamo", {"": captured.joint})}
         for name, gm in (("joint", captured.joint), ("joint_passes", captured.joint_passes)):
             if gm is not None:
                 self.chain[cast("StageName", name)] = Stage(cast("StageName", name), {"": gm})

@@ -65,7 +65,7 @@ def is_narrow(value: object) -> TypeGuard[Tensor]:
 
 def is_packed(tensor: Tensor) -> bool:
     """Whether it is a weight that oneDNN has packed, as freezing does: it has no float64, and no elements to read."""
-    return tensor.layout == torch._mkldnn  # type: ignore[attr-defined]
+    return str(tensor.layout) == "torch._mkldnn"
 
 
 def to_float64(tensor: Tensor) -> Tensor:
