@@ -149,6 +149,7 @@ class ComparisonRun:
         if not report.passed or not any(note.kind == "random as eager" for note in self.notes):
             return report
         self._begin("own random operators")
+        self._compiled = None  # Dynamo forgets it
         with comparing.inductor_set(self.request.options), uncaptured():
             rows = stages_with_own_draws(self.subject, self._compiler(self.request.test), backward=self.backward)
         why = (Remark("other by own draws"),)
