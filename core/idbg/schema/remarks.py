@@ -62,6 +62,7 @@ RemarkKind = Literal[
     "layers not judged",  # of the compiler `subject`: `detail` is why
     "no kernels",  # `subject` has none that can be observed
     "not observed",  # the kernels: `detail`
+    "not repeated",  # the failure, by the same compiled code
     "nothing bisected",
     "nothing returned",
     "other draws",  # `subject` draws other random numbers than eager, as Dynamo's graphs do

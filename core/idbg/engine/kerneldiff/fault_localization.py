@@ -83,7 +83,7 @@ class FaultLocalization:
             elif not rows and not nothing_ran:
                 rows = _of_a_backend(kernels, name_of(self.request.test))
         if failed and not any(row.bad for row in rows):
-            rows = self._of_a_cache(rows, observed.side, report) or self._before_the_backend(rows)
+            rows = self._of_a_cache(rows, observed, report) or self._before_the_backend(rows)
         elif failed and observed.frames and (error := self.failing(observed.side)):
             rows = (*rows[:-1], replace(rows[-1], error=error))
         if failed and self.undeclared and (maker := self._undeclared()):
@@ -165,11 +165,19 @@ class FaultLocalization:
         wrong = (part.wrong() for part in sorted(parts, key=lambda part: part.called))
         return tuple(islice(filter(None, wrong), 1))
 
-    def _of_a_cache(self, rows: tuple[StageError, ...], again: Side, report: DiffReport) -> tuple[StageError, ...]:
-        """The rows if every stage is right, and so are the outputs of the observed run, which was compiled anew."""
+    def _of_a_cache(
+        self, rows: tuple[StageError, ...], observed: ObservedRun, report: DiffReport
+    ) -> tuple[StageError, ...]:
+        """The rows if every stage is right, and so are the outputs of the observed run. What was compiled anew for it
+        is right where a cache or CUDA graphs were wrong; where the same code ran again, no cache is to blame.
+        """
         clearly = any(diff.failed and is_far(diff) for diff in (*report.outputs, *report.gradients))
-        if not clearly or self.failing(again) != 0.0 or rows[-1].stage != "kernels" or not rows[-1].judged:
+        right = clearly and self.failing(observed.side) == 0.0
+        if not right or rows[-1].stage != "kernels" or not rows[-1].judged:
             return ()
+        if observed.is_same_code:
+            self.notes.append(Remark("not repeated"))
+            return rows
         made_by = Maker(kind="cache", name=_CACHE, proven=Remark("right anew"))
         return (*rows[:-1], replace(rows[-1], error=None, added=None, bad=True, output="", made_by=made_by))
 
