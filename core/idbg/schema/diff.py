@@ -67,6 +67,7 @@ FailedBy = Literal[
     "device",
     "alias",  # a view of an input or of state on one side, a copy on the other
     "requires_grad",  # the reference's output can be differentiated, the test's cannot
+    "effect",  # the program's Python state is left otherwise
     "unsteady",  # eager itself gives something else each time
 ]
 Mode = Literal["float64", "tolerance"]
@@ -378,6 +379,7 @@ _UNJUDGED: dict[RemarkKind, str] = {
     "layers not judged": "layers",
     "stages not judged": "some stages",
     "search failed": "nodes",
+    "effects not judged": "some side effects",
     "nan search ended": "the origin of NaN",
 }
 """What a comparison did not judge, by the note that says why."""
@@ -449,8 +451,16 @@ class DiffReport(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def only_eager_varies(self) -> bool:
         """Whether nothing fails but what eager itself computes otherwise each time: nothing is to blame for that."""
+        return self._fails_by_only("unsteady")
+
+    def _fails_by_only(self, rule: FailedBy) -> bool:
         found = [each.failed_by for each in (*self.outputs, *self.gradients) if each.failed_by]
-        return bool(found) and all(set(each) == {"unsteady"} for each in found)
+        return bool(found) and all(set(each) == {rule} for each in found)
+
+    @property
+    def only_effects_differ(self) -> bool:
+        """Whether nothing fails but what the program leaves in Python's objects: no stage of numbers is to blame."""
+        return self._fails_by_only("effect")
 
     @property
     def changed_stage(self) -> StageError | None:

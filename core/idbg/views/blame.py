@@ -25,7 +25,8 @@ what it was given, a `harmless` one is off in a run whose outputs agree. Two wer
 as what is made of it is, and of an `unjudged` one nothing is known."""
 
 STRUCTURE: frozenset[FailedBy] = frozenset(  # no kernel is to blame
-    {"missing", "extra", "type", "shape", "dtype", "class", "device", "layout", "alias", "requires_grad", "unsteady"}
+    {"missing", "extra", "type", "shape", "dtype", "class", "device", "layout", "alias", "requires_grad", "effect"}
+    | {"unsteady"}
 )
 NO_REASON = "no reason is known"
 NAMES_SHOWN = 3  # of stages or frames in a sentence

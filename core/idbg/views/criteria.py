@@ -21,7 +21,8 @@ _TERMS = {"few": "as so few elements say little of eager", "rounding": "of round
 
 def form_parts(diff: TensorDiff) -> dict[FailedBy, str]:
     """How it is another kind of value, with both values: {"dtype": "dtype float16, wanted float32"}."""
-    parts: dict[FailedBy, str] = {"type": sentence(diff.note)} if "type" in diff.failed_by else {}
+    by_note: tuple[Literal["type", "effect"], ...] = ("type", "effect")
+    parts: dict[FailedBy, str] = {by: sentence(diff.note) for by in by_note if by in diff.failed_by}
     differing: dict[str, tuple[str, str]] = {
         form.kind: (form.test, form.reference) for form in diff.form if form.failed
     }

@@ -7,6 +7,13 @@ _REMARKS: dict[RemarkKind, str] = {
     "all outputs": "gradients are those of all outputs at once, each weighted by fixed numbers: a loss outside of what "
     "is compiled is not known",
     "first calls": "of each function that the program compiles, the first call is compared: later ones may differ",
+    "effect": "eager leaves {subject}, the compiled program {detail}",
+    "effect since": "eager leaves {subject}, the compiled program {detail}: so does {by} alone",
+    "effects not judged": "what is left in {subject} is not judged: {detail}",
+    "eager's effects vary": "eager itself leaves something else each time, or by another rounding",
+    "only while compiling": "it differs at the first call alone, which compiles",
+    "too much state": "it has more objects than are searched",
+    "asks compiler": "the program itself asks whether it is compiled",
     "forward alone": "the forward alone is compared: {subject} cannot differentiate its outputs: {detail}",
     "nan search ended": "the search for NaN in eager ended early: {detail}",
     "layers not judged": "the layers of {subject} could not be judged: {detail}",
@@ -41,6 +48,7 @@ _REMARKS: dict[RemarkKind, str] = {
     "undeclared alias": "it returns its argument {subject} itself, or a part of it, and does not declare it; with a "
     "copy in its place eager's outputs are others too",
     "wrong uncompiled": "with nothing compiled below it the outputs are wrong",
+    "so uncompiled": "with nothing compiled below it, it is so too",
     "never run in eager": "with nothing compiled below it the outputs are wrong, and eager never runs this line",
     "returned for it": "{subject} is returned in its place",
     "overwritten": "its memory was written to before it was returned",

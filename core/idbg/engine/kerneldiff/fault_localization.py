@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
+from math import isfinite
 from typing import Any
 
 import torch
@@ -62,8 +63,8 @@ class FaultLocalization:
 
     def located(self, report: DiffReport) -> DiffReport:
         """The report with its kernels and stages, and the first bad one of each."""
-        varies = report.only_eager_varies
-        failed = report.verdict == "failed" and not varies
+        unaccused = report.only_eager_varies or report.only_effects_differ
+        failed = report.verdict == "failed" and not unaccused
         observed = self._observed()
         kernels = observed.kernels
         nothing_ran = observed.side.result.failure is not None and not (kernels or failed)
@@ -73,7 +74,7 @@ class FaultLocalization:
             if layers is None:
                 self.notes.append(Remark("no kernels", name_of(self.request.test)))
             kernels = layers.layers if layers is not None else self._bisected() if failed else ()
-        if report.passed or varies:
+        if report.passed or unaccused:
             kernels = _not_accused(kernels)
         self.begin("stages")
         with comparing.inductor_set(self.request.options), uncaptured():
@@ -88,8 +89,12 @@ class FaultLocalization:
             rows = (*rows[:-1], replace(rows[-1], error=error))
         if failed and self.undeclared and (maker := self._undeclared()):
             rows, kernels = _made_by(maker, rows, observed.frames), _not_accused(kernels)
-        if report.passed or varies:
-            rows = tuple(replace(row, bad=False, harmless=row.bad, changed=row.changed and not varies) for row in rows)
+        if report.passed or unaccused:
+            rows = tuple(
+                replace(row, bad=False, harmless=row.bad, changed=row.changed and report.passed) for row in rows
+            )
+        if report.only_effects_differ:
+            rows = self._before_the_backend(rows)
         bad = next((at for at, kernel in enumerate(kernels) if kernel.bad), None)
         births = None if report.births is None else (*report.births, *observed.nan_origins)
         return replace(
@@ -207,8 +212,13 @@ class FaultLocalization:
         """The row of a program that is wrong with nothing compiled below Dynamo, with what Dynamo traces and eager
         never runs.
         """
-        proven = Remark("wrong uncompiled")
-        row = StageError(stage="dynamo", error=error, bad=True, made_by=Maker(kind="dynamo", name=name, proven=proven))
+        proven = Remark("wrong uncompiled" if isfinite(error) else "so uncompiled")
+        row = StageError(
+            stage="dynamo",
+            error=error if isfinite(error) else None,
+            bad=True,
+            made_by=Maker(kind="dynamo", name=name, proven=proven),
+        )
         run = partial(run_eager, self.subject, backward=self.backward)
         with uncaptured():
             graphs = [gm for gm, _ in _graphs(self.subject, self.request.dynamic, grad=self.backward)]
@@ -231,7 +241,7 @@ def _stages(
     """The launches and the stages of an observed run. If no stage and no launch makes a NaN from exact inputs, the
     first launch that writes one is marked bad.
     """
-    failed = report.verdict == "failed" and not report.only_eager_varies
+    failed = report.verdict == "failed" and not (report.only_eager_varies or report.only_effects_differ)
     ceased = failed and any({"nan", "inf"} & {*diff.failed_by} for diff in (*report.outputs, *report.gradients))
     rows = observed.stages(kernels, failed=failed, nonfinite=ceased, hidden=notes.append)
     if ceased and rows and not any(row.bad for row in rows):
