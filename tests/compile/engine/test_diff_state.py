@@ -261,8 +261,8 @@ def test_a_side_effect_that_one_side_lacks_is_a_finding_of_its_own(
 ) -> None:
     report = ModelDiff(model, (torch.ones(2),), test="aot_eager", per_kernel=model is lost).compare()
     assert report.verdict == "failed" and report.only_effects_differ, report
-    found = {diff.name.removesuffix(" (after)"): diff.note for diff in report.outputs if diff.failed_by == ("effect",)}
-    assert found == {name: Remark("effect since", *reversed(both), "Dynamo") for name, both in left.items()}
+    notes = {diff.name.removesuffix(" (after)"): diff.note for diff in report.outputs if diff.failed_by == ("effect",)}
+    assert notes == {name: Remark("effect since", wanted, found, "Dynamo") for name, (found, wanted) in left.items()}
     assert f"{len(left)} side effect" in headline(report)
     stage = report.first_wrong_stage
     assert (stage is not None and stage.stage == "dynamo" and not report.culprit) is (model is lost)

@@ -93,8 +93,8 @@ def unlike(one: Side, other: Side, names: Iterable[str] | None = None) -> list[s
 
 
 def _diff(name: str, reference: Effects, test: Effects, since: str) -> TensorDiff:
-    left = [_left(one.get(name), other.get(name)) for one, other in ((reference, test), (test, reference))]
-    note = Remark("effect since" if since else "effect", *left, since)
+    wanted, found = (_left(one.get(name), two.get(name)) for one, two in ((reference, test), (test, reference)))
+    note = Remark("effect since" if since else "effect", wanted, found, since)
     return TensorDiff(name=name + AFTER, passed=False, failed_by=("effect",), note=note)
 
 

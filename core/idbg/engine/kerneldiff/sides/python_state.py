@@ -216,9 +216,9 @@ class PythonState:
                     attributes = name.endswith(_ATTRIBUTES)
                     at = name.removesuffix(_ATTRIBUTES) + str(key) if attributes else f"{name}[{_text(key).shown}]"
                     yield at, was, now
-        for name, variable, before, is_compared in self._variables:
-            if is_compared and (now := variable.value()) is not before:
-                yield name, before, now
+        for name, variable, value, is_compared in self._variables:
+            if is_compared and (now := variable.value()) is not value:
+                yield name, value, now
         for name, owner, names, is_compared in self._classes:
             for new in _added(owner, names) if is_compared else ():
                 yield f"{name}.{new}", _ABSENT, vars(owner)[new]
@@ -341,15 +341,21 @@ class PythonState:
             yield _Found("", type(value))
 
 
-@lru_cache(maxsize=10_000)
+@lru_cache(maxsize=1_000)
+def _is_own_module(name: str) -> bool | None:
+    """Whether the module is the program's own; None of one without a file."""
+    file = getattr(sys.modules.get(name), "__file__", None)
+    return None if file is None else is_own(file)
+
+
 def is_own_class(owner: type) -> bool:
     """Whether the class is the program's own."""
     if owner in (SimpleNamespace, Namespace):
         return True
     if _is_torchs(owner) or owner.__module__ == "builtins":
         return False
-    if (file := getattr(sys.modules.get(owner.__module__), "__file__", None)) is not None:
-        return is_own(file)
+    if (is_own_file := _is_own_module(owner.__module__)) is not None:
+        return is_own_file
     return any(isinstance(each, FunctionType) and _is_own_code(each.__code__) for each in vars(owner).values())
 
 
