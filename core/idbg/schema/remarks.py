@@ -61,6 +61,8 @@ RemarkKind = Literal[
     "first calls",  # of a script's functions
     "effect",  # eager leaves `subject` in the program's state, the test `detail`
     "effect since",  # the same, and so it is with nothing compiled below `by`
+    "warnings",  # eager issues it `subject` times, the test `detail` times
+    "warnings since",  # the same, and so it is with nothing compiled below `by`
     "effects not judged",  # those named `subject`, for the reason `detail`
     _Effect,
     "forward alone",  # `subject` cannot differentiate its outputs: `detail`

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from idbg.format.amounts import counted, few, share
 from idbg.format.file_names import near_place
 from idbg.schema.attribution import FOREIGN_STAGES, Maker, StageError, StageName
-from idbg.schema.diff import DiffReport, FailedBy, KernelError, launch_name
+from idbg.schema.diff import SIDE_EFFECTS, DiffReport, FailedBy, KernelError, launch_name
 from idbg.schema.remarks import Remark
 from idbg.views import remarks
 
@@ -25,8 +25,8 @@ what it was given, a `harmless` one is off in a run whose outputs agree. Two wer
 as what is made of it is, and of an `unjudged` one nothing is known."""
 
 STRUCTURE: frozenset[FailedBy] = frozenset(  # no kernel is to blame
-    {"missing", "extra", "type", "shape", "dtype", "class", "device", "layout", "alias", "requires_grad", "effect"}
-    | {"unsteady"}
+    {"missing", "extra", "type", "shape", "dtype", "class", "device", "layout", "alias", "requires_grad", "unsteady"}
+    | SIDE_EFFECTS
 )
 NO_REASON = "no reason is known"
 NAMES_SHOWN = 3  # of stages or frames in a sentence

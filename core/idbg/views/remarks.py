@@ -9,6 +9,8 @@ _REMARKS: dict[RemarkKind, str] = {
     "first calls": "of each function that the program compiles, the first call is compared: later ones may differ",
     "effect": "eager leaves {subject}, the compiled program {detail}",
     "effect since": "eager leaves {subject}, the compiled program {detail}: so does {by} alone",
+    "warnings": "eager warns so often: {subject}, the compiled program: {detail}",
+    "warnings since": "eager warns so often: {subject}, the compiled program: {detail}, as does {by} alone",
     "effects not judged": "what is left in {subject} is not judged: {detail}",
     "eager's effects vary": "eager itself leaves something else each time, or by another rounding",
     "only while compiling": "it differs at the first call alone, which compiles",

@@ -2,6 +2,7 @@
 
 import functools
 import time
+import warnings
 from collections import deque
 from collections.abc import Callable
 from typing import ClassVar
@@ -267,6 +268,21 @@ def test_a_side_effect_that_one_side_lacks_is_a_finding_of_its_own(
     stage = report.first_wrong_stage
     assert (stage is not None and stage.stage == "dynamo" and not report.culprit) is (model is lost)
     assert not CALLS and SEEN == {"calls": 0} and Registry.seen == [] and not hasattr(REGISTRY, "last")
+
+
+def warning(x: Tensor) -> Tensor:
+    if not asks():
+        warnings.warn("no mask is used", stacklevel=1)
+    return nn.functional.softmax(x) + 1  # type: ignore[call-overload]  # torch warns in the name of this line
+
+
+def test_a_warning_of_the_program_that_one_side_lacks_is_a_finding_of_its_own() -> None:
+    with warnings.catch_warnings(record=True) as shown:
+        report = ModelDiff(warning, (torch.ones(2),), test="aot_eager").compare()
+    (found,) = [diff for diff in report.outputs if diff.failed]
+    assert found.name == "UserWarning: 'no mask is used'" and found.failed_by == ("warnings",)
+    assert found.note == Remark("warnings since", "1", "0", "Dynamo")
+    assert any("no mask" in str(each.message) for each in shown or ())
 
 
 def by_request(x: Tensor) -> Tensor:

@@ -53,7 +53,8 @@ class EffectCheck:
                 self.accused, Remark("other draws", test.result.name) if drawn else Remark("asks compiler")
             )
             self.accused = []
-        self._not_judged(sorted(varies), Remark("eager's effects vary"))
+        stated = {name for name in varies if not _is_of_warnings(name, reference.values.effects, test.values.effects)}
+        self._not_judged(sorted(stated), Remark("eager's effects vary"))
         self._not_judged(sorted(once), Remark("only while compiling"))
         since_dynamo = self._of_dynamo(reference) if self.accused else ()
         return tuple(
@@ -94,8 +95,15 @@ def unlike(one: Side, other: Side, names: Iterable[str] | None = None) -> list[s
 
 def _diff(name: str, reference: Effects, test: Effects, since: str) -> TensorDiff:
     wanted, found = (_left(one.get(name), two.get(name)) for one, two in ((reference, test), (test, reference)))
+    if _is_of_warnings(name, reference, test):
+        note = Remark("warnings since" if since else "warnings", wanted, found, since)
+        return TensorDiff(name=name, passed=False, failed_by=("warnings",), note=note)
     note = Remark("effect since" if since else "effect", wanted, found, since)
     return TensorDiff(name=name + AFTER, passed=False, failed_by=("effect",), note=note)
+
+
+def _is_of_warnings(name: str, *sides: Effects) -> bool:
+    return any(side[name].kind == "warnings" for side in sides if name in side)
 
 
 def _left(own: Effect | None, other: Effect | None) -> str:

@@ -28,6 +28,7 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from idbg.engine.compat import comparing, fx
 from idbg.engine.failures.owners import is_own
+from idbg.schema.diff import SideEffect
 
 T = TypeVar("T")
 
@@ -76,10 +77,11 @@ class Text:
 
 @dataclass(frozen=True)
 class Effect:
-    """One thing before a run and after it."""
+    """One thing before a run and after it; of warnings how often they were issued."""
 
     before: Text
     after: Text
+    kind: SideEffect = "effect"
 
     @property
     def is_sure(self) -> bool:
@@ -195,7 +197,7 @@ class PythonState:
         """What was changed since, by name."""
         found: dict[str, Effect] = {}
         for name, before, after in self._changed():
-            effect = Effect(_text(before), _text(after))
+            effect = Effect(text_of(before), text_of(after))
             if effect.before != effect.after:
                 number = sum(known == name or known.startswith(f"{name} #") for known in found)
                 found[f"{name} #{number + 1}" if number else name] = effect
@@ -214,7 +216,7 @@ class PythonState:
                 was, now = before.get(key, _ABSENT), container.get(key, _ABSENT)
                 if was is not now and not is_ours:
                     attributes = name.endswith(_ATTRIBUTES)
-                    at = name.removesuffix(_ATTRIBUTES) + str(key) if attributes else f"{name}[{_text(key).shown}]"
+                    at = name.removesuffix(_ATTRIBUTES) + str(key) if attributes else f"{name}[{text_of(key).shown}]"
                     yield at, was, now
         for name, variable, value, is_compared in self._variables:
             if is_compared and (now := variable.value()) is not value:
@@ -332,7 +334,7 @@ class PythonState:
             return
         if isinstance(members, dict):
             for key, each in members.items():
-                at = f"[{_text(key).shown}]" if is_container else str(key)
+                at = f"[{text_of(key).shown}]" if is_container else str(key)
                 yield _Found(joined(name, at), each, found.depth + 1, found.is_held)
         else:
             for number, each in enumerate(members):
@@ -425,7 +427,7 @@ def joined(*names: str) -> str:
 # Values as texts
 
 
-def _text(value: object, depth: int = 0) -> Text:
+def text_of(value: object, depth: int = 0) -> Text:
     """A value, with at most so many members and levels of containers."""
     match value:
         case _ if value is _ABSENT:
@@ -442,13 +444,13 @@ def _text(value: object, depth: int = 0) -> Text:
         case Tensor():
             return _plain(f"{_class(value)}{fx.tensor_meta(value)}")
         case dict():
-            pairs = [(_text(key, depth + 1), _text(each, depth + 1)) for key, each in _some(value.items(), depth)]
+            pairs = [(text_of(key, depth + 1), text_of(each, depth + 1)) for key, each in _some(value.items(), depth)]
             texts = [Text(f"{key.shown}: {each.shown}", f"{key.compared}: {each.compared}") for key, each in pairs]
             return _of_members(value, texts, "{}")
         case list() | tuple() | deque():
-            return _of_members(value, [_text(each, depth + 1) for each in _some(value, depth)], "[]")
+            return _of_members(value, [text_of(each, depth + 1) for each in _some(value, depth)], "[]")
         case set() | frozenset():
-            texts = sorted((_text(each, depth + 1) for each in _some(value, depth)), key=lambda text: text.compared)
+            texts = sorted((text_of(each, depth + 1) for each in _some(value, depth)), key=lambda text: text.compared)
             return _of_members(value, texts, "{}")
     return _plain(type(value).__name__)
 

@@ -18,8 +18,9 @@ from idbg.engine.kerneldiff.float64.draws import Draws, generator_position, reco
 from idbg.engine.kerneldiff.float64.mode import Float64
 from idbg.engine.kerneldiff.float64.undeclared_writes import UndeclaredWrite
 from idbg.engine.kerneldiff.sides.form import Forms, forms
-from idbg.engine.kerneldiff.sides.python_state import Effects
+from idbg.engine.kerneldiff.sides.python_state import Effect, Effects
 from idbg.engine.kerneldiff.sides.subject import Subject
+from idbg.engine.kerneldiff.sides.warned import warnings_recorded
 from idbg.engine.kerneldiff.tensors.float64_device import to_float64, usual_dtype
 from idbg.engine.kerneldiff.tensors.tree import AFTER, Leaves, Repeated, leaves, snapshot
 from idbg.engine.kerneldiff.tensors.wrapped import parts
@@ -194,8 +195,10 @@ def run_side(
     spread: _Spread | None = None
     try:
         for _ in range(runs):
-            with subject.restored(), ExitStack() as stack:
+            warned: dict[str, Effect] = {}
+            with subject.restored(), warnings_recorded(warned, subject.shown_warnings), ExitStack() as stack:
                 again = _run(subject, around(stack), backward)
+            again = replace(again, effects={**again.effects, **warned})
             if values is None:
                 values = again
                 spread = _Spread(again) if runs > 1 else None

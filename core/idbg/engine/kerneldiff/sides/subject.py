@@ -106,6 +106,7 @@ class Subject:
         self.loss = workload.loss
         self.grad = workload.grad
         self.input_gradients = input_gradients
+        self.shown_warnings: set[str] = set()
         self._python: PythonState | None = None  # before the current run
         self._before: dict[int, Tensor] = {}
         self._gradients: dict[int, Tensor] = {}  # those that a run finds
