@@ -24,10 +24,10 @@ Standing = Literal["right", "first_wrong", "wrong", "faithful", "harmless", "imp
 what it was given, a `harmless` one is off in a run whose outputs agree. Two were not judged: an `implied` one is right,
 as what is made of it is, and of an `unjudged` one nothing is known."""
 
-STRUCTURE: frozenset[FailedBy] = frozenset(  # no kernel is to blame
+_FORMS: frozenset[FailedBy] = frozenset(
     {"missing", "extra", "type", "shape", "dtype", "class", "device", "layout", "alias", "requires_grad", "unsteady"}
-    | SIDE_EFFECTS
 )
+STRUCTURE = _FORMS | SIDE_EFFECTS  # no kernel is to blame
 NO_REASON = "no reason is known"
 NAMES_SHOWN = 3  # of stages or frames in a sentence
 _STAGES: dict[StageName, str] = {
