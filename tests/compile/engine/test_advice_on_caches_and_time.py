@@ -102,7 +102,7 @@ def test_what_was_built_and_tested_is_found_again_in_the_folder_of_the_cache(tmp
     compiler.chmod(0o755)
     program.write_text(BUILDS)
     folder = {"CXX": str(compiler), "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache")}
-    built = []
+    built: list[int] = []
     for _ in range(2):
         subprocess.run([sys.executable, program], env=os.environ | folder, check=True, capture_output=True)
         built.append(len(log.read_text().split()) - sum(built))
