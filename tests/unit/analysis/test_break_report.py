@@ -52,6 +52,11 @@ def test_a_report_gives_title_explanation_hints_page_and_the_users_stack():
     )
 
 
+def test_a_title_in_lower_case_is_one_too():
+    title = "logging.Logger method not supported for non-export cases"
+    assert read_break(REPORT.replace("Failed to trace builtin operator\n  E", f"{title}\n  E")).kind == title
+
+
 def test_of_a_break_while_a_break_is_handled_the_first_counts():
     second = (
         "\n*** While handling this graph break, another graph break occurred: ***\n\nOther title\n  Explanation: no\n"

@@ -148,11 +148,8 @@ def _compile_code(timeline: Timeline) -> str:
     """The torch.compile of a timeline, with dynamic=True."""
     call = timeline.call
     name = timeline.function if call is None else "" if call.is_module else call.name
-    name, place = (
-        name if name.isidentifier() else "...",
-        f"{basename(call.file)}:{call.line}" if call and call.file else "",
-    )
-    return f"torch.compile({name}, dynamic=True)" + (f"  # {place}" if place else "")
+    place = f"  # {basename(call.file)}:{call.line}" if call and call.file else ""
+    return f"torch.compile({name if name.isidentifier() else '...'}, dynamic=True){place}"
 
 
 def _key(failed: FailedGuard) -> tuple[str, str, str]:
