@@ -18,7 +18,6 @@ from idbg_tui.app import IdbgApp
 from idbg_tui.palette.uses import CommandUses
 from idbg_tui.pane_sizes import RememberedSizes
 from idbg_tui.panes.base import PaneId
-from idbg_tui.terminal.immediate_screen import ImmediateScreen
 
 WIDE, SMALL = (160, 45), (80, 24)
 SOON, OFTEN = 0.2, 0.06  # seconds: what is put off for longer, and what repeats more seldom, is not waited for
@@ -43,20 +42,6 @@ def written() -> None:
             thread.join()
 
 
-class ReadyScreen(ImmediateScreen):
-    """A screen that is laid out from the first frame on, and not painted: painting frames that no test looks at took a
-    third of the time of these tests. With the fixture `painted`, and in a real terminal, each frame is painted.
-    """
-
-    paints = False
-
-    def _compositor_refresh(self) -> None:
-        if isinstance(self.app, IdbgApp) and not (self.paints and self.app.ready):
-            self._dirty_widgets.clear()  # their regions wait in the compositor
-            return
-        super()._compositor_refresh()
-
-
 class ReadyApp(IdbgApp):
     """The app, given to a test once its session and its panes are there; it stores nothing for the next."""
 
@@ -65,9 +50,6 @@ class ReadyApp(IdbgApp):
         self._uses = CommandUses(Path(os.devnull))
         self.body.remembered = RememberedSizes(Path(os.devnull))
         self.choices = None
-
-    def get_default_screen(self) -> ImmediateScreen:
-        return ReadyScreen()
 
     @asynccontextmanager
     async def run_test(self, **how: Any) -> AsyncGenerator[Pilot[None], None]:  # type: ignore[override]

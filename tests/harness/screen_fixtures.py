@@ -1,14 +1,14 @@
-"""Fixtures of the tests of the screen; importing it makes a pilot wait until the event loop is idle."""
+"""Fixtures of the tests of the screen; importing it makes their apps cheap, see `cheap_apps`."""
 
 from pathlib import Path
 
 import pytest
 
-from tests.harness import idle
+from tests.harness import cheap_apps, idle
 from tests.harness.rule_bench import Bench
-from tests.harness.screen import ReadyScreen
 
 idle.ask_the_loop()
+cheap_apps.install()
 
 
 @pytest.fixture
@@ -20,4 +20,4 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
 @pytest.fixture
 def painted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each frame is painted, as a user's screen is: for tests that read what was painted, and when."""
-    monkeypatch.setattr(ReadyScreen, "paints", True)
+    monkeypatch.setattr(cheap_apps.Painting, "on", True)

@@ -29,6 +29,7 @@ AGAIN = {
     "TORCHINDUCTOR_COMPILE_THREADS",
     "TRITON_CACHE_DIR",
 }
+LOADS = "cdll.LoadLibrary("  # torch tries a library, and holds the lock that a server needs as it starts
 ON_GPU = os.path.exists("/dev/nvidiactl")  # CUDA takes no fork once something has asked for it
 COLD = {"TORCH_COLD": "1"}  # in the environment: that process starts as ever
 CHILDREN = "WARM_CHILDREN"  # in the environment: what that process starts is warm as well, as is the worker of `idbg`
@@ -76,6 +77,7 @@ class Server:
         return (
             bool(first)
             and (first[0] in ("-m", "-c") or first[0][0] != "-")
+            and LOADS not in words[-1]
             and of_start(environ) == of_start(self.environ)
         )
 

@@ -149,6 +149,15 @@ def _failed(run: Run) -> str:
 
 
 def _wrong(run: Run) -> str:
-    tensors = (*run.diff.outputs, *run.diff.gradients) if run.diff else ()
+    if run.diff is None:
+        return "numbers are wrong"
+    tensors = [each for each in (*run.diff.outputs, *run.diff.gradients) if not each.is_side_effect]
     failed = sum(tensor.failed for tensor in tensors)
-    return f"{failed:,} of {counted(len(tensors), 'tensor')} wrong" if failed else "numbers are wrong"
+    wrong = f"{failed:,} of {counted(len(tensors), 'tensor')} wrong" if failed else ""
+    return ", ".join(filter(None, (wrong, effects_words(run.diff)))) or "numbers are wrong"
+
+
+def effects_words(report: DiffReport) -> str:
+    """How many side effects of eager's the other side has otherwise: "2 side effects not as in eager"; "" of none."""
+    effects = sum(each.is_side_effect for each in report.outputs)
+    return f"{counted(effects, 'side effect')} not as in {report.reference}" if effects else ""

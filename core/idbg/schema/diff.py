@@ -67,8 +67,12 @@ FailedBy = Literal[
     "device",
     "alias",  # a view of an input or of state on one side, a copy on the other
     "requires_grad",  # the reference's output can be differentiated, the test's cannot
+    "effect",  # the program's Python state is left otherwise
+    "warnings",  # the program's own code warns more often, or less
     "unsteady",  # eager itself gives something else each time
 ]
+SideEffect = Literal["effect", "warnings"]
+SIDE_EFFECTS: frozenset[FailedBy] = frozenset({"effect", "warnings"})
 Mode = Literal["float64", "tolerance"]
 Outcome = Literal["passed", "failed", "error", "empty", "waiting"]
 
@@ -247,6 +251,11 @@ class TensorDiff(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False)
     note: tuple[Remark, ...] | Remark | str = ""
 
     @property
+    def is_side_effect(self) -> bool:
+        """Whether it is no tensor, but something that the sides leave otherwise."""
+        return not SIDE_EFFECTS.isdisjoint(self.failed_by)
+
+    @property
     def failed(self) -> bool:
         """Whether it was judged, and did not pass."""
         return self.judged and not self.passed
@@ -378,6 +387,7 @@ _UNJUDGED: dict[RemarkKind, str] = {
     "layers not judged": "layers",
     "stages not judged": "some stages",
     "search failed": "nodes",
+    "effects not judged": "some side effects",
     "nan search ended": "the origin of NaN",
 }
 """What a comparison did not judge, by the note that says why."""
@@ -449,8 +459,16 @@ class DiffReport(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def only_eager_varies(self) -> bool:
         """Whether nothing fails but what eager itself computes otherwise each time: nothing is to blame for that."""
+        return self._fails_by_only(frozenset({"unsteady"}))
+
+    def _fails_by_only(self, rules: frozenset[FailedBy]) -> bool:
         found = [each.failed_by for each in (*self.outputs, *self.gradients) if each.failed_by]
-        return bool(found) and all(set(each) == {"unsteady"} for each in found)
+        return bool(found) and all(rules.issuperset(each) for each in found)
+
+    @property
+    def only_effects_differ(self) -> bool:
+        """Whether nothing fails but what the program leaves in Python's objects: no stage of numbers is to blame."""
+        return self._fails_by_only(SIDE_EFFECTS)
 
     @property
     def changed_stage(self) -> StageError | None:

@@ -14,6 +14,7 @@ _Proof = Literal[
     "undeclared",
     "undeclared alias",
     "wrong uncompiled",
+    "so uncompiled",
     _Unreached,
 ]
 _Reuse = Literal[
@@ -51,6 +52,8 @@ _Unreadable = Literal["meta", "nested", "freed", "no values", "several tensors",
 _Judged = Literal["rounded", "other seed", "eager far", "no such float64", "no more exact", "float64 decides"]
 _Form = Literal["on one side", "types", "same tensor"]
 _OfTensor = Literal["not run yet", "side failed", "compared on", "eager varies", _Unreadable, _Judged, _Form]
+# why side effects were not judged
+_Effect = Literal["eager's effects vary", "only while compiling", "asks compiler", "too much state"]
 # why steps of training were not judged, or not in float64
 _OfSteps = Literal["nothing changes", "steps skipped", "without float64"]
 # why a bisection has no answer
@@ -59,12 +62,19 @@ _OfBisection = Literal["neither fails", "both fail", "fail otherwise", "fails wi
 RemarkKind = Literal[
     "all outputs",  # gradients are of all outputs at once
     "first calls",  # of a script's functions
+    "effect",  # eager leaves `subject` in the program's state, the test `detail`
+    "effect since",  # the same, and so it is with nothing compiled below `by`
+    "warnings",  # eager issues it `subject` times, the test `detail` times
+    "warnings since",  # the same, and so it is with nothing compiled below `by`
+    "effects not judged",  # those named `subject`, for the reason `detail`
+    _Effect,
     "forward alone",  # `subject` cannot differentiate its outputs: `detail`
     "nan search ended",  # by `detail`
     "no graph",  # `subject` received none
     "layers not judged",  # of the compiler `subject`: `detail` is why
     "no kernels",  # `subject` has none that can be observed
     "not observed",  # the kernels: `detail`
+    "not repeated",  # the failure, by the same compiled code
     "nothing bisected",
     "nothing returned",
     "other draws",  # `subject` draws other random numbers than eager, as Dynamo's graphs do

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from idbg.format.amounts import counted, few, share
 from idbg.format.file_names import near_place
 from idbg.schema.attribution import FOREIGN_STAGES, Maker, StageError, StageName
-from idbg.schema.diff import DiffReport, FailedBy, KernelError, launch_name
+from idbg.schema.diff import SIDE_EFFECTS, DiffReport, FailedBy, KernelError, launch_name
 from idbg.schema.remarks import Remark
 from idbg.views import remarks
 
@@ -24,9 +24,10 @@ Standing = Literal["right", "first_wrong", "wrong", "faithful", "harmless", "imp
 what it was given, a `harmless` one is off in a run whose outputs agree. Two were not judged: an `implied` one is right,
 as what is made of it is, and of an `unjudged` one nothing is known."""
 
-STRUCTURE: frozenset[FailedBy] = frozenset(  # no kernel is to blame
+_FORMS: frozenset[FailedBy] = frozenset(
     {"missing", "extra", "type", "shape", "dtype", "class", "device", "layout", "alias", "requires_grad", "unsteady"}
 )
+STRUCTURE = _FORMS | SIDE_EFFECTS  # no kernel is to blame
 NO_REASON = "no reason is known"
 NAMES_SHOWN = 3  # of stages or frames in a sentence
 _STAGES: dict[StageName, str] = {

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from idbg.format.amounts import counted, figure
-from idbg.schema.diff import Criterion, FailedBy, TensorDiff, Term
+from idbg.schema.diff import Criterion, FailedBy, SideEffect, TensorDiff, Term
 from idbg.views.remarks import sentence
 
 _OF: dict[FailedBy, str] = {
@@ -21,7 +21,8 @@ _TERMS = {"few": "as so few elements say little of eager", "rounding": "of round
 
 def form_parts(diff: TensorDiff) -> dict[FailedBy, str]:
     """How it is another kind of value, with both values: {"dtype": "dtype float16, wanted float32"}."""
-    parts: dict[FailedBy, str] = {"type": sentence(diff.note)} if "type" in diff.failed_by else {}
+    by_note: tuple[Literal["type"] | SideEffect, ...] = ("type", "effect", "warnings")
+    parts: dict[FailedBy, str] = {by: sentence(diff.note) for by in by_note if by in diff.failed_by}
     differing: dict[str, tuple[str, str]] = {
         form.kind: (form.test, form.reference) for form in diff.form if form.failed
     }

@@ -9,7 +9,7 @@ from idbg.format.amounts import NOT_MEASURED, counted, elapsed, few, figure
 from idbg.format.failures import lowering_words
 from idbg.format.file_names import near_place
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
-from idbg.format.verdicts import raises_words
+from idbg.format.verdicts import effects_words, raises_words
 from idbg.schema.attribution import FOREIGN_STAGES, StageError
 from idbg.schema.diff import (
     LARGEST,
@@ -187,8 +187,9 @@ def _verdict(report: DiffReport) -> str:
         return "nothing was compared"
     if report.verdict == "empty":
         return "nothing was compiled"
-    failed = [diff for diff in tensors(report) if diff.failed]
-    return f"{counted(len(failed), 'tensor')} failed" if failed else report.verdict
+    failed = [diff for diff in tensors(report) if diff.failed and not diff.is_side_effect]
+    wrong = f"{counted(len(failed), 'tensor')} failed" if failed else ""
+    return ", ".join(filter(None, (wrong, effects_words(report)))) or report.verdict
 
 
 def _awaited(report: DiffReport) -> str:

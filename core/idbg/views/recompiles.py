@@ -31,7 +31,9 @@ def view(run: Run, options: Options = NO_OPTIONS) -> Section:
     recompiled = sum(len(made(timeline)) - 1 for timeline in again)
     refused = sum(any(row.refused for row in timeline.compiles) for timeline in found)
     if not found:
-        return Section(TITLE, "no recompiles: every call fitted what was compiled first")
+        is_empty = not run.graphs and not run.codes
+        why_none = "nothing was compiled" if is_empty else "every call fitted what was compiled first"
+        return Section(TITLE, f"no recompiles: {why_none}")
     over_limit = f", {counted(refused, 'function')} at the limit" if refused else ""
     return Section(
         TITLE,

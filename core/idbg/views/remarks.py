@@ -7,12 +7,23 @@ _REMARKS: dict[RemarkKind, str] = {
     "all outputs": "gradients are those of all outputs at once, each weighted by fixed numbers: a loss outside of what "
     "is compiled is not known",
     "first calls": "of each function that the program compiles, the first call is compared: later ones may differ",
+    "effect": "eager leaves {subject}, the compiled program {detail}",
+    "effect since": "eager leaves {subject}, the compiled program {detail}: so does {by} alone",
+    "warnings": "eager warns so often: {subject}, the compiled program: {detail}",
+    "warnings since": "eager warns so often: {subject}, the compiled program: {detail}, as does {by} alone",
+    "effects not judged": "what is left in {subject} is not judged: {detail}",
+    "eager's effects vary": "eager itself leaves something else each time, or by another rounding",
+    "only while compiling": "it differs at the first call alone, which compiles",
+    "too much state": "it has more objects than are searched",
+    "asks compiler": "the program itself asks whether it is compiled",
     "forward alone": "the forward alone is compared: {subject} cannot differentiate its outputs: {detail}",
     "nan search ended": "the search for NaN in eager ended early: {detail}",
     "layers not judged": "the layers of {subject} could not be judged: {detail}",
     "no graph": "{subject} received no graph: the program ran uncompiled",
     "no kernels": "{subject} has no kernels that can be observed",
     "not observed": "the kernels could not be observed: {detail}",
+    "not repeated": "the same compiled code gave wrong outputs first, and right ones when it ran again: they depend on "
+    "timing, as where threads write to one place without waiting for each other; nothing is accused",
     "nothing bisected": "bisecting named no node: of the forward's values alone, those that nodes return, none is "
     "wrong beyond rounding. It does not see gradients, what is written in place, or a few wrong integers of many",
     "nothing returned": "the program returned nothing that could be compared",
@@ -42,6 +53,7 @@ _REMARKS: dict[RemarkKind, str] = {
     "undeclared alias": "it returns its argument {subject} itself, or a part of it, and does not declare it; with a "
     "copy in its place eager's outputs are others too",
     "wrong uncompiled": "with nothing compiled below it the outputs are wrong",
+    "so uncompiled": "with nothing compiled below it, it is so too",
     "never run in eager": "with nothing compiled below it the outputs are wrong, and eager never runs this line",
     "returned for it": "{subject} is returned in its place",
     "overwritten": "its memory was written to before it was returned",

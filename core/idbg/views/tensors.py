@@ -67,6 +67,8 @@ def worst_parts(diff: TensorDiff) -> tuple[str, str]:
         return spot_parts(diff.worst)
     if diff.test and diff.reference and diff.test != diff.reference and diff.failed_by:
         return f"{diff.test}, wanted {diff.reference}", ""
+    if diff.is_side_effect:  # its note is what decided
+        return "", ""
     known = "equal" if diff.max_abs == 0 else "" if diff.elements else "no elements"
     return remarks.tensor_note(diff) or known, ""
 

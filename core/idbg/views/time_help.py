@@ -46,7 +46,8 @@ def _cpp(timings: Sequence[Timing], seconds: float) -> Iterator[str]:
     yield _WARM
     header = sum(each.seconds for each in timings if each.span.name == "precompiled header")
     if header > 0.3 * seconds:
-        yield f"{header:.1f} s of it is the header that all kernels share: it is precompiled once for each such folder"
+        yield f"{header:.1f} s of it is the header that all kernels share: it is precompiled once for all such folders,"
+        yield "in torchinductor_USER/precompiled_headers of the temporary folder (TMPDIR): keep that too"
     elif not any(each.span.name == "precompiled header" for each in timings):
         yield f"{MAY}torch._inductor.config.cpp_cache_precompile_headers = True: what all include is compiled once"
     builds = times.builds(timings)

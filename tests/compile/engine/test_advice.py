@@ -60,6 +60,7 @@ f = M()
 f.n = 5"""
 TWO = "def a(x): return x + 1\ndef b(x): return x + 2\n"
 CALLED = "def f(x, g):\n    return g(x)"
+KEYS = "def f(x, d):\n    for k in d: x = x * d[k]\n    return x"
 INFERENCE = "with torch.inference_mode(v): x = ones(2)"
 SHARED = "x = ones(2); y = x if v else ones(2)"
 OF_CLASS = "class A: k = 1\nclass B: k = 2\ndef f(x, o):\n    return x + o.k"
@@ -158,6 +159,14 @@ RECOMPILES: dict[str, Case] = {
             )
         },
     ),
+    "order of keys": Case(
+        KEYS,
+        "('ab', 'ba')",
+        "d = dict.fromkeys(v, 2)",
+        "ones(2), d",
+        {"same keys in the same order": Case(KEYS, "('ab', 'ab')", "d = dict.fromkeys(v, 2)", "ones(2), d")},
+    ),
+    "sizes of parameters": Case(CALLED, "(2, 3, 4)", "g = torch.nn.Linear(2, v)", "ones(2), g"),
     "another function": Case(
         CALLED,
         "(a, b)",
@@ -311,12 +320,12 @@ cache = Cache()
 @pytest.fixture(autouse=True)
 def settings_put_back() -> Iterator[None]:
     """What the programs set is no other test's."""
-    with torch._dynamo.config.patch(reorderable_logging_functions=set(), allow_rnn=False), torch.set_grad_enabled(True):
+    static = "force_parameter_static_shapes", "force_nn_module_property_static_shapes"
+    off = "allow_rnn", "allow_unspec_int_on_nn_module", "capture_scalar_outputs", "capture_dynamic_output_shape_ops"
+    own = {**dict.fromkeys(static, True), **dict.fromkeys(off, False), "reorderable_logging_functions": set()}
+    with torch._dynamo.config.patch(own), torch.set_grad_enabled(True):
         yield
         torch.compiler.config.dynamic_sources = ""
-        torch._dynamo.config.allow_unspec_int_on_nn_module = False
-        torch._dynamo.config.capture_scalar_outputs = False
-        torch._dynamo.config.capture_dynamic_output_shape_ops = False
 
 
 def fresh(ran: Runner, text: str, **target: object) -> Run:
@@ -440,6 +449,17 @@ BREAKS: dict[str, Case] = {
         {
             "let a graph choose": Case(
                 "def f(x):\n    return torch.where(x.sum() > 0, x + 1, x - 1)", "(2,)", "x = ones(v)", "x"
+            )
+        },
+    ),
+    "branch on a random number": Case(
+        "import random\ndef f(x):\n    if random.random() < 2:\n        return x + 1\n    return x",
+        "(2,)",
+        "x = ones(v)",
+        "x",
+        {
+            "draw it": Case(
+                "def f(x):\n    return torch.where(torch.rand(()) < 2, x + 1, x)", "(2,)", "x = ones(v)", "x"
             )
         },
     ),

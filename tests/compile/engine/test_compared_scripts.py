@@ -324,3 +324,42 @@ def test_a_function_whose_stages_are_not_judged_is_named_beside_one_that_is_wron
     assert run.diff is not None and run.diff.verdict == "failed" and run.diff.stages_of == "g"
     (note,) = (note for note in run.diff.notes if isinstance(note, Remark) and note.kind == "stages not judged")
     assert note.subject == "f" and "another dtype" in remarks.sentence(note)
+
+
+STATE = """
+from pathlib import Path
+
+class Net(nn.Module):
+    seen = []
+    def forward(self, x):
+        Net.seen.append(x.sum())
+        return x * 2
+
+def closure():
+    log = []
+    class Probe:
+        def note(self, value):
+            log.append(value)
+    def f(x):
+        Probe().note(x.shape[0])
+        return x + 1
+    return f, log
+
+net = torch.compile(Net())
+f, log = closure()
+g = torch.compile(f)
+for _ in range(2):
+    net(torch.ones(3)), g(torch.ones(3))
+Path(__file__).with_name("state").write_text(f"{len(Net.seen)} {log}")
+"""
+
+
+def test_a_compared_script_ends_with_the_state_of_its_run(tmp_path: Path) -> None:
+    """Without a comparison torch itself loses what the closure should hold (pytorch/pytorch#197896)."""
+    counted(STATE, "aot_eager", tmp_path, None)
+    alone = (tmp_path / "state").read_text()
+    compared = counted(STATE, "aot_eager", tmp_path, Comparison())
+    assert (tmp_path / "state").read_text() == alone and alone.startswith("2 ")
+    assert compared.diff is not None
+    lost = [(diff.name, diff.failed_by) for diff in compared.diff.outputs if diff.failed]
+    assert lost == ([] if alone == "2 [3, 3]" else [("f: log (after)", ("effect",))])

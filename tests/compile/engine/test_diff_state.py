@@ -1,15 +1,23 @@
 """What a program appends to, counts or optimizes is put back after each side, where torch does not do it."""
 
+import functools
+import time
+import warnings
 from collections import deque
+from collections.abc import Callable
+from typing import ClassVar
 
 import pytest
 import torch
 from torch import Tensor, nn
 
 from idbg.engine.kerneldiff.api import ModelDiff
+from idbg.engine.kerneldiff.sides import python_state
 from idbg.engine.kerneldiff.sides.run import run_eager
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.program.load import Workload
+from idbg.schema.remarks import Remark, RemarkKind
+from idbg.views.diff import headline
 
 COUNT = torch.zeros(1)
 CALLS: list[int] = []
@@ -177,3 +185,179 @@ def test_a_buffer_to_which_what_needs_a_gradient_was_added_is_put_back() -> None
     model = Totalling()
     run(model, torch.ones(2, 3))
     assert model.total.is_leaf and not model.total.requires_grad and not model.total.any()
+
+
+class Registry:
+    """State of a class, and of an object without attributes of its own."""
+
+    seen: ClassVar[list[int]] = []
+    calls = 0
+    __slots__ = ("last",)
+
+    def note(self, value: int) -> None:
+        Registry.seen.append(value)
+        Registry.calls += 1
+        self.last = value
+
+
+REGISTRY = Registry()
+LATEST: object = None
+asks = torch.compiler.is_compiling  # by another name: the comparison cannot see that the program itself asks
+
+
+def test_state_of_classes_slots_globals_and_functions_is_put_back() -> None:
+    def counted(x: Tensor) -> Tensor:
+        vars(helper)["calls"] = vars(helper).get("calls", 0) + 1
+        return x
+
+    def helper(x: Tensor) -> Tensor:
+        global LATEST
+        LATEST = [x]
+        REGISTRY.note(x.shape[0])
+        return x
+
+    vars(helper)["calls"] = 5
+    log: list[int] = []
+
+    class Probe:
+        def note(self) -> None:
+            log.append(1)
+
+    def model(x: Tensor) -> Tensor:
+        Probe().note()
+        return counted(helper(x)) + 1
+
+    run(model, torch.ones(2))
+    assert not log and LATEST is None and not hasattr(REGISTRY, "last")
+    assert Registry.seen == [] and Registry.calls == 0 and vars(helper)["calls"] == 5
+
+
+def lost(x: Tensor) -> Tensor:
+    if not asks():
+        REGISTRY.note(x.shape[0])
+    return x + 1
+
+
+def added(x: Tensor) -> Tensor:
+    if asks():
+        CALLS.append(1)
+    return x + 1
+
+
+def another(x: Tensor) -> Tensor:
+    SEEN["calls"] = 7 if asks() else 1
+    return x + 1
+
+
+@pytest.mark.parametrize(
+    ("model", "left"),
+    [
+        (lost, {"Registry.seen": ("[]", "[2]"), "Registry.calls": ("0", "1"), "REGISTRY.last": ("absent", "2")}),
+        (added, {"CALLS": ("[1]", "[]")}),
+        (another, {"SEEN['calls']": ("7", "1")}),
+    ],
+)
+def test_a_side_effect_that_one_side_lacks_is_a_finding_of_its_own(
+    model: Callable[[Tensor], Tensor], left: dict[str, tuple[str, str]]
+) -> None:
+    report = ModelDiff(model, (torch.ones(2),), test="aot_eager", per_kernel=model is lost).compare()
+    assert report.verdict == "failed" and report.only_effects_differ, report
+    notes = {diff.name.removesuffix(" (after)"): diff.note for diff in report.outputs if diff.failed_by == ("effect",)}
+    assert notes == {name: Remark("effect since", wanted, found, "Dynamo") for name, (found, wanted) in left.items()}
+    assert f"{len(left)} side effect" in headline(report)
+    stage = report.first_wrong_stage
+    assert (stage is not None and stage.stage == "dynamo" and not report.culprit) is (model is lost)
+    assert not CALLS and SEEN == {"calls": 0} and Registry.seen == [] and not hasattr(REGISTRY, "last")
+
+
+def warning(x: Tensor) -> Tensor:
+    if not asks():
+        warnings.warn("no mask is used", stacklevel=1)
+    return nn.functional.softmax(x) + 1  # type: ignore[call-overload]  # torch warns in the name of this line
+
+
+def test_a_warning_of_the_program_that_one_side_lacks_is_a_finding_of_its_own() -> None:
+    with warnings.catch_warnings(record=True) as shown:
+        report = ModelDiff(warning, (torch.ones(2),), test="aot_eager").compare()
+    (found,) = [diff for diff in report.outputs if diff.failed]
+    assert found.name == "UserWarning: 'no mask is used'" and found.failed_by == ("warnings",)
+    assert found.note == Remark("warnings since", "1", "0", "Dynamo")
+    assert any("no mask" in str(each.message) for each in shown or ())
+
+
+def by_request(x: Tensor) -> Tensor:
+    if not torch.compiler.is_compiling():
+        CALLS.append(1)
+    return x + 1
+
+
+STEPS = iter(range(10_000))
+
+
+@torch.compiler.disable
+def by_chance(x: Tensor) -> Tensor:
+    CALLS.append(next(STEPS))
+    return x + 1
+
+
+@torch.library.custom_op("idbg_state::copied", mutates_args=())
+def copied(x: Tensor) -> Tensor:
+    return x.clone()
+
+
+@copied.register_fake
+def _(x: Tensor) -> Tensor:
+    CALLS.append(1)
+    return torch.empty_like(x)
+
+
+@pytest.mark.parametrize(("model", "why"), [(by_request, "asks compiler"), (by_chance, "eager's effects vary")])
+def test_a_side_effect_that_may_be_right_is_not_judged(model: Callable[[Tensor], Tensor], why: RemarkKind) -> None:
+    report = ModelDiff(model, (torch.ones(2),), test="aot_eager").compare()
+    assert report.passed and Remark("effects not judged", "CALLS", (Remark(why),)) in report.notes
+    assert "some side effects not judged" in headline(report)
+    assert not CALLS
+
+
+def test_a_side_effect_of_compiling_is_not_judged() -> None:
+    def model(x: Tensor) -> Tensor:
+        if x.dim() > 1:
+            CALLS.clear()  # it is never called: a guard on what compiling changes would compile again each time
+        return copied(x) + 1
+
+    report = ModelDiff(model, (torch.ones(2),), test="aot_eager").compare()
+    assert report.passed and Remark("effects not judged", "CALLS", (Remark("only while compiling"),)) in report.notes
+
+
+def test_state_beyond_the_limit_is_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(python_state, "_OBJECTS", 2)
+    report = ModelDiff(added, (torch.ones(2),), test="aot_eager").compare()
+    assert report.not_judged == "some side effects", report
+    CALLS.clear()
+
+
+@functools.lru_cache
+def table(size: int) -> Tensor:
+    CALLS.append(size)
+    return torch.ones(size)
+
+
+LOSSES: list[float] = []
+
+
+def right(x: Tensor) -> Tensor:
+    """What each side may leave otherwise without an error: roundings, addresses, times, results of a cache."""
+    LOSSES.append((x.sin() * 1e3).sum().item())
+    SEEN["at"] = id(x)
+    SEEN["time"] = time.time_ns()
+    SEEN["text"] = f"loss {LOSSES[-1]}"  # type: ignore[assignment]
+    Registry.calls += 1
+    return x + table(x.shape[0])
+
+
+def test_right_side_effects_are_not_accused_and_are_left_as_they_were() -> None:
+    table(64)
+    CALLS.clear()
+    report = ModelDiff(right, (torch.randn(64),), test="aot_eager").compare()
+    assert report.passed and not report.not_judged, report
+    assert not LOSSES and SEEN == {"calls": 0} and Registry.calls == 0 and not CALLS

@@ -173,7 +173,7 @@ ADD = replaced(
     r"atomic_add_vec<.*?>\((\w+), (\w+), (\w+)\);",
     r"constexpr int n_ = decltype(\3)::size();"  # 8 with AVX2, 16 with AVX-512
     r"int64_t at_[n_]; \2.store(at_); float add_[n_], was_[n_]; \3.store(add_);"
-    r"for (int i = 0; i < n_; i++) was_[i] = \1[at_[i]]; usleep(300);"
+    r"for (int i = 0; i < n_; i++) was_[i] = \1[at_[i]]; usleep(2000);"
     r"for (int i = 0; i < n_; i++) \1[at_[i]] = was_[i] + add_[i];",
 )
 

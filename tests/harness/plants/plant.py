@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from idbg import KernelDiff
 from idbg.reports.diff import ReadableReport
 from idbg.schema.attribution import MakerKind, StageName
+from idbg.schema.remarks import Remark
 from idbg.views.blame import standing
 
 Planting = Callable[[], AbstractContextManager[None]]
@@ -85,9 +86,7 @@ class Plant:
         """
         tries = (self._compared_once(device, clean=clean) for _ in range(5 if self.kind == "race" and not clean else 1))
         report = next(tries)
-        return (
-            report if report.verdict == "failed" else next((each for each in tries if each.verdict == "failed"), report)
-        )
+        return report if has_effect(report) else next(filter(has_effect, tries), report)
 
     def _compared_once(self, device: str, *, clean: bool) -> ReadableReport:
         warm(device)
@@ -103,6 +102,11 @@ class Plant:
                 return asked.compare()
             with self.planting():
                 return asked.compare()
+
+
+def has_effect(report: ReadableReport) -> bool:
+    """Whether the outputs are wrong, and not by what happened in one run alone."""
+    return report.verdict == "failed" and Remark("not repeated") not in report.notes
 
 
 def misnamed(plant: Plant, report: ReadableReport) -> list[str]:

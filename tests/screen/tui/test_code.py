@@ -6,6 +6,8 @@ from textual.app import App, ComposeResult
 from idbg.format.lexing import Lexing
 from idbg_tui.widgets.code import CodeView
 
+pytestmark = pytest.mark.usefixtures("painted")
+
 
 class CodeApp(App[None]):
     def __init__(self) -> None:

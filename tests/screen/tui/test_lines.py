@@ -10,6 +10,8 @@ from textual.strip import Strip
 
 from idbg_tui.widgets.lines import Lines, StyledRow, clip, cut, fit
 
+pytestmark = pytest.mark.usefixtures("painted")
+
 
 class Numbers(Lines):
     def __init__(self, count: int) -> None:

@@ -10,6 +10,8 @@ from textual.widgets import Static
 
 from tests.harness.idle import SOON, handled
 
+pytestmark = pytest.mark.usefixtures("painted")
+
 
 class Answering(App[None]):
     """Shows once it may that a key was pressed."""

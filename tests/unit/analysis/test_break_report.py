@@ -52,6 +52,11 @@ def test_a_report_gives_title_explanation_hints_page_and_the_users_stack():
     )
 
 
+def test_a_title_in_lower_case_is_one_too():
+    title = "logging.Logger method not supported for non-export cases"
+    assert read_break(REPORT.replace("Failed to trace builtin operator\n  E", f"{title}\n  E")).kind == title
+
+
 def test_of_a_break_while_a_break_is_handled_the_first_counts():
     second = (
         "\n*** While handling this graph break, another graph break occurred: ***\n\nOther title\n  Explanation: no\n"
@@ -76,6 +81,7 @@ LINE = '  # return x * n  # m.py:3 in f\nUser stack trace:\n  File "/a/m.py", li
         ("0/0: L['n'] == 3" + LINE, "value", "L['n']", "", "3", "", "L['n']"),
         ("0/0: n == 3", "value", "n", "", "3", "", "n"),
         ("0/1: len(L['l']) == 1" + LINE, "length", "L['l']", "length", "1", "", "len(L['l'])"),
+        ("0/0: len(L['d']) != 1", "length", "L['d']", "length", "1", "", "len(L['d'])"),
         ("0/0: ___dict_contains('a', L['d'])", "key", "L['d']", "", "a key 'a'", "", "list(L['d'])"),
         ("0/0: not ___dict_contains('a', L['d'])", "key", "L['d']", "", "not a key 'a'", "", "list(L['d'])"),
         (
@@ -88,6 +94,11 @@ LINE = '  # return x * n  # m.py:3 in f\nUser stack trace:\n  File "/a/m.py", li
             "",
         ),
         ("0/0: tensor 'x' rank mismatch. expected 1, actual 2", "size", "x", "rank", "1", "2", ""),
+        (
+            "0/0: tensor 'x' size mismatch at index 0. expected 4, actual 8. Guard failed on a parameter, consider "
+            "using torch._dynamo.config.force_parameter_static_shapes = False to allow dynamism on parameters.",
+            *("size", "x", "size 0", "4", "8", ""),
+        ),
         (
             "0/0: tensor 'x' dtype mismatch. expected Float, actual Double",
             "tensor",

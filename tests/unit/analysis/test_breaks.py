@@ -56,6 +56,8 @@ def test_a_line_that_breaks_in_two_ways_is_one_place():
 def test_plain_words_where_we_have_them_else_torchs():
     assert words(PRINT) == "print() cannot be in a graph"
     assert words(GraphBreak("x", kind="Data-dependent branching")) == "Python branches on the value of a tensor"
+    drawn = GraphBreak("x", kind="Data-dependent branching", explanation="random_value_0: graph input (random_value_0)")
+    assert words(drawn) == "Python branches on a number that its module random draws"
     assert words(GraphBreak("x", kind="something of a torch to come")) == "something of a torch to come"
     assert words(GraphBreak("all that is known\nof it")) == "all that is known"
     asked = GraphBreak("x", "/x/site-packages/torch/optim/optimizer.py", kind="Call to `torch._dynamo.graph_break()`")

@@ -70,7 +70,8 @@ def test_skipped_functions_of_the_user_are_listed_and_others_counted():
 def test_nothing_is_said_to_be_nothing():
     assert text(frames.view(run_of())) == "nothing was compiled: torch.compile was called for no function"
     assert text(breaks.view(run_of())) == "no graph breaks"
-    assert text(recompiles.view(run_of())).startswith("no recompiles")
+    assert text(recompiles.view(run_of())).startswith("no recompiles: nothing was compiled")
+    assert "every call fitted" in text(recompiles.view(run_of(graph("0/0"))))
 
 
 def test_a_break_tells_why_how_it_goes_on_what_it_costs_and_what_to_do():

@@ -13,6 +13,7 @@ from idbg.schema.decisions.dynamo import BreakWay, GraphBreak, Stack, StackLine
 
 Whose = Literal["user", "torch", "idbg", "library"]
 
+_NO_TITLES = "Encountered", "Failed to handle", "Higher Order Operator"  # what torch was tracing, and for what
 _PACKAGES = ("/site-packages/", "/dist-packages/")
 _TORCH = ("torch", "functorch", "torchgen")
 _OURS = ("/idbg/worker/", "/idbg/engine/", "/idbg_tui/", "/bin/idbg")
@@ -91,8 +92,10 @@ def read_explained(text: str) -> GraphBreak:
     for follows in _FOLLOWS:
         text = text.partition(follows)[0]
     head, *parts = _PART.split(text)
-    titles = [line.strip() for line in head.splitlines()]
-    kind = next((line for line in reversed(titles) if line and not line.endswith(":") and _is_title(line)), "")
+    titles = [line for each in reversed(head.splitlines()) if (line := each.strip()) and not line.endswith(":")]
+    if not parts:  # else it stands right before its explanation, also in lower case
+        titles = [line for line in titles if line[0].isupper()]
+    kind = next((line for line in titles if not line.startswith(_NO_TITLES)), "")
     explanation, context = "", ""
     hints: list[str] = []
     for name, words in zip(parts[::2], parts[1::2], strict=True):
@@ -107,11 +110,6 @@ def read_explained(text: str) -> GraphBreak:
     return GraphBreak(
         reason, kind=kind, explanation=explanation, hints=tuple(hints), context=context, page=page[1] if page else ""
     )
-
-
-def _is_title(line: str) -> bool:
-    """Not of the words before it, nor of those in which torch names the function that it was tracing for."""
-    return line[0].isupper() and not line.startswith(("Encountered", "Failed to handle", "Higher Order Operator"))
 
 
 def limit_hit(text: str) -> str:

@@ -19,9 +19,11 @@ _BUILTIN = re.compile(r"builtin operator `(.+?)`")
 _FUNCTION = re.compile(r"the (?:builtin|function|Python builtin)?\s*`(.+?)\.?`")
 _EXPLICIT = "Call to `torch._dynamo.graph_break()`"
 _RNN = "Attempted to wrap RNN, GRU, or LSTM"
+_RANDOM = "Branching on a number that Python's random gives"
 _DISABLED = "a function that the program keeps from being compiled is called"
 _WORDS: dict[str, str] = {
     "Data-dependent branching": "Python branches on the value of a tensor",
+    _RANDOM: "Python branches on a number that its module random draws",
     "Data dependent operator": "an op gives Python a tensor's value",
     "Data-dependent branching with non-constant __bool__": "Python branches on what an object's __bool__ computes",
     "Data-dependent assertion failed (cannot compile partial graph)": "an assert asks for a tensor's value",
@@ -70,6 +72,7 @@ _FIXES: dict[str, tuple[str, str]] = {
         "let a graph choose: by element, or between whole branches",
         "torch.where(condition, a, b)  # or torch.cond(condition, f, g, (x,))",
     ),
+    _RANDOM: ("draw it with torch, and let a graph choose", "torch.where(torch.rand(()) < p, a, b)"),
     "Attempt to trace generator": ("compile the function that calls the generator", ""),
     "Unsupported Tensor.backward() call": ("call .backward() outside of what is compiled", ""),
 }
@@ -101,7 +104,9 @@ def words(graph_break: GraphBreak) -> str:
 
 
 def _title(graph_break: GraphBreak) -> str:
-    """Torch's title; that of an older torch where a newer one gives it only in the explanation."""
+    """Torch's title, or ours of a part of what has one; an older torch's where a newer one only explains it."""
+    if graph_break.kind == "Data-dependent branching" and "random_value_" in graph_break.explanation:
+        return _RANDOM
     return _RNN if "allow_rnn=True" in graph_break.explanation else graph_break.kind
 
 
@@ -114,7 +119,7 @@ def suggestions(graph_break: GraphBreak) -> Iterator[Suggestion]:
         yield _PRINTS_TEXT
     if (tried := _TRIES.get(_title(graph_break))) is not None:
         yield Suggestion(tried[0], f"{_SET}{tried[1]} = True", settings={f"dynamo.{tried[1]}": True})
-    if (fix := _FIXES.get(graph_break.kind)) is not None:
+    if (fix := _FIXES.get(_title(graph_break))) is not None:
         yield Suggestion(*fix)
 
 

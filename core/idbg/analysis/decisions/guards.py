@@ -102,7 +102,9 @@ def share(run: Run, guards: FrameGuards) -> Share | None:
 
 _ENTRY = re.compile(r"^(\S+/\d+): ")
 _STACK = "\nUser stack trace:\n"
-_TENSOR = re.compile(r"^tensor '(.+)' (.+?) mismatch(?: at index (\d+))?\. expected (.+?)(?:, actual (.+))?$")
+_TENSOR = re.compile(
+    r"^tensor '(.+)' (.+?) mismatch(?: at index (\d+))?\. expected (.+?)(?:, actual (.+?)(?:\. Guard .+)?)?$"
+)
 _TYPE = re.compile(r"^expected type of '(.+)' to be <class '(.+)'>, but found <class '(.+)'>$")
 _IDENTITY = re.compile(r"^___check_(type|obj)_id\((.+), \d+\)(?:, type=(.+))?$")
 _STATE = "GLOBAL_STATE changed: "
@@ -115,6 +117,7 @@ _SOURCE = re.compile(r"[LG]\[")
 _HAS = "___dict_contains"
 _COMMENT = re.compile(r"\s+# ")
 _PLACE = re.compile(r"# (\S+):(\d+) in ")
+_DICT_LENGTH = re.compile(r"^(len\(.+\)) != (\d+)$")  # torch says of dicts alone how they differ, not what was expected
 _OF_SIZE = re.compile(r"\.(?:size|stride)\(\)\[\d+\]$|\.(?:storage_offset|numel)\(\)$")
 
 
@@ -139,6 +142,7 @@ def read_failed(text: str) -> Read:
     entry = _ENTRY.match(text)
     report, _, printed = text[entry.end() if entry else 0 :].partition(_STACK)
     code, *comment = _COMMENT.split(report.strip(), maxsplit=1)
+    code = _DICT_LENGTH.sub(r"\1 == \2", code)
     stack = read_stack(printed)
     place = _PLACE.search("# " + comment[0]) if comment else None
     reading = _reading(code)

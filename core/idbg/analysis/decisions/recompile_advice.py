@@ -22,9 +22,11 @@ _MOST_NAMED = 4  # tensors that one suggestion marks
 _SMALL = frozenset({"0", "1"})
 _SET = "torch._dynamo.config."
 _MODULES_INT = "allow_unspec_int_on_nn_module"
+_STATIC = "force_parameter_static_shapes", "force_nn_module_property_static_shapes"  # one alone changes nothing
 _ASSIGNED = re.compile(r"\w+|self\.\w+")  # what a line can surely give another value to
 _BACKEND = re.compile(r"(?<=DispatchKeySet\()\w+")
 _OF_FUNCTION = re.compile(r"\.(__code__|__(?:kw)?defaults__|__closure__)\b.*")
+_KEY_AT = re.compile(r"list\(dict\.keys\((.+)\)\)\[\d+\]")  # a dict's keys are compared one by one, in order
 _BUILT = frozenset({"list", "tuple", "dict", "set", "frozenset", "int", "float", "bool", "str"})
 _DTYPES = {
     "Float": "torch.float32",
@@ -113,8 +115,8 @@ def _is_done(suggestion: Suggestion, run: Run) -> bool:
         return True
     if not run.torch_settings:
         return False
-    code = suggestion.code.replace('"', "'")
-    return bool(code) and code in [line.replace('"', "'") for line in run.torch_settings]
+    lines = {line.replace('"', "'") for line in run.torch_settings}
+    return bool(suggestion.code) and lines.issuperset(suggestion.code.replace('"', "'").split("; "))
 
 
 def _seen(failed: FailedGuard, timeline: Timeline, run: Run) -> _Seen:
@@ -146,11 +148,8 @@ def _compile_code(timeline: Timeline) -> str:
     """The torch.compile of a timeline, with dynamic=True."""
     call = timeline.call
     name = timeline.function if call is None else "" if call.is_module else call.name
-    name, place = (
-        name if name.isidentifier() else "...",
-        f"{basename(call.file)}:{call.line}" if call and call.file else "",
-    )
-    return f"torch.compile({name}, dynamic=True)" + (f"  # {place}" if place else "")
+    place = f"  # {basename(call.file)}:{call.line}" if call and call.file else ""
+    return f"torch.compile({name if name.isidentifier() else '...'}, dynamic=True){place}"
 
 
 def _key(failed: FailedGuard) -> tuple[str, str, str]:
@@ -175,6 +174,13 @@ def _of_size(failed: FailedGuard, seen: _Seen) -> Iterator[Suggestion]:
         return
     if what == "stride":
         yield Suggestion(f"lay {name} out alike in each call", f"{name} = {name}.contiguous()")
+        return
+    if _STATIC[0] in failed.text:
+        yield Suggestion(
+            "let the sizes of parameters vary: the second version then fits all",
+            "; ".join(f"{_SET}{name} = False" for name in _STATIC),
+            settings={f"dynamo.{name}": False for name in _STATIC},
+        )
         return
     if seen.fixed:
         yield Suggestion(
@@ -228,6 +234,10 @@ def _of_value(failed: FailedGuard, seen: _Seen) -> Iterator[Suggestion]:
     name = seen.name
     if _OF_FUNCTION.search(name):
         yield _of_functions(name)
+    elif of := _KEY_AT.fullmatch(name):
+        yield Suggestion(
+            f"give {of[1]} the same keys in the same order in each call: each order is compiled on its own"
+        )
     elif seen.tested:
         where = f" at line {failed.line}" if failed.line else ""
         yield Suggestion(

@@ -259,6 +259,11 @@ def _compared(session: "Session", against: Comparison, kernel: str) -> tuple[Run
             "eager itself gives something else each time: no smaller program can be distinguished from a right one",
             hint="idbg diff names the outputs that vary",
         )
+    if done.diff is not None and done.diff.only_effects_differ:
+        raise BadInput(
+            "the numbers agree: what differs is left in the program's Python state, and no smaller program is searched",
+            hint="idbg diff names it",
+        )
     wrong = done.diff is not None and done.diff.verdict == "failed"
     return done, Sought("wrong") if wrong else None
 

@@ -20,6 +20,7 @@ from idbg.engine.kerneldiff.kernel_attribution.search import AttributionResult, 
 from idbg.engine.kerneldiff.kernels.observe import Rerun
 from idbg.engine.kerneldiff.observed_run import CapturedCompile, stages_with_own_draws
 from idbg.engine.kerneldiff.request import FLOAT64, Backend, ComparisonRequest, compile_backend, name_of
+from idbg.engine.kerneldiff.sides.effects import EffectCheck
 from idbg.engine.kerneldiff.sides.form import with_forms
 from idbg.engine.kerneldiff.sides.leaf_comparison import ComparisonRules, compare_leaves, one_sided, without_verdict
 from idbg.engine.kerneldiff.sides.nan_origin import SEARCHED, eager_nan_origins
@@ -64,6 +65,8 @@ class ComparisonRun:
         self.backward = request.backward or request.loss is not None or request.may_differentiate
         self._replaces_draws = not request.options.get("fallback_random")
         self._runs_again = False  # without gradients: the session has the compile of the first time
+        self._only_effects = False  # nothing fails but side effects
+        self._called: Call | None = None  # what was compiled for the side that ran last
         self._owners: AttributionSearch | None = None
         self.digest = (
             digest(subject.tensors.values()) if request.kept or isinstance(request.reference, SavedOutputs) else ""
@@ -123,7 +126,8 @@ class ComparisonRun:
         self.notes += [Remark("undeclared write", each.op, each.argument) for each in writes]
         judged = self._resampling.judge_nondeterminism(self._compare(reference, test, truth), reference)
         draws = RandomDrawCheck(self.subject, self._compiler("eager"), self._begin, self._rules, self.backward)
-        report = self._publish(self._with_own_draws(draws.judge(judged, reference, test)))
+        effects = self._with_effects(draws.judge(judged, reference, test), reference, test)
+        report = self._publish(self._with_own_draws(effects))
         if not (self.request.per_kernel or self.request.nan):
             return report
         search = FaultLocalization(
@@ -156,6 +160,15 @@ class ComparisonRun:
         wrong = (replace(row, bad=False, harmless=True, changed=True, reason=why) if row.bad else row for row in rows)
         return replace(report, stages=tuple(wrong))
 
+    def _with_effects(self, report: DiffReport, reference: Side, test: Side) -> DiffReport:
+        """The report with the side effects that differ."""
+        if report.verdict not in ("passed", "failed"):
+            return report
+        effects = self._effects.judged(reference, test)
+        self._only_effects = bool(effects) and report.passed
+        verdict = "failed" if effects else report.verdict
+        return replace(report, verdict=verdict, outputs=(*report.outputs, *effects), notes=tuple(self.notes))
+
     def _with_nan_origins(self, report: DiffReport) -> DiffReport:
         """The report with the origins of NaN and infinities in eager, if requested, or if an output fails by one."""
         rules = {rule for diff in (*report.outputs, *report.gradients) for rule in diff.failed_by}
@@ -177,6 +190,8 @@ class ComparisonRun:
         """
         if side.values is None:
             return None
+        if self._only_effects:
+            return inf if self._effects.fails(reference, side) else 0.0
         diffs = (*self._outputs(reference, side, truth), *self._gradients(reference, side, truth))
         wanted, found = (truth or reference).leaves, side.leaves
         return max(
@@ -310,7 +325,7 @@ class ComparisonRun:
 
     def _run_compiled(self, backend: Backend, runs: int, own: Callable[[Call], Call] | None = None) -> Side:
         """The model compiled for the backend, or as the program's `own` compile returns it."""
-        compile = own or self._compiler(backend)
+        compile = self._keeping(own or self._compiler(backend))
         kept = self._compiled if self.sides else None
         with comparing.inductor_set(self.request.options):
             return run_compiled(
@@ -322,6 +337,15 @@ class ComparisonRun:
                 within=kept.captured if kept else nullcontext,
                 fresh=own is None,
             )
+
+    def _keeping(self, compile: Callable[[Call], Call]) -> Callable[[Call], Call]:
+        """The same compile function; what it returned last is what runs again."""
+
+        def kept(model: Call) -> Call:
+            self._called = compile(model)
+            return self._called
+
+        return kept
 
     def _of_session(self, saved: SavedOutputs) -> Side:
         """The outputs that another session saved, as a side; a failed one if that session had other inputs."""
@@ -405,6 +429,19 @@ class ComparisonRun:
     @cached_property
     def _resampling(self) -> Resampling:
         return Resampling(self.subject, self.request.k, self._begin, self.notes, self.backward, self.request.agree)
+
+    @cached_property
+    def _effects(self) -> EffectCheck:
+        dynamo = self._compiler("eager")
+        return EffectCheck(self.subject, self.backward, dynamo, self._test_again, self.notes, self._begin)
+
+    def _test_again(self) -> Side:
+        """The test side once more, with what it has compiled; one that failed where it cannot run again."""
+        backend, call = self.request.test, self._called
+        if call is None:
+            return Side(SideResult(name_of(backend)))
+        with uncaptured(lowers=True), comparing.inductor_set(self.request.options):
+            return run_compiled(name_of(backend), self.subject, lambda _: call, backward=self.backward, fresh=False)
 
     @cached_property
     def _rules(self) -> ComparisonRules:

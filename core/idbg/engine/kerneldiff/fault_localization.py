@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
+from math import isfinite
 from typing import Any
 
 import torch
@@ -63,8 +64,8 @@ class FaultLocalization:
 
     def located(self, report: DiffReport) -> DiffReport:
         """The report with its kernels and stages, and the first bad one of each."""
-        varies = report.only_eager_varies
-        failed = report.verdict == "failed" and not varies
+        unaccused = report.only_eager_varies or report.only_effects_differ
+        failed = report.verdict == "failed" and not unaccused
         observed = self._observed()
         kernels = observed.kernels
         nothing_ran = observed.side.result.failure is not None and not (kernels or failed)
@@ -74,7 +75,7 @@ class FaultLocalization:
             if layers is None:
                 self.notes.append(Remark("no kernels", name_of(self.request.test)))
             kernels = layers.layers if layers is not None else self._bisected() if failed else ()
-        if report.passed or varies:
+        if report.passed or unaccused:
             kernels = _not_accused(kernels)
         self.begin("stages")
         with comparing.inductor_set(self.request.options), uncaptured():
@@ -84,13 +85,17 @@ class FaultLocalization:
             elif not rows and not nothing_ran:
                 rows = _of_a_backend(kernels, name_of(self.request.test))
         if failed and not any(row.bad for row in rows):
-            rows = self._of_a_cache(rows, observed.side, report) or self._before_the_backend(rows)
+            rows = self._of_a_cache(rows, observed, report) or self._before_the_backend(rows)
         elif failed and observed.frames and not is_alias_alone(report) and (error := self.failing(observed.side)):
             rows = (*rows[:-1], replace(rows[-1], error=error))
         if failed and self.undeclared and (maker := self._undeclared()):
             rows, kernels = _made_by(maker, rows, observed.frames), _not_accused(kernels)
-        if report.passed or varies:
-            rows = tuple(replace(row, bad=False, harmless=row.bad, changed=row.changed and not varies) for row in rows)
+        if report.passed or unaccused:
+            rows = tuple(
+                replace(row, bad=False, harmless=row.bad, changed=row.changed and report.passed) for row in rows
+            )
+        if report.only_effects_differ:
+            rows = self._before_the_backend(rows)
         bad = next((at for at, kernel in enumerate(kernels) if kernel.bad), None)
         births = None if report.births is None else (*report.births, *observed.nan_origins)
         return replace(
@@ -173,11 +178,19 @@ class FaultLocalization:
         wrong = (part.wrong() for part in sorted(parts, key=lambda part: part.called))
         return tuple(islice(filter(None, wrong), 1))
 
-    def _of_a_cache(self, rows: tuple[StageError, ...], again: Side, report: DiffReport) -> tuple[StageError, ...]:
-        """The rows if every stage is right, and so are the outputs of the observed run, which was compiled anew."""
+    def _of_a_cache(
+        self, rows: tuple[StageError, ...], observed: ObservedRun, report: DiffReport
+    ) -> tuple[StageError, ...]:
+        """The rows if every stage is right, and so are the outputs of the observed run. What was compiled anew for it
+        is right where a cache or CUDA graphs were wrong; where the same code ran again, no cache is to blame.
+        """
         clearly = any(diff.failed and is_far(diff) for diff in (*report.outputs, *report.gradients))
-        if not clearly or self.failing(again) != 0.0 or rows[-1].stage != "kernels" or not rows[-1].judged:
+        right = clearly and self.failing(observed.side) == 0.0
+        if not right or rows[-1].stage != "kernels" or not rows[-1].judged:
             return ()
+        if observed.is_same_code:
+            self.notes.append(Remark("not repeated"))
+            return rows
         made_by = Maker(kind="cache", name=_CACHE, proven=Remark("right anew"))
         if self._has_cpp_wrapper:
             made_by = Maker(kind="wrapper", name="cpp_wrapper", proven=Remark("right in Python"))
@@ -209,8 +222,13 @@ class FaultLocalization:
         """The row of a program that is wrong with nothing compiled below Dynamo, with what Dynamo traces and eager
         never runs.
         """
-        proven = Remark("wrong uncompiled")
-        row = StageError(stage="dynamo", error=error, bad=True, made_by=Maker(kind="dynamo", name=name, proven=proven))
+        proven = Remark("wrong uncompiled" if isfinite(error) else "so uncompiled")
+        row = StageError(
+            stage="dynamo",
+            error=error if isfinite(error) else None,
+            bad=True,
+            made_by=Maker(kind="dynamo", name=name, proven=proven),
+        )
         run = partial(run_eager, self.subject, backward=self.backward)
         with uncaptured():
             graphs = [gm for gm, _ in _graphs(self.subject, self.request.dynamic, grad=self.backward)]
@@ -233,7 +251,7 @@ def _stages(
     """The launches and the stages of an observed run. If no stage and no launch makes a NaN from exact inputs, the
     first launch that writes one is marked bad.
     """
-    failed = report.verdict == "failed" and not report.only_eager_varies
+    failed = report.verdict == "failed" and not (report.only_eager_varies or report.only_effects_differ)
     ceased = failed and any({"nan", "inf"} & {*diff.failed_by} for diff in (*report.outputs, *report.gradients))
     moved = failed and is_alias_alone(report)
     sought: OwnDtypes = "nonfinite" if ceased else "alias" if moved else ""

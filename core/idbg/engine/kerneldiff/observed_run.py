@@ -35,7 +35,7 @@ SMALLEST = 1e-9  # eager's relative error below which a launch's is not counted 
 @dataclass(frozen=True)
 class ObservedRun:
     """The compiled model, observed: its outputs, its launches in order, and each frame's graphs and code; `again` runs
-    it again.
+    it again. `is_same_code`: it ran what the test side compiled, and nothing was compiled anew.
     """
 
     side: Side
@@ -43,6 +43,7 @@ class ObservedRun:
     frames: tuple[FrameStages, ...]
     nan_origins: tuple[NanOrigin, ...] = ()
     again: Rerun | None = None
+    is_same_code: bool = False
 
     def stages(
         self,
@@ -212,7 +213,7 @@ def run_observed(
     """
     if before is not None and before.is_whole:
         graphs = len(before.observation.watches)
-        observed = _run_observed(subject, lambda _: cast("Call", before.call), backward, before)
+        observed = _run_observed(subject, lambda _: cast("Call", before.call), backward, before, is_same_code=True)
         watches = before.observation.watches
         if observed.side.error is None and len(watches) == graphs and all(watch.called for watch in watches):
             return observed
@@ -234,7 +235,13 @@ def stages_with_own_draws(
 
 
 def _run_observed(
-    subject: Subject, compile: Callable[[Call], Call], backward: bool, into: CapturedCompile, *, as_eager: bool = True
+    subject: Subject,
+    compile: Callable[[Call], Call],
+    backward: bool,
+    into: CapturedCompile,
+    *,
+    is_same_code: bool = False,
+    as_eager: bool = True,
 ) -> ObservedRun:
     def around(stack: ExitStack) -> Call:
         if as_eager:
@@ -249,9 +256,8 @@ def _run_observed(
             watch.problem = f"the run ended before its graph was called: {side.result.failure.first_line}"
     again = Rerun(into.observation, into.call) if into.call is not None else None
     frames = tuple(called_frames(into.capture.frames))
-    return ObservedRun(
-        side, tuple(_placed(into.observation.kernels, frames)), frames, into.observation.nan_origins, again
-    )
+    kernels = tuple(_placed(into.observation.kernels, frames))
+    return ObservedRun(side, kernels, frames, into.observation.nan_origins, again, is_same_code)
 
 
 def _placed(kernels: Sequence[KernelError], frames: Sequence[FrameStages]) -> Iterator[KernelError]:

@@ -18,7 +18,9 @@ from idbg.engine.kerneldiff.float64.draws import Draws, generator_position, reco
 from idbg.engine.kerneldiff.float64.mode import Float64
 from idbg.engine.kerneldiff.float64.undeclared_writes import UndeclaredWrite
 from idbg.engine.kerneldiff.sides.form import Forms, forms
+from idbg.engine.kerneldiff.sides.python_state import Effect, Effects
 from idbg.engine.kerneldiff.sides.subject import Subject
+from idbg.engine.kerneldiff.sides.warned import warnings_recorded
 from idbg.engine.kerneldiff.tensors.float64_device import to_float64, usual_dtype
 from idbg.engine.kerneldiff.tensors.tree import AFTER, Leaves, Repeated, leaves, snapshot
 from idbg.engine.kerneldiff.tensors.wrapped import parts
@@ -40,13 +42,14 @@ class NothingToDifferentiate(BadInput):
 @dataclass(frozen=True)
 class SideValues:
     """The values of one run: the leaves of its output, its loss and the tensors that it wrote to (`x (after)`), and
-    gradients (`grad(x)`). `generators`: the state of torch's random generators after it; `drew`: whether the run has
-    changed it.
+    gradients (`grad(x)`). `effects`: what it changed of the program's Python state. `generators`: the state of torch's
+    random generators after it; `drew`: whether the run has changed it.
     """
 
     outputs: Leaves
     gradients: Leaves
     forms: Forms = field(default_factory=dict)
+    effects: Effects = field(default_factory=dict, kw_only=True)
     generators: str = field(default="", kw_only=True)
     drew: bool = field(default=False, kw_only=True)
 
@@ -192,8 +195,10 @@ def run_side(
     spread: _Spread | None = None
     try:
         for _ in range(runs):
-            with subject.restored(), ExitStack() as stack:
+            warned: dict[str, Effect] = {}
+            with subject.restored(), warnings_recorded(warned, subject.shown_warnings), ExitStack() as stack:
                 again = _run(subject, around(stack), backward)
+            again = replace(again, effects={**again.effects, **warned})
             if values is None:
                 values = again
                 spread = _Spread(again) if runs > 1 else None
@@ -226,13 +231,14 @@ def call_program(subject: Subject, call: Call, backward: bool) -> tuple[dict[str
 def _run(subject: Subject, call: Call, backward: bool) -> SideValues:
     before = generator_position(None)
     outputs, output_forms = call_program(subject, call, backward)
-    generators = generator_position(None)
+    generators, effects = generator_position(None), subject.effects()
     after = {name + AFTER: tensor for name, tensor in subject.changed().items()}
     gradients = {f"grad({name})": gradient for name, gradient in subject.gradients().items()}
     values = SideValues(
         snapshot(outputs | after),
         snapshot(gradients),
         output_forms,
+        effects=effects,
         generators=generators,
         drew=generators != before,
     )

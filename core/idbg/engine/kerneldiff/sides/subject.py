@@ -1,16 +1,13 @@
 """Find the state that a model, its inputs and its loss keep from one run to the next, and restore it."""
 
 import inspect
-from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from copy import copy, deepcopy
-from dataclasses import dataclass
+from copy import deepcopy
 from functools import cached_property, partial
 from itertools import chain
-from operator import is_not
-from types import CellType, FunctionType, MethodType
-from typing import Any, TypeVar, cast
+from types import FunctionType, MethodType
+from typing import TypeVar, cast
 
 import torch
 from torch import Tensor
@@ -22,7 +19,16 @@ from torch.optim.lr_scheduler import LRScheduler
 from idbg.engine.compat import comparing
 from idbg.engine.failures.owners import is_own
 from idbg.engine.kerneldiff.float64.copies import has_no_memory
-from idbg.engine.kerneldiff.tensors.tree import OPAQUE, leaves, mapped
+from idbg.engine.kerneldiff.sides.python_state import (
+    COUNTERS,
+    STATEFUL,
+    Effects,
+    PythonState,
+    is_own_class,
+    joined,
+    restore_container,
+)
+from idbg.engine.kerneldiff.tensors.tree import leaves, mapped
 from idbg.engine.kerneldiff.tensors.wrapped import equal, parts
 from idbg.engine.program.environment import state_restored
 from idbg.engine.program.load import Model, Workload
@@ -30,70 +36,13 @@ from idbg.engine.program.load import Model, Workload
 T = TypeVar("T")
 
 
-Container = dict[Any, Any] | list[Any] | deque[Any] | set[Any]
-CONTAINERS = (dict, OrderedDict, defaultdict, list, deque, set)
 Counter = GradScaler | LRScheduler
 """Objects that count steps in their attributes."""
-COUNTERS = (GradScaler, LRScheduler)
-
-_STATEFUL = (Module, Tensor, Optimizer, *COUNTERS)
-_NESTED = 5  # how deep containers are looked for: a cache, its dict, its list of layers, a layer, its dict
-_MOST = 10_000  # members: a list that holds a set of data is not searched
-_PLAIN = (bool, int, float, str, type(None))
-
-
-@dataclass(frozen=True)
-class NumberVariable:
-    """A variable with a plain number: `cell` is a closure's, or `names` a module's, under `name`."""
-
-    name: str
-    cell: CellType | None = None
-    names: dict[str, object] | None = None
-
-    @property
-    def value(self) -> object:
-        """The current value."""
-        return self.cell.cell_contents if self.cell is not None else (self.names or {}).get(self.name)
-
-    def assign(self, value: object) -> None:
-        """Assign this value, unless it is there already."""
-        if self.value is value:
-            return
-        if self.cell is not None:
-            self.cell.cell_contents = value
-        elif self.names is not None:
-            self.names[self.name] = value
 
 
 def state_of(function: object) -> dict[str, object]:
     """The objects with state that a callable is, is bound to or closes over, by name; "" for itself."""
-    return {
-        name: value for name, value in _reached(function) if isinstance(value, _STATEFUL) or type(value) in CONTAINERS
-    }
-
-
-def number_variables(function: object) -> list[NumberVariable]:
-    """The `nonlocal` and `global` numbers of the callable, and of the functions that it closes over."""
-    functions = [value for _, value in _reached(function) if isinstance(value, FunctionType)]
-    return [variable for each in functions if not _is_torchs(each) for variable in _number_variables(each)]
-
-
-def joined(*names: str) -> str:
-    """One name for these steps of a path."""
-    return ".".join(name for name in names if name).replace(".[", "[")
-
-
-def _number_variables(function: FunctionType) -> Iterator[NumberVariable]:
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        try:
-            plain = type(cell.cell_contents) in _PLAIN
-        except ValueError:  # nothing was assigned to it yet
-            continue
-        if plain:
-            yield NumberVariable(name, cell=cell)
-    for name in function.__code__.co_names:
-        if type(function.__globals__.get(name, _PLAIN)) in _PLAIN:
-            yield NumberVariable(name, names=function.__globals__)
+    return {name: value for name, value in _reached(function) if isinstance(value, STATEFUL)}
 
 
 def _reached(function: object) -> Iterator[tuple[str, object]]:
@@ -123,11 +72,13 @@ def _holds(value: object, root: object) -> Iterable[tuple[str, object]]:
         names = inspect.getclosurevars(value)
         return [*names.nonlocals.items(), *names.globals.items()]
     if isinstance(value, (list, tuple)):
-        return [(f"[{at}]", each) for at, each in enumerate(value) if isinstance(each, _STATEFUL)]
+        return [(f"[{at}]", each) for at, each in enumerate(value) if isinstance(each, STATEFUL)]
     if isinstance(value, dict):
-        return [(f"[{key!r}]", each) for key, each in value.items() if isinstance(each, _STATEFUL)]
-    own = getattr(value, "__dict__", {}) if value is getattr(root, "__self__", root) else {}
-    return [("__dict__", own), *own.items()]
+        return [(f"[{key!r}]", each) for key, each in value.items() if isinstance(each, STATEFUL)]
+    if isinstance(value, type):
+        return vars(value).items() if is_own_class(value) else []
+    own: dict[str, object] = getattr(value, "__dict__", {}) if value is getattr(root, "__self__", root) else {}
+    return own.items()
 
 
 def _own_methods(module: Module) -> Iterator[FunctionType]:
@@ -155,6 +106,8 @@ class Subject:
         self.loss = workload.loss
         self.grad = workload.grad
         self.input_gradients = input_gradients
+        self.shown_warnings: set[str] = set()
+        self._python: PythonState | None = None  # before the current run
         self._before: dict[int, Tensor] = {}
         self._gradients: dict[int, Tensor] = {}  # those that a run finds
         self._devices: dict[int, torch.device] = {}
@@ -223,14 +176,12 @@ class Subject:
         with ExitStack() as stack:  # callbacks run in reverse order
             for flag in flags:
                 stack.callback(_restore_flags, *flag)
-            for variable in self.numbers:
-                stack.callback(variable.assign, variable.value)
             for counter in self.counters.values():
                 stack.callback(restore_container, vars(counter), self.counted(counter))
             for optimizer in self.optimizers.values():
                 stack.callback(optimizer.load_state_dict, deepcopy(optimizer.state_dict()))
-            for container in self.containers():
-                stack.callback(restore_container, container, copy(container))
+            self._python = self.python_state()
+            stack.callback(self._python.restore)
             stack.callback(self._put_back)
             stack.enter_context(state_restored())
             self._gradients = {id(leaf): gradient for leaf, _, gradient in flags if uses and gradient is not None}
@@ -301,11 +252,6 @@ class Subject:
         """GradScalers and schedulers, by name."""
         return {name: value for name, value in self._state.items() if isinstance(value, COUNTERS)}
 
-    @cached_property
-    def numbers(self) -> list[NumberVariable]:
-        """The variables in which the program counts with plain numbers."""
-        return number_variables(self.model) + (number_variables(self.loss) if self.loss else [])
-
     def counted(self, counter: Counter) -> dict[str, object]:
         """A copy of its attributes; optimizers and parameters among them are not copied."""
         own: list[object] = [
@@ -317,37 +263,24 @@ class Subject:
         own.append(vars(counter).get("optimizer"))
         return deepcopy(vars(counter), {id(each): each for each in own})
 
-    def containers(self) -> Iterator[Container]:
-        """The attribute dicts of modules; the lists, dicts and sets that functions, modules and arguments hold; and the
-        attribute dicts of other objects among these, such as a cache of keys and values.
-        """
-        inner = chain.from_iterable(module.modules() for module in self._modules.values())
-        modules = {id(each): each for each in inner}.values()
-        yield from (vars(module) for module in modules)
-        values = chain(self._state.values(), *(vars(module).values() for module in modules))
-        yield from _containers_in([*values, *self.args, *self.kwargs.values()])
+    def python_state(self) -> PythonState:
+        """The present state of the program in Python's objects: what its functions can reach."""
+        return PythonState.of({"": self.model, "loss": self.loss, "args": self.args, "kwargs": self.kwargs})
 
+    @property
+    def has_more_state(self) -> bool:
+        """Whether the program has more objects than are restored and compared."""
+        return self._python is not None and self._python.cut
 
-def _containers_in(values: Iterable[object]) -> Iterator[Container]:
-    """The containers among these values and their members, each once, and the attribute dicts of objects among them."""
-    seen: set[int] = set()
-    waiting = list(values)
-    for _ in range(_NESTED):
-        waiting, reached = [], waiting
-        for value in reached:
-            if id(value) in seen or isinstance(value, (*OPAQUE, *_STATEFUL)) or _is_of_torch(value):
-                continue
-            seen.add(id(value))
-            own: object = value if type(value) in CONTAINERS else getattr(value, "__dict__", None)
-            if type(own) in CONTAINERS:
-                yield cast("Container", own)
-            members = value if isinstance(value, tuple) else cast("Container", own or ())
-            if len(members) <= _MOST:
-                waiting += members.values() if isinstance(members, dict) else members
+    @property
+    def asks_compiler(self) -> bool:
+        """Whether the program itself does something else where it is compiled."""
+        return self._python is not None and self._python.asks_compiler
 
-
-def _is_of_torch(value: object) -> bool:
-    return type(value).__module__.partition(".")[0] == "torch"
+    def effects(self) -> Effects:
+        """What the current run has changed of that state, so far."""
+        assert self._python is not None
+        return self._python.effects()
 
 
 def _kept(tensor: Tensor) -> Tensor:
@@ -388,19 +321,3 @@ def can_be_written(tensor: Tensor) -> bool:
     if tensor.layout != torch.strided or tensor.is_meta:
         return False
     return all(stride or size < 2 for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
-
-
-def restore_container(container: Container, before: Container) -> None:
-    """Restore its members, only if they changed: Dynamo's guards check these objects."""
-    now, then = _members(container), _members(before)
-    if len(now) == len(then) and not any(map(is_not, now, then)):
-        return
-    container.clear()
-    if isinstance(container, (list, deque)):
-        container.extend(before)
-    else:
-        container.update(before)
-
-
-def _members(container: Container) -> list[object]:
-    return [*container, *container.values()] if isinstance(container, dict) else list(container)

@@ -8,14 +8,14 @@ Saved state of a device is in host memory: one copy a side, however many steps a
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from copy import copy, deepcopy
+from copy import deepcopy
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from idbg.engine.kerneldiff.float64.copies import float64_copies
-from idbg.engine.kerneldiff.sides.subject import Container, Subject, can_be_written, restore_container
+from idbg.engine.kerneldiff.sides.subject import Subject, can_be_written
 from idbg.engine.kerneldiff.tensors.float64_device import is_narrow, wide_dtype
 from idbg.engine.program.environment import random_states
 
@@ -33,8 +33,7 @@ class RestorePoint:
         self.subject = subject
         self._values = _Float64Values(subject, moved) if in_float64 else _Values(subject.tensors.values())
         self._created = _Created(subject, in_float64)
-        self._containers: list[tuple[Container, Container]] = _contents(subject)
-        self._numbers = [(variable, variable.value) for variable in subject.numbers]
+        self._python = subject.python_state()
         self._generators: Callable[[], None] = random_states()
 
     @contextmanager
@@ -43,22 +42,14 @@ class RestorePoint:
         self._values.enter()
         try:
             self._created.enter()
-            for container, contents in self._containers:
-                restore_container(container, contents)
-            for variable, number in self._numbers:
-                variable.assign(number)
+            self._python.restore()
             self._generators()
             yield
         finally:
             self._generators = random_states()
-            self._numbers = [(variable, variable.value) for variable in self.subject.numbers]
-            self._containers = _contents(self.subject)
+            self._python = self.subject.python_state()
             self._created.leave()
             self._values.leave()
-
-
-def _contents(subject: Subject) -> list[tuple[Container, Container]]:
-    return [(each, copy(each)) for each in subject.containers()]
 
 
 class _Values:
