@@ -7,6 +7,7 @@ import torch
 
 from idbg import KernelDiff
 from idbg.engine.capture.fx import user_line
+from idbg.engine.failures.owners import is_own
 from idbg.reports.diff import summary
 
 OWN = '  File "/home/me/model.py", line 12, in forward\n    h = F.pad(h, (1, 1))\n'
@@ -17,6 +18,25 @@ def test_the_line_that_calls_torch_is_meant_and_not_one_inside_of_it() -> None:
     assert user_line(OWN + TORCHS) == ("/home/me/model.py", 12, "h = F.pad(h, (1, 1))")
     assert user_line(TORCHS)[1] == 5896, "where torch alone runs, its own"
     assert user_line("") == ("", 0, "")
+
+
+@pytest.mark.parametrize(
+    ("file", "generated"),
+    [
+        ("model.py", False),
+        ("ab/model.py", False),
+        ("triton_models.py", False),
+        ("7x/c7xj45oagexynfvvv.py", True),
+        ("c7jp45oagexynfvvvlsl5e4t5pdvk2zejyb4ebgnjc4nuqqhwsmf/wrapper.py", True),
+        ("triton/0/ABC/triton_poi_fused.py", True),
+    ],
+)
+def test_a_program_beside_its_cache_is_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, generated: bool
+) -> None:
+    """`TORCHINDUCTOR_CACHE_DIR=.`, or empty, puts the cache into the folder of the program."""
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    assert is_own(str(tmp_path / file)) != generated
 
 
 @pytest.mark.slow

@@ -161,6 +161,17 @@ def cache_folder() -> str:
     return os.environ.get(_VARIABLES[0]) or str(internals._inductor.runtime.cache_dir_utils.cache_dir())
 
 
+def is_generated(file: str) -> bool:
+    """Whether Inductor wrote the file: its folder in the cache is named by two letters of its name, a hash, or Triton.
+    The cache itself may be a folder of the program.
+    """
+    cache = cache_folder()
+    if not cache or not file.startswith(cache.rstrip("/") + "/"):
+        return False
+    folder, _, inside = file[len(cache.rstrip("/")) + 1 :].partition("/")
+    return bool(inside) and (inside[1:3] == folder or len(folder) > 40 or folder.startswith(("triton", "tmp")))
+
+
 _VARIABLES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 
 

@@ -77,7 +77,7 @@ def _launch_of(error: BaseException, is_devices: bool) -> CrashSite | None:
     late = is_devices and not _waited_for(error)
     for frame, line in reversed(frames):
         file = frame.f_code.co_filename
-        text = _text(file) if file.startswith(caches.cache_folder()) else ""
+        text = _text(file) if caches.is_generated(file) else ""
         line = launch_checked_at(text, line)
         launch = launch_at(text, line) if is_wrapper(text) else None
         if launch is not None:

@@ -153,7 +153,7 @@ def _room(
             return ("torch" if package in _OF_TORCH else "library"), package
     if file.startswith(LIBRARIES[-1]):
         return "none", ""
-    return ("generated" if file.startswith(caches.cache_folder()) else "user"), ""
+    return ("generated" if caches.is_generated(file) else "user"), ""
 
 
 def type_and_message(owner: Owner, links: Sequence[BaseException]) -> tuple[str, str]:
@@ -213,6 +213,6 @@ def own_frames(error: BaseException) -> Iterator[traceback.FrameSummary]:
 
 def is_own(file: str) -> bool:
     """Whether a source file is the program's own: in no library, and not generated."""
-    if file.startswith((OURS, "<", caches.cache_folder())):
+    if file.startswith((OURS, "<")) or caches.is_generated(file):
         return False
     return not any(folder in file for folder in LIBRARIES)
