@@ -69,6 +69,7 @@ FailedBy = Literal[
     "requires_grad",  # the reference's output can be differentiated, the test's cannot
     "effect",  # the program's Python state is left otherwise
     "warnings",  # the program's own code warns more often, or less
+    "draws",  # right with eager's random operators, and proven wrong with Inductor's own
     "unsteady",  # eager itself gives something else each time
 ]
 SideEffect = Literal["effect", "warnings"]
@@ -254,6 +255,11 @@ class TensorDiff(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False)
     def is_side_effect(self) -> bool:
         """Whether it is no tensor, but something that the sides leave otherwise."""
         return not SIDE_EFFECTS.isdisjoint(self.failed_by)
+
+    @property
+    def is_tensor(self) -> bool:
+        """Whether it is an output or a gradient."""
+        return not self.is_side_effect and "draws" not in self.failed_by
 
     @property
     def failed(self) -> bool:
@@ -469,6 +475,16 @@ class DiffReport(msgspec.Struct, frozen=True, kw_only=True):
     def only_effects_differ(self) -> bool:
         """Whether nothing fails but what the program leaves in Python's objects: no stage of numbers is to blame."""
         return self._fails_by_only(SIDE_EFFECTS)
+
+    @property
+    def only_draws_fail(self) -> bool:
+        """Whether nothing fails but what is computed with Inductor's own random operators: the stages are of those."""
+        return self._fails_by_only(frozenset({"draws"}))
+
+    @property
+    def tensors_agree(self) -> bool:
+        """Whether what fails is no tensor, or varies in eager itself: no kernel is to blame."""
+        return self._fails_by_only(SIDE_EFFECTS.union(("unsteady", "draws")))
 
     @property
     def changed_stage(self) -> StageError | None:

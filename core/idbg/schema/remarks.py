@@ -23,7 +23,7 @@ _Reuse = Literal[
 # why a stage or a launch was not judged, or what limits its verdict
 _After = Literal["after nonfinite", "after rounding", "after alias"]
 _Memory = Literal["alias made", "alias lost", "alias elsewhere"]
-_Stage = Literal["other by own draws", "as dynamo", "other draws than before", "not reported", _After, _Memory]
+_Stage = Literal["as dynamo", "other draws than before", "not reported", _After, _Memory]
 # of the models and layers of another compiler
 _Layer = Literal[
     "random part",  # the node `subject` draws random numbers
@@ -62,6 +62,7 @@ _OfBisection = Literal["neither fails", "both fail", "fail otherwise", "fails wi
 RemarkKind = Literal[
     "all outputs",  # gradients are of all outputs at once
     "first calls",  # of a script's functions
+    "other by own draws",
     "effect",  # eager leaves `subject` in the program's state, the test `detail`
     "effect since",  # the same, and so it is with nothing compiled below `by`
     "warnings",  # eager issues it `subject` times, the test `detail` times

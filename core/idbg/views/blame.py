@@ -65,15 +65,14 @@ def blame_sentence(report: DiffReport, place: Place = near_place) -> str:
         first = report.first_wrong_stage
         return _since(first, report, place, "a check of eager's is lost") if first is not None else ""
     if (changed := report.changed_stage) is not None:
-        own = changed.reason == (Remark("other by own draws"),)
-        lead = "right with eager's random operators, but with Inductor's own" if own else "within rounding, but"
-        return f"{lead} {_changed(changed, report, place)}"
+        return f"within rounding, but {_changed(changed, report, place)}"
     if report.verdict != "failed" or not (report.stages or report.kernels):
         return ""
     wrong_stages, culprit = _first_wrong(report), report.culprit
     if wrong_stages and wrong_stages[0].stage != "kernels":
+        what = "right with eager's random operators; with Inductor's own, wrong" if report.only_draws_fail else "wrong"
         more = *_other_frames(wrong_stages[1:], report), _of_kernels(report, place)
-        return "; ".join((_since(wrong_stages[0], report, place), *more))
+        return "; ".join((_since(wrong_stages[0], report, place, what), *more))
     if culprit is not None:
         others = [stage for stage in wrong_stages if stage.frame != culprit.frame]
         more = *_other_frames(others, report), *_above(report)

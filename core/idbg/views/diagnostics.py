@@ -299,7 +299,8 @@ def _mismatches(run: Run) -> Iterator[Diagnostic]:
         if tensor.failed:
             kinds = form_parts(tensor)
             rule = next(iter((*kinds, *tensor.failed_by)), "mismatch")
-            name, of = f"{noun} {tensor.name} of {run.diff.test}", f"differs from {run.diff.reference}'s"
+            called = f"{noun} {tensor.name}" if "draws" not in tensor.failed_by else tensor.name
+            name, of = f"{called} of {run.diff.test}", f"differs from {run.diff.reference}'s"
             is_of_numbers = bool(set(tensor.failed_by) - STRUCTURE)
             maker = cause(run.diff) if is_of_numbers else ""
             message = f"{maker} makes {name} wrong" if maker else f"{name} {of}"

@@ -187,7 +187,7 @@ def _verdict(report: DiffReport) -> str:
         return "nothing was compared"
     if report.verdict == "empty":
         return "nothing was compiled"
-    failed = [diff for diff in tensors(report) if diff.failed and not diff.is_side_effect]
+    failed = [diff for diff in tensors(report) if diff.failed and diff.is_tensor]
     wrong = f"{counted(len(failed), 'tensor')} failed" if failed else ""
     return ", ".join(filter(None, (wrong, effects_words(report)))) or report.verdict
 

@@ -64,8 +64,8 @@ _REMARKS: dict[RemarkKind, str] = {
     "argument overwritten": "it writes to its argument {subject}, which it should only read, and {by} reads it after",
     "read late": "it is launched after {by}, which writes to {subject}, and the graph reads that before: it computes "
     "what it received",
-    "other by own draws": "with Inductor's own random operators, and the same random numbers, it computes something "
-    "else than the stage before it",
+    "other by own draws": "with Inductor's own random operators, and the same random numbers, a stage computes "
+    "something else than the one before it",
     "as dynamo": "what comes of it computes what Dynamo's graph does",
     "other draws than before": "it draws other random numbers than the stage before it",
     "after nonfinite": "a stage before it is wrong by NaN or an infinity",

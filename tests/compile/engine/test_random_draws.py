@@ -15,6 +15,7 @@ from torch.utils.checkpoint import checkpoint
 from idbg import KernelDiff
 from idbg.cli import exits
 from idbg.cli.commands.diff import status
+from idbg.cli.commands.repro import check_script_can_fail
 from idbg.cli.fail_on import Policy
 from idbg.engine.kerneldiff import observed_run
 from idbg.engine.kerneldiff.sides.random_draws import with_proven_fault
@@ -26,10 +27,12 @@ from idbg.reports.diff import as_json, summary
 from idbg.schema import events
 from idbg.schema.attribution import StageError
 from idbg.schema.diff import DiffReport, TensorDiff
+from idbg.schema.errors import BadInput
 from idbg.schema.graphs import Graph, GraphId
 from idbg.schema.programs import Program, Target
 from idbg.schema.remarks import Remark
 from idbg.schema.runs import Run, fold
+from idbg.views.diff import headline
 from idbg.views.remarks import sentence
 from idbg.worker.comparing import merged
 from tests.harness.compared import texts
@@ -210,17 +213,18 @@ DROPS = Dropping.forward.__code__.co_firstlineno + 1
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("edit", "line"), [(dropped_more, DROPS), (merged_draws, DROPS + 1)])
+@pytest.mark.parametrize(("edit", "line"), [(dropped_more, DROPS), (merged_draws, DROPS + 1)], ids=["rate", "merged"])
 def test_a_pass_that_changes_how_inductor_draws_is_named(edit: Callable[[Graph_], None], line: int) -> None:
     torch.manual_seed(0)
     with without_caches({}), hooked("post_grad_custom_post_pass", edit)():
         report = KernelDiff(Dropping(), torch.randn(8, 16), backward=True).compare()
-    stage = report.changed_stage
-    assert report.passed and stage is not None and stage.made_by is not None, report.summary()
+    stage = report.first_wrong_stage
+    assert report.only_draws_fail and stage is not None and stage.made_by is not None, report.summary()
     assert (stage.stage, stage.line, stage.made_by.name) == ("post_grad", line, "post_grad_custom_post_pass")
-    assert "right with eager's random operators, but with Inductor's own post-grad changed the graph" in (
-        report.summary()
-    )
+    assert headline(report).startswith("✘ random operators wrong")
+    assert "right with eager's random operators; with Inductor's own, wrong since post-grad" in report.summary()
+    with pytest.raises(BadInput, match="what differs is random operators"):
+        check_script_can_fail(Run(number=1, program=Program("model.py"), target=Target(), started=0.0, diff=report))
 
 
 def attended(x: Tensor) -> Tensor:

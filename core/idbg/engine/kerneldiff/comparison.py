@@ -142,7 +142,7 @@ class ComparisonRun:
             undeclared,
         )
         found = search.located(self._with_nan_origins(report))
-        if report.changed_stage is not None:  # with other random operators than those that were located with
+        if report.only_draws_fail:  # with other random operators than those that were located with
             found = replace(found, stages=report.stages)
         return self._publish(with_proven_fault(found, judged))
 
@@ -156,9 +156,13 @@ class ComparisonRun:
         self._compiled = None  # Dynamo forgets it
         with comparing.inductor_set(self.request.options), uncaptured():
             rows = stages_with_own_draws(self.subject, self._compiler(self.request.test), backward=self.backward)
-        why = (Remark("other by own draws"),)
-        wrong = (replace(row, bad=False, harmless=True, changed=True, reason=why) if row.bad else row for row in rows)
-        return replace(report, stages=tuple(wrong))
+        if not rows:
+            return report
+        wrong = TensorDiff(
+            name="random operators", passed=False, failed_by=("draws",), note=Remark("other by own draws")
+        )
+        self.notes = [note for note in self.notes if note.kind != "random as eager"]
+        return replace(report, verdict="failed", outputs=(*report.outputs, wrong), stages=rows, notes=tuple(self.notes))
 
     def _with_effects(self, report: DiffReport, reference: Side, test: Side) -> DiffReport:
         """The report with the side effects that differ."""

@@ -64,7 +64,7 @@ class FaultLocalization:
 
     def located(self, report: DiffReport) -> DiffReport:
         """The report with its kernels and stages, and the first bad one of each."""
-        unaccused = report.only_eager_varies or report.only_effects_differ
+        unaccused = report.tensors_agree
         failed = report.verdict == "failed" and not unaccused
         observed = self._observed()
         kernels = observed.kernels
@@ -251,7 +251,7 @@ def _stages(
     """The launches and the stages of an observed run. If no stage and no launch makes a NaN from exact inputs, the
     first launch that writes one is marked bad.
     """
-    failed = report.verdict == "failed" and not (report.only_eager_varies or report.only_effects_differ)
+    failed = report.verdict == "failed" and not report.tensors_agree
     ceased = failed and any({"nan", "inf"} & {*diff.failed_by} for diff in (*report.outputs, *report.gradients))
     moved = failed and is_alias_alone(report)
     sought: OwnDtypes = "nonfinite" if ceased else "alias" if moved else ""
