@@ -86,6 +86,18 @@ def test_files_that_tritonparse_parsed_have_the_process_of_their_records(tmp_pat
     assert sorted(history.processes) == ["process-490", "process-490-2"]
 
 
+def test_two_files_that_tritonparse_parsed_of_one_process_are_one_process(tmp_path: Path) -> None:
+    (packed,) = (RECORDED.parent / "tritonparse").iterdir()
+    folder = tmp_path / "parsed"
+    folder.mkdir()
+    for name in ("f0_fc0_a0_cai-.ndjson.gz", "f1_fc0_a0_cai-.ndjson.gz"):
+        (folder / name).write_bytes(packed.read_bytes())
+    importing = Import(folder, tmp_path / "out")
+    importing.read(lambda _: None)
+    history = fold(load(importing.folder))
+    assert not history.processes and len(history.runs) == 1
+
+
 def test_tritonparse_has_kernels_with_what_they_were_lowered_to(tmp_path: Path) -> None:
     """By the documented form of its records, with a torn line."""
     compiled = {
