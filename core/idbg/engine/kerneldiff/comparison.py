@@ -126,8 +126,7 @@ class ComparisonRun:
         self.notes += [Remark("undeclared write", each.op, each.argument) for each in writes]
         judged = self._resampling.judge_nondeterminism(self._compare(reference, test, truth), reference)
         draws = RandomDrawCheck(self.subject, self._compiler("eager"), self._begin, self._rules, self.backward)
-        effects = self._with_effects(draws.judge(judged, reference, test), reference, test)
-        report = self._publish(self._with_own_draws(effects))
+        report = self._publish(self._with_effects(draws.judge(judged, reference, test), reference, test))
         if not (self.request.per_kernel or self.request.nan):
             return report
         search = FaultLocalization(
@@ -141,19 +140,20 @@ class ComparisonRun:
             self._compiled,
             undeclared,
         )
-        found = search.located(self._with_nan_origins(report))
-        if report.only_draws_fail:  # with other random operators than those that were located with
-            found = replace(found, stages=report.stages)
+        found = self._with_own_draws(search.located(self._with_nan_origins(report)))
         return self._publish(with_proven_fault(found, judged))
 
     def _with_own_draws(self, report: DiffReport) -> DiffReport:
         """The report of a program that is right with eager's random operators, with the graph that is proven wrong with
         Inductor's own.
         """
-        if not report.passed or not any(note.kind == "random as eager" for note in self.notes):
+        if (
+            not self.request.per_kernel
+            or not report.passed
+            or not any(note.kind == "random as eager" for note in self.notes)
+        ):
             return report
         self._begin("own random operators")
-        self._compiled = None  # Dynamo forgets it
         with comparing.inductor_set(self.request.options), uncaptured():
             rows = stages_with_own_draws(self.subject, self._compiler(self.request.test), backward=self.backward)
         if not rows:
