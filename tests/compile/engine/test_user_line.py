@@ -25,7 +25,8 @@ def test_the_line_that_calls_torch_is_meant_and_not_one_inside_of_it() -> None:
     [
         ("model.py", False),
         ("ab/model.py", False),
-        ("triton_models.py", False),
+        ("triton_models/net.py", False),
+        ("tmp_models/net.py", False),
         ("7x/c7xj45oagexynfvvv.py", True),
         ("c7jp45oagexynfvvvlsl5e4t5pdvk2zejyb4ebgnjc4nuqqhwsmf/wrapper.py", True),
         ("triton/0/ABC/triton_poi_fused.py", True),

@@ -169,7 +169,7 @@ def is_generated(file: str) -> bool:
     if not cache or not file.startswith(cache.rstrip("/") + "/"):
         return False
     folder, _, inside = file[len(cache.rstrip("/")) + 1 :].partition("/")
-    return bool(inside) and (inside[1:3] == folder or len(folder) > 40 or folder.startswith(("triton", "tmp")))
+    return bool(inside) and (inside[1:3] == folder or len(folder) > 40 or folder == "triton")
 
 
 _VARIABLES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
