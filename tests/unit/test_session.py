@@ -4,12 +4,14 @@ import os
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from idbg.schema import events
+from idbg.schema.diff import DiffReport, FailedBy, TensorDiff
 from idbg.schema.errors import AcceleratorError, BadInput, OutputError
 from idbg.schema.events import SessionEvent
 from idbg.schema.graphs import GraphId, NodeId
@@ -293,6 +295,30 @@ def test_a_search_for_a_violation_asks_the_rules_that_are_in_force_now(
     session.minify(Sought("violation", NODE, "alignment"))
     session.minify(Sought("failure"))
     assert [request.target.rules == RULES for request in asked] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("rule", "why"),
+    [
+        ("rmse", ""),
+        ("unsteady", "eager itself gives something else each time"),
+        ("effect", "what differs is what is left in the program's Python state"),
+        ("draws", "what differs is random operators"),
+    ],
+)
+def test_no_script_is_searched_where_no_tensor_is_wrong(
+    opened: Open, monkeypatch: pytest.MonkeyPatch, rule: FailedBy, why: str
+) -> None:
+    session, asked = opened(), list[Minify]()
+    session.run()
+    assert session.wait(60)
+    failed = TensorDiff(name="log", passed=False, failed_by=(rule,))
+    report = DiffReport(test="inductor", reference="eager", verdict="failed", mode="float64", outputs=(failed,))
+    session.history.runs[1].diff = report
+    monkeypatch.setattr(JobQueue, "add", lambda _, job: asked.append(job))
+    with pytest.raises(BadInput, match=why) if why else nullcontext():
+        session.minify(Sought("wrong"))
+    assert bool(asked) != bool(why)
 
 
 def test_a_worker_that_dies_fails_the_run_and_the_next_run_works(opened: Open) -> None:

@@ -24,7 +24,7 @@ from idbg.schema import events
 from idbg.schema.bench import BenchCase
 from idbg.schema.bisection import Question
 from idbg.schema.code import Kernel
-from idbg.schema.diff import Comparison
+from idbg.schema.diff import Comparison, DiffReport
 from idbg.schema.errors import BadInput
 from idbg.schema.events import SessionEvent
 from idbg.schema.graphs import NodeId
@@ -326,12 +326,14 @@ class Session:
     def minify(self, sought: Sought, budget: Budget | None = None, *, keep_data: bool = True) -> None:
         """Find the smallest script that shows a failure of the last run again; see MinifyProgressed and MinifyEnded.
 
-        `cancel` ends it with the smallest script so far. Raises BadInput if nothing was run yet.
+        `cancel` ends it with the smallest script so far. Raises BadInput if nothing was run yet, or no tensor is wrong.
         """
         jobs = self._live()
         run = self.history.runs.get(jobs.runs)
         if run is None:
             raise BadInput("nothing was run yet, so there is nothing to make smaller", hint="run the program first")
+        if sought.kind == "wrong" and sought.launch is None and run.diff is not None:
+            _check_a_tensor_is_wrong(run.diff)
         target = run.target
         if sought.kind == "violation":  # of the current rules: the run may have had others
             target = replace(target, rules=self.target.rules)
@@ -460,3 +462,17 @@ def _not_here() -> BadInput:
         "this session was imported from a trace: the program is not here, so nothing can be run or compared",
         hint="run the program with idbg: idbg run FILE.py",
     )
+
+
+def _check_a_tensor_is_wrong(report: DiffReport) -> None:
+    """Raises BadInput where what failed is no tensor that a script of a graph could show."""
+    if report.only_eager_varies:
+        raise BadInput(
+            "eager itself gives something else each time: no script can be distinguished from a right one",
+            hint="idbg diff names the outputs that vary",
+        )
+    if report.tensors_agree:
+        what = "random operators" if report.only_draws_fail else "what is left in the program's Python state"
+        raise BadInput(
+            f"the numbers agree: what differs is {what}, and no script of a graph shows it", hint="idbg diff names it"
+        )

@@ -9,16 +9,12 @@ import sys
 import time
 import zipfile
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 import idbg.cli.one_run
 from idbg import cli
-from idbg.cli.commands.minify import _compared
 from idbg.schema import events
-from idbg.schema.diff import Comparison, DiffReport, FailedBy, TensorDiff
-from idbg.schema.errors import BadInput
 from idbg.schema.repros import Budget, Sought
 from idbg.session import reading
 from idbg.session.session import Session
@@ -51,18 +47,6 @@ def sought() -> Sought:
     folder = max(Path("debug_artifacts").iterdir(), key=lambda each: each.stat().st_mtime)
     (begun,) = [event for event in reading.load(folder) if isinstance(event, events.MinifyStarted)]
     return begun.sought
-
-
-@pytest.mark.parametrize("failed_by", ["unsteady", "rmse"])
-def test_what_varies_in_eager_itself_is_not_searched(failed_by: FailedBy, monkeypatch: pytest.MonkeyPatch) -> None:
-    output = TensorDiff(name="out", passed=False, failed_by=(failed_by,))
-    report = DiffReport(reference="eager", test="inductor", mode="float64", verdict="failed", outputs=(output,))
-    monkeypatch.setattr(idbg.cli.one_run, "run_in", lambda *_: SimpleNamespace(cause=None, diff=report))
-    if failed_by == "unsteady":
-        with pytest.raises(BadInput, match="eager itself gives something else each time"):
-            _compared(None, Comparison(), "")  # type: ignore[arg-type]
-    else:
-        assert _compared(None, Comparison(), "")[1] == Sought("wrong")  # type: ignore[arg-type]
 
 
 def test_a_failed_run_is_made_smaller_and_the_script_is_named(capsys: pytest.CaptureFixture[str]) -> None:

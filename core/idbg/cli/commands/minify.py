@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from idbg import __version__
 from idbg.cli import exits, output, parsing, selection
 from idbg.cli.commands.diff import add_reference, reference_of
-from idbg.cli.commands.repro import add_violation, check_script_can_fail, nothing_fails, repro_status
+from idbg.cli.commands.repro import add_violation, nothing_fails, repro_status
 from idbg.cli.commands.run import is_unusable
 from idbg.config.arguments import add_arguments as add_program_arguments
 from idbg.config.arguments import settle
@@ -254,7 +254,6 @@ def _compared(session: "Session", against: Comparison, kernel: str) -> tuple[Run
         return done, None if is_unusable(done) else Sought()
     if kernel and done.diff is not None:
         return done, Sought("wrong", launch=launch_named(done.diff, kernel))
-    check_script_can_fail(done)
     wrong = done.diff is not None and done.diff.verdict == "failed"
     return done, Sought("wrong") if wrong else None
 

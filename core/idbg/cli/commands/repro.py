@@ -102,7 +102,6 @@ def _write(args: argparse.Namespace, request: Request, before: Violation | None,
     with open_session(request) as session:
         done = run_in(session, comparison)
         found = _violation(args, done, before) if comparison is None else None
-        check_script_can_fail(done)
         if done.diff is not None and done.diff.verdict == "failed":
             session.minify(Sought("wrong"), Budget(first=True))
         elif found is not None:
@@ -115,21 +114,6 @@ def _write(args: argparse.Namespace, request: Request, before: Violation | None,
     _report(args, done, kept, repro, before)
     output.session(session.folder)
     return repro_status(done, repro)
-
-
-def check_script_can_fail(run: Run) -> None:
-    """Raises BadInput where no tensor of the comparison fails that a script could show wrong."""
-    if run.diff is None or not run.diff.tensors_agree:
-        return
-    if run.diff.only_eager_varies:
-        raise BadInput(
-            "eager itself gives something else each time: no script can be distinguished from a right one",
-            hint="idbg diff names the outputs that vary",
-        )
-    what = "random operators" if run.diff.only_draws_fail else "what is left in the program's Python state"
-    raise BadInput(
-        f"the numbers agree: what differs is {what}, and no script of a graph shows it", hint="idbg diff names it"
-    )
 
 
 def repro_status(run: Run, repro: SessionRepro | None) -> int:
