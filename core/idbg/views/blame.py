@@ -70,9 +70,8 @@ def blame_sentence(report: DiffReport, place: Place = near_place) -> str:
         return ""
     wrong_stages, culprit = _first_wrong(report), report.culprit
     if wrong_stages and wrong_stages[0].stage != "kernels":
-        what = "right with eager's random operators; with Inductor's own, wrong" if report.only_draws_fail else "wrong"
         more = *_other_frames(wrong_stages[1:], report), _of_kernels(report, place)
-        return "; ".join((_since(wrong_stages[0], report, place, what), *more))
+        return "; ".join((_since(wrong_stages[0], report, place, _what_is_wrong(report)), *more))
     if culprit is not None:
         others = [stage for stage in wrong_stages if stage.frame != culprit.frame]
         more = *_other_frames(others, report), *_above(report)
@@ -81,6 +80,12 @@ def blame_sentence(report: DiffReport, place: Place = near_place) -> str:
         more = *_other_frames(wrong_stages[1:], report), *_above(report)
         return "; ".join((_since(wrong_stages[0], report, place), *more))
     return _nothing_found(report) if is_of_numbers(report) else ""
+
+
+def _what_is_wrong(report: DiffReport) -> str:
+    if report.only_draws_fail:
+        return "right with eager's random operators; with Inductor's own, wrong"
+    return "other side effects" if report.only_effects_differ else "wrong"
 
 
 def blamed_line(report: DiffReport) -> tuple[str, int]:

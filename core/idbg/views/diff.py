@@ -363,14 +363,18 @@ def _pending(report: DiffReport) -> str:
 
 
 def _tensors(noun: str, diffs: Sequence[TensorDiff], maps: Mapping[str, ErrorMap], pending: str) -> Iterator[Block]:
-    """What failed first, then what was not judged."""
+    """What failed first, then what was not judged. What is no tensor has a sentence of its own."""
+    ordered = sorted(
+        ((place, diff) for place, diff in enumerate(diffs) if diff.is_tensor),
+        key=lambda each: (not each[1].failed, each[1].passed),
+    )
+    diffs = [diff for _, diff in ordered]
     if not diffs:
         return
     failed, unjudged = sum(diff.failed for diff in diffs), sum(not diff.judged for diff in diffs)
     counts = [f"{failed} failed"] if failed or not unjudged else []
     counts += [pending if unjudged == len(diffs) else f"{unjudged} {pending}"] if unjudged else []
     yield Row(f"{noun}s", words((f"{counted(len(diffs), noun)}, {', '.join(counts)}", "strong")))
-    ordered = sorted(enumerate(diffs), key=lambda each: (not each[1].failed, each[1].passed))
     same = unjudged == len(diffs)  # the line above says why
     rows = [
         _tensor((noun, place), at, diff, maps.get(diff.name), "" if same else _unfolded(noun, at, diff))
