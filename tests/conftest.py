@@ -39,6 +39,8 @@ def pytest_configure(config: pytest.Config) -> None:
         compiled_once.begin(compiled_folder())
     warm_processes.server.environ = dict(os.environ)
     config.stash[FIRST] = getattr(config, "workerinput", {}).get("first", wants_first(config))
+    if config.stash[FIRST]:  # syrupy fails a run for snapshots that it thinks unused: the exhaustive tests have them
+        config.option.disable_unused_snapshots = True
     gc.disable()  # until what is collected is imported, torch in a third of the files
     gc.set_threshold(20_000, 20, 50)  # garbage of a test's end can wait: see below
 

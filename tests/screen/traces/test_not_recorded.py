@@ -2,7 +2,7 @@
 
 import gzip
 import json
-import tarfile
+import shutil
 from pathlib import Path
 
 import pytest
@@ -39,8 +39,7 @@ def old_trace(folder: Path) -> Path:
 
 
 def dumps(folder: Path) -> Path:
-    with tarfile.open(RECORDED / "debug-2.15" / "torch_compile_debug.tar.gz") as tar:
-        tar.extractall(folder, filter="data")
+    shutil.unpack_archive(RECORDED / "debug-2.15" / "torch_compile_debug.tar.gz", folder)
     return next(folder.glob("*/run_*"))
 
 

@@ -3,7 +3,6 @@
 import gzip
 import json
 import shutil
-import tarfile
 from pathlib import Path
 
 import pytest
@@ -24,8 +23,7 @@ def imported(source: Path, output: Path) -> Run:
 
 @pytest.fixture(params=recordings("debug"))
 def dumped(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    with tarfile.open(RECORDED / request.param / "torch_compile_debug.tar.gz") as tar:
-        tar.extractall(tmp_path, filter="data")
+    shutil.unpack_archive(RECORDED / request.param / "torch_compile_debug.tar.gz", tmp_path)
     return tmp_path / "torch_compile_debug"
 
 

@@ -58,6 +58,7 @@ _REFUSALS = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT)
 _PARTITIONED = re.compile(r"\bNode (\w+) was invalid, but is output")
 _ENDS = 5  # lines at both ends of a traceback that says no more than the message
 _KEPT = 20_000  # characters of a traceback: enough for any that a person reads
+_NULL = "source code string cannot contain null bytes"  # a ValueError before Python 3.11.4
 
 
 def crash_of(error: BaseException) -> CrashSite | None:
@@ -173,6 +174,8 @@ def _failure_of(error: BaseException, program: Program, backend: str) -> Failure
             return refused
     if isinstance(error, KeyboardInterrupt) and not _is_raised_by_code(error):
         return Failure(kind="cancelled", message="cancelled", hint="run it again when you like")
+    if isinstance(error, ValueError) and str(error) == _NULL:
+        return _syntax_error(SyntaxError(_NULL), program)
     if isinstance(error, SyntaxError):
         return _syntax_error(error, program)
     if isinstance(error, FileNotFoundError) and error.filename == program.path:
