@@ -20,7 +20,10 @@ class KernelDiff(ModelDiff):
     the forward is compared.
 
     `mode="float64"` (default): the test fails if its error is more than `k` times the reference's, both measured
-    against the model in float64. If float64 cannot run, the report gives the reason and tolerances decide.
+    against the model in float64. If float64 cannot run, the report gives the reason and the mode is "rounding".
+    `mode="rounding"`: it fails if it is beyond the tolerances and its distance from eager is more than `k` times that
+    of eager runs whose ops round differently. This takes no more memory than eager. What cannot be measured has no
+    verdict.
     `mode="tolerance"` (default with `atol` or `rtol`): |d| <= atol + rtol * |reference|, with torch.testing's defaults.
     `tolerances` maps an output's name to its own (atol, rtol).
 

@@ -1,6 +1,10 @@
 """The recorded comparison (tests/recordings/planted.jsonl): one output is wrong, and the third kernel is to blame."""
 
+from idbg.schema import events
 from idbg.schema.diff import DiffReport
+from idbg.schema.graphs import Graph, GraphId
+from idbg.schema.programs import Program, Target
+from idbg.schema.runs import Run, fold
 from idbg.views import diff
 from idbg_tui.panes.kernel_diff.rows import Choice, Subject, choose, root, subject
 from idbg_tui.state import queries
@@ -39,3 +43,17 @@ def subjects(found: DiffReport, choice: Choice = CHOICE) -> list[Subject]:
 def row_of(lines: SectionLines, found: DiffReport, about: Subject) -> int:
     """Where the pane lists a stage, an output, a gradient or a launch."""
     return next(at for at, row in enumerate(lines.items) if row.key != "bad" and subject(row.key, found) == about)
+
+
+def run_with(report: DiffReport) -> Run:
+    """A run that no rule is broken in, with this comparison."""
+    run = fold(
+        (
+            events.RunStarted(run=1, program=Program("m.py"), target=Target()),
+            events.GraphCaptured(run=1, graph=Graph(GraphId("0/0", "inference"), ())),
+            events.Compared(run=1, report=report),
+            events.RunEnded(run=1, verdict="clean", seconds=1.0),
+        )
+    ).last
+    assert run is not None
+    return run

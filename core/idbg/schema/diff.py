@@ -74,7 +74,9 @@ FailedBy = Literal[
 ]
 SideEffect = Literal["effect", "warnings"]
 SIDE_EFFECTS: frozenset[FailedBy] = frozenset({"effect", "warnings"})
-Mode = Literal["float64", "tolerance"]
+Mode = Literal["float64", "rounding", "tolerance"]
+"""What decides: the distance from float64, how far rounding moves eager, or plain tolerances."""
+
 Outcome = Literal["passed", "failed", "error", "empty", "waiting"]
 
 DECADES = tuple(range(-20, 11))

@@ -49,7 +49,10 @@ _Step = Literal["step of a node", "step of a bad node"]
 _OfLaunch = Literal["no launch", "bisected", "input overwritten", "inside a node", "not run", "input unknown", _Step]
 # why a tensor was not compared, how it was judged, or why a criterion does not decide
 _Unreadable = Literal["meta", "nested", "freed", "no values", "several tensors", "packed", "no arithmetic"]
-_Judged = Literal["rounded", "other seed", "eager far", "no such float64", "no more exact", "float64 decides"]
+_Rounding = Literal["rounded", "by eager's rounding", "rounding unknown"]
+_Judged = Literal[
+    "rounded", "other seed", "eager far", "no such float64", "no more exact", "float64 decides", _Rounding
+]
 _Form = Literal["on one side", "types", "same tensor"]
 _OfTensor = Literal["not run yet", "side failed", "compared on", "eager varies", _Unreadable, _Judged, _Form]
 # why side effects were not judged
@@ -114,6 +117,6 @@ class Remark(msgspec.Struct, frozen=True, omit_defaults=True):
 class NoFloat64(msgspec.Struct, frozen=True, omit_defaults=True):
     """Why a comparison had no float64 side. `detail`: the side that failed, or the message; `on_cpu`: it ran there."""
 
-    why: Literal["waiting", "tolerance", "device", "reference", "not narrow", "draws", "failed", "not run"]
+    why: Literal["waiting", "tolerance", "rounding", "device", "reference", "not narrow", "draws", "failed", "not run"]
     detail: str = ""
     on_cpu: bool = False

@@ -201,7 +201,11 @@ def _awaited(report: DiffReport) -> str:
 def _rule(report: DiffReport) -> str:
     if report.verdict not in ("passed", "failed") or is_empty(report):
         return ""
-    rules: dict[Mode, str] = {"float64": "held against float64", "tolerance": "by tolerance"}
+    rules: dict[Mode, str] = {
+        "float64": "held against float64",
+        "rounding": "held against eager's own rounding",
+        "tolerance": "by tolerance",
+    }
     missing = f" (float64: {first_line(remarks.no_float64(report.float64_missing))})" if report.float64_missing else ""
     return rules[report.mode] + missing
 

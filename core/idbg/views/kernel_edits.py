@@ -281,7 +281,7 @@ def _numbers(edit: KernelEdit) -> Iterator[str]:
     elif most == 0:
         yield "the program's outputs are equal to the original's"
     else:
-        how = "within the rounding error" if edit.report.mode == "float64" else "within the tolerance"
+        how = "within the tolerance" if edit.report.mode == "tolerance" else "within the rounding error"
         yield f"the program's outputs agree, {how}: at most {figure(most)} from the original's"
     if edit.edited is not None and edit.edited.isolated is not None:
         before = f", the original's {figure(edit.original.isolated)}" if edit.original else ""

@@ -129,6 +129,8 @@ _REMARKS: dict[RemarkKind, str] = {
     "other seed": "not comparable: of other random numbers than eager's",
     "eager far": "eager itself is {subject}: judged by tolerance",
     "no such float64": "judged by tolerance: float64 has no such tensor",
+    "by eager's rounding": "eager's own rounding decides",
+    "rounding unknown": "beyond the tolerances, and how far rounding moves it in eager could not be measured",
     "no more exact": "float64 is no more exact than this dtype",
     "float64 decides": "float64 decides",
     "nothing changes": "a step changes nothing: give the program a loss, or let it return its own training step (see "
@@ -147,6 +149,7 @@ _REMARKS: dict[RemarkKind, str] = {
 _NO_FLOAT64 = {
     "waiting": "not run yet",
     "tolerance": "not run: the comparison is by tolerance",
+    "rounding": "not run: the comparison is by eager's rounding",
     "device": "not run: the device failed",
     "reference": "not run: {detail} failed",
     "not narrow": "not run: the program has no floating numbers below float64",

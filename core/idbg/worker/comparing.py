@@ -8,7 +8,7 @@ from dataclasses import replace as replaced
 from itertools import chain
 from operator import is_not
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import TypeVar, cast, get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -26,7 +26,7 @@ from idbg.engine.program.torch_compile import CurrentBackend, original_torch_com
 from idbg.schema import events
 from idbg.schema.attribution import KernelAttribution
 from idbg.schema.code import OutputCode
-from idbg.schema.diff import Comparison, DiffReport, ErrorMap, KernelError, Outcome, TensorDiff, sayable
+from idbg.schema.diff import Comparison, DiffReport, ErrorMap, KernelError, Mode, Outcome, TensorDiff, sayable
 from idbg.schema.errors import BadInput
 from idbg.schema.events import SessionEvent
 from idbg.schema.faults import NanOrigin
@@ -283,7 +283,7 @@ def merged(reports: list[DiffReport]) -> DiffReport:
     return replace(
         reports[0],
         verdict=worst,
-        mode="float64" if all(report.mode == "float64" for report in reports) else "tolerance",
+        mode=max((report.mode for report in reports), key=get_args(Mode).index),
         float64_missing=next((report.float64_missing for report in reports if report.float64_missing), ""),
         float64_elsewhere=next((each for report in reports if (each := report.float64_elsewhere)), None),
         outputs=tuple(chain.from_iterable(report.outputs for report in reports)),

@@ -1,6 +1,7 @@
 """The same comparison on a CUDA GPU: the same random numbers on all sides, gradients, and a fault that is caught."""
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -51,3 +52,60 @@ def test_attention_runs_in_float64() -> None:
     q = torch.randn(2, 4, 64, 32, device="cuda", dtype=torch.bfloat16)
     report = KernelDiff(lambda q: nn.functional.scaled_dot_product_attention(q, q, q), q).compare()
     assert report.passed and report.mode == "float64", report
+
+
+@pytest.fixture
+def little_memory() -> Iterator[None]:
+    """1.5 GiB more than is in use now."""
+    gc.collect()
+    torch.cuda.empty_cache()
+    all_of_it = torch.cuda.get_device_properties(0).total_memory
+    torch.cuda.set_per_process_memory_fraction((torch.cuda.memory_reserved() + 1.5 * 2**30) / all_of_it)
+    yield
+    torch.cuda.set_per_process_memory_fraction(1.0)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("little_memory")
+def test_float64_that_the_device_has_no_room_for_is_computed_on_the_cpu() -> None:
+    torch.manual_seed(0)
+    layers = [part for _ in range(4) for part in (nn.Linear(4096, 4096), nn.GELU())]
+    module = nn.Sequential(*layers).to("cuda", torch.bfloat16)
+    report = KernelDiff(module, torch.randn(8192, 4096, device="cuda", dtype=torch.bfloat16), backward=True).compare()
+    assert report.passed and report.mode == "float64" and report.float64_elsewhere is not None, report
+    assert report.float64_elsewhere.why == "cuda:0 has too little memory for it"
+
+
+class OtherWay(nn.Module):
+    """Attention that takes a mask of nothing where it is compiled, as transformers' does: another kernel computes it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.key, self.query, self.value = (nn.Linear(64, 64) for _ in range(3))
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = (each(x).unflatten(-1, (4, 16)).transpose(1, 2) for each in (self.query, self.key, self.value))
+        mask = torch.ones(32, 32, dtype=torch.bool, device=x.device) if torch.compiler.is_compiling() else None
+        return nn.functional.scaled_dot_product_attention(q, k, v, mask, 0.1 if self.training else 0.0)
+
+
+@pytest.fixture
+def tf32() -> Iterator[None]:
+    before = torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = True
+    yield
+    torch.backends.cuda.matmul.allow_tf32 = before
+
+
+@pytest.mark.usefixtures("tf32")
+def test_a_gradient_that_is_zero_in_mathematics_is_as_wrong_as_tf32_leaves_it() -> None:
+    torch.manual_seed(0)
+    report = KernelDiff(OtherWay().cuda().eval(), torch.randn(4, 32, 64, device="cuda"), backward=True).compare()
+    assert report.passed and report.mode == "float64", report
+
+
+@pytest.mark.usefixtures("tf32")
+def test_other_random_numbers_are_not_comparable_in_tf32_too() -> None:
+    torch.manual_seed(0)
+    report = KernelDiff(OtherWay().cuda().train(), torch.randn(4, 32, 64, device="cuda"), backward=True).compare()
+    assert report.not_comparable and not any(each.failed for each in (*report.outputs, *report.gradients)), report

@@ -23,17 +23,13 @@ from idbg.engine.kerneldiff.stages.table import stage_table
 from idbg.format.verdicts import verdict_words
 from idbg.reports.baseline import NOTHING_KNOWN
 from idbg.reports.diff import as_json, summary
-from idbg.schema import events
 from idbg.schema.attribution import StageError
 from idbg.schema.diff import DiffReport, TensorDiff
-from idbg.schema.graphs import Graph, GraphId
-from idbg.schema.programs import Program, Target
 from idbg.schema.remarks import Remark
-from idbg.schema.runs import Run, fold
 from idbg.views.diff import headline
 from idbg.views.remarks import sentence
 from idbg.worker.comparing import merged
-from tests.harness.compared import texts
+from tests.harness.compared import run_with, texts
 from tests.harness.plants.passes import hooked
 from tests.harness.plants.plant import without_caches
 
@@ -121,20 +117,6 @@ def test_the_verdict_says_that_inductors_random_operators_are_not_judged(own: bo
 
 def test_nothing_is_unjudged_where_no_random_operator_was_replaced() -> None:
     assert not compared(plain).not_judged and not compared(lambda x: x.sin(), "inductor").not_judged
-
-
-def run_with(report: DiffReport) -> Run:
-    """A run that no rule is broken in, with this comparison."""
-    run = fold(
-        (
-            events.RunStarted(run=1, program=Program("m.py"), target=Target()),
-            events.GraphCaptured(run=1, graph=Graph(GraphId("0/0", "inference"), ())),
-            events.Compared(run=1, report=report),
-            events.RunEnded(run=1, verdict="clean", seconds=1.0),
-        )
-    ).last
-    assert run is not None
-    return run
 
 
 def test_a_run_with_unjudged_random_operators_is_not_simply_clean() -> None:

@@ -1,5 +1,6 @@
 """Query the state of the GPU, keep it busy, and wait for it."""
 
+import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, cast
@@ -43,8 +44,30 @@ def is_lost() -> bool:
     return False
 
 
+def is_out_of_memory(error: BaseException | None) -> bool:
+    """Whether an accelerator had too little memory."""
+    return isinstance(error, torch.OutOfMemoryError)
+
+
+def release_memory() -> None:
+    """Return to the device what torch holds and nothing uses."""
+    gc.collect()
+    if in_use():
+        torch.cuda.empty_cache()
+
+
+def most_memory(device: torch.device) -> int:
+    """The most bytes that tensors have used on this device so far; 0 where torch does not count them."""
+    return torch.cuda.max_memory_allocated(device) if device.type == "cuda" else 0
+
+
 _CONVOLUTIONS = {"convolution", "convolution_backward", "_convolution", "cudnn_convolution"}
-_PRODUCTS = {"mm", "addmm", "bmm", "baddbmm", "linear", "matmul", "mv", "addmv"}
+# attention is products: which of its kernels computes it depends on its mask, and one of them multiplies matrices
+_PRODUCTS = {
+    *("mm", "addmm", "bmm", "baddbmm", "linear", "matmul", "mv", "addmv"),
+    *("_scaled_dot_product_efficient_attention", "_scaled_dot_product_efficient_attention_backward"),
+    *("_efficient_attention_forward", "_efficient_attention_backward", "_scaled_dot_product_attention_math"),
+}
 _RECURRENT = {"_cudnn_rnn", "_cudnn_rnn_backward"}
 
 

@@ -25,7 +25,7 @@ from idbg.engine.kerneldiff.sides.form import with_forms
 from idbg.engine.kerneldiff.sides.leaf_comparison import ComparisonRules, compare_leaves, one_sided, without_verdict
 from idbg.engine.kerneldiff.sides.nan_origin import SEARCHED, eager_nan_origins
 from idbg.engine.kerneldiff.sides.random_draws import RandomDrawCheck, may_differ_in_draws, with_proven_fault
-from idbg.engine.kerneldiff.sides.resampling import Resampling
+from idbg.engine.kerneldiff.sides.resampling import BY_EAGER, BY_NOTHING, Resampling
 from idbg.engine.kerneldiff.sides.run import (
     Call,
     NothingToDifferentiate,
@@ -40,7 +40,14 @@ from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.kerneldiff.steps.run import Compiler, trained, with_steps
 from idbg.engine.kerneldiff.tensors import native
 from idbg.engine.kerneldiff.tensors.compare import relative_rmse
-from idbg.engine.kerneldiff.tensors.float64_device import float64_on, is_narrow, to_float64
+from idbg.engine.kerneldiff.tensors.float64_device import (
+    float64_on,
+    free_memory,
+    is_narrow,
+    move_to_cpu,
+    to_float64,
+    usual_dtype,
+)
 from idbg.engine.kerneldiff.tensors.saved_outputs import SavedOutputs, digest
 from idbg.engine.kerneldiff.tensors.tree import AFTER, Leaves
 from idbg.engine.program.load import failed_to_differentiate
@@ -50,7 +57,11 @@ from idbg.schema.programs import Failure
 from idbg.schema.remarks import NoFloat64, Remark
 from idbg.schema.steps import TrainingSteps
 
-_WITHOUT: dict[Mode, NoFloat64] = {"float64": NoFloat64("waiting"), "tolerance": NoFloat64("tolerance")}
+_WITHOUT: dict[Mode, NoFloat64] = {
+    "float64": NoFloat64("waiting"),
+    "rounding": NoFloat64("rounding"),
+    "tolerance": NoFloat64("tolerance"),
+}
 _INDUCTOR = ("inductor", "aot")
 
 
@@ -209,9 +220,14 @@ class ComparisonRun:
         if not final:
             outputs, gradients = without_verdict(outputs), without_verdict(gradients)
         self._note_replaced_draws(reference, test)
-        report = self._report(self._outcome((*outputs, *gradients), final, test.graphs))
-        mode: Mode = "tolerance" if truth is None else "float64"
-        return replace(report, mode=mode, outputs=outputs, gradients=gradients, variance=test.variance)
+        diffs = (*outputs, *gradients)
+        report = self._report(self._outcome(diffs, final, test.graphs))
+        by_rounding = any(each.why_not == BY_EAGER for diff in diffs for each in diff.criteria)
+        mode: Mode = "float64" if truth is not None else "rounding" if by_rounding else "tolerance"
+        unknown = BY_NOTHING if report.verdict == "waiting" and final else ""
+        return replace(
+            report, mode=mode, outputs=outputs, gradients=gradients, variance=test.variance, not_comparable=unknown
+        )
 
     def _note_replaced_draws(self, reference: Side, test: Side) -> None:
         """Note that eager's random operators ran in the place of Inductor's."""
@@ -226,8 +242,10 @@ class ComparisonRun:
             return "error"
         if not final:
             return "waiting"
-        if not all(each.passed for each in diffs):
+        if any(each.failed for each in diffs):
             return "failed"
+        if not all(each.passed for each in diffs):
+            return "waiting"
         return "empty" if graphs == 0 else "passed"
 
     def _report(self, verdict: Outcome) -> DiffReport:
@@ -373,6 +391,11 @@ class ComparisonRun:
             return None
         self._begin("float64")
         side = run_float64(self.subject, backward=self.backward)
+        if gpu.is_out_of_memory(side.error) and self._may_move_float64():
+            del side  # which holds what was computed before
+            gpu.release_memory()
+            self._begin("float64 on the CPU")
+            side = run_float64(self.subject, backward=self.backward)
         if side.error is not None:
             self.float64_missing = NoFloat64("failed", float64_failure(side.error), on_cpu=self.elsewhere is not None)
             return None
@@ -384,6 +407,20 @@ class ComparisonRun:
         self.float64_missing = ""
         self.sides.append(side)
         return side
+
+    def _may_move_float64(self) -> bool:
+        """Compute float64 on the CPU from now on, where its memory suffices: the device's has not. Not beside other
+        ranks, which would wait.
+        """
+        device = next((tensor.device for tensor in self.subject.tensors.values() if not tensor.is_cpu), None)
+        if device is None or self.elsewhere is not None or self.request.agree is not bool:
+            return False
+        width = torch.float64.itemsize / usual_dtype(self.subject.tensors.values()).itemsize
+        if gpu.most_memory(device) * width > free_memory():
+            return False
+        move_to_cpu(f"{device} has too little memory for it")
+        self.elsewhere = transfer.transfer_error(self.subject.tensors.values())
+        return True
 
     # Judging
 
@@ -428,7 +465,18 @@ class ComparisonRun:
         if self.request.reference in FLOAT64:
             reference = {name: _as(value, test.get(name)) for name, value in reference.items()}
         diffs = compare_leaves(reference, test, float64, self._rules)
-        return diffs if float64 is None else self._resampling.judge_rounding(diffs, reference, test, float64)
+        if float64 is not None:
+            return self._resampling.judge_rounding(diffs, reference, test, float64)
+        return self._resampling.judge_by_eager(diffs, reference, test) if self._is_by_rounding else diffs
+
+    @property
+    def _is_by_rounding(self) -> bool:
+        """Whether eager's rounding decides where float64 was sought and is not there; beside other ranks, tolerances
+        do.
+        """
+        missing, request = self.float64_missing, self.request
+        why = missing.why if isinstance(missing, NoFloat64) else ""
+        return why in ("rounding", "draws", "failed") and request.reference == "eager" and request.agree is bool
 
     @cached_property
     def _resampling(self) -> Resampling:

@@ -25,9 +25,9 @@ from idbg.engine.kerneldiff.sides.run import Call, Side, run_eager, run_side
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.kerneldiff.tensors.allowance import SMALL
 from idbg.engine.kerneldiff.tensors.compare import compare_sides, compare_tensors, relative_rmse
-from idbg.engine.kerneldiff.tensors.float64_device import on_float64_device
+from idbg.engine.kerneldiff.tensors.float64_device import float64_device
 from idbg.engine.kerneldiff.tensors.tree import AFTER, Leaves
-from idbg.schema.diff import DiffReport, TensorDiff
+from idbg.schema.diff import DiffReport, FailedBy, TensorDiff
 from idbg.schema.remarks import Remark
 
 NOTE = Remark("rounded")
@@ -42,6 +42,8 @@ _CANCELLED, _NARROW_CANCELLED = 4.0, 16.0
 _COMMON, _LARGE = 100.0, 1e-2
 _LITTLE = 0.25  # of the noise: what is nearer to float64 than that is not wrong
 _TOO_MUCH: Final = frozenset({"rmse", "maximum", "row", "column", "tile", "tolerance"})
+BY_EAGER: Final = Remark("by eager's rounding")
+BY_NOTHING: Final = Remark("rounding unknown")
 _ZEROS, _LEAST_ZEROS = 0.25, 4  # of the elements: fewer may cancel to nothing by luck
 _ULPS = 16.0  # by which two runs of eager on the CPU may differ: threads add in any order
 # A number below 1 that is moved by half an ulp stays as it is half of the time, and an optimizer's factor is one
@@ -82,6 +84,20 @@ class Resampling:
             diffs = tuple(self._judge(diff, (eager, test, float64), kind) for diff in diffs)
         return diffs
 
+    def judge_by_eager(self, diffs: tuple[TensorDiff, ...], eager: Leaves, test: Leaves) -> tuple[TensorDiff, ...]:
+        """The diffs, where what is beyond the tolerances passes if it is no further from eager than rounding moves
+        eager, fails if it is, and has no verdict if that cannot be measured.
+        """
+        beyond = {diff.name: diff for diff in diffs if diff.failed_by == ("tolerance",)}
+        samples, judged = self._samples(eager), dict(beyond)
+        while any(not each.passed for each in judged.values()) and (kind := next(samples, None)) is not None:
+            judged |= {
+                name: judge_by_eager(beyond[name], (eager, test), kind, self._before(name), self.k)
+                for name, each in judged.items()
+                if not each.passed
+            }
+        return tuple(judged.get(diff.name, diff) for diff in diffs)
+
     def judge_nondeterminism(self, report: DiffReport, reference: Side) -> DiffReport:
         """The report, where outputs are not comparable that differ between two runs of eager."""
         diffs = (*report.outputs, *report.gradients)
@@ -103,8 +119,11 @@ class Resampling:
     def _judge(self, diff: TensorDiff, sides: tuple[Leaves, Leaves, Leaves], samples: Samples) -> TensorDiff:
         if not _may_be_rounding(diff):
             return diff
-        before = self.subject.initial(diff.name.removesuffix(AFTER)) if diff.name.endswith(AFTER) else None
-        return judge_samples(diff, sides, samples, before, self.k)
+        return judge_samples(diff, sides, samples, self._before(diff.name), self.k)
+
+    def _before(self, name: str) -> Tensor | None:
+        """The initial value of a tensor that the program writes to."""
+        return self.subject.initial(name.removesuffix(AFTER)) if name.endswith(AFTER) else None
 
     def _samples(self, eager: Leaves) -> Iterator[Samples]:
         rounded, tf32 = self._rounded.runs, self._rounded.tf32
@@ -127,7 +146,8 @@ class Resampling:
 
     def _run(self, modes: Iterable[PerturbedRounding]) -> tuple[Leaves, ...]:
         self.begin(ROUNDED)
-        return tuple(run_eager(self.subject, ROUNDED, [mode], backward=self.backward).leaves for mode in modes)
+        runs = (run_eager(self.subject, ROUNDED, [mode], backward=self.backward).leaves for mode in modes)
+        return tuple({name: _on_cpu(value) for name, value in run.items()} for run in runs)
 
     def _traced_samples(self, eager: Leaves) -> list[Leaves]:
         """Eager's values, moved as rounding moves those of the traced graphs; empty where these cannot run."""
@@ -189,7 +209,7 @@ def _moved(value: object, own: object, other: object) -> object:
     tensors = [each for each in (value, own, other) if isinstance(each, Tensor) and each.is_floating_point()]
     if len(tensors) < 3 or len({each.shape for each in tensors}) > 1:
         return value
-    base, one, another = tensors
+    base, one, another = (each.to(tensors[0].device) for each in tensors)
     return (base.double() + (another.double() - one.double())).to(base.dtype)
 
 
@@ -204,14 +224,11 @@ def judge_samples(
     """The diff, which passes if rounding explains its error. `sides` are eager, test and float64; `before` is a state's
     initial value.
     """
-    leaves = [side.get(diff.name) for side in (*sides, *samples.runs)]
-    tensors = [on_float64_device(each) for each in leaves if isinstance(each, Tensor)]
-    before = before if before is None else on_float64_device(before)
-    if len(tensors) < 4 or len(tensors) < len(leaves) or len({each.shape for each in tensors}) > 1:
+    alike, float64 = _alike(diff.name, (*sides[:2], *samples.runs)), sides[2].get(diff.name)
+    if len(alike) < 3 or not isinstance(float64, Tensor) or float64.shape != alike[0].shape:
         return diff
-    eager, test, float64, *others = tensors
-    if any(each.dtype != test.dtype for each in (eager, *others)) or not test.is_floating_point():
-        return diff
+    eager, test, *others = alike
+    float64 = float64.to(eager.device)
     if not _of_one_program(eager, others):
         return diff
     worst = _worst(eager, float64, others)
@@ -226,13 +243,57 @@ def judge_samples(
     return replace(diff, passed=True, failed_by=(), criteria=(*again.criteria, *own), note=NOTE)
 
 
+def judge_by_eager(
+    diff: TensorDiff, sides: tuple[Leaves, Leaves], samples: Samples, before: Tensor | None, k: float
+) -> TensorDiff:
+    """The verdict on eager and test by how far rounding moves eager, in the place of the tolerances; none where that
+    cannot be measured. `before` is a state's initial value.
+    """
+    alike = _alike(diff.name, (*sides, *samples.runs))
+    if alike and alike[0].dtype == torch.float64:
+        return diff
+    if len(alike) < 3 or not _of_one_program(alike[0], alike[2:]):
+        return replace(diff, judged=False, failed_by=(), criteria=(), note=BY_NOTHING)
+    eager, test, *others = alike
+    exact = eager.double()
+    worst = _worst(eager, exact, others)
+    again = compare_sides(worst, test, exact, k=k, gradient=diff.name.startswith("grad("), samples=len(others) + 1)
+    lost = not_computed(worst, test, exact, (eager, *others), before)
+    failed: tuple[FailedBy, ...] = again.failed_by or (("rmse",) if lost else ())
+    deciding = tuple(each for each in again.criteria if not each.why_not)
+    idle = tuple(replace(each, why_not=BY_EAGER) for each in diff.criteria)
+    return replace(
+        diff,
+        passed=not failed,
+        failed_by=failed,
+        criteria=(*deciding, *idle),
+        baseline=again.baseline,
+        blocks=again.blocks,
+    )
+
+
+def _alike(name: str, sides: Sequence[Leaves]) -> list[Tensor]:
+    """The floating tensor of this name on each side, on one device; empty where a side has none, or another kind."""
+    tensors = [value for side in sides if isinstance(value := side.get(name), Tensor)]
+    kinds = {(value.shape, value.dtype) for value in tensors}
+    if len(tensors) < len(sides) or len(kinds) > 1 or not tensors[0].is_floating_point():
+        return []
+    device = float64_device(tensors[0].device)
+    return [value.to(device) for value in tensors]
+
+
+def _on_cpu(value: object) -> object:
+    """The value, in host memory: a device that is nearly full has no room for runs that wait to be judged."""
+    return value.cpu() if type(value) is Tensor else value
+
+
 def not_computed(worst: Tensor, test: Tensor, float64: Tensor, own: Sequence[Tensor], before: Tensor | None) -> bool:
     """Whether the test is zero, or the state's initial value, where no rounding of eager is, and that is no better."""
     noise = (worst.double() - float64).abs()
     for blank in (torch.zeros_like(test), before):
         if blank is None or blank.shape != test.shape:
             continue
-        blank = blank.to(test.dtype)
+        blank = blank.to(test)
         lost = (test == blank) & ((float64 - blank.double()).abs() > _LITTLE * noise)
         for each in own:
             lost &= each != blank

@@ -1,10 +1,12 @@
 """Choose the device and dtype of a tensor's float64 copy: its own device, or the CPU if that has no float64."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache
+from pathlib import Path
 from typing import TypeGuard
 
 import torch
@@ -16,17 +18,22 @@ from idbg.schema.programs import Float64On
 
 CPU = torch.device("cpu")
 ASKED_FOR = "the settings request it"
-_where: ContextVar[Float64On] = ContextVar("_where", default="auto")
+_why: ContextVar[str] = ContextVar("_why", default="")  # float64 is on the CPU, although the device may have it
 
 
 @contextmanager
 def float64_on(where: Float64On) -> Iterator[None]:
     """While active, float64 is computed on the CPU: always ("cpu"), or where the device has no float64 ("auto")."""
-    token = _where.set(where)
+    token = _why.set(ASKED_FOR if where == "cpu" else "")
     try:
         yield
     finally:
-        _where.reset(token)
+        _why.reset(token)
+
+
+def move_to_cpu(why: str) -> None:
+    """Compute float64 on the CPU for this reason, until the surrounding `float64_on` ends."""
+    _why.set(why)
 
 
 def float64_device(device: torch.device) -> torch.device:
@@ -43,7 +50,7 @@ def is_moved(tensor: Tensor) -> bool:
 
 def reason_moved(device: torch.device) -> str:
     """Why float64 copies are not on this device; "" if they are."""
-    return ASKED_FOR if _where.get() == "cpu" else _lacking(device)
+    return _why.get() or _lacking(device)
 
 
 def on_float64_device(tensor: Tensor) -> Tensor:
@@ -82,6 +89,22 @@ def usual_dtype(tensors: Iterable[Tensor]) -> torch.dtype:
     """The narrow dtype of most of the tensors; torch's default if none is narrow."""
     counts = Counter(tensor.dtype for tensor in tensors if is_narrow(tensor) and not tensor.dtype.is_complex)
     return counts.most_common(1)[0][0] if counts else torch.get_default_dtype()
+
+
+def free_memory() -> int:
+    """Bytes of host memory that are free, in the machine and in its container; 0 where that is not known."""
+    found = re.search(r"MemAvailable: +(\d+) kB", _read("/proc/meminfo"))
+    free = int(found[1]) << 10 if found else 0
+    with suppress(ValueError):  # "max", or no container
+        limit, used = (int(_read(f"/sys/fs/cgroup/memory.{each}")) for each in ("max", "current"))
+        free = min(free, limit - used)
+    return max(free, 0)
+
+
+def _read(file: str) -> str:
+    with suppress(OSError):
+        return Path(file).read_text()
+    return ""
 
 
 @cache
