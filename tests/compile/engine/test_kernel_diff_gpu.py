@@ -56,11 +56,11 @@ def test_attention_runs_in_float64() -> None:
 
 @pytest.fixture
 def little_memory() -> Iterator[None]:
-    """1.5 GiB more than is in use now."""
+    """2.5 GiB more than is in use now."""
     gc.collect()
     torch.cuda.empty_cache()
     all_of_it = torch.cuda.get_device_properties(0).total_memory
-    torch.cuda.set_per_process_memory_fraction((torch.cuda.memory_reserved() + 1.5 * 2**30) / all_of_it)
+    torch.cuda.set_per_process_memory_fraction((torch.cuda.memory_reserved() + 2.5 * 2**30) / all_of_it)
     yield
     torch.cuda.set_per_process_memory_fraction(1.0)
 
@@ -77,7 +77,9 @@ def test_float64_that_the_device_has_no_room_for_is_computed_on_the_cpu() -> Non
 
 
 class OtherWay(nn.Module):
-    """Attention that takes a mask of nothing where it is compiled, as transformers' does: another kernel computes it."""
+    """Attention that has a mask of ones where it is compiled, as transformers': another kernel computes it. With
+    dropout it draws a number more there.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -86,6 +88,8 @@ class OtherWay(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         q, k, v = (each(x).unflatten(-1, (4, 16)).transpose(1, 2) for each in (self.query, self.key, self.value))
         mask = torch.ones(32, 32, dtype=torch.bool, device=x.device) if torch.compiler.is_compiling() else None
+        if self.training and torch.compiler.is_compiling():
+            q = q + 0 * torch.rand(1, device=x.device)
         return nn.functional.scaled_dot_product_attention(q, k, v, mask, 0.1 if self.training else 0.0)
 
 
