@@ -84,7 +84,7 @@ def without_a_layer(model: Any) -> Any:
 @pytest.mark.parametrize("wrong", [off_by(0.1), gradients_lost, without_a_layer, off_by(torch.nan)])
 def test_an_error_fails_as_it_does_beside_float64(wrong: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch) -> None:
     report = compared(wrong, monkeypatch)
-    assert report.verdict == "failed" and exit_status(report) == exits.FAILED, report.summary()
+    assert report.verdict == "failed" and exit_status(report) == exits.FAILED, report
     monkeypatch.setattr(Bits, "forward", lambda self, x: self.layers(x.detach()).softmax(-1))
     beside = compared(wrong, monkeypatch)
     assert beside.mode == "float64"

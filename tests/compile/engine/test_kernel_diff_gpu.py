@@ -71,7 +71,9 @@ def test_float64_that_the_device_has_no_room_for_is_computed_on_the_cpu() -> Non
     torch.manual_seed(0)
     layers = [part for _ in range(4) for part in (nn.Linear(4096, 4096), nn.GELU())]
     module = nn.Sequential(*layers).to("cuda", torch.bfloat16)
-    report = KernelDiff(module, torch.randn(8192, 4096, device="cuda", dtype=torch.bfloat16), backward=True).compare()
+    x = torch.randn(8192, 4096, device="cuda", dtype=torch.bfloat16)
+    report = KernelDiff(module, x, backward=True, per_kernel=True).compare()
+    assert not [stage for stage in report.stages if "memory" in str(stage.reason)], report
     assert report.passed and report.mode == "float64" and report.float64_elsewhere is not None, report
     assert report.float64_elsewhere.why == "cuda:0 has too little memory for it"
 

@@ -44,11 +44,6 @@ def is_lost() -> bool:
     return False
 
 
-def is_out_of_memory(error: BaseException | None) -> bool:
-    """Whether an accelerator had too little memory."""
-    return isinstance(error, torch.OutOfMemoryError)
-
-
 def release_memory() -> None:
     """Return to the device what torch holds and nothing uses."""
     gc.collect()

@@ -42,11 +42,9 @@ from idbg.engine.kerneldiff.tensors import native
 from idbg.engine.kerneldiff.tensors.compare import relative_rmse
 from idbg.engine.kerneldiff.tensors.float64_device import (
     float64_on,
-    free_memory,
     is_narrow,
     move_to_cpu,
     to_float64,
-    usual_dtype,
 )
 from idbg.engine.kerneldiff.tensors.saved_outputs import SavedOutputs, digest
 from idbg.engine.kerneldiff.tensors.tree import AFTER, Leaves
@@ -391,11 +389,14 @@ class ComparisonRun:
             return None
         self._begin("float64")
         side = run_float64(self.subject, backward=self.backward)
-        if gpu.is_out_of_memory(side.error) and self._may_move_float64():
-            del side  # which holds what was computed before
-            gpu.release_memory()
-            self._begin("float64 on the CPU")
-            side = run_float64(self.subject, backward=self.backward)
+        # beside other ranks no side runs twice: they would wait
+        if isinstance(side.error, torch.OutOfMemoryError) and self.request.agree is bool:
+            tensors = list(self.subject.tensors.values())
+            side = Side(side.result, error=side.error.with_traceback(None))  # which held what was computed
+            if move_to_cpu(tensors):
+                self.elsewhere = transfer.transfer_error(tensors)
+                self._begin("float64 on the CPU")
+                side = run_float64(self.subject, backward=self.backward)
         if side.error is not None:
             self.float64_missing = NoFloat64("failed", float64_failure(side.error), on_cpu=self.elsewhere is not None)
             return None
@@ -407,20 +408,6 @@ class ComparisonRun:
         self.float64_missing = ""
         self.sides.append(side)
         return side
-
-    def _may_move_float64(self) -> bool:
-        """Compute float64 on the CPU from now on, where its memory suffices: the device's has not. Not beside other
-        ranks, which would wait.
-        """
-        device = next((tensor.device for tensor in self.subject.tensors.values() if not tensor.is_cpu), None)
-        if device is None or self.elsewhere is not None or self.request.agree is not bool:
-            return False
-        width = torch.float64.itemsize / usual_dtype(self.subject.tensors.values()).itemsize
-        if gpu.most_memory(device) * width > free_memory():
-            return False
-        move_to_cpu(f"{device} has too little memory for it")
-        self.elsewhere = transfer.transfer_error(self.subject.tensors.values())
-        return True
 
     # Judging
 

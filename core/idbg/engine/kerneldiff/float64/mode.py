@@ -121,8 +121,8 @@ class Float64(TorchDispatchMode):
             wide = in_float64(func, wide_args, wide_kwargs, was)
             self.undeclared.update((*(write for write, _, _ in before.written()), *before.returned(wide)))
             result = self._marked(wide, was, at)
-        except (RuntimeError, NotImplementedError, ValueError):
-            if not self.narrows:
+        except (RuntimeError, NotImplementedError, ValueError) as error:
+            if not self.narrows or isinstance(error, torch.OutOfMemoryError):
                 raise
             result = self._in_own_dtypes(func, args, kwargs)
         if drawn:

@@ -42,6 +42,7 @@ from idbg.engine.kerneldiff.stages.own_dtypes import (
     held_in,
     moved_result,
 )
+from idbg.engine.kerneldiff.tensors.float64_device import move_to_cpu
 from idbg.schema.attribution import STAGES, Maker, StageError, StageName
 from idbg.schema.errors import first_line
 from idbg.schema.graphs import GraphId, Part
@@ -71,6 +72,17 @@ class _Frame:
 
     def judged(self, *, in_own_dtypes: OwnDtypes) -> tuple[StageError, ...]:
         """A row for every stage above the kernels."""
+        full = self._judge_within_memory(in_own_dtypes)
+        self.results.clear()
+        if full and move_to_cpu([value for value in self.captured.inputs if isinstance(value, torch.Tensor)]):
+            self.rows.clear()
+            full = self._judge_within_memory(in_own_dtypes)
+        if full:
+            self._give_up(Remark("error", detail=full))
+        return tuple(self.rows[stage] for stage in STAGES[:-1])
+
+    def _judge_within_memory(self, in_own_dtypes: OwnDtypes) -> str:
+        """Judge the stages; the message of the device if it has too little memory."""
         try:
             self._begin()
             self._judge_all()
@@ -78,11 +90,13 @@ class _Frame:
                 self._judge_in_own_dtypes(in_own_dtypes)
         except NotComparable as error:
             self._give_up(error.remark)
+        except torch.OutOfMemoryError as error:
+            return first_line(error)
         except (*_RAISED, NotInFloat64) as error:
             with suppress(*_RAISED, NotComparable):
                 self._judge_raised()
             self._give_up(Remark("error", detail=first_line(error)))
-        return tuple(self.rows[stage] for stage in STAGES[:-1])
+        return ""
 
     def _judge_raised(self) -> None:
         """Where Dynamo's graph raises and the compiled program did not: the first stage that returns a value."""

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache
@@ -12,7 +12,7 @@ from typing import TypeGuard
 import torch
 from torch import Tensor
 
-from idbg.engine.compat import comparing
+from idbg.engine.compat import comparing, gpu
 from idbg.schema.errors import first_line
 from idbg.schema.programs import Float64On
 
@@ -31,9 +31,18 @@ def float64_on(where: Float64On) -> Iterator[None]:
         _why.reset(token)
 
 
-def move_to_cpu(why: str) -> None:
-    """Compute float64 on the CPU for this reason, until the surrounding `float64_on` ends."""
-    _why.set(why)
+def move_to_cpu(tensors: Sequence[Tensor]) -> bool:
+    """Compute float64 on the CPU until the surrounding `float64_on` ends, as the device of these tensors has too little
+    memory; False where it is there already, or the CPU has too little memory too.
+    """
+    device = next((tensor.device for tensor in tensors if not tensor.is_cpu), None)
+    if device is None or reason_moved(device):
+        return False
+    if gpu.most_memory(device) * torch.float64.itemsize / usual_dtype(tensors).itemsize > free_memory():
+        return False
+    _why.set(f"{device} has too little memory for it")
+    gpu.release_memory()
+    return True
 
 
 def float64_device(device: torch.device) -> torch.device:
