@@ -35,7 +35,7 @@ _FINDINGS: dict[AttributionFindingKind, str] = {
     "was still running, or its memory is in use elsewhere",
     "reads wrong": ", but what it reads is already wrong: {launch} before it is bad",
     "called with wrong": ", but what its graph was called with is already wrong: {launch} before it is bad",
-    "wrong graph": "; its graph is wrong since {detail}",
+    "wrong graph": "; its graph is wrong at {detail}",
     "wrong graph at": "; its graph is wrong since {detail}: `{node}`",
     "eager as far": ", and eager's own is as far: what its nodes compute loses that much in this dtype",
     "gathered": ", and what had gathered by then (relative error {error}) eager's has too ({eager})",

@@ -92,6 +92,17 @@ class StageError(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     line: int = 0
     made_by: Maker | None = None
 
+    def as_bound(self) -> "StageError":
+        """The same stage and figures, with nothing named: it is wrong here at the latest."""
+        return StageError(
+            stage=self.stage,
+            frame=self.frame,
+            error=self.error,
+            added=self.added,
+            bad=self.bad,
+            harmless=self.harmless,
+        )
+
 
 AttributionKind = Literal[
     "compiler",  # alone it is wrong
@@ -124,8 +135,8 @@ AttributionFindingKind = Literal[
     "other in the run",  # it left something else in `buffer`
     "reads wrong",  # results of `launch`, which is bad
     "called with wrong",  # its graph was, as `launch` in an earlier graph is bad
-    "wrong graph",  # since the stage `detail`
-    "wrong graph at",  # ... at `node`
+    "wrong graph",  # at the stage `detail`
+    "wrong graph at",  # since it, at `node`
     "eager as far",
     "gathered",  # the error of what came before, which eager has too
     "not again",

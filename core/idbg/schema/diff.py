@@ -437,6 +437,16 @@ class DiffReport(msgspec.Struct, frozen=True, kw_only=True):
     float64_elsewhere: Float64Elsewhere | None = None
     not_comparable: Remark | str = ""
 
+    def __post_init__(self) -> None:
+        """A wrong graph below one that was not judged is where the numbers are wrong at the latest: whoever reads the
+        report finds no node and no maker there.
+        """
+        off = (one for one in self.stages if one.stage != "kernels" and (one.bad or one.harmless))
+        bounds = {id(one) for one in off if self.unknown_before(one)}
+        if bounds:
+            stages = tuple(one.as_bound() if id(one) in bounds else one for one in self.stages)
+            msgspec.structs.force_setattr(self, "stages", stages)
+
     @property
     def culprit(self) -> KernelError | None:
         """The first launch that is accused; None where none is."""
@@ -455,6 +465,24 @@ class DiffReport(msgspec.Struct, frozen=True, kw_only=True):
     def first_wrong_stage(self) -> StageError | None:
         """The first stage that is off against the one before; None where none is (known to be)."""
         return next((stage for stage in self.stages if stage.bad), None)
+
+    @property
+    def unknown_stages(self) -> tuple[StageError, ...]:
+        """The stages of which nothing is known: not judged, below a wrong one or with no right one next below."""
+        unknown = []
+        for at, stage in enumerate(self.stages):
+            same = [one for one in self.stages[at + 1 :] if one.frame == stage.frame and one.stage != "kernels"]
+            judged = next((one for one in same if one.judged), None)
+            is_below_wrong = any(one.bad and one.frame == stage.frame for one in self.stages[:at])
+            if not stage.judged and (judged is None or judged.bad or judged.harmless or is_below_wrong):
+                unknown.append(stage)
+        return tuple(unknown)
+
+    def unknown_before(self, stage: StageError) -> tuple[StageError, ...]:
+        """Those of them above a stage of its frame. While there are any, it is not accused: what is above may be wrong."""
+        places = {id(one): at for at, one in enumerate(self.stages)}
+        unknown = (one for one in self.unknown_stages if one.frame == stage.frame)
+        return tuple(one for one in unknown if places[id(one)] < places[id(stage)])
 
     @property
     def raises_alone(self) -> SideResult | None:

@@ -79,6 +79,7 @@ RemarkKind = Literal[
     "no kernels",  # `subject` has none that can be observed
     "not observed",  # the kernels: `detail`
     "not repeated",  # the failure, by the same compiled code
+    "maybe uncompiled",  # with the backend `subject`, which compiles nothing, the outputs differ, if only by rounding
     "nothing bisected",
     "nothing returned",
     "other draws",  # `subject` draws other random numbers than eager, as Dynamo's graphs do

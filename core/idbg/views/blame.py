@@ -90,8 +90,10 @@ def _what_is_wrong(report: DiffReport) -> str:
 
 def blamed_line(report: DiffReport) -> tuple[str, int]:
     """The user's line since which the numbers are wrong: that of the first bad node or launch, as `blame_sentence` has
-    it; where none of those has a line, what made it (a pass, a decomposition). ("", 0) where nothing is known.
+    it; where none of those has a line, what made it (a pass, a decomposition). ("", 0) where nothing is accused.
     """
+    if _unknown_above(report):
+        return "", 0
     wrong_stages, culprit = _first_wrong(report), report.culprit
     stages = [*(stage for stage in wrong_stages if stage.stage != "kernels"), *wrong_stages]
     places = [(stage.file, stage.line) for stage in stages[:1]]
@@ -103,16 +105,15 @@ def blamed_line(report: DiffReport) -> tuple[str, int]:
 
 def cause(report: DiffReport, place: Place = near_place) -> str:
     """What makes the numbers wrong, where it is defined, and the first bad node: "post_grad_custom_post_pass
-    (wrong.py:4) at `mul`"; of a guess "probably" first. "" where nothing is to blame.
+    (wrong.py:4) at `mul`"; of a guess "probably" first. "" where nothing is accused.
     """
     wrong_stages, culprit = _first_wrong(report), report.culprit
     first = wrong_stages[0] if wrong_stages else None
-    if report.verdict != "failed" or (first is None and culprit is None):
+    if report.verdict != "failed" or (first is None and culprit is None) or _unknown_above(report):
         return ""
     if first is None or first.stage == "kernels":
         if culprit is not None:
-            unit = "node" if culprit.bisected else culprit.unit if culprit.is_foreign else "kernel"
-            return f"{unit} `{launch_name(culprit, report.kernels)}`"
+            return f"{_unit(culprit)} `{launch_name(culprit, report.kernels)}`"
         if first is None or first.made_by is None:
             return ""
     at = f" at `{first.node}`" if first.node else ""
@@ -134,7 +135,7 @@ def _changed(stage: StageError, report: DiffReport, place: Place) -> str:
 def blamed_stage(report: DiffReport) -> str:
     """The stage since which the numbers are wrong, for a line that has no room for the sentence; "" of none."""
     first = report.first_wrong_stage if report.verdict == "failed" or report.raises_alone else None
-    return stage_name(first, report, whole=True) if first is not None else ""
+    return stage_name(first, report, whole=True) if first is not None and not _unknown_above(report) else ""
 
 
 def is_of_numbers(report: DiffReport) -> bool:
@@ -157,10 +158,9 @@ def where_to_ask(report: DiffReport, by: str) -> str:
 
 
 def _since(stage: StageError, report: DiffReport, place: Place, what: str = "wrong") -> str:
-    where = f"{what} since {stage_name(stage, report, whole=True)}{_in_frame(stage.frame, report)}"
-    above = report.stages[: _index(stage, report)]
-    if unknown := [one for one in unknown_stages(report) if one.frame == stage.frame and one in above]:
-        where += f", or {_names(unknown, report)} before it, not judged"
+    where = f"{what} {_when(stage, report, _in_frame(stage.frame, report))}"
+    if stage.stage != "kernels" and (unknown := report.unknown_before(stage)):
+        return f"{where}; before it {_not_judged(unknown, report)}"
     if stage.node:
         where += f": `{stage.node}`{_in(place(stage.file, stage.line))}"
     elif stage.output and stage.above and stage.file:
@@ -177,20 +177,22 @@ def _since(stage: StageError, report: DiffReport, place: Place, what: str = "wro
 
 def _since_kernel(kernel: KernelError, wrong_stages: Sequence[StageError], report: DiffReport, place: Place) -> str:
     name, where = launch_name(kernel, report.kernels), _in(place(kernel.file, kernel.line))
+    computes = f", which computes `{kernel.node}`" if kernel.is_foreign and kernel.node else ""
+    if _unknown_above(report):
+        return f"{_unit(kernel)} `{name}`{computes}{where} is wrong"
     made = wrong_stages[0].made_by if wrong_stages else None
     lowered = f", {_made(made)} {maker_name(made)}" if made is not None and made.kind == "lowering" else ""
     if kernel.bisected:
         return f"wrong since {report.test}{' backward' if kernel.part == 'backward' else ''}: `{name}`{where}"
     if kernel.is_foreign:
-        node = f", which computes `{kernel.node}`" if kernel.node else ""
-        return f"wrong since {report.test}: {kernel.unit} `{name}`{node}{where}"
-    if not any(stage.judged for stage in report.stages):
+        return f"wrong since {report.test}: {kernel.unit} `{name}`{computes}{where}"
+    if not report.stages:
         return f"the first bad kernel is `{name}`{where}"
     return f"wrong since kernels{_in_frame(kernel.frame, report)}: `{name}`{where}{lowered}"
 
 
 def _other_frames(wrong_stages: Sequence[StageError], report: DiffReport) -> Iterator[str]:
-    others = [f"{one.frame} since {stage_name(one, report, whole=True)}" for one in wrong_stages]
+    others = [f"{one.frame} {_when(one, report)}" for one in wrong_stages]
     if others:
         yield f"wrong too: frame {few(others, NAMES_SHOWN, ', and {:,} more')}"
 
@@ -201,9 +203,8 @@ def _of_kernels(report: DiffReport, place: Place) -> str:
     if culprit is not None:
         if culprit.is_foreign:
             return f"the first wrong {culprit.unit} is `{launch_name(culprit, report.kernels)}`"
-        what = "node" if culprit.bisected else "kernel"
         where = _in(place(culprit.file, culprit.line))
-        return f"{what} `{launch_name(culprit, report.kernels)}`{where} is wrong too"
+        return f"{_unit(culprit)} `{launch_name(culprit, report.kernels)}`{where} is wrong too"
     below = next((stage for stage in report.stages if stage.stage == "kernels"), None)
     if below is not None and below.bad:
         return "the kernels add to it" if not is_foreign(report) else f"{report.test} adds to it"
@@ -220,23 +221,18 @@ def _of_kernels(report: DiffReport, place: Place) -> str:
 
 
 def _above(report: DiffReport) -> Iterator[str]:
-    """What is known of the graphs above a wrong kernel."""
-    graphs = [stage for stage in report.stages if stage.stage != "kernels"]
-    unknown = [stage for stage in unknown_stages(report) if stage.stage != "kernels"]
-    if not graphs or is_foreign(report):
-        return
-    if not any(stage.judged for stage in graphs):
-        yield f"the graphs above were not judged: {remarks.sentence(graphs[0].reason) or NO_REASON}"
-    elif unknown:
-        yield f"the graphs above are right, but for what was not judged: {_names(unknown, report)}"
-    else:
+    """What is known of the graphs above a wrong kernel, or of another compiler's models."""
+    if unknown := _unknown_above(report):
+        graphs = "models" if is_foreign(report) else "graphs"
+        yield f"whether the {graphs} above it are is not known: {_not_judged(unknown, report)}"
+    elif not is_foreign(report) and any(stage.stage != "kernels" for stage in report.stages):
         yield "every graph above is right"
 
 
 def _nothing_found(report: DiffReport) -> str:
     """What it may be, where no stage and no kernel is to blame."""
     judged = [stage for stage in report.stages if stage.judged and stage.stage != "kernels"]
-    unknown = unknown_stages(report)
+    unknown = report.unknown_stages
     unseen = sum(not kernel.observed for kernel in report.kernels)
     if unknown or unseen:
         launches = [f"{counted(unseen, 'kernel')} not observed"] if unseen else []
@@ -283,7 +279,7 @@ def is_foreign(report: DiffReport) -> bool:
 def standing(stage: StageError, report: DiffReport) -> Standing:
     """How a stage stands; nothing is accused in a run whose outputs agree."""
     if not stage.judged:
-        return "unjudged" if any(stage is one for one in unknown_stages(report)) else "implied"
+        return "unjudged" if any(stage is one for one in report.unknown_stages) else "implied"
     wrong_stages = _first_wrong(report)
     if stage.harmless:
         return "harmless"
@@ -291,18 +287,6 @@ def standing(stage: StageError, report: DiffReport) -> Standing:
         return "harmless" if report.passed else "first_wrong" if any(stage is one for one in wrong_stages) else "wrong"
     above = [one for one in report.stages[: _index(stage, report)] if one.bad and one.frame in ("", stage.frame)]
     return "faithful" if above and not report.passed else "right"
-
-
-def unknown_stages(report: DiffReport) -> list[StageError]:
-    """The stages of which nothing is known: not judged, below a wrong one or with no right one next below."""
-    unknown = []
-    for at, stage in enumerate(report.stages):
-        below = [one for one in report.stages[at + 1 :] if one.frame == stage.frame and one.stage != "kernels"]
-        judged = next((one for one in below if one.judged), None)
-        is_below_wrong = any(one.bad and one.frame == stage.frame for one in report.stages[:at])
-        if not stage.judged and (judged is None or judged.bad or is_below_wrong):
-            unknown.append(stage)
-    return unknown
 
 
 def faithful_to(kernel: KernelError, report: DiffReport) -> StageError | None:
@@ -360,7 +344,7 @@ def _cells(stage: StageError, report: DiffReport) -> StageCells:
         "faithful": "faithful to what it was given",
         "harmless": f"off, and not accused: {why_not_accused(report)}",
         "wrong": "adds to what is wrong already",
-        "first_wrong": f"its output {stage.output}" if stage.output else "at no known node",
+        "first_wrong": f"its output {stage.output}" if stage.output else _at_no_node(stage, report),
     }.get(stands, remarks.sentence(stage.reason))
     if stands == "harmless" and stage is not report.changed_stage:  # nothing is accused of what is not proven
         stage = replace(stage, node="", file="", line=0, made_by=None, reason=())
@@ -385,6 +369,37 @@ def _first_wrong(report: DiffReport) -> list[StageError]:
         if stage.bad:
             first.setdefault(stage.frame, stage)
     return list(first.values())
+
+
+def _unknown_above(report: DiffReport) -> tuple[StageError, ...]:
+    """What was not judged above the first wrong stage, or above the first bad kernel. While there is any, nothing is
+    accused where there is no room to say so.
+    """
+    first = next(iter(_first_wrong(report)), None)
+    if first is not None and (first.stage != "kernels" or report.culprit is None):
+        return report.unknown_before(first)
+    return tuple(stage for stage in report.unknown_stages if stage.stage != "kernels")
+
+
+def _not_judged(unknown: Sequence[StageError], report: DiffReport) -> str:
+    """The stages of which nothing is known, and why: "pre-grad was not judged: its dtype has no float64"."""
+    were = "was" if len(unknown) == 1 else "were"
+    return f"{_names(unknown, report)} {were} not judged: {remarks.sentence(unknown[0].reason) or NO_REASON}"
+
+
+def _when(stage: StageError, report: DiffReport, frame: str = "") -> str:
+    """Where the numbers go wrong; where what is above was not judged, at the latest."""
+    name = f"{stage_name(stage, report, whole=True)}{frame}"
+    return f"at {name} at the latest" if report.unknown_before(stage) else f"since {name}"
+
+
+def _at_no_node(stage: StageError, report: DiffReport) -> str:
+    unknown = report.unknown_before(stage) if stage.stage != "kernels" else ()
+    return f"or before it: {_not_judged(unknown, report)}" if unknown else "at no known node"
+
+
+def _unit(kernel: KernelError) -> str:
+    return "node" if kernel.bisected else kernel.unit
 
 
 def _index(stage: StageError, report: DiffReport) -> int:

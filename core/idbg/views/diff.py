@@ -36,7 +36,6 @@ from idbg.views.blame import (
     faithful_to,
     stage_cells,
     stage_name,
-    unknown_stages,
     where_to_ask,
 )
 from idbg.views.breaks import sentence
@@ -325,7 +324,7 @@ def _stages(report: DiffReport) -> Iterator[Block]:
                 opens="node" if stage.node else "",
             )
         )
-    wrong, unjudged = sum(cells.standing in ("first_wrong", "wrong") for cells in listed), len(unknown_stages(report))
+    wrong, unjudged = sum(cells.standing in ("first_wrong", "wrong") for cells in listed), len(report.unknown_stages)
     counts = (f", {wrong:,} wrong" if wrong else "") + (f", {unjudged:,} not judged" if unjudged else "")
     meaning = "relative RMSE of the worst output, to Dynamo's graph in float64 and to the stage before"
     whose = f" of {report.stages_of}" if report.stages_of else ""

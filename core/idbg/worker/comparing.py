@@ -35,7 +35,6 @@ from idbg.schema.programs import Target
 from idbg.schema.remarks import Remark
 from idbg.schema.runs import Run
 from idbg.schema.steps import Trained, TrainingSteps
-from idbg.views.blame import unknown_stages
 
 T = TypeVar("T")
 
@@ -278,7 +277,7 @@ def merged(reports: list[DiffReport]) -> DiffReport:
     stages = [report for report in reports if report.stages] or reports
     least = min(stages, key=lambda report: sum(stage.judged for stage in report.stages))
     located = next((report for report in reports if report.first_wrong_stage is not None), least)
-    hidden = [(each.stages_of, unknown_stages(each)) for each in stages if each is not located]
+    hidden = [(each.stages_of, each.unknown_stages) for each in stages if each is not located]
     unjudged = [Remark("stages not judged", name, rows[-1].reason) for name, rows in hidden if rows]
     return replace(
         reports[0],

@@ -20,7 +20,6 @@ from idbg.engine.kerneldiff.stages.own_dtypes import first_nonfinite, first_unli
 from idbg.reports.diff import summary
 from idbg.schema.remarks import Remark
 from idbg.views import remarks
-from idbg.views.blame import unknown_stages
 from tests.harness.plants.passes import another, constant, hooked
 from tests.harness.plants.plant import without_caches
 
@@ -212,7 +211,7 @@ def test_stages_above_the_last_are_known_right_in_a_program_with_a_break() -> No
 
     report = KernelDiff(broken, torch.randn(4, 8), per_kernel=True).compare()
     assert report.passed and len({stage.frame for stage in report.stages}) > 1, report.stages
-    assert unknown_stages(report) == []
+    assert report.unknown_stages == ()
 
 
 def counted_loop(x: Tensor) -> Tensor:
@@ -228,7 +227,7 @@ def sizes_by_values(x: Tensor) -> Tensor:
 def test_a_program_that_makes_sizes_of_its_own_is_judged_at_every_stage(program: Callable[[Tensor], Tensor]) -> None:
     with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
         report = KernelDiff(program, (values(24),), per_kernel=True).compare()
-    assert report.verdict == "passed" and unknown_stages(report) == []
+    assert report.verdict == "passed" and report.unknown_stages == ()
 
 
 def test_a_stage_is_unknown_if_it_is_unknown_in_one_frame() -> None:
@@ -239,14 +238,14 @@ def test_a_stage_is_unknown_if_it_is_unknown_in_one_frame() -> None:
 
     report = KernelDiff(broken, torch.randn(4, 8), per_kernel=True).compare()
     last = next(stage for stage in report.stages if stage.stage == "post_grad")
-    assert report.passed and last in unknown_stages(report), report.stages
+    assert report.passed and last in report.unknown_stages, report.stages
     assert "another dtype" in remarks.sentence(last.reason)
 
 
 def test_stages_of_nested_tensors_are_not_judged_for_a_reason_in_words() -> None:
     ragged = torch.nested.nested_tensor([torch.ones(3, 8), torch.ones(5, 8)], layout=torch.jagged)
     report = KernelDiff(lambda x: nn.functional.gelu(x.sin()) * 2, (ragged,), per_kernel=True).compare()
-    assert report.passed and {remarks.sentence(stage.reason) for stage in unknown_stages(report)} == {
+    assert report.passed and {remarks.sentence(stage.reason) for stage in report.unknown_stages} == {
         "graphs of nested tensors are not run again stage by stage"
     }
 

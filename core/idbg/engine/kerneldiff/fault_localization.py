@@ -85,7 +85,7 @@ class FaultLocalization:
             elif not rows and not nothing_ran:
                 rows = _of_a_backend(kernels, name_of(self.request.test))
         if failed and not any(row.bad for row in rows):
-            rows = self._of_a_cache(rows, observed, report) or self._before_the_backend(rows)
+            rows = self._of_a_cache(rows, observed, report) or self._before_the_backend(rows, report)
         elif failed and observed.frames and not is_alias_alone(report) and (error := self.failing(observed.side)):
             rows = (*rows[:-1], replace(rows[-1], error=error))
         if failed and self.undeclared and (maker := self._undeclared()):
@@ -95,7 +95,7 @@ class FaultLocalization:
                 replace(row, bad=False, harmless=row.bad, changed=row.changed and report.passed) for row in rows
             )
         if report.only_effects_differ:
-            rows = self._before_the_backend(rows)
+            rows = self._before_the_backend(rows, report)
         bad = next((at for at, kernel in enumerate(kernels) if kernel.bad), None)
         births = None if report.births is None else (*report.births, *observed.nan_origins)
         return replace(
@@ -207,13 +207,18 @@ class FaultLocalization:
         proven = Remark("undeclared alias" if first.returned else "undeclared", first.argument)
         return Maker(kind="op", name=first.op, file=file, line=line, proven=proven)
 
-    def _before_the_backend(self, rows: tuple[StageError, ...]) -> tuple[StageError, ...]:
-        """Whether the program is wrong before any backend compiles it: as Dynamo and AOTAutograd run it."""
+    def _before_the_backend(self, rows: tuple[StageError, ...], report: DiffReport) -> tuple[StageError, ...]:
+        """Whether the program is wrong before any backend compiles it: as Dynamo and AOTAutograd run it. Where a
+        tolerance decides, figures that differ there too may be rounding, and accuse neither.
+        """
         for backend, name in _WITHOUT_BACKEND:
             self.begin(name)
             compile = partial(torch.compile, backend=compile_backend(backend), dynamic=self.request.dynamic)
             with uncaptured():
                 error = self.failing(run_compiled(backend, self.subject, compile, backward=self.backward))
+            if error and isfinite(error) and report.mode == "tolerance":
+                self.notes.append(Remark("maybe uncompiled", backend))
+                return rows
             if error:
                 return (self._of_dynamo(error, name), *rows[1:])
         return rows
@@ -280,7 +285,7 @@ def is_alias_alone(report: DiffReport) -> bool:
 def _made_by(maker: Maker, rows: Sequence[StageError], frames: Sequence[FrameStages]) -> tuple[StageError, ...]:
     """The first bad stage, or Dynamo's if none is bad, with this op as its maker; Dynamo's with the op's node."""
     at = next((at for at, row in enumerate(rows) if row.bad), 0)
-    row = replace(rows[at], bad=True, made_by=maker)
+    row = replace(rows[at], judged=True, reason=(), bad=True, made_by=maker)
     called = ((frame, node) for frame in frames for node in frame.dynamo.graph.nodes if _calls(node, maker.name))
     if row.stage == "dynamo" and not row.node and (found := next(called, None)) is not None:
         frame, node = found

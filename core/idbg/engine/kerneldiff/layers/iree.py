@@ -204,10 +204,10 @@ class IREESearch:
         if actual is None or actual.excess <= 1 or any(row.bad for row in above):
             return stage_row("kernels", self.gm, actual)
         bad = first_wrong(dispatched.verdicts, self.gm)
-        proven: Remark | str = Remark("right op by op") if above[-1].judged else ""
         if bad:
             name = dispatched.dispatches[dispatched.holds[bad]].name
-            made_by = Maker(kind="dispatch", name=name, proven=proven)
+            is_proven = above[-1].judged  # else what is above may be wrong
+            made_by = Maker(kind="dispatch", name=name, proven=Remark("right op by op")) if is_proven else None
             return stage_row("kernels", self.gm, actual, bad=bad, made_by=made_by)
         reason = (dispatched.problem,) if dispatched.problem is not None else (Remark("no dispatch wrong"),)
         row = stage_row("kernels", self.gm, actual, reason=reason)

@@ -232,7 +232,8 @@ class OpenVINOSearch:
         if not bad:
             bad, proven = self._unexposed(compiled), Remark("right apart")
         layer = self._layer_of(bad, compiled.layers)
-        made_by = Maker(kind="layer", name=layer.name if layer is not None else bad, proven=proven)
+        name = layer.name if layer is not None else bad
+        made_by = Maker(kind="layer", name=name, proven=proven) if proven else None
         return stage_row("kernels", self.gm, actual, bad=bad, made_by=made_by)
 
     def _unexposed(self, compiled: ModelRun) -> str:

@@ -204,8 +204,9 @@ class _Frame:
         self._judge(last)
         if self.rows[last].bad:
             self._judge_between()
+        is_right = not self.rows[last].bad
         for stage in STAGES[1:-1]:
-            why = Remark("as dynamo" if stage != "post_grad" else "not reported")
+            why = Remark("as dynamo" if is_right and stage != "post_grad" else "not reported")
             self.rows.setdefault(stage, self._unjudged(stage, why))
         self._against_the_one_before()
 
