@@ -8,7 +8,7 @@ import json
 import re
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from functools import cache, partial
 from pathlib import Path
@@ -27,7 +27,10 @@ from idbg.format.verdicts import process_outcome, session_words, verdict_words
 from idbg.mcp import tools
 from idbg.mcp.command import Done
 from idbg.mcp.tools import decisions, processes, sessions, violations
+from idbg.mcp.tools import diff as comparisons
 from idbg.reports.decisions import VIEWS
+from idbg.reports.diff import summary, to_json
+from idbg.reports.documents import formats
 from idbg.reports.fail_kinds import KINDS, OF_A_RUN
 from idbg.schema import event_log, events
 from idbg.schema.events import SessionEvent
@@ -48,6 +51,8 @@ from idbg_tui.state import queries
 from idbg_tui.state.state import State
 from idbg_tui.status_bar.header import header
 from tests.harness import recorded, traces
+from tests.harness.blamed import RECORDED as ACCUSED
+from tests.harness.blamed import recorded_by_a_pass
 from tests.harness.markup import Markup
 from tests.harness.rank_logs import session_of_ranks
 from tests.harness.screen import ReadyApp, settle
@@ -227,18 +232,20 @@ class OnScreen:
         self.headers: dict[tuple[int, int], str] = {}
         self.marks: dict[str, set[str]] = {}
         self.counted: dict[str, set[int]] = {}
+        self.text = ""
 
-    async def look(self, folder: str) -> "OnScreen":
+    async def look(self, folder: str, keys: Iterable[str] = PANES.values()) -> "OnScreen":
         app = ReadyApp(lambda: Session.open(Path(folder)), Settings())
         async with app.run_test(size=SIZES[0]) as pilot:
             for size in SIZES:
                 await pilot.resize_terminal(*size)
-                for key in PANES.values():
+                for key in keys:
                     await pilot.press(key)
                     await settle(pilot)
                     lines = ["".join(each.text for each in strip) for strip in app.screen._compositor.render_strips()]
                     self.headers[size] = lines[0]
-                    for number, noun in COUNTED.findall("\n".join(lines)):
+                    self.text += (shown := "\n".join(lines))
+                    for number, noun in COUNTED.findall(shown):
                         self.counted.setdefault(noun, set()).add(int(number.replace(",", "")))
                 for name in ("findings", "why"):
                     self.marks.setdefault(name, set()).add(app.body.panes[name].mark)
@@ -466,3 +473,51 @@ def test_fail_on_fails_for_what_the_reports_list(surfaces: Surfaces) -> None:
 def _counts(kind: str, found: dict[str, Any]) -> bool:
     kinds = KINDS[kind][1]
     return found["severity"] in kinds if found["severity"] in SEVERITIES else found["kind"] in kinds
+
+
+UNPROVEN = "unproven_"  # begins each name of the stage that an older version accuses
+WHY = "its dtype has no float64"
+
+
+def accused_below_an_unknown_stage(output: Path) -> Path:
+    """A session of an older version: it names a node, its line and a pass, though the stage above was not judged."""
+    found = recorded_by_a_pass()
+    names = {name: f"{UNPROVEN}{name}" for name in ("node", "output", "above", "file")}
+    maker = replace(ACCUSED.made_by, **{name: f"{UNPROVEN}{name}" for name in ("name", "file", "diff")})
+    rows = tuple(replace(one, made_by=maker, **names) if one.bad else one for one in found.stages)
+    session = session_of("planted", output)
+    known = {"report": replace(found, stages=rows)}
+    log = [replace(each, **known) if isinstance(each, events.Compared) else each for each in load(session)]
+    lines = (written(session, log) / "events.jsonl").read_text(encoding="utf-8").splitlines()
+    entries = [json.loads(line) for line in lines]
+    for event in (event for event in entries if "report" in event):
+        event["report"]["stages"][4] |= {"judged": False, "reason": WHY}
+    (session / "events.jsonl").write_text("".join(f"{json.dumps(event)}\n" for event in entries))
+    return session
+
+
+@pytest.mark.usefixtures("painted")
+async def test_no_output_names_what_is_below_a_stage_that_was_not_judged(tmp_path: Path) -> None:
+    with alone(tmp_path):
+        folder = accused_below_an_unknown_stage(tmp_path / "debug_artifacts")
+        assert (folder / "events.jsonl").read_text(encoding="utf-8").count(UNPROVEN) == 7
+        surfaces = Surfaces(folder)
+        report = surfaces.last.diff
+        assert report is not None and [stage.judged for stage in report.stages].index(False) == 4
+        commands = (
+            ("list",),
+            ("show", "last"),
+            ("graph", "last"),
+            *(("analyze", "last", "--type", one) for one in VIEWS),
+        )
+        shown = {form: surfaces.report(form) for form in formats()}
+        shown |= {" ".join(argv): surfaces.printed(*argv)[1] for argv in commands}
+        shown |= {"diff": summary(report), "diff --json": to_json(report)}
+        shown["mcp"] = str(of_mcp(comparisons, json.loads(to_json(report)), program="model.py"))
+        shown["screen"] = (await OnScreen().look(surfaces.folder, (*PANES.values(), "5"))).text
+    assert [name for name, text in shown.items() if UNPROVEN in text] == []
+    assert [name for name, text in shown.items() if "since post-grad" in text] == []
+    bound = "wrong at post-grad at the latest"
+    said = f"{bound}; before it partitioned was not judged: {WHY}; kernels are faithful"
+    assert [name for name in ("html", "json", "diff", "diff --json", "mcp") if said not in shown[name]] == []
+    assert bound in shown["screen"], "wrapped where the pane is narrow"

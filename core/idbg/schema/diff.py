@@ -479,7 +479,7 @@ class DiffReport(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(unknown)
 
     def unknown_before(self, stage: StageError) -> tuple[StageError, ...]:
-        """Those of them above a stage of its frame. While there are any, it is not accused: what is above may be wrong."""
+        """Those of them above a stage of its frame. While there are any, it is not accused: they may be wrong."""
         places = {id(one): at for at, one in enumerate(self.stages)}
         unknown = (one for one in self.unknown_stages if one.frame == stage.frame)
         return tuple(one for one in unknown if places[id(one)] < places[id(stage)])

@@ -100,6 +100,25 @@ async def test_the_node_says_that_it_is_the_first_bad_one_and_what_made_it(tmp_p
         assert told["wrong"].row.refs.nodes == (NodeId(RECORDED.graph, "mul_1"),)
 
 
+async def test_a_stage_below_one_that_was_not_judged_leads_to_no_node_and_no_pass(tmp_path: Path) -> None:
+    found = recorded_by_a_pass()
+    rows = (*found.stages[:4], unjudged("partitioned", WHY), *found.stages[5:])
+    async with opened(tmp_path, replace(found, stages=rows)) as (app, pilot, lines):
+        assert "✘ 1 of 2 tensors wrong" in bar(app, "header") and "post-grad" not in bar(app, "header")
+        flashed, _ = flashes.of_comparison(app.state) or ("", "")
+        assert flashed.startswith("wrong at post-grad at the latest; before it partitioned was not judged")
+        assert lines.text(lines.cursor).split() == ["▾", "✘", "post-grad", "3.0e-04", "3.0e-04"]
+        assert lines.text(lines.cursor + 1).strip() == f"or before it: partitioned was not judged: {WHY}"
+        chosen = app.state.selected
+        await pilot.press("enter", "p")
+        await settle(pilot)
+        assert app.state.selected == chosen and app.body.current == "kernel_diff" and not app.screen.query(Page)
+        for graph in (RECORDED.graph, RECORDED.above_graph):
+            assert graph is not None
+            app.state.choose(NodeId(graph, "mul_1"))
+            assert "wrong" not in {fact.label for fact in facts(app.state)}
+
+
 async def test_a_node_that_is_in_no_shown_graph_leads_to_the_one_above(tmp_path: Path) -> None:
     found = recorded_by_a_pass()
     hidden = tuple(replace(one, node="made_up") if one.bad else one for one in found.stages)
