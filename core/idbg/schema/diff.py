@@ -438,8 +438,8 @@ class DiffReport(msgspec.Struct, frozen=True, kw_only=True):
     not_comparable: Remark | str = ""
 
     def __post_init__(self) -> None:
-        """A wrong graph below one that was not judged is where the numbers are wrong at the latest: whoever reads the
-        report finds no node and no maker there.
+        """A graph that is wrong below one that was not judged is a bound, and names no node and no maker: whoever reads
+        the report finds none there.
         """
         off = (one for one in self.stages if one.stage != "kernels" and (one.bad or one.harmless))
         bounds = {id(one) for one in off if self.unknown_before(one)}

@@ -24,8 +24,8 @@ _REMARKS: dict[RemarkKind, str] = {
     "not observed": "the kernels could not be observed: {detail}",
     "not repeated": "the same compiled code gave wrong outputs first, and right ones when it ran again: they depend on "
     "timing, as where threads write to one place without waiting for each other; nothing is accused",
-    "maybe uncompiled": "with the backend {subject}, which compiles nothing, the outputs differ too; without float64 "
-    "it is not known whether by more than rounding: nothing is accused",
+    "maybe uncompiled": "with the backend {subject}, which compiles nothing, the outputs differ too; a tolerance "
+    "does not show whether by more than rounding: nothing is accused",
     "nothing bisected": "bisecting named no node: of the forward's values alone, those that nodes return, none is "
     "wrong beyond rounding. It does not see gradients, what is written in place, or a few wrong integers of many",
     "nothing returned": "the program returned nothing that could be compared",

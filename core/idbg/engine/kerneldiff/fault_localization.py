@@ -35,7 +35,7 @@ from idbg.schema.attribution import Maker, StageError
 from idbg.schema.diff import DiffReport, KernelError, TensorDiff
 from idbg.schema.errors import first_line
 from idbg.schema.graphs import GraphId
-from idbg.schema.remarks import Remark
+from idbg.schema.remarks import NoFloat64, Remark
 
 UNDONE = "eager without undeclared writes"
 FAR = 10.0  # times what is allowed: no rounding
@@ -209,14 +209,15 @@ class FaultLocalization:
 
     def _before_the_backend(self, rows: tuple[StageError, ...], report: DiffReport) -> tuple[StageError, ...]:
         """Whether the program is wrong before any backend compiles it: as Dynamo and AOTAutograd run it. Where a
-        tolerance decides, figures that differ there too may be rounding, and accuse neither.
+        tolerance decides over narrow numbers, those that differ there too may be rounding, and accuse neither.
         """
+        may_round = report.mode == "tolerance" and report.float64_missing != NoFloat64("not narrow")
         for backend, name in _WITHOUT_BACKEND:
             self.begin(name)
             compile = partial(torch.compile, backend=compile_backend(backend), dynamic=self.request.dynamic)
             with uncaptured():
                 error = self.failing(run_compiled(backend, self.subject, compile, backward=self.backward))
-            if error and isfinite(error) and report.mode == "tolerance":
+            if error and isfinite(error) and may_round:
                 self.notes.append(Remark("maybe uncompiled", backend))
                 return rows
             if error:
