@@ -16,6 +16,7 @@ from idbg.schema.runs import Run
 from idbg.views.blame import (
     blame_sentence,
     blamed_line,
+    blamed_stage,
     cause,
     faithful_to,
     stage_cells,
@@ -33,6 +34,7 @@ from tests.harness.blamed import (
     by_a_kernel,
     by_a_pass,
     report,
+    stage,
     unjudged,
 )
 
@@ -104,6 +106,21 @@ def test_what_was_not_judged_above_a_guilty_stage_may_be_guilty_too() -> None:
     ]
 
 
+def test_nothing_is_named_below_a_stage_that_was_not_judged() -> None:
+    found = report(GUILTY, unjudged("pre_grad", WHY), unjudged("joint_passes", "right, as follows"))
+    assert found.stages[5] is GUILTY, "of those two a right stage follows"
+    found = report(GUILTY, unjudged("partitioned", WHY), stage("kernels", bad=True, made_by=PASS))
+    assert found.stages[5] == StageError(stage="post_grad", error=3e-4, added=3e-4, bad=True, frame=GUILTY.frame)
+    assert (blamed_line(found), cause(found), blamed_stage(found)) == (("", 0), "", "")
+    assert replace(found, stages=(*found.stages[:4], *found.stages[5:])).stages[4].node == "", "it stays without names"
+    assert found.stages[6].made_by == PASS, "what a launch computes of its own inputs is known"
+    lost = blame_sentence(replace(found, stages=(*found.stages[:5], found.stages[6])))
+    assert lost == (
+        "wrong at kernels at the latest, made by post_grad_custom_post_pass; "
+        f"whether the graphs above it are is not known: partitioned was not judged: {WHY}"
+    )
+
+
 def test_a_lowering_is_told_by_its_op() -> None:
     lowering = Maker(kind="lowering", name="aten.mul", proven="its eager fallback is right")
     found = by_a_kernel()
@@ -143,6 +160,9 @@ def test_several_frames_are_told_apart() -> None:
         "wrong since post-grad of frame 0/0: `mul_3` (plant.py:21), made by post_grad_custom_post_pass; "
         "wrong too: frame 1/0 since joint; kernels are faithful"
     )
+    below = replace(found, stages=(*found.stages[:-1], replace(unjudged("pre_grad", WHY), frame="1/0"), second))
+    assert "wrong too: frame 1/0 at joint at the latest; kernels" in blame_sentence(below)
+    assert below.stages[5] is GUILTY, "every stage above it in its own frame was judged"
     assert [row.stage for row in stage_cells(found)][-2:] == ["0/0 kernels", "1/0 joint"]
     assert [standing(one, found) for one in found.stages[-3:]] == ["first_wrong", "faithful", "first_wrong"]
 
@@ -207,6 +227,8 @@ def test_a_change_within_rounding_is_said_of_a_run_that_passed() -> None:
     said = "post-grad changed the graph: 4 % in float64 at `mul_3` (plant.py:21), made by post_grad_custom_post_pass"
     assert blame_sentence(found) == f"within rounding, but {said}"
     assert found.first_wrong_stage is None and found.changed_stage is CHANGED
+    below = replace(report(CHANGED, unjudged("partitioned", WHY)), verdict="passed", outputs=(passed,))
+    assert blame_sentence(below) == "" and below.changed_stage is None
     text = summary(found)
     assert said in " ".join(text.split()) and "✘" not in text and "· post-grad" in text
     (diagnostic,) = diagnostics(Run(1, Program("model.py"), Target("inductor"), 0.0, diff=found))
