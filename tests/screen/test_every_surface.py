@@ -51,8 +51,7 @@ from idbg_tui.state import queries
 from idbg_tui.state.state import State
 from idbg_tui.status_bar.header import header
 from tests.harness import recorded, traces
-from tests.harness.blamed import RECORDED as ACCUSED
-from tests.harness.blamed import recorded_by_a_pass
+from tests.harness.blamed import PASS, recorded_by_a_pass
 from tests.harness.markup import Markup
 from tests.harness.rank_logs import session_of_ranks
 from tests.harness.screen import ReadyApp, settle
@@ -483,7 +482,7 @@ def accused_below_an_unknown_stage(output: Path) -> Path:
     """A session of an older version: it names a node, its line and a pass, though the stage above was not judged."""
     found = recorded_by_a_pass()
     names = {name: f"{UNPROVEN}{name}" for name in ("node", "output", "above", "file")}
-    maker = replace(ACCUSED.made_by, **{name: f"{UNPROVEN}{name}" for name in ("name", "file", "diff")})
+    maker = replace(PASS, **{name: f"{UNPROVEN}{name}" for name in ("name", "file", "diff")})
     rows = tuple(replace(one, made_by=maker, **names) if one.bad else one for one in found.stages)
     session = session_of("planted", output)
     known = {"report": replace(found, stages=rows)}
