@@ -4,6 +4,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+import torch
 
 from idbg.schema.diff import Comparison
 from idbg.schema.programs import Program, Target
@@ -161,8 +162,11 @@ def counted(text: str, backend: str, folder: Path, comparison: Comparison | None
     rules = DENIED % ("reject" if reject else "slow")
     target = Target(backend or "aot_eager", rules=rules, strict=reject, own_backend=not backend)
     jobs = Jobs(lambda event: None)
+    torchs = torch._dynamo.utils.counters
+    torchs.clear()
     jobs.compile(Compile(1, Program(str(path)), target, str(folder), comparison))
     assert jobs.run is not None
+    jobs.run.torchs = {"stats": {**torchs["stats"]}, "breaks": {**torchs["graph_break"]}}  # type: ignore[attr-defined]
     return jobs.run
 
 
@@ -178,6 +182,7 @@ def counts(run: Run) -> dict[str, object]:
         "recompiles": len(run.recompiles),
         "failed frames": [each.failure.type for each in run.frame_failures],
         "failure": run.failure and run.failure.type,
+        "torch": run.torchs,  # type: ignore[attr-defined]
     }
 
 
