@@ -101,11 +101,11 @@ def _origins(tree: ast.Module, name: str, package: str, places: Sequence[str]) -
 
 def _imported_from(tree: ast.Module, name: str, package: str) -> tuple[str, str] | None:
     """The module that a statement of the top level imports the name from, and its name there."""
-    for node in reversed(tree.body):
-        for alias in node.names if isinstance(node, ast.ImportFrom) else ():
-            if (alias.asname or alias.name) == name:
-                try:
-                    return resolve_name("." * node.level + (node.module or ""), package or None), alias.name
-                except ImportError:  # relative, and the file is in no package
-                    return None
+    for node in reversed([each for each in tree.body if isinstance(each, ast.ImportFrom)]):
+        origin = next((alias.name for alias in node.names if (alias.asname or alias.name) == name), None)
+        if origin is not None:
+            try:
+                return resolve_name("." * node.level + (node.module or ""), package or None), origin
+            except ImportError:  # relative, and the file is in no package
+                return None
     return None
