@@ -121,6 +121,23 @@ compiled(torch.randn(3, 7)).sum().backward()
 with torch.no_grad():
     compiled(torch.randn(3, 7))
 """
+# as Lightning compiles the steps of a module
+CONTEXT = """
+import copy
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(7, 5)
+    def training_step(self, x):
+        return self.linear(x).square().mean()
+net = Net()
+compiled = torch.compile(net)
+copy.deepcopy(compiled)
+net.training_step = compiled.dynamo_ctx(net.training_step)
+for _ in range(2):
+    net.training_step(torch.randn(4, 7)).backward()
+"""
 SCRIPTS = {
     "inference": INFERENCE,
     "training": TRAINING,
@@ -132,6 +149,7 @@ SCRIPTS = {
     "layers": LAYERS,
     "both modes": BOTH_MODES,
     "Adam": ADAM,
+    "context": CONTEXT,
 }
 
 
@@ -186,7 +204,13 @@ def counts(run: Run) -> dict[str, object]:
     }
 
 
-QUICK = [("training", "mock"), ("break", "mock"), ("two functions", "aot_eager"), ("shapes", "mock")]
+QUICK = [
+    ("training", "mock"),
+    ("break", "mock"),
+    ("context", "mock"),
+    ("two functions", "aot_eager"),
+    ("shapes", "mock"),
+]
 BOTH = [("training", "mock"), ("break", "mock"), ("break", "inductor")]
 
 
