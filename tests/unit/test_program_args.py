@@ -12,6 +12,7 @@ from idbg.accelerators.parse import parse
 from idbg.config import examples
 from idbg.config.arguments import Request, add_arguments, check_device, parse_program, settle
 from idbg.config.command_line import split
+from idbg.config.program_function import defines_function
 from idbg.format.verdicts import rules_words, verdict_words
 from idbg.schema.errors import BadInput, ProgramError, SettingsError
 from idbg.schema.graphs import Graph, GraphId
@@ -38,6 +39,48 @@ def test_a_file_a_name_in_it_and_the_programs_own_arguments(folder: Path) -> Non
     assert (program.path, program.name, program.module) == ("model.py", "make", False)
     assert program.argv == ("--strict", "-m", "--")
     assert program.cwd == str(folder)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_function"),
+    [
+        ("def program(): ...", True),
+        ("import torch\ndef program(): ...\ntorch.compile(program)", True),
+        ("from model import make as program", True),
+        ("from zoo import program", True),
+        ("from zoo.tiny import program", True),
+        ("import re\nfrom zoo import program\nNAME = re.compile('x')", True),
+        ("from zoo import program\nimport torch\ntorch.compile(torch.relu)(torch.ones(3))", False),
+        ("from zoo import program\nfrom torch import compile as compiled\ncompiled(abs)", False),
+        ("from zoo import program\nif __name__ == '__main__':\n    program()", False),
+        ("from zoo import command as program", False),
+        ("from zoo import nothing as program", False),
+        ("from absent import program", False),
+        ("from . import program", False),
+        ("from round import program", False),
+        ("import model as program", False),
+    ],
+)
+def test_an_imported_function_counts_as_the_programs_own_unless_the_file_runs_by_itself(
+    folder: Path, text: str, is_function: bool
+) -> None:
+    (folder / "zoo").mkdir()
+    (folder / "zoo" / "__init__.py").write_text("from .tiny import program\ncommand = print\n")
+    (folder / "zoo" / "tiny.py").write_text("from model import make as program\nraise SystemExit('imported')\n")
+    (folder / "round.py").write_text("from subject import program\n")
+    (folder / "subject.py").write_text(text)
+    assert defines_function(Program(str(folder / "subject.py"))) is is_function
+
+
+def test_a_package_that_reexports_a_function_is_a_script_where_it_runs_by_itself(folder: Path) -> None:
+    (folder / "zoo" / "deep").mkdir(parents=True)
+    (folder / "zoo" / "__init__.py").write_text("from .deep import program\n")
+    (folder / "zoo" / "deep" / "__init__.py").write_text("from ...model import program\nfrom ..build import program\n")
+    (folder / "zoo" / "build.py").write_text("def program(): ...\n")
+    program = ask(folder, "-m", "zoo").program
+    assert defines_function(program)
+    (folder / "zoo" / "__main__.py").write_text("from zoo import program\nprogram()\n")
+    assert not defines_function(program)
 
 
 def test_a_module_is_found_where_the_user_stands_and_is_not_imported(folder: Path) -> None:

@@ -40,13 +40,16 @@ def shipped() -> list[Example]:
 
 
 def _read(path: Path) -> Example | None:
+    from idbg.config.program_function import gives_function  # the first frame does not wait for it
+
     try:
         tree = ast.parse(path.read_bytes())
     except (OSError, SyntaxError, ValueError):
         return None
     about = (ast.get_docstring(tree) or "").strip().partition("\n")[0]
-    is_model = any(isinstance(node, ast.FunctionDef) and node.name == "program" for node in tree.body)
-    return Example(path.stem, path, about, is_model, tuple(name for name in _imported(tree) if not _is_there(name)))
+    return Example(
+        path.stem, path, about, gives_function(path), tuple(name for name in _imported(tree) if not _is_there(name))
+    )
 
 
 def _imported(tree: ast.Module) -> dict[str, None]:

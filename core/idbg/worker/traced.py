@@ -3,7 +3,6 @@
 The program runs in a process of its own that loads nothing of the engine: `python -m idbg.worker.traced REQUEST`.
 """
 
-import ast
 import os
 import runpy
 import shutil
@@ -18,6 +17,7 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from idbg.accelerators.parse import parse
+from idbg.config.program_function import defines_function
 from idbg.schema import events
 from idbg.schema.errors import exception_text
 from idbg.schema.event_base import RunEvent
@@ -125,19 +125,13 @@ def main() -> None:
     os.chdir(program.cwd or os.getcwd())
     sys.argv = [program.path, *program.argv]
     sys.path.insert(0, os.getcwd() if program.module else str(Path(program.path).resolve().parent))
-    name = program.name or "program"
-    if not program.module and not _defines(Path(program.path), name):
-        runpy.run_path(program.path, run_name="__main__")
-    elif program.module and not program.name:
+    if defines_function(program):
+        run = runpy.run_module if program.module else runpy.run_path
+        _compile(run(program.path)[program.name or "program"](), request.target)
+    elif program.module:
         runpy.run_module(program.path, run_name="__main__", alter_sys=True)
     else:
-        run = runpy.run_module if program.module else runpy.run_path
-        _compile(run(program.path)[name](), request.target)
-
-
-def _defines(path: Path, name: str) -> bool:
-    body = ast.parse(path.read_bytes()).body
-    return any(isinstance(node, ast.FunctionDef) and node.name == name for node in body)
+        runpy.run_path(program.path, run_name="__main__")
 
 
 def _compile(returned: Any, target: Target) -> None:

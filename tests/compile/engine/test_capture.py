@@ -264,6 +264,18 @@ def test_a_loaded_program_is_held_until_its_file_changes(compiled: Runner):
     assert changed.jobs.programs._workload is not workload  # type: ignore[attr-defined]
 
 
+def test_a_function_that_the_file_imports_is_the_program_and_an_edit_of_its_module_loads_it_again(
+    compiled: Runner, tmp_path: Path
+):
+    text = "import torch\ndef build():\n    return torch.nn.Linear(4, 4), torch.ones(1, 4)\n"
+    (tmp_path / "zoo_of_one.py").write_text(text)
+    first = compiled("from zoo_of_one import build as program\n", number=1, backend="eager")
+    assert first.verdict == "compiled" and first.graphs
+    assert first.jobs.programs._holds(first.program, "")  # type: ignore[attr-defined]
+    (tmp_path / "zoo_of_one.py").write_text(text + "\n")
+    assert not first.jobs.programs._holds(first.program, "")  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize(
     ("text", "kind", "says"),
     [

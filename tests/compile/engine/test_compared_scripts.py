@@ -4,6 +4,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+import torch
 
 from idbg.schema.diff import Comparison
 from idbg.schema.programs import Program, Target
@@ -120,6 +121,23 @@ compiled(torch.randn(3, 7)).sum().backward()
 with torch.no_grad():
     compiled(torch.randn(3, 7))
 """
+# as Lightning compiles the steps of a module
+CONTEXT = """
+import copy
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(7, 5)
+    def training_step(self, x):
+        return self.linear(x).square().mean()
+net = Net()
+compiled = torch.compile(net)
+copy.deepcopy(compiled)
+net.training_step = compiled.dynamo_ctx(net.training_step)
+for _ in range(2):
+    net.training_step(torch.randn(4, 7)).backward()
+"""
 SCRIPTS = {
     "inference": INFERENCE,
     "training": TRAINING,
@@ -131,6 +149,7 @@ SCRIPTS = {
     "layers": LAYERS,
     "both modes": BOTH_MODES,
     "Adam": ADAM,
+    "context": CONTEXT,
 }
 
 
@@ -161,8 +180,11 @@ def counted(text: str, backend: str, folder: Path, comparison: Comparison | None
     rules = DENIED % ("reject" if reject else "slow")
     target = Target(backend or "aot_eager", rules=rules, strict=reject, own_backend=not backend)
     jobs = Jobs(lambda event: None)
+    torchs = torch._dynamo.utils.counters
+    torchs.clear()
     jobs.compile(Compile(1, Program(str(path)), target, str(folder), comparison))
     assert jobs.run is not None
+    jobs.run.torchs = {"stats": {**torchs["stats"]}, "breaks": {**torchs["graph_break"]}}  # type: ignore[attr-defined]
     return jobs.run
 
 
@@ -178,10 +200,17 @@ def counts(run: Run) -> dict[str, object]:
         "recompiles": len(run.recompiles),
         "failed frames": [each.failure.type for each in run.frame_failures],
         "failure": run.failure and run.failure.type,
+        "torch": run.torchs,  # type: ignore[attr-defined]
     }
 
 
-QUICK = [("training", "mock"), ("break", "mock"), ("two functions", "aot_eager"), ("shapes", "mock")]
+QUICK = [
+    ("training", "mock"),
+    ("break", "mock"),
+    ("context", "mock"),
+    ("two functions", "aot_eager"),
+    ("shapes", "mock"),
+]
 BOTH = [("training", "mock"), ("break", "mock"), ("break", "inductor")]
 
 

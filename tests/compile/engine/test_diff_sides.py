@@ -48,6 +48,18 @@ def out(side: Side) -> Tensor:
 # State
 
 
+@pytest.mark.parametrize("run", [run_eager, through_dynamo], ids=["eager", "dynamo"])
+def test_gradients_of_a_nested_input_are_those_of_its_components_and_leave_it_as_it_was(run: Run) -> None:
+    linear = nn.Linear(3, 3)
+    x = torch.nested.nested_tensor([torch.randn(2, 3), torch.randn(4, 3)], layout=torch.jagged, requires_grad=True)
+    tried = subject(lambda x: linear(x).sin(), x)
+    for _ in range(2):
+        side = run(tried, backward=True)
+        assert side.error is None and side.values is not None
+        assert {"grad(args[0][0])", "grad(args[0][1])", "grad(linear.weight)"} <= {*side.values.gradients}
+        assert x.grad is None
+
+
 @SIDES
 def test_verdict_38_batch_norms_statistics_and_the_random_state_are_restored(run: Run) -> None:
     model = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Dropout(0.5))

@@ -17,7 +17,7 @@ from torch.fx import GraphModule
 from idbg.accelerators.model import Accelerator
 from idbg.engine.capture.frame import FrameCapture
 from idbg.engine.capture.trace import read_trace
-from idbg.engine.compat import registrations, repros, tracing
+from idbg.engine.compat import inspecting, registrations, repros, tracing
 from idbg.engine.compat.hooks import Feature
 from idbg.engine.compat.lowering import Compiled
 from idbg.engine.compat.names import notes_to
@@ -198,8 +198,8 @@ def capturing(capture: RunCapture) -> Iterator[RunCapture]:
 
 @contextmanager
 def uncaptured(*, lowers: bool = False) -> Iterator[None]:
-    """Compiles in here are not part of the current run, and are not recorded. `lowers`: they are lowered as the run's,
-    or refused.
+    """Compiles in here are not part of the current run: neither idbg records them, nor does torch count them for the
+    program. `lowers`: they are lowered as the run's, or refused.
     """
     global _current
     before = _current
@@ -210,7 +210,8 @@ def uncaptured(*, lowers: bool = False) -> Iterator[None]:
     instead.lower = before.lower if lowers else None
     _current, before.is_paused = instead, True
     try:
-        yield
+        with inspecting.counts_restored():
+            yield
     finally:
         _current, before.is_paused = before, False
 

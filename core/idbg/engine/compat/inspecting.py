@@ -163,14 +163,9 @@ def _profile_restored(private: Private) -> Iterator[None]:
 
 
 @contextmanager
-def _collected_data_restored() -> Iterator[None]:
-    """The containers stay the same objects: others reference them."""
+def counts_restored() -> Iterator[None]:
+    """On exit, torch has counted what it had before. The containers stay the same objects: others reference them."""
     counters = {name: dict(counts) for name, counts in utils.counters.items()}
-    reasons = list(utils.graph_break_reasons)
-    failures = {code: list(reasons) for code, reasons in utils.guard_failures.items()}
-    collected = {name: find(f"torch._dynamo.utils.{name}", None) for name in _COLLECTED}
-    kept = [(held, copy.copy(held)) for held in collected.values() if held is not None]
-    times = {name: len(values) for name, values in utils.compilation_time_metrics.items()}
     try:
         yield
     finally:
@@ -179,6 +174,20 @@ def _collected_data_restored() -> Iterator[None]:
             utils.counters[name].update(counters.get(name, {}))
             if name not in counters:
                 del utils.counters[name]
+
+
+@contextmanager
+def _collected_data_restored() -> Iterator[None]:
+    """The containers stay the same objects."""
+    reasons = list(utils.graph_break_reasons)
+    failures = {code: list(reasons) for code, reasons in utils.guard_failures.items()}
+    collected = {name: find(f"torch._dynamo.utils.{name}", None) for name in _COLLECTED}
+    kept = [(held, copy.copy(held)) for held in collected.values() if held is not None]
+    times = {name: len(values) for name, values in utils.compilation_time_metrics.items()}
+    try:
+        with counts_restored():
+            yield
+    finally:
         utils.graph_break_reasons[:] = reasons
         utils.guard_failures.clear()
         utils.guard_failures.update(failures)

@@ -3,7 +3,6 @@
 A program is a file or module with a function `program()`, or any script that calls torch.compile.
 """
 
-import ast
 import dis
 import importlib
 import importlib.util
@@ -11,18 +10,18 @@ import inspect
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.machinery import ModuleSpec, SourceFileLoader
-from itertools import accumulate
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import cast
 
 import torch
 
+from idbg.config.program_function import defines_function, file_of
 from idbg.engine.capture.run import RunCapture, phase
 from idbg.engine.compat import dynamo
 from idbg.engine.compat.torch_types import tree_leaves, tree_map
@@ -189,36 +188,6 @@ def _stamps(files: Iterable[str]) -> dict[str, int]:
 # A file with a program() function
 
 
-def defines_function(program: Program) -> bool:
-    """Whether it is a file with a function that returns a model, and not a script."""
-    if program.name:
-        return True
-    path = file_of(program)
-    if path is None:
-        return False
-    tree = ast.parse(path.read_bytes(), filename=str(path))
-    return any(isinstance(node, ast.FunctionDef) and node.name == "program" for node in tree.body)
-
-
-def file_of(program: Program) -> Path | None:
-    """Its source file; None if it has none. Raises ProgramError if the module does not exist.
-
-    A module is searched from the program's folder without an import, because packages may compile on import.
-    """
-    if not program.module:
-        return Path(program.path)
-    places: Sequence[str] | None = [program.cwd or os.getcwd(), *sys.path]
-    spec: ModuleSpec | None = None
-    for name in accumulate(program.path.split("."), "{}.{}".format):
-        spec = next(filter(None, (finder.find_spec(name, places) for finder in sys.meta_path)), None)
-        if spec is None or places is None:
-            raise _no_module(program.path)
-        places = spec.submodule_search_locations
-    if spec is None or spec.origin is None:
-        raise _no_module(program.path)
-    return Path(spec.origin) if spec.origin.endswith(".py") else None
-
-
 def registers(program: Program, backend: str) -> bool:
     """Whether the program's file may register a backend of this name with torch: it registers one, and contains the
     name.
@@ -226,10 +195,6 @@ def registers(program: Program, backend: str) -> bool:
     path = file_of(program)
     text = path.read_text(errors="replace") if path is not None and path.is_file() else ""
     return "register_backend" in text and re.search(rf"\b{re.escape(backend)}\b", text) is not None
-
-
-def _no_module(name: str) -> ProgramError:
-    return ProgramError(f"there is no module {name}", hint="run from the folder that holds the package")
 
 
 def _workload(program: Program, arguments: Mapping[str, object]) -> Workload:

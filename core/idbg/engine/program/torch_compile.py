@@ -203,6 +203,8 @@ def _announced(compiled: Compiled, model: Compiled, backend: CurrentBackend, bef
     if isinstance(compiled, torch.nn.Module):
         compiled.register_forward_pre_hook(lambda _, args, kwargs: tell(args, kwargs), with_kwargs=True)
         compiled.register_forward_hook(called, always_call=True)
+        if (context := getattr(compiled, "dynamo_ctx", None)) is not None:
+            compiled.dynamo_ctx = _AnnouncingContext(context, backend, before_first)  # type: ignore[assignment]
         return compiled
 
     @functools.wraps(compiled)
@@ -214,3 +216,27 @@ def _announced(compiled: Compiled, model: Compiled, backend: CurrentBackend, bef
             called()
 
     return function
+
+
+@dataclass(frozen=True)
+class _AnnouncingContext:
+    """Stands for the context of a compiled module, with which a library compiles other methods of the module:
+    Lightning does not call the compiled module, but its `training_step`.
+    """
+
+    context: Callable[[Compiled], Compiled]
+    backend: CurrentBackend
+    before_first: BeforeFirst
+
+    def __call__(self, function: Compiled) -> Compiled:
+        return _announced(self.context(function), function, self.backend, self.before_first)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.context, name)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _itself, (self.context,)
+
+
+def _itself(context: object) -> object:
+    return context

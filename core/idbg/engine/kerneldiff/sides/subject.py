@@ -28,7 +28,7 @@ from idbg.engine.kerneldiff.sides.python_state import (
     joined,
     restore_container,
 )
-from idbg.engine.kerneldiff.tensors.tree import leaves, mapped
+from idbg.engine.kerneldiff.tensors.tree import leaves, mapped, nested
 from idbg.engine.kerneldiff.tensors.wrapped import equal, parts
 from idbg.engine.program.environment import state_restored
 from idbg.engine.program.load import Model, Workload
@@ -118,6 +118,11 @@ class Subject:
         return _distinct(_tensors(leaves(self.args, "args") | leaves(self.kwargs, "kwargs")))
 
     @cached_property
+    def _nested_inputs(self) -> dict[str, Tensor]:
+        """The nested tensors among the arguments: `inputs` has views of their components, which hold no gradients."""
+        return _distinct(nested(self.args, "args") | nested(self.kwargs, "kwargs"))
+
+    @cached_property
     def parameters(self) -> dict[str, Tensor]:
         """Those of every module, the tensors that the model and the loss close over, and what optimizers change."""
         named = [
@@ -156,21 +161,28 @@ class Subject:
 
     def gradients(self) -> dict[str, Tensor]:
         """The gradients that the current run stored in parameters and inputs, by these tensors' names."""
-        both = (self.parameters | self.inputs).items()
-        leaves = ((name, leaf, leaf.grad) for name, leaf in both if leaf.requires_grad and leaf.is_leaf)
-        return {name: grad for name, leaf, grad in leaves if grad is not None and self._is_new(leaf, grad)}
+        named = (self.parameters | self.inputs | self._nested_inputs).items()
+        stored = ((name, leaf, leaf.grad) for name, leaf in named if leaf.requires_grad and leaf.is_leaf)
+        new = {name: grad for name, leaf, grad in stored if grad is not None and self._is_new(leaf, grad)}
+        return _tensors(dict(chain.from_iterable(leaves(grad, name).items() for name, grad in new.items())))
 
     def _is_new(self, leaf: Tensor, gradient: Tensor) -> bool:
         """Whether it differs from the gradient before any run."""
         before = self._gradients.get(id(leaf))
-        return before is None or before.shape != gradient.shape or not equal(gradient, before.to(gradient.dtype))
+        return (
+            before is None
+            or leaf.is_nested
+            or before.shape != gradient.shape
+            or not equal(gradient, before.to(gradient.dtype))
+        )
 
     @contextmanager
     def restored(self) -> Iterator[None]:
         """Run something from the initial state, and restore that after. Gradients are removed for the run, unless the
         program's own optimizer may use them.
         """
-        flags = [(tensor, tensor.requires_grad, tensor.grad) for tensor in self.tensors.values() if tensor.is_leaf]
+        may_have = (*self.tensors.values(), *self._nested_inputs.values())
+        flags = [(tensor, tensor.requires_grad, tensor.grad) for tensor in may_have if tensor.is_leaf]
         uses = bool(self.optimizers) and self.loss is None and not self.input_gradients
         self._keep()
         with ExitStack() as stack:  # callbacks run in reverse order

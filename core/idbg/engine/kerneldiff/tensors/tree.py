@@ -36,6 +36,13 @@ def leaves(value: object, name: str = "out") -> dict[str, object]:
     return dict(_walk(value, name, {}))
 
 
+def nested(value: object, name: str) -> dict[str, torch.Tensor]:
+    """The nested tensors among the members, of which `leaves` has the components."""
+    found: dict[str, torch.Tensor] = {}
+    dict(_walk(value, name, {}, found))
+    return found
+
+
 def shared(named: Leaves) -> dict[str, str]:
     """Name of a tensor that is there twice -> the first name of the same object."""
     first: dict[int, str] = {}
@@ -84,7 +91,9 @@ def _stepped(name: str, step: str) -> str:
     return f"{name.removesuffix(end)}{step}{end}"
 
 
-def _walk(value: object, name: str, above: Mapping[int, str]) -> Iterator[tuple[str, object]]:
+def _walk(
+    value: object, name: str, above: Mapping[int, str], nested: dict[str, torch.Tensor] | None = None
+) -> Iterator[tuple[str, object]]:
     if id(value) in above:
         yield name, Repeated(above[id(value)])
         return
@@ -92,8 +101,10 @@ def _walk(value: object, name: str, above: Mapping[int, str]) -> Iterator[tuple[
     if children is None:
         yield name, value
         return
+    if nested is not None and isinstance(value, torch.Tensor):
+        nested[name] = value
     for step, child in children:
-        yield from _walk(child, name + step, {**above, id(value): name})
+        yield from _walk(child, name + step, {**above, id(value): name}, nested)
 
 
 def _children(value: object) -> Children | None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from idbg.config.program_function import defines_function, file_of
 from idbg.engine.compat import dynamo, registrations
 from idbg.engine.minify.running import RATE_TRIES, TryRunner
 from idbg.engine.minify.search_base import Emit, ScriptSearch
@@ -24,7 +25,6 @@ from idbg.engine.minify.user_level.script import (
     without_main,
 )
 from idbg.engine.minify.user_level.script_runs import ScriptRuns, Workspace
-from idbg.engine.program.load import defines_function, file_of
 from idbg.engine.repro.definitions import own_lowerings
 from idbg.engine.repro.failed_compile import TORCH_BACKENDS
 from idbg.reduce.sources import parsed
