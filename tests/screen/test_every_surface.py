@@ -517,6 +517,6 @@ async def test_no_output_names_what_is_below_a_stage_that_was_not_judged(tmp_pat
     assert [name for name, text in shown.items() if UNPROVEN in text] == []
     assert [name for name, text in shown.items() if "since post-grad" in text] == []
     bound = "wrong at post-grad at the latest"
-    said = f"{bound}; before it partitioned was not judged: {WHY}; kernels are faithful"
-    assert [name for name in ("html", "json", "diff", "diff --json", "mcp") if said not in shown[name]] == []
+    sentence = f"{bound}; before it partitioned was not judged: {WHY}; kernels are faithful"
+    assert [name for name in ("html", "json", "diff", "diff --json", "mcp") if sentence not in shown[name]] == []
     assert bound in shown["screen"], "wrapped where the pane is narrow"

@@ -309,16 +309,16 @@ def test_a_search_for_a_violation_asks_the_rules_that_are_in_force_now(
 def test_no_script_is_searched_where_no_tensor_is_wrong(
     opened: Open, monkeypatch: pytest.MonkeyPatch, rule: FailedBy, why: str
 ) -> None:
-    session, asked = opened(), list[Minify]()
+    session, searches = opened(), list[Minify]()
     session.run()
     assert session.wait(60)
     failed = TensorDiff(name="log", passed=False, failed_by=(rule,))
     report = DiffReport(test="inductor", reference="eager", verdict="failed", mode="float64", outputs=(failed,))
     session.history.runs[1].diff = report
-    monkeypatch.setattr(JobQueue, "add", lambda _, job: asked.append(job))
+    monkeypatch.setattr(JobQueue, "add", lambda _, job: searches.append(job))
     with pytest.raises(BadInput, match=why) if why else nullcontext():
         session.minify(Sought("wrong"))
-    assert bool(asked) != bool(why)
+    assert bool(searches) != bool(why)
 
 
 def test_a_worker_that_dies_fails_the_run_and_the_next_run_works(opened: Open) -> None:

@@ -14,6 +14,7 @@ from idbg.cli.fail_on import Policy
 from idbg.engine.kerneldiff import comparison
 from idbg.engine.kerneldiff.sides.resampling import BY_EAGER, BY_NOTHING, Resampling
 from idbg.engine.kerneldiff.sides.run import Side
+from idbg.engine.kerneldiff.tensors import float64_device
 from idbg.reports.baseline import NOTHING_KNOWN
 from idbg.schema.diff import DiffReport, SideResult
 from idbg.schema.remarks import NoFloat64
@@ -108,3 +109,22 @@ def test_where_float64_takes_more_memory_than_there_is_rounding_decides(monkeypa
     report = compared(None, monkeypatch)
     assert report.passed and report.mode == "rounding"
     assert "out of memory" in headline(report)
+
+
+def test_tolerances_of_the_users_stand(monkeypatch: pytest.MonkeyPatch) -> None:
+    report = compared(None, monkeypatch, tolerances={"out": (0.0, 0.0)})
+    assert failed(report) == ["out"] and report.outputs[0].failed_by == ("tolerance",)
+
+
+@pytest.mark.parametrize(("free", "moves"), [(4_000, True), (3_999, False)])
+def test_float64_moves_to_a_cpu_that_has_four_times_the_peak_of_bfloat16(
+    free: int, moves: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(float64_device, "free_memory", lambda: free)
+    monkeypatch.setattr(float64_device, "_lacking", lambda _: "")
+    tensors = [torch.ones(2), torch.empty(2, device="meta", dtype=torch.bfloat16), torch.empty(2, dtype=torch.bfloat16)]
+    with float64_device.float64_on("auto"):
+        assert float64_device.move_to_cpu(tensors, 1_000) is moves
+        assert float64_device.reason_moved(tensors[1].device) == ("meta has too little memory for it" if moves else "")
+        assert not float64_device.move_to_cpu(tensors[:1], 0), "it is there"
+    assert float64_device.reason_moved(tensors[1].device) == ""

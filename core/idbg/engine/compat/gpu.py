@@ -51,11 +51,6 @@ def release_memory() -> None:
         torch.cuda.empty_cache()
 
 
-def most_memory(device: torch.device) -> int:
-    """The most bytes that tensors have used on this device so far; 0 where torch does not count them."""
-    return torch.cuda.max_memory_allocated(device) if device.type == "cuda" else 0
-
-
 _CONVOLUTIONS = {"convolution", "convolution_backward", "_convolution", "cudnn_convolution"}
 # attention is products: which of its kernels computes it depends on its mask, and one of them multiplies matrices
 _PRODUCTS = {

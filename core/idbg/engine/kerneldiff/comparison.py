@@ -40,12 +40,7 @@ from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.kerneldiff.steps.run import Compiler, trained, with_steps
 from idbg.engine.kerneldiff.tensors import native
 from idbg.engine.kerneldiff.tensors.compare import relative_rmse
-from idbg.engine.kerneldiff.tensors.float64_device import (
-    float64_on,
-    is_narrow,
-    move_to_cpu,
-    to_float64,
-)
+from idbg.engine.kerneldiff.tensors.float64_device import float64_on, is_narrow, move_to_cpu, peak_memory, to_float64
 from idbg.engine.kerneldiff.tensors.saved_outputs import SavedOutputs, digest
 from idbg.engine.kerneldiff.tensors.tree import AFTER, Leaves
 from idbg.engine.program.load import failed_to_differentiate
@@ -388,12 +383,13 @@ class ComparisonRun:
             self.float64_missing = NoFloat64("not narrow")
             return None
         self._begin("float64")
+        tensors = list(self.subject.tensors.values())
+        peak = peak_memory(tensors)
         side = run_float64(self.subject, backward=self.backward)
         # beside other ranks no side runs twice: they would wait
         if isinstance(side.error, torch.OutOfMemoryError) and self.request.agree is bool:
-            tensors = list(self.subject.tensors.values())
             side = Side(side.result, error=side.error.with_traceback(None))  # which held what was computed
-            if move_to_cpu(tensors):
+            if move_to_cpu(tensors, peak):
                 self.elsewhere = transfer.transfer_error(tensors)
                 self._begin("float64 on the CPU")
                 side = run_float64(self.subject, backward=self.backward)
@@ -454,7 +450,9 @@ class ComparisonRun:
         diffs = compare_leaves(reference, test, float64, self._rules)
         if float64 is not None:
             return self._resampling.judge_rounding(diffs, reference, test, float64)
-        return self._resampling.judge_by_eager(diffs, reference, test) if self._is_by_rounding else diffs
+        if not self._is_by_rounding:
+            return diffs
+        return self._resampling.judge_by_eager(diffs, reference, test, self._rules.tolerances)
 
     @property
     def _is_by_rounding(self) -> bool:

@@ -8,7 +8,7 @@ depends on a clock or an address, cannot be compared: eager runs twice where tha
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -27,7 +27,7 @@ from idbg.engine.kerneldiff.tensors.allowance import SMALL
 from idbg.engine.kerneldiff.tensors.compare import compare_sides, compare_tensors, relative_rmse
 from idbg.engine.kerneldiff.tensors.float64_device import float64_device
 from idbg.engine.kerneldiff.tensors.tree import AFTER, Leaves
-from idbg.schema.diff import DiffReport, FailedBy, TensorDiff
+from idbg.schema.diff import DiffReport, TensorDiff
 from idbg.schema.remarks import Remark
 
 NOTE = Remark("rounded")
@@ -84,11 +84,14 @@ class Resampling:
             diffs = tuple(self._judge(diff, (eager, test, float64), kind) for diff in diffs)
         return diffs
 
-    def judge_by_eager(self, diffs: tuple[TensorDiff, ...], eager: Leaves, test: Leaves) -> tuple[TensorDiff, ...]:
+    def judge_by_eager(
+        self, diffs: tuple[TensorDiff, ...], eager: Leaves, test: Leaves, decided: Container[str]
+    ) -> tuple[TensorDiff, ...]:
         """The diffs, where what is beyond the tolerances passes if it is no further from eager than rounding moves
-        eager, fails if it is, and has no verdict if that cannot be measured.
+        eager, fails if it is, and has no verdict if that cannot be measured. `decided`: tensors with tolerances of the
+        user's, which stand.
         """
-        beyond = {diff.name: diff for diff in diffs if diff.failed_by == ("tolerance",)}
+        beyond = {diff.name: diff for diff in diffs if diff.failed_by == ("tolerance",) and diff.name not in decided}
         samples, judged = self._samples(eager), dict(beyond)
         while any(not each.passed for each in judged.values()) and (kind := next(samples, None)) is not None:
             judged |= {
@@ -258,14 +261,14 @@ def judge_by_eager(
     exact = eager.double()
     worst = _worst(eager, exact, others)
     again = compare_sides(worst, test, exact, k=k, gradient=diff.name.startswith("grad("), samples=len(others) + 1)
-    lost = not_computed(worst, test, exact, (eager, *others), before)
-    failed: tuple[FailedBy, ...] = again.failed_by or (("rmse",) if lost else ())
+    if again.passed and not_computed(worst, test, exact, (eager, *others), before):
+        return diff
     deciding = tuple(each for each in again.criteria if not each.why_not)
     idle = tuple(replace(each, why_not=BY_EAGER) for each in diff.criteria)
     return replace(
         diff,
-        passed=not failed,
-        failed_by=failed,
+        passed=again.passed,
+        failed_by=again.failed_by,
         criteria=(*deciding, *idle),
         baseline=again.baseline,
         blocks=again.blocks,

@@ -42,7 +42,7 @@ from idbg.engine.kerneldiff.stages.own_dtypes import (
     held_in,
     moved_result,
 )
-from idbg.engine.kerneldiff.tensors.float64_device import move_to_cpu
+from idbg.engine.kerneldiff.tensors.float64_device import move_to_cpu, peak_memory
 from idbg.schema.attribution import STAGES, Maker, StageError, StageName
 from idbg.schema.errors import first_line
 from idbg.schema.graphs import GraphId, Part
@@ -72,9 +72,11 @@ class _Frame:
 
     def judged(self, *, in_own_dtypes: OwnDtypes) -> tuple[StageError, ...]:
         """A row for every stage above the kernels."""
+        tensors = [value for value in self.captured.inputs if isinstance(value, torch.Tensor)]
+        peak = peak_memory(tensors)
         full = self._judge_within_memory(in_own_dtypes)
         self.results.clear()
-        if full and move_to_cpu([value for value in self.captured.inputs if isinstance(value, torch.Tensor)]):
+        if full and move_to_cpu(tensors, peak):
             self.rows.clear()
             full = self._judge_within_memory(in_own_dtypes)
         if full:

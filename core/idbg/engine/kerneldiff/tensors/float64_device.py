@@ -31,14 +31,25 @@ def float64_on(where: Float64On) -> Iterator[None]:
         _why.reset(token)
 
 
-def move_to_cpu(tensors: Sequence[Tensor]) -> bool:
+def _accelerator(tensors: Iterable[Tensor]) -> torch.device | None:
+    return next((tensor.device for tensor in tensors if not tensor.is_cpu), None)
+
+
+def peak_memory(tensors: Iterable[Tensor]) -> int:
+    """The most bytes that were in use so far on the device of these tensors; 0 where torch does not count them."""
+    device = _accelerator(tensors)
+    return torch.cuda.max_memory_allocated(device) if device is not None and device.type == "cuda" else 0
+
+
+def move_to_cpu(tensors: Sequence[Tensor], peak: int) -> bool:
     """Compute float64 on the CPU until the surrounding `float64_on` ends, as the device of these tensors has too little
-    memory; False where it is there already, or the CPU has too little memory too.
+    memory; False where it is there already, or the CPU has too little memory too. `peak`: what the program took on its
+    device, before any float64.
     """
-    device = next((tensor.device for tensor in tensors if not tensor.is_cpu), None)
+    device = _accelerator(tensors)
     if device is None or reason_moved(device):
         return False
-    if gpu.most_memory(device) * torch.float64.itemsize / usual_dtype(tensors).itemsize > free_memory():
+    if peak * torch.float64.itemsize / usual_dtype(tensors).itemsize > free_memory():
         return False
     _why.set(f"{device} has too little memory for it")
     gpu.release_memory()
