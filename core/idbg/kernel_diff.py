@@ -38,7 +38,9 @@ class KernelDiff(ModelDiff):
 
     `runs`: how often the test runs; the report lists what differs between runs. `on_side` is called with the name of
     each side that begins, `on_result` with the partial report after each. `float64="cpu"` computes float64 on the CPU;
-    "auto" does so only for devices without float64. `kept`: a later session may compare with these outputs.
+    "auto" does so only for devices without float64. `memory`: the bytes of its device that waiting float64 values may
+    have, 0 for what is free there; the rest moves to host memory, then to a file. `kept`: a later session may compare
+    with these outputs.
     """
 
     def compare(self) -> ReadableReport:

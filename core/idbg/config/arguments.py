@@ -221,6 +221,7 @@ def settle(
         chosen,
         own_backend=not is_chosen,
         strict=strict if chosen.strict is None else chosen.strict,
+        memory=settings.bytes_of(chosen.memory),
         accelerator=chosen.accelerator or accelerator_of(program, chosen.backend, environ),
         options=named if whose != options.INDUCTOR else {**chosen.options, **named},
         options_for=whose,

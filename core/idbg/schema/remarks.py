@@ -72,6 +72,7 @@ RemarkKind = Literal[
     "warnings since",  # the same, and so it is with nothing compiled below `by`
     "effects not judged",  # those named `subject`, for the reason `detail`
     _Effect,
+    "float64 moved",  # so many bytes (`subject`) of float64 left the device for host memory, or a file
     "forward alone",  # `subject` cannot differentiate its outputs: `detail`
     "nan search ended",  # by `detail`
     "no graph",  # `subject` received none

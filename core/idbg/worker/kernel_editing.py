@@ -91,4 +91,5 @@ def _settings(workload: Workload, comparison: Comparison, target: Target) -> Com
         k=comparison.k,
         dynamic=target.dynamic,
         float64=target.float64,
+        memory=target.memory,
     )

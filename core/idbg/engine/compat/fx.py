@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch.fx import GraphModule, Node
+from torch.multiprocessing.reductions import StorageWeakRef
 
 if TYPE_CHECKING:
     from torch.fx.traceback import NodeSource
@@ -189,6 +190,18 @@ def storage_values(storage: torch.UntypedStorage, dtype: torch.dtype = torch.uin
     """A whole storage as a flat tensor that shares it. Not `set_(storage)`: a device of others may lack that form."""
     empty = torch.empty(0, dtype=dtype, device=storage.device)
     return empty.set_(storage, 0, (storage.nbytes() // dtype.itemsize,), (1,))
+
+
+class WeakStorage:
+    """A storage that others hold, and that may end; its number stays its own."""
+
+    def __init__(self, storage: torch.UntypedStorage) -> None:
+        self._weak = StorageWeakRef(storage)  # type: ignore[no-untyped-call]
+
+    def storage(self) -> torch.UntypedStorage | None:
+        """The storage; None once nothing holds it."""
+        found: torch.UntypedStorage | None = torch.UntypedStorage._new_with_weak_ptr(self._weak.cdata)
+        return found
 
 
 def storage_copy(storage: torch.UntypedStorage) -> torch.UntypedStorage:

@@ -51,6 +51,14 @@ def release_memory() -> None:
         torch.cuda.empty_cache()
 
 
+def memory(device: torch.device) -> tuple[int, int]:
+    """The bytes that this process may still allocate on a CUDA device, and those that it may have in all."""
+    free, total = torch.cuda.mem_get_info(device)
+    used = torch.cuda.memory_allocated(device)
+    allowed = int(total * torch.cuda.get_per_process_memory_fraction(device))
+    return min(free + torch.cuda.memory_reserved(device) - used, allowed - used), allowed
+
+
 _CONVOLUTIONS = {"convolution", "convolution_backward", "_convolution", "cudnn_convolution"}
 # attention is products: which of its kernels computes it depends on its mask, and one of them multiplies matrices
 _PRODUCTS = {

@@ -15,6 +15,7 @@ from idbg.engine.compat import comparing, gpu, kernel_builds
 from idbg.engine.instrument.waiting import launches_waited_for, ops_waited_for
 from idbg.engine.kerneldiff.fault_localization import FaultLocalization
 from idbg.engine.kerneldiff.float64 import transfer
+from idbg.engine.kerneldiff.float64.memory import current_memory, foreseen, memory_limited
 from idbg.engine.kerneldiff.float64.mode import float64_failure
 from idbg.engine.kerneldiff.kernel_attribution.search import AttributionResult, AttributionSearch
 from idbg.engine.kerneldiff.kernels.observe import Rerun
@@ -44,6 +45,7 @@ from idbg.engine.kerneldiff.tensors.float64_device import float64_on, is_narrow,
 from idbg.engine.kerneldiff.tensors.saved_outputs import SavedOutputs, digest
 from idbg.engine.kerneldiff.tensors.tree import AFTER, Leaves
 from idbg.engine.program.load import failed_to_differentiate
+from idbg.format.amounts import size
 from idbg.schema.diff import DiffReport, Float64Elsewhere, Mode, Outcome, SideResult, TensorDiff
 from idbg.schema.errors import BadInput, first_line
 from idbg.schema.programs import Failure
@@ -89,7 +91,8 @@ class ComparisonRun:
         self._replaces_draws &= not comparing.is_random_as_eager()
         if name_of(self.request.test) in _INDUCTOR:
             kernel_builds.start_pool({tensor.device for tensor in self.subject.tensors.values()})
-        with float64_on(self.request.float64), launches_waited_for() if self.request.sync else nullcontext():
+        waiting = launches_waited_for() if self.request.sync else nullcontext()
+        with float64_on(self.request.float64), memory_limited(self.request.memory), waiting:
             self.elsewhere = transfer.transfer_error(self.subject.tensors.values())
             report = self._run_sides()
             return self._publish(with_steps(report, self._trained)) if self.request.steps else report
@@ -100,7 +103,7 @@ class ComparisonRun:
         """
         native.ready()
         self._replaces_draws = draws_as_eager
-        with float64_on(self.request.float64):
+        with float64_on(self.request.float64), memory_limited(self.request.memory):
             self.elsewhere = transfer.transfer_error(self.subject.tensors.values())
             self.sides += (reference, test)
             truth = self._float64(reference) if self.request.chosen_mode == "float64" else None
@@ -382,10 +385,12 @@ class ComparisonRun:
         if not any(map(is_narrow, (*self.subject.tensors.values(), *reference.leaves.values()))):
             self.float64_missing = NoFloat64("not narrow")
             return None
-        self._begin("float64")
         tensors = list(self.subject.tensors.values())
         peak = peak_memory(tensors)
+        self._begin("float64" + foreseen(tensors, peak))
         side = run_float64(self.subject, backward=self.backward)
+        if moved := current_memory().moved:
+            self.notes.append(Remark("float64 moved", size(moved)))
         # beside other ranks no side runs twice: they would wait
         if isinstance(side.error, torch.OutOfMemoryError) and self.request.agree is bool:
             side = Side(side.result, error=side.error.with_traceback(None))  # which held what was computed

@@ -49,6 +49,7 @@ class ComparisonRequest:
     nan: bool = False
     steps: int = 0
     float64: Float64On = "auto"
+    memory: int = 0  # bytes of its device that waiting float64 may have; 0: what is free there
     kept: bool = False  # a later session may compare with these outputs
     agree: Callable[[bool], bool] = bool  # whether any rank wants a run whose collectives all ranks must begin
     on_side: Callable[[str], None] | None = None

@@ -23,7 +23,7 @@ from idbg.engine.kerneldiff.tensors.float64_device import is_converted, is_moved
 LARGE = 2**20  # bytes: below it a copy costs less than filling it in again and again
 _lazy: dict[int, tuple[Tensor, Tensor]] = {}
 """Each weight without memory, by its storage: the float64 tensor, and the program's own values."""
-_READ = (Tensor.numpy, Tensor.__array__, Tensor.__dlpack__, Tensor.tolist, Tensor.data_ptr)
+READS_MEMORY = (Tensor.numpy, Tensor.__array__, Tensor.__dlpack__, Tensor.tolist, Tensor.data_ptr)
 """What reads memory without an op."""
 
 
@@ -87,7 +87,7 @@ class _Substitution(TorchFunctionMode):
     def __torch_function__(
         self, func: Callable[..., object], types: object, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> object:
-        if func in _READ and args and isinstance(args[0], Tensor) and has_no_memory(args[0]):
+        if func in READS_MEMORY and args and isinstance(args[0], Tensor) and has_no_memory(args[0]):
             _fill(*_lazy.pop(fx.storage_of(args[0])[0]))
         kwargs = dict(kwargs or {})
         if self.substitutes:

@@ -18,6 +18,7 @@ from idbg.engine.kerneldiff.float64 import attention
 from idbg.engine.kerneldiff.float64.copies import weights_filled
 from idbg.engine.kerneldiff.float64.devices import DeviceMap
 from idbg.engine.kerneldiff.float64.draws import argument, draw_of, draws_inside, draws_outside, generator_position
+from idbg.engine.kerneldiff.float64.memory import Memory
 from idbg.engine.kerneldiff.float64.op_mode import Op
 from idbg.engine.kerneldiff.float64.program_view import ProgramView
 from idbg.engine.kerneldiff.float64.undeclared_writes import ReadOnlyArguments, UndeclaredWrite
@@ -51,8 +52,9 @@ class Float64(TorchDispatchMode):
 
     `like` is the program's usual dtype, assumed for tensors of which nothing else is known. `tensors` are the
     program's, before float64 copies replace their data; `unwritten` are those that nothing writes to: they are
-    converted for each op anew, and not stored. `draws` records random numbers, `undeclared` the undeclared writes of
-    custom ops. With `narrows`, an op without float64 runs in the program's own dtypes and is recorded in `narrowed`.
+    converted for each op anew, and not stored. What waits may move, if there is a `memory`. `draws` records random
+    numbers, `undeclared` the undeclared writes of custom ops. With `narrows`, an op without float64 runs in the
+    program's own dtypes and is recorded in `narrowed`.
     """
 
     supports_higher_order_operators = True
@@ -64,6 +66,7 @@ class Float64(TorchDispatchMode):
         unwritten: Iterable[Tensor] = (),
         *,
         narrows: bool = False,
+        memory: Memory | None = None,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.like = like
@@ -73,6 +76,8 @@ class Float64(TorchDispatchMode):
         self.draws: list[str] = []
         self.undeclared: set[UndeclaredWrite] = set()
         self.narrows = narrows
+        self.memory = memory
+        self._fresh: list[Tensor] = []  # twins that the running op has made
         self.narrowed: dict[str, torch.dtype] = {}
         self._default = torch.get_default_dtype()
         self._twins: dict[int, tuple[Tensor, Tensor]] = {}
@@ -99,9 +104,23 @@ class Float64(TorchDispatchMode):
         self, func: Op, types: object, args: tuple[object, ...] = (), kwargs: Mapping[str, object] | None = None
     ) -> object:
         named = dict(kwargs or {})
-        # in an op, tensors report their real devices and dtypes, not the program's
-        with weights_filled(func, args, named), comparing.tensors_as_they_are():
-            return self._in_float64(func, args, named)
+        taken: set[int] = set()
+
+        def op() -> object:
+            # in an op, tensors report their real devices and dtypes, not the program's
+            with comparing.tensors_as_they_are():
+                if self.memory is not None:
+                    taken.update(self.memory.fill((args, named), begins=True))
+                with weights_filled(func, args, named):
+                    return self._in_float64(func, args, named)
+
+        if self.memory is None:
+            return op()
+        result = self.memory.run(func, op)
+        with comparing.tensors_as_they_are():
+            self.memory.hold((result, self._fresh), taken)
+        self._fresh.clear()
+        return result
 
     def _in_float64(self, func: Op, args: _Args, kwargs: dict[str, object]) -> object:
         name = fx.op_name(func)
@@ -143,7 +162,16 @@ class Float64(TorchDispatchMode):
         if id(value) not in self._twins:
             self.devices.moved(value.device)
             self._twins[id(value)] = (value, to_float64(value))
-        return self._twins[id(value)][1]
+            self._fresh.append(self._twins[id(value)][1])
+        twin = self._twins[id(value)][1]
+        if self.memory is not None:
+            self.memory.fill(twin)
+        return twin
+
+    def read(self, tensor: Tensor) -> None:
+        """The program reads the tensor's memory without an op."""
+        if self.memory is not None:
+            self.memory.release(tensor)
 
     def converted(self, value: object) -> object:
         """The value as ops see it: a tensor in float64, with what was written to it."""

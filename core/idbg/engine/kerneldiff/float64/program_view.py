@@ -17,6 +17,7 @@ from torch.overrides import TorchFunctionMode
 
 from idbg.engine.compat import comparing
 from idbg.engine.compat.torch_types import tree_leaves, tree_map
+from idbg.engine.kerneldiff.float64.copies import READS_MEMORY
 
 _HALVES = (torch.float16, torch.bfloat16)
 _Args = tuple[Any, ...]
@@ -34,6 +35,9 @@ class TensorOrigins(Protocol):
 
     def note_dtype(self, tensor: Tensor, dtype: torch.dtype) -> None:
         """Record its dtype in the program."""
+
+    def read(self, tensor: Tensor) -> None:
+        """Its memory is read without an op."""
 
 
 class ProgramView(TorchFunctionMode):
@@ -53,6 +57,8 @@ class ProgramView(TorchFunctionMode):
             return _OF_DEVICE[func](self.origins.device_of(args[0]))
         if func == _DTYPE:
             return self._dtype(args[0])
+        if func in READS_MEMORY and args:
+            self.origins.read(args[0])
         if func is scaled_dot_product_attention:
             result = _dropout_attention(self.origins, *args, **given)
             if result is not None:

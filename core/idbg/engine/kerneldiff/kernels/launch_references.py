@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.fx import GraphModule, Node
 
 from idbg.engine.compat import comparing, fx
+from idbg.engine.kerneldiff.float64.memory import WithinMemory, current_memory
 from idbg.engine.kerneldiff.float64.rounding import MOST_OPS, PerturbedRounding
 from idbg.engine.kerneldiff.kernels.buffers import shaped
 from idbg.engine.kerneldiff.kernels.values import (
@@ -56,6 +57,7 @@ class LaunchReferences:
 
     def __init__(self, gm: GraphModule, inputs: Iterable[object], steps: Sequence[Step]) -> None:
         self.gm = gm
+        self.memory = current_memory()
         self.order = {node: place for place, node in enumerate(gm.graph.nodes)}
         self.changed_at: dict[Node, set[Node]] = {}
         for barrier in (node for node in gm.graph.nodes if changes_more(node)):
@@ -177,6 +179,12 @@ class LaunchReferences:
 
     def _computed(self, state: NodeState, *, exact: bool) -> ReferenceValue:
         plan = self._plan(state)
+        with WithinMemory(self.memory):
+            value = self._run(plan, state.node, exact=exact)
+        self.memory.release((value.wide, value.own))
+        return value
+
+    def _run(self, plan: _Plan, last: Node, *, exact: bool) -> ReferenceValue:
         values: dict[Node, ReferenceValue] = {}
         for node in plan.start:
             values[node] = ReferenceValue(AS_OWN, self.known[node])
@@ -189,7 +197,7 @@ class LaunchReferences:
             for source in node.all_input_nodes:
                 if plan.uses[source] <= 0:
                     values.pop(source, None)
-        return values[state.node]
+        return values[last]
 
 
 def _known_with(state: NodeState) -> Iterable[Node]:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch.fx import GraphModule, Node
 
+from idbg.engine.kerneldiff.float64.memory import WithinMemory, current_memory
 from idbg.engine.kerneldiff.kernels.values import (
     AS_OWN,
     NotComputable,
@@ -29,6 +30,7 @@ class References:
 
     def __init__(self, gm: GraphModule, inputs: Iterable[object], wanted: Mapping[str, int]) -> None:
         self.gm = gm
+        self.memory = current_memory()
         self.nodes = {node.name: node for node in gm.graph.nodes}
         self.order = {node: place for place, node in enumerate(gm.graph.nodes)}
         self.barriers = [node for node in gm.graph.nodes if changes_more(node)]
@@ -43,7 +45,7 @@ class References:
 
     def value(self, name: str) -> ReferenceValue:
         """The node's value. Raises NotComputable."""
-        with torch.no_grad():
+        with torch.no_grad(), WithinMemory(self.memory):
             for node in sorted(self._before([name], self.values), key=self.order.__getitem__):
                 self.values[node] = self._computed(node)
                 for source in self._sources(node):
@@ -51,6 +53,7 @@ class References:
         value = self.values[self.nodes[name]]
         if isinstance(value, NotComputable):
             raise value
+        self.memory.release((value.wide, value.own))
         return value
 
     def set_actual(self, name: str, actual: Tensor) -> None:

@@ -15,6 +15,7 @@ from idbg.engine.failures import fallbacks
 from idbg.engine.failures.describe import failure_of, is_of_compile, of_compiled_alone
 from idbg.engine.kerneldiff.float64.copies import float64_copies
 from idbg.engine.kerneldiff.float64.draws import Draws, generator_position, recorded_draws
+from idbg.engine.kerneldiff.float64.memory import current_memory
 from idbg.engine.kerneldiff.float64.mode import Float64
 from idbg.engine.kerneldiff.float64.undeclared_writes import UndeclaredWrite
 from idbg.engine.kerneldiff.sides.form import Forms, forms
@@ -157,7 +158,8 @@ def run_compiled(
 
 def run_float64(subject: Subject, *, backward: bool = False) -> Side:
     """The model run op by op, with floating arithmetic in float64."""
-    mode = Float64(usual_dtype(subject.tensors.values()), subject.state_tensors())
+    memory = current_memory()
+    mode = Float64(usual_dtype(subject.tensors.values()), subject.state_tensors(), memory=memory)
 
     def around(stack: ExitStack) -> Call:
         stack.enter_context(dynamo.nothing_compiled())
@@ -166,7 +168,11 @@ def run_float64(subject: Subject, *, backward: bool = False) -> Side:
         return subject.model
 
     side = run_side("float64", subject, around, backward)
-    values = side.values and replace(side.values, forms={})  # its copies have memory of their own
+    values = side.values  # of which the copies have memory of their own
+    if values is not None:
+        outputs, gradients = memory.outside((values.outputs, values.gradients))
+        values = replace(values, outputs=outputs, gradients=gradients, forms={})
+    memory.close(fill=values is not None)
     undeclared = tuple(sorted(mode.undeclared, key=lambda write: (write.returned, write.op, write.argument)))
     return replace(side, values=values, draws=tuple(mode.draws), undeclared=undeclared)
 

@@ -262,7 +262,8 @@ def _apart(exact: object, value: object, own: object, least: float) -> tuple[flo
         return (0.0, 0.0) if same else (inf, inf)
     if not isinstance(value, Tensor) or value.shape != exact.shape:
         return inf, inf
-    exact, value = to_float64(exact), to_float64(value)
+    device = own.device if isinstance(own, Tensor) else value.device
+    exact, value = to_float64(exact).to(device), to_float64(value).to(device)  # one of which may wait in host memory
     if (near := _near(exact, value)) is not None:
         return near, 0.0
     rounded = own if isinstance(own, Tensor) and own.shape == exact.shape else exact
@@ -278,6 +279,7 @@ def values_apart(exact: object, value: object) -> float | None:
     if not isinstance(exact, Tensor) or not isinstance(value, Tensor) or value.numel() != exact.numel():
         return None
     exact, value = to_float64(exact), to_float64(value).reshape(exact.shape)
+    value = value.to(exact.device)
     return measured(exact, value, rms(exact)).rmse
 
 

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.fx import GraphModule, Interpreter, Node
 
 from idbg.engine.compat import comparing, fx, stages
+from idbg.engine.kerneldiff.float64.memory import Memory, WithinMemory, current_memory
 from idbg.engine.kerneldiff.float64.mode import Float64, NotInFloat64
 from idbg.engine.kerneldiff.kernels.values import changed_by
 from idbg.engine.kerneldiff.stages.own_draws import NumberedDraws
@@ -49,13 +50,14 @@ def computed(
 
     Raises what an op raises, and NotInFloat64.
     """
+    memory = current_memory()
     arguments, written = _arguments(gm, inputs), _written(gm)
     given = [value.clone() if isinstance(value, Tensor) and node in written else value for node, value in arguments]
     tensors = [value for value in given if isinstance(value, Tensor)]
     unwritten = [value for node, value in arguments if isinstance(value, Tensor) and node not in written]
-    mode = Float64(usual_dtype(tensors), tensors, unwritten, narrows=True)
+    mode = Float64(usual_dtype(tensors), tensors, unwritten, narrows=True, memory=memory)
     draws = NumberedDraws() if own_draws else None
-    runner = _Runner(gm, mode if exact else None, on_value, dict(instead or {}), draws)
+    runner = _Runner(gm, mode if exact else None, on_value, dict(instead or {}), draws, memory)
     with ExitStack() as stack:
         stack.enter_context(state_restored())
         stack.enter_context(torch.no_grad())
@@ -64,11 +66,11 @@ def computed(
         if exact:
             stack.enter_context(mode)
         else:
+            stack.enter_context(WithinMemory(memory))
             for device in ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",):
                 stack.enter_context(torch.autocast(device, enabled=False))
-        result = runner.run(*given, enable_io_processing=False)
-    outputs = list(result) if isinstance(result, (list, tuple)) else [result]
-    return GraphResult(stages.without_tokens(gm, outputs), runner.after, tuple(mode.draws), mode.narrowed)
+        outputs, after = runner.results(given)
+    return GraphResult(stages.without_tokens(gm, outputs), after, tuple(mode.draws), mode.narrowed)
 
 
 def _arguments(gm: GraphModule, inputs: Sequence[object]) -> list[tuple[Node, object]]:
@@ -103,8 +105,10 @@ class _Runner(Interpreter):
         on_value: NodeHook | None,
         instead: dict[str, object],
         draws: NumberedDraws | None,
+        memory: Memory,
     ) -> None:
         super().__init__(gm)
+        self.memory = memory
         self.draws = draws
         self.mode = mode
         self.on_value = on_value
@@ -125,8 +129,32 @@ class _Runner(Interpreter):
             self._note_written(n)
         if self.on_value is not None and n.op not in ("placeholder", "output"):
             with comparing.no_modes():
+                self.memory.fill(value)
                 self.on_value(n, value)
         return value
+
+    def results(self, arguments: Sequence[object]) -> tuple[list[object], dict[str, Tensor]]:
+        """Run the graph; what it returns, and the arguments that it writes to. What has moved is in host memory."""
+        there = [
+            self._placed(*each) for each in zip(self.module.graph.find_nodes(op="placeholder"), arguments, strict=True)
+        ]
+        try:
+            result = self.run(*there, enable_io_processing=False)
+            self.env.clear()
+            outputs = list(result) if isinstance(result, (list, tuple)) else [result]
+            returned: tuple[list[object], dict[str, Tensor]] = self.memory.outside((outputs, self.after))
+        except BaseException:
+            self.memory.close(fill=False)
+            raise
+        self.memory.close()
+        return returned
+
+    def _placed(self, node: Node, value: object) -> object:
+        """What a graph before this one returned and host memory holds, as a tensor of its device."""
+        like = node.meta.get("val")
+        if not isinstance(value, Tensor) or not isinstance(like, Tensor) or not value.is_cpu or not like.is_cuda:
+            return value
+        return self.memory.inside(value, like.device)
 
     def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
         """The op's value; the mode has a higher-order op run in float64."""

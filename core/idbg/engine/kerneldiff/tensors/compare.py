@@ -145,7 +145,7 @@ def compare_sides(
     rule = _rule(two.reference.dtype, two.test.dtype, None, None)
     if not two.readable or two.test.numel() == 0:
         return replace(two.unread(name), atol=rule.atol, rtol=rule.rtol)
-    third = dense(float64)
+    third = dense(float64).to(two.test.device)  # which may wait in host memory
     done = _pass(two, third, rule, full, equal_nan=True)
     odd, allowance = done.nonfinite, _allowance(two.dtype, k, gradient, samples)
     judged = judge_sides(done.figures, allowance, odd.finite_float64, odd.left_out, done.size)

@@ -113,12 +113,24 @@ def usual_dtype(tensors: Iterable[Tensor]) -> torch.dtype:
 
 def free_memory() -> int:
     """Bytes of host memory that are free, in the machine and in its container; 0 where that is not known."""
-    found = re.search(r"MemAvailable: +(\d+) kB", _read("/proc/meminfo"))
-    free = int(found[1]) << 10 if found else 0
+    free = _of_machine("MemAvailable")
     with suppress(ValueError):  # "max", or no container
         limit, used = (int(_read(f"/sys/fs/cgroup/memory.{each}")) for each in ("max", "current"))
         free = min(free, limit - used)
     return max(free, 0)
+
+
+def total_memory() -> int:
+    """Bytes of host memory that the machine and its container have; 0 where that is not known."""
+    total = _of_machine("MemTotal")
+    with suppress(ValueError):
+        total = min(total, int(_read("/sys/fs/cgroup/memory.max")))
+    return total
+
+
+def _of_machine(name: str) -> int:
+    found = re.search(rf"{name}: +(\d+) kB", _read("/proc/meminfo"))
+    return int(found[1]) << 10 if found else 0
 
 
 def _read(file: str) -> str:
