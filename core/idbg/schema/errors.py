@@ -115,9 +115,14 @@ def typed_text(error: BaseException) -> str:
     return f"{type(error).__name__}: {exception_text(error)}"
 
 
+_OUT_OF_MEMORY = re.compile(r"\w+ out of memory\. Tried to allocate [\d.]+ \w+")
+
+
 def first_line(error: BaseException) -> str:
     """The first line of the exception's message; its type where it has none. A compiler's message can be 100 kB."""
-    return exception_text(error).strip().partition("\n")[0] or type(error).__name__
+    line = exception_text(error).strip().partition("\n")[0] or type(error).__name__
+    short = _OUT_OF_MEMORY.match(line)  # torch goes on with the numbers of its allocator
+    return short[0] if short else line
 
 
 def spelled(value: object) -> str:

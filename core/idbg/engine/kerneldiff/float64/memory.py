@@ -92,8 +92,10 @@ class Memory:
         return value
 
     def outside(self, value: _T) -> _T:
-        """The same, with tensors in host memory in the place of those that have moved."""
+        """The same; where memory is short, with tensors in host memory in the place of those that may move."""
         with comparing.no_modes(), comparing.tensors_as_they_are():
+            if self.moved:
+                self._move(set(), sys.maxsize)
             return self.release(tree_map(self._in_host_memory, value))
 
     def inside(self, value: Tensor, device: torch.device) -> Tensor:
