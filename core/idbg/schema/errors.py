@@ -10,6 +10,7 @@ IdbgError                    every error of ours; has a message (what is wrong, 
 └── WorkerError              the worker could not start or died
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
