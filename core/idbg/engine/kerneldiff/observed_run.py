@@ -20,6 +20,7 @@ from idbg.engine.kerneldiff.kernels.watch import Watch
 from idbg.engine.kerneldiff.sides.run import Call, Side, run_side
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.kerneldiff.stages.captured import FrameStages, StageCapture, stages_captured, users_place
+from idbg.engine.kerneldiff.stages.chain import drop_saved
 from idbg.engine.kerneldiff.stages.own_draws import judged_by_joint
 from idbg.engine.kerneldiff.stages.own_dtypes import OwnDtypes
 from idbg.engine.kerneldiff.stages.table import APPROXIMATED, LITTLE, called_frames, stage_table
@@ -256,6 +257,8 @@ def _run_observed(
             watch.problem = f"the run ended before its graph was called: {side.result.failure.first_line}"
     again = Rerun(into.observation, into.call) if into.call is not None else None
     frames = tuple(called_frames(into.capture.frames))
+    for frame in frames:
+        drop_saved(frame)
     kernels = tuple(_placed(into.observation.kernels, frames))
     return ObservedRun(side, kernels, frames, into.observation.nan_origins, again, is_same_code)
 

@@ -10,7 +10,7 @@ import shutil
 import sys
 import tempfile
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -51,6 +51,7 @@ class Memory:
     moved: int = 0
     _storages: OrderedDict[int, _Storage] = field(default_factory=OrderedDict)  # the longest unused first
     _in_use: set[int] = field(default_factory=set)
+    _pinned: set[int] = field(default_factory=set)
 
     def fill(self, value: object, *, begins: bool = False) -> set[int]:
         """Give every tensor in the value its memory; returns their storages. `begins`: an op begins, which takes these
@@ -72,8 +73,13 @@ class Memory:
         for storage in fresh:
             if storage._cdata not in self._storages:
                 self._storages[storage._cdata] = _Storage(fx.WeakStorage(storage), storage.nbytes())
-        if fresh and (over := self._over(fresh[0].device)) > 0:
-            self._move(besides.union(each._cdata for each in fresh), over)
+        if fresh:
+            self.make_room(fresh[0].device, besides.union(each._cdata for each in fresh))
+
+    def make_room(self, device: torch.device, besides: Collection[int] = ()) -> None:
+        """Move what is more than should be in use on this device, but for these storages."""
+        if self._storages and device.type in _RESERVED and (over := self._over(device)) > 0:
+            self._move(besides, over)
 
     def run(self, func: object, op: Callable[[], _T]) -> _T:
         """Run an op; where its device has too little memory, once more, after all that it does not take has moved."""
@@ -90,6 +96,14 @@ class Memory:
         for key in self.fill(value):
             self._storages.pop(key, None)
         return value
+
+    def pin(self, value: object) -> None:
+        """Fill the value, for ops outside of this module; it does not move until `unpin`."""
+        self._pinned |= self.fill(value)
+
+    def unpin(self) -> None:
+        """What was pinned may move again."""
+        self._pinned.clear()
 
     def outside(self, value: _T) -> _T:
         """The same; where memory is short, with tensors in host memory in the place of those that may move."""
@@ -117,6 +131,7 @@ class Memory:
                     self._fill(storage, record)
         self._storages.clear()
         self._in_use.clear()
+        self._pinned.clear()
 
     def _fill(self, storage: UntypedStorage, record: _Storage) -> None:
         try:
@@ -147,14 +162,14 @@ class Memory:
         free, total = (free_memory(), total_memory()) if device.type == "cpu" else gpu.memory(device)
         return int(total * _RESERVED[device.type]) - free
 
-    def _move(self, besides: set[int], least: int) -> int:
+    def _move(self, besides: Collection[int], least: int) -> int:
         """Move at least so many bytes, what was used longest ago first; returns how many that were."""
         moved = 0
         for key, record in list(self._storages.items()):
             storage = record.weak.storage()
             if storage is None:
                 del self._storages[key]
-            elif moved < least and record.moved is None and key not in besides:
+            elif moved < least and record.moved is None and key not in besides and key not in self._pinned:
                 record.moved = _copy(fx.storage_values(storage))
                 if record.moved is not None:
                     storage.resize_(0)

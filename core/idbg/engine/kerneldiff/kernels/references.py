@@ -44,7 +44,7 @@ class References:
         self.uses.update({self.nodes[name]: count for name, count in wanted.items() if name in self.nodes})
 
     def value(self, name: str) -> ReferenceValue:
-        """The node's value. Raises NotComputable."""
+        """The node's value, which stays in memory until `release`. Raises NotComputable."""
         with torch.no_grad(), WithinMemory(self.memory):
             for node in sorted(self._before([name], self.values), key=self.order.__getitem__):
                 self.values[node] = self._computed(node)
@@ -53,7 +53,7 @@ class References:
         value = self.values[self.nodes[name]]
         if isinstance(value, NotComputable):
             raise value
-        self.memory.release((value.wide, value.own))
+        self.memory.pin((value.wide, value.own))
         return value
 
     def set_actual(self, name: str, actual: Tensor) -> None:
@@ -62,7 +62,8 @@ class References:
             self.values[self.nodes[name]] = ReferenceValue(AS_OWN, actual.clone())
 
     def release(self, name: str) -> None:
-        """Release one of the buffers that hold this node."""
+        """Release one of the buffers that hold this node; what `value` returned may move from now on."""
+        self.memory.unpin()
         self._used(self.nodes[name])
 
     def _used(self, node: Node) -> None:

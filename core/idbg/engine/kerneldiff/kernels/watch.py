@@ -158,6 +158,9 @@ class Watch:
                     self._overwritten(one, result, launches)
                 launches.release(point.launch)
         self._pass_on(point.names, result)
+        device = next((value.device for value in values if isinstance(value, Tensor)), None)
+        if device is not None:  # the program goes on, and allocates
+            self.references.graph.memory.make_room(device)
 
     def _overwritten(self, one: Overwrite, result: LaunchResult, launches: LaunchReferences) -> None:
         """Blame the launch, and not its readers, for what it wrote over."""

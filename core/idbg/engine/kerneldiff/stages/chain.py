@@ -208,6 +208,15 @@ def inputs_of(frame: FrameStages, outputs: int) -> FrameInputs:
     return FrameInputs(primals, tangents, outputs, frame.own_draws)
 
 
+def drop_saved(frame: FrameStages) -> None:
+    """Drop what the frame's forward saved for its backward: each stage saves its own."""
+    for place, watch in frame.watches.items():
+        names = [node.name for node in frame.parts[place].graph.nodes if node.op == "placeholder"]
+        if watch.graph.part == "backward" and len(names) == len(watch.call_inputs or ()):
+            named = zip(names, watch.call_inputs or (), strict=True)
+            watch.call_inputs = tuple(value if name.startswith(_TANGENT) else None for name, value in named)
+
+
 @dataclass(frozen=True)
 class StageDistance:
     """The distance of one stage's results from another's: the worst result's relative RMSE, its ratio to what
