@@ -26,17 +26,21 @@ class Residual(nn.Module):
         return x
 
 
-def compared(memory: int) -> DiffReport:
+def compared(memory: int, device: str) -> DiffReport:
     torch.manual_seed(0)
-    return ModelDiff(Residual(), (torch.randn(512, 512),), backward=True, per_kernel=True, memory=memory).compare()
+    model, x = Residual().to(device), torch.randn(512, 512, device=device)
+    return ModelDiff(model, (x,), backward=True, per_kernel=True, memory=memory).compare()
 
 
-def test_what_moves_through_a_file_is_judged_as_what_stays() -> None:
+@pytest.mark.slow
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_what_moves_is_judged_as_what_stays(device: str) -> None:
     before = set(Path(tempfile.gettempdir()).glob("idbg-float64-*"))
-    stayed, moved = compared(0), compared(LIMIT)
+    stayed, moved = compared(0, device), compared(LIMIT, device)
 
     assert moved.verdict == "passed"
     assert moved.mode == "float64"
+    assert all(row.judged for row in moved.stages if row.stage in ("dynamo", "post_grad", "kernels"))
     assert [(each.name, each.baseline) for each in (*moved.outputs, *moved.gradients)] == [
         (each.name, each.baseline) for each in (*stayed.outputs, *stayed.gradients)
     ]

@@ -114,11 +114,12 @@ class Memory:
 
     def inside(self, value: Tensor, device: torch.device) -> Tensor:
         """What `outside` returned as a tensor of the device, which has no memory there until an op takes it."""
-        flat = fx.storage_values(value.untyped_storage())
-        storage = torch.empty(flat.numel(), dtype=torch.uint8, device=device).untyped_storage()
-        empty = torch.empty(0, dtype=value.dtype, device=device)
-        here = empty.set_(storage, value.storage_offset(), value.shape, value.stride())
-        storage.resize_(0)
+        with comparing.no_modes(), comparing.tensors_as_they_are():
+            flat = fx.storage_values(value.untyped_storage())
+            storage = torch.empty(flat.numel(), dtype=torch.uint8, device=device).untyped_storage()
+            empty = torch.empty(0, dtype=value.dtype, device=device)
+            here = empty.set_(storage, value.storage_offset(), value.shape, value.stride())
+            storage.resize_(0)
         self._storages[storage._cdata] = _Storage(fx.WeakStorage(storage), flat.nbytes, flat)
         return here
 
