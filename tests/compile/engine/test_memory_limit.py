@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from idbg.engine.kerneldiff.api import ModelDiff
+from idbg.engine.kerneldiff.float64 import memory
 from idbg.engine.kerneldiff.float64.memory import Memory, WithinMemory
 from idbg.schema.diff import DiffReport
 
@@ -26,15 +27,24 @@ class Residual(nn.Module):
         return x
 
 
-def compared(memory: int, device: str) -> DiffReport:
+def compared(limit: int, device: str) -> DiffReport:
     torch.manual_seed(0)
     model, x = Residual().to(device), torch.randn(512, 512, device=device)
-    return ModelDiff(model, (x,), backward=True, per_kernel=True, memory=memory).compare()
+    return ModelDiff(model, (x,), backward=True, per_kernel=True, memory=limit).compare()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
-def test_what_moves_is_judged_as_what_stays(device: str) -> None:
+@pytest.mark.parametrize(
+    ("device", "host"),
+    [
+        pytest.param("cpu", None, id="file"),
+        pytest.param("cuda", None, marks=pytest.mark.gpu, id="cuda-host"),
+        pytest.param("cuda", 0, marks=pytest.mark.gpu, id="cuda-file"),
+    ],
+)
+def test_what_moves_is_judged_as_what_stays(device: str, host: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    if host is not None:
+        monkeypatch.setattr(memory, "free_memory", lambda: host)
     before = set(Path(tempfile.gettempdir()).glob("idbg-float64-*"))
     stayed, moved = compared(0, device), compared(LIMIT, device)
 
@@ -53,29 +63,29 @@ def test_what_moves_is_judged_as_what_stays(device: str) -> None:
 
 
 def test_views_and_writes_in_place_see_one_memory_wherever_it_is() -> None:
-    memory = Memory(limit=1)
-    with WithinMemory(memory):
+    little = Memory(limit=1)
+    with WithinMemory(little):
         base = torch.zeros(1024, 512)
         row = base[3]
         other = torch.ones(1024, 512) + 1  # base moves
         assert base.untyped_storage().nbytes() == 0
         row.add_(5)
         twice = base * 2
-    assert memory.release(twice)[3, 7].item() == 10
-    assert memory.release(other).sum().item() == 2 * 1024 * 512
+    assert little.release(twice)[3, 7].item() == 10
+    assert little.release(other).sum().item() == 2 * 1024 * 512
 
 
 def test_autograd_finds_what_it_saved_after_it_moved() -> None:
-    def gradient(memory: Memory) -> Tensor:
+    def gradient(within: Memory) -> Tensor:
         torch.manual_seed(0)
         weight = torch.randn(512, 512, dtype=torch.float64, requires_grad=True)
-        with WithinMemory(memory):
+        with WithinMemory(within):
             value = weight
             for _ in range(6):
                 value = torch.sin(value) @ weight
             value.sum().backward()  # type: ignore[no-untyped-call]
         assert weight.grad is not None
-        return memory.release(weight.grad)
+        return within.release(weight.grad)
 
     plenty, little = Memory(limit=1 << 40), Memory(limit=LIMIT)
     assert torch.equal(gradient(little), gradient(plenty))
@@ -84,8 +94,8 @@ def test_autograd_finds_what_it_saved_after_it_moved() -> None:
 
 
 def test_an_op_without_room_runs_once_more_after_all_else_moved() -> None:
-    memory = Memory(limit=1 << 40)
-    with WithinMemory(memory):
+    plenty = Memory(limit=1 << 40)
+    with WithinMemory(plenty):
         waits = torch.ones(1024, 512) + 1
     calls = list[int]()
 
@@ -95,7 +105,7 @@ def test_an_op_without_room_runs_once_more_after_all_else_moved() -> None:
             raise torch.OutOfMemoryError("no room")
         return "done"
 
-    assert memory.run(torch.ops.aten.add.Tensor, op) == "done"
+    assert plenty.run(torch.ops.aten.add.Tensor, op) == "done"
     assert calls == [1024 * 512 * 4, 0]
 
     def writes_a_list() -> None:
@@ -104,5 +114,5 @@ def test_an_op_without_room_runs_once_more_after_all_else_moved() -> None:
 
     calls.clear()
     with pytest.raises(torch.OutOfMemoryError):  # it may have written half of it
-        memory.run(torch.ops.aten._foreach_add_.List, writes_a_list)
+        plenty.run(torch.ops.aten._foreach_add_.List, writes_a_list)
     assert len(calls) == 1
