@@ -18,6 +18,7 @@ from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.program.load import Workload
 from idbg.schema.remarks import Remark, RemarkKind
 from idbg.views.diff import headline
+from tests.harness.traced import is_traced
 
 COUNT = torch.zeros(1)
 CALLS: list[int] = []
@@ -202,7 +203,6 @@ class Registry:
 
 REGISTRY = Registry()
 LATEST: object = None
-asks = torch.compiler.is_compiling  # by another name: the comparison cannot see that the program itself asks
 
 
 def test_state_of_classes_slots_globals_and_functions_is_put_back() -> None:
@@ -233,19 +233,19 @@ def test_state_of_classes_slots_globals_and_functions_is_put_back() -> None:
 
 
 def lost(x: Tensor) -> Tensor:
-    if not asks():
+    if not is_traced():
         REGISTRY.note(x.shape[0])
     return x + 1
 
 
 def added(x: Tensor) -> Tensor:
-    if asks():
+    if is_traced():
         CALLS.append(1)
     return x + 1
 
 
 def another(x: Tensor) -> Tensor:
-    SEEN["calls"] = 7 if asks() else 1
+    SEEN["calls"] = 7 if is_traced() else 1
     return x + 1
 
 
@@ -271,7 +271,7 @@ def test_a_side_effect_that_one_side_lacks_is_a_finding_of_its_own(
 
 
 def warning(x: Tensor) -> Tensor:
-    if not asks():
+    if not is_traced():
         warnings.warn("no mask is used", stacklevel=1)
     return nn.functional.softmax(x) + 1  # type: ignore[call-overload]  # torch warns in the name of this line
 
