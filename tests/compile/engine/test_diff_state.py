@@ -5,6 +5,7 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Callable
+from queue import SimpleQueue
 from typing import ClassVar
 
 import pytest
@@ -361,3 +362,31 @@ def test_right_side_effects_are_not_accused_and_are_left_as_they_were() -> None:
     report = ModelDiff(right, (torch.randn(64),), test="aot_eager").compare()
     assert report.passed and not report.not_judged, report
     assert not LOSSES and SEEN == {"calls": 0} and Registry.calls == 0 and not CALLS
+
+
+SWITCHES: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
+    "deterministic": (torch.are_deterministic_algorithms_enabled, lambda: torch.use_deterministic_algorithms(True)),
+    "matmul precision": (torch.get_float32_matmul_precision, lambda: torch.set_float32_matmul_precision("medium")),
+    "attention": (torch.backends.cuda.math_sdp_enabled, lambda: torch.backends.cuda.enable_math_sdp(False)),
+    "one precision": (
+        lambda: torch.backends.cuda.matmul.fp32_precision,
+        lambda: setattr(torch.backends.cuda.matmul, "fp32_precision", "tf32"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SWITCHES)
+def test_a_switch_that_a_side_sets_is_before_each_side_as_it_was(name: str) -> None:
+    get, put = SWITCHES[name]
+    before: object = get()
+    found: SimpleQueue[object] = SimpleQueue()  # no container whose state a comparison restores
+
+    @torch.compiler.disable
+    def switched(x: Tensor) -> Tensor:
+        found.put(get())
+        put()
+        return x
+
+    report = ModelDiff(lambda x: switched(x + 1) * 2, (torch.ones(2),), test="aot_eager").compare()
+    values = [found.get() for _ in range(found.qsize())]
+    assert report.passed and len(values) >= 3 and set(values) == {before} and get() == before
