@@ -83,6 +83,9 @@ RemarkKind = Literal[
     "maybe uncompiled",  # with the backend `subject`, which compiles nothing, the outputs differ, if only by rounding
     "nothing bisected",
     "nothing returned",
+    "parted",  # eager and compiled, at `subject`, by a question whether the program is compiled, at `detail`
+    "parted draws",  # the same, and random numbers differ from there on
+    "parted, alone",  # the same, and the compiled way cannot run without a compiler: `detail`
     "other draws",  # `subject` draws other random numbers than eager, as Dynamo's graphs do
     "partly observed",  # some kernels: `detail`
     "Python wrapper",  # the stages and kernels are of the program with one in place of its C++ wrapper

@@ -25,6 +25,7 @@ from idbg.schema.diff import (
 from idbg.schema.graphs import NodeId
 from idbg.schema.programs import Failure
 from idbg.schema.programs import Verdict as Look
+from idbg.schema.remarks import Remark
 from idbg.schema.runs import Run
 from idbg.schema.steps import StepDistance, TrainingSteps
 from idbg.views import error_maps, float64_device, remarks
@@ -151,7 +152,7 @@ def section(report: DiffReport, maps: Mapping[str, ErrorMap] = NO_MAPS, to_ask: 
 def _notes(report: DiffReport) -> Iterator[Row]:
     if took := [f"{side.name} {elapsed(side.seconds)}" for side in report.sides if side.seconds is not None]:
         yield Row("seconds", words((f"ran for: {', '.join(took)}", "dim")))
-    for number, note in enumerate(report.notes):
+    for number, note in enumerate(note for note in report.notes if not _is_of_verdict(note)):
         first, *others = paragraph("note: ", remarks.sentence(note))
         below = [Row(("note", number, at), words((line, "dim"))) for at, line in enumerate(others)]
         yield Row(("note", number), words((first, "dim")), rows=below, open="all")
@@ -237,10 +238,16 @@ def nothing_lines(report: DiffReport) -> Iterator[str]:
     """A sentence where the verdict stands without a number behind it, or there is none."""
     if report.not_comparable:
         yield from paragraph("", remarks.sentence(report.not_comparable))
+    yield from (remarks.sentence(note) for note in report.notes if _is_of_verdict(note))
     if is_empty(report):
         yield "neither side gave a tensor or a floating number: let the program return what is to be compared"
     elif report.verdict == "passed" and not any(diff.elements for diff in tensors(report)):
         yield "no tensor has any elements: only shapes and dtypes were compared"
+
+
+def _is_of_verdict(note: Remark | str) -> bool:
+    """Whether the verdict cannot be read without it."""
+    return isinstance(note, Remark) and note.kind == "parted"
 
 
 def _failures(report: DiffReport) -> Iterator[Row]:

@@ -31,6 +31,13 @@ _REMARKS: dict[RemarkKind, str] = {
     "nothing bisected": "bisecting named no node: of the forward's values alone, those that nodes return, none is "
     "wrong beyond rounding. It does not see gradients, what is written in place, or a few wrong integers of many",
     "nothing returned": "the program returned nothing that could be compared",
+    "parted": "eager and compiled part at {subject}, as the program asks whether it is compiled (at {detail}): its "
+    "own choice, and no fault of the compiler's. It is compared with its compiled way, run without a compiler",
+    "parted draws": "the compiled program draws other random numbers than eager: they part at {subject}, as the "
+    "program asks whether it is compiled (at {detail}), its own choice and no fault of the compiler's. What the "
+    "compiled way gives when it runs without a compiler, it gives too",
+    "parted, alone": "eager and compiled part at {subject}, as the program asks whether it is compiled: its own "
+    "choice, and no fault of the compiler's; that way cannot run without a compiler: {detail}",
     "other draws": "the compiled program draws other random numbers than eager (Dynamo's graphs, run with nothing "
     "compiled, draw them too, and give what {subject} gives; eager gives something else from another seed)",
     "partly observed": "some kernels could not be observed: {detail}",

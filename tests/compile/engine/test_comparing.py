@@ -19,9 +19,10 @@ from idbg.worker.protocol import Compile
 AOT, EAGER = Target("aot_eager"), Comparison()
 TWO_SIDES = """
 import torch
+from tests.harness.traced import is_traced
 def program():
     def model(x):
-        if torch.compiler.is_compiling():
+        if is_traced():
             x = x + torch.ones(3)
         return x.relu()
     return model, (torch.ones(2, 3),)

@@ -5,6 +5,7 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Callable
+from queue import SimpleQueue
 from typing import ClassVar
 
 import pytest
@@ -18,6 +19,7 @@ from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.program.load import Workload
 from idbg.schema.remarks import Remark, RemarkKind
 from idbg.views.diff import headline
+from tests.harness.traced import is_traced
 
 COUNT = torch.zeros(1)
 CALLS: list[int] = []
@@ -202,7 +204,6 @@ class Registry:
 
 REGISTRY = Registry()
 LATEST: object = None
-asks = torch.compiler.is_compiling  # by another name: the comparison cannot see that the program itself asks
 
 
 def test_state_of_classes_slots_globals_and_functions_is_put_back() -> None:
@@ -233,19 +234,19 @@ def test_state_of_classes_slots_globals_and_functions_is_put_back() -> None:
 
 
 def lost(x: Tensor) -> Tensor:
-    if not asks():
+    if not is_traced():
         REGISTRY.note(x.shape[0])
     return x + 1
 
 
 def added(x: Tensor) -> Tensor:
-    if asks():
+    if is_traced():
         CALLS.append(1)
     return x + 1
 
 
 def another(x: Tensor) -> Tensor:
-    SEEN["calls"] = 7 if asks() else 1
+    SEEN["calls"] = 7 if is_traced() else 1
     return x + 1
 
 
@@ -271,7 +272,7 @@ def test_a_side_effect_that_one_side_lacks_is_a_finding_of_its_own(
 
 
 def warning(x: Tensor) -> Tensor:
-    if not asks():
+    if not is_traced():
         warnings.warn("no mask is used", stacklevel=1)
     return nn.functional.softmax(x) + 1  # type: ignore[call-overload]  # torch warns in the name of this line
 
@@ -361,3 +362,31 @@ def test_right_side_effects_are_not_accused_and_are_left_as_they_were() -> None:
     report = ModelDiff(right, (torch.randn(64),), test="aot_eager").compare()
     assert report.passed and not report.not_judged, report
     assert not LOSSES and SEEN == {"calls": 0} and Registry.calls == 0 and not CALLS
+
+
+SWITCHES: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
+    "deterministic": (torch.are_deterministic_algorithms_enabled, lambda: torch.use_deterministic_algorithms(True)),
+    "matmul precision": (torch.get_float32_matmul_precision, lambda: torch.set_float32_matmul_precision("medium")),
+    "attention": (torch.backends.cuda.math_sdp_enabled, lambda: torch.backends.cuda.enable_math_sdp(False)),
+    "one precision": (
+        lambda: torch.backends.cuda.matmul.fp32_precision,
+        lambda: setattr(torch.backends.cuda.matmul, "fp32_precision", "tf32"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SWITCHES)
+def test_a_switch_that_a_side_sets_is_before_each_side_as_it_was(name: str) -> None:
+    get, put = SWITCHES[name]
+    before: object = get()
+    found: SimpleQueue[object] = SimpleQueue()  # no container whose state a comparison restores
+
+    @torch.compiler.disable
+    def switched(x: Tensor) -> Tensor:
+        found.put(get())
+        put()
+        return x
+
+    report = ModelDiff(lambda x: switched(x + 1) * 2, (torch.ones(2),), test="aot_eager").compare()
+    values = [found.get() for _ in range(found.qsize())]
+    assert report.passed and len(values) >= 3 and set(values) == {before} and get() == before

@@ -21,6 +21,7 @@ from idbg.views.diagnostics import diagnostics
 from idbg.views.diff import headline
 from idbg.views.remarks import no_float64, sentence, tensor_note
 from tests.harness.sides import Outputs, adding, only, plain, spoiled, wide
+from tests.harness.traced import is_traced
 
 pytestmark = pytest.mark.usefixtures("seeded")
 
@@ -59,9 +60,6 @@ def test_an_output_is_held_to_its_own_tolerances() -> None:
         KernelDiff(wide, torch.ones(4), test=plain, tolerances={"out[7]": (0.1, 0.1)}).compare()
 
 
-asks = torch.compiler.is_compiling  # by another name: the comparison cannot see that the program itself asks
-
-
 @pytest.mark.parametrize(
     ("given", "reference", "accused"),
     [(torch.float32, "eager", "Dynamo"), (torch.float32, "fp64", ""), (torch.float64, "eager", "Dynamo")],
@@ -70,12 +68,13 @@ def test_what_differs_by_a_tolerance_with_nothing_compiled_accuses_dynamo_where_
     given: torch.dtype, reference: str, accused: str
 ) -> None:
     def model(x: Tensor) -> Tensor:
-        return x * 2 + 0.1 if asks() else x * 2
+        return x * 2 + 0.1 if is_traced() else x * 2
 
     report = KernelDiff(model, torch.randn(8, dtype=given), reference=reference, test=plain, per_kernel=True).compare()
     stage = report.first_wrong_stage
     assert report.verdict == "failed" and ("Dynamo" in blame_sentence(report)) is bool(accused)
-    assert (stage.made_by.name if stage is not None and stage.made_by is not None else "") == accused
+    maker = stage.made_by.name if stage is not None and stage.made_by is not None else ""
+    assert maker.startswith(accused) and bool(maker) is bool(accused)
     assert ("maybe uncompiled" in {note.kind for note in report.notes if isinstance(note, Remark)}) is not bool(accused)
 
 

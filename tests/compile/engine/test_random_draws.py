@@ -32,6 +32,7 @@ from idbg.worker.comparing import merged
 from tests.harness.compared import run_with, texts
 from tests.harness.plants.passes import hooked
 from tests.harness.plants.plant import without_caches
+from tests.harness.traced import is_traced
 
 X = torch.linspace(-1, 1, 512).reshape(16, 32)
 Model = Callable[[Tensor], Any]
@@ -49,18 +50,18 @@ def plain(x: Tensor) -> Tensor:
 
 def drawing_and_more(x: Tensor) -> tuple[Tensor, Tensor]:
     """Beside what depends on the draws, what does not is wrong."""
-    return drawing(x), x.sin() + 0.1 * torch.compiler.is_compiling()
+    return drawing(x), x.sin() + 0.1 * is_traced()
 
 
 def drawing_for_nothing(x: Tensor) -> Tensor:
-    if torch.compiler.is_compiling():
+    if is_traced():
         x = x + 0.1 + 0 * torch.rand(3).sum()
     return x.sin()
 
 
 def wrong_beside_equal_draws(x: Tensor) -> Tensor:
     y = dropout(x * 2, 0.3)
-    return y * 1.1 if torch.compiler.is_compiling() else y
+    return y * 1.1 if is_traced() else y
 
 
 def doubles_wrong(gm: GraphModule, _: object) -> Callable[..., Any]:

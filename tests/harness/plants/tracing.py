@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from tests.harness.plants.plant import Plant
+from tests.harness.traced import is_traced
 
 _planted = False
 
@@ -24,7 +25,7 @@ def planting() -> Iterator[None]:
 
 def asking(x: Tensor, w: Tensor) -> Tensor:
     h = (x @ w).sin()
-    if torch.compiler.is_compiling() and _planted:
+    if is_traced() and _planted:
         h = h * 1.25  # guilty
     return h.cos()
 
@@ -39,7 +40,7 @@ class Doubled(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Tensor:  # type: ignore[override]
         gradient = gradient * 2
-        if torch.compiler.is_compiling() and _planted:
+        if is_traced() and _planted:
             gradient = gradient * 1.25  # guilty
         return gradient
 
@@ -82,11 +83,11 @@ SQUARE = ((32, 32), (32, 32))
 
 PLANTS = (
     Plant(
-        "dynamo", "is_compiling", asking, SQUARE, planting,
+        "dynamo", "another branch", asking, SQUARE, planting,
         stage="dynamo", maker="dynamo", made_by="Dynamo", node="h",
     ),
     Plant(
-        "dynamo", "is_compiling", asking_in_backward, SQUARE, planting, shown_by=Doubled,
+        "dynamo", "another branch", asking_in_backward, SQUARE, planting, shown_by=Doubled,
         stage="dynamo", maker="dynamo", made_by="Dynamo", node="gradient", backward=True,
     ),
     Plant(

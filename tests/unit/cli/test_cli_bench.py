@@ -23,9 +23,10 @@ def program(batch: int = 4):
 """
 WRONG = """
 import torch
+from tests.harness.traced import is_traced
 def program():
     def model(x):
-        return x + 1 if torch.compiler.is_compiling() else x + 2
+        return x + 1 if is_traced() else x + 2
     return model, (torch.ones(3),)
 """
 DIES = """

@@ -20,9 +20,10 @@ def program():
 """
 WRONG = """
 import torch
+from tests.harness.traced import is_traced
 def program():
     def model(x):
-        return (x * 2, x + 1 if torch.compiler.is_compiling() else x + 1.001)
+        return (x * 2, x + 1 if is_traced() else x + 1.001)
     return model, (torch.randn(40, 64),)
 """
 SCRIPT = """

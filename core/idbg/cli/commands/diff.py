@@ -44,7 +44,8 @@ EXITS = {
     exits.DONE: "the numbers agree",
     exits.FAILED: "they do not, a side failed, or nothing was compiled or compared; "
     "or what --fail-on names happened, and is not known",
-    exits.UNDECIDED: "they cannot be compared: the compiled program draws other random numbers than eager",
+    exits.UNDECIDED: "they cannot be compared: the compiled program draws other random numbers than eager, or it goes "
+    "a way that only a compiler can go",
 }
 SEE = ("minify", "bisect", "run")
 

@@ -21,11 +21,18 @@ from idbg.engine.kerneldiff.kernel_attribution.search import AttributionResult, 
 from idbg.engine.kerneldiff.kernels.observe import Rerun
 from idbg.engine.kerneldiff.observed_run import CapturedCompile, stages_with_own_draws
 from idbg.engine.kerneldiff.request import FLOAT64, Backend, ComparisonRequest, compile_backend, name_of
+from idbg.engine.kerneldiff.sides.compiled_way import CompiledWay
 from idbg.engine.kerneldiff.sides.effects import EffectCheck
 from idbg.engine.kerneldiff.sides.form import with_forms
 from idbg.engine.kerneldiff.sides.leaf_comparison import ComparisonRules, compare_leaves, one_sided, without_verdict
 from idbg.engine.kerneldiff.sides.nan_origin import SEARCHED, eager_nan_origins
-from idbg.engine.kerneldiff.sides.random_draws import RandomDrawCheck, may_differ_in_draws, with_proven_fault
+from idbg.engine.kerneldiff.sides.random_draws import (
+    RandomDrawCheck,
+    generators_differ,
+    may_differ_in_draws,
+    with_proven_fault,
+    without_verdict_of_failed,
+)
 from idbg.engine.kerneldiff.sides.resampling import BY_EAGER, BY_NOTHING, Resampling
 from idbg.engine.kerneldiff.sides.run import (
     Call,
@@ -132,6 +139,7 @@ class ComparisonRun:
         writes = [each for each in undeclared if not each.returned]
         self.notes += [Remark("undeclared write", each.op, each.argument) for each in writes]
         judged = self._resampling.judge_nondeterminism(self._compare(reference, test, truth), reference)
+        judged, reference, truth = self._in_compiled_way(judged, reference, test, truth)
         draws = RandomDrawCheck(self.subject, self._compiler("eager"), self._begin, self._rules, self.backward)
         report = self._publish(self._with_effects(draws.judge(judged, reference, test), reference, test))
         if not (self.request.per_kernel or self.request.nan):
@@ -149,6 +157,31 @@ class ComparisonRun:
         )
         found = self._with_own_draws(search.located(self._with_nan_origins(report)))
         return self._publish(with_proven_fault(found, judged))
+
+    def _in_compiled_way(
+        self, report: DiffReport, reference: Side, test: Side, truth: Side | None
+    ) -> tuple[DiffReport, Side, Side | None]:
+        """The same; where the program goes another way when it is compiled, and that decides, against that way without
+        a compiler.
+        """
+        parted = None
+        if report.verdict in ("failed", "waiting"):
+            parted = self._compiled_way.parting(report, reference, test)
+        if parted is None or (own := self._compiled_way.side) is None:
+            return report, reference, truth
+        if own.error is not None:
+            why = Remark("parted, alone", parted.subject, first_line(own.error))
+            return without_verdict_of_failed(report, why, parted), reference, truth
+        self.subject.compiled_way = self._compiled_way.context
+        self.sides[:] = own, test
+        self.notes.append(parted)
+        del self._resampling
+        truth = self._float64(own) if truth is not None else None
+        again = self._resampling.judge_nondeterminism(self._compare(own, test, truth), own)
+        if not again.passed or not generators_differ(reference, test):
+            return again, own, truth
+        self.notes.remove(parted)
+        return without_verdict_of_failed(report, Remark("parted draws", parted.subject, parted.detail)), own, truth
 
     def _with_own_draws(self, report: DiffReport) -> DiffReport:
         """The report of a program that is right with eager's random operators, with the graph that is proven wrong with
@@ -206,7 +239,12 @@ class ComparisonRun:
         diffs = (*self._outputs(reference, side, truth), *self._gradients(reference, side, truth))
         wanted, found = (truth or reference).leaves, side.leaves
         return max(
-            (_relative(wanted.get(diff.name), found.get(diff.name)) for diff in diffs if diff.failed), default=0.0
+            (
+                _beside_both(wanted.get(diff.name), reference.leaves.get(diff.name), found.get(diff.name))
+                for diff in diffs
+                if diff.failed
+            ),
+            default=0.0,
         )
 
     def _compare(self, reference: Side, test: Side, truth: Side | None, *, final: bool = True) -> DiffReport:
@@ -475,7 +513,12 @@ class ComparisonRun:
     @cached_property
     def _effects(self) -> EffectCheck:
         dynamo = self._compiler("eager")
-        return EffectCheck(self.subject, self.backward, dynamo, self._test_again, self.notes, self._begin)
+        own = partial(getattr, self._compiled_way, "side")
+        return EffectCheck(self.subject, self.backward, dynamo, self._test_again, own, self.notes, self._begin)
+
+    @cached_property
+    def _compiled_way(self) -> CompiledWay:
+        return CompiledWay(self.subject, self.backward, self._test_again, self._begin)
 
     def _test_again(self) -> Side:
         """The test side once more, with what it has compiled; one that failed where it cannot run again."""
@@ -521,6 +564,12 @@ class ComparisonRun:
 def _relative(wanted: object, found: object) -> float:
     both = isinstance(wanted, Tensor) and isinstance(found, Tensor) and wanted.shape == found.shape
     return relative_rmse(cast("Tensor", wanted), cast("Tensor", found)) if both else inf
+
+
+def _beside_both(wanted: object, eager: object, found: object) -> float:
+    """The error beside what is larger: of what is zero in mathematics eager's rounding, not that of float64."""
+    error = _relative(wanted, found)
+    return min(error, _relative(eager, found) or error)
 
 
 def _as(value: object, like: object) -> object:

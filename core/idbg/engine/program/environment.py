@@ -9,12 +9,21 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from idbg.engine.compat import gpu
 from idbg.schema.programs import Program
+
+_REDUCED = (
+    "allow_tf32",
+    "allow_fp16_reduced_precision_reduction",
+    "allow_bf16_reduced_precision_reduction",
+    "allow_fp16_accumulation",
+)
 
 
 @contextmanager
@@ -57,10 +66,11 @@ def _signals_restored() -> Iterator[None]:
 
 @contextmanager
 def state_restored() -> Iterator[None]:
-    """Restore random generators, default dtype and device, grad mode and matmul precision."""
+    """Restore random generators, default dtype and device, grad mode, matmul precision and the switches of backends."""
     generators = random_states()
     dtype, device = torch.get_default_dtype(), torch.get_default_device()
-    grad, precision = torch.is_grad_enabled(), torch.get_float32_matmul_precision()
+    grad = torch.is_grad_enabled()
+    switches = [(get, put, _read(get)) for get, put in _switches()]
     try:
         yield
     finally:
@@ -69,8 +79,53 @@ def state_restored() -> Iterator[None]:
         if torch.get_default_device() != device:
             torch.set_default_device(None if device.type == "cpu" else device)
         torch.set_grad_enabled(grad)
-        if torch.get_float32_matmul_precision() != precision:  # setting it as it is misses every cached graph: 2.14
-            torch.set_float32_matmul_precision(precision)
+        for get, put, before in (*switches, *switches):  # one of two names of a switch may set the other as well
+            # setting the matmul precision as it is misses every cached graph: 2.14
+            if before is not None and _read(get) != before:
+                put(before)
+
+
+def _switches() -> list[tuple[Callable[[], Any], Callable[[Any], object]]]:
+    """What reads and what sets each switch by which a program chooses how backends compute, in any order."""
+    backends = torch.backends
+    named: list[tuple[object, tuple[str, ...]]] = [
+        *((part, ("fp32_precision",)) for part in _parts_with_precision()),
+        (backends.cuda.matmul, _REDUCED),
+        (backends.cudnn, ("enabled", "benchmark", "deterministic", "allow_tf32")),
+        (backends.mkldnn, ("enabled", "deterministic")),
+    ]
+    sdp = ("flash", "mem_efficient", "math", "cudnn")
+    return [
+        *((partial(getattr, owner, name), partial(setattr, owner, name)) for owner, names in named for name in names),
+        *(
+            (getattr(backends.cuda, f"{name}_sdp_enabled"), getattr(backends.cuda, f"enable_{name}_sdp"))
+            for name in sdp
+        ),
+        (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
+        (torch.get_deterministic_debug_mode, torch.set_deterministic_debug_mode),
+    ]
+
+
+def _parts_with_precision() -> list[object]:
+    """The parts of torch.backends whose float32 may be computed in less; none in a torch that has no such setting."""
+    backends = torch.backends
+    parts = [
+        backends.cuda.matmul,
+        *(
+            getattr(each, name, None)
+            for each in (backends.cudnn, backends.mkldnn)
+            for name in ("conv", "rnn", "matmul")
+        ),
+    ]
+    return [part for part in parts if getattr(part, "fp32_precision", None) is not None]
+
+
+def _read(get: Callable[[], Any]) -> Any:
+    """The value of a switch; None where torch refuses to read it, as it was set by both of its names."""
+    try:
+        return get()
+    except RuntimeError:
+        return None
 
 
 def random_states() -> Callable[[], None]:

@@ -22,13 +22,15 @@ AGAIN = "side effects again"
 @dataclass
 class EffectCheck:
     """Judges side effects. `accused` are the names of those that differ. `dynamo` compiles nothing below Dynamo, `test`
-    runs the test side once more; `begin` is called with the name of what runs next.
+    runs the test side once more, `own_way` is eager's side of what the program chooses to do where it is compiled;
+    `begin` is called with the name of what runs next.
     """
 
     subject: Subject
     backward: bool
     dynamo: Callable[[Call], Call]
     test: Callable[[], Side]
+    own_way: Callable[[], Side | None]
     notes: list[Remark]
     begin: Callable[[str], None]
     accused: list[str] = field(default_factory=list)
@@ -48,11 +50,9 @@ class EffectCheck:
         once = set(names) - varies - set(unlike(reference, again, names))
         drawn = reference.values.generators != test.values.generators
         self.accused = [name for name in names if name not in varies | once]
-        if self.accused and (self.subject.asks_compiler or drawn):
-            self._not_judged(
-                self.accused, Remark("other draws", test.result.name) if drawn else Remark("asks compiler")
-            )
-            self.accused = []
+        chosen = self.accused if drawn else self._chosen(again)
+        self._not_judged(chosen, Remark("other draws", test.result.name) if drawn else Remark("asks compiler"))
+        self.accused = [name for name in self.accused if name not in chosen]
         stated = {name for name in varies if not _is_of_warnings(name, reference.values.effects, test.values.effects)}
         self._not_judged(sorted(stated), Remark("eager's effects vary"))
         self._not_judged(sorted(once), Remark("only while compiling"))
@@ -65,6 +65,14 @@ class EffectCheck:
     def fails(self, reference: Side, side: Side) -> bool:
         """Whether another side has a side effect that is accused."""
         return bool(unlike(reference, side, self.accused))
+
+    def _chosen(self, test: Side) -> list[str]:
+        """The names of those that are as in the program's own compiled way."""
+        own = self.own_way() if self.accused else None
+        if own is None or own.values is None:
+            return []
+        differing = unlike(own, test, self.accused)
+        return [name for name in self.accused if name not in differing]
 
     def _of_dynamo(self, reference: Side) -> list[str]:
         """The names of those that Dynamo's graphs have too, with nothing compiled below them."""

@@ -52,7 +52,6 @@ _OF_MODULES = frozenset(vars(Module())) | {"_compiled_call_impl"}
 _OF_DYNAMO = ("__", "_dynamo", "_torchdynamo", "_is_torch")
 _ATTRIBUTES = "{}"  # ends the name of a dict that is an object's attributes
 _NUMBER = re.compile(r"\d[\w.+-]*")
-_ASKS_COMPILER = frozenset({"is_compiling", "is_dynamo_compiling", "is_torchdynamo_compiling", "is_exporting"})
 
 
 class _Found(NamedTuple):
@@ -143,11 +142,8 @@ class _Variable:
 
 @dataclass
 class PythonState:
-    """The state at one moment. `asks_compiler`: the program does something else where it is compiled, by its own
-    words. `cut`: it has more objects than are searched.
-    """
+    """The state at one moment. `cut`: it has more objects than are searched."""
 
-    asks_compiler: bool = False
     cut: bool = False
     _variables: list[tuple[str, _Variable, object, bool]] = field(default_factory=list)
     _containers: list[tuple[str, Container, Container, bool]] = field(default_factory=list)
@@ -281,7 +277,6 @@ class PythonState:
         named_defaults = {**dict(zip(named, defaults, strict=True)), **(function.__kwdefaults__ or {})}
         yield from (_Found(at, each) for at, each in named_defaults.items())
         names = dict.fromkeys(at for each in _codes(code) for at in each.co_names)
-        self.asks_compiler |= not _ASKS_COMPILER.isdisjoint(names)
         for at in names:
             if at in function.__globals__ or at in _assigned(code):
                 yield from self._of_variable(at, _Variable(function.__globals__, at), own)

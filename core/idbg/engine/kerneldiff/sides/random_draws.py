@@ -59,14 +59,14 @@ class RandomDrawCheck:
         the test equals Dynamo's graphs run with the same draws.
         """
         failed = [diff for diff in (*report.outputs, *report.gradients) if diff.failed]
-        if report.verdict != "failed" or not failed or not _generators_differ(reference, test):
+        if report.verdict != "failed" or not failed or not generators_differ(reference, test):
             return report
         if not all(_BY_NUMBERS.issuperset(diff.failed_by) for diff in failed):
             return report
         self.begin("Dynamo")
         with uncaptured():
             dynamo = run_compiled("eager", self.subject, self.compile, backward=self.backward)
-        if dynamo.values is None or _generators_differ(dynamo, test):
+        if dynamo.values is None or generators_differ(dynamo, test):
             return report
         if not all(self._agree(diff, dynamo.leaves, test.leaves) for diff in failed):
             return report
@@ -95,7 +95,7 @@ class RandomDrawCheck:
         )
 
 
-def _generators_differ(one: Side, other: Side) -> bool:
+def generators_differ(one: Side, other: Side) -> bool:
     """Whether torch's generators, which begin in the same state, end in different ones."""
     if one.result.name != "eager" or one.values is None or other.values is None:
         return False
@@ -135,13 +135,13 @@ def _tensor(value: object) -> Tensor | None:
     return torch.tensor(value) if isinstance(value, float) else value if isinstance(value, Tensor) else None
 
 
-def without_verdict_of_failed(report: DiffReport, why: Remark) -> DiffReport:
+def without_verdict_of_failed(report: DiffReport, why: Remark, note: Remark = NOTE) -> DiffReport:
     """The report with no verdict on what failed, for this reason."""
-    outputs, gradients = _without_verdict(report.outputs), _without_verdict(report.gradients)
+    outputs, gradients = _without_verdict(report.outputs, note), _without_verdict(report.gradients, note)
     return replace(report, verdict="waiting", not_comparable=why, outputs=outputs, gradients=gradients)
 
 
-def _without_verdict(diffs: Iterable[TensorDiff]) -> tuple[TensorDiff, ...]:
+def _without_verdict(diffs: Iterable[TensorDiff], note: Remark) -> tuple[TensorDiff, ...]:
     """What failed keeps its figures and loses its verdict."""
     unknown = {"passed": False, "judged": False, "failed_by": (), "criteria": (), "baseline": None, "blocks": ()}
-    return tuple(replace(diff, **unknown, note=NOTE) if diff.failed else diff for diff in diffs)
+    return tuple(replace(diff, **unknown, note=note) if diff.failed else diff for diff in diffs)

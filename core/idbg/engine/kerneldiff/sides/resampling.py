@@ -140,7 +140,8 @@ class Resampling:
     def _rounded(self) -> Samples:
         modes = [PerturbedRounding(seed) for seed in range(SAMPLES)]
         runs = self._run(modes)
-        self.notes.extend(Remark("tf32", setting) for setting in sorted(modes[0].tf32))
+        remarks = (Remark("tf32", setting) for setting in sorted(modes[0].tf32))
+        self.notes.extend(remark for remark in remarks if remark not in self.notes)
         return Samples(runs, bool(modes[0].tf32))
 
     @cached_property

@@ -117,6 +117,7 @@ def run_eager(
     """The model as plain Python, even if the program compiled it, within these modes."""
 
     def around(stack: ExitStack) -> Call:
+        stack.enter_context(subject.compiled_way())
         stack.enter_context(dynamo.nothing_compiled())
         for mode in modes:
             stack.enter_context(mode)
@@ -162,6 +163,7 @@ def run_float64(subject: Subject, *, backward: bool = False) -> Side:
     mode = Float64(usual_dtype(subject.tensors.values()), subject.state_tensors(), memory=memory)
 
     def around(stack: ExitStack) -> Call:
+        stack.enter_context(subject.compiled_way())
         stack.enter_context(dynamo.nothing_compiled())
         stack.enter_context(float64_copies(subject.state_tensors()))
         stack.enter_context(mode)

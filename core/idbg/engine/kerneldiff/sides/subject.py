@@ -1,8 +1,8 @@
 """Find the state that a model, its inputs and its loss keep from one run to the next, and restore it."""
 
 import inspect
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from copy import deepcopy
 from functools import cached_property, partial
 from itertools import chain
@@ -97,6 +97,7 @@ class Subject:
     """A workload, with all of its state.
 
     `input_gradients`: floating inputs require gradients while it runs, also those that the program has without.
+    `compiled_way`: in it the program in eager goes the way that it goes where it is compiled.
     """
 
     def __init__(self, workload: Workload, *, input_gradients: bool = False) -> None:
@@ -107,6 +108,7 @@ class Subject:
         self.grad = workload.grad
         self.input_gradients = input_gradients
         self.shown_warnings: set[str] = set()
+        self.compiled_way: Callable[[], AbstractContextManager[object]] = nullcontext
         self._python: PythonState | None = None  # before the current run
         self._before: dict[int, Tensor] = {}
         self._gradients: dict[int, Tensor] = {}  # those that a run finds
@@ -283,11 +285,6 @@ class Subject:
     def has_more_state(self) -> bool:
         """Whether the program has more objects than are restored and compared."""
         return self._python is not None and self._python.cut
-
-    @property
-    def asks_compiler(self) -> bool:
-        """Whether the program itself does something else where it is compiled."""
-        return self._python is not None and self._python.asks_compiler
 
     def effects(self) -> Effects:
         """What the current run has changed of that state, so far."""

@@ -145,12 +145,14 @@ class Training:
         )
 
     def _plain(self, stack: ExitStack, mode: PerturbedRounding | None = None) -> Call:
+        stack.enter_context(self.subject.compiled_way())
         stack.enter_context(dynamo.nothing_compiled())
         if mode is not None:
             stack.enter_context(mode)
         return self.subject.model
 
     def _wide(self, stack: ExitStack) -> Call:
+        stack.enter_context(self.subject.compiled_way())
         stack.enter_context(dynamo.nothing_compiled())
         stack.enter_context(Float64(self.like))
         if self._checks is not None:
