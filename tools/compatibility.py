@@ -54,6 +54,7 @@ PROGRAMS = (
     "flex.py",
     "nested.py",
     "adam.py",
+    "dropout.py",
     "quantized.py",
     "detection.py",
     "imported.py",

@@ -1,5 +1,10 @@
 """Programs of tests/real_programs behave under idbg as they do without it: those that need no other package."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from tools import compatibility
@@ -18,6 +23,18 @@ def test_a_real_program_is_unchanged_and_right(program: str) -> None:
     counts = [(each.graphs, each.breaks) for each in (row.plain, row.run, row.diff)]
     assert counts[0] == counts[1] == counts[2]
     assert row.diff.verdict == "passed", row.diff
+
+
+def test_a_compared_program_goes_on_with_the_random_numbers_of_its_run(tmp_path: Path) -> None:
+    command = [str(compatibility.FOLDER / "dropout.py")]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    plain, diff = (
+        subprocess.run([sys.executable, *idbg, *command], cwd=tmp_path, env=env, capture_output=True, text=True)
+        for idbg in ([], ["-m", "idbg", "diff"])
+    )
+    assert (plain.returncode, diff.returncode) == (0, 0), diff.stderr
+    assert len(plain.stdout.splitlines()) == 3
+    assert compatibility.holds(plain.stdout.splitlines(), diff.stderr)
 
 
 def test_a_program_that_imports_its_function_runs() -> None:
