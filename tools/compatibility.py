@@ -207,7 +207,7 @@ def measure(program: str, device: str, limit: float = 300, threads: int = 1, cac
             verdict=said.get("verdict", ""),
             note=ran.note or (last_line(err) if failed else note(way, said)),
         )
-    return Row(**rows)
+    return Row(plain=rows["plain"], run=rows["run"], diff=rows["diff"])
 
 
 def note(way: str, said: dict[str, Any]) -> str:
@@ -310,11 +310,10 @@ def tables(device: str) -> list[tuple[str, str, list[list[str]]]]:
     missing = [name for name in [*PROGRAMS, *models()] if name not in results.rows]
     if missing:
         measured += f" Not run: {', '.join(f'`{name}`' for name in missing)}."
-    parts = {"Programs": lambda name: not name.startswith("models"), "Models": lambda name: name.startswith("models")}
-    return [
-        (measured, title, [cells(name, row, device) for name, row in results.rows.items() if belongs(name)])
-        for title, belongs in parts.items()
-    ]
+    rows = {name: cells(name, row, device) for name, row in results.rows.items()}
+    of_models = [row for name, row in rows.items() if name.startswith("models")]
+    others = [row for name, row in rows.items() if not name.startswith("models")]
+    return [(measured, title, part) for title, part in (("Programs", others), ("Models", of_models)) if part]
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,6 +1,7 @@
 """Train one of 40 architectures for two steps, with random weights and one layer: `models.py NAME`."""
 
 import sys
+from collections.abc import Mapping
 
 import torch
 from measurements import DEVICE
@@ -60,7 +61,7 @@ SWIN = {"image_size": 32, "patch_size": 4, "embed_dim": 16, "depths": [1, 1], "n
 STAGES = {"hidden_sizes": [8, 16], "depths": [1, 1], "num_labels": 4}
 
 # name: the model's class in transformers, and what its config has
-CONFIGS: dict[str, tuple[str, dict[str, object]]] = {
+CONFIGS: dict[str, tuple[str, Mapping[str, object]]] = {
     "bert": ("BertForSequenceClassification", {**TEXT, **NO_DROPOUT}),
     "bert_dropout": ("BertForSequenceClassification", TEXT),
     "roberta": ("RobertaForMaskedLM", {**TEXT, **NO_DROPOUT}),
