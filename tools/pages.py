@@ -23,7 +23,7 @@ from idbg_tui.layout import ORDER
 from idbg_tui.panes import loading
 from idbg_tui.panes.base import Pane
 from idbg_tui.tour import steps
-from tools import command_line, hooks, key_table, signatures
+from tools import command_line, compatibility, hooks, key_table, signatures
 
 Hints = tuple[tuple[str, str], ...]
 
@@ -155,6 +155,16 @@ def _name(package: str, name: str, module: str) -> str:
     return part + "\n" + table(("member", "what it is"), rows)
 
 
+def compatible(device: str) -> str:
+    """What real programs do under idbg on a device, with the date, the machine and what has not been run."""
+    found = compatibility.tables(device)
+    if not found:
+        return "Not run yet.\n"
+    return f"{found[0][0]}\n\n" + "\n".join(
+        f"### {title}\n\n{table(compatibility.HEAD, rows)}" for _, title, rows in found
+    )
+
+
 MADE: dict[str, Callable[[str], str]] = {
     "commands": command_line.commands,
     "environment": command_line.environment,
@@ -171,6 +181,7 @@ MADE: dict[str, Callable[[str], str]] = {
     "sections": report_sections,
     "key_table": lambda which: table(*key_table.table(which)),
     "free_letters": lambda _: f"{key_table.free()}\n",
+    "compatibility": compatible,
     "hooks": lambda _: table(hooks.HEAD, hooks.rows()),
 }
 

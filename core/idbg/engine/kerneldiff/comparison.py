@@ -68,7 +68,9 @@ _INDUCTOR = ("inductor", "aot")
 
 
 class ComparisonRun:
-    """One comparison in progress. `pairs` holds the compared tensors after `run`."""
+    """One comparison in progress. `pairs` holds the compared tensors after `run`; `replaced_draws`: what the program
+    compiled was compiled to draw random numbers as eager does.
+    """
 
     def __init__(self, request: ComparisonRequest, subject: Subject) -> None:
         self.request = request
@@ -77,6 +79,7 @@ class ComparisonRun:
         self.notes: list[Remark] = []
         self.backward = request.backward or request.loss is not None or request.may_differentiate
         self._replaces_draws = not request.options.get("fallback_random")
+        self.replaced_draws = False
         self._runs_again = False  # without gradients: the session has the compile of the first time
         self._only_effects = False  # nothing fails but side effects
         self._called: Call | None = None  # what was compiled for the side that ran last
@@ -268,8 +271,9 @@ class ComparisonRun:
         drew = reference if self.request.reference == "eager" else test
         note = Remark("random as eager", name_of(self.request.test))
         draws = drew.values is not None and drew.values.drew and test.graphs != 0
-        if note.subject in _INDUCTOR and draws and self._replaces_draws and note not in self.notes:
-            self.notes.append(note)
+        if note.subject in _INDUCTOR and draws and self._replaces_draws:
+            self.replaced_draws = True
+            self.notes += [note] if note not in self.notes else []
 
     def _outcome(self, diffs: tuple[TensorDiff, ...], final: bool, graphs: int | None = None) -> Outcome:
         if any(side.values is None for side in self.sides[:2]):
