@@ -1,6 +1,11 @@
 """What does comparing two tensors cost, beside reading them once? Run by hand, in no test run.
 
     python tests/benchmarks/bench_diff.py [MILLIONS]
+    python tests/benchmarks/bench_diff.py --passes [--device cuda]
+
+`--passes`: for tensors such as users compare, how many times as fast as torch's pass the C++ pass (of tensors in
+memory) or the Triton pass (on a CUDA device) is, with what is left of it over all of them; a pass stays if that is
+1.5 or more. Both are measured in turns in one process.
 
 The floor is `torch.dot` of two float32 tensors (64M elements unless told), measured in the same run; every figure is
 the best of several. "torch": before the kernel is compiled, or with no C++ compiler; "compiled": with it. On a CUDA
@@ -8,14 +13,16 @@ device the floor is one sum over both tensors. Extra memory is the peak of the p
 """
 
 import os
-import sys
 import time
-from collections.abc import Callable
+from argparse import ArgumentParser
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from unittest.mock import patch
 
 import torch
 
-from idbg.engine.kerneldiff.tensors import native
+from idbg.engine.kerneldiff.tensors import compare, native
 from idbg.engine.kerneldiff.tensors.compare import compare_sides, compare_tensors, relative_rmse
 
 STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
@@ -103,6 +110,48 @@ def small(way: str, bound: float | None) -> None:
         line(f"{way}: 4,096 elements, {what}", best(call, 3000) * 1e6, "us", limit)
 
 
+# Biases, activations, weights and logits of a transformer, and weights of a convolution
+SHAPES = ((768,), (64, 64), (2, 128, 768), (768, 768), (3072, 768), (8, 1024, 768), (2, 128, 50257), (512, 512, 3, 3))
+CALLS: dict[str, Callable[[torch.Tensor, torch.Tensor, torch.Tensor], object]] = {
+    "two sides, the verdict": lambda reference, test, _: compare_tensors(reference, test, full=False),
+    "two sides, every metric": lambda reference, test, _: compare_tensors(reference, test),
+    "three sides, the verdict": lambda reference, test, exact: compare_sides(reference, test, exact, full=False),
+    "three sides, every metric": compare_sides,
+}
+
+
+def in_turns(calls: Sequence[Callable[[], object]], times: int) -> list[float]:
+    """The shortest time of each, called one after the other in each round."""
+    rounds = [[best(call, 1) for call in calls] for _ in range(times + 1)]
+    return [min(seconds) for seconds in zip(*rounds[1:], strict=True)]  # the first compiles, and fills caches
+
+
+def passes(device: str) -> None:
+    """Torch's pass over the C++ pass, or over the Triton pass with what it leaves to the C++ pass."""
+
+    def by_torch(call: Callable[[], object]) -> None:
+        native.enabled = False
+        with patch.object(compare, "_cuda", lambda: None):
+            call()
+        native.enabled = True
+
+    name = "Triton" if device == "cuda" else "C++"
+    totals: dict[str, list[list[float]]] = {}
+    for shape in SHAPES:
+        for dtype in (torch.float32, torch.bfloat16):
+            exact = torch.randn(shape, device=device, dtype=torch.float64)
+            reference, test = ((exact + 3e-3 * torch.randn_like(exact)).to(dtype) for _ in range(2))
+            for what, call in CALLS.items():
+                whole = partial(call, reference, test, exact)
+                found = in_turns((partial(by_torch, whole), whole), 5)
+                totals.setdefault(what, []).append(found)
+                label = f"{'x'.join(map(str, shape))} {str(dtype)[6:]}: {what}"
+                line(label, found[0] / found[1], "x")
+    for what, of_all in totals.items():
+        torchs, others = map(sum, zip(*of_all, strict=True))
+        print(f"{what:<56} {torchs / others:>9.2f} x    {name} {'stays' if torchs >= 1.5 * others else 'is to go'}")
+
+
 def main(millions: int) -> None:
     elements = millions << 20
     print(f"{torch.get_num_threads()} threads, {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}")
@@ -120,4 +169,13 @@ def main(millions: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 64)
+    parser = ArgumentParser()
+    parser.add_argument("millions", type=int, nargs="?", default=64)
+    parser.add_argument("--passes", action="store_true")
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
+    wanted = parser.parse_args()
+    if wanted.passes:
+        native.wait()
+        passes(wanted.device)
+    else:
+        main(wanted.millions)

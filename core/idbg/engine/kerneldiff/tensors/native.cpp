@@ -1,7 +1,7 @@
 // One pass over two or three tensors: figures.py describes the vector that it adds to, sums.py does the same in torch.
 //
-// Everything is computed in double, eight lanes at a time, through the vector types of GCC and clang: reductions of
-// floating point are not reordered without -ffast-math, which would take NaN for impossible.
+// Everything is computed in double, a register's lanes at a time, through the vector types of GCC and clang: reductions
+// of floating point are not reordered without -ffast-math, which would take NaN for impossible.
 
 #include <algorithm>
 #include <cfloat>
@@ -15,7 +15,11 @@
 
 namespace {
 
+#ifdef __AVX512F__
 constexpr int W = 8;          // lanes
+#else
+constexpr int W = 4;          // GCC keeps vectors wider than a register in memory: 4 to 20 times slower (bench_diff --passes)
+#endif
 constexpr int STRIP = 4096;   // columns at a time: the sums of a strip's columns stay in the cache
 constexpr int PART = 1024;    // columns in one go: their errors stay in the first cache until the histogram has them
 constexpr int BINS = 33;      // figures.BINS: 0, below the first bound, and from each bound to the next
@@ -153,7 +157,8 @@ inline __attribute__((always_inline)) void segment(
   V f_max = s.f_max;
   M mismatches = s.mismatches, nonfinite = s.nonfinite, arg = s.arg;
   U ulp = s.ulp;
-  M at = M{0, 1, 2, 3, 4, 5, 6, 7} + index;
+  M at{};
+  for (int lane = 0; lane < W; lane++) at[lane] = index + lane;
   if (FULL && s.waiting + count > PART) count_decades(s, job.bounds);
   V here = s.here;
   M unequal = s.unequal;
