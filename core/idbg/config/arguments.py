@@ -221,7 +221,7 @@ def settle(
         chosen,
         own_backend=not is_chosen,
         strict=strict if chosen.strict is None else chosen.strict,
-        memory=settings.bytes_of(chosen.memory),
+        float64_memory=_bytes_of(chosen.float64_memory),
         accelerator=chosen.accelerator or accelerator_of(program, chosen.backend, environ),
         options=named if whose != options.INDUCTOR else {**chosen.options, **named},
         options_for=whose,
@@ -230,6 +230,13 @@ def settle(
         cold=args.cold,
     )
     return Request(program, target, chosen)
+
+
+def _bytes_of(size: int | str) -> int:
+    try:
+        return settings.bytes_of(size)
+    except ValueError as error:
+        raise BadInput(f"--memory: {error}", hint="0 is what the device has free") from error
 
 
 def request_of(args: argparse.Namespace, program: Program, target: Target) -> Request:

@@ -69,8 +69,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     `strict` and `dynamic`: None is the default of the command and of torch.compile. `editor`: "" is $VISUAL or $EDITOR.
     `accelerator`: "" is that of the program or the backend. `float64`: with "cpu", comparisons compute float64 on the
-    CPU, as they do for devices without float64. `memory`: the bytes of the device that its waiting values may have;
-    0: what the device has free.
+    CPU, as they do for devices without float64. `float64_memory`: the bytes of the device that its waiting values may
+    have; 0: what the device has free.
 
     `keep_sessions` (their number), `keep_days` and `keep_size` (their bytes together) limit which sessions stay when a
     new one begins; `session_size` limits the bytes of one session. 0 is no limit.
@@ -82,7 +82,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     dynamic: bool | None = None
     device: str = ""
     float64: Float64On = "auto"
-    memory: Size = 0
+    float64_memory: Size = 0
     output: str = "debug_artifacts"
     keep_sessions: _Count = 0
     keep_days: _Days = 0
@@ -106,7 +106,7 @@ TABLES = ("keys", "options", "settings")
 # environment variable -> the setting that it sets
 VARIABLES = {f"IDBG_{name.upper()}": name for name in Settings.__struct_fields__ if name not in TABLES}
 BOOLEANS = ("strict", "dynamic")
-SIZES = ("keep_size", "session_size", "memory")
+SIZES = ("keep_size", "session_size", "float64_memory")
 OTHER_VARIABLES = (
     *("IDBG_SETTINGS", "IDBG_ASCII", "IDBG_NATIVE"),
     *(environment.NICENESS, environment.PATH_ADDED, environment.SCRATCH),

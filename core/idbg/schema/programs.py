@@ -58,7 +58,7 @@ class Target(msgspec.Struct, frozen=True):
     """What it is compiled for. `device` "" means where the program puts itself; `rules` is the accelerator's TOML text;
     `dynamic` is torch.compile's; `options` are Inductor config overrides, name -> value, or what the backend
     `options_for` takes (`idbg.config.options.family`). `float64` says where comparisons compute in it,
-    and `memory` how many bytes its waiting values may have there (0: what is free).
+    and `float64_memory` how many bytes its waiting values may have there (0: what is free).
 
     `mode` is torch.compile's, `stance` torch.compiler.set_stance's ("": as the program has them); `settings` are
     torch's beside Inductor's, "dynamo.recompile_limit" -> value; `dynamic_sources` are traced as dynamic, as
@@ -75,7 +75,7 @@ class Target(msgspec.Struct, frozen=True):
     options: dict[str, OptionValue] = {}
     options_for: str = "inductor"
     float64: Float64On = "auto"
-    memory: int = 0
+    float64_memory: int = 0
     mode: str = ""
     stance: str = ""
     settings: dict[str, OptionValue] = {}

@@ -16,8 +16,7 @@ _REMARKS: dict[RemarkKind, str] = {
     "only while compiling": "it differs at the first call alone, which compiles",
     "too much state": "it has more objects than are searched",
     "asks compiler": "the program itself asks whether it is compiled",
-    "float64 moved": "{subject} of float64 moved to host memory, or to a file, while they waited: the device had too "
-    "little free memory",
+    "float64 moved": "{subject} of float64 moved to host memory, or to a file, while they waited for their next use",
     "forward alone": "the forward alone is compared: {subject} cannot differentiate its outputs: {detail}",
     "nan search ended": "the search for NaN in eager ended early: {detail}",
     "layers not judged": "the layers of {subject} could not be judged: {detail}",

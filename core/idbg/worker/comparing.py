@@ -91,7 +91,7 @@ class RunComparison:
             nan=request.nan,
             steps=request.steps,
             float64=self.target.float64,
-            memory=self.target.memory,
+            memory=self.target.float64_memory,
             kept=True,
             on_side=self._side_began,
             on_result=self._so_far,

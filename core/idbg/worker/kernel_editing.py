@@ -91,5 +91,5 @@ def _settings(workload: Workload, comparison: Comparison, target: Target) -> Com
         k=comparison.k,
         dynamic=target.dynamic,
         float64=target.float64,
-        memory=target.memory,
+        memory=target.float64_memory,
     )

@@ -88,15 +88,16 @@ def add_reference(how: argparse._ArgumentGroup) -> None:
         choices=get_args(Float64On),
         help="where float64 is computed: on the program's device where it can be (auto), or on the CPU",
     )
-    how.add_argument(
-        "--memory",
-        metavar="SIZE",
-        help="what float64 may keep on that device while it waits, as 8 GiB; the rest moves to host memory, then to a "
-        "file (what is free)",
-    )
 
 
 def _add_searches(how: argparse._ArgumentGroup) -> None:
+    how.add_argument(
+        "--memory",
+        metavar="SIZE",
+        dest="float64_memory",
+        help="what float64 may keep on that device while it waits, as 8 GiB; the rest moves to host memory, then to a "
+        "file (what is free)",
+    )
     how.add_argument(
         "--per-kernel", action="store_true", help="also find where it goes wrong: the stage, node and pass, or kernel"
     )

@@ -110,7 +110,8 @@ class Memory:
         with comparing.no_modes(), comparing.tensors_as_they_are():
             if self.moved:
                 self._move(set(), sys.maxsize)
-            return self.release(tree_map(self._in_host_memory, value))
+            there: _T = tree_map(self._in_host_memory, value)
+            return self.release(there)
 
     def inside(self, value: Tensor, device: torch.device) -> Tensor:
         """What `outside` returned as a tensor of the device, which has no memory there until an op takes it."""

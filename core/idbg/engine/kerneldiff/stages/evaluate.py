@@ -135,9 +135,7 @@ class _Runner(Interpreter):
 
     def results(self, arguments: Sequence[object]) -> tuple[list[object], dict[str, Tensor]]:
         """Run the graph; what it returns, and the arguments that it writes to. What has moved is in host memory."""
-        there = [
-            self._placed(*each) for each in zip(self.module.graph.find_nodes(op="placeholder"), arguments, strict=True)
-        ]
+        there = [self._placed(*each) for each in zip(self.graph.find_nodes(op="placeholder"), arguments, strict=True)]
         try:
             result = self.run(*there, enable_io_processing=False)
             self.env.clear()

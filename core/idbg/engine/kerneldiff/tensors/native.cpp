@@ -18,7 +18,7 @@ namespace {
 #ifdef __AVX512F__
 constexpr int W = 8;          // lanes
 #else
-constexpr int W = 4;          // GCC keeps vectors wider than a register in memory: 4 to 20 times slower (bench_diff --passes)
+constexpr int W = 4;          // GCC keeps vectors wider than a register in memory (bench_diff --passes)
 #endif
 constexpr int STRIP = 4096;   // columns at a time: the sums of a strip's columns stay in the cache
 constexpr int PART = 1024;    // columns in one go: their errors stay in the first cache until the histogram has them
