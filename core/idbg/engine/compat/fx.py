@@ -200,7 +200,7 @@ class WeakStorage:
 
     def storage(self) -> torch.UntypedStorage | None:
         """The storage; None once nothing holds it."""
-        found: torch.UntypedStorage | None = torch.UntypedStorage._new_with_weak_ptr(self._weak.cdata)
+        found: torch.UntypedStorage | None = internals.UntypedStorage._new_with_weak_ptr(self._weak.cdata)
         return found
 
 
