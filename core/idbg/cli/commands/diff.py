@@ -93,7 +93,7 @@ def add_reference(how: argparse._ArgumentGroup) -> None:
 def _add_searches(how: argparse._ArgumentGroup) -> None:
     how.add_argument(
         "--memory",
-        metavar="SIZE",
+        metavar="BYTES",
         dest="float64_memory",
         help="what float64 may keep on that device while it waits, as 8 GiB; the rest moves to host memory, then to a "
         "file (what is free)",
