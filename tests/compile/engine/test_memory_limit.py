@@ -12,6 +12,7 @@ from idbg.engine.kerneldiff.float64 import memory
 from idbg.engine.kerneldiff.float64.memory import Memory, WithinMemory
 from idbg.schema.diff import DiffReport
 
+GPU = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")]
 LIMIT = 4 << 20  # bytes: two activations of the model in float64
 
 
@@ -38,8 +39,8 @@ def compared(limit: int, device: str) -> DiffReport:
     ("device", "host"),
     [
         pytest.param("cpu", None, id="file"),
-        pytest.param("cuda", None, marks=pytest.mark.gpu, id="cuda-host"),
-        pytest.param("cuda", 0, marks=pytest.mark.gpu, id="cuda-file"),
+        pytest.param("cuda", None, marks=GPU, id="cuda-host"),
+        pytest.param("cuda", 0, marks=GPU, id="cuda-file"),
     ],
 )
 def test_what_moves_is_judged_as_what_stays(device: str, host: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
