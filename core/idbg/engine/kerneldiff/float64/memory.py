@@ -194,7 +194,7 @@ class WithinMemory(OpMode):
             return func(*args, **kwargs)
 
         result = self.memory.run(func, op)
-        if func.namespace in _OWN:
+        if owns_results(func):
             self.memory.hold(result, taken)
         return result
 
@@ -265,10 +265,15 @@ def _bytes(values: Tensor) -> memoryview:
     return memoryview((ctypes.c_char * values.nbytes).from_address(values.data_ptr())).cast("B")
 
 
+def owns_results(func: object) -> bool:
+    """Whether what the op returns is new, or what it took: another's may be a tensor of the program."""
+    return isinstance(func, OpOverload) and func.namespace in _OWN
+
+
 def _may_run_again(func: object) -> bool:
     """Whether an op that had too little memory has written nothing yet: one that changes a list may have begun."""
     begins = fx.op_name(func).startswith(("_foreach_", "_fused_", "_amp_"))
-    return isinstance(func, OpOverload) and func.namespace in _OWN and not begins
+    return owns_results(func) and not begins
 
 
 def _copy(values: Tensor) -> Tensor | IO[bytes] | None:
