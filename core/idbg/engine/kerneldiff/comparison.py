@@ -105,7 +105,8 @@ class ComparisonRun:
         with float64_on(self.request.float64), memory_limited(self.request.memory), waiting:
             self.elsewhere = transfer.transfer_error(self.subject.tensors.values())
             report = self._run_sides()
-            return self._publish(with_steps(report, self._trained)) if self.request.steps else report
+            report = self._publish(with_steps(report, self._trained)) if self.request.steps else report
+            return _with_moved(report)
 
     def of_sides(self, reference: Side, test: Side, *, draws_as_eager: bool) -> DiffReport:
         """Judge two sides that have run, against float64 where that can be computed. `draws_as_eager`: they drew the
@@ -119,7 +120,7 @@ class ComparisonRun:
             truth = self._float64(reference) if self.request.chosen_mode == "float64" else None
             if truth is not None and truth.draws and not draws_as_eager:
                 truth, self.float64_missing = None, NoFloat64("draws")
-            return self._compare(reference, test, truth)
+            return _with_moved(self._compare(reference, test, truth))
 
     def _run_sides(self) -> DiffReport:
         reference = self._side(self.request.reference)
@@ -431,8 +432,6 @@ class ComparisonRun:
         peak = peak_memory(tensors)
         self._begin("float64" + foreseen(tensors, peak))
         side = run_float64(self.subject, backward=self.backward)
-        if moved := current_memory().moved:
-            self.notes.append(Remark("float64 moved", size(moved)))
         # beside other ranks no side runs twice: they would wait
         if isinstance(side.error, torch.OutOfMemoryError) and self.request.agree is bool:
             side = Side(side.result, error=side.error.with_traceback(None))  # which held what was computed
@@ -563,6 +562,12 @@ class ComparisonRun:
 
     def _compiler(self, backend: Backend) -> Callable[..., Any]:
         return partial(torch.compile, backend=compile_backend(backend), dynamic=self.request.dynamic)
+
+
+def _with_moved(report: DiffReport) -> DiffReport:
+    """The report with what has moved in all of the comparison."""
+    moved = current_memory().moved
+    return replace(report, notes=(*report.notes, Remark("float64 moved", size(moved)))) if moved else report
 
 
 def _relative(wanted: object, found: object) -> float:
