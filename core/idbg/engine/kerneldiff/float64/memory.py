@@ -34,11 +34,14 @@ _T = TypeVar("_T")
 
 @dataclass
 class _Storage:
-    """One storage that may move, and its bytes while it has no memory."""
+    """One storage that may move. `copy`: its bytes, while it has no memory (`is_away`), and after that until an op
+    writes to it.
+    """
 
     weak: fx.WeakStorage
     size: int
-    moved: Tensor | IO[bytes] | None = None
+    copy: Tensor | IO[bytes] | None = None
+    is_away: bool = False
 
 
 @dataclass
@@ -63,9 +66,19 @@ class Memory:
         for storage in storages:
             if (record := self._storages.get(storage._cdata)) is not None:
                 self._storages.move_to_end(storage._cdata)
-                if record.moved is not None:
+                if record.is_away:
                     self._fill(storage, record)
         return found
+
+    def ran(self, func: object, result: object, taken: set[int]) -> None:
+        """An op ran, and took these storages: what it wrote to has no copy; what is new may move."""
+        own = owns_results(func)
+        if not own or fx.written(func):
+            for key, record in self._storages.items():
+                if not record.is_away and (not own or key in self._in_use or key in taken):
+                    record.copy = None
+        if own:  # another op may return a tensor of the program
+            self.hold(result, taken)
 
     def hold(self, value: object, besides: set[int]) -> None:
         """From now on, what is new in an op's result may move; `besides`: the storages that the op took."""
@@ -121,7 +134,7 @@ class Memory:
             empty = torch.empty(0, dtype=value.dtype, device=device)
             here = empty.set_(storage, value.storage_offset(), value.shape, value.stride())
             storage.resize_(0)
-        self._storages[storage._cdata] = _Storage(fx.WeakStorage(storage), flat.nbytes, flat)
+        self._storages[storage._cdata] = _Storage(fx.WeakStorage(storage), flat.nbytes, flat, is_away=True)
         return here
 
     def close(self, *, fill: bool = True) -> None:
@@ -129,7 +142,7 @@ class Memory:
         with comparing.no_modes(), comparing.tensors_as_they_are():
             for record in list(self._storages.values()):
                 storage = record.weak.storage()
-                if fill and storage is not None and record.moved is not None:
+                if fill and storage is not None and record.is_away:
                     self._fill(storage, record)
         self._storages.clear()
         self._in_use.clear()
@@ -143,22 +156,24 @@ class Memory:
                 raise
             gpu.release_memory()
             storage.resize_(record.size)
-        _copy_back(fx.storage_values(storage), record)
+        if record.copy is not None:
+            _copy_back(fx.storage_values(storage), record.copy)
+        record.is_away = False
 
     def _in_host_memory(self, value: object) -> object:
         if not isinstance(value, Tensor) or (storage := _storage_of(value)) is None:
             return value
         record = self._storages.get(storage._cdata)
-        if record is None or record.moved is None:
+        if record is None or record.copy is None or not record.is_away:
             return value
-        if not isinstance(record.moved, Tensor):
-            record.moved = torch.from_file(record.moved.name, size=record.size, dtype=torch.uint8)
-        return record.moved.view(value.dtype).as_strided(value.shape, value.stride(), value.storage_offset())
+        if not isinstance(record.copy, Tensor):
+            record.copy = torch.from_file(record.copy.name, size=record.size, dtype=torch.uint8)
+        return record.copy.view(value.dtype).as_strided(value.shape, value.stride(), value.storage_offset())
 
     def _over(self, device: torch.device) -> int:
         """How many bytes more are in use than should be."""
         if self.limit:
-            return sum(each.size for each in self._storages.values() if each.moved is None) - self.limit
+            return sum(each.size for each in self._storages.values() if not each.is_away) - self.limit
         free, total = (free_memory(), total_memory()) if device.type == "cpu" else gpu.memory(device)
         return int(total * _RESERVED[device.type]) - free
 
@@ -169,10 +184,11 @@ class Memory:
             storage = record.weak.storage()
             if storage is None:
                 del self._storages[key]
-            elif moved < least and record.moved is None and key not in besides and key not in self._pinned:
-                record.moved = _copy(fx.storage_values(storage))
-                if record.moved is not None:
+            elif moved < least and not record.is_away and key not in besides and key not in self._pinned:
+                record.copy = record.copy if record.copy is not None else _copy(fx.storage_values(storage))
+                if record.copy is not None:
                     storage.resize_(0)
+                    record.is_away = True
                     moved += record.size
         self.moved += moved
         return moved
@@ -194,8 +210,7 @@ class WithinMemory(OpMode):
             return func(*args, **kwargs)
 
         result = self.memory.run(func, op)
-        if owns_results(func):
-            self.memory.hold(result, taken)
+        self.memory.ran(func, result, taken)
         return result
 
 
@@ -248,16 +263,15 @@ def _storage_of(tensor: Tensor) -> UntypedStorage | None:
     return tensor.untyped_storage() if is_plain and tensor.device.type in _RESERVED else None
 
 
-def _copy_back(values: Tensor, record: _Storage) -> None:
+def _copy_back(values: Tensor, copy: Tensor | IO[bytes]) -> None:
     """Copy what has moved into a storage; by a tensor of its own, as autograd counts what is written by others."""
-    if isinstance(record.moved, Tensor):
-        values.copy_(record.moved)
-    elif record.moved is not None:
-        record.moved.seek(0)
-        here = values if values.is_cpu else torch.empty_like(values, device="cpu")
-        record.moved.readinto(_bytes(here))  # type: ignore[attr-defined]
-        values.copy_(here)
-    record.moved = None
+    if isinstance(copy, Tensor):
+        values.copy_(copy)
+        return
+    copy.seek(0)
+    here = values if values.is_cpu else torch.empty_like(values, device="cpu")
+    copy.readinto(_bytes(here))  # type: ignore[attr-defined]
+    values.copy_(here)
 
 
 def _bytes(values: Tensor) -> memoryview:

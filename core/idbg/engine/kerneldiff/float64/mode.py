@@ -118,7 +118,8 @@ class Float64(TorchDispatchMode):
             return op()
         result = self.memory.run(func, op)
         with comparing.tensors_as_they_are():
-            self.memory.hold((result if owns_results(func) else None, self._fresh), taken)
+            self.memory.hold(self._fresh, taken)
+            self.memory.ran(func, result, taken)
         self._fresh.clear()
         return result
 

@@ -112,10 +112,10 @@ class Stage:
             return replace(result, outputs=_wanted(result.outputs, inputs))
         forward, backward = self.graphs["forward"], self.graphs["backward"]
         one = run(forward, inputs.primals, on_value=hook("forward"), instead=patched("forward"))
-        saved = dict(zip(self.saved_as(), one.outputs, strict=True))
-        taken = backward_arguments(backward, saved, inputs)
-        two = run(backward, taken, on_value=hook("backward"), instead=patched("backward"), seed=False)
-        outputs = [*one.outputs[: inputs.outputs], *two.outputs]
+        taken = backward_arguments(backward, dict(zip(self.saved_as(), one.outputs, strict=True)), inputs)
+        one = replace(one, outputs=one.outputs[: inputs.outputs])  # what it saved is the backward's alone
+        two = run(backward, _one_by_one(taken), on_value=hook("backward"), instead=patched("backward"), seed=False)
+        outputs = [*one.outputs, *two.outputs]
         return GraphResult(outputs, one.after | two.after, (*one.draws, *two.draws), {**one.narrowed, **two.narrowed})
 
     def saved_as(self) -> tuple[str, ...]:
@@ -151,6 +151,13 @@ def _by_place(names: list[str], values: Sequence[object], inputs: list[str]) -> 
 
 def _is_tensor(value: object) -> bool:
     return isinstance(value, Node) and isinstance(value.meta.get("val"), Tensor)
+
+
+def _one_by_one(values: list[object]) -> Iterator[object]:
+    """The values, each of which leaves the list."""
+    values.reverse()
+    while values:
+        yield values.pop()
 
 
 def backward_arguments(backward: GraphModule, saved: Mapping[str, object], inputs: FrameInputs) -> list[object]:

@@ -1,6 +1,6 @@
 """Run one stage's graph node by node, in float64 or in the program's own dtypes."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -36,7 +36,7 @@ class GraphResult:
 
 def computed(
     gm: GraphModule,
-    inputs: Sequence[object],
+    inputs: Iterable[object],
     *,
     exact: bool = True,
     on_value: NodeHook | None = None,
@@ -44,18 +44,22 @@ def computed(
     seed: bool = True,
     own_draws: bool = False,
 ) -> GraphResult:
-    """Run the graph on these inputs, which it does not change. `on_value` is called with every node and value;
-    `instead`
-    replaces the values of nodes; `own_draws`: draws have the numbers of `NumberedDraws`.
+    """Run the graph on these inputs, which it does not change; what an iterator gives is dropped after its last use.
+    `on_value` is called with every node and value; `instead` replaces the values of nodes; `own_draws`: draws have the
+    numbers of `NumberedDraws`.
 
     Raises what an op raises, and NotInFloat64.
     """
-    memory = current_memory()
-    arguments, written = _arguments(gm, inputs), _written(gm)
-    given = [value.clone() if isinstance(value, Tensor) and node in written else value for node, value in arguments]
-    tensors = [value for value in given if isinstance(value, Tensor)]
-    unwritten = [value for node, value in arguments if isinstance(value, Tensor) and node not in written]
-    mode = Float64(usual_dtype(tensors), tensors, unwritten, narrows=True, memory=memory)
+    memory, written = current_memory(), _written(gm)
+    arguments: dict[Node, object] = {}
+    programs: dict[Node, Tensor] = {}
+    for node, value in _arguments(gm, inputs):
+        own = value.clone() if isinstance(value, Tensor) and node in written else value
+        arguments[node] = _placed(memory, node, own)
+        if isinstance(own, Tensor) and arguments[node] is own:
+            programs[node] = own
+    unwritten = [value for node, value in programs.items() if node not in written]
+    mode = Float64(usual_dtype(programs.values()), programs.values(), unwritten, narrows=True, memory=memory)
     draws = NumberedDraws() if own_draws else None
     runner = _Runner(gm, mode if exact else None, on_value, dict(instead or {}), draws, memory)
     with ExitStack() as stack:
@@ -69,17 +73,26 @@ def computed(
             stack.enter_context(WithinMemory(memory))
             for device in ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",):
                 stack.enter_context(torch.autocast(device, enabled=False))
-        outputs, after = runner.results(given)
+        outputs, after = runner.results(arguments)
     return GraphResult(stages.without_tokens(gm, outputs), after, tuple(mode.draws), mode.narrowed)
 
 
-def _arguments(gm: GraphModule, inputs: Sequence[object]) -> list[tuple[Node, object]]:
+def _arguments(gm: GraphModule, inputs: Iterable[object]) -> Iterator[tuple[Node, object]]:
     """Every argument, tokens too, with its value. Raises ValueError where the graph takes more or fewer than these."""
-    wanted = stages.arguments_of(gm)
-    if len(wanted) != len(inputs):
-        raise ValueError(f"it takes {len(wanted)} arguments, and was called with {len(inputs)}")
-    values = dict(zip(wanted, inputs, strict=True))
-    return [(node, values.get(node, torch.empty(0))) for node in gm.graph.nodes if node.op == "placeholder"]
+    wanted, values = set(stages.arguments_of(gm)), list(inputs)
+    if len(wanted) != len(values):
+        raise ValueError(f"it takes {len(wanted)} arguments, and was called with {len(values)}")
+    values.reverse()
+    for node in gm.graph.find_nodes(op="placeholder"):
+        yield node, values.pop() if node in wanted else torch.empty(0)
+
+
+def _placed(memory: Memory, node: Node, value: object) -> object:
+    """What a graph before this one returned and host memory holds, as a tensor of its device."""
+    like = node.meta.get("val")
+    if not isinstance(value, Tensor) or not isinstance(like, Tensor) or not value.is_cpu or not like.is_cuda:
+        return value
+    return memory.inside(value, like.device)
 
 
 def _written(gm: GraphModule) -> set[Node]:
@@ -119,7 +132,10 @@ class _Runner(Interpreter):
         """The node's value."""
         if self.mode is not None and fx.op_name(n.target) == _REDRAWN:
             raise NotInFloat64("a checkpointed region draws its random numbers again by a GPU generator's state")
-        if n.name in self.instead:
+        if n.op == "placeholder":
+            value = self.arguments.pop(n)
+            self._note_dtype(n, value)
+        elif n.name in self.instead:
             value = _shaped(self.instead[n.name], super().run_node(n))
         elif (target := _copied_to(n)) is not None:
             value = self._copied(n, target)
@@ -133,11 +149,13 @@ class _Runner(Interpreter):
                 self.on_value(n, value)
         return value
 
-    def results(self, arguments: Sequence[object]) -> tuple[list[object], dict[str, Tensor]]:
-        """Run the graph; what it returns, and the arguments that it writes to. What has moved is in host memory."""
-        there = [self._placed(*each) for each in zip(self.graph.find_nodes(op="placeholder"), arguments, strict=True)]
+    def results(self, arguments: dict[Node, object]) -> tuple[list[object], dict[str, Tensor]]:
+        """Run the graph; what it returns, and the arguments that it writes to. What has moved is in host memory. Each
+        argument leaves the dict when it is used.
+        """
+        self.arguments = arguments
         try:
-            result = self.run(*there, enable_io_processing=False)
+            result = self.run(enable_io_processing=False)
             self.env.clear()
             outputs = list(result) if isinstance(result, (list, tuple)) else [result]
             returned: tuple[list[object], dict[str, Tensor]] = self.memory.outside((outputs, self.after))
@@ -146,13 +164,6 @@ class _Runner(Interpreter):
             raise
         self.memory.close()
         return returned
-
-    def _placed(self, node: Node, value: object) -> object:
-        """What a graph before this one returned and host memory holds, as a tensor of its device."""
-        like = node.meta.get("val")
-        if not isinstance(value, Tensor) or not isinstance(like, Tensor) or not value.is_cpu or not like.is_cuda:
-            return value
-        return self.memory.inside(value, like.device)
 
     def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
         """The op's value; the mode has a higher-order op run in float64."""
