@@ -18,7 +18,7 @@ from idbg.engine.kerneldiff.float64 import attention
 from idbg.engine.kerneldiff.float64.copies import weights_filled
 from idbg.engine.kerneldiff.float64.devices import DeviceMap
 from idbg.engine.kerneldiff.float64.draws import argument, draw_of, draws_inside, draws_outside, generator_position
-from idbg.engine.kerneldiff.float64.memory import Memory, owns_results
+from idbg.engine.kerneldiff.float64.memory import Memory
 from idbg.engine.kerneldiff.float64.op_mode import Op
 from idbg.engine.kerneldiff.float64.program_view import ProgramView
 from idbg.engine.kerneldiff.float64.undeclared_writes import ReadOnlyArguments, UndeclaredWrite

@@ -17,7 +17,7 @@ from idbg.engine.compat import stages
 from idbg.engine.kerneldiff.kernels.values import ReferenceValue
 from idbg.engine.kerneldiff.kernels.verdict import judge_buffer, measured, rms
 from idbg.engine.kerneldiff.stages.captured import FrameStages
-from idbg.engine.kerneldiff.stages.evaluate import GraphResult, NodeHook, computed
+from idbg.engine.kerneldiff.stages.evaluate import GraphResult, NodeHook, computed, one_by_one
 from idbg.engine.kerneldiff.stages.fingerprints import SAME
 from idbg.engine.kerneldiff.tensors.allowance import Size
 from idbg.engine.kerneldiff.tensors.float64_device import to_float64
@@ -114,7 +114,7 @@ class Stage:
         one = run(forward, inputs.primals, on_value=hook("forward"), instead=patched("forward"))
         taken = backward_arguments(backward, dict(zip(self.saved_as(), one.outputs, strict=True)), inputs)
         one = replace(one, outputs=one.outputs[: inputs.outputs])  # what it saved is the backward's alone
-        two = run(backward, _one_by_one(taken), on_value=hook("backward"), instead=patched("backward"), seed=False)
+        two = run(backward, one_by_one(taken), on_value=hook("backward"), instead=patched("backward"), seed=False)
         outputs = [*one.outputs, *two.outputs]
         return GraphResult(outputs, one.after | two.after, (*one.draws, *two.draws), {**one.narrowed, **two.narrowed})
 
@@ -151,13 +151,6 @@ def _by_place(names: list[str], values: Sequence[object], inputs: list[str]) -> 
 
 def _is_tensor(value: object) -> bool:
     return isinstance(value, Node) and isinstance(value.meta.get("val"), Tensor)
-
-
-def _one_by_one(values: list[object]) -> Iterator[object]:
-    """The values, each of which leaves the list."""
-    values.reverse()
-    while values:
-        yield values.pop()
 
 
 def backward_arguments(backward: GraphModule, saved: Mapping[str, object], inputs: FrameInputs) -> list[object]:

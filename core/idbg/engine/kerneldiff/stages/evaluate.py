@@ -51,12 +51,12 @@ def computed(
     Raises what an op raises, and NotInFloat64.
     """
     memory, written = current_memory(), _written(gm)
-    arguments: dict[Node, object] = {}
+    arguments: list[object] = []
     programs: dict[Node, Tensor] = {}
     for node, value in _arguments(gm, inputs):
         own = value.clone() if isinstance(value, Tensor) and node in written else value
-        arguments[node] = _placed(memory, node, own)
-        if isinstance(own, Tensor) and arguments[node] is own:
+        arguments.append(_placed(memory, node, own))
+        if isinstance(own, Tensor) and arguments[-1] is own:
             programs[node] = own
     unwritten = [value for node, value in programs.items() if node not in written]
     mode = Float64(usual_dtype(programs.values()), programs.values(), unwritten, narrows=True, memory=memory)
@@ -73,7 +73,7 @@ def computed(
             stack.enter_context(WithinMemory(memory))
             for device in ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",):
                 stack.enter_context(torch.autocast(device, enabled=False))
-        outputs, after = runner.results(arguments)
+        outputs, after = runner.results(one_by_one(arguments))
     return GraphResult(stages.without_tokens(gm, outputs), after, tuple(mode.draws), mode.narrowed)
 
 
@@ -82,9 +82,16 @@ def _arguments(gm: GraphModule, inputs: Iterable[object]) -> Iterator[tuple[Node
     wanted, values = set(stages.arguments_of(gm)), list(inputs)
     if len(wanted) != len(values):
         raise ValueError(f"it takes {len(wanted)} arguments, and was called with {len(values)}")
-    values.reverse()
+    each = one_by_one(values)
     for node in gm.graph.find_nodes(op="placeholder"):
-        yield node, values.pop() if node in wanted else torch.empty(0)
+        yield node, next(each) if node in wanted else torch.empty(0)
+
+
+def one_by_one(values: list[object]) -> Iterator[object]:
+    """The values, each of which leaves the list: it lives no longer than its last use."""
+    values.reverse()
+    while values:
+        yield values.pop()
 
 
 def _placed(memory: Memory, node: Node, value: object) -> object:
@@ -132,10 +139,7 @@ class _Runner(Interpreter):
         """The node's value."""
         if self.mode is not None and fx.op_name(n.target) == _REDRAWN:
             raise NotInFloat64("a checkpointed region draws its random numbers again by a GPU generator's state")
-        if n.op == "placeholder":
-            value = self.arguments.pop(n)
-            self._note_dtype(n, value)
-        elif n.name in self.instead:
+        if n.name in self.instead:
             value = _shaped(self.instead[n.name], super().run_node(n))
         elif (target := _copied_to(n)) is not None:
             value = self._copied(n, target)
@@ -149,10 +153,8 @@ class _Runner(Interpreter):
                 self.on_value(n, value)
         return value
 
-    def results(self, arguments: dict[Node, object]) -> tuple[list[object], dict[str, Tensor]]:
-        """Run the graph; what it returns, and the arguments that it writes to. What has moved is in host memory. Each
-        argument leaves the dict when it is used.
-        """
+    def results(self, arguments: Iterator[object]) -> tuple[list[object], dict[str, Tensor]]:
+        """Run the graph; what it returns, and the arguments that it writes to. What has moved is in host memory."""
         self.arguments = arguments
         try:
             result = self.run(enable_io_processing=False)
@@ -164,6 +166,10 @@ class _Runner(Interpreter):
             raise
         self.memory.close()
         return returned
+
+    def placeholder(self, target: Any, args: Any, kwargs: Any) -> Any:
+        """The next argument, which is the graph's alone."""
+        return next(self.arguments)
 
     def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
         """The op's value; the mode has a higher-order op run in float64."""
