@@ -127,10 +127,10 @@ def run(command: Sequence[str], folder: Path, environ: dict[str, str], limit: fl
     return ran, texts[0], texts[1]
 
 
-def holds(lines: Sequence[str], text: str) -> bool:
-    """Whether the text has all the lines, in order; others may stand between them."""
+def lacking(lines: Sequence[str], text: str) -> str | None:
+    """The first of the lines that the text has not, in order; others may stand between them."""
     rest = iter(text.splitlines())
-    return all(any(line == other for other in rest) for line in lines)
+    return next((line for line in lines if not any(line == other for other in rest)), None)
 
 
 def last_line(text: str) -> str:
@@ -199,13 +199,15 @@ def measure(program: str, device: str, limit: float = 300, threads: int = 1, cac
                     note=f"{missing[1]} is not installed" if missing else f"fails without idbg: {last_line(err)}"
                 )
         failed = not said and way != "plain"  # a crash: it wrote no JSON
+        printed = said.get("output", err if way == "diff" else out)
+        missing_line = lacking(lines, printed)
+        other = f"plain prints {missing_line!r}, it {last_line(printed)!r}" if missing_line is not None else ""
         rows[way] = msgspec.structs.replace(
             ran,
             **figures,
-            same_output=holds(lines, said.get("output", err if way == "diff" else out))
-            and (bool(counted) or not lines),
+            same_output=missing_line is None and (bool(counted) or not lines),
             verdict=said.get("verdict", ""),
-            note=ran.note or (last_line(err) if failed else note(way, said)),
+            note="; ".join(filter(None, (ran.note or (last_line(err) if failed else note(way, said)), other))),
         )
     return Row(plain=rows["plain"], run=rows["run"], diff=rows["diff"])
 

@@ -82,7 +82,11 @@ def measured(row: str, args: argparse.Namespace) -> Row:
         if trains:
             out.loss.backward()
         return Row(time.perf_counter() - began, _peak(args.device))
-    report = KernelDiff(model, inputs, backward=trains, per_kernel=True, memory=limit).compare()
+
+    def begins(side: str) -> None:
+        print(f"{time.perf_counter() - began:.0f} s: {side}", file=sys.stderr, flush=True)
+
+    report = KernelDiff(model, inputs, backward=trains, per_kernel=True, memory=limit, on_side=begins).compare()
     judged = [stage for stage in report.stages if stage.judged or stage.stage not in ("dynamo", "post_grad", "kernels")]
     errors = [kernel for kernel in report.kernels if kernel.error is not None]
     return Row(

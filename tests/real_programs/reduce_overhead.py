@@ -13,5 +13,5 @@ for _ in range(5):
     loss = compiled(inputs).pow(2).mean()
     loss.backward()
     optimizer.step()
-    optimizer.zero_grad(set_to_none=False)
+    optimizer.zero_grad()
     print(f"{loss.item():.4f}")
