@@ -97,10 +97,12 @@ def caller(compiled: Mapping[int, str]) -> str:
 
 @dataclass(frozen=True)
 class Compiling:
-    """The frame that Dynamo compiles now: the torch.compile in which that is done, and the class of a method's object.
-    `is_wrapper`: the frame is torch's own, around a module or function that Dynamo could not compile by itself.
+    """The frame that Dynamo compiles now: its code, the torch.compile in which that is done, and the class of a
+    method's object. `is_wrapper`: the frame is torch's own, around a module or function that Dynamo could not compile
+    by itself.
     """
 
+    code: CodeType | None
     call: CompileCall | None
     owner: str = ""
     is_wrapper: bool = False
@@ -148,9 +150,9 @@ def compiling() -> Compiling | None:
             name, is_module = _name_of(found.get("fn"))
             call = CompileCall(name, *_places.get(found.get("self"), ("", 0)), is_module)
             wraps = code is not None and code.co_filename == _wrappers() and WRAPPER in code.co_name
-            return Compiling(call, owner, wraps)
+            return Compiling(code, call, owner, wraps)
         frame = frame.f_back
-    return Compiling(None, owner) if code is not None else None
+    return Compiling(code, None, owner) if code is not None else None
 
 
 def _file_of(module: str) -> str:

@@ -85,7 +85,7 @@ class StageCapture:
 
     def dynamo(self, gm: GraphModule, inputs: Sequence[object] = ()) -> None:
         """Dynamo's graph: a new frame."""
-        frame = tracing.current_frame()
+        frame = tracing.frame_name()
         self._phase = "pre_grad"
         values = [_as_it_is(value) for value in inputs]
         self.frames.append(FrameStages(frame, gm, values, torch.is_grad_enabled(), current_user_line(), _autocast()))
