@@ -18,14 +18,13 @@ from idbg.engine.compat import comparing, fx, registrations, stages, tracing
 from idbg.engine.kerneldiff.float64.undeclared_writes import UndeclaredWrite, WithoutUndeclaredWrites
 from idbg.engine.kerneldiff.kernels.bisect import first_bad_node
 from idbg.engine.kerneldiff.kernels.inputs import copied
-from idbg.engine.kerneldiff.kernels.observe import Rerun
 from idbg.engine.kerneldiff.layers.findings import LayerFindings
 from idbg.engine.kerneldiff.layers.search import first_wrong_layers, is_observable
-from idbg.engine.kerneldiff.observed_run import CapturedCompile, ObservedRun, run_observed
+from idbg.engine.kerneldiff.observed_run import ObservedRun, run_observed
 from idbg.engine.kerneldiff.request import Backend, ComparisonRequest, compile_backend, name_of
 from idbg.engine.kerneldiff.sides.run import Call, Side, run_compiled, run_eager, run_side
 from idbg.engine.kerneldiff.sides.subject import Subject
-from idbg.engine.kerneldiff.stages.captured import FrameStages, users_place
+from idbg.engine.kerneldiff.stages.captured import CompileRecord, FrameStages, users_place
 from idbg.engine.kerneldiff.stages.other_backends import BackendGraph, backend_graphs
 from idbg.engine.kerneldiff.stages.own_dtypes import OwnDtypes
 from idbg.engine.kerneldiff.stages.unexecuted import unexecuted_node
@@ -57,8 +56,8 @@ class FaultLocalization:
     notes: list[Remark]
     begin: Callable[[str], None]
     failing: Callable[[Side], float | None]
-    keep: Callable[[Rerun], None]
-    compiled: CapturedCompile | None = None
+    keep: Callable[[CompileRecord], None]
+    compiled: CompileRecord
     undeclared: tuple[UndeclaredWrite, ...] = ()
 
     def located(self, report: DiffReport) -> DiffReport:
@@ -106,12 +105,13 @@ class FaultLocalization:
         compile = partial(torch.compile, backend=compile_backend(self.request.test), dynamic=self.request.dynamic)
         with comparing.inductor_set(self.request.options), uncaptured():
             observed = run_observed(self.subject, compile, backward=self.backward, before=self.compiled)
-        if observed.again is not None:
-            self.keep(observed.again)
+        record = observed.record
+        if record.call is not None:
+            self.keep(record)
         if (failure := observed.side.result.failure) is not None:
             self.notes.append(Remark("not observed", detail=failure.first_line))
-        elif observed.again is not None and (problem := observed.again.observation.problem):
-            self.notes.append(Remark("partly observed", detail=problem))
+        elif record.problem:
+            self.notes.append(Remark("partly observed", detail=record.problem))
         elif observed.kernels and self._has_cpp_wrapper:
             self.notes.append(Remark("Python wrapper"))
         return observed
