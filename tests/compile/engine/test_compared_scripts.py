@@ -284,6 +284,26 @@ def test_launches_and_stages_of_each_function_are_of_its_own_frame(tmp_path: Pat
         assert kernel.wrapper_line and set(kernel.nodes) <= set(run.graphs[kernel.graph].by_name)
 
 
+ONE_CODE = """
+def made(share):
+    return torch.compile(lambda x: (x * share).relu())
+
+one, other = made(2), made(3)
+with torch.no_grad():
+    other(one(torch.randn(5, 3)))
+"""
+
+
+def test_functions_of_one_code_with_equal_launches_have_frames_of_their_own_where_they_are_compiled_again(
+    tmp_path: Path,
+) -> None:
+    alone = counted(ONE_CODE, "inductor", tmp_path, None)  # from here on Inductor's cache has both
+    run = counted(ONE_CODE, "inductor", tmp_path, Comparison(per_kernel=True))
+    assert run.diff is not None and run.diff.passed
+    assert len({kernel.name for kernel in run.diff.kernels}) == 1
+    assert [kernel.frame for kernel in run.diff.kernels] == list(run.frames) == list(alone.frames) == ["0/0", "0/1"]
+
+
 WRONG_BACKENDS = """
 from torch._dynamo.backends.common import aot_autograd
 from functorch.compile import make_boxed_func

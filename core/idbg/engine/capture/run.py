@@ -6,7 +6,7 @@ Every compile, wherever in the program it starts, finds its session by `current`
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import count, islice
 from types import CodeType
@@ -84,9 +84,8 @@ class RunCapture(TracedRun[FrameCapture]):
         super().__init__(run, emit, accelerator)
         self.is_paused = False  # while something else compiles: see `uncaptured`
         self.is_comparing = False  # while the program's own compiled function is compared
-        self.has_compared = False
         self.compared: Counter[Code] = Counter()  # compiles in there, until the program's own call is over
-        self.compared_from = 0  # how many frames there were before
+        self.compared_from: int | None = None  # how many frames there were before the last comparison
         self.saved_graphs: dict[GraphId, SavedGraph] = {}
         self.compiles: dict[str, Compiling] = {}
         self.lower: Lower | None = None
@@ -113,7 +112,7 @@ class RunCapture(TracedRun[FrameCapture]):
         """The frame of the compile with this number among those of the code, of the current comparison if that has
         compiled it; "" where the run has not.
         """
-        for since in (self.compared_from, 0):
+        for since in (self.compared_from or 0, 0):
             names = [name for name, frame in islice(self.frames.items(), since, None) if frame.code == code]
             if names:
                 return names[min(number, len(names) - 1)]
@@ -130,7 +129,7 @@ class RunCapture(TracedRun[FrameCapture]):
 
     def counts_recompiles(self, code: str) -> bool:
         """Not of a code that only a comparison compiled before."""
-        return not self.has_compared or self.is_known(code)
+        return self.compared_from is None or self.is_known(code)
 
     def feature(self, name: str) -> Feature:
         """A feature of compat.hook_table that records this run: its hooks pause while the run is paused."""
@@ -225,18 +224,21 @@ def current() -> RunCapture | None:
 def capturing(capture: RunCapture) -> Iterator[RunCapture]:
     """Make `capture` the current one and read the trace, while it lasts."""
     try:
-        with _currently(capture), notes_to(capture.note), read_trace(capture, capture.feature("compile trace")):
+        with current_is(capture), notes_to(capture.note), read_trace(capture, capture.feature("compile trace")):
             yield capture
     finally:
         capture.finish()
 
 
 @contextmanager
-def _currently(capture: RunCapture) -> Iterator[None]:
+def current_is(capture: RunCapture | None) -> Iterator[None]:
+    """Compiles in here find this capture, or no session, as without idbg: then frames have the names of the run, which
+    still reads torch's trace of them.
+    """
     global _current
     before, _current = _current, capture
     try:
-        with tracing.frames_named(lambda frame: capture.frame(frame).frame):
+        with nullcontext() if capture is None else tracing.frames_named(lambda frame: capture.frame(frame).frame):
             yield
     finally:
         _current = before
@@ -252,7 +254,7 @@ def uncaptured(*, lowers: bool = False) -> Iterator[None]:
         return
     before.is_paused = True
     try:
-        with _currently(_Aside(before, lowers=lowers)), inspecting.counts_restored():
+        with current_is(_Aside(before, lowers=lowers)), inspecting.counts_restored():
             yield
     finally:
         before.is_paused = False
@@ -260,29 +262,18 @@ def uncaptured(*, lowers: bool = False) -> Iterator[None]:
 
 @contextmanager
 def comparing_now() -> Iterator[None]:
-    """While it lasts, the current run compares: what is compiled in here is compiled for the first time."""
-    if _current is None:
+    """While it lasts, the current run compares: what is compiled in here is the run's, and the program's own call after
+    it repeats it (`capture/repeats.py`).
+    """
+    if (capture := _current) is None:
         yield
         return
-    capture = _current
     capture.compared.clear()
-    capture.compared_from = len(capture.frames)
-    capture.is_comparing = capture.has_compared = True
+    capture.is_comparing, capture.compared_from = True, len(capture.frames)
     try:
         yield
     finally:
         capture.is_comparing = False
-
-
-@contextmanager
-def by_itself() -> Iterator[None]:
-    """Compiles in here find no session, as without idbg; the current run still reads torch's trace of them."""
-    global _current
-    before, _current = _current, None
-    try:
-        yield
-    finally:
-        _current = before
 
 
 @contextmanager
