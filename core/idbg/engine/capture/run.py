@@ -105,7 +105,8 @@ class RunCapture(TracedRun[FrameCapture]):
 
     def new_frame(self, name: str) -> FrameCapture:
         frame = FrameCapture(name, self.run, self.emit)
-        frame.code = code_compiled()
+        code = dynamo.code_compiled()
+        frame.code = code_key(code) if code is not None else None
         return frame
 
     def name_of(self, code: Code, number: int) -> str:
@@ -181,16 +182,11 @@ class _Aside(RunCapture):
         self.beside: RunCapture = beside.beside if isinstance(beside, _Aside) else beside
 
     def frame(self, frame: str) -> FrameCapture:
-        if (code := code_compiled()) is not None:
+        if (code := dynamo.code_compiled()) is not None:
             number = frame.rpartition("/")[2]
-            self._ids[frame] = self.beside.name_of(code, int(number) if number.isdigit() else 0) or frame
+            name = self.beside.name_of(code_key(code), int(number) if number.isdigit() else 0)
+            self._ids[frame] = name or frame
         return super().frame(frame)
-
-
-def code_compiled() -> Code | None:
-    """The code that Dynamo compiles on this thread."""
-    compiling = dynamo.compiling()
-    return code_key(compiling.code) if compiling is not None and compiling.code is not None else None
 
 
 def code_key(code: CodeType) -> Code:

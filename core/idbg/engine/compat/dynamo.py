@@ -97,12 +97,10 @@ def caller(compiled: Mapping[int, str]) -> str:
 
 @dataclass(frozen=True)
 class Compiling:
-    """The frame that Dynamo compiles now: its code, the torch.compile in which that is done, and the class of a
-    method's object. `is_wrapper`: the frame is torch's own, around a module or function that Dynamo could not compile
-    by itself.
+    """The frame that Dynamo compiles now: the torch.compile in which that is done, and the class of a method's object.
+    `is_wrapper`: the frame is torch's own, around a module or function that Dynamo could not compile by itself.
     """
 
-    code: CodeType | None
     call: CompileCall | None
     owner: str = ""
     is_wrapper: bool = False
@@ -133,16 +131,30 @@ def _context(compiled: object) -> object:
     return next((cell.cell_contents for name, cell in zip(names, closure, strict=False) if name == "self"), None)
 
 
-def compiling() -> Compiling | None:
-    """What this thread compiles, from the stack of torch's functions; None where they are not as expected."""
-    code: CodeType | None = None
-    owner = ""
+def code_compiled() -> CodeType | None:
+    """The code that Dynamo compiles on this thread; None outside of a compile."""
+    return getattr(_compiled_frame(), "f_code", None)
+
+
+def _compiled_frame() -> object:
+    """The frame that Dynamo compiles, as its functions pass it on."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        if code is None and frame.f_code.co_filename == _file_of("torch._dynamo.convert_frame"):
-            seen = frame.f_locals.get("frame")
-            code = getattr(seen, "f_code", None)
-            owner = _owner(code, getattr(seen, "f_locals", {})) if code is not None else ""
+        if frame.f_code.co_filename == _file_of("torch._dynamo.convert_frame"):
+            seen: object = frame.f_locals.get("frame")
+            if hasattr(seen, "f_code"):
+                return seen
+        frame = frame.f_back
+    return None
+
+
+def compiling() -> Compiling | None:
+    """What this thread compiles, from the stack of torch's functions; None where they are not as expected."""
+    seen = _compiled_frame()
+    code = getattr(seen, "f_code", None)
+    owner = _owner(code, getattr(seen, "f_locals", {})) if code is not None else ""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
         if frame.f_code.co_name == "compile_wrapper" and frame.f_code.co_filename == _file_of(
             "torch._dynamo.eval_frame"
         ):
@@ -150,9 +162,9 @@ def compiling() -> Compiling | None:
             name, is_module = _name_of(found.get("fn"))
             call = CompileCall(name, *_places.get(found.get("self"), ("", 0)), is_module)
             wraps = code is not None and code.co_filename == _wrappers() and WRAPPER in code.co_name
-            return Compiling(code, call, owner, wraps)
+            return Compiling(call, owner, wraps)
         frame = frame.f_back
-    return Compiling(code, None, owner) if code is not None else None
+    return Compiling(None, owner) if code is not None else None
 
 
 def _file_of(module: str) -> str:
