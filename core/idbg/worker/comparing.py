@@ -6,12 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as replaced
 from itertools import chain
-from operator import is_not
 from pathlib import Path
-from typing import TypeVar, cast, get_args
+from typing import TypeVar, get_args
 
 import torch
-from msgspec import Struct
 from msgspec.structs import replace
 from torch import Tensor
 
@@ -31,7 +29,7 @@ from idbg.schema.diff import Comparison, DiffReport, ErrorMap, KernelError, Mode
 from idbg.schema.errors import BadInput
 from idbg.schema.events import SessionEvent
 from idbg.schema.faults import NanOrigin
-from idbg.schema.graphs import Graph, GraphId, Part
+from idbg.schema.graphs import Part
 from idbg.schema.programs import Target
 from idbg.schema.remarks import Remark
 from idbg.schema.runs import Run
@@ -144,7 +142,7 @@ class RunComparison:
             self._tell([*self.reports, self._named(report)], ended=not self._prefix)
 
     def _tell(self, reports: list[DiffReport], ended: bool = True) -> None:
-        whole = merged(list(_in_runs_frames(reports, self.run)))
+        whole = merged(reports)
         if not ended and whole.verdict in ("passed", "empty"):  # the script may yet compile other functions
             whole = replace(whole, verdict="waiting")
         kernels = tuple(_in_runs_code(whole.kernels, self.run.codes))
@@ -179,61 +177,6 @@ class RunComparison:
 def _moved(owner: KernelAttribution, by: int) -> KernelAttribution:
     """The verdict of one comparison's launch, in the report of them all."""
     return replace(owner, launch=owner.launch + by, cause=None if owner.cause is None else owner.cause + by)
-
-
-def _in_runs_frames(reports: Iterable[DiffReport], run: Run) -> Iterator[DiffReport]:
-    """The reports with the run's names of frames. Each function was observed in a compile of its own, whose frames
-    begin with 0/0: a frame of the run is the same if its code has the same launches, or its graph the bisected node.
-    """
-    launches: dict[str, dict[Part, set[str]]] = {}
-    for (frame, part), code in run.codes.items():
-        launches.setdefault(frame, {})[part] = {
-            call.handle or kernel.name for kernel in code.kernels for call in kernel.calls
-        }
-    taken: set[str] = set()
-    for report in reports:
-        observed: dict[str, dict[Part, set[str]]] = {}
-        for kernel in report.kernels:
-            if kernel.is_launch:
-                parts = observed.setdefault(kernel.frame, {})
-                parts.setdefault(kernel.part, set()).add(kernel.handle or kernel.name)
-        same_as = {
-            frame: [each for each, known in launches.items() if all(known.get(part) == parts[part] for part in parts)]
-            for frame, parts in observed.items()
-        }
-        nodes = (kernel for kernel in report.kernels if not kernel.is_launch and kernel.node)
-        same_as |= {kernel.frame: list(_with_node(kernel, run.graphs)) for kernel in nodes}
-        names = {}
-        for frame, same in same_as.items():
-            names[frame] = min(same, key=lambda each: (each in taken, each != frame), default=frame)
-        taken.update(names.values())
-        yield _with_frames(report, names) if any(map(is_not, names, names.values())) else report
-
-
-def _with_node(kernel: KernelError, graphs: Mapping[GraphId, Graph]) -> Iterator[str]:
-    """The frames of the run whose graph of this stage has the node, at its line."""
-    for key, graph in graphs.items():
-        if kernel.graph is not None and (key.stage, key.part) == (kernel.graph.stage, kernel.graph.part):
-            node = graph.by_name.get(kernel.node)
-            if node is not None and (node.file, node.line) == (kernel.file, kernel.line):
-                yield key.frame
-
-
-def _with_frames(value: T, names: Mapping[str, str]) -> T:
-    """A record with these names of frames in place of its own, in all that it consists of."""
-    if isinstance(value, tuple):
-        members = tuple(_with_frames(each, names) for each in value)
-        return cast("T", members) if any(map(is_not, members, value)) else value
-    if not isinstance(value, Struct):
-        return value
-    changed: dict[str, object] = {}
-    for name in value.__struct_fields__:
-        own = getattr(value, name)
-        is_frame = name == "frame" or (isinstance(value, Remark) and name == "subject")
-        new = names.get(own, own) if is_frame else _with_frames(own, names)
-        if new is not own:
-            changed[name] = new
-    return replace(value, **changed) if changed else value
 
 
 def _in_runs_code(

@@ -7,7 +7,7 @@ import torch
 from msgspec.structs import replace
 
 from idbg.engine.backends import TargetBackend
-from idbg.engine.capture.run import RunCapture, capturing, comparing_now
+from idbg.engine.capture.run import RunCapture, capturing
 from idbg.engine.kernel_edit import EditedKernel
 from idbg.engine.kerneldiff.request import ComparisonRequest
 from idbg.engine.program.load import Model, Programs, Workload
@@ -61,7 +61,7 @@ def edit_kernel(
             compiled: Model = torch.compile(model, backend=backend, dynamic=target.dynamic)
             return compiled
 
-        with original_torch_compile(), comparing_now():
+        with original_torch_compile():
             found = edited.tried(workload, compile, _settings(workload, comparison or Comparison(), target))
         if found is not None:
             tried.append(found)

@@ -284,6 +284,29 @@ def test_launches_and_stages_of_each_function_are_of_its_own_frame(tmp_path: Pat
         assert kernel.wrapper_line and set(kernel.nodes) <= set(run.graphs[kernel.graph].by_name)
 
 
+ONE_CODE = """
+def made(share):
+    return torch.compile(lambda x: (x * share).relu())
+
+one, other = made(2), made(3)
+with torch.no_grad():
+    other(one(torch.randn(5, 3)))
+"""
+
+
+def test_functions_of_one_code_with_equal_launches_have_frames_of_their_own_where_they_are_compiled_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    for found in (0, 2):  # in Inductor's cache: what comes from there is compiled again to be observed
+        run = counted(ONE_CODE, "inductor", tmp_path, Comparison(per_kernel=True))
+        assert torch._dynamo.utils.counters["inductor"]["fxgraph_cache_hit"] == found
+        assert run.diff is not None and run.diff.passed
+        assert len({kernel.name for kernel in run.diff.kernels}) == 1
+        assert [kernel.frame for kernel in run.diff.kernels] == list(run.frames)
+        assert len(run.frames) == 2
+
+
 WRONG_BACKENDS = """
 from torch._dynamo.backends.common import aot_autograd
 from functorch.compile import make_boxed_func

@@ -9,9 +9,10 @@ import pytest
 import torch
 
 from idbg.engine.compat import comparing
-from idbg.engine.kerneldiff.observed_run import CapturedCompile, ObservedRun, run_observed
+from idbg.engine.kerneldiff.observed_run import ObservedRun, run_observed
 from idbg.engine.kerneldiff.sides.run import run_compiled
 from idbg.engine.kerneldiff.sides.subject import Subject
+from idbg.engine.kerneldiff.stages.captured import CompileRecord
 from idbg.engine.program.load import Workload
 
 
@@ -45,7 +46,7 @@ def caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def compared(subject: Subject, **options: object) -> tuple[ObservedRun, int]:
     """What was observed after a test side, and how many graphs were lowered for that."""
-    made = CapturedCompile()
+    made = CompileRecord()
     compile = partial(torch.compile, options=options) if options else torch.compile
     run_compiled("inductor", subject, made.compiling(compile), backward=True, within=made.captured)
     with lowerings() as lowered:
@@ -80,7 +81,7 @@ def test_code_under_cuda_graphs_is_compiled_anew(subject: Subject) -> None:
 
 
 def test_code_that_is_gone_is_compiled_anew(subject: Subject) -> None:
-    made = CapturedCompile()
+    made = CompileRecord()
     run_compiled("inductor", subject, made.compiling(torch.compile), backward=True, within=made.captured)
     torch._dynamo.reset()
     observed = run_observed(subject, torch.compile, backward=True, before=made)

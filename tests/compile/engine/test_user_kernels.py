@@ -136,13 +136,13 @@ def test_an_op_that_changes_its_arguments_is_replayed_alone():
     torch.manual_seed(0)
     x = torch.randn(16, 16)
     observed = run_observed(Subject(Workload(program, (x,), {})), partial(torch.compile))
-    assert observed.again is not None
+    assert observed.record.call is not None
     at = next(at for at, kernel in enumerate(observed.kernels) if "scale_" in kernel.name and "ops" in kernel.name)
-    watch, number = observed.again.observation.launches[at]
+    watch, number = observed.record.launches[at]
     plan = plan_launch(watch, number)
     assert list(plan.sources) == ["add"]  # the buffer that it was given, and not what that was computed from
     recorder = LaunchRecorder(plan)
     with recorder.recording(), torch.no_grad():
-        observed.again.call(x)
+        observed.record.call(x)
     (alone,), reasons = judge_isolated(plan, recorder.recorded, replay(plan, recorder.recorded))
     assert not reasons and not alone.bad and alone.run.excess <= 1

@@ -7,7 +7,7 @@ from idbg import plugins
 from idbg.accelerators import adapter as adapters
 from idbg.engine.backends.base import PARTS, Job, TargetBackend
 from idbg.engine.backends.torch_backends import inner_of
-from idbg.engine.capture.run import by_itself
+from idbg.engine.capture.run import current_is
 from idbg.engine.compat import backend_calls, dynamo
 from idbg.engine.compat.lowering import Compiled, Compiler
 
@@ -22,7 +22,7 @@ class ProgramBackend:
         self.function, self.checks = function, checks
 
     def compile(self, job: Job) -> Compiled:
-        with by_itself(), backend_calls.replace_inner_compile(self.function, lambda inner: inner_of(job, inner)):
+        with current_is(None), backend_calls.replace_inner_compile(self.function, lambda inner: inner_of(job, inner)):
             compiled = self.function(job.gm, job.inputs)
         job.frame.finish()  # torch has printed all: what it gave to compilers of others is read
         for graph in list(job.frame.graphs.values()):

@@ -18,6 +18,9 @@ from idbg.traces.enrich import with_arguments
 from idbg.traces.frame import Emit, TracedFrame
 from idbg.traces.links import Pairs, arguments
 
+Code = tuple[str, str, int]
+"""A code object by its name, file and first line: after a reset what follows a graph break is a new object."""
+
 
 class Trail:
     """Find the Dynamo nodes from which ATen nodes were traced, for the graphs of one frame.
@@ -80,6 +83,7 @@ class FrameCapture(TracedFrame):
     def __init__(self, frame: str, run: int, emit: Emit) -> None:
         super().__init__(frame, run, emit)
         self.trail: dict[Stage, Pairs] = {}
+        self.code: Code | None = None  # that Dynamo compiles
         self._trail: Trail | None = None
         self.current_part: Part = ""  # whose inner compile runs
         self.current_part_began = 0.0  # seconds since the epoch

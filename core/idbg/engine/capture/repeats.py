@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import CodeType
 
-from idbg.engine.capture.run import Code, RunCapture, uncaptured
+from idbg.engine.capture.frame import Code
+from idbg.engine.capture.run import RunCapture, code_key, uncaptured
 from idbg.engine.compat import dynamo
 
 
@@ -43,7 +44,7 @@ class _Repeats:
         """Compile one frame; captured if the run has not captured it before."""
         if self.capture.is_paused:
             return compile()
-        key = (code.co_name, code.co_filename, code.co_firstlineno)
+        key = code_key(code)
         errors = self.capture.outcomes.errors
         before = set(errors)
         if self.capture.is_comparing:

@@ -6,18 +6,19 @@ Every compile, wherever in the program it starts, finds its session by `current`
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import count, islice
+from types import CodeType
 from typing import cast
 
 import torch
 from torch.fx import GraphModule
 
 from idbg.accelerators.model import Accelerator
-from idbg.engine.capture.frame import FrameCapture
+from idbg.engine.capture.frame import Code, FrameCapture
 from idbg.engine.capture.trace import read_trace
-from idbg.engine.compat import inspecting, registrations, repros, tracing
+from idbg.engine.compat import dynamo, inspecting, registrations, repros, tracing
 from idbg.engine.compat.hooks import Feature
 from idbg.engine.compat.lowering import Compiled
 from idbg.engine.compat.names import notes_to
@@ -31,8 +32,6 @@ from idbg.traces.run import TracedRun
 # program's own torch.compile where they name another backend)
 Lower = Callable[[GraphModule, list[object], dict[str, object], Mapping[str, object]], Compiled]
 
-Code = tuple[str, str, int]
-"""A code object by its name, file and first line: after a reset what follows a graph break is a new object."""
 OWN_WORK = "idbg"
 """The phase of idbg's own work in a compile: converting graphs to records, and checking rules."""
 
@@ -85,8 +84,8 @@ class RunCapture(TracedRun[FrameCapture]):
         super().__init__(run, emit, accelerator)
         self.is_paused = False  # while something else compiles: see `uncaptured`
         self.is_comparing = False  # while the program's own compiled function is compared
-        self.has_compared = False
         self.compared: Counter[Code] = Counter()  # compiles in there, until the program's own call is over
+        self.compared_from: int | None = None  # how many frames there were before the last comparison
         self.saved_graphs: dict[GraphId, SavedGraph] = {}
         self.compiles: dict[str, Compiling] = {}
         self.lower: Lower | None = None
@@ -105,7 +104,20 @@ class RunCapture(TracedRun[FrameCapture]):
         self.describe: Callable[[Frame], Frame] = lambda frame: frame
 
     def new_frame(self, name: str) -> FrameCapture:
-        return FrameCapture(name, self.run, self.emit)
+        frame = FrameCapture(name, self.run, self.emit)
+        code = dynamo.code_compiled()
+        frame.code = code_key(code) if code is not None else None
+        return frame
+
+    def name_of(self, code: Code, number: int) -> str:
+        """The frame of the compile with this number among those of the code, of the current comparison if that has
+        compiled it; "" where the run has not.
+        """
+        for since in (self.compared_from or 0, 0):
+            names = [name for name, frame in islice(self.frames.items(), since, None) if frame.code == code]
+            if names:
+                return names[min(number, len(names) - 1)]
+        return ""
 
     def measured(self, name: str, measured: Measured) -> None:
         self.record_result(name, measured)
@@ -118,7 +130,7 @@ class RunCapture(TracedRun[FrameCapture]):
 
     def counts_recompiles(self, code: str) -> bool:
         """Not of a code that only a comparison compiled before."""
-        return not self.has_compared or self.is_known(code)
+        return self.compared_from is None or self.is_known(code)
 
     def feature(self, name: str) -> Feature:
         """A feature of compat.hook_table that records this run: its hooks pause while the run is paused."""
@@ -161,6 +173,27 @@ class RunCapture(TracedRun[FrameCapture]):
             self.emit(events.SettingsRead(run=self.run, settings=found))
 
 
+class _Aside(RunCapture):
+    """Stands for a run where something else compiles: a frame of the run that is compiled once more has its name."""
+
+    def __init__(self, beside: RunCapture, *, lowers: bool) -> None:
+        super().__init__(0, lambda event: None, beside.accelerator if lowers else None)
+        self.lower = beside.lower if lowers else None
+        self.beside: RunCapture = beside.beside if isinstance(beside, _Aside) else beside
+
+    def frame(self, frame: str) -> FrameCapture:
+        if (code := dynamo.code_compiled()) is not None:
+            number = frame.rpartition("/")[2]
+            name = self.beside.name_of(code_key(code), int(number) if number.isdigit() else 0)
+            self._ids[frame] = name or frame
+        return super().frame(frame)
+
+
+def code_key(code: CodeType) -> Code:
+    """A code object as it is known across resets."""
+    return code.co_name, code.co_filename, code.co_firstlineno
+
+
 def _copied(gm: GraphModule) -> torch.fx.Graph:
     """A copy of its graph: compilers change theirs."""
     copy = torch.fx.Graph()
@@ -186,14 +219,25 @@ def current() -> RunCapture | None:
 @contextmanager
 def capturing(capture: RunCapture) -> Iterator[RunCapture]:
     """Make `capture` the current one and read the trace, while it lasts."""
+    try:
+        with current_is(capture), notes_to(capture.note), read_trace(capture, capture.feature("compile trace")):
+            yield capture
+    finally:
+        capture.finish()
+
+
+@contextmanager
+def current_is(capture: RunCapture | None) -> Iterator[None]:
+    """Compiles in here find this capture, or no session, as without idbg: then frames have the names of the run, which
+    still reads torch's trace of them.
+    """
     global _current
     before, _current = _current, capture
     try:
-        with notes_to(capture.note), read_trace(capture, capture.feature("compile trace")):
-            yield capture
+        with nullcontext() if capture is None else tracing.frames_named(lambda frame: capture.frame(frame).frame):
+            yield
     finally:
         _current = before
-        capture.finish()
 
 
 @contextmanager
@@ -201,45 +245,31 @@ def uncaptured(*, lowers: bool = False) -> Iterator[None]:
     """Compiles in here are not part of the current run: neither idbg records them, nor does torch count them for the
     program. `lowers`: they are lowered as the run's, or refused.
     """
-    global _current
-    before = _current
-    if before is None:
+    if (before := _current) is None:
         yield
         return
-    instead = RunCapture(0, lambda event: None, before.accelerator if lowers else None)
-    instead.lower = before.lower if lowers else None
-    _current, before.is_paused = instead, True
+    before.is_paused = True
     try:
-        with inspecting.counts_restored():
+        with current_is(_Aside(before, lowers=lowers)), inspecting.counts_restored():
             yield
     finally:
-        _current, before.is_paused = before, False
+        before.is_paused = False
 
 
 @contextmanager
 def comparing_now() -> Iterator[None]:
-    """While it lasts, the current run compares: what is compiled in here is compiled for the first time."""
-    if _current is None:
+    """While it lasts, the current run compares: what is compiled in here is the run's, and the program's own call after
+    it repeats it (`capture/repeats.py`).
+    """
+    if (capture := _current) is None:
         yield
         return
-    capture = _current
     capture.compared.clear()
-    capture.is_comparing = capture.has_compared = True
+    capture.is_comparing, capture.compared_from = True, len(capture.frames)
     try:
         yield
     finally:
         capture.is_comparing = False
-
-
-@contextmanager
-def by_itself() -> Iterator[None]:
-    """Compiles in here find no session, as without idbg; the current run still reads torch's trace of them."""
-    global _current
-    before, _current = _current, None
-    try:
-        yield
-    finally:
-        _current = before
 
 
 @contextmanager

@@ -131,16 +131,30 @@ def _context(compiled: object) -> object:
     return next((cell.cell_contents for name, cell in zip(names, closure, strict=False) if name == "self"), None)
 
 
-def compiling() -> Compiling | None:
-    """What this thread compiles, from the stack of torch's functions; None where they are not as expected."""
-    code: CodeType | None = None
-    owner = ""
+def code_compiled() -> CodeType | None:
+    """The code that Dynamo compiles on this thread; None outside of a compile."""
+    return getattr(_compiled_frame(), "f_code", None)
+
+
+def _compiled_frame() -> object:
+    """The frame that Dynamo compiles, as its functions pass it on."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        if code is None and frame.f_code.co_filename == _file_of("torch._dynamo.convert_frame"):
-            seen = frame.f_locals.get("frame")
-            code = getattr(seen, "f_code", None)
-            owner = _owner(code, getattr(seen, "f_locals", {})) if code is not None else ""
+        if frame.f_code.co_filename == _file_of("torch._dynamo.convert_frame"):
+            seen: object = frame.f_locals.get("frame")
+            if hasattr(seen, "f_code"):
+                return seen
+        frame = frame.f_back
+    return None
+
+
+def compiling() -> Compiling | None:
+    """What this thread compiles, from the stack of torch's functions; None where they are not as expected."""
+    seen = _compiled_frame()
+    code = getattr(seen, "f_code", None)
+    owner = _owner(code, getattr(seen, "f_locals", {})) if code is not None else ""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
         if frame.f_code.co_name == "compile_wrapper" and frame.f_code.co_filename == _file_of(
             "torch._dynamo.eval_frame"
         ):

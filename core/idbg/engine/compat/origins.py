@@ -22,7 +22,7 @@ _RETRACED = "retraced nodes"
 
 @dataclass(frozen=True)
 class Origin:
-    """The Dynamo nodes that a node was traced from, and where: `frame` is the compile id."""
+    """The Dynamo nodes that a node was traced from, and where: `frame` by its name in the session."""
 
     frame: str
     nodes: tuple[str, ...]
@@ -37,7 +37,7 @@ def origin_of(node: Node) -> Origin | None:
 
 def record_origins(gm: GraphModule) -> None:
     """Record each node of a graph that a backend receives as its own origin."""
-    frame = tracing.current_frame()
+    frame = tracing.frame_name()
     traced = any(node.meta.get("from_node") for node in gm.graph.nodes)
     for node in gm.graph.nodes:
         names = tuple(sorted(fx.origins(node))) if traced else (node.name,)

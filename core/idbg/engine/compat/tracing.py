@@ -1,7 +1,7 @@
 """Torch's trace of compiles, and the settings under which it is complete."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from logging import Logger
 from typing import cast
@@ -33,6 +33,26 @@ def current_frame() -> str:
     """The compile id ("0/0") of the frame that is being compiled on this thread; "" outside of a compile."""
     compile_id = internals._guards.CompileContext.current_compile_id()
     return str(compile_id) if compile_id is not None else ""
+
+
+_namer: Callable[[str], str] = str
+
+
+def frame_name() -> str:
+    """The session's name of the frame that is being compiled on this thread, or its compile id without a session."""
+    frame = current_frame()
+    return _namer(frame) if frame else ""
+
+
+@contextmanager
+def frames_named(namer: Callable[[str], str]) -> Iterator[None]:
+    """While it lasts, frames have the names that `namer` returns for their compile ids."""
+    global _namer
+    before, _namer = _namer, namer
+    try:
+        yield
+    finally:
+        _namer = before
 
 
 def compiled_part() -> Part:

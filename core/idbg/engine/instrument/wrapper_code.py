@@ -11,7 +11,6 @@ from types import CodeType, FunctionType, ModuleType
 from typing import cast
 
 from idbg.analysis.output_code import part_of, read_output_code
-from idbg.engine.capture.run import current
 from idbg.engine.compat import comparing, tracing
 from idbg.engine.instrument.wrapper_lines import Launch, Place, routed
 from idbg.schema.code import OutputCode
@@ -23,10 +22,8 @@ Hooks = Mapping[str, Callable[..., object]]
 
 def output_code(graph: comparing.InductorGraph) -> OutputCode:
     """The wrapper of a graph whose frame is still being compiled. Raises ValueError where it cannot be read."""
-    capture, frame = current(), tracing.current_frame()
-    name = capture.frame(frame).frame if capture else frame
     text = Path(graph.module.__file__).read_text()
-    return read_output_code(text, frame=name, part=graph.part, handles=graph.handles)
+    return read_output_code(text, frame=tracing.frame_name(), part=graph.part, handles=graph.handles)
 
 
 def instrumented(module: ModuleType, hook: str, place: Place) -> tuple["Instrumented", Part, list[Launch]] | None:

@@ -18,8 +18,7 @@ from idbg.engine.kerneldiff.float64 import transfer
 from idbg.engine.kerneldiff.float64.memory import current_memory, foreseen, memory_limited
 from idbg.engine.kerneldiff.float64.mode import float64_failure
 from idbg.engine.kerneldiff.kernel_attribution.search import AttributionResult, AttributionSearch
-from idbg.engine.kerneldiff.kernels.observe import Rerun
-from idbg.engine.kerneldiff.observed_run import CapturedCompile, stages_with_own_draws
+from idbg.engine.kerneldiff.observed_run import stages_with_own_draws
 from idbg.engine.kerneldiff.request import FLOAT64, Backend, ComparisonRequest, compile_backend, name_of
 from idbg.engine.kerneldiff.sides.compiled_way import CompiledWay
 from idbg.engine.kerneldiff.sides.effects import EffectCheck
@@ -45,6 +44,7 @@ from idbg.engine.kerneldiff.sides.run import (
     run_float64,
 )
 from idbg.engine.kerneldiff.sides.subject import Subject
+from idbg.engine.kerneldiff.stages.captured import CompileRecord
 from idbg.engine.kerneldiff.steps.run import Compiler, trained, with_steps
 from idbg.engine.kerneldiff.tensors import native
 from idbg.engine.kerneldiff.tensors.compare import relative_rmse
@@ -82,7 +82,7 @@ class ComparisonRun:
         self.replaced_draws = False
         self._runs_again = False  # without gradients: the session has the compile of the first time
         self._only_effects = False  # nothing fails but side effects
-        self._called: Call | None = None  # what was compiled for the side that ran last
+        self._compiled = CompileRecord()  # of the test side
         self._owners: AttributionSearch | None = None
         self.digest = (
             digest(subject.tensors.values()) if request.kept or isinstance(request.reference, SavedOutputs) else ""
@@ -91,7 +91,6 @@ class ComparisonRun:
             _WITHOUT[request.chosen_mode] if request.reference not in FLOAT64 else ""
         )
         self.elsewhere: Float64Elsewhere | None = None
-        self._compiled = CapturedCompile() if request.per_kernel or request.nan else None
 
     def run(self) -> DiffReport:
         """Run every side and return the report; `on_result` receives it, and partial ones before. Exceptions of a side
@@ -146,7 +145,7 @@ class ComparisonRun:
         judged, reference, truth = self._in_compiled_way(judged, reference, test, truth)
         draws = RandomDrawCheck(self.subject, self._compiler("eager"), self._begin, self._rules, self.backward)
         report = self._publish(self._with_effects(draws.judge(judged, reference, test), reference, test))
-        if not (self.request.per_kernel or self.request.nan):
+        if not self._locates:
             return report
         search = FaultLocalization(
             self.request,
@@ -386,27 +385,22 @@ class ComparisonRun:
 
     def _run_compiled(self, backend: Backend, runs: int, own: Callable[[Call], Call] | None = None) -> Side:
         """The model compiled for the backend, or as the program's `own` compile returns it."""
-        compile = self._keeping(own or self._compiler(backend))
-        kept = self._compiled if self.sides else None
+        compile, record = own or self._compiler(backend), self._compiled
         with comparing.inductor_set(self.request.options):
             return run_compiled(
                 name_of(backend),
                 self.subject,
-                kept.compiling(compile) if kept else compile,
+                record.compiling(compile) if self.sides else compile,
                 backward=self.backward,
                 runs=runs,
-                within=kept.captured if kept else nullcontext,
+                within=record.captured if self.sides and self._locates else nullcontext,
                 fresh=own is None,
             )
 
-    def _keeping(self, compile: Callable[[Call], Call]) -> Callable[[Call], Call]:
-        """The same compile function; what it returned last is what runs again."""
-
-        def kept(model: Call) -> Call:
-            self._called = compile(model)
-            return self._called
-
-        return kept
+    @property
+    def _locates(self) -> bool:
+        """Whether what is wrong is searched for in the compiled code."""
+        return self.request.per_kernel or self.request.nan
 
     def _of_session(self, saved: SavedOutputs) -> Side:
         """The outputs that another session saved, as a side; a failed one if that session had other inputs."""
@@ -525,7 +519,7 @@ class ComparisonRun:
 
     def _test_again(self) -> Side:
         """The test side once more, with what it has compiled; one that failed where it cannot run again."""
-        backend, call = self.request.test, self._called
+        backend, call = self.request.test, self._compiled.call
         if call is None:
             return Side(SideResult(name_of(backend)))
         with uncaptured(lowers=True), comparing.inductor_set(self.request.options):
@@ -557,8 +551,8 @@ class ComparisonRun:
             raise BadInput(f"{one.name} is no kernel that was observed", hint="compare with each kernel (D)")
         return self._owners.find(report, launch)
 
-    def _keep(self, again: Rerun) -> None:
-        self._owners = AttributionSearch(self.request, self.subject, again, self.backward)
+    def _keep(self, record: CompileRecord) -> None:
+        self._owners = AttributionSearch(self.request, self.subject, record, self.backward)
 
     def _compiler(self, backend: Backend) -> Callable[..., Any]:
         return partial(torch.compile, backend=compile_backend(backend), dynamic=self.request.dynamic)

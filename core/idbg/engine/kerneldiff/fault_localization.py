@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from math import isfinite
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from msgspec.structs import replace
@@ -14,21 +14,19 @@ from torch.fx import GraphModule, Node
 
 from idbg.engine.capture.fx import user_line
 from idbg.engine.capture.run import uncaptured
-from idbg.engine.compat import comparing, fx, registrations, stages
+from idbg.engine.compat import comparing, fx, registrations, stages, tracing
 from idbg.engine.kerneldiff.float64.undeclared_writes import UndeclaredWrite, WithoutUndeclaredWrites
 from idbg.engine.kerneldiff.kernels.bisect import first_bad_node
 from idbg.engine.kerneldiff.kernels.inputs import copied
-from idbg.engine.kerneldiff.kernels.observe import Rerun
 from idbg.engine.kerneldiff.layers.findings import LayerFindings
 from idbg.engine.kerneldiff.layers.search import first_wrong_layers, is_observable
-from idbg.engine.kerneldiff.observed_run import CapturedCompile, ObservedRun, run_observed
+from idbg.engine.kerneldiff.observed_run import ObservedRun, run_observed
 from idbg.engine.kerneldiff.request import Backend, ComparisonRequest, compile_backend, name_of
 from idbg.engine.kerneldiff.sides.run import Call, Side, run_compiled, run_eager, run_side
 from idbg.engine.kerneldiff.sides.subject import Subject
-from idbg.engine.kerneldiff.stages.captured import FrameStages, users_place
+from idbg.engine.kerneldiff.stages.captured import CompileRecord, FrameStages, users_place
 from idbg.engine.kerneldiff.stages.other_backends import BackendGraph, backend_graphs
 from idbg.engine.kerneldiff.stages.own_dtypes import OwnDtypes
-from idbg.engine.kerneldiff.stages.table import frame_name
 from idbg.engine.kerneldiff.stages.unexecuted import unexecuted_node
 from idbg.engine.kerneldiff.tensors.allowance import KERNEL_K
 from idbg.schema.attribution import Maker, StageError
@@ -58,8 +56,8 @@ class FaultLocalization:
     notes: list[Remark]
     begin: Callable[[str], None]
     failing: Callable[[Side], float | None]
-    keep: Callable[[Rerun], None]
-    compiled: CapturedCompile | None = None
+    keep: Callable[[CompileRecord], None]
+    compiled: CompileRecord
     undeclared: tuple[UndeclaredWrite, ...] = ()
 
     def located(self, report: DiffReport) -> DiffReport:
@@ -107,12 +105,13 @@ class FaultLocalization:
         compile = partial(torch.compile, backend=compile_backend(self.request.test), dynamic=self.request.dynamic)
         with comparing.inductor_set(self.request.options), uncaptured():
             observed = run_observed(self.subject, compile, backward=self.backward, before=self.compiled)
-        if observed.again is not None:
-            self.keep(observed.again)
+        record = observed.record
+        if record.call is not None:
+            self.keep(record)
         if (failure := observed.side.result.failure) is not None:
             self.notes.append(Remark("not observed", detail=failure.first_line))
-        elif observed.again is not None and (problem := observed.again.observation.problem):
-            self.notes.append(Remark("partly observed", detail=problem))
+        elif record.problem:
+            self.notes.append(Remark("partly observed", detail=record.problem))
         elif observed.kernels and self._has_cpp_wrapper:
             self.notes.append(Remark("Python wrapper"))
         return observed
@@ -237,11 +236,11 @@ class FaultLocalization:
         )
         run = partial(run_eager, self.subject, backward=self.backward)
         with uncaptured():
-            graphs = [gm for gm, _ in _graphs(self.subject, self.request.dynamic, grad=self.backward)]
-            found = unexecuted_node(graphs, run)
+            graphs = _graphs(self.subject, self.request.dynamic, grad=self.backward)
+            found = unexecuted_node([called.gm for called in graphs], run)
         if found is None:
             return row
-        frame, other = f"{found.graph}/0", found.substitute
+        frame, other = graphs[found.graph].frame, found.substitute
         row = replace(row, frame=frame, graph=GraphId(frame, "dynamo"), node=found.node)
         if other is None:
             made_by = Maker(kind="dynamo", name=name, proven=Remark("never run in eager"))
@@ -290,9 +289,9 @@ def _made_by(maker: Maker, rows: Sequence[StageError], frames: Sequence[FrameSta
     called = ((frame, node) for frame in frames for node in frame.dynamo.graph.nodes if _calls(node, maker.name))
     if row.stage == "dynamo" and not row.node and (found := next(called, None)) is not None:
         frame, node = found
-        name = frame_name(frame)
         file, line = users_place(frame, *user_line(node.meta.get("stack_trace") or "")[:2])
-        row = replace(row, frame=name, graph=GraphId(name, "dynamo"), node=node.name, file=file, line=line)
+        graph = GraphId(frame.frame, "dynamo")
+        row = replace(row, frame=frame.frame, graph=graph, node=node.name, file=file, line=line)
     return (*rows[:at], row, *rows[at + 1 :])
 
 
@@ -343,25 +342,31 @@ def first_bad_of(
 
     Only the forward is searched. Raises what the backend raises.
     """
-    for number, (gm, inputs) in enumerate(_graphs(subject, dynamic)):
-        result = first_bad_node(gm, inputs, backend, dynamic=dynamic, k=k)
+    for called in _graphs(subject, dynamic):
+        result = first_bad_node(called.gm, called.inputs, backend, dynamic=dynamic, k=k)
         if result.node:
-            return (result.launch(f"{number}/0", "dynamo"),)
+            return (result.launch(called.frame, "dynamo"),)
     return ()
 
 
-def _graphs(
-    subject: Subject, dynamic: bool | None, *, grad: bool = False
-) -> list[tuple[GraphModule, tuple[object, ...]]]:
-    """The program's graphs, with the values that each is first called with; `grad`: as they are where gradients are
-    recorded, with the backward of autograd functions.
-    """
-    calls: dict[GraphModule, tuple[object, ...]] = {}
+class _CalledGraph(NamedTuple):
+    """A graph of Dynamo's, with the values that it is first called with."""
+
+    frame: str
+    gm: GraphModule
+    inputs: tuple[object, ...]
+
+
+def _graphs(subject: Subject, dynamic: bool | None, *, grad: bool = False) -> list[_CalledGraph]:
+    """The graphs of the program; `grad`: where gradients are recorded, with the backward of autograd functions."""
+    calls: dict[GraphModule, _CalledGraph] = {}
 
     def remember(gm: GraphModule, _: object) -> Callable[..., Any]:
+        frame = tracing.frame_name()
+
         def run(*args: object) -> Any:
             if gm not in calls:
-                calls[gm] = tuple(copied(args))
+                calls[gm] = _CalledGraph(frame, gm, tuple(copied(args)))
             return gm.forward(*args)
 
         return run
@@ -369,4 +374,4 @@ def _graphs(
     torch.compiler.reset()
     with subject.restored(), torch.set_grad_enabled(grad or subject.grad):
         torch.compile(subject.model, backend=remember, dynamic=dynamic)(*subject.args, **subject.kwargs)
-    return list(calls.items())
+    return list(calls.values())

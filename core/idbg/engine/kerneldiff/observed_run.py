@@ -1,11 +1,11 @@
 """Run the compiled program once more, observe its launches and keep the graphs of every stage.
 
-The code that the test side compiled runs again if all of it was captured (`CapturedCompile`); else the program is
+The code that the test side compiled runs again if all of it was captured (`CompileRecord`); else the program is
 compiled again.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import cast
 
@@ -14,12 +14,11 @@ from msgspec.structs import replace
 from torch.fx import Node
 
 from idbg.engine.capture.fx import user_line
-from idbg.engine.compat import comparing, fx, registrations, stages, tracing
-from idbg.engine.kerneldiff.kernels.observe import Observation, Rerun
+from idbg.engine.compat import comparing, fx, registrations, stages
 from idbg.engine.kerneldiff.kernels.watch import Watch
 from idbg.engine.kerneldiff.sides.run import Call, Side, run_side
 from idbg.engine.kerneldiff.sides.subject import Subject
-from idbg.engine.kerneldiff.stages.captured import FrameStages, StageCapture, stages_captured, users_place
+from idbg.engine.kerneldiff.stages.captured import CompileRecord, FrameStages, users_place
 from idbg.engine.kerneldiff.stages.chain import drop_saved
 from idbg.engine.kerneldiff.stages.own_draws import judged_by_joint
 from idbg.engine.kerneldiff.stages.own_dtypes import OwnDtypes
@@ -35,15 +34,15 @@ SMALLEST = 1e-9  # eager's relative error below which a launch's is not counted 
 
 @dataclass(frozen=True)
 class ObservedRun:
-    """The compiled model, observed: its outputs, its launches in order, and each frame's graphs and code; `again` runs
-    it again. `is_same_code`: it ran what the test side compiled, and nothing was compiled anew.
+    """The compiled model, observed: its outputs, its launches in order, each frame's graphs and code, and the `record`
+    that they are of. `is_same_code`: it ran what the test side compiled, and nothing was compiled anew.
     """
 
     side: Side
     kernels: tuple[KernelError, ...]
     frames: tuple[FrameStages, ...]
+    record: CompileRecord
     nan_origins: tuple[NanOrigin, ...] = ()
-    again: Rerun | None = None
     is_same_code: bool = False
 
     def stages(
@@ -161,65 +160,20 @@ def _foreign_overrides(language: str) -> dict[str, object]:
     return {path[-1]: registrations.function_of(value) for path, value in named if path[-2].endswith("Overrides")}
 
 
-class CapturedCompile:
-    """What the test side compiles, captured so that the same code can be observed later without another compile."""
-
-    def __init__(self) -> None:
-        self.capture = StageCapture()
-        self.observation = Observation(on_watch=self.capture.watched)
-        self.call: Call | None = None
-        self._found = 0
-        self._is_observable = True
-
-    def compiling(self, compile: Callable[[Call], Call]) -> Callable[[Call], Call]:
-        """The same compile function, with its result kept."""
-
-        def kept(model: Call) -> Call:
-            self.call = compile(model)
-            return self.call
-
-        return kept
-
-    @contextmanager
-    def captured(self) -> Iterator[None]:
-        """While it lasts, what is compiled is captured."""
-        found = comparing.graphs_found()
-        with (
-            tracing.observed(),
-            stages_captured(self.capture),
-            comparing.observe_graphs(self._loaded, self.observation.cannot_watch),
-        ):
-            try:
-                yield
-            finally:
-                self._found += comparing.graphs_found() - found
-
-    def _loaded(self, graph: comparing.InductorGraph) -> None:
-        self._is_observable &= comparing.is_observable()
-        self.observation.compiled(graph)
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether each of its graphs was captured: none came from a cache, and each can be observed."""
-        parts, watches = sum(len(frame.parts) for frame in self.capture.frames), len(self.observation.watches)
-        seen = parts == watches > 0 and not self._found and not self.observation.problem
-        return seen and self._is_observable and self.call is not None
-
-
 def run_observed(
-    subject: Subject, compile: Callable[[Call], Call], *, backward: bool = False, before: CapturedCompile | None = None
+    subject: Subject, compile: Callable[[Call], Call], *, backward: bool = False, before: CompileRecord | None = None
 ) -> ObservedRun:
     """Run the compiled model once more, with Inductor's kernels observed and every graph kept. Runs what was compiled
     `before` if all of it was captured and no compile is needed.
     """
     if before is not None and before.is_whole:
-        graphs = len(before.observation.watches)
+        graphs = len(before.watches)
         observed = _run_observed(subject, lambda _: cast("Call", before.call), backward, before, is_same_code=True)
-        watches = before.observation.watches
+        watches = before.watches
         if observed.side.error is None and len(watches) == graphs and all(watch.called for watch in watches):
             return observed
     torch.compiler.reset()
-    return _run_observed(subject, compile, backward, CapturedCompile())
+    return _run_observed(subject, compile, backward, CompileRecord())
 
 
 def stages_with_own_draws(
@@ -229,7 +183,7 @@ def stages_with_own_draws(
     is proven wrong; else ().
     """
     torch.compiler.reset()
-    observed = _run_observed(subject, compile, backward, CapturedCompile(), as_eager=False)
+    observed = _run_observed(subject, compile, backward, CompileRecord(), as_eager=False)
     frames = [found for frame in observed.frames if (found := judged_by_joint(frame)) is not None]
     rows = stage_table(frames) if frames else ()
     return rows if any(row.bad and row.made_by is not None and row.made_by.proven for row in rows) else ()
@@ -239,7 +193,7 @@ def _run_observed(
     subject: Subject,
     compile: Callable[[Call], Call],
     backward: bool,
-    into: CapturedCompile,
+    record: CompileRecord,
     *,
     is_same_code: bool = False,
     as_eager: bool = True,
@@ -247,20 +201,18 @@ def _run_observed(
     def around(stack: ExitStack) -> Call:
         if as_eager:
             stack.enter_context(comparing.random_as_eager())
-        stack.enter_context(stages_captured(into.capture))
-        stack.enter_context(into.observation.begun())
-        return into.compiling(compile)(subject.model)
+        stack.enter_context(record.begun())
+        return record.compiling(compile)(subject.model)
 
     side = run_side("kernels", subject, around, backward)
     if side.result.failure is not None:
-        for watch in (watch for watch in into.observation.watches if not watch.called):
+        for watch in (watch for watch in record.watches if not watch.called):
             watch.problem = f"the run ended before its graph was called: {side.result.failure.first_line}"
-    again = Rerun(into.observation, into.call) if into.call is not None else None
-    frames = tuple(called_frames(into.capture.frames))
+    frames = tuple(called_frames(record.frames))
     for frame in frames:
         drop_saved(frame)
-    kernels = tuple(_placed(into.observation.kernels, frames))
-    return ObservedRun(side, kernels, frames, into.observation.nan_origins, again, is_same_code)
+    kernels = tuple(_placed(record.kernels, frames))
+    return ObservedRun(side, kernels, frames, record, record.nan_origins, is_same_code)
 
 
 def _placed(kernels: Sequence[KernelError], frames: Sequence[FrameStages]) -> Iterator[KernelError]:

@@ -7,6 +7,7 @@ import dataclasses
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from typing import cast
 
 from msgspec.structs import replace
 
@@ -18,11 +19,12 @@ from idbg.engine.kerneldiff.kernel_attribution.recorder import LaunchRecorder, R
 from idbg.engine.kerneldiff.kernel_attribution.replay import replay
 from idbg.engine.kerneldiff.kernel_attribution.verdict import Evidence, attribute, unjudged
 from idbg.engine.kerneldiff.kernels.chains import completed_by
-from idbg.engine.kerneldiff.kernels.observe import Observation, Rerun, observing
+from idbg.engine.kerneldiff.kernels.observe import Observation, observing
 from idbg.engine.kerneldiff.kernels.watch import Watch
 from idbg.engine.kerneldiff.request import ComparisonRequest
 from idbg.engine.kerneldiff.sides.run import Call, Side, run_side
 from idbg.engine.kerneldiff.sides.subject import Subject
+from idbg.engine.kerneldiff.stages.captured import CompileRecord
 from idbg.schema.attribution import AttributionFinding, KernelAttribution
 from idbg.schema.diff import DiffReport, KernelError
 from idbg.schema.errors import BadInput, first_line
@@ -45,14 +47,14 @@ class AttributionSearch:
 
     request: ComparisonRequest
     subject: Subject
-    observed: Rerun
+    observed: CompileRecord
     backward: bool
     newer: list[Watch] = field(default_factory=list)
 
     def find(self, report: DiffReport, launch: int) -> AttributionResult:
         """The attribution of this one of the report's kernels. Raises BadInput if the program cannot run again."""
         began = time.perf_counter()
-        watch, number = self.observed.observation.launches[launch]
+        watch, number = self.observed.launches[launch]
         if number >= len(watch.wrapper.launches):
             return self._unjudged(report, launch, "it runs inside of a branch or a loop, which is not taken apart")
         plan = plan_launch(watch, number)
@@ -66,7 +68,7 @@ class AttributionSearch:
         except (RuntimeError, TypeError, ValueError) as error:
             return self._unjudged(report, launch, f"it fails alone: {first_line(error)}")
         finding, reasons = judge_isolated(plan, recorded, calls)
-        launches = self.observed.observation.launches
+        launches = self.observed.launches
         at = {place: index for index, (other, place) in enumerate(launches) if other is watch}
         changed = recorded.overwritten
         if any(each.by is None for each in changed):  # who did it shows where all are looked at after each launch
@@ -81,7 +83,7 @@ class AttributionSearch:
         if chain is None:
             return self._unjudged(report, launch, "its buffers hold steps inside of a node, not a node's value")
         last, output = chain
-        finding = self.find(report, self.observed.observation.launches.index((watch, last)))
+        finding = self.find(report, self.observed.launches.index((watch, last)))
         error = report.kernels[launch]
         step = AttributionFinding("step of a node", launch=finding.error.name, node=output.buffer.node)
         findings = (step, *finding.verdict.findings)
@@ -123,7 +125,7 @@ class AttributionSearch:
 
     def _run(self) -> tuple[Side, list[Watch]]:
         """Run the compiled model once more; also returns what torch compiled meanwhile."""
-        call = self.observed.call
+        call = cast("Call", self.observed.call)
         compiled = Observation()
 
         def around(stack: ExitStack) -> Call:

@@ -4,9 +4,8 @@ The program is compiled as usual and runs once with each wrapper watched (watch.
 stay the same.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from idbg.engine.compat import comparing
 from idbg.engine.kerneldiff.kernels.nonfinite import first_of_each
@@ -21,9 +20,8 @@ class Observation:
     says why one is not.
     """
 
-    def __init__(self, k: float = GIVEN_K, on_watch: Callable[[Watch], None] | None = None) -> None:
+    def __init__(self, k: float = GIVEN_K) -> None:
         self.k = k
-        self.on_watch = on_watch
         self.problem = ""
         self.watches: list[Watch] = []
         self._begun = False
@@ -60,11 +58,13 @@ class Observation:
         except ValueError as error:
             self.problem = f"a wrapper of Inductor's could not be read: {error}"
             return
-        self.watches.append(watch)
-        if self.on_watch is not None:
-            self.on_watch(watch)
+        self.watched(watch)
         if self._begun:
             watch.start()
+
+    def watched(self, watch: Watch) -> None:
+        """A graph is watched from here on."""
+        self.watches.append(watch)
 
     @contextmanager
     def begun(self) -> Iterator[None]:
@@ -87,19 +87,9 @@ class Observation:
         return 1 + sum(watch.called > 0 for watch in self.watches)
 
 
-@dataclass(frozen=True)
-class Rerun:
-    """An observation, and the compiled program to run it again."""
-
-    observation: Observation
-    call: Callable[..., object]
-
-
 @contextmanager
-def observing(k: float = GIVEN_K, on_watch: Callable[[Watch], None] | None = None) -> Iterator[Observation]:
-    """While it lasts, Inductor compiles without its caches, and the first call of each graph is observed. `on_watch` is
-    called with each.
-    """
-    observation = Observation(k, on_watch)
+def observing(k: float = GIVEN_K) -> Iterator[Observation]:
+    """While it lasts, Inductor compiles without its caches, and the first call of each graph is observed."""
+    observation = Observation(k)
     with observation.begun():
         yield observation

@@ -1,4 +1,4 @@
-"""Capture the graphs of each compiled frame, stage by stage."""
+"""Record what a side compiles, live: the graphs of each frame, stage by stage, its wrappers, and the call."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -8,10 +8,12 @@ from typing import Literal
 import torch
 from torch.fx import GraphModule
 
-from idbg.engine.compat import stages, tracing
+from idbg.engine.compat import comparing, stages, tracing
 from idbg.engine.compat.passes import AppliedPattern
+from idbg.engine.kerneldiff.kernels.observe import Observation
 from idbg.engine.kerneldiff.kernels.watch import Watch
 from idbg.engine.kerneldiff.sides.nan_origin import current_user_line
+from idbg.engine.kerneldiff.sides.run import Call
 
 Phase = Literal["pre_grad", "joint_passes", "partitioned", "post_grad"]
 
@@ -72,12 +74,57 @@ def users_place(frame: FrameStages, file: str, line: int) -> tuple[str, int]:
     return frame.caller if file and stages.is_torchs(file) and frame.caller[0] else (file, line)
 
 
-class StageCapture:
-    """The captured frames; torch's hooks call its methods in the order of the stages."""
+class CompileRecord(Observation):
+    """What one side compiles, captured so that the same code can be observed later without another compile: `frames`,
+    and the `call` that runs them. torch's hooks call its methods in the order of the stages.
+    """
 
     def __init__(self) -> None:
+        super().__init__()
         self.frames: list[FrameStages] = []
+        self.call: Call | None = None
         self._phase: Phase = "pre_grad"
+        self._found = 0  # graphs in a cache
+        self._is_observable = True
+
+    def compiling(self, compile: Callable[[Call], Call]) -> Callable[[Call], Call]:
+        """The same compile function; what it returns is the record's call."""
+
+        def recorded(model: Call) -> Call:
+            self.call = compile(model)
+            return self.call
+
+        return recorded
+
+    @contextmanager
+    def captured(self) -> Iterator[None]:
+        """While it lasts, what is compiled is recorded."""
+        found = comparing.graphs_found()
+        with (
+            tracing.observed(),
+            stages.observe_stages(self),
+            comparing.observe_graphs(self._loaded, self.cannot_watch),
+        ):
+            try:
+                yield
+            finally:
+                self._found += comparing.graphs_found() - found
+
+    @contextmanager
+    def begun(self) -> Iterator[None]:
+        with stages.observe_stages(self), super().begun():
+            yield
+
+    def _loaded(self, graph: comparing.InductorGraph) -> None:
+        self._is_observable &= comparing.is_observable()
+        self.compiled(graph)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether each of its graphs was captured: none came from a cache, and each can be observed."""
+        parts = sum(len(frame.parts) for frame in self.frames)
+        seen = parts == len(self.watches) > 0 and not self._found and not self.problem
+        return seen and self._is_observable and self.call is not None
 
     @property
     def _last(self) -> FrameStages:
@@ -85,7 +132,7 @@ class StageCapture:
 
     def dynamo(self, gm: GraphModule, inputs: Sequence[object] = ()) -> None:
         """Dynamo's graph: a new frame."""
-        frame = tracing.current_frame()
+        frame = tracing.frame_name()
         self._phase = "pre_grad"
         values = [_as_it_is(value) for value in inputs]
         self.frames.append(FrameStages(frame, gm, values, torch.is_grad_enabled(), current_user_line(), _autocast()))
@@ -136,6 +183,7 @@ class StageCapture:
 
     def watched(self, watch: Watch) -> None:
         """The compiled code of the last part."""
+        super().watched(watch)
         if self.frames and self._last.parts:
             self._last.watches[len(self._last.parts) - 1] = watch
 
@@ -147,11 +195,3 @@ def _autocast() -> dict[str, torch.dtype]:
 def _as_it_is(value: object) -> object:
     """A detached copy that keeps requires_grad, which restoring a side resets in the program's argument."""
     return value.detach().requires_grad_(value.requires_grad) if isinstance(value, torch.Tensor) else value
-
-
-@contextmanager
-def stages_captured(capture: StageCapture | None = None) -> Iterator[StageCapture]:
-    """Capture what Inductor compiles in this context, into `capture` if given."""
-    capture = StageCapture() if capture is None else capture
-    with stages.observe_stages(capture):
-        yield capture

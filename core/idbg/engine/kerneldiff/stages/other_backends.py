@@ -88,7 +88,7 @@ def backend_graphs() -> Iterator[list[BackendGraph]]:
     def watched(
         part: Part, gm: GraphModule, compiler: Compiler, _: Compiled
     ) -> Callable[[list[object], Callable[[], object]], object]:
-        mine = BackendGraph(tracing.current_frame(), part, gm, compiler)
+        mine = BackendGraph(tracing.frame_name(), part, gm, compiler)
         parts.append(mine)
 
         def around(arguments: list[object], call: Callable[[], object]) -> object:

@@ -64,7 +64,6 @@ class _Frame:
 
     captured: FrameStages
     share: float
-    name: str
     node_errors: bool = False
     rows: dict[StageName, StageError] = field(default_factory=dict)
     results: dict[StageName, GraphResult] = field(default_factory=dict)
@@ -106,7 +105,7 @@ class _Frame:
         before: tuple[StageName, Node, Remark] | None = None
         rows: dict[StageName, StageError] = {}
         for stage in (stage for stage in STAGES[:-1] if stage in self.chain):
-            rows[stage] = StageError(stage=stage, frame=self.name)
+            rows[stage] = StageError(stage=stage, frame=self.captured.frame)
             if (raised := self._raised_in(stage)) is not None:
                 before = stage, *raised
                 continue
@@ -142,7 +141,7 @@ class _Frame:
         made_by = lost_by(self.captured, stage, node)
         return StageError(
             stage=stage,
-            frame=self.name,
+            frame=self.captured.frame,
             reason=(why,),
             bad=True,
             graph=self._graph_of(before, ""),
@@ -157,7 +156,7 @@ class _Frame:
             self.rows.setdefault(stage, self._unjudged(stage, why))
 
     def _unjudged(self, stage: StageName, why: Remark) -> StageError:
-        return StageError(stage=stage, judged=False, reason=(why,), frame=self.name)
+        return StageError(stage=stage, judged=False, reason=(why,), frame=self.captured.frame)
 
     def _begin(self) -> None:
         """Run Dynamo's graph in float64 and in the program's own dtypes: all others are compared with it."""
@@ -181,7 +180,7 @@ class _Frame:
         self.results["dynamo"] = self.chain["dynamo"].run(self.inputs)
         self.allowed = StageAllowance(self.chain["dynamo"].run(self.inputs, exact=False), self.share)
         reason = _narrowed(self.results["dynamo"])
-        self.rows["dynamo"] = StageError(stage="dynamo", reason=reason, error=0.0, frame=self.name)
+        self.rows["dynamo"] = StageError(stage="dynamo", reason=reason, error=0.0, frame=self.captured.frame)
 
     def _parts(self, graphs: Sequence[GraphModule]) -> dict[Part, GraphModule]:
         """Only the forward where the program ran no backward."""
@@ -251,7 +250,7 @@ class _Frame:
         at = self._named(apart.at) if apart.error else ""
         reason = _narrowed(self.results[stage])
         return StageError(
-            stage=stage, reason=reason, error=apart.error, bad=apart.excess > 1, output=at, frame=self.name
+            stage=stage, reason=reason, error=apart.error, bad=apart.excess > 1, output=at, frame=self.captured.frame
         )
 
     def _named(self, at: int | str) -> str:
@@ -295,7 +294,7 @@ class _Frame:
                         self.rows[later] = self._unjudged(later, Remark(f"after {sought}"))  # type: ignore[arg-type]
                 return
             if not self.rows[stage].judged:
-                self.rows[stage] = StageError(stage=stage, frame=self.name)
+                self.rows[stage] = StageError(stage=stage, frame=self.captured.frame)
             before, right = stage, made
 
     def _nonfinite(
@@ -304,7 +303,7 @@ class _Frame:
         """The row of a stage that makes NaN or an infinity where the one before makes none."""
         if (at := first_unlike(right, made)) is None:
             return None
-        row = StageError(stage=stage, error=inf, added=inf, bad=True, output=self._named(at), frame=self.name)
+        row = StageError(stage=stage, error=inf, added=inf, bad=True, output=self._named(at), frame=self.captured.frame)
         return self._explained(row, before, partial(first_nonfinite, at=at), partial(OwnDtypeTransition, right=right))
 
     def _rounded(self, stage: StageName, before: StageName, _: GraphResult, made: GraphResult) -> StageError | None:
@@ -314,7 +313,12 @@ class _Frame:
         if apart.excess <= ROUNDS_MORE:
             return None
         row = StageError(
-            stage=stage, error=apart.error, added=apart.error, bad=True, output=self._named(apart.at), frame=self.name
+            stage=stage,
+            error=apart.error,
+            added=apart.error,
+            bad=True,
+            output=self._named(apart.at),
+            frame=self.captured.frame,
         )
         search = partial(first_bad, allowed=self.allowed, exact=False)
         return self._explained(row, before, search, partial(RoundingTransition, right=exact))
@@ -325,7 +329,13 @@ class _Frame:
             return None
         why = Remark("alias lost" if held_in(made.outputs[at], self.inputs) is None else "alias made")
         row = StageError(
-            stage=stage, reason=(why,), error=0.0, added=0.0, bad=True, output=self._named(at), frame=self.name
+            stage=stage,
+            reason=(why,),
+            error=0.0,
+            added=0.0,
+            bad=True,
+            output=self._named(at),
+            frame=self.captured.frame,
         )
         return self._explained(row, before, partial(moved_result, at=at), partial(AliasTransition, right=right))
 
@@ -388,12 +398,12 @@ class _Frame:
     def _graph_of(self, stage: StageName, part: Part) -> GraphId | None:
         """The graph of the run that shows a node of this stage."""
         if stage in ("dynamo", "pre_grad"):
-            return GraphId(self.name, "dynamo")
+            return GraphId(self.captured.frame, "dynamo")
         if stage == "post_grad":
-            return GraphId(self.name, "post_grad", part)
+            return GraphId(self.captured.frame, "post_grad", part)
         if stage in ("joint", "joint_passes"):
-            return GraphId(self.name, "joint" if len(self.captured.parts) > 1 else "inference")
-        return GraphId(self.name, cast("GraphStage", part)) if part else None
+            return GraphId(self.captured.frame, "joint" if len(self.captured.parts) > 1 else "inference")
+        return GraphId(self.captured.frame, cast("GraphStage", part)) if part else None
 
     def _shown(self, stage: StageName, node: Node | None) -> str:
         """The node's name in that graph: what was traced of Dynamo's graph is shown as the node it was traced from."""
@@ -446,9 +456,7 @@ def stage_table(
     that is allowed. `node_errors`: also measure the error of the first bad node. `in_own_dtypes`: what makes a stage
     bad if none is wrong in float64. `hidden` is called for each frame that could not be judged and has no row.
     """
-    tables = [
-        _Frame(frame, share, frame_name(frame), node_errors).judged(in_own_dtypes=in_own_dtypes) for frame in frames
-    ]
+    tables = [_Frame(frame, share, node_errors).judged(in_own_dtypes=in_own_dtypes) for frame in frames]
     forget()
     shown = next((rows for rows in tables if any(row.bad for row in rows)), None) or _merged(tables, bad_launch)
     frames_shown = {row.frame for row in shown if not row.judged}
@@ -476,11 +484,6 @@ def _unknown_first(rows: Sequence[StageError]) -> Iterator[tuple[bool, bool, flo
     """A frame's rows with what ranks them: nothing is known of those below the last judged one."""
     last = max((at for at, row in enumerate(rows) if row.judged), default=-1)
     return ((at > last, row.judged, row.error or 0.0, row) for at, row in enumerate(rows))
-
-
-def frame_name(frame: FrameStages) -> str:
-    """The frame's name, as its compiled code has it."""
-    return next((watch.frame for watch in frame.watches.values()), frame.frame)
 
 
 def called_frames(frames: Sequence[FrameStages]) -> Iterator[FrameStages]:
