@@ -17,7 +17,7 @@ from torch.nn import functional as F
 
 from idbg.engine.compat.openvino import observed_openvino
 from idbg.engine.kerneldiff.api import ModelDiff
-from idbg.engine.kerneldiff.layers import narrowing
+from idbg.engine.kerneldiff.layers import checkpoints
 from idbg.engine.kerneldiff.layers.openvino import OpenVINOSearch
 from idbg.engine.kerneldiff.tensors.allowance import KERNEL_K
 from idbg.schema.attribution import StageError
@@ -244,8 +244,8 @@ def test_a_wrong_fusion_is_right_once_its_value_is_an_output(monkeypatch: pytest
 
 
 def test_outputs_are_added_in_parts_where_there_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert narrowing.MOST > 1
-    monkeypatch.setattr(narrowing, "MOST", 1)
+    assert checkpoints.MOST > 1
+    monkeypatch.setattr(checkpoints, "MOST", 1)
     with_passes(monkeypatch, ReplaceSigmoid)
     row = stages(compared())["rewritten"]
     assert (row.bad, row.node, row.line) == (True, "gate", LINES["gate"])
