@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -93,6 +94,19 @@ def test_an_aten_graph_is_bisected_too(inputs: tuple[torch.Tensor, torch.Tensor]
 def test_where_nothing_is_wrong_one_compile_says_so(inputs: tuple[torch.Tensor, torch.Tensor]):
     search = searched(dynamo_graph(program, *inputs), inputs, "eager")
     assert search.first_bad is None and len(search.tried) == 1
+
+
+def test_a_graph_that_is_right_when_it_is_compiled_alone_is_accused_only_below_dynamo(
+    inputs: tuple[torch.Tensor, torch.Tensor],
+):
+    gm = make_fx(program)(*inputs)
+    first, second = gm(*inputs)
+    returned = [node.name for node in gm.graph.find_nodes(op="output")[0].all_input_nodes]
+    for stage, k, is_wrong in (("dynamo", KERNEL_K, False), ("inference", KERNEL_K, True), ("inference", 2.0, False)):
+        part = BackendPart(gm, "eager", stage=stage, arguments=inputs, results=[first, second * 1.01])  # type: ignore[arg-type]
+        assert BackendSearch(part, k).is_wrong() == is_wrong
+    (found,) = BackendSearch(replace(part, stage="forward"), KERNEL_K).located().layers
+    assert (found.node, found.error) == (returned[1], pytest.approx(1e-2, rel=0.05))
 
 
 @pytest.mark.slow

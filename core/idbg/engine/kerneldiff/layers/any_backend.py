@@ -28,6 +28,7 @@ from idbg.engine.kerneldiff.kernels.verdict import BufferVerdict, judge_buffer
 from idbg.engine.kerneldiff.layers.checkpoints import Verdicts, first_wrong, narrowed, worst
 from idbg.engine.kerneldiff.layers.findings import RIGHT, LayerFindings, NodePlace, layer_row, stage_row
 from idbg.engine.kerneldiff.stages.chain import node_name
+from idbg.engine.kerneldiff.tensors.allowance import KERNEL_K
 from idbg.engine.kerneldiff.tensors.float64_device import usual_dtype
 from idbg.engine.program.environment import state_restored
 from idbg.schema.attribution import Maker
@@ -71,12 +72,14 @@ class BackendSearch:
         self.tried: dict[str, Verdicts] = {}
 
     def is_wrong(self) -> bool:
-        """Whether a result of the first call is wrong, and one of Dynamo's graph also when it is compiled alone. A
-        graph that draws random numbers is not judged: they are another compiler's.
+        """Whether a result of the first call is wrong, and also when the graph is compiled alone; of a part of
+        AOTAutograd's one that is far off is enough. A graph that draws random numbers is not judged: they are another
+        compiler's.
         """
         if not self.part.results or any(map(comparing.is_random, self.nodes.values())):
             return False
-        return self._wrong_result is not None and (self.part.stage != "dynamo" or self.first_bad is not None)
+        is_far = self.part.stage != "dynamo" and self.k >= KERNEL_K
+        return self._wrong_result is not None and (is_far or self.first_bad is not None)
 
     def located(self) -> LayerFindings:
         """The first wrong node, as a layer; if no prefix is wrong, that of the first wrong result."""
