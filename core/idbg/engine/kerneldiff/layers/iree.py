@@ -90,8 +90,9 @@ class IREESearch(CheckpointSearch[IREEPart]):
     def _shaped(self, name: str, value: Tensor) -> Tensor:
         """A value in its node's shape; as it is if it has another number of elements."""
         like = self.judge.nodes[name].meta.get("val")
-        fits = isinstance(like, Tensor) and value.numel() == like.numel()
-        return value.reshape(tuple(map(int, like.shape))) if fits else value
+        if isinstance(like, Tensor) and value.numel() == like.numel():
+            return value.reshape(tuple(map(int, like.shape)))
+        return value
 
     def _type_of(self, name: str) -> str:
         """The MLIR type of the elements of a node's value; "" where it is no tensor."""
