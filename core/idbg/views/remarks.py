@@ -102,7 +102,7 @@ _REMARKS: dict[RemarkKind, str] = {
     "model right before it": "the model before it computes right, and the one after it does not",
     "no node's value": "it leaves no value that is a node's",
     "no dispatch's value": "it returns no value that is known to be a node's",
-    "lines lost": "the edited module has no lines of the imported one, so that its values are at no known node",
+    "lines lost": "no value of it that is known to be a node's is wrong: the edit left too little of what was imported",
     "no dispatch wrong": "compiled again with their values as results, no dispatch that holds a node's value is wrong",
     "not run as output": "it was not run, as the first wrong one was searched by halves",
     "node unknown": "its first bad node is not known: {detail}",

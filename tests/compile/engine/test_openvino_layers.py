@@ -17,7 +17,7 @@ from torch.nn import functional as F
 
 from idbg.engine.compat.openvino import observed_openvino
 from idbg.engine.kerneldiff.api import ModelDiff
-from idbg.engine.kerneldiff.layers import narrowing
+from idbg.engine.kerneldiff.layers import checkpoints
 from idbg.engine.kerneldiff.layers.openvino import OpenVINOSearch
 from idbg.engine.kerneldiff.tensors.allowance import KERNEL_K
 from idbg.schema.attribution import StageError
@@ -156,6 +156,25 @@ def test_a_wrong_pass_is_named_with_its_node_and_line(monkeypatch: pytest.Monkey
     assert f"wrong since rewritten model: `{node}` ({HERE}:{LINES[node]})" in blame_sentence(report, by_name)
 
 
+class RenameAll(passes.ModelPass):
+    """A transformation after which nothing has the name of a node."""
+
+    def run_on_model(self, model: Any) -> bool:
+        for at, op in enumerate(model.get_ordered_ops()):
+            op.set_friendly_name(f"op{at}")
+        return True
+
+
+def test_a_wrong_pass_after_which_no_value_is_known_is_named_with_the_node_of_a_bisection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with_passes(monkeypatch, RenameAll, ReplaceSigmoid)
+    row = stages(compared())["rewritten"]
+    assert (row.bad, row.node, row.line) == (True, "gate", LINES["gate"])
+    assert isinstance(row.reason, tuple) and [each.kind for each in row.reason] == ["lines lost"]
+    assert row.made_by is not None and row.made_by.name == "ReplaceSigmoid"
+
+
 def test_a_model_that_is_changed_by_hand_names_what_changes_it(monkeypatch: pytest.MonkeyPatch) -> None:
     original = openvino.Core.compile_model
 
@@ -244,8 +263,8 @@ def test_a_wrong_fusion_is_right_once_its_value_is_an_output(monkeypatch: pytest
 
 
 def test_outputs_are_added_in_parts_where_there_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert narrowing.MOST > 1
-    monkeypatch.setattr(narrowing, "MOST", 1)
+    assert checkpoints.MOST > 1
+    monkeypatch.setattr(checkpoints, "MOST", 1)
     with_passes(monkeypatch, ReplaceSigmoid)
     row = stages(compared())["rewritten"]
     assert (row.bad, row.node, row.line) == (True, "gate", LINES["gate"])

@@ -1,7 +1,6 @@
 """OpenVINO's private names: capture the models of a compile, and run a model with layers as extra outputs."""
 
 import sys
-import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -125,14 +124,13 @@ class OpenVINOPart:
 
     @property
     def layers(self) -> tuple[ExecutedLayer, ...]:
-        """The layers of the compiled model, in order."""
-        return layers_of(self.compiled)
+        """The layers that the compiled model executes, in order."""
+        return tuple(map(_executed, self.compiled.get_runtime_model().get_ordered_ops()))
 
-    def run(self, model: OpenVINOModel, outputs: Sequence[tuple[int, int]]) -> "ExtendedRun":
+    def run(self, model: OpenVINOModel, outputs: Sequence[tuple[int, int]]) -> tuple[list[Tensor], list[Tensor]]:
         """Compile the model for the same device and configuration, with these outputs (op, port) added, and run it on
-        the same arguments. Raises NotRunnable.
+        the same arguments: its results, and the values of these outputs. Raises NotRunnable.
         """
-        began = time.perf_counter()
         extended = model.model.clone()
         listed = list(extended.get_ordered_ops())
         if [op.get_friendly_name() for op in listed] != [op.name for op in model.ops]:
@@ -146,19 +144,7 @@ class OpenVINOPart:
         except Exception as error:  # whatever a compiler raises, with outputs that the program does not have
             raise NotRunnable(_last_line(error)) from error
         values = _inferred(compiled, self.arguments)
-        return ExtendedRun(
-            values[:count], [values[at] for at in wanted], layers_of(compiled), time.perf_counter() - began
-        )
-
-
-@dataclass(frozen=True)
-class ExtendedRun:
-    """The results of a model, and the values of the outputs that were added."""
-
-    results: list[Tensor]
-    values: list[Tensor]
-    layers: tuple[ExecutedLayer, ...]
-    seconds: float
+        return values[:count], [values[at] for at in wanted]
 
 
 @contextmanager
@@ -270,11 +256,6 @@ def _compiled(model: Native, device: str, config: Mapping[str, object]) -> Nativ
     openvino, native = import_module(_PACKAGE), import_module(_NATIVE)
     made = native.Core.compile_model(openvino.Core(), model._Model__model, device, dict(config))
     return openvino.CompiledModel(made)
-
-
-def layers_of(compiled: Native) -> tuple[ExecutedLayer, ...]:
-    """The layers that a compiled model executes, in order."""
-    return tuple(map(_executed, compiled.get_runtime_model().get_ordered_ops()))
 
 
 def _executed(op: Native) -> ExecutedLayer:

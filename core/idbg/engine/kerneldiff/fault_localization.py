@@ -1,12 +1,10 @@
 """Locate a comparison's error: the first wrong stage and kernel, or the first wrong node if no kernel is observable."""
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from math import isfinite
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from msgspec.structs import replace
@@ -16,22 +14,18 @@ from idbg.engine.capture.fx import user_line
 from idbg.engine.capture.run import uncaptured
 from idbg.engine.compat import comparing, fx, registrations, stages, tracing
 from idbg.engine.kerneldiff.float64.undeclared_writes import UndeclaredWrite, WithoutUndeclaredWrites
-from idbg.engine.kerneldiff.kernels.bisect import first_bad_node
-from idbg.engine.kerneldiff.kernels.inputs import copied
+from idbg.engine.kerneldiff.layers.compilers import Compiler, any_backend, first_wrong_graph, loaded_compilers
 from idbg.engine.kerneldiff.layers.findings import LayerFindings
-from idbg.engine.kerneldiff.layers.search import first_wrong_layers, is_observable
 from idbg.engine.kerneldiff.observed_run import ObservedRun, run_observed
-from idbg.engine.kerneldiff.request import Backend, ComparisonRequest, compile_backend, name_of
-from idbg.engine.kerneldiff.sides.run import Call, Side, run_compiled, run_eager, run_side
+from idbg.engine.kerneldiff.request import ComparisonRequest, compile_backend, name_of
+from idbg.engine.kerneldiff.sides.run import Side, run_compiled, run_eager
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.kerneldiff.stages.captured import CompileRecord, FrameStages, users_place
-from idbg.engine.kerneldiff.stages.other_backends import BackendGraph, backend_graphs
 from idbg.engine.kerneldiff.stages.own_dtypes import OwnDtypes
 from idbg.engine.kerneldiff.stages.unexecuted import unexecuted_node
 from idbg.engine.kerneldiff.tensors.allowance import KERNEL_K
 from idbg.schema.attribution import Maker, StageError
 from idbg.schema.diff import DiffReport, KernelError, TensorDiff
-from idbg.schema.errors import first_line
 from idbg.schema.graphs import GraphId
 from idbg.schema.remarks import NoFloat64, Remark
 
@@ -67,21 +61,16 @@ class FaultLocalization:
         observed = self._observed()
         kernels = observed.kernels
         nothing_ran = observed.side.result.failure is not None and not (kernels or failed)
-        layers = None
-        if not kernels and not nothing_ran:
-            layers = self._layers() if failed else None
-            if layers is None:
-                self.notes.append(Remark("no kernels", name_of(self.request.test)))
-            kernels = layers.layers if layers is not None else self._bisected() if failed else ()
+        elsewhere = self._elsewhere(failed) if not kernels and not nothing_ran else None
+        if elsewhere is not None:
+            kernels = elsewhere.layers
         if report.passed or unaccused:
             kernels = _not_accused(kernels)
         self.begin("stages")
         with comparing.inductor_set(self.request.options), uncaptured():
             kernels, rows = _stages(observed, kernels, report, self.notes)
-            if layers is not None:
-                rows = layers.stages
-            elif not rows and not nothing_ran:
-                rows = _of_a_backend(kernels, name_of(self.request.test))
+            if not rows and not nothing_ran:
+                rows = elsewhere.stages if elsewhere is not None else _unknown(name_of(self.request.test))
         if failed and not any(row.bad for row in rows):
             rows = self._of_a_cache(rows, observed, report) or self._before_the_backend(rows, report)
         elif failed and observed.frames and not is_alias_alone(report) and (error := self.failing(observed.side)):
@@ -121,61 +110,31 @@ class FaultLocalization:
         with comparing.inductor_set(self.request.options):
             return comparing.has_cpp_wrapper()
 
-    def _layers(self) -> LayerFindings | None:
-        """The layers of another compiler whose model can be run with extra outputs; None where there is none."""
-        if not is_observable():
-            return None
-        self.begin("layers")
-        compile = partial(torch.compile, backend=compile_backend(self.request.test), dynamic=self.request.dynamic)
-        with comparing.inductor_set(self.request.options), uncaptured():
-            smallest = min(KERNEL_K, self.request.k)
-            found = first_wrong_layers(self.subject, compile, self.backward, self.notes.append, smallest)
-        bad = next((at for at, row in enumerate(found.stages) if row.bad), None) if found is not None else None
-        if found is None or bad is None or found.stages[bad].node:
-            return found
-        # it is wrong at no known node: the first one that the backend computes wrong, in parts of the graph
-        if not (nodes := self._bisected()):
-            return found
-        node = nodes[0]
-        place = {"graph": node.graph, "node": node.node, "file": node.file, "line": node.line}
-        rows = (*found.stages[:bad], replace(found.stages[bad], **place), *found.stages[bad + 1 :])
-        return LayerFindings(found.layers, rows)
-
-    def _bisected(self) -> tuple[KernelError, ...]:
-        """The first wrong node, bisected, for a backend whose kernels cannot be observed."""
+    def _elsewhere(self, failed: bool) -> LayerFindings | None:
+        """What another compiler computes wrong, if the comparison failed: a layer of one whose layers can be observed,
+        else a node.
+        """
         name = name_of(self.request.test)
-        try:
-            with uncaptured(), self.subject.restored():
-                # nothing that far off: then what is as far off as made the outputs fail
-                searches = (
-                    first_bad_of(self.subject, compile_backend(self.request.test), dynamic=self.request.dynamic, k=k)
-                    for k in (KERNEL_K, min(KERNEL_K, self.request.k))
-                )
-                nodes = next((found for found in searches if found), ())
-                nodes = nodes or self._in_aten()
-        except Exception as error:  # broad on purpose: a backend may raise anything on a part of a graph
-            text = first_line(error)
-            self.notes.append(Remark("search failed", name, text))
-            return ()
-        if not nodes:
+        compilers = loaded_compilers() if failed else []
+        if compilers:
+            self.begin("layers")
+        found = self._first_wrong_graph(compilers)
+        if found is None:
+            self.notes.append(Remark("no kernels", name))
+        if not failed or (found is not None and found.is_located):
+            return found
+        noted = len(self.notes)
+        bisected = self._first_wrong_graph([any_backend(name, self.request.dynamic)])
+        if bisected is None and len(self.notes) == noted:
             self.notes.append(Remark("nothing bisected"))
-        return nodes
+        return found.located_at(bisected.layers[0]) if found is not None and bisected is not None else found or bisected
 
-    def _in_aten(self) -> tuple[KernelError, ...]:
-        """The first wrong node of the ATen graphs that the backend is given, in the order of their calls."""
-        torch.compiler.reset()
-        parts: list[BackendGraph] = []
-
-        def around(stack: ExitStack) -> Call:
-            nonlocal parts
-            parts = stack.enter_context(backend_graphs())
-            return torch.compile(
-                self.subject.model, backend=compile_backend(self.request.test), dynamic=self.request.dynamic
-            )
-
-        run_side("nodes", self.subject, around, self.backward)
-        wrong = (part.wrong() for part in sorted(parts, key=lambda part: part.called))
-        return tuple(islice(filter(None, wrong), 1))
+    def _first_wrong_graph(self, compilers: Sequence[Compiler]) -> LayerFindings | None:
+        compile = partial(torch.compile, backend=compile_backend(self.request.test), dynamic=self.request.dynamic)
+        # nothing that far off: then what is as far off as made the outputs fail
+        factors = dict.fromkeys((KERNEL_K, min(KERNEL_K, self.request.k)))
+        with comparing.inductor_set(self.request.options), uncaptured(), self.subject.restored():
+            return first_wrong_graph(compilers, self.subject, compile, self.backward, self.notes.append, list(factors))
 
     def _of_a_cache(
         self, rows: tuple[StageError, ...], observed: ObservedRun, report: DiffReport
@@ -236,11 +195,11 @@ class FaultLocalization:
         )
         run = partial(run_eager, self.subject, backward=self.backward)
         with uncaptured():
-            graphs = _graphs(self.subject, self.request.dynamic, grad=self.backward)
-            found = unexecuted_node([called.gm for called in graphs], run)
+            graphs = _graphs(self.subject, self.request.dynamic, self.backward)
+            found = unexecuted_node(list(graphs), run)
         if found is None:
             return row
-        frame, other = graphs[found.graph].frame, found.substitute
+        frame, other = list(graphs.values())[found.graph], found.substitute
         row = replace(row, frame=frame, graph=GraphId(frame, "dynamo"), node=found.node)
         if other is None:
             made_by = Maker(kind="dynamo", name=name, proven=Remark("never run in eager"))
@@ -309,64 +268,25 @@ def is_far(diff: TensorDiff) -> bool:
     return not diff.criteria or any(each.exceeded and each.share > FAR for each in diff.criteria)
 
 
-def _of_a_backend(kernels: Sequence[KernelError], name: str) -> tuple[StageError, ...]:
+def _unknown(name: str) -> tuple[StageError, ...]:
     """The stages of a backend that compiles Dynamo's graph in its own way."""
-    bad = next((one for one in kernels if one.bad), None)
-    if bad is None:
-        return (
-            StageError(stage="dynamo", judged=False, reason=(Remark("own way", name),)),
-            StageError(stage="kernels", judged=False, reason=(Remark("none observed", name),)),
-        )
     return (
-        StageError(stage="dynamo", error=0.0, frame=bad.frame),
-        StageError(
-            stage="kernels",
-            error=bad.error,
-            added=bad.error,
-            bad=True,
-            frame=bad.frame,
-            graph=bad.graph,
-            node=bad.node,
-            file=bad.file,
-            line=bad.line,
-            made_by=Maker(kind="backend", name=name),
-        ),
+        StageError(stage="dynamo", judged=False, reason=(Remark("own way", name),)),
+        StageError(stage="kernels", judged=False, reason=(Remark("none observed", name),)),
     )
 
 
-def first_bad_of(
-    subject: Subject, backend: Backend, *, dynamic: bool | None = None, k: float = KERNEL_K
-) -> tuple[KernelError, ...]:
-    """The first node of the first Dynamo graph that the backend computes wrong, as a launch; empty if no graph is
-    wrong.
-
-    Only the forward is searched. Raises what the backend raises.
+def _graphs(subject: Subject, dynamic: bool | None, grad: bool) -> dict[GraphModule, str]:
+    """The program's graphs in the order of their first calls, with their frames; `grad`: as they are where gradients
+    are recorded, with the backward of autograd functions.
     """
-    for called in _graphs(subject, dynamic):
-        result = first_bad_node(called.gm, called.inputs, backend, dynamic=dynamic, k=k)
-        if result.node:
-            return (result.launch(called.frame, "dynamo"),)
-    return ()
-
-
-class _CalledGraph(NamedTuple):
-    """A graph of Dynamo's, with the values that it is first called with."""
-
-    frame: str
-    gm: GraphModule
-    inputs: tuple[object, ...]
-
-
-def _graphs(subject: Subject, dynamic: bool | None, *, grad: bool = False) -> list[_CalledGraph]:
-    """The graphs of the program; `grad`: where gradients are recorded, with the backward of autograd functions."""
-    calls: dict[GraphModule, _CalledGraph] = {}
+    frames: dict[GraphModule, str] = {}
 
     def remember(gm: GraphModule, _: object) -> Callable[..., Any]:
         frame = tracing.frame_name()
 
         def run(*args: object) -> Any:
-            if gm not in calls:
-                calls[gm] = _CalledGraph(frame, gm, tuple(copied(args)))
+            frames.setdefault(gm, frame)
             return gm.forward(*args)
 
         return run
@@ -374,4 +294,4 @@ def _graphs(subject: Subject, dynamic: bool | None, *, grad: bool = False) -> li
     torch.compiler.reset()
     with subject.restored(), torch.set_grad_enabled(grad or subject.grad):
         torch.compile(subject.model, backend=remember, dynamic=dynamic)(*subject.args, **subject.kwargs)
-    return list(calls.values())
+    return frames

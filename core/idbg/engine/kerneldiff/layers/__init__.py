@@ -1,6 +1,6 @@
-"""Find the first wrong layer of another compiler, by running its model with layers as extra outputs.
+"""Find the first graph that another compiler computes wrong, and its first wrong layer or node.
 
-`judged`: values of a graph's nodes against float64; `points`: which value of a model is which node's; `narrowing`: the
-outputs of one run are limited; `openvino`, `iree` (and `modules`, its text): one compiler each; `findings`: the records
-of what they find; `search`: run the program with all observed.
+`compilers`: those whose graphs can be searched, and the run in which they are observed; `checkpoints`: the search;
+`openvino`, `iree` (and `modules`, its text), `any_backend`: one compiler each; `judged`: values of a graph's nodes
+against float64; `points`: which value of a model is which node's; `findings`: the records of what is found.
 """

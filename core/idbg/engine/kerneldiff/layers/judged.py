@@ -9,6 +9,7 @@ from torch.fx import GraphModule, Node
 from idbg.engine.compat import comparing
 from idbg.engine.kerneldiff.kernels.values import ReferenceValue
 from idbg.engine.kerneldiff.kernels.verdict import BufferVerdict, judge_buffer
+from idbg.engine.kerneldiff.stages.chain import NotComparable
 from idbg.engine.kerneldiff.stages.evaluate import computed
 from idbg.engine.kerneldiff.tensors.allowance import KERNEL_K, Size
 from idbg.schema.remarks import Remark
@@ -16,27 +17,21 @@ from idbg.schema.remarks import Remark
 HELD = 256 << 20  # bytes of values that are in memory at once, of either side
 
 
-class NotJudged(Exception):
-    """What another compiler computed cannot be judged, because of what its `remark` says."""
-
-    def __init__(self, remark: Remark) -> None:
-        super().__init__(remark.kind)
-        self.remark = remark
-
-
 class NodeJudge:
-    """Judges values of the nodes of one graph, called with these arguments. Raises NotJudged for a random graph."""
+    """Judges values of the nodes of one graph, called with these arguments. Raises NotComparable for a random graph."""
 
     def __init__(self, gm: GraphModule, arguments: Sequence[object], k: float = KERNEL_K) -> None:
         self.gm, self.arguments, self.k = gm, arguments, k
         self.nodes: dict[str, Node] = {node.name: node for node in gm.graph.nodes}
         if random := next((node for node in gm.graph.nodes if comparing.is_random(node)), None):
-            raise NotJudged(Remark("random part", random.name))
+            raise NotComparable(Remark("random part", random.name))
 
     def verdicts(self, values: Mapping[str, Tensor]) -> dict[str, BufferVerdict]:
         """The verdict of each value that corresponds to its node in shape and kind of dtype, in the graph's order. What
         is computed from a wrong value may be as wrong.
         """
+        if not values:
+            return {}
         references = self._all if self._all is not None else self._references(values)
         found: dict[str, BufferVerdict] = {}
         for name in self.nodes:

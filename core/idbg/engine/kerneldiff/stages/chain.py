@@ -33,7 +33,7 @@ _ULPS, _LARGEST = 4.0, 8.0  # of an op without float64: how many are no error, a
 
 
 class NotComparable(Exception):
-    """This stage cannot run on the same inputs, because of what its `remark` says."""
+    """A graph cannot run on the same inputs, or not be judged, because of what its `remark` says."""
 
     def __init__(self, remark: Remark) -> None:
         super().__init__(remark.kind)

@@ -2,6 +2,7 @@
 
 import difflib
 import operator
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -97,16 +98,9 @@ def _op_of(node: Node | None) -> Node | None:
 def _pass(step: StageTransition) -> Maker:
     """Bisect the graphs after each pass: the first that computes something else."""
     graphs = list(_graphs(_passes(step)))
-    low, high = -1, len(graphs) - 1
-    if high < 0 or not _is_wrong(step, graphs[high][1]):
+    if not graphs or not _is_wrong(step, graphs[-1][1]):
         return Maker(kind="pass", name=_NO_PASS)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if _is_wrong(step, graphs[middle][1]):
-            high = middle
-        else:
-            low = middle
-    made, gm = graphs[high]
+    made, gm = graphs[bisect_left(range(len(graphs) - 1), True, key=lambda at: _is_wrong(step, graphs[at][1]))]
     if made is None:
         return Maker(kind="pass", name=_NO_PASS)
     pattern = _pattern(made, step.bad)
