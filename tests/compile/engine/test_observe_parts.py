@@ -9,8 +9,8 @@ from idbg.analysis.output_code import read_output_code
 from idbg.engine.compat import comparing
 from idbg.engine.instrument.wrapper_lines import read_wrapper
 from idbg.engine.kerneldiff.kernels.inputs import copied
+from idbg.engine.kerneldiff.kernels.interpreter import Interpreter, NodeState, OrderedGraph
 from idbg.engine.kerneldiff.kernels.philox import drawn
-from idbg.engine.kerneldiff.kernels.references import References
 from idbg.engine.kerneldiff.kernels.returned import checksum
 from idbg.engine.kerneldiff.kernels.values import NotComputable, ReferenceValue
 from idbg.engine.kerneldiff.kernels.verdict import judge_buffer, measured
@@ -150,17 +150,16 @@ def test_references_are_kept_in_float64_and_dropped_after_use():
         lambda x: (x.sin().to(torch.bfloat16).float() + torch.zeros(3, dtype=torch.float16)).cos(), torch.ones(3)
     )
     x = torch.randn(3)
-    names = [node.name for node in gm.graph.nodes]
-    references = References(gm, [x], {"cos": 1, "sin": 1})
-    both = references.value("cos")
+    cos, sin = (NodeState(node) for name in ("cos", "sin") for node in gm.graph.nodes if node.name == name)
+    references = Interpreter.from_inputs(OrderedGraph(gm), [x], {cos.node: 1, sin.node: 1})
+    both = references.value(cos)
     assert both.exact.dtype == torch.float64 and both.own.dtype == torch.float32
     torch.testing.assert_close(both.exact, x.double().sin().cos(), rtol=1e-15, atol=0)
     assert torch.equal(both.own, (x.sin().bfloat16().float() + 0).cos())
-    assert references.value("sin").own.dtype == torch.float32
-    references.release("sin")
+    assert references.value(sin).own.dtype == torch.float32
+    references.release(sin)
     with pytest.raises(NotComputable):
-        references.value("sin")
-    assert "cos" in names
+        references.value(sin)
 
 
 def branch(x: torch.Tensor) -> torch.Tensor:
@@ -185,7 +184,7 @@ def test_graphs_inside_of_an_op_are_computed_in_float64(function: Callable[..., 
     x = torch.rand(4, 5).bfloat16()
     gm = traced(function, x)
     (result,) = gm.graph.output_node().all_input_nodes
-    reference = References(gm, [x], {result.name: 1}).value(result.name)
+    reference = Interpreter.from_inputs(OrderedGraph(gm), [x], {result: 1}).value(NodeState(result))
     assert reference.own.dtype == torch.bfloat16 and torch.equal(reference.own, gm(x))
     torch.testing.assert_close(reference.exact, function(x.double()), rtol=1e-12, atol=0)
 
