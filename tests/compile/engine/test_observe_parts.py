@@ -1,5 +1,6 @@
 """The parts of observing kernels: wrappers read, reference values, random numbers, and the judgement of an error."""
 
+from collections import Counter
 from collections.abc import Callable
 
 import pytest
@@ -187,6 +188,36 @@ def test_graphs_inside_of_an_op_are_computed_in_float64(function: Callable[..., 
     reference = Interpreter.from_inputs(OrderedGraph(gm), [x], {result: 1}).value(NodeState(result))
     assert reference.own.dtype == torch.bfloat16 and torch.equal(reference.own, gm(x))
     torch.testing.assert_close(reference.exact, function(x.double()), rtol=1e-12, atol=0)
+
+
+def test_an_op_without_a_kernel_for_float64_is_computed_in_float64_another_way() -> None:
+    x, weights, ends = torch.randn(6, 16).bfloat16(), torch.randn(2, 16, 8).bfloat16(), torch.tensor([2, 6]).int()
+    gm = traced(torch.ops.aten._grouped_mm, x, weights, ends)
+    (result,) = gm.graph.output_node().all_input_nodes
+    reference = Interpreter.from_inputs(OrderedGraph(gm), [x, weights, ends], {result: 1}).value(NodeState(result))
+    groups = [x[:2].double() @ weights[0].double(), x[2:].double() @ weights[1].double()]
+    torch.testing.assert_close(reference.exact, torch.cat(groups), rtol=1e-12, atol=0)
+    assert torch.equal(reference.own, gm(x, weights, ends))
+
+
+def test_changes_in_place_come_after_what_reads_the_value_before() -> None:
+    def changing(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        y = x.sin()
+        before = y * 2
+        y.t().add_(1)
+        return before, y, y * 3
+
+    x = torch.randn(3, 3)
+    gm = traced(changing, x)
+    before, changed, after = gm.graph.output_node().all_input_nodes
+    (change,) = (node for node in gm.graph.nodes if node.name == "add_")
+    wanted = [NodeState(after), NodeState(changed, (change,)), NodeState(before)]  # as launches may be in another order
+    nodes = Counter(node for state in wanted for node in state.nodes)
+    interpreter = Interpreter.from_inputs(OrderedGraph(gm), [x], nodes)
+    found = {state.node: interpreter.value(state) for state in wanted}
+    for node, right in zip((before, changed, after), changing(x.double()), strict=True):
+        torch.testing.assert_close(found[node].exact, right, rtol=1e-12, atol=0)
+        torch.testing.assert_close(found[node].own, right.float())
 
 
 def test_attention_without_dropout_is_compared_and_its_generators_state_is_not():
