@@ -109,10 +109,7 @@ class Interpreter:
 
     def _computed(self, state: NodeState) -> ReferenceValue:
         with torch.no_grad(), WithinMemory(self.memory):
-            for node in state.nodes:
-                self._run_to(node)
-                if isinstance(value := self.values[node], NotComputable):
-                    raise value.with_traceback(None)
+            *_, value = map(self._run_to, state.nodes)
         return value
 
     def set_actual(self, node: Node, actual: Tensor) -> None:
@@ -125,14 +122,19 @@ class Interpreter:
         self.memory.unpin()
         self._used(state.nodes)
 
-    def _run_to(self, last: Node) -> None:
-        """Compute the node. What changes others in place comes after all before it, and before all after it."""
+    def _run_to(self, last: Node) -> ReferenceValue:
+        """Compute the node. What changes others in place comes after all before it, and before all after it. Raises
+        NotComputable.
+        """
         place = self.graph.place
         due = [place[node] for node in self.changes if place[node] <= place[last] and node not in self.values]
         before = {node for node in self.nodes if due and place[node] <= due[-1] and node not in self.values}
         for node in sorted(before.union(self.graph.upstream([last], self.values)), key=place.__getitem__):
             self.values[node] = self._value(node)
             self._used(node.all_input_nodes)
+        if isinstance(value := self.values[last], NotComputable):
+            raise value.with_traceback(None)
+        return value
 
     def _used(self, nodes: Iterable[Node]) -> None:
         for node in nodes:

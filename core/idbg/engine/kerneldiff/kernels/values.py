@@ -196,6 +196,13 @@ def changed_by(node: Node) -> set[Node]:
     return changed
 
 
+def arguments_written(node: Node) -> list[Node]:
+    """The graph's arguments whose memory this op writes to."""
+    if node.op != "call_function" or not comparing.changes_arguments(node.target):
+        return []
+    return [changed for changed in changed_by(node) if changed.op == "placeholder"]
+
+
 def _copies(node: Node) -> bool:
     """Whether it is the final copy to an input: it is computed as a value, and the input stays unchanged."""
     return fx.op_name(node.target) == "copy_" and not changes_more(node)
