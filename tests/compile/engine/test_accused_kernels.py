@@ -13,7 +13,8 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from idbg import KernelDiff
 from idbg.engine.kerneldiff.kernels import verdict
-from idbg.engine.kerneldiff.kernels.launch_references import LaunchReferences, NodeState
+from idbg.engine.kerneldiff.kernels.interpreter import NodeState, OrderedGraph
+from idbg.engine.kerneldiff.kernels.launch_references import LaunchReferences
 from idbg.engine.kerneldiff.kernels.values import ReferenceValue
 from idbg.engine.kerneldiff.kernels.verdict import Resample, judge_buffer, judge_launch
 from idbg.reports.diff import summary
@@ -103,7 +104,7 @@ def others_of(function: Callable[[Tensor], Tensor], x: Tensor) -> tuple[Referenc
     gm = make_fx(function)(x)
     (returned,) = next(node for node in gm.graph.nodes if node.op == "output").all_input_nodes
     wanted = NodeState(returned)
-    given = LaunchReferences(gm, [x], [[wanted]])
+    given = LaunchReferences(OrderedGraph(gm), [x], [[wanted]])
     return given.value(wanted), lambda times: [given.resampled(wanted, seed, times) for seed in range(3)]
 
 

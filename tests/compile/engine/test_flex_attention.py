@@ -12,7 +12,8 @@ from torch.fx import GraphModule
 from idbg.engine.compat.torch_types import OpOverload
 from idbg.engine.kerneldiff.float64.op_mode import OpMode
 from idbg.engine.kerneldiff.float64.rounding import SAMPLES, PerturbedRounding, TooManyOps
-from idbg.engine.kerneldiff.kernels.launch_references import LaunchReferences, NodeState
+from idbg.engine.kerneldiff.kernels.interpreter import NodeState, OrderedGraph
+from idbg.engine.kerneldiff.kernels.launch_references import LaunchReferences
 from idbg.engine.kerneldiff.kernels.values import NotComputable, ReferenceValue
 from idbg.engine.kerneldiff.kernels.verdict import judge_launch
 from idbg.engine.kerneldiff.stages.evaluate import computed
@@ -71,7 +72,7 @@ def backward() -> tuple[GraphModule, list[Any]]:
 def gradients(backward: tuple[GraphModule, list[Any]]) -> tuple[LaunchReferences, list[NodeState]]:
     gm, inputs = backward
     states = [NodeState(node) for node in gm.graph.output_node().all_input_nodes]
-    return LaunchReferences(gm, inputs, [states]), states
+    return LaunchReferences(OrderedGraph(gm), inputs, [states]), states
 
 
 def test_a_stage_runs_it_over_all_scores_at_once(backward: tuple[GraphModule, list[Any]]) -> None:

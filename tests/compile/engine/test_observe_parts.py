@@ -1,5 +1,6 @@
 """The parts of observing kernels: wrappers read, reference values, random numbers, and the judgement of an error."""
 
+from collections import Counter
 from collections.abc import Callable
 
 import pytest
@@ -9,8 +10,8 @@ from idbg.analysis.output_code import read_output_code
 from idbg.engine.compat import comparing
 from idbg.engine.instrument.wrapper_lines import read_wrapper
 from idbg.engine.kerneldiff.kernels.inputs import copied
+from idbg.engine.kerneldiff.kernels.interpreter import Interpreter, NodeState, OrderedGraph
 from idbg.engine.kerneldiff.kernels.philox import drawn
-from idbg.engine.kerneldiff.kernels.references import References
 from idbg.engine.kerneldiff.kernels.returned import checksum
 from idbg.engine.kerneldiff.kernels.values import NotComputable, ReferenceValue
 from idbg.engine.kerneldiff.kernels.verdict import judge_buffer, measured
@@ -150,17 +151,16 @@ def test_references_are_kept_in_float64_and_dropped_after_use():
         lambda x: (x.sin().to(torch.bfloat16).float() + torch.zeros(3, dtype=torch.float16)).cos(), torch.ones(3)
     )
     x = torch.randn(3)
-    names = [node.name for node in gm.graph.nodes]
-    references = References(gm, [x], {"cos": 1, "sin": 1})
-    both = references.value("cos")
+    cos, sin = (NodeState(node) for name in ("cos", "sin") for node in gm.graph.nodes if node.name == name)
+    references = Interpreter.from_inputs(OrderedGraph(gm), [x], {cos.node: 1, sin.node: 1})
+    both = references.value(cos)
     assert both.exact.dtype == torch.float64 and both.own.dtype == torch.float32
     torch.testing.assert_close(both.exact, x.double().sin().cos(), rtol=1e-15, atol=0)
     assert torch.equal(both.own, (x.sin().bfloat16().float() + 0).cos())
-    assert references.value("sin").own.dtype == torch.float32
-    references.release("sin")
+    assert references.value(sin).own.dtype == torch.float32
+    references.release(sin)
     with pytest.raises(NotComputable):
-        references.value("sin")
-    assert "cos" in names
+        references.value(sin)
 
 
 def branch(x: torch.Tensor) -> torch.Tensor:
@@ -185,9 +185,39 @@ def test_graphs_inside_of_an_op_are_computed_in_float64(function: Callable[..., 
     x = torch.rand(4, 5).bfloat16()
     gm = traced(function, x)
     (result,) = gm.graph.output_node().all_input_nodes
-    reference = References(gm, [x], {result.name: 1}).value(result.name)
+    reference = Interpreter.from_inputs(OrderedGraph(gm), [x], {result: 1}).value(NodeState(result))
     assert reference.own.dtype == torch.bfloat16 and torch.equal(reference.own, gm(x))
     torch.testing.assert_close(reference.exact, function(x.double()), rtol=1e-12, atol=0)
+
+
+def test_an_op_without_a_kernel_for_float64_is_computed_in_float64_another_way() -> None:
+    x, weights, ends = torch.randn(6, 16).bfloat16(), torch.randn(2, 16, 8).bfloat16(), torch.tensor([2, 6]).int()
+    gm = traced(torch.ops.aten._grouped_mm, x, weights, ends)
+    (result,) = gm.graph.output_node().all_input_nodes
+    reference = Interpreter.from_inputs(OrderedGraph(gm), [x, weights, ends], {result: 1}).value(NodeState(result))
+    groups = [x[:2].double() @ weights[0].double(), x[2:].double() @ weights[1].double()]
+    torch.testing.assert_close(reference.exact, torch.cat(groups), rtol=1e-12, atol=0)
+    assert torch.equal(reference.own, gm(x, weights, ends))
+
+
+def test_changes_in_place_come_after_what_reads_the_value_before() -> None:
+    def changing(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        y = x.sin()
+        before = y * 2
+        y.t().add_(1)
+        return before, y, y * 3
+
+    x = torch.randn(3, 3)
+    gm = traced(changing, x)
+    before, changed, after = gm.graph.output_node().all_input_nodes
+    (change,) = (node for node in gm.graph.nodes if node.name == "add_")
+    wanted = [NodeState(after), NodeState(changed, (change,)), NodeState(before)]  # as launches may be in another order
+    nodes = Counter(node for state in wanted for node in state.nodes)
+    interpreter = Interpreter.from_inputs(OrderedGraph(gm), [x], nodes)
+    found = {state.node: interpreter.value(state) for state in wanted}
+    for node, right in zip((before, changed, after), changing(x.double()), strict=True):
+        torch.testing.assert_close(found[node].exact, right, rtol=1e-12, atol=0)
+        torch.testing.assert_close(found[node].own, right.float())
 
 
 def test_attention_without_dropout_is_compared_and_its_generators_state_is_not():

@@ -14,6 +14,8 @@ from idbg.engine.compat import fx, registrations
 from idbg.engine.compat.torch_types import OpOverload, tree_leaves, tree_map
 from idbg.engine.kerneldiff.float64.op_mode import Args, Kwargs, OpMode
 
+_Function = Callable[..., object]
+
 
 @dataclass(frozen=True)
 class UndeclaredWrite:
@@ -69,10 +71,12 @@ class WithoutUndeclaredWrites(OpMode):
         return without_undeclared_writes(func, args, kwargs)
 
 
-def without_undeclared_writes(func: Callable[..., object], args: Args, kwargs: Kwargs) -> object:
-    """The op's result, with its undeclared writes reverted, and copied if it is an argument."""
+def without_undeclared_writes(
+    func: _Function, args: Args, kwargs: Kwargs, run: Callable[[_Function, Args, Kwargs], object] | None = None
+) -> object:
+    """The op's result, with its undeclared writes reverted, and copied if it is an argument; `run` runs it."""
     before = ReadOnlyArguments(func, args, kwargs)
-    result = func(*args, **kwargs)
+    result = run(func, args, kwargs) if run else func(*args, **kwargs)
     for _, now, then in before.written():
         now.copy_(then)
     return tree_map(_copy, result) if before.returned(result) else result

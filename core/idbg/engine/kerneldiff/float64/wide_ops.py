@@ -3,24 +3,22 @@
 Some are written out here after their documentation; others have a decomposition in torch.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
 from idbg.engine.compat import comparing, fx
-from idbg.engine.compat.torch_types import OpOverload
 from idbg.engine.kerneldiff.float64 import attention
+from idbg.engine.kerneldiff.float64.op_mode import Args, Kwargs
 
 UNSCALES = "_amp_foreach_non_finite_check_and_unscale_"
 _FLOAT32_MAX = torch.finfo(torch.float32).max
 
 
-def in_float64(
-    func: OpOverload, args: tuple[object, ...], kwargs: Mapping[str, object], was: torch.dtype = torch.float64
-) -> object:
-    """Run the op on float64 arguments; `was` is the result's dtype in the program. Raises what it raises if it cannot
-    be computed another way.
+def in_float64(func: Callable[..., object], args: Args, kwargs: Kwargs, was: torch.dtype = torch.float64) -> object:
+    """Run the op, or a function in its place, on float64 arguments; `was` is the result's dtype in the program. Raises
+    what it raises if it cannot be computed another way.
     """
     name = fx.op_name(func)
     if name in ("nan_to_num", "nan_to_num_") and was.is_floating_point:
@@ -39,9 +37,7 @@ def in_float64(
             raise error from None
 
 
-def _with_limits(
-    args: tuple[object, ...], kwargs: Mapping[str, object], limits: torch.finfo
-) -> tuple[tuple[object, ...], Mapping[str, object]]:
+def _with_limits(args: Args, kwargs: Kwargs, limits: torch.finfo) -> tuple[Args, Kwargs]:
     """The arguments of nan_to_num with the values for infinities, whose defaults are the limits of the dtype."""
     named = {**dict(zip(("self", "nan", "posinf", "neginf"), args, strict=False)), **kwargs}
     for name, limit in (("posinf", limits.max), ("neginf", limits.min)):

@@ -14,14 +14,8 @@ from idbg.engine.kerneldiff.kernel_attribution.memory import same_bits
 from idbg.engine.kerneldiff.kernel_attribution.plan import LaunchPlan, placeholders
 from idbg.engine.kerneldiff.kernel_attribution.recorder import RecordedLaunch
 from idbg.engine.kerneldiff.kernels.buffers import NodeBuffer, fitted
-from idbg.engine.kerneldiff.kernels.values import (
-    AS_OWN,
-    NotComputable,
-    ReferenceValue,
-    changed_by,
-    changes_more,
-    computed,
-)
+from idbg.engine.kerneldiff.kernels.interpreter import Interpreter, NodeState, OrderedGraph
+from idbg.engine.kerneldiff.kernels.values import NotComputable, ReferenceValue
 from idbg.engine.kerneldiff.kernels.verdict import BufferVerdict, judge_launch
 from idbg.engine.kerneldiff.kernels.watch import makes_steps
 from idbg.schema.errors import first_line
@@ -123,18 +117,13 @@ def _judge(nodes: _NodeReferences, buffer: NodeBuffer, calls: list[Tensor], in_r
 
 
 def _evaluate(gm: GraphModule, inputs: list[object], *, exact: bool = True) -> dict[str, ReferenceValue]:
-    """The values of all nodes for these values of the placeholders, which stay unchanged. Raises NotComputable."""
-    changed = {node for each in gm.graph.nodes if changes_more(each) for node in changed_by(each)}
-    values: dict[Node, ReferenceValue] = {}
-    remaining = iter(inputs)
-    with torch.no_grad():
-        for node in gm.graph.nodes:
-            if node.op == "output":
-                continue
-            value = ReferenceValue(AS_OWN, next(remaining)) if node.op == "placeholder" else None
-            value = value or computed(gm, node, values, exact=exact)
-            values[node] = value.apart() if node in changed and value.wide is AS_OWN else value
-    return {node.name: value for node, value in values.items()}
+    """The values of the nodes that the graph returns, after all of them were computed for these values of the
+    placeholders, which stay unchanged. Raises NotComputable.
+    """
+    returned = gm.graph.output_node().all_input_nodes
+    interpreter = Interpreter.from_inputs(OrderedGraph(gm), inputs, dict.fromkeys(returned, 1), exact=exact)
+    values = interpreter.last_values(map(NodeState, returned))
+    return {node.name: value for node, value in zip(returned, values, strict=True)}
 
 
 def in_node_shape(node: Node, value: object) -> object:

@@ -12,7 +12,7 @@ from torch.fx import Node
 
 from idbg.engine.compat import comparing, fx
 from idbg.engine.instrument.wrapper_lines import Wrapper
-from idbg.engine.kerneldiff.kernels.values import changed_by
+from idbg.engine.kerneldiff.kernels.values import arguments_written
 
 
 def written_inputs(graph: comparing.InductorGraph, wrapper: Wrapper) -> frozenset[str]:
@@ -26,10 +26,8 @@ def graph_writes(graph: comparing.InductorGraph) -> frozenset[str]:
     names = {name for buffer in graph.buffers for name in buffer.writes}
     nodes = graph.gm.graph.nodes
     named = dict(zip((node for node in nodes if node.op == "placeholder"), graph.inputs, strict=False))
-    for node in nodes:
-        if node.op == "call_function" and comparing.changes_arguments(node.target):
-            names |= {named[changed] for changed in changed_by(node) if changed in named}
-    return frozenset(names)
+    written = (argument for node in nodes for argument in arguments_written(node))
+    return frozenset(names.union(named[argument] for argument in written if argument in named))
 
 
 def root(name: str, wrapper: Wrapper) -> str:

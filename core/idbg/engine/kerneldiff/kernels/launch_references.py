@@ -8,45 +8,18 @@ that depends on them.
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 from torch import Tensor
-from torch.fx import GraphModule, Node
+from torch.fx import Node
 
 from idbg.engine.compat import comparing, fx
-from idbg.engine.kerneldiff.float64.memory import WithinMemory, current_memory
 from idbg.engine.kerneldiff.float64.rounding import MOST_OPS, PerturbedRounding
 from idbg.engine.kerneldiff.kernels.buffers import shaped
-from idbg.engine.kerneldiff.kernels.values import (
-    AS_OWN,
-    NotComputable,
-    ReferenceValue,
-    changed_by,
-    changes_more,
-    computed,
-)
-
-
-@dataclass(frozen=True)
-class NodeState:
-    """A node's value after these nodes have changed it in place."""
-
-    node: Node
-    changes: tuple[Node, ...] = ()
-
+from idbg.engine.kerneldiff.kernels.interpreter import Interpreter, NodeState, OrderedGraph
+from idbg.engine.kerneldiff.kernels.values import AS_OWN, NotComputable, ReferenceValue
 
 Step = Sequence[NodeState]
 """What one launch leaves in buffers, in order."""
-
-
-@dataclass(frozen=True)
-class _Plan:
-    """The nodes to compute, in order; the nodes whose values are known, and how often each value is used."""
-
-    nodes: list[Node]
-    start: set[Node]
-    uses: Counter[Node]
-    apart: bool  # ops among them write to what they take
 
 
 class LaunchReferences:
@@ -55,22 +28,15 @@ class LaunchReferences:
     values after the launch was judged.
     """
 
-    def __init__(self, gm: GraphModule, inputs: Iterable[object], steps: Sequence[Step]) -> None:
-        self.gm = gm
-        self.memory = current_memory()
-        self.order = {node: place for place, node in enumerate(gm.graph.nodes)}
-        self.changed_at: dict[Node, set[Node]] = {}
-        for barrier in (node for node in gm.graph.nodes if changes_more(node)):
-            for node in changed_by(barrier):
-                self.changed_at.setdefault(node, set()).add(barrier)
-        placeholders = [node for node in gm.graph.nodes if node.op == "placeholder"]
-        self.known: dict[Node, object] = dict(zip(placeholders, inputs, strict=True))
-        self.applied: dict[Node, frozenset[Node]] = dict.fromkeys(placeholders, frozenset())
+    def __init__(self, graph: OrderedGraph, inputs: Iterable[object], steps: Sequence[Step]) -> None:
+        self.graph = graph
+        self.known: dict[Node, object] = dict(zip(graph.placeholders, inputs, strict=True))
+        self.applied: dict[Node, frozenset[Node]] = dict.fromkeys(graph.placeholders, frozenset())
         self.from_buffers: set[Node] = set()  # nodes whose values were read from a launch's buffer
-        self.starts = [[self._start(state) for state in step] for step in self._foreseen(steps)]
+        self.starts = [[self._foreseen_start(state) for state in step] for step in self._foreseen(steps)]
         self.uses = Counter(node for step in self.starts for start in step for node in start)
-        self.applied = dict.fromkeys(placeholders, frozenset())
-        self._drop_unused(placeholders)
+        self.applied = dict.fromkeys(graph.placeholders, frozenset())
+        self._drop_unused(graph.placeholders)
 
     def record(self, state: NodeState, value: Tensor) -> None:
         """Record what a launch has written for later launches; the value is copied."""
@@ -139,65 +105,38 @@ class LaunchReferences:
 
     def _applied_in(self, node: Node, state: NodeState) -> frozenset[Node]:
         """The nodes that have changed the node's value in this state."""
-        return frozenset(self.changed_at.get(node, set()).intersection(state.changes))
+        return frozenset(self.graph.changed_at.get(node, set()).intersection(state.changes))
 
-    def _start(self, state: NodeState) -> set[Node]:
+    def _foreseen_start(self, state: NodeState) -> set[Node]:
         try:
-            return self._plan(state).start
+            return self._start(state)
         except NotComputable:
             return set()
 
-    def _plan(self, state: NodeState) -> _Plan:
-        """How to compute a value from the known ones. Raises NotComputable."""
-        start: set[Node] = set()
-        needed: set[Node] = set()
-        waiting = [state.node, *state.changes]
-        while waiting:
-            node = waiting.pop()
-            if node in needed or node in start:
-                continue
-            if node in self.applied and (node is not state.node or state.changes or node.op == "placeholder"):
-                start.add(node)
-                continue
-            if node.op == "placeholder":
-                raise NotComputable(f"{node.name}, which it is computed from, was dropped")
-            needed.add(node)
-            waiting += node.all_input_nodes
-        self._check_changes(state, start, needed)
-        uses = Counter(source for node in needed for source in node.all_input_nodes)
-        uses[state.node] += 1
-        apart = any(changes_more(node) for node in needed)
-        return _Plan(sorted(needed, key=self.order.__getitem__), start, uses, apart)
+    def _start(self, state: NodeState) -> set[Node]:
+        """The known nodes that the value is computed from. Raises NotComputable."""
+        is_changed = bool(state.changes) or state.node.op == "placeholder"
+        known = self.applied.keys() - (set() if is_changed else {state.node})
+        needed = self.graph.upstream(state.nodes, known)
+        if dropped := next((node for node in needed if node.op == "placeholder"), None):
+            raise NotComputable(f"{dropped.name}, which it is computed from, was dropped")
+        start = known.intersection(state.nodes).union(*(known.intersection(node.all_input_nodes) for node in needed))
+        self._check_changes(state, start, set(needed))
+        return start
 
     def _check_changes(self, state: NodeState, start: set[Node], needed: set[Node]) -> None:
         """Raises NotComputable unless every value has the in-place changes that it has at that point."""
-        last = max(self.order[node] for node in (state.node, *state.changes))
+        place = self.graph.place
+        last = max(map(place.__getitem__, state.nodes))
         for node in (*start, *needed):
-            by_then = {change for change in self.changed_at.get(node, ()) if self.order[change] <= last} - needed
+            by_then = {change for change in self.graph.changed_at.get(node, ()) if place[change] <= last} - needed
             if by_then != self.applied.get(node, frozenset()):
                 raise NotComputable(f"{node.name}, which it is computed from, is changed in place on the way")
 
     def _computed(self, state: NodeState, *, exact: bool) -> ReferenceValue:
-        plan = self._plan(state)
-        with WithinMemory(self.memory):
-            value = self._run(plan, state.node, exact=exact)
-        self.memory.release((value.wide, value.own))
+        known = {node: self.known[node] for node in self._start(state)}
+        (value,) = Interpreter(self.graph, known, Counter(state.nodes), exact=exact).last_values([state])
         return value
-
-    def _run(self, plan: _Plan, last: Node, *, exact: bool) -> ReferenceValue:
-        values: dict[Node, ReferenceValue] = {}
-        for node in plan.start:
-            values[node] = ReferenceValue(AS_OWN, self.known[node])
-        if plan.apart:
-            values = {node: value.apart() for node, value in values.items()}
-        for node in plan.nodes:
-            value = computed(self.gm, node, values, exact=exact)
-            values[node] = value.apart() if plan.apart and node in self.changed_at and value.wide is AS_OWN else value
-            plan.uses.subtract(node.all_input_nodes)
-            for source in node.all_input_nodes:
-                if plan.uses[source] <= 0:
-                    values.pop(source, None)
-        return values[last]
 
 
 def _known_with(state: NodeState) -> Iterable[Node]:

@@ -18,18 +18,23 @@ from torch.fx.node import map_aggregate, map_arg
 
 from idbg.engine.compat import comparing, fx, mutations
 from idbg.engine.compat.torch_types import OpOverload
-from idbg.engine.kerneldiff.float64 import attention
 from idbg.engine.kerneldiff.float64.mode import Float64, NotInFloat64
 from idbg.engine.kerneldiff.float64.undeclared_writes import without_undeclared_writes
+from idbg.engine.kerneldiff.float64.wide_ops import in_float64
 from idbg.engine.kerneldiff.kernels.philox import drawn
 from idbg.engine.kerneldiff.kernels.user_reference import reference_of
-from idbg.engine.kerneldiff.tensors.float64_device import float64_device, is_packed, on_float64_device
+from idbg.engine.kerneldiff.tensors.float64_device import (
+    float64_device,
+    is_packed,
+    on_float64_device,
+    to_float64,
+    wide_dtype,
+)
 from idbg.schema.errors import first_line
 
 AS_OWN: Final = object()
 """Stands for an exact value that is the own one, widened."""
 
-_WIDE = {torch.complex64: torch.complex128, torch.complex32: torch.complex128}
 # the program's own dtype is part of what these compute
 _BY_BITS = {"view.dtype", "view_of_dtype", "bitcast", "nextafter", "frexp"}
 _UNINITIALIZED = {"empty", "empty_strided", "empty_like", "new_empty", "new_empty_strided", "empty_permuted"}
@@ -108,10 +113,8 @@ def _exact(node: Node, known: Known) -> Any:
         return _in_own_dtypes(function, args, kwargs, node, known)
     try:
         wide_args, wide_kwargs = _map((args, kwargs), _instead)
-        if attention.is_fused(node.target):  # cuDNN's takes float64, and returns what it has not written
-            return attention.in_plain_math(node.target, wide_args, wide_kwargs)
         with Float64() if runs_graphs else nullcontext():  # its graphs convert to the program's dtypes
-            result = without_undeclared_writes(function, wide_args, wide_kwargs)
+            result = without_undeclared_writes(function, wide_args, wide_kwargs, in_float64)
         result = _map(_returned(node, wide_args, result), widened)
         return _blank(result) if is_uninitialized(node) else result
     except (*_RAISED, NotInFloat64):  # no such kernel for float64
@@ -193,6 +196,13 @@ def changed_by(node: Node) -> set[Node]:
     return changed
 
 
+def arguments_written(node: Node) -> list[Node]:
+    """The graph's arguments whose memory this op writes to."""
+    if node.op != "call_function" or not comparing.changes_arguments(node.target):
+        return []
+    return [changed for changed in changed_by(node) if changed.op == "placeholder"]
+
+
 def _copies(node: Node) -> bool:
     """Whether it is the final copy to an input: it is computed as a value, and the input stays unchanged."""
     return fx.op_name(node.target) == "copy_" and not changes_more(node)
@@ -209,19 +219,15 @@ def widened(leaf: Any, *, copy: bool = False) -> Any:
     """
     if not isinstance(leaf, Tensor) or is_packed(leaf):
         return leaf
-    here = on_float64_device(leaf)
-    return here.to(_wide(leaf.dtype), copy=copy and here is leaf)
-
-
-def _wide(dtype: torch.dtype) -> torch.dtype:
-    return torch.float64 if dtype.is_floating_point else _WIDE.get(dtype, dtype)
+    wide = to_float64(leaf)
+    return wide.clone() if copy and wide is leaf else wide
 
 
 def _instead(leaf: Any) -> Any:
     """A dtype as the wider one; a device as the one that has float64."""
     if isinstance(leaf, torch.device):
         return float64_device(leaf)
-    return _wide(leaf) if isinstance(leaf, torch.dtype) else leaf
+    return wide_dtype(leaf) if isinstance(leaf, torch.dtype) else leaf
 
 
 def _in_own_dtypes(function: Callable[..., object], args: Any, kwargs: Any, node: Node, known: Known) -> object:

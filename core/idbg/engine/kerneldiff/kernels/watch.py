@@ -25,11 +25,11 @@ from idbg.engine.kerneldiff.float64.rounding import SAMPLES
 from idbg.engine.kerneldiff.kernels.buffers import NodeBuffer, changes_of, fitted, node_buffers, shaped
 from idbg.engine.kerneldiff.kernels.chains import completed_by, with_chain
 from idbg.engine.kerneldiff.kernels.inputs import InputChecksums, root, snapshot, written_inputs
-from idbg.engine.kerneldiff.kernels.launch_references import LaunchReferences, NodeState
+from idbg.engine.kerneldiff.kernels.interpreter import Interpreter, NodeState, OrderedGraph
+from idbg.engine.kerneldiff.kernels.launch_references import LaunchReferences
 from idbg.engine.kerneldiff.kernels.launch_result import BufferResult, LaunchResult
 from idbg.engine.kerneldiff.kernels.live import LiveMemory, Overwrite
 from idbg.engine.kerneldiff.kernels.nonfinite import new_nonfinite
-from idbg.engine.kerneldiff.kernels.references import References
 from idbg.engine.kerneldiff.kernels.returned import LostValue, ReturnedValues
 from idbg.engine.kerneldiff.kernels.user_reference import unreferenced
 from idbg.engine.kerneldiff.kernels.values import NotComputable, ReferenceValue, is_uninitialized, written_part
@@ -49,7 +49,7 @@ _STEPS = re.compile(r"(sign|floor|ceil|round|trunc|frac|fmod|remainder|floor_div
 class _CallReferences:
     """The reference values of the observed call: for the graph's inputs, and for each launch's own."""
 
-    graph: References
+    graph: Interpreter
     launches: LaunchReferences
 
 
@@ -117,20 +117,21 @@ class Watch:
         if self.called:
             return
         self.called = self.count()
-        launches = [self.buffers_of(number) for number in range(len(self.wrapper.launches))]
-        wanted = Counter(node for launch in launches for each in launch for node in (each.node, *each.changes))
-        steps = [list(dict.fromkeys(map(self.state, launch))) for launch in launches]
+        launches = [list(map(self.state, self.buffers_of(number))) for number in range(len(self.wrapper.launches))]
+        wanted = Counter(node for launch in launches for state in launch for node in state.nodes)
+        steps = [list(dict.fromkeys(launch)) for launch in launches]
         try:
             with torch.no_grad():
                 inputs = snapshot(args, [name in self.written for name in self.graph.inputs])
-                references = References(self.graph.gm, inputs, wanted)
+                graph = OrderedGraph(self.graph.gm)
+                references = Interpreter.from_inputs(graph, inputs, wanted)
                 self.call_inputs = tuple(inputs)
                 self.live.hold(dict(zip(self.graph.inputs, args, strict=True)))
                 named = zip(self.graph.inputs, args, strict=True)
                 self.arguments = {
                     name: value for name, value in named if name in self.written and isinstance(value, Tensor)
                 }
-                self.references = _CallReferences(references, LaunchReferences(self.graph.gm, inputs, steps))
+                self.references = _CallReferences(references, LaunchReferences(graph, inputs, steps))
                 own = zip(self.inputs, inputs, args, strict=True)
                 self.untouched = InputChecksums({node: value for node, value, argument in own if value is argument})
         except (RuntimeError, ValueError) as error:  # out of memory, or arguments that are not the graph's
@@ -349,7 +350,7 @@ class _PointComparison:
 
     def _take_random(self, each: NodeBuffer, state: NodeState) -> None:
         value, dropouts = self._value(each), self.watch.dropouts
-        self.references.graph.set_actual(each.node, value)
+        self.references.graph.set_actual(state.node, value)
         self.references.launches.record(state, value)
         self.watch.sizes[each.name] = Size()
         self.result.reasons.append("it draws random numbers, which are taken as they are")
@@ -374,7 +375,7 @@ class _PointComparison:
         """Compare the buffers that hold this value, or parts of it. Returns the program's own value of the node."""
         like: Tensor | None = None
         try:
-            from_start = self._reference(lambda: self._from_start(buffers[0]))
+            from_start = self._reference(lambda: self.references.graph.value(state))
             from_launch = self._reference(lambda: self.references.launches.value(state), "it is not judged: ")
             like = next((one.own for one in (from_start, from_launch) if one and isinstance(one.own, Tensor)), None)
             for each in buffers:
@@ -388,9 +389,8 @@ class _PointComparison:
         for kernel in filter(None, map(unreferenced, state.changes)):
             unchecked = "it is compared with itself, run by Triton"
             self.result.reasons.append(f"{kernel} has no reference (idbg.reference): {unchecked}")
-        for each in buffers:
-            for name in (each.node, *each.changes):
-                self.references.graph.release(name)
+        for _ in buffers:
+            self.references.graph.release(state)
         return like
 
     def _reference(self, compute: Callable[[], ReferenceValue], problem: str = "") -> ReferenceValue | None:
@@ -400,11 +400,6 @@ class _PointComparison:
         except NotComputable as error:
             self.result.reasons.append(f"{problem}{error}")
             return None
-
-    def _from_start(self, each: NodeBuffer) -> ReferenceValue:
-        """What the buffer should hold for the graph's inputs. Raises NotComputable."""
-        *_, value = map(self.references.graph.value, (*each.changes, each.node))
-        return value
 
     def _output(
         self, each: NodeBuffer, state: NodeState, references: tuple[ReferenceValue | None, ReferenceValue | None]

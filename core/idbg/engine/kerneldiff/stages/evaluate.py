@@ -12,7 +12,7 @@ from torch.fx import GraphModule, Interpreter, Node
 from idbg.engine.compat import comparing, fx, stages
 from idbg.engine.kerneldiff.float64.memory import Memory, WithinMemory, current_memory
 from idbg.engine.kerneldiff.float64.mode import Float64, NotInFloat64
-from idbg.engine.kerneldiff.kernels.values import changed_by
+from idbg.engine.kerneldiff.kernels.values import arguments_written
 from idbg.engine.kerneldiff.stages.own_draws import NumberedDraws
 from idbg.engine.kerneldiff.tensors.float64_device import usual_dtype
 from idbg.engine.program.environment import state_restored
@@ -61,7 +61,7 @@ def computed(
     unwritten = [value for node, value in programs.items() if node not in written]
     mode = Float64(usual_dtype(programs.values()), programs.values(), unwritten, narrows=True, memory=memory)
     draws = NumberedDraws() if own_draws else None
-    runner = _Runner(gm, mode if exact else None, on_value, dict(instead or {}), draws, memory)
+    runner = _Runner(gm, mode if exact else None, on_value, instead or {}, draws, memory)
     with ExitStack() as stack:
         stack.enter_context(state_restored())
         stack.enter_context(torch.no_grad())
@@ -104,36 +104,24 @@ def _placed(memory: Memory, node: Node, value: object) -> object:
 
 def _written(gm: GraphModule) -> set[Node]:
     """The arguments that the graph writes to in place, also through a view; not those that it copies to as a whole."""
-    nodes = [node for node in gm.graph.nodes if node.op == "call_function" and _copied_to(node) is None]
-    return {argument for node in nodes for argument in _arguments_written(node)}
+    nodes = (node for node in gm.graph.nodes if _copied_to(node) is None)
+    return {argument for node in nodes for argument in arguments_written(node)}
 
 
-def _arguments_written(node: Node) -> list[Node]:
-    """The graph's arguments whose memory this op writes to."""
-    if node.op != "call_function" or not comparing.changes_arguments(node.target):
-        return []
-    return [changed for changed in changed_by(node) if changed.op == "placeholder"]
-
-
+@dataclass(eq=False)
 class _Runner(Interpreter):
     """Interprets the graph; a copy to an argument replaces the argument's value from there on."""
 
-    def __init__(
-        self,
-        gm: GraphModule,
-        mode: Float64 | None,
-        on_value: NodeHook | None,
-        instead: dict[str, object],
-        draws: NumberedDraws | None,
-        memory: Memory,
-    ) -> None:
-        super().__init__(gm)
-        self.memory = memory
-        self.draws = draws
-        self.mode = mode
-        self.on_value = on_value
-        self.instead = instead
-        self.after: dict[str, Tensor] = {}
+    gm: GraphModule
+    mode: Float64 | None
+    on_value: NodeHook | None
+    instead: Mapping[str, object]
+    draws: NumberedDraws | None
+    memory: Memory
+    after: dict[str, Tensor] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        super().__init__(self.gm)
 
     def run_node(self, n: Node) -> Any:
         """The node's value."""
@@ -197,7 +185,7 @@ class _Runner(Interpreter):
 
     def _note_written(self, node: Node) -> None:
         """An op that writes in place to one of the graph's arguments."""
-        for argument in _arguments_written(node):
+        for argument in arguments_written(node):
             if isinstance(self.env[argument], Tensor):
                 self.after[argument.name] = self._twin(self.env[argument])
 
