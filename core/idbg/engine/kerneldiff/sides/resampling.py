@@ -80,7 +80,7 @@ class Resampling:
     ) -> tuple[TensorDiff, ...]:
         """The diffs, where those pass whose error is rounding. Each kind of samples is run only if something fails."""
         samples = self._samples(eager)
-        while self.agree(any(map(_may_be_rounding, diffs))) and (kind := next(samples, None)) is not None:
+        while self.agree(any(map(may_be_rounding, diffs))) and (kind := next(samples, None)) is not None:
             diffs = tuple(self._judge(diff, (eager, test, float64), kind) for diff in diffs)
         return diffs
 
@@ -120,7 +120,7 @@ class Resampling:
         return replace(report, verdict="failed", outputs=outputs, gradients=gradients)
 
     def _judge(self, diff: TensorDiff, sides: tuple[Leaves, Leaves, Leaves], samples: Samples) -> TensorDiff:
-        if not _may_be_rounding(diff):
+        if not may_be_rounding(diff):
             return diff
         return judge_samples(diff, sides, samples, self._before(diff.name), self.k)
 
@@ -217,7 +217,7 @@ def _moved(value: object, own: object, other: object) -> object:
     return (base.double() + (another.double() - one.double())).to(base.dtype)
 
 
-def _may_be_rounding(diff: TensorDiff) -> bool:
+def may_be_rounding(diff: TensorDiff) -> bool:
     """Whether it failed by the size of its error alone."""
     return not diff.passed and diff.baseline is not None and _TOO_MUCH.issuperset(diff.failed_by)
 
