@@ -58,6 +58,7 @@ _Judged = Literal[
     "no more exact",
     "float64 decides",
     "beside threshold",
+    "zero but for rounding",  # so much is left of it, on each side: `subject`
     _Rounding,
 ]
 _Form = Literal["on one side", "types", "same tensor"]

@@ -138,6 +138,7 @@ _REMARKS: dict[RemarkKind, str] = {
     "rounded": "within the rounding error of eager, measured by rounding its ops differently",
     "beside threshold": "rounding decides on which side of a threshold (a ReLU, a comparison) {subject} is: right on "
     "both",
+    "zero but for rounding": "zero but for rounding: RMS {subject}",
     "other seed": "not comparable: of other random numbers than eager's",
     "eager far": "eager itself is {subject}: judged by tolerance",
     "no such float64": "judged by tolerance: float64 has no such tensor",

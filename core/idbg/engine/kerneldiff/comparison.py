@@ -498,15 +498,7 @@ class ComparisonRun:
         diffs = compare_leaves(reference, test, float64, self._rules)
         if float64 is not None:
             diffs = self._resampling.judge_rounding(diffs, reference, test, float64)
-            if self.request.agree is not bool or self.request.reference != "eager":
-                return diffs
-
-            def again(changed: Leaves) -> tuple[TensorDiff, ...]:
-                own = {name: reference[name] for name in changed}
-                plain = compare_leaves(own, changed, float64, self._rules)
-                return self._resampling.judge_rounding(plain, own, changed, float64)
-
-            return self._thresholds.judge(diffs, test, float64, again)
+            return self._thresholds.judge(diffs, reference, test, float64)
         if not self._is_by_rounding:
             return diffs
         return self._resampling.judge_by_eager(diffs, reference, test, self._rules.tolerances)
@@ -526,7 +518,7 @@ class ComparisonRun:
 
     @cached_property
     def _thresholds(self) -> ThresholdCheck:
-        return ThresholdCheck(self.subject, self._begin, self.backward)
+        return ThresholdCheck(self._resampling, self._rules)
 
     @cached_property
     def _effects(self) -> EffectCheck:

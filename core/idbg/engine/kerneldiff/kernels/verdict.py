@@ -13,7 +13,14 @@ import torch
 from torch import Tensor
 
 from idbg.engine.kerneldiff.kernels.values import ReferenceValue
-from idbg.engine.kerneldiff.tensors.allowance import GIVEN_K, KERNEL_K, KernelAllowance, Size, epsilon
+from idbg.engine.kerneldiff.tensors.allowance import (
+    GIVEN_K,
+    KERNEL_K,
+    KernelAllowance,
+    Size,
+    epsilon,
+    is_rounding_alone,
+)
 from idbg.engine.kerneldiff.tensors.float64_device import is_moved, on_float64_device
 
 _MAX_EXCUSED = 1e-4  # of the elements
@@ -48,10 +55,9 @@ def judge_launch(
     exact, dtype = reference.exact, reference.own.dtype
     if not (exact.dtype.is_floating_point or exact.dtype.is_complex):
         return _judge_whole(value, exact, reference.own, resample)
-    scale = rms(exact) or rms(reference.own)
-    sides = _compare_sides(exact, reference.own, value, scale)
-    known = (sides.eager, _rounded_once(exact, dtype, scale))
-    excess = _excess(sides.error, _allowed_given(exact, dtype, scale, known, k))
+    sides = _compare_sides(exact, reference.own, value)
+    known = (sides.eager, _rounded_once(exact, dtype, sides.scale))
+    excess = _excess(sides.error, _allowed_given(exact, dtype, sides.scale, known, k))
     if excess > 1:
         excess = min(excess, _judged_again(sides, dtype, known, resample(1.0), k, steps))
     return BufferVerdict(sides.error, sides.eager, excess)
@@ -108,8 +114,8 @@ def judge_buffer(
     """Judge a value that was computed from inputs with these errors; `steps` as above."""
     value, reference = _where_float64_is(value, reference)
     exact, dtype = reference.exact, reference.own.dtype
-    scale = rms(exact) or rms(reference.own)  # what is exactly zero has the size of its rounding errors
-    sides = _compare_sides(exact, reference.own, value, scale)
+    sides = _compare_sides(exact, reference.own, value)
+    scale = sides.scale
     worst = [sides.eager, *inputs]
     floats = dtype.is_floating_point or dtype.is_complex
     allowance = KernelAllowance(dtype, exact.numel(), _largest(exact) / scale if scale and floats else 1.0, k)
@@ -125,8 +131,7 @@ def judge_buffer(
 def errors_of(value: Tensor, reference: ReferenceValue) -> tuple[Size, Size]:
     """The errors of the value and of eager."""
     value, reference = _where_float64_is(value, reference)
-    exact = reference.exact
-    sides = _compare_sides(exact, reference.own, value, rms(exact) or rms(reference.own))
+    sides = _compare_sides(reference.exact, reference.own, value)
     return sides.error, sides.eager
 
 
@@ -148,8 +153,12 @@ class _Sides:
     eager: Size
 
 
-def _compare_sides(exact: Tensor, own: Tensor, value: Tensor, scale: float) -> _Sides:
+def _compare_sides(exact: Tensor, own: Tensor, value: Tensor) -> _Sides:
+    scale = rms(exact)
     eager = measured(exact, own, scale)
+    if is_rounding_alone(1.0, eager.rmse):
+        scale = size_of(exact, own)
+        eager = measured(exact, own, scale)
     if math.isinf(eager.rmse):
         own, value = _where_eager_is_like_float64(exact, own, value)
         eager = measured(exact, own, scale)
@@ -190,6 +199,14 @@ def measured(reference: Tensor, value: Tensor, scale: float | None = None) -> Si
     return Size(
         *(0.0 if figure == 0 else math.inf if not figure < math.inf else _over(figure, scale) for figure in figures)
     )
+
+
+def size_of(exact: Tensor, own: Tensor) -> float:
+    """The RMS of a value, to which its errors are relative: of one that is zero in mathematics what rounding leaves
+    of it in eager.
+    """
+    size, rounding = rms(exact), rms(own)
+    return rounding if is_rounding_alone(size, rounding) else size
 
 
 def rms(tensor: Tensor) -> float:

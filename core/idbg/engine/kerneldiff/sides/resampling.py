@@ -24,7 +24,13 @@ from idbg.engine.kerneldiff.float64.rounding import SAMPLES, PerturbedRounding
 from idbg.engine.kerneldiff.sides.run import Call, Side, run_eager, run_side
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.kerneldiff.tensors.allowance import SMALL
-from idbg.engine.kerneldiff.tensors.compare import compare_sides, compare_tensors, relative_rmse
+from idbg.engine.kerneldiff.tensors.compare import (
+    compare_sides,
+    compare_tensors,
+    relative_rmse,
+    with_note,
+    without_relative,
+)
 from idbg.engine.kerneldiff.tensors.float64_device import float64_device
 from idbg.engine.kerneldiff.tensors.tree import AFTER, Leaves
 from idbg.schema.diff import DiffReport, TensorDiff
@@ -244,7 +250,9 @@ def judge_samples(
     if not again.passed or not (samples.few or _is_explained(again, diff, float64, tf32=samples.tf32)):
         return diff
     own = tuple(replace(each, why_not=NOTE) for each in diff.criteria if each.exceeded)
-    return replace(diff, passed=True, failed_by=(), criteria=(*again.criteria, *own), note=NOTE)
+    if again.relative_rmse is None:  # zero but for rounding, which eager may not have by luck
+        diff = replace(without_relative(diff), note=again.note)
+    return with_note(replace(diff, passed=True, failed_by=(), criteria=(*again.criteria, *own)), NOTE)
 
 
 def judge_by_eager(

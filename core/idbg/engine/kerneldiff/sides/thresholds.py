@@ -8,7 +8,7 @@ test, and the rules of docs/numerics.md are applied again: they allow no more th
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -20,9 +20,10 @@ from torch import Tensor
 from idbg.engine.compat import comparing, fx
 from idbg.engine.compat.torch_types import OpOverload
 from idbg.engine.kerneldiff.float64.op_mode import Args, Kwargs, OpMode
-from idbg.engine.kerneldiff.sides.resampling import may_be_rounding
+from idbg.engine.kerneldiff.sides.leaf_comparison import ComparisonRules, compare_leaves
+from idbg.engine.kerneldiff.sides.resampling import Resampling, may_be_rounding
 from idbg.engine.kerneldiff.sides.run import run_eager, run_float64
-from idbg.engine.kerneldiff.sides.subject import Subject
+from idbg.engine.kerneldiff.tensors.compare import with_note
 from idbg.engine.kerneldiff.tensors.float64_device import is_narrow
 from idbg.engine.kerneldiff.tensors.tree import Leaves
 from idbg.format.amounts import counted
@@ -42,9 +43,6 @@ _AT: Final[Mapping[str, tuple[float, ...]]] = {
 _BOUNDED: Final = frozenset({"hardtanh", "clamp", "clamp_min", "clamp_max", "threshold"})
 _COMPARES: Final = frozenset({"gt", "ge", "lt", "le", "maximum", "minimum"})
 _BOUNDS: Final = ("min", "max", "min_val", "max_val", "threshold", "other")
-
-Judge = Callable[[Leaves], tuple[TensorDiff, ...]]
-"""The diffs of these values of the test's tensors."""
 
 
 @dataclass(frozen=True)
@@ -137,20 +135,20 @@ def _rms(values: Tensor) -> float:
 
 @dataclass(frozen=True)
 class ThresholdCheck:
-    """Judges what failed with elements on the test's side of thresholds. `begin` is called with the name of a run."""
+    """Judges what failed with elements on the test's side of thresholds, by these rules and resampled roundings."""
 
-    subject: Subject
-    begin: Callable[[str], None]
-    backward: bool = False
+    resampling: Resampling
+    rules: ComparisonRules
 
     def judge(
-        self, diffs: tuple[TensorDiff, ...], test: Leaves, float64: Leaves, judge: Judge
+        self, diffs: tuple[TensorDiff, ...], eager: Leaves, test: Leaves, float64: Leaves
     ) -> tuple[TensorDiff, ...]:
         """The diffs, where those pass whose error is that of elements on the other side of a threshold: with these on
         float64's side all tensors pass, also those that such an element does not move above what is allowed.
         """
         failed = [diff for diff in diffs if diff.failed]
-        if not failed or not all(map(may_be_rounding, failed)):
+        # beside other ranks no side runs twice: they would wait
+        if not failed or not all(map(may_be_rounding, failed)) or self.resampling.agree is not bool:
             return diffs
         tensors = _Tensors.of(diffs, test, float64)
         places = self._places[:_MOST] if tensors is not None else []
@@ -163,27 +161,35 @@ class ThresholdCheck:
             if moved is None or not tensors.go_to(moved):
                 continue
             accepted.append(place)
-            again = {diff.name: diff for diff in judge(tensors.as_in_float64())}
+            again = self._again(eager, tensors.as_in_float64(), float64)
             if all(diff.passed for diff in again.values()):
                 return tuple(_passed(diff, again[diff.name], len(accepted)) if diff.failed else diff for diff in diffs)
         return diffs
 
+    def _again(self, eager: Leaves, test: Leaves, float64: Leaves) -> dict[str, TensorDiff]:
+        reference = {name: eager[name] for name in test}
+        diffs = compare_leaves(reference, test, float64, self.rules)
+        return {diff.name: diff for diff in self.resampling.judge_rounding(diffs, reference, test, float64)}
+
     @cached_property
     def _places(self) -> list[tuple[Site, int]]:
         """The elements that rounding may put on the other side."""
-        self.begin(MOVED)
+        subject, backward = self.resampling.subject, self.resampling.backward
+        self.resampling.begin(MOVED)
         nearest = AtThresholds()
-        run_float64(self.subject, backward=self.backward, modes=[nearest])
+        run_float64(subject, backward=backward, modes=[nearest])
         own = AtThresholds(nearest.seen)
         if nearest.seen:
-            run_eager(self.subject, modes=[own], backward=self.backward)
+            run_eager(subject, modes=[own], backward=backward)
         return beside_thresholds(nearest, own)
 
     def _float64(self, places: Iterable[tuple[Site, int]]) -> Leaves | None:
         moved: dict[Site, list[int]] = {}
         for site, element in places:
             moved.setdefault(site, []).append(element)
-        side = run_float64(self.subject, backward=self.backward, modes=[AtThresholds(moved=moved)])
+        side = run_float64(
+            self.resampling.subject, backward=self.resampling.backward, modes=[AtThresholds(moved=moved)]
+        )
         return side.leaves if side.values is not None else None
 
 
@@ -227,7 +233,7 @@ class _Tensors:
     def as_in_float64(self) -> dict[str, Tensor]:
         """The test's values with all elements on float64's side."""
         return {
-            name: (own.double() - (self.moved[name] - self.float64[name])).to(own.dtype)
+            name: (own.double() - (self.moved[name] - self.float64[name]).nan_to_num(0, 0, 0)).to(own.dtype)
             for name, own in self.test.items()
         }
 
@@ -251,4 +257,4 @@ def _is_real(value: Tensor) -> bool:
 def _passed(diff: TensorDiff, again: TensorDiff, count: int) -> TensorDiff:
     note = Remark("beside threshold", counted(count, "element"))
     own = tuple(replace(each, why_not=note) for each in diff.criteria if each.exceeded)
-    return replace(diff, passed=True, failed_by=(), criteria=(*again.criteria, *own), note=note)
+    return with_note(replace(diff, passed=True, failed_by=(), criteria=(*again.criteria, *own)), note)

@@ -21,7 +21,7 @@ import torch
 from msgspec.structs import replace
 
 from idbg.engine.kerneldiff.steps.training import Rows, TensorRow
-from idbg.engine.kerneldiff.tensors.allowance import FAR, Allowance
+from idbg.engine.kerneldiff.tensors.allowance import FAR, Allowance, is_rounding_alone
 from idbg.engine.kerneldiff.tensors.compare import TensorDistance
 from idbg.schema.steps import KINDS, Kind, StepDistance, Where
 
@@ -46,9 +46,13 @@ class StepJudge:
     few: bool = False
 
     def judged(self, step: int, rows: Rows, amplified: float | None) -> list[StepDistance]:
-        """Every tensor after this step."""
+        """Every tensor after this step, but for those that are zero but for rounding."""
         few = self.few or (amplified or 0.0) > AMPLIFIED
-        return [self._judged(step, name, row, few) for name, row in rows.items()]
+        return [self._judged(step, name, row, few) for name, row in rows.items() if not self._is_zero(row)]
+
+    def _is_zero(self, row: TensorRow) -> bool:
+        reference = row.far.get(self.reference)
+        return reference is not None and is_rounding_alone(reference.size, reference.rmse)
 
     def _judged(self, step: int, name: str, row: TensorRow, few: bool) -> StepDistance:
         test, reference, sensitivity = (row.far.get(side) for side in (self.test, self.reference, self.sensitivity))

@@ -96,6 +96,13 @@ def total(terms: tuple[Term, ...]) -> float:
     return sum(term.amount for term in terms)
 
 
+def is_rounding_alone(magnitude: float, eager: float) -> bool:
+    """Whether values of this RMS in float64, of which eager has this error, are zero in mathematics (a sum that
+    cancels): all that eager holds is rounding, and an error relative to float64's values says nothing.
+    """
+    return magnitude < CANCELLED * eager
+
+
 class Size(NamedTuple):
     """An error relative to the RMS of the right values: the RMSE of all elements, and the largest."""
 

@@ -163,9 +163,20 @@ def compare_sides(
         if full:
             criteria += (replace(_beyond(two, done, rule), why_not=Remark("float64 decides")),)
     diff = _described(two, done, rule, tuple(dict.fromkeys(failed)), name, criteria, judged)
-    if judged.far is None or is_exact(two.dtype):
+    if is_exact(two.dtype) or (judged.far is None and judged.zero is None):
         return diff
-    return replace(diff, note=judged.far if two.note is None else (two.note, judged.far))
+    return with_note(without_relative(diff) if judged.zero else diff, judged.far or judged.zero)
+
+
+def without_relative(diff: TensorDiff) -> TensorDiff:
+    """The diff of values that are zero but for rounding: what is relative to these says nothing."""
+    return replace(diff, relative_rmse=None, max_rel=None, mean_rel=None, cosine=None, max_ulp=None)
+
+
+def with_note(diff: TensorDiff, note: Remark | str | None) -> TensorDiff:
+    """The diff with one more note."""
+    notes = tuple(each for each in (*(diff.note if isinstance(diff.note, tuple) else (diff.note,)), note) if each)
+    return replace(diff, note=notes if len(notes) > 1 else notes[0] if notes else "")
 
 
 class TensorDistance(msgspec.Struct, frozen=True):
