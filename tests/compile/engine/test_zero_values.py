@@ -91,6 +91,12 @@ def test_the_error_of_a_launch_is_relative_to_what_rounding_leaves_of_zero(size:
     assert found.eager.rmse == pytest.approx(1.0)
 
 
+def test_a_launch_of_which_eager_is_exact_by_luck_is_relative_to_resampled_rounding():
+    exact = noise(1e-17, 0)
+    found = judge_launch(noise(1e-8, 2).float(), ReferenceValue(exact, exact.float()), lambda times: [noise(1e-8, 3)])
+    assert found.excess <= 1 and found.error.rmse == pytest.approx(1.0, rel=0.1)
+
+
 def test_steps_of_training_leave_out_what_is_zero_but_for_rounding():
     judge = StepJudge("test", "eager", "float64 moved", 3.0)
     zero = TensorRow("gradient", torch.float32, 64, {side: TensorDistance(1e-9, 1e-17) for side in ("test", "eager")})

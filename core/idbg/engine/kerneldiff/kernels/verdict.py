@@ -6,8 +6,8 @@ wrong element is found.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -58,15 +58,16 @@ def judge_launch(
     sides = _compare_sides(exact, reference.own, value)
     known = (sides.eager, _rounded_once(exact, dtype, sides.scale))
     excess = _excess(sides.error, _allowed_given(exact, dtype, sides.scale, known, k))
-    if excess > 1:
-        excess = min(excess, _judged_again(sides, dtype, known, resample(1.0), k, steps))
-    return BufferVerdict(sides.error, sides.eager, excess)
+    if excess <= 1:
+        return BufferVerdict(sides.error, sides.eager, excess)
+    again = _judged_again(sides, dtype, resample(1.0), k, steps)
+    return replace(again, excess=min(excess, again.excess))
 
 
 def _judged_again(
-    sides: "_Sides", dtype: torch.dtype, known: Sequence[Size], resample: Iterable[Tensor], k: float, steps: bool
-) -> float:
-    """The excess with the spread of eager's resampled values allowed."""
+    sides: "_Sides", dtype: torch.dtype, resample: Iterable[Tensor], k: float, steps: bool
+) -> BufferVerdict:
+    """The verdict with the spread of eager's resampled values allowed."""
     exact, value = sides.exact, sides.value.to(sides.exact.dtype)
     spread = torch.zeros_like(exact.abs())
     for other in map(on_float64_device, resample):
@@ -75,11 +76,16 @@ def _judged_again(
         value = torch.where((value - exact).abs() <= k * spread, exact, value)
         moved = spread[spread > 0]
         spread = spread.masked_fill(spread > _FLIP * (float(moved.median()) if moved.numel() else 0.0), 0)
-    scale = sides.scale or rms(spread)  # what is exactly zero has the size of its rounding errors
+    size = rms(spread)
+    if is_rounding_alone(sides.scale, size):  # zero, which eager has by luck
+        sides = _beside(exact, sides.own, sides.value, size)
+    scale = sides.scale
     if scale == 0:
-        return math.inf
+        return BufferVerdict(sides.error, sides.eager, math.inf)
     noise = measured(torch.zeros_like(spread), spread, scale)
-    return _excess(measured(exact, value, scale), _allowed_given(exact, dtype, scale, (*known, noise), k))
+    known = (sides.eager, _rounded_once(exact, dtype, scale), noise)
+    excess = _excess(measured(exact, value, scale), _allowed_given(exact, dtype, scale, known, k))
+    return BufferVerdict(sides.error, sides.eager, excess)
 
 
 def _judge_whole(value: Tensor, exact: Tensor, own: Tensor, resample: Resample) -> BufferVerdict:
@@ -144,9 +150,10 @@ def _where_float64_is(value: Tensor, reference: ReferenceValue) -> tuple[Tensor,
 
 @dataclass(frozen=True)
 class _Sides:
-    """A value beside the exact one, without elements that cannot be judged; both errors, over `scale`."""
+    """A value and eager's beside the exact one, without elements that cannot be judged; both errors, over `scale`."""
 
     exact: Tensor
+    own: Tensor
     value: Tensor
     scale: float
     error: Size
@@ -162,7 +169,11 @@ def _compare_sides(exact: Tensor, own: Tensor, value: Tensor) -> _Sides:
     if math.isinf(eager.rmse):
         own, value = _where_eager_is_like_float64(exact, own, value)
         eager = measured(exact, own, scale)
-    return _Sides(exact, value, scale, measured(exact, value, scale), eager)
+    return _beside(exact, own, value, scale, eager)
+
+
+def _beside(exact: Tensor, own: Tensor, value: Tensor, scale: float, eager: Size | None = None) -> _Sides:
+    return _Sides(exact, own, value, scale, measured(exact, value, scale), eager or measured(exact, own, scale))
 
 
 def _where_eager_is_like_float64(exact: Tensor, own: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
