@@ -152,13 +152,11 @@ class ThresholdCheck:
             return diffs
         tensors = _Tensors.of(diffs, test, float64)
         places = self._places[:_MOST] if tensors is not None else []
-        everything = self._float64(places) if places else None
-        if tensors is None or everything is None or not tensors.may_reach(everything):
+        if tensors is None or not places or not tensors.may_reach(self._float64(places)):
             return diffs
         accepted: list[tuple[Site, int]] = []
         for place in places:
-            moved = self._float64([*accepted, place])
-            if moved is None or not tensors.go_to(moved):
+            if not tensors.go_to(self._float64([*accepted, place])):
                 continue
             accepted.append(place)
             again = self._again(eager, tensors.as_in_float64(), float64)
@@ -183,14 +181,12 @@ class ThresholdCheck:
             run_eager(subject, modes=[own], backward=backward)
         return beside_thresholds(nearest, own)
 
-    def _float64(self, places: Iterable[tuple[Site, int]]) -> Leaves | None:
+    def _float64(self, places: Iterable[tuple[Site, int]]) -> Leaves:
         moved: dict[Site, list[int]] = {}
         for site, element in places:
             moved.setdefault(site, []).append(element)
-        side = run_float64(
-            self.resampling.subject, backward=self.resampling.backward, modes=[AtThresholds(moved=moved)]
-        )
-        return side.leaves if side.values is not None else None
+        subject, backward = self.resampling.subject, self.resampling.backward
+        return run_float64(subject, backward=backward, modes=[AtThresholds(moved=moved)]).leaves
 
 
 @dataclass
@@ -209,7 +205,7 @@ class _Tensors:
         for diff in diffs:
             one, wide = test.get(diff.name), float64.get(diff.name)
             if isinstance(one, Tensor) and isinstance(wide, Tensor) and one.shape == wide.shape and _is_real(one):
-                ours[diff.name], exact[diff.name] = one, wide.to(one.device)
+                ours[diff.name], exact[diff.name] = one, wide
             if diff.failed:
                 failed.add(diff.name)
         return cls(ours, exact, exact, frozenset(failed)) if failed <= ours.keys() else None
@@ -218,8 +214,7 @@ class _Tensors:
         """Whether elements on the other side explain so much: each moves a part of the tensors for itself."""
         moved = self._of(everything)
         return moved is not None and all(
-            float((moved[name] - self.float64[name]).norm()) >= self._error(name, self.float64) / 2
-            for name in self.failed
+            0 < self._error(name, self.float64) <= 2 * float(self._moved_by(name, moved).norm()) for name in self.failed
         )
 
     def go_to(self, leaves: Leaves) -> bool:
@@ -233,21 +228,24 @@ class _Tensors:
     def as_in_float64(self) -> dict[str, Tensor]:
         """The test's values with all elements on float64's side."""
         return {
-            name: (own.double() - (self.moved[name] - self.float64[name]).nan_to_num(0, 0, 0)).to(own.dtype)
+            name: (own.double() - self._moved_by(name, self.moved).nan_to_num_(0, 0, 0).to(own.device)).to(own.dtype)
             for name, own in self.test.items()
         }
 
     def _of(self, leaves: Leaves) -> dict[str, Tensor] | None:
-        values = {name: leaves.get(name) for name in self.test}
-        moved = {name: value.to(self.test[name].device) for name, value in values.items() if isinstance(value, Tensor)}
-        return moved if len(moved) == len(values) else None
+        moved = {name: value for name in self.test if isinstance(value := leaves.get(name), Tensor)}
+        return moved if len(moved) == len(self.test) else None
+
+    def _moved_by(self, name: str, moved: Mapping[str, Tensor]) -> Tensor:
+        """What these values differ by from float64's, each of which may wait in host memory."""
+        return moved[name] - self.float64[name].to(moved[name].device)
 
     def _distance(self, moved: Mapping[str, Tensor]) -> float:
         """Of what failed, each beside its distance from float64."""
         return sum((self._error(name, moved) / self._error(name, self.float64)) ** 2 for name in self.failed)
 
     def _error(self, name: str, exact: Mapping[str, Tensor]) -> float:
-        return float((self.test[name].double() - exact[name]).norm())
+        return float((self.test[name].to(exact[name].device).double() - exact[name]).norm())
 
 
 def _is_real(value: Tensor) -> bool:

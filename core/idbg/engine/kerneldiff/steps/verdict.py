@@ -70,7 +70,7 @@ class StepJudge:
         size = max(each.size for each in others)
         worst = max(each.rmse for each in others)
         wrong = test.rmse if test else size
-        allowance = _allowance(row, self.k, len(others))
+        allowance = Allowance.of(row.dtype, self.k, row.kind in ("gradient", "moment"), len(others))
         rule = allowance.rmse(wrong, worst, size, 1 if few else max(1, row.count))
         unmoved = self.test in row.unmoved and self.reference not in row.unmoved and wrong > self.k * worst
         failed = rule.exceeded or unmoved or test is None or test.differing != 0
@@ -82,12 +82,6 @@ def _not_comparable(others: Sequence[TensorDistance], dtype: torch.dtype) -> boo
     """Whether these sides are no measure of what is right."""
     large = _FLOAT16_LARGE if dtype == torch.float16 else LARGE
     return any(each.differing or each.rmse > FAR * each.size or each.size > large for each in others)
-
-
-def _allowance(row: TensorRow, k: float, samples: int) -> Allowance:
-    exact = not (row.dtype.is_floating_point or row.dtype.is_complex)
-    info = torch.finfo(torch.float64 if exact else row.dtype)
-    return Allowance(k, info.eps, info.tiny, row.kind in ("gradient", "moment"), samples)
 
 
 def amplification(rows: Rows, side: str, moved: float) -> float | None:

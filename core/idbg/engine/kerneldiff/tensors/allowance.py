@@ -39,6 +39,12 @@ class Allowance:
     gradient: bool = False
     samples: int = 1
 
+    @classmethod
+    def of(cls, dtype: torch.dtype, k: float, gradient: bool = False, samples: int = 1) -> "Allowance":
+        """The bounds for values of this dtype; those of integers are float64's."""
+        info = torch.finfo(dtype if dtype.is_floating_point or dtype.is_complex else torch.float64)
+        return cls(k, info.eps, info.tiny, gradient, samples)
+
     @property
     def ulps(self) -> float:
         """The number of ulps that are no error."""

@@ -147,7 +147,7 @@ def compare_sides(
         return replace(two.unread(name), atol=rule.atol, rtol=rule.rtol)
     third = dense(float64).to(two.test.device)  # which may wait in host memory
     done = _pass(two, third, rule, full, equal_nan=True)
-    odd, allowance = done.nonfinite, _allowance(two.dtype, k, gradient, samples)
+    odd, allowance = done.nonfinite, Allowance.of(two.dtype, k, gradient, samples)
     judged = judge_sides(done.figures, allowance, odd.finite_float64, odd.left_out, done.size)
     failed, criteria = two.failed_by + _odd(done), judged.criteria
     if is_exact(two.dtype):
@@ -259,11 +259,6 @@ def tolerance(name: str, value: float) -> float:
     if not value >= 0:
         raise BadInput(f"{name} is {value}", hint="a tolerance is 0 or more, or infinite")
     return value
-
-
-def _allowance(dtype: torch.dtype, k: float, gradient: bool, samples: int) -> Allowance:
-    info = torch.finfo(torch.float64 if is_exact(dtype) else dtype)
-    return Allowance(k, info.eps, info.tiny, gradient, samples)
 
 
 def _pass(two: Pair, float64: Tensor | None, rule: Rule, full: bool, equal_nan: bool) -> TensorPass:
